@@ -1,0 +1,89 @@
+/**
+ * The names and numbers that more than one program speaks of.
+ *
+ * @see docs/decisions.md for what the specification leaves open about their form.
+ */
+import { Schema } from "effect"
+
+const NAME = /^[a-z][a-z0-9-]{0,39}$/u
+
+/** An agent of config.json. `control` is refused, since its database schema would be the control plane's own (D36). */
+export const AgentId = Schema.String.check(
+  Schema.isPattern(NAME, { message: "an agent id is a-z, then up to 39 of a-z, 0-9 and -" }),
+  Schema.makeFilter((id) => id !== "control" || { path: [], issue: "the id control is reserved" })
+).pipe(Schema.brand("AgentId"))
+export type AgentId = typeof AgentId.Type
+
+/** A workspace, model, gateway, DM or other named resource of config.json. */
+export const ResourceName = Schema.String.check(
+  Schema.isPattern(NAME, { message: "a resource name is a-z, then up to 39 of a-z, 0-9 and -" })
+).pipe(Schema.brand("ResourceName"))
+export type ResourceName = typeof ResourceName.Type
+
+/** The name of a value in secrets.json. */
+export const SecretName = Schema.String.check(
+  Schema.isPattern(/^[a-z0-9][a-z0-9._-]{0,63}$/u, {
+    message: "a secret name is 1 to 64 of a-z, 0-9, '.', '_' and '-'"
+  })
+).pipe(Schema.brand("SecretName"))
+export type SecretName = typeof SecretName.Type
+
+/** 16 lowercase Crockford base32 characters, made by choird. */
+export const SessionId = Schema.String.check(Schema.isPattern(/^[0-9a-hjkmnp-tv-z]{16}$/u)).pipe(
+  Schema.brand("SessionId")
+)
+export type SessionId = typeof SessionId.Type
+
+/** The name of a core job; free again once the job has stopped. */
+export const JobName = Schema.String.check(
+  Schema.isPattern(/^[a-z0-9][a-z0-9-]{0,39}$/u, {
+    message: "a job name is 1 to 40 of a-z, 0-9 and -, and does not start with -"
+  })
+).pipe(Schema.brand("JobName"))
+export type JobName = typeof JobName.Type
+
+/** `edge`, or `core:<job-name>`. It owns locks and signs events. */
+export const LaneId = Schema.String.check(Schema.isPattern(/^(edge|core:[a-z0-9][a-z0-9-]{0,39})$/u)).pipe(
+  Schema.brand("LaneId")
+)
+export type LaneId = typeof LaneId.Type
+
+export const EDGE = LaneId.make("edge")
+
+export const coreLane = (job: JobName): LaneId => LaneId.make(`core:${job}`)
+
+/** The job a core lane runs, or `undefined` for the edge lane. */
+export const jobOf = (lane: LaneId): JobName | undefined =>
+  lane === EDGE ? undefined : JobName.make(lane.slice("core:".length))
+
+/** `<session>-<epoch>-<rev>` for a model call, with `-<index>` for its tool calls. Also the idempotency key of an effect. */
+export const CallId = Schema.String.check(Schema.isPattern(/^[a-z0-9-]{1,40}$/u)).pipe(Schema.brand("CallId"))
+export type CallId = typeof CallId.Type
+
+/** The call id of a spawn, kept as the identity of the job it started. */
+export const JobId = CallId
+export type JobId = CallId
+
+const bigintText = <B extends string>(brand: B) =>
+  Schema.String.check(Schema.isPattern(/^[1-9][0-9]{0,18}$/u)).pipe(Schema.brand(brand))
+
+/** The row of a message in the inbox, a bigint as decimal text. */
+export const InboxId = bigintText("InboxId")
+export type InboxId = typeof InboxId.Type
+
+/** The row of a signal in the push stream, a bigint as decimal text. */
+export const SignalId = bigintText("SignalId")
+export type SignalId = typeof SignalId.Type
+
+/** The place of an event in its session, from 1. 0 stands before the first. */
+export const Rev = Schema.Natural
+export type Rev = number
+
+/** A count of an agent's starts within a session; only the newest one may write (E13). */
+export const Epoch = Schema.Natural
+
+/** A SHA-256 digest in lowercase hex. */
+export const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))
+
+/** An instant as the agent's ISO text in milliseconds, kept verbatim because the chain covers it. */
+export const IsoInstant = Schema.String.check(Schema.isPattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u))

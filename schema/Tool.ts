@@ -1,0 +1,87 @@
+/**
+ * A tool has two views (spec 8.3): the model sees a name, a description and an input schema; the control plane sees locks,
+ * effect class, limits and secrets, and never shows them.
+ */
+import { Effect, Schema } from "effect"
+import { SecretName } from "./Ids.ts"
+
+/** Canonical, dotted tool name. A segment never holds `-`, so that wire names are a bijection. */
+export const ToolName = Schema.String.check(
+  Schema.isPattern(/^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$/u, {
+    message: "a tool name is segments of a-z, 0-9 and _, separated by dots"
+  }),
+  Schema.isMaxLength(64)
+).pipe(Schema.brand("ToolName"))
+export type ToolName = typeof ToolName.Type
+
+/** The name as providers accept it: `choir.fs.read` is `choir-fs-read`. */
+export const toWireName = (name: ToolName): string => name.replaceAll(".", "-")
+
+/** The canonical name behind a wire name, or `undefined` when a model made one up that cannot be a tool. */
+export const fromWireName = (wire: string): ToolName | undefined => {
+  const name = wire.replaceAll("-", ".")
+  return Schema.is(ToolName)(name) && toWireName(name) === wire ? name : undefined
+}
+
+/** S is shared (read), X is exclusive (write). */
+export const LockMode = Schema.Literals(["S", "X"])
+
+/** One lock of an atomic lockset: `workspace`, `file:<path>`, `browser_tab` or `choirtmp` (spec 9.2). */
+export class LockRequest extends Schema.Class<LockRequest>("choir/schema/LockRequest")({
+  resource: Schema.NonEmptyString.check(Schema.isMaxLength(4200)),
+  mode: LockMode
+}) {}
+
+/**
+ * What a tool does to the world, which decides how a crash is survived (D3): `none` may run again, `workspace` is local,
+ * `external` leaves the machine and runs at most once.
+ */
+export const ToolEffect = Schema.Literals(["none", "workspace", "external"])
+export type ToolEffect = typeof ToolEffect.Type
+
+/** Which lanes see a tool's results. */
+export const Exposure = Schema.Literals(["edge", "core", "both", "none"])
+
+const JsonObject = Schema.Record(Schema.String, Schema.Unknown)
+
+/** The part of a tool that reaches a model. */
+export const ToolLlmView = Schema.Struct({
+  name: ToolName,
+  description: Schema.NonEmptyString.check(Schema.isMaxLength(4096)),
+  input_schema: JsonObject
+})
+export type ToolLlmView = typeof ToolLlmView.Type
+
+/** The part that only the control plane sees. */
+export const ToolRuntimeView = Schema.Struct({
+  exec_path: Schema.NonEmptyString,
+  timeout_ms: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3_600_000 })).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed(15_000))
+  ),
+  locks: Schema.Array(LockRequest).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
+  effect: Schema.optionalKey(ToolEffect),
+  /** The specification's older spelling of `effect`: none, write, external. */
+  side_effect: Schema.optionalKey(Schema.Literals(["none", "write", "external"])),
+  network: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
+  secret_resources: Schema.Array(SecretName).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
+  idempotent: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
+  exposure: Exposure.pipe(Schema.withDecodingDefaultKey(Effect.succeed("both" as const))),
+  prompt_mask: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
+  untrusted: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
+  version: Schema.String.pipe(Schema.withDecodingDefaultKey(Effect.succeed("1.0")))
+})
+
+/** A manifest file `tools/<name>.json` of a global or agent repository. */
+export const ToolManifest = Schema.Struct({ llm: ToolLlmView, runtime: ToolRuntimeView }).check(
+  Schema.makeFilter(({ runtime }) =>
+    runtime.effect !== undefined && runtime.side_effect !== undefined
+      ? { path: ["runtime", "side_effect"], issue: "give effect or side_effect, not both" }
+      : undefined
+  )
+)
+export type ToolManifest = typeof ToolManifest.Type
+
+/** A manifest's effect class. A tool that declares none is taken for the most careful one. */
+export const effectOf = ({ runtime }: ToolManifest): ToolEffect =>
+  runtime.effect ??
+  (runtime.side_effect === "none" ? "none" : runtime.side_effect === "write" ? "workspace" : "external")
