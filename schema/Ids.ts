@@ -64,15 +64,14 @@ export type CallId = typeof CallId.Type
 export const JobId = CallId
 export type JobId = CallId
 
-const bigintText = <B extends string>(brand: B) =>
-  Schema.String.check(Schema.isPattern(/^[1-9][0-9]{0,18}$/u)).pipe(Schema.brand(brand))
+const BigintText = Schema.String.check(Schema.isPattern(/^[1-9][0-9]{0,18}$/u))
 
 /** The row of a message in the inbox, a bigint as decimal text. */
-export const InboxId = bigintText("InboxId")
+export const InboxId = BigintText.pipe(Schema.brand("InboxId"))
 export type InboxId = typeof InboxId.Type
 
 /** The row of a signal in the push stream, a bigint as decimal text. */
-export const SignalId = bigintText("SignalId")
+export const SignalId = BigintText.pipe(Schema.brand("SignalId"))
 export type SignalId = typeof SignalId.Type
 
 /** The place of an event in its session, from 1. 0 stands before the first. */
