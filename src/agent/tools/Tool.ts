@@ -1,0 +1,55 @@
+/** What a tool is to the arbiter: the model's view, the locks it needs, its effect class, and how it runs. */
+import type { Effect, Schema } from "effect"
+import type { CallId, LaneId } from "#schema/Ids.ts"
+import type { LockRequest, ToolEffect, ToolLlmView } from "#schema/Tool.ts"
+
+/** A file version as a lane saw it; the base of lost-update protection (E10). */
+export interface FileVersion {
+  readonly path: string
+  readonly sha256: string
+}
+
+/** What a run may know of its caller. Everything else it needs, a tool takes when it is made. */
+export interface ToolContext {
+  readonly lane: LaneId
+  readonly call_id: CallId
+  /** The newest version of a file that the lane has read or written, or `undefined` when it has seen none. */
+  seen(path: string): string | undefined
+}
+
+/** A finished run. `status: "error"` is an outcome that the model is told of, not a failure of Choir. */
+export interface ToolOutcome {
+  readonly status: "success" | "error"
+  /** One line for people. */
+  readonly summary: string
+  /** JSON for the model. */
+  readonly output?: Schema.Json
+  readonly untrusted?: boolean
+  readonly reads?: ReadonlyArray<FileVersion>
+  readonly writes?: ReadonlyArray<{ readonly path: string; readonly before?: string; readonly after: string }>
+}
+
+/** A call whose input was decoded: what it locks and how it runs. */
+export interface PreparedCall {
+  readonly locks: ReadonlyArray<LockRequest>
+  readonly timeout_ms: number
+  /** Interruptible; an interrupt leaves no process and no half-written file behind. */
+  run(context: ToolContext): Effect.Effect<ToolOutcome>
+}
+
+export interface Tool {
+  readonly llm: ToolLlmView
+  readonly effect: ToolEffect
+  /** Lanes that may call it at all; `choir.core.report` is only a core's. */
+  readonly lanes: "both" | "edge" | "core"
+  /** Whether edge may call it while core jobs run (spec 7.2). */
+  readonly readOnly: boolean
+  /** Strict on types, lenient on unknown keys; fails with a sentence for the model. */
+  prepare(input: unknown): Effect.Effect<PreparedCall, InvalidInput>
+}
+
+/** A tool input that does not fit; `problem` is written for the model. */
+export interface InvalidInput {
+  readonly _tag: "InvalidInput"
+  readonly problem: string
+}
