@@ -1,0 +1,180 @@
+/**
+ * What an agent may ask of choird: the eight verbs of spec 12.5 and the push stream, over HTTP on a Unix socket of the
+ * session's own (E4). Names are snake_case, as on the wire. No verb can act on the host, and none can name another session.
+ */
+import { Context, Schema } from "effect"
+import { Sse } from "effect/encoding"
+import {
+  HttpApi,
+  HttpApiEndpoint,
+  HttpApiGroup,
+  HttpApiMiddleware,
+  HttpApiSchema,
+  HttpApiSecurity
+} from "effect/http-api"
+import { ApiErrors, BadRequest, Internal, Unauthorized } from "./ApiError.ts"
+import { AgentConfig, ResourceBindings } from "./Config.ts"
+import { CoreEvent } from "./Core.ts"
+import { ChoirEvent, ToolStatus } from "./Event.ts"
+import { AgentId, CallId, Epoch, LaneId, Rev, SecretName, SessionId, Sha256 } from "./Ids.ts"
+import { Signal } from "./Signal.ts"
+
+/** Who calls, as its token proves. `superseded` is a token of an older epoch: it may learn that it is fenced, nothing more. */
+export interface Caller {
+  readonly session_id: SessionId
+  readonly agent_id: AgentId
+  readonly epoch: number
+  readonly standing: "bootstrap" | "current" | "superseded"
+}
+export class Lease extends Context.Service<Lease, Caller>()("choir/schema/Lease") {}
+
+/** Reads the bearer token before anything of the body is decoded. */
+export class LeaseAuth extends HttpApiMiddleware.Service<LeaseAuth, { provides: Lease }>()("choir/schema/LeaseAuth", {
+  error: Unauthorized,
+  security: { lease: HttpApiSecurity.bearer }
+}) {}
+
+/** Turns what does not decode into 400 with the paths, and never with the values. */
+export class SchemaErrors extends HttpApiMiddleware.Service<SchemaErrors>()("choir/schema/SchemaErrors", {
+  error: [BadRequest, Internal]
+}) {}
+
+/** Answers a repeated request id with its first reply (R28). */
+export class OncePerRequest extends HttpApiMiddleware.Service<OncePerRequest, { requires: Lease }>()(
+  "choir/schema/OncePerRequest",
+  { error: ApiErrors }
+) {}
+
+export const InitHello = Schema.Struct({
+  agent_id: AgentId,
+  session_id: SessionId,
+  image_version: Schema.String,
+  agent_version: Schema.String,
+  tool_manifest_hash: Sha256,
+  skill_manifest_hash: Sha256,
+  /** Asks for a further page of the tail, with the lease token. */
+  tail_from: Schema.optionalKey(Rev)
+})
+export type InitHello = typeof InitHello.Type
+
+export const InitHelloReply = Schema.Struct({
+  status: Schema.Literals(["fresh", "resumed"]),
+  lease_token: Schema.String,
+  epoch: Epoch,
+  resource_bindings: ResourceBindings,
+  config_version: Schema.Natural,
+  config: AgentConfig,
+  tail_events: Schema.Array(ChoirEvent),
+  tail_more: Schema.Boolean
+})
+export type InitHelloReply = typeof InitHelloReply.Type
+
+/** Patches are the events (base_rev, new_rev], as they are chained from hash_prev to hash_new. */
+export const Heartbeat = Schema.Struct({
+  epoch: Epoch,
+  base_rev: Rev,
+  new_rev: Rev,
+  hash_prev: Sha256,
+  hash_new: Sha256,
+  patches: Schema.Array(ChoirEvent),
+  config_version: Schema.Natural,
+  timestamp: Schema.String
+})
+export type Heartbeat = typeof Heartbeat.Type
+
+export const HeartbeatReply = Schema.Struct({
+  ack_rev: Rev,
+  action: Schema.Literals(["OK", "RESEND_FROM", "BACKOFF", "CONFLICT", "FENCED"]),
+  resend_from: Schema.optionalKey(Rev),
+  retry_after_ms: Schema.optionalKey(Schema.Natural),
+  config_version_latest: Schema.Natural
+})
+export type HeartbeatReply = typeof HeartbeatReply.Type
+
+/** What a lane has left; `tokens` is the session's. */
+export const BudgetRemaining = Schema.Struct({
+  tokens: Schema.Int,
+  tool_calls: Schema.Int,
+  cost_usd: Schema.optionalKey(Schema.NullOr(Schema.Finite))
+})
+
+export const ReportStatus = Schema.Struct({
+  lane: LaneId,
+  state: Schema.String,
+  skill: Schema.optionalKey(Schema.String),
+  step: Schema.optionalKey(Schema.Natural),
+  budget_remaining: BudgetRemaining,
+  core_event: Schema.optionalKey(CoreEvent)
+})
+export type ReportStatus = typeof ReportStatus.Type
+
+export const TerminateSelf = Schema.Struct({
+  reason: Schema.String,
+  final_rev: Rev,
+  final_hash: Sha256,
+  summary: Schema.optionalKey(Schema.Json)
+})
+
+const Ack = Schema.Struct({ ack: Schema.Literal(true) })
+
+/** The idempotency key of a request: any text of 1 to 64 of these characters, usually a UUID. */
+export const RequestId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._-]{1,64}$/u))
+
+const Envelope = Schema.Struct({
+  "x-choir-request-id": RequestId,
+  "x-choir-session-id": SessionId,
+  "x-choir-job": Schema.optionalKey(Schema.String)
+})
+
+const verb = <const Name extends string, P extends Schema.Top, S extends Schema.Top>(
+  name: Name,
+  payload: P,
+  success: S
+) =>
+  HttpApiEndpoint.post(name, `/rpc/${name}`, { headers: Envelope, payload, success, error: ApiErrors }).middleware(
+    OncePerRequest
+  )
+
+/** SSE events whose `id` is the row id of the signal; a computed signal has none. */
+export const SignalEvents = Schema.Struct({ ...Sse.EventEncoded.fields, data: Schema.fromJsonString(Signal) })
+
+const Rpc = HttpApiGroup.make("rpc")
+  .add(
+    verb("INIT_HELLO", InitHello, InitHelloReply),
+    verb(
+      "GET_SECRETS",
+      Schema.Struct({ resources: Schema.Array(SecretName) }),
+      Schema.Struct({ secrets: Schema.Record(SecretName, Schema.String) })
+    ),
+    verb("HEARTBEAT", Heartbeat, HeartbeatReply),
+    verb(
+      "REQUEST_APPROVAL",
+      Schema.Struct({ request_type: Schema.String, payload: Schema.Json, call_id: CallId }),
+      Schema.Struct({ approval_id: Schema.String, status: Schema.Literals(["pending", "approved", "rejected"]) })
+    ),
+    verb("REPORT_STATUS", ReportStatus, Ack),
+    verb("TERMINATE_SELF", TerminateSelf, Ack),
+    verb(
+      "FETCH_DYNAMIC_CONFIG",
+      Schema.Struct({ current_config_version: Schema.Natural }),
+      Schema.Struct({ config_version: Schema.Natural, config: Schema.optionalKey(AgentConfig) })
+    ),
+    verb(
+      "EXECUTE_HOST_TOOL",
+      Schema.Struct({ tool_name: Schema.String, call_id: CallId, input: Schema.Json }),
+      Schema.Struct({ call_id: CallId, status: ToolStatus, output: Schema.Json })
+    ),
+    HttpApiEndpoint.get("events", "/events", {
+      headers: Schema.Struct({ "last-event-id": Schema.optionalKey(Schema.String) }),
+      query: { session_id: SessionId },
+      success: HttpApiSchema.StreamSse({ events: SignalEvents }),
+      error: ApiErrors
+    })
+  )
+  .middleware(SchemaErrors)
+  .middleware(LeaseAuth)
+
+/** Strict: an unknown key is an error, and all problems of a body are told at once. */
+export class AgentApi extends HttpApi.make("choir-agent")
+  .add(Rpc)
+  .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}

@@ -1,0 +1,313 @@
+/**
+ * config.json (spec 6.3 with the additions of docs/configuration.md): strict, with every default written here, and with the
+ * references between its parts checked. The JSON Schema that `choirctl config schema` prints is made from it.
+ */
+import { Effect, Schema } from "effect"
+import { AgentId, ResourceName, SecretName } from "./Ids.ts"
+
+/** Shown in the JSON Schema as well as filled in, so that an editor tells what an absent key means. */
+const withDefault = <S extends Schema.Top>(schema: S, value: S["Encoded"]) =>
+  Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(schema.pipe(Schema.annotateEncoded({ default: value })) as S)
+
+const Url = Schema.String.check(
+  Schema.isPattern(/^https?:\/\/[^\s/?#]+/u, { message: "must be an http:// or https:// address" })
+)
+const HostPath = Schema.String.check(
+  Schema.isPattern(/^\/[^\0]*$/u, { message: "must be an absolute path of this host" })
+)
+const Port = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 65_535 }))
+const Positive = Schema.Int.check(Schema.isGreaterThan(0))
+const Text = Schema.String.check(Schema.isMinLength(1, { message: "must not be empty" }))
+const named = <S extends Schema.Top>(value: S) => Schema.Record(ResourceName, value)
+
+/** A git repository and the ref that is used of it. An absolute path of this host is a legal url. */
+export const Repo = Schema.Struct({ url: Text, ref: withDefault(Text, "main") })
+export type Repo = typeof Repo.Type
+
+export const Workspace = Schema.Struct({ path: HostPath })
+
+/** An OpenAI-compatible chat model (spec 21.2). `price` is USD per million tokens. */
+export const Model = Schema.Struct({
+  provider: Text,
+  model: Text,
+  endpoint: Url,
+  temperature: withDefault(Schema.NullOr(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 2 }))), 0.7),
+  reasoning_effort: withDefault(Schema.NullOr(Text), null),
+  secret: Schema.optionalKey(SecretName),
+  max_tokens: withDefault(Positive, 4096),
+  context_window: withDefault(Positive, 128_000),
+  price: Schema.optionalKey(
+    Schema.Struct({
+      input: Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)),
+      output: Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
+    })
+  ),
+  fallback: withDefault(Schema.Array(ResourceName), [])
+})
+export type Model = typeof Model.Type
+
+const Tts = Schema.Struct({ provider: Schema.Literal("elevenlabs"), model_id: Text, endpoint: Url, secret: SecretName })
+const Unit = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
+const VoiceProfile = Schema.Struct({
+  tts: ResourceName,
+  voice_id: Text,
+  output_format: withDefault(Text, "mp3_44100_128"),
+  voice_settings: Schema.optionalKey(
+    Schema.Struct({
+      stability: Schema.optionalKey(Unit),
+      similarity_boost: Schema.optionalKey(Unit),
+      style: Schema.optionalKey(Unit),
+      use_speaker_boost: Schema.optionalKey(Schema.Boolean),
+      speed: Schema.optionalKey(Schema.Finite.check(Schema.isBetween({ minimum: 0.5, maximum: 2 })))
+    })
+  )
+})
+const GitIdentity = Schema.Struct({ name: Text, email: Text, secret: SecretName })
+const Notion = Schema.Struct({ secret: SecretName, endpoint: Schema.optionalKey(Url) })
+const EmailAccount = Schema.Struct({
+  smtp_host: Text,
+  smtp_port: Port,
+  imap_host: Text,
+  imap_port: Port,
+  sharing: withDefault(Schema.Literals(["exclusive", "shared"]), "exclusive"),
+  secret: SecretName
+})
+const Search = Schema.Struct({ secret: SecretName, endpoint: Schema.optionalKey(Url) })
+const Embedding = Schema.Struct({
+  provider: Schema.Literals(["openai", "openrouter", "local"]),
+  model: Text,
+  dimensions: Positive,
+  endpoint: Schema.optionalKey(Url),
+  secret: Schema.optionalKey(SecretName)
+})
+
+/** A place people talk from: a Telegram bot, or the console of `choirctl chat`. */
+export const Gateway = Schema.Union([
+  Schema.Struct({
+    type: Schema.Literal("telegram"),
+    secret: SecretName,
+    api_root: withDefault(Url, "https://api.telegram.org")
+  }),
+  Schema.Struct({ type: Schema.Literal("console") })
+])
+export type Gateway = typeof Gateway.Type
+
+/** One person at one gateway. All DMs of a bot are its allow list. */
+export const Dm = Schema.Struct({ gateway: ResourceName, user_id: Text, admin: withDefault(Schema.Boolean, false) })
+export type Dm = typeof Dm.Type
+
+/** Embedded by default; else a server, by its parts or by a secret that holds the whole url. */
+export const Postgres = Schema.Union([
+  Schema.Struct({ embedded: Schema.Literal(true) }),
+  Schema.Struct({ url_secret: SecretName }),
+  Schema.Struct({ host: Text, port: withDefault(Port, 5432), database: Text, secret: SecretName })
+])
+export type Postgres = typeof Postgres.Type
+
+export const RuntimeConfig = Schema.Struct({
+  type: withDefault(Schema.Literals(["auto", "docker", "sandbox", "process"]), "auto"),
+  docker_socket: Schema.optionalKey(HostPath),
+  network: withDefault(Schema.Literals(["public", "open", "allowlist"]), "public"),
+  allow: withDefault(Schema.Array(Text), []),
+  cpus: withDefault(Schema.Finite.check(Schema.isGreaterThan(0)), 2),
+  memory_mb: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 128, maximum: 1_048_576 })), 2048),
+  pids: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 32, maximum: 32_768 })), 256),
+  oci_runtime: Schema.optionalKey(Schema.Literals(["runc", "runsc"])),
+  allow_unmapped_root: withDefault(Schema.Boolean, false)
+})
+export type RuntimeConfig = typeof RuntimeConfig.Type
+
+const Transport = Schema.Struct({
+  http: Schema.optionalKey(
+    Schema.Struct({
+      listen: Text,
+      tls_cert: Schema.optionalKey(HostPath),
+      tls_key: Schema.optionalKey(HostPath)
+    })
+  )
+})
+
+/** The limits of a session and its jobs (7.6). `turn_max_steps` bounds the model calls of one edge turn. */
+export const Budgets = Schema.Struct({
+  max_core_jobs: withDefault(Positive, 8),
+  total_session_tokens: withDefault(Positive, 2_000_000),
+  max_tool_calls_per_session: withDefault(Positive, 2000),
+  max_cost_usd: withDefault(Schema.NullOr(Schema.Finite.check(Schema.isGreaterThan(0))), null),
+  per_job_max_steps: withDefault(Positive, 60),
+  per_job_max_tool_calls: withDefault(Positive, 200),
+  per_job_wall_time_ms: withDefault(Positive, 1_800_000),
+  max_injections_per_job: withDefault(Positive, 20),
+  skill_retry_budget: withDefault(Schema.Natural, 2),
+  turn_max_steps: withDefault(Positive, 24)
+})
+export type Budgets = typeof Budgets.Type
+
+const CrossRead = Schema.Union([Schema.Literals(["all", "none"]), Schema.Array(AgentId)])
+export const MemoryConfig = Schema.Struct({
+  event_window: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 4, maximum: 1000 })), 50),
+  compact_at: withDefault(Schema.Finite.check(Schema.isBetween({ minimum: 0.1, maximum: 0.95 })), 0.8),
+  mid_term_sessions: withDefault(Positive, 10),
+  summary_timeout_ms: withDefault(Positive, 30_000),
+  cross_read: withDefault(CrossRead, "all")
+})
+export const ApprovalsConfig = Schema.Struct({
+  timeout_ms: withDefault(Positive, 1_800_000),
+  confirm_external: withDefault(Schema.Literals(["never", "tainted", "always"]), "never")
+})
+
+const AgentDefaults = Schema.Struct({
+  workspace: ResourceName,
+  llm: ResourceName,
+  core_llm: Schema.optionalKey(ResourceName),
+  voice_profile: Schema.optionalKey(ResourceName),
+  git_identity: Schema.optionalKey(ResourceName),
+  notion: Schema.optionalKey(ResourceName),
+  email: Schema.optionalKey(ResourceName),
+  dm: Schema.optionalKey(ResourceName)
+})
+export const Agent = Schema.Struct({ repo: Repo, defaults: AgentDefaults })
+export type Agent = typeof Agent.Type
+
+const IntervalMs = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 600_000 }))
+
+/** The shape alone; {@link Config} adds the references. */
+const ConfigShape = Schema.Struct({
+  $schema: Schema.optionalKey(Schema.String),
+  global_repo: Repo,
+  workspaces: withDefault(named(Workspace), {}),
+  models: withDefault(named(Model), {}),
+  tts: withDefault(named(Tts), {}),
+  voice_profiles: withDefault(named(VoiceProfile), {}),
+  git_identities: withDefault(named(GitIdentity), {}),
+  notion_integrations: withDefault(named(Notion), {}),
+  email_accounts: withDefault(named(EmailAccount), {}),
+  search: withDefault(named(Search), {}),
+  embedding: Schema.optionalKey(Embedding),
+  gateways: withDefault(named(Gateway), {}),
+  dms: withDefault(named(Dm), {}),
+  postgres: withDefault(Postgres, { embedded: true }),
+  runtime: withDefault(RuntimeConfig, {}),
+  transport: withDefault(Transport, {}),
+  agents: withDefault(Schema.Record(AgentId, Agent), {}),
+  budgets: withDefault(Budgets, {}),
+  memory: withDefault(MemoryConfig, {}),
+  approvals: withDefault(ApprovalsConfig, {}),
+  heartbeat_interval_ms: withDefault(IntervalMs, 5000),
+  crash_detection_threshold_ms: withDefault(IntervalMs, 10_000),
+  rate_limit_retry_ms: withDefault(IntervalMs, 1000),
+  log_archive_threshold_lines: withDefault(Positive, 100_000)
+})
+type ConfigShape = typeof ConfigShape.Type
+
+interface Problem {
+  readonly path: ReadonlyArray<string>
+  readonly issue: string
+}
+
+const names = (table: Readonly<Record<string, unknown>>) => {
+  const known = Object.keys(table)
+  return known.length === 0 ? "none is defined" : `known: ${known.join(", ")}`
+}
+
+/** The problem of a name that its table lacks, worded for the person who has to mend config.json. */
+const missing = (
+  kind: string,
+  table: Readonly<Record<string, unknown>>,
+  path: ReadonlyArray<string>,
+  name: string | undefined
+): ReadonlyArray<Problem> =>
+  name === undefined || Object.hasOwn(table, name)
+    ? []
+    : [{ path, issue: `there is no ${kind} "${name}" (${names(table)})` }]
+
+const agentProblems = (config: ConfigShape): ReadonlyArray<Problem> =>
+  Object.entries(config.agents).flatMap(([id, { defaults }]) => {
+    const at = (key: string) => ["agents", id, "defaults", key]
+    return [
+      ...missing("workspace", config.workspaces, at("workspace"), defaults.workspace),
+      ...missing("model", config.models, at("llm"), defaults.llm),
+      ...missing("model", config.models, at("core_llm"), defaults.core_llm),
+      ...missing("voice profile", config.voice_profiles, at("voice_profile"), defaults.voice_profile),
+      ...missing("git identity", config.git_identities, at("git_identity"), defaults.git_identity),
+      ...missing("notion integration", config.notion_integrations, at("notion"), defaults.notion),
+      ...missing("email account", config.email_accounts, at("email"), defaults.email),
+      ...missing("dm", config.dms, at("dm"), defaults.dm)
+    ]
+  })
+
+/** Two names for one thing would let two agents lease it at once. */
+const duplicates = <A>(
+  table: Readonly<Record<string, A>>,
+  section: string,
+  identity: (entry: A) => string,
+  what: string
+): ReadonlyArray<Problem> => {
+  const first = new Map<string, string>()
+  return Object.entries(table).flatMap(([name, entry]) => {
+    const key = identity(entry)
+    const other = first.get(key)
+    if (other === undefined) first.set(key, name)
+    return other === undefined ? [] : [{ path: [section, name], issue: `is the same ${what} as "${other}"` }]
+  })
+}
+
+const configProblems = (config: ConfigShape): ReadonlyArray<Problem> => [
+  ...Object.entries(config.dms).flatMap(([name, dm]) =>
+    missing("gateway", config.gateways, ["dms", name, "gateway"], dm.gateway)
+  ),
+  ...Object.entries(config.voice_profiles).flatMap(([name, profile]) =>
+    missing("tts provider", config.tts, ["voice_profiles", name, "tts"], profile.tts)
+  ),
+  ...Object.entries(config.models).flatMap(([name, model]) =>
+    model.fallback.flatMap((other, index) =>
+      other === name
+        ? [{ path: ["models", name, "fallback", String(index)], issue: "a model cannot be its own fallback" }]
+        : missing("model", config.models, ["models", name, "fallback", String(index)], other)
+    )
+  ),
+  ...agentProblems(config),
+  ...duplicates(config.workspaces, "workspaces", (w) => w.path.replace(/\/+$/u, ""), "folder"),
+  ...duplicates(config.dms, "dms", (dm) => `${dm.gateway} ${dm.user_id}`, "gateway and user"),
+  ...(config.crash_detection_threshold_ms < 2 * config.heartbeat_interval_ms
+    ? [
+        {
+          path: ["crash_detection_threshold_ms"],
+          issue: `must be at least twice heartbeat_interval_ms (${2 * config.heartbeat_interval_ms})`
+        }
+      ]
+    : []),
+  ...(config.runtime.network === "allowlist" && config.runtime.allow.length === 0
+    ? [{ path: ["runtime", "allow"], issue: 'must name at least one host when network is "allowlist"' }]
+    : [])
+]
+
+/** config.json. A name that refers to nothing is an error at the path of the reference. */
+export const Config = ConfigShape.check(Schema.makeFilter((config) => configProblems(config)))
+export type Config = typeof Config.Type
+
+/** What an agent's session is bound to (spec 6.4); names of config.json. */
+export const ResourceBindings = Schema.Struct({
+  workspace: ResourceName,
+  llm: ResourceName,
+  core_llm: ResourceName,
+  dm: ResourceName,
+  voice_profile: Schema.optionalKey(ResourceName),
+  git_identity: Schema.optionalKey(ResourceName),
+  notion: Schema.optionalKey(ResourceName),
+  email: Schema.optionalKey(ResourceName)
+})
+export type ResourceBindings = typeof ResourceBindings.Type
+
+/** What an agent is told of the configuration: its own share, never another agent's, never a secret's value. */
+export const AgentConfig = Schema.Struct({
+  llm: ResourceName,
+  core_llm: ResourceName,
+  /** The bound models and whatever their `fallback` names. */
+  models: Schema.Record(ResourceName, Model),
+  budgets: Budgets,
+  memory: MemoryConfig,
+  approvals: ApprovalsConfig,
+  heartbeat_interval_ms: IntervalMs,
+  rate_limit_retry_ms: IntervalMs
+})
+export type AgentConfig = typeof AgentConfig.Type

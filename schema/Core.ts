@@ -1,0 +1,62 @@
+/** What edge hands to a core job and what a core job says back (spec 12.7). */
+import { Effect, Schema } from "effect"
+import { JobId, JobName } from "./Ids.ts"
+import { ToolName } from "./Tool.ts"
+
+const none = <A>(): Effect.Effect<ReadonlyArray<A>> => Effect.succeed([])
+
+/** What edge found relevant; a core job never sees the user's messages. */
+export const ContextBundle = Schema.Struct({
+  facts: Schema.Array(Schema.String).pipe(Schema.withDecodingDefaultKey(none<string>())),
+  excerpts: Schema.Array(Schema.String).pipe(Schema.withDecodingDefaultKey(none<string>())),
+  constraints: Schema.Array(Schema.String).pipe(Schema.withDecodingDefaultKey(none<string>()))
+})
+export type ContextBundle = typeof ContextBundle.Type
+
+export const ToolConstraints = Schema.Struct({
+  /** Empty allows every tool of a core lane. */
+  allowed_tools: Schema.Array(ToolName).pipe(Schema.withDecodingDefaultKey(none<ToolName>())),
+  /** Shortens the job's wall time; 0 leaves the budget as it is. */
+  time_budget_ms: Schema.Natural.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0)))
+})
+
+/** The curated task of a core job. */
+export const CoreJobStart = Schema.Struct({
+  job_id: JobId,
+  job_name: JobName,
+  task_spec: Schema.NonEmptyString,
+  context_bundle: ContextBundle,
+  tool_constraints: ToolConstraints,
+  output_schema: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
+  verbosity: Schema.Literals(["quiet", "normal", "detailed"])
+})
+export type CoreJobStart = typeof CoreJobStart.Type
+
+/** The kinds of a core job's reports. `final_result` and `error` end it and come from the runtime. */
+export const CoreEventKind = Schema.Literals([
+  "progress",
+  "plan",
+  "thought_summary",
+  "tool_proposal",
+  "need_info",
+  "partial_result",
+  "final_result",
+  "error"
+])
+
+export const CoreEvent = Schema.Struct({
+  job_name: JobName,
+  kind: CoreEventKind,
+  text: Schema.String.check(Schema.isMaxLength(8192)),
+  percent: Schema.optionalKey(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 100 })))
+})
+export type CoreEvent = typeof CoreEvent.Type
+
+/** The limits a job was started with, so that a replay needs no config (R23). */
+export const CoreBudgets = Schema.Struct({
+  max_steps: Schema.Natural,
+  max_tool_calls: Schema.Natural,
+  wall_time_ms: Schema.Natural,
+  max_injections: Schema.Natural
+})
+export type CoreBudgets = typeof CoreBudgets.Type

@@ -1,0 +1,225 @@
+/**
+ * The committed events: one tagged union, the only thing that changes a session. The hash chain over them is in
+ * `src/shared/hashChain.ts` (D5); the fold that turns them into states is in `src/shared/session` (D2).
+ */
+import { Schema } from "effect"
+import { CoreBudgets, CoreJobStart } from "./Core.ts"
+import { CallId, InboxId, IsoInstant, JobId, JobName, LaneId, ResourceName, Rev, Sha256, SignalId } from "./Ids.ts"
+import { LockRequest, ToolEffect } from "./Tool.ts"
+
+/** The version of the event format. */
+export const EVENT_VERSION = 1
+
+const event = <const T extends string, P extends Schema.Top>(event_type: T, payload: P) =>
+  Schema.Struct({
+    v: Schema.Literal(EVENT_VERSION),
+    rev: Rev,
+    event_type: Schema.Literal(event_type),
+    lane: LaneId,
+    payload,
+    created_at: IsoInstant
+  })
+
+export const Attachment = Schema.Struct({
+  path: Schema.String,
+  name: Schema.String,
+  mime: Schema.String,
+  bytes: Schema.Natural
+})
+
+/** A message of the user, committed when edge is idle; the inbox row is its identity. */
+export const UserMsg = Schema.Struct({
+  inbox_id: InboxId,
+  dm: ResourceName,
+  text: Schema.String,
+  attachments: Schema.Array(Attachment)
+})
+
+/** Tokens and money of one model call: the greater of what was reported and what was estimated. */
+export const Usage = Schema.Struct({
+  input_tokens: Schema.Natural,
+  output_tokens: Schema.Natural,
+  cost_usd: Schema.optionalKey(Schema.Finite)
+})
+export type Usage = typeof Usage.Type
+
+/** Why a model call failed. `message` is written for the user. */
+export const ModelError = Schema.Struct({
+  kind: Schema.Literals(["rate_limited", "http", "timeout", "unreachable", "malformed", "too_large", "content_filter"]),
+  message: Schema.String,
+  status: Schema.optionalKey(Schema.Natural),
+  retry_after_ms: Schema.optionalKey(Schema.Natural)
+})
+export type ModelError = typeof ModelError.Type
+
+/** A structured tool call. `input` is the parsed object, or the raw text when it does not parse. */
+export const ModelToolCall = Schema.Struct({ call_id: CallId, name: Schema.String, input: Schema.Json })
+export type ModelToolCall = typeof ModelToolCall.Type
+
+export const ModelOutput = Schema.Struct({
+  call_id: CallId,
+  purpose: Schema.Literals(["turn", "report", "compaction", "summary"]),
+  model: Schema.String,
+  text: Schema.optionalKey(Schema.String),
+  tool_calls: Schema.Array(ModelToolCall),
+  finish_reason: Schema.String,
+  usage: Usage,
+  latency_ms: Schema.Natural,
+  error: Schema.optionalKey(ModelError)
+})
+
+/** A valid call that waits for its locks. */
+export const ToolCallRequested = Schema.Struct({
+  call_id: CallId,
+  tool: Schema.String,
+  input: Schema.Json,
+  effect: ToolEffect,
+  locks: Schema.Array(LockRequest),
+  skill: Schema.optionalKey(Schema.String)
+})
+
+/** The locks are granted; the tool runs after this. For an external tool this is the intent that choird must have (D3). */
+export const ToolCallCommitted = Schema.Struct({
+  call_id: CallId,
+  locks: Schema.Array(LockRequest),
+  dirty: Schema.optionalKey(Schema.Boolean)
+})
+
+export const ToolStatus = Schema.Literals([
+  "success",
+  "error",
+  "timeout",
+  "rejected",
+  "cancelled",
+  "unknown_after_crash"
+])
+export type ToolStatus = typeof ToolStatus.Type
+
+export const ToolResultCommitted = Schema.Struct({
+  call_id: CallId,
+  status: ToolStatus,
+  summary: Schema.String,
+  output: Schema.optionalKey(Schema.Json),
+  artifact_ref: Schema.optionalKey(Schema.String),
+  allowed: Schema.optionalKey(
+    Schema.Struct({ tools: Schema.Array(Schema.String), transitions: Schema.Array(Schema.String) })
+  ),
+  untrusted: Schema.optionalKey(Schema.Boolean),
+  dirty: Schema.optionalKey(Schema.Boolean),
+  duration_ms: Schema.Natural,
+  reads: Schema.optionalKey(Schema.Array(Schema.Struct({ path: Schema.String, sha256: Sha256 }))),
+  writes: Schema.optionalKey(
+    Schema.Array(Schema.Struct({ path: Schema.String, before: Schema.optionalKey(Sha256), after: Sha256 }))
+  )
+})
+
+export const MemoryWriteCommitted = Schema.Struct({
+  call_id: CallId,
+  store: Schema.String,
+  action: Schema.Literals(["insert", "update", "delete"]),
+  key: Schema.optionalKey(Schema.String),
+  document_id: Schema.optionalKey(Schema.String)
+})
+
+export const CoreStarted = Schema.Struct({
+  job_id: JobId,
+  job_name: JobName,
+  start: CoreJobStart,
+  model: Schema.String,
+  budgets: CoreBudgets
+})
+
+export const CoreOutcome = Schema.Literals(["completed", "error", "cancelled", "budget", "stuck"])
+export type CoreOutcome = typeof CoreOutcome.Type
+
+export const CoreStopped = Schema.Struct({
+  job_id: JobId,
+  job_name: JobName,
+  outcome: CoreOutcome,
+  summary: Schema.String,
+  result: Schema.optionalKey(Schema.Json),
+  usage: Usage
+})
+
+/** Text put into a lane's context. `refused` says why it was not, and the lane never sees it. */
+export const InjectedInstruction = Schema.Struct({
+  signal_id: Schema.optionalKey(SignalId),
+  target: LaneId,
+  source: Schema.Literals(["user", "edge"]),
+  content: Schema.String,
+  refused: Schema.optionalKey(Schema.String)
+})
+
+/** Marks a lane as cancelled. For `no_such_job` nothing was there to cancel. */
+export const Cancelled = Schema.Struct({
+  signal_id: Schema.optionalKey(SignalId),
+  target: LaneId,
+  by: Schema.Literals(["user", "edge", "operator", "budget", "stop"]),
+  reason: Schema.String
+})
+
+export const SkillTransitionCommitted = Schema.Struct({
+  skill: Schema.String,
+  from: Schema.String,
+  to: Schema.String,
+  on: Schema.String,
+  step: Schema.Natural,
+  reason: Schema.optionalKey(Schema.String)
+})
+
+/** What the user is shown. Exactly one `reply` belongs to each UserMsg. */
+export const AgentMessage = Schema.Struct({
+  kind: Schema.Literals(["reply", "notice", "report"]),
+  text: Schema.optionalKey(Schema.String),
+  file: Schema.optionalKey(Schema.Struct({ path: Schema.String, as: Schema.String })),
+  in_reply_to: Schema.optionalKey(InboxId)
+})
+
+const MemoryFact = Schema.Struct({ key: Schema.String, value: Schema.String, source_event: Schema.optionalKey(Sha256) })
+
+/** A structured change of a lane's reference summary (spec 11.3). Every part may be absent. */
+export const MemoryDelta = Schema.Struct({
+  mode: Schema.Literals(["append", "overwrite"]),
+  summary_update: Schema.optionalKey(Schema.String),
+  add_references: Schema.optionalKey(Schema.Array(Schema.String)),
+  remove_references: Schema.optionalKey(Schema.Array(Schema.String)),
+  add_fact: Schema.optionalKey(MemoryFact),
+  remove_fact: Schema.optionalKey(MemoryFact)
+})
+
+export const CompactionCommitted = Schema.Struct({
+  signal_id: Schema.optionalKey(SignalId),
+  delta: MemoryDelta,
+  boundary_rev: Rev
+})
+
+/** A committed event as it is stored, sent, chained and printed. */
+export const ChoirEvent = Schema.Union([
+  event("UserMsg", UserMsg),
+  event("ModelOutput", ModelOutput),
+  event("ToolCallRequested", ToolCallRequested),
+  event("ToolCallCommitted", ToolCallCommitted),
+  event("ToolResultCommitted", ToolResultCommitted),
+  event("MemoryWriteCommitted", MemoryWriteCommitted),
+  event("CoreStarted", CoreStarted),
+  event("CoreStopped", CoreStopped),
+  event("InjectedInstruction", InjectedInstruction),
+  event("Cancelled", Cancelled),
+  event("SkillTransitionCommitted", SkillTransitionCommitted),
+  event("AgentMessage", AgentMessage),
+  event("CompactionCommitted", CompactionCommitted)
+])
+export type ChoirEvent = typeof ChoirEvent.Type
+export type EventType = ChoirEvent["event_type"]
+
+export type EventOf<T extends EventType> = Extract<ChoirEvent, { readonly event_type: T }>
+export type PayloadOf<T extends EventType> = EventOf<T>["payload"]
+
+/** An event before the arbiter gives it its place and its time. */
+export type EventDraft = { [T in EventType]: Pick<EventOf<T>, "event_type" | "lane" | "payload"> }[EventType]
+
+/** An event with the digest of its place in the chain, as `session events` prints it. */
+export interface ChainedEvent {
+  readonly event: ChoirEvent
+  readonly hash: string
+}

@@ -1,0 +1,255 @@
+/**
+ * What an operator may ask of choird, on `socks/choird.sock` alone (D10). Shapes are the ones `choirctl --json` prints
+ * (docs/operating.md); names are snake_case, as in config.json and the tables.
+ */
+import { Schema } from "effect"
+import { Sse } from "effect/encoding"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { SchemaErrors } from "./AgentApi.ts"
+import { ApiErrors } from "./ApiError.ts"
+import { ResourceBindings } from "./Config.ts"
+import { ChoirEvent } from "./Event.ts"
+import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256 } from "./Ids.ts"
+
+export const AgentStatus = Schema.Literals(["stopped", "building", "starting", "running", "stopping", "crashed"])
+export type AgentStatus = typeof AgentStatus.Type
+
+export const SessionStatus = Schema.Literals(["active", "stopped", "crashed", "closed"])
+export type SessionStatus = typeof SessionStatus.Type
+
+/** A row of `agent list`. */
+export const AgentSummary = Schema.Struct({
+  agent_id: AgentId,
+  status: AgentStatus,
+  session_id: Schema.NullOr(SessionId),
+  image_version: Schema.NullOr(Schema.String),
+  uptime_ms: Schema.Natural,
+  config_version: Schema.Natural
+})
+export type AgentSummary = typeof AgentSummary.Type
+
+/** What is spent and what the limit is; `limit: null` is no limit. */
+const Spent = Schema.Struct({ used: Schema.Finite, limit: Schema.NullOr(Schema.Finite) })
+
+export const AgentDetail = Schema.Struct({
+  agent_id: AgentId,
+  status: AgentStatus,
+  session_id: Schema.NullOr(SessionId),
+  lanes: Schema.Array(
+    Schema.Struct({
+      lane: LaneId,
+      state: Schema.String,
+      skill: Schema.NullOr(Schema.String),
+      step: Schema.Natural
+    })
+  ),
+  budgets: Schema.Struct({ tokens: Spent, tool_calls: Spent, cost_usd: Spent, core_jobs: Spent }),
+  resource_bindings: Schema.NullOr(ResourceBindings),
+  uptime_ms: Schema.Natural,
+  config_version: Schema.Natural,
+  last_rev: Rev,
+  acked_rev: Rev,
+  /** Why the agent is where it is when that needs saying: the last crash, the breaker, a frozen session. */
+  reason: Schema.NullOr(Schema.String)
+})
+export type AgentDetail = typeof AgentDetail.Type
+
+export const SessionSummary = Schema.Struct({
+  session_id: SessionId,
+  agent_id: AgentId,
+  status: SessionStatus,
+  started_at: Schema.String,
+  ended_at: Schema.NullOr(Schema.String),
+  last_rev: Rev
+})
+export type SessionSummary = typeof SessionSummary.Type
+
+/** An event with its place in the chain; without session_id, as `session events` prints it. */
+export const PrintedEvent = Schema.Struct({ event: ChoirEvent, hash: Sha256 })
+export type PrintedEvent = typeof PrintedEvent.Type
+
+export const CoreSummary = Schema.Struct({
+  job_name: JobName,
+  state: Schema.String,
+  step: Schema.Natural,
+  started_at: Schema.String
+})
+export type CoreSummary = typeof CoreSummary.Type
+
+/** `problem` says at which revision and why the chain or the fold does not hold. */
+export const Verification = Schema.Struct({
+  ok: Schema.Boolean,
+  events: Schema.Natural,
+  head: Sha256,
+  problem: Schema.optionalKey(Schema.Struct({ rev: Rev, reason: Schema.String }))
+})
+export type Verification = typeof Verification.Type
+
+export const WorkspaceSummary = Schema.Struct({
+  name: ResourceName,
+  path: Schema.String,
+  leased_by: Schema.NullOr(AgentId)
+})
+export type WorkspaceSummary = typeof WorkspaceSummary.Type
+
+export const SystemStatus = Schema.Struct({
+  choird: Schema.Struct({
+    version: Schema.String,
+    uptime_ms: Schema.Natural,
+    config_version: Schema.Natural,
+    pid: Schema.Natural
+  }),
+  postgres: Schema.Struct({
+    kind: Schema.Literals(["embedded", "postgres"]),
+    version: Schema.String,
+    pgvector: Schema.String,
+    ok: Schema.Boolean
+  }),
+  runtime: Schema.Struct({
+    type: Schema.Literals(["docker", "sandbox", "process"]),
+    isolation: Schema.String,
+    limits: Schema.Array(Schema.String),
+    warnings: Schema.Array(Schema.String)
+  }),
+  gateways: Schema.Array(
+    Schema.Struct({ name: ResourceName, type: Schema.String, ok: Schema.Boolean, detail: Schema.String })
+  ),
+  agents: Schema.Array(AgentSummary),
+  warnings: Schema.Array(Schema.String)
+})
+export type SystemStatus = typeof SystemStatus.Type
+
+/** Overrides of an agent's defaults for one run (spec 17.1). `fresh` leaves the earlier session behind (D19). */
+export const StartAgent = Schema.Struct({
+  workspace: Schema.optionalKey(ResourceName),
+  llm: Schema.optionalKey(ResourceName),
+  voice_profile: Schema.optionalKey(ResourceName),
+  git_identity: Schema.optionalKey(ResourceName),
+  notion: Schema.optionalKey(ResourceName),
+  email: Schema.optionalKey(ResourceName),
+  dm: Schema.optionalKey(ResourceName),
+  fresh: Schema.optionalKey(Schema.Boolean)
+})
+export type StartAgent = typeof StartAgent.Type
+
+export const BuildReport = Schema.Struct({
+  agent_id: AgentId,
+  image_version: Schema.String,
+  path: Schema.String,
+  built: Schema.Boolean,
+  warnings: Schema.Array(Schema.String)
+})
+
+/** Steps of a longer command as they happen; the last one carries the result. */
+export const Progress = <S extends Schema.Top>(result: S) =>
+  Schema.Union([
+    Schema.Struct({ type: Schema.Literal("step"), text: Schema.String }),
+    Schema.Struct({ type: Schema.Literal("done"), result })
+  ])
+
+/** What a console client sees. `outbox_id` is acknowledged once it is on the screen. */
+export const ChatEvent = Schema.Union([
+  Schema.Struct({
+    type: Schema.Literal("message"),
+    outbox_id: Schema.String,
+    source: Schema.String,
+    part: Schema.Natural,
+    kind: Schema.Literals(["reply", "notice", "report", "refusal"]),
+    text: Schema.String,
+    in_reply_to: Schema.NullOr(InboxId)
+  }),
+  /** What edge and the cores are doing, for a person who waits. */
+  Schema.Struct({ type: Schema.Literal("activity"), edge: Schema.String, cores: Schema.Array(JobName) }),
+  /** Edge is idle, and no core job or report of this message's turn is left. */
+  Schema.Struct({ type: Schema.Literal("settled"), inbox_id: InboxId }),
+  Schema.Struct({ type: Schema.Literal("agent"), status: AgentStatus, reason: Schema.NullOr(Schema.String) })
+])
+export type ChatEvent = typeof ChatEvent.Type
+
+const agent = { id: AgentId } as const
+const session = { id: SessionId } as const
+const error = ApiErrors
+const ndjson = <S extends Schema.Constraint>(schema: S) => HttpApiSchema.StreamNdjson({ schema })
+
+const System = HttpApiGroup.make("system").add(
+  HttpApiEndpoint.get("status", "/status", { success: SystemStatus, error }),
+  HttpApiEndpoint.get("config", "/config", { success: Schema.Json, error }),
+  HttpApiEndpoint.get("workspaces", "/workspaces", { success: Schema.Array(WorkspaceSummary), error }),
+  HttpApiEndpoint.post("shutdown", "/shutdown", { success: Schema.Struct({ ok: Schema.Literal(true) }), error })
+)
+
+const Agents = HttpApiGroup.make("agents").add(
+  HttpApiEndpoint.get("list", "/agents", { success: Schema.Array(AgentSummary), error }),
+  HttpApiEndpoint.get("status", "/agents/:id", { params: agent, success: AgentDetail, error }),
+  HttpApiEndpoint.post("build", "/agents/:id/build", {
+    params: agent,
+    payload: Schema.Struct({ force: Schema.optionalKey(Schema.Boolean) }),
+    success: ndjson(Progress(BuildReport)),
+    error
+  }),
+  HttpApiEndpoint.post("start", "/agents/:id/start", {
+    params: agent,
+    payload: StartAgent,
+    success: AgentSummary,
+    error
+  }),
+  HttpApiEndpoint.post("stop", "/agents/:id/stop", { params: agent, success: AgentSummary, error }),
+  HttpApiEndpoint.post("restart", "/agents/:id/restart", { params: agent, success: AgentSummary, error })
+)
+
+const Sessions = HttpApiGroup.make("sessions").add(
+  HttpApiEndpoint.get("list", "/sessions", {
+    query: { agent_id: Schema.optionalKey(AgentId) },
+    success: Schema.Array(SessionSummary),
+    error
+  }),
+  HttpApiEndpoint.get("events", "/sessions/:id/events", {
+    params: session,
+    query: {
+      from: Schema.optionalKey(Schema.FiniteFromString),
+      last: Schema.optionalKey(Schema.FiniteFromString),
+      follow: Schema.optionalKey(Schema.Literals(["true", "false"]))
+    },
+    success: ndjson(PrintedEvent),
+    error
+  }),
+  HttpApiEndpoint.get("cores", "/sessions/:id/cores", { params: session, success: Schema.Array(CoreSummary), error }),
+  HttpApiEndpoint.post("cancel", "/sessions/:id/cancel", {
+    params: session,
+    payload: Schema.Struct({ job_name: Schema.optionalKey(JobName) }),
+    success: Schema.Struct({ job_name: JobName, signal_id: Schema.String }),
+    error
+  }),
+  HttpApiEndpoint.post("verify", "/sessions/:id/verify", { params: session, success: Verification, error })
+)
+
+/** SSE, so that a client which comes back says with Last-Event-ID what it has shown. */
+export const ChatEvents = Schema.Struct({ ...Sse.EventEncoded.fields, data: Schema.fromJsonString(ChatEvent) })
+
+const Chat = HttpApiGroup.make("chat").add(
+  HttpApiEndpoint.post("send", "/chat/:id/messages", {
+    params: agent,
+    payload: Schema.Struct({
+      client_id: Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._:-]{1,80}$/u)),
+      text: Schema.NonEmptyString
+    }),
+    success: Schema.Struct({ inbox_id: InboxId, position: Schema.Natural }),
+    error
+  }),
+  HttpApiEndpoint.get("stream", "/chat/:id/events", {
+    params: agent,
+    success: HttpApiSchema.StreamSse({ events: ChatEvents }),
+    error
+  }),
+  HttpApiEndpoint.post("ack", "/chat/:id/ack", {
+    params: agent,
+    payload: Schema.Struct({ outbox_ids: Schema.Array(Schema.String) }),
+    success: Schema.Struct({ acked: Schema.Natural }),
+    error
+  })
+)
+
+export class OperatorApi extends HttpApi.make("choir-operator")
+  .add(System, Agents, Sessions, Chat)
+  .middleware(SchemaErrors)
+  .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}
