@@ -17,6 +17,8 @@ export interface OpenCall {
   readonly call_id: CallId
   /** As the model named it. */
   readonly name: string
+  /** Equal for equal names and inputs. */
+  readonly digest: string
   readonly stage: "proposed" | "requested" | "committed"
   readonly effect: ToolEffect | undefined
   /** The revision of the ModelOutput that proposed it. */
@@ -27,7 +29,8 @@ export interface OpenCall {
 
 /** The last call of a lane and how often running it gave the same result (E11). */
 export interface Repetition {
-  readonly digest: string
+  readonly call: string
+  readonly result: string
   readonly times: number
 }
 
