@@ -1,0 +1,187 @@
+/**
+ * The merge of a global and an agent's repository into what an image holds below `/choir` (spec 6.5, 15.1). Pure: files in, files and
+ * warnings out, or every problem at once.
+ */
+import { isUtf8 } from "node:buffer"
+import { Result, Schema } from "effect"
+import { ToolManifest } from "#schema/Tool.ts"
+import { IDENTITY_BYTES_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
+import { toolExecutable, type ToolScope } from "#src/shared/toolExecutable.ts"
+import { type BadRepository, badRepository, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
+
+/** A repository's files and what problems call it. */
+export interface LabelledFiles {
+  readonly label: string
+  readonly files: ReadonlyArray<RepoFile>
+}
+
+/** What an image is made of. Paths are relative to `/choir`. */
+export interface ImagePlan {
+  readonly files: ReadonlyArray<RepoFile>
+  readonly warnings: ReadonlyArray<string>
+}
+
+interface Part {
+  readonly files: ReadonlyArray<RepoFile>
+  readonly problems: ReadonlyArray<RepoProblem>
+  readonly warnings: ReadonlyArray<string>
+}
+
+interface CheckedTool {
+  /** The name of the manifest's file, which is the tool's. */
+  readonly stem: string
+  /** The executable, relative to `tools/`, when it is there. */
+  readonly executable?: string
+  /** Whether there are sources instead of it. */
+  readonly unbuilt: boolean
+  readonly reasons: ReadonlyArray<string>
+}
+
+/** Only the name of a skill matters here; the state machine is checked where skills are loaded (spec 8.8). */
+const SkillHead = Schema.Struct({
+  name: Schema.String.check(
+    Schema.isPattern(/^[a-z0-9][a-z0-9._-]{0,63}$/u, {
+      message: "a skill name is 1 to 64 of a-z, 0-9, '.', '_' and '-'"
+    })
+  )
+})
+
+const decodeManifest = Schema.decodeUnknownResult(Schema.fromJsonString(ToolManifest), {
+  errors: "all",
+  onExcessProperty: "error"
+})
+const decodeSkillHead = Schema.decodeUnknownResult(Schema.fromJsonString(SkillHead), { errors: "all" })
+
+const within = (files: ReadonlyArray<RepoFile>, folder: string): ReadonlyArray<RepoFile> =>
+  files.flatMap((file) =>
+    file.path.startsWith(`${folder}/`) && !file.path.endsWith("/.gitkeep")
+      ? [{ ...file, path: file.path.slice(folder.length + 1) }]
+      : []
+  )
+
+const isManifest = ({ path }: RepoFile) => path.endsWith(".json") && !path.includes("/")
+
+/** What a file belongs to and what is overridden as one: `x.json`, `x` and all of `x/`. */
+const unitOf = (file: RepoFile) =>
+  isManifest(file) ? file.path.slice(0, -".json".length) : (file.path.split("/")[0] ?? "")
+
+const oneLine = (text: string) => text.replaceAll(/\s+/gu, " ").trim()
+
+const textProblem = ({ bytes }: RepoFile, bytesMax: number) =>
+  bytes.length > bytesMax ? `larger than ${bytesMax} bytes` : isUtf8(bytes) ? undefined : "not UTF-8"
+
+const textOf = ({ bytes }: RepoFile) => Buffer.from(bytes).toString("utf8")
+
+const checkTool = (scope: ToolScope, file: RepoFile, tools: ReadonlyArray<RepoFile>): CheckedTool => {
+  const stem = unitOf(file)
+  const refused = (...reasons: ReadonlyArray<string>): CheckedTool => ({ stem, unbuilt: false, reasons })
+  const unreadable = textProblem(file, MANIFEST_BYTES_MAX)
+  if (unreadable !== undefined) return refused(unreadable)
+  const manifest = decodeManifest(textOf(file))
+  if (Result.isFailure(manifest)) return refused(oneLine(manifest.failure.message))
+  const { llm, runtime } = manifest.success
+  const misnamed = llm.name === stem ? [] : [`the tool is called ${llm.name}: name the file ${llm.name}.json`]
+  const executable = toolExecutable(scope, runtime.exec_path)
+  if (executable === undefined) {
+    return refused(...misnamed, `at ["runtime"]["exec_path"]: write a path inside /choir/tools/${scope}/`)
+  }
+  if (tools.some(({ path }) => path === executable)) return { stem, executable, unbuilt: false, reasons: misnamed }
+  const unbuilt = tools.some(({ path }) => path.startsWith(`${stem}/`))
+  return unbuilt
+    ? { stem, unbuilt, reasons: misnamed }
+    : refused(...misnamed, `its executable tools/${shownPath(executable)} is missing`)
+}
+
+/** A scope's tools without the units in `overridden`. */
+const toolsOf = (scope: ToolScope, { label, files }: LabelledFiles, overridden: ReadonlySet<string>): Part => {
+  const all = within(files, "tools")
+  const checked = all.filter(isManifest).map((file) => checkTool(scope, file, all))
+  const kept = checked.filter(({ stem }) => !overridden.has(stem))
+  const left = new Set([...overridden, ...kept.filter(({ unbuilt }) => unbuilt).map(({ stem }) => stem)])
+  const executables = new Set(kept.map(({ executable }) => executable))
+  return {
+    files: all
+      .filter((file) => !left.has(unitOf(file)) || executables.has(file.path))
+      .map((file) => ({
+        ...file,
+        path: `tools/${scope}/${file.path}`,
+        executable: file.executable || executables.has(file.path)
+      })),
+    problems: checked.flatMap(({ stem, reasons }) =>
+      reasons.map((reason) => ({ repo: label, path: `tools/${shownPath(stem)}.json`, reason }))
+    ),
+    warnings: kept.flatMap(({ stem, unbuilt }) =>
+      unbuilt
+        ? [`${label}: the tool ${stem} has sources and no executable; this runtime compiles nothing, so it is left out`]
+        : []
+    )
+  }
+}
+
+const skillReasons = (file: RepoFile): ReadonlyArray<string> => {
+  const unreadable = textProblem(file, MANIFEST_BYTES_MAX)
+  if (unreadable !== undefined) return [unreadable]
+  const head = decodeSkillHead(textOf(file))
+  if (Result.isFailure(head)) return [oneLine(head.failure.message)]
+  const { name } = head.success
+  return name === unitOf(file) ? [] : [`the skill is called ${name}: name the file ${name}.json`]
+}
+
+const skillsOf = ({ label, files }: LabelledFiles, overridden: ReadonlySet<string>): Part => {
+  const all = within(files, "skills")
+  return {
+    files: all
+      .filter((file) => !overridden.has(unitOf(file)))
+      .map((file) => ({ ...file, path: `skills/${file.path}`, executable: false })),
+    problems: all
+      .filter(isManifest)
+      .flatMap((file) =>
+        skillReasons(file).map((reason) => ({ repo: label, path: `skills/${shownPath(file.path)}`, reason }))
+      ),
+    warnings: []
+  }
+}
+
+/** One identity file, from the first repository that has it. */
+const identityOf = (name: string, repos: ReadonlyArray<LabelledFiles>): Part => {
+  const path = `identity/${name}`
+  const found = repos.flatMap(({ label, files }) =>
+    files.filter((file) => file.path === path).map((file) => ({ label, file }))
+  )[0]
+  const problem = (repo: string, reason: string): Part => ({
+    files: [],
+    problems: [{ repo, path, reason }],
+    warnings: []
+  })
+  if (found === undefined) return problem(repos.map(({ label }) => label).join(" and "), "the file is missing")
+  const reason = textProblem(found.file, IDENTITY_BYTES_MAX)
+  if (reason !== undefined) return problem(found.label, reason)
+  return { files: [{ ...found.file, path: name, executable: false }], problems: [], warnings: [] }
+}
+
+/**
+ * Agent tools and skills replace global ones of their name; USER.md is the global one, SOUL.md and SOUL-CORE.md are the agent's
+ * where it has them. A manifest's file name is its tool's name, so that one name has one file.
+ */
+export const merge = (global: LabelledFiles, agent: LabelledFiles): Result.Result<ImagePlan, BadRepository> => {
+  const agentTools = new Set(within(agent.files, "tools").filter(isManifest).map(unitOf))
+  const agentSkills = new Set(within(agent.files, "skills").map(unitOf))
+  const parts = [
+    toolsOf("global", global, agentTools),
+    toolsOf("agent", agent, new Set()),
+    skillsOf(global, agentSkills),
+    skillsOf(agent, new Set()),
+    identityOf("USER.md", [global]),
+    identityOf("SOUL.md", [agent, global]),
+    identityOf("SOUL-CORE.md", [agent, global])
+  ]
+  const problems = parts.flatMap((part) => part.problems)
+  if (problems.length > 0) return Result.fail(badRepository(problems))
+  const ignored = agent.files.some(({ path }) => path === "identity/USER.md")
+    ? [`${agent.label}: identity/USER.md is not used, the user is described in the ${global.label}`]
+    : []
+  return Result.succeed({
+    files: parts.flatMap((part) => part.files),
+    warnings: [...parts.flatMap((part) => part.warnings), ...ignored]
+  })
+}

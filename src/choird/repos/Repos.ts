@@ -1,0 +1,140 @@
+/** The clones of the global and the agents' repositories under `<home>/repos` (spec 6.5), made anew for each new commit. */
+import { basename, dirname, join } from "node:path"
+import { Context, Effect, FileSystem, Layer, Schema } from "effect"
+import type { AgentId } from "#schema/Ids.ts"
+import type { CommitId } from "#schema/Image.ts"
+import type { GitFailed, GitMissing } from "#src/shared/git.ts"
+import { makeKeyedLock } from "#src/shared/keyedLock.ts"
+import { type FetchFailed, Git, RefNotFound } from "./Git.ts"
+import { checkSource, type CheckedSource, type InvalidRepoSource, type RepoSource } from "./RepoSource.ts"
+import type { BadRepository, RepoFile } from "./Tree.ts"
+
+/** A clone that cannot be kept on disk. */
+export class RepoCacheFailed extends Schema.TaggedError<RepoCacheFailed>()("RepoCacheFailed", {
+  path: Schema.String,
+  reason: Schema.String
+}) {
+  override get message() {
+    return `cannot keep a clone at ${this.path}: ${this.reason}. Check the folder's owner and the space on its disk`
+  }
+}
+
+/** The files of one commit. `stale` says that the fetch failed and an earlier clone was read, `warning` why (D42). */
+export interface Snapshot {
+  readonly commit: CommitId
+  readonly files: ReadonlyArray<RepoFile>
+  readonly stale: boolean
+  readonly warning?: string
+}
+
+export type RepoError =
+  | InvalidRepoSource
+  | GitMissing
+  | GitFailed
+  | FetchFailed
+  | RefNotFound
+  | BadRepository
+  | RepoCacheFailed
+
+/** Whose repository it is. */
+export type RepoOwner = { readonly global: true } | { readonly agent_id: AgentId }
+
+/** The repository's name in what people read. */
+export const repoLabel = (owner: RepoOwner): string =>
+  "global" in owner ? "global repository" : `repository of ${owner.agent_id}`
+
+export class Repos extends Context.Service<
+  Repos,
+  {
+    /**
+     * Fetches the source's ref and reads its tree. An unreachable remote with a clone of the same url and ref is a stale snapshot,
+     * without one an error; a ref that the remote no longer has, and a tree that is refused, are errors in any case (D23, D42).
+     */
+    snapshot(owner: RepoOwner, source: RepoSource): Effect.Effect<Snapshot, RepoError>
+  }
+>()("choir/choird/repos/Repos") {
+  /** @param home the folder of choird, which alone writes below its `repos`. */
+  static readonly layer = (home: string) =>
+    Layer.effect(
+      Repos,
+      Effect.gen(function* () {
+        const git = yield* Git
+        const fs = yield* FileSystem.FileSystem
+        const locked = yield* makeKeyedLock
+
+        /** Brings the clone back that a death between two renames left aside, and clears what it left half made. */
+        const recover = Effect.fnUntraced(function* (place: string) {
+          yield* fs.makeDirectory(dirname(place), { recursive: true, mode: 0o700 })
+          if (!(yield* fs.exists(place)) && (yield* fs.exists(aside(place)))) yield* fs.rename(aside(place), place)
+          const left = (yield* fs.readDirectory(dirname(place))).filter((name) => name.startsWith(fresh(place)))
+          for (const name of [basename(aside(place)), ...left]) {
+            yield* fs.remove(join(dirname(place), name), { recursive: true, force: true })
+          }
+        })
+
+        const replace = Effect.fnUntraced(function* (place: string, clone: string) {
+          if (yield* fs.exists(place)) yield* fs.rename(place, aside(place))
+          yield* fs.rename(clone, place)
+          yield* fs.remove(aside(place), { recursive: true, force: true })
+        }, Effect.uninterruptible)
+
+        /** The newest files. They are read and checked before the clone takes the old one's place. */
+        const update = Effect.fnUntraced(function* (
+          place: string,
+          source: CheckedSource,
+          known: CommitId | undefined,
+          label: string
+        ) {
+          const folder = yield* fs.makeTempDirectoryScoped({ directory: dirname(place), prefix: fresh(place) })
+          const clone = join(folder, "clone")
+          yield* git.init(clone)
+          const remote = yield* git.lookup(clone, source)
+          if (known !== undefined && remote.commit === known) {
+            const files = yield* Effect.option(git.files(place, known, label).pipe(Effect.tapError(Effect.logWarning)))
+            if (files._tag === "Some") return { commit: known, files: files.value, stale: false }
+          }
+          yield* git.fetch(clone, source, remote)
+          const commit = yield* git.cached(clone, source)
+          if (commit === undefined) return yield* new RefNotFound(source)
+          const files = yield* git.files(clone, commit, label)
+          yield* replace(place, clone)
+          return { commit, files, stale: false }
+        }, Effect.scoped)
+
+        const earlier = Effect.fnUntraced(function* (
+          place: string,
+          known: CommitId | undefined,
+          label: string,
+          error: FetchFailed
+        ) {
+          if (known === undefined) return yield* error
+          const warning = `${label}: ${error.message}. The clone of an earlier fetch is used, commit ${known}`
+          return { commit: known, files: yield* git.files(place, known, label), stale: true, warning }
+        })
+
+        const snapshot = Effect.fn("Repos.snapshot")(function* (owner: RepoOwner, source: RepoSource) {
+          const checked = yield* Effect.fromResult(checkSource(source))
+          const place =
+            "global" in owner ? join(home, "repos", "global") : join(home, "repos", "agents", owner.agent_id)
+          const label = repoLabel(owner)
+          return yield* Effect.gen(function* () {
+            yield* recover(place)
+            const known = yield* git.cached(place, checked)
+            return yield* update(place, checked, known, label).pipe(
+              Effect.catchTag("FetchFailed", (error) => earlier(place, known, label, error))
+            )
+          }).pipe(
+            Effect.catchTag("PlatformError", (error) =>
+              Effect.fail(new RepoCacheFailed({ path: place, reason: error.message }))
+            ),
+            locked(place)
+          )
+        })
+        return Repos.of({ snapshot })
+      })
+    )
+}
+
+// Agents' ids hold no dot, so that neither name is another agent's clone.
+const aside = (place: string) => join(dirname(place), `.${basename(place)}.old`)
+const fresh = (place: string) => `.${basename(place)}.new-`

@@ -1,0 +1,76 @@
+/** The offline model behind the OpenAI HTTP protocol (E3): `POST /v1/chat/completions` and `GET /v1/models`. */
+import { Clock, Effect, Result, Schema, type Scope } from "effect"
+import { CliError } from "effect/cli"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { OFFLINE_MODEL_BODY_BYTES_MAX } from "#src/shared/limits.ts"
+import { ChatRequest, OFFLINE_MODEL } from "./ChatCompletion.ts"
+import { listen } from "./HttpListener.ts"
+import { respond } from "./respond.ts"
+
+/** The address could not be taken, as a rule because another program has it. */
+export class AddressUnavailable extends Schema.TaggedError<AddressUnavailable>()("AddressUnavailable", {
+  host: Schema.String,
+  port: Schema.Int,
+  cause: Schema.Defect()
+}) {
+  override get [CliError.userMessage]() {
+    return this.message
+  }
+
+  override get message() {
+    const reason = this.cause instanceof Error ? this.cause.message : String(this.cause)
+    return `cannot listen on ${this.host}:${this.port} (${reason}): give another --port, or --port 0 for a free one`
+  }
+}
+
+/** An error in the shape of the protocol. */
+const refusal = (status: number, code: string, message: string) =>
+  HttpServerResponse.jsonUnsafe({ error: { message, type: "invalid_request_error", param: null, code } }, { status })
+
+const decodeRequest = Schema.decodeUnknownResult(Schema.fromJsonString(ChatRequest))
+
+const complete = Effect.gen(function* () {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  const decoded = decodeRequest(yield* request.text)
+  if (Result.isFailure(decoded)) return refusal(400, "invalid_request", decoded.failure.message)
+  const { model } = decoded.success
+  if (model !== OFFLINE_MODEL) return refusal(404, "model_not_found", `only the model ${OFFLINE_MODEL} is served here`)
+  const now_ms = yield* Clock.currentTimeMillis
+  // JSON that is nested too deep for the stack is the only thing that a decoded request can make respond throw on.
+  const reply = yield* Effect.result(Effect.try(() => respond(decoded.success, Math.floor(now_ms / 1000))))
+  return Result.isFailure(reply)
+    ? refusal(400, "invalid_request", "the request holds JSON that is nested too deep")
+    : HttpServerResponse.jsonUnsafe(reply.success)
+}).pipe(
+  Effect.catchReason("HttpServerError", "RequestParseError", ({ reason }) =>
+    Effect.succeed(
+      reason === "BodyTooLarge"
+        ? refusal(413, "body_too_large", `a request is at most ${OFFLINE_MODEL_BODY_BYTES_MAX} bytes`)
+        : refusal(400, "invalid_request", "the request could not be read")
+    )
+  )
+)
+
+const models = HttpServerResponse.jsonUnsafe({
+  object: "list",
+  data: [{ id: OFFLINE_MODEL, object: "model", created: 0, owned_by: "choir" }]
+})
+
+const app = Effect.gen(function* () {
+  const { method, url } = yield* HttpServerRequest.HttpServerRequest
+  const path = url.split("?", 1)[0] ?? url
+  if (method === "POST" && path === "/v1/chat/completions") return yield* complete
+  if (method === "GET" && path === "/v1/models") return models
+  return refusal(404, "unknown_url", "only POST /v1/chat/completions and GET /v1/models are served here")
+})
+
+/** Serves the model until the scope closes; answers with the endpoint for config.json, which ends in `/v1`. */
+export const serveOfflineModel = Effect.fn("OfflineModel.serve")(function* (address: {
+  readonly host: string
+  readonly port: number
+}): Effect.fn.Return<string, AddressUnavailable, Scope.Scope> {
+  const url = yield* listen(app, { ...address, body_bytes_max: OFFLINE_MODEL_BODY_BYTES_MAX }).pipe(
+    Effect.mapError(({ cause }) => new AddressUnavailable({ ...address, cause }))
+  )
+  return `${url}/v1`
+})

@@ -1,0 +1,164 @@
+/**
+ * Runs the `git` program on repositories that may be hostile (D23): a fixed argument list without a shell, no configuration but
+ * ours, no hook, filter, prompt or helper, one allowed transport a call, and a limit on time and output.
+ */
+import { Effect, type PlatformError, Schema, Stream } from "effect"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { GIT_BIG_FILE_BYTES, GIT_OUTPUT_BYTES_MAX, GIT_REASON_CHARS_MAX, GIT_TIMEOUT_MS } from "./limits.ts"
+
+export class GitMissing extends Schema.TaggedError<GitMissing>()("GitMissing", {}) {
+  override get message() {
+    return "the program git was not found: install git and see that it is in the PATH of choird"
+  }
+}
+
+/** A call of git that ended badly. `exit_code` is null when git was ended by a signal or never got that far. */
+export class GitFailed extends Schema.TaggedError<GitFailed>()("GitFailed", {
+  command: Schema.String,
+  kind: Schema.Literals(["exit", "timeout", "output", "process"]),
+  exit_code: Schema.NullOr(Schema.Int),
+  reason: Schema.String
+}) {
+  override get message() {
+    return `git ${this.command} failed: ${this.reason}`
+  }
+}
+
+export interface GitCall {
+  /** The subcommand first, then its arguments. */
+  readonly args: ReadonlyArray<string>
+  /** The bare repository that the call works on; without it, `args` name the place. */
+  readonly gitDir?: string
+  /** The only transport the call may use, and with it every process it starts. Without it, none. */
+  readonly transport?: "https" | "ssh" | "file"
+  /** A file in the place of the user's configuration. The one way to tell `git-upload-pack` which folder is safe. */
+  readonly globalConfig?: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly stdin?: Uint8Array
+  /** Bytes of output that are accepted. */
+  readonly outputBytesMax?: number
+}
+
+const SETTINGS = Object.entries({
+  "core.hooksPath": "/dev/null",
+  "core.fsmonitor": "false",
+  "core.attributesFile": "/dev/null",
+  "core.bigFileThreshold": String(GIT_BIG_FILE_BYTES),
+  "credential.helper": "",
+  "commit.gpgSign": "false",
+  "fetch.fsckObjects": "true",
+  "transfer.fsckObjects": "true",
+  "submodule.recurse": "false",
+  "gc.auto": "0",
+  "maintenance.auto": "false"
+}).flatMap(([key, value]) => ["-c", `${key}=${value}`])
+
+/** What an operator's host needs for keys, proxies and certificates; nothing else of the environment reaches git. */
+const PASSED_ON = [
+  "PATH",
+  "SSH_AUTH_SOCK",
+  "HTTPS_PROXY",
+  "https_proxy",
+  "NO_PROXY",
+  "no_proxy",
+  "SSL_CERT_FILE",
+  "SSL_CERT_DIR"
+] as const
+
+const environment = (call: GitCall) => ({
+  ...Object.fromEntries(
+    PASSED_ON.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))
+  ),
+  LC_ALL: "C",
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_GLOBAL: call.globalConfig ?? "/dev/null",
+  GIT_ATTR_NOSYSTEM: "1",
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_NO_LAZY_FETCH: "1",
+  GIT_NO_REPLACE_OBJECTS: "1",
+  // The same as protocol.allow=never with one exception, and unlike a setting it also binds the programs that git starts.
+  GIT_ALLOW_PROTOCOL: call.transport ?? "none",
+  GIT_SSH_COMMAND: "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ForwardAgent=no -o PermitLocalCommand=no",
+  ...call.env
+})
+
+/** One line that is safe to print and holds no credentials: what git said of the failure, capped. */
+const reasonOf = (stderr: string) => {
+  const lines = stderr
+    .split("\n")
+    .filter((line) => /^(fatal|error|remote|ssh|ERROR|Host key|.*Permission denied)/u.test(line))
+  return (lines.length > 0 ? lines : stderr.split("\n"))
+    .join("; ")
+    .replaceAll(/\/\/[^/@\s]*@/gu, "//")
+    .replaceAll(/[\p{C}\s]+/gu, " ")
+    .trim()
+    .slice(0, GIT_REASON_CHARS_MAX)
+}
+
+const failed = (call: GitCall, kind: GitFailed["kind"], reason: string, exit_code: number | null = null) =>
+  new GitFailed({ command: call.args[0] ?? "", kind, exit_code, reason })
+
+type Output = Stream.Stream<Uint8Array, PlatformError.PlatformError>
+
+const collect = (stream: Output, call: GitCall, bytesMax: number) =>
+  Effect.suspend(() => {
+    const parts: Array<Uint8Array> = []
+    let bytes = 0
+    return Stream.runForEach(stream, (part) => {
+      bytes += part.length
+      parts.push(part)
+      return bytes > bytesMax
+        ? Effect.fail(failed(call, "output", `more than ${bytesMax} bytes of output`))
+        : Effect.void
+    }).pipe(Effect.map((): Uint8Array => Buffer.concat(parts)))
+  })
+
+/** The beginning of a stream; the rest is read and dropped so that the process does not wait. */
+const beginning = (stream: Output) =>
+  Stream.runFold(
+    stream,
+    () => "",
+    (text, part) => (text.length > GIT_OUTPUT_BYTES_MAX ? text : text + Buffer.from(part).toString("utf8"))
+  )
+
+/**
+ * Runs git and gives its standard output. A timeout, an interrupt or too much output ends its whole process group.
+ */
+export const runGit = Effect.fn("runGit")(function* (call: GitCall) {
+  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+  const run = Effect.gen(function* () {
+    const place = call.gitDir === undefined ? [] : [`--git-dir=${call.gitDir}`]
+    const child = yield* spawner.spawn(
+      ChildProcess.make("git", [...SETTINGS, ...place, ...call.args], {
+        cwd: "/",
+        env: environment(call),
+        extendEnv: false,
+        stdin: call.stdin === undefined ? "ignore" : Stream.make(call.stdin),
+        // Nothing that git could still tidy up matters: what it was making is thrown away.
+        killSignal: "SIGKILL"
+      })
+    )
+    const { out, err, code } = yield* Effect.all(
+      {
+        out: collect(child.stdout, call, call.outputBytesMax ?? GIT_OUTPUT_BYTES_MAX),
+        err: beginning(child.stderr),
+        code: child.exitCode
+      },
+      { concurrency: 3 }
+    )
+    if (code !== 0) return yield* failed(call, "exit", reasonOf(err) || `exit code ${code}`, code)
+    return out
+  })
+  return yield* run.pipe(
+    Effect.scoped,
+    Effect.catchTag("PlatformError", (error) =>
+      Effect.fail(
+        error.reason._tag === "NotFound" ? new GitMissing() : failed(call, "process", reasonOf(error.message))
+      )
+    ),
+    Effect.timeoutOrElse({
+      duration: GIT_TIMEOUT_MS,
+      orElse: () => Effect.fail(failed(call, "timeout", `no end after ${GIT_TIMEOUT_MS / 1000} s`))
+    })
+  )
+})

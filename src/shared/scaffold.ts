@@ -1,0 +1,43 @@
+/** Makes a git repository out of a folder of starter files, for a new home and for a new agent (spec 17.1, 17.8). */
+import { basename, dirname, join, resolve } from "node:path"
+import { Effect, FileSystem, Schema } from "effect"
+import { runGit } from "./git.ts"
+
+export class RepoExists extends Schema.TaggedError<RepoExists>()("RepoExists", { path: Schema.String }) {
+  override get message() {
+    return `${this.path} exists already and is not empty: choose another folder, or use the repository that is there`
+  }
+}
+
+const AUTHOR = { NAME: "Choir", EMAIL: "choir@localhost" }
+const IDENTITY = Object.fromEntries(
+  Object.entries(AUTHOR).flatMap(([key, value]) => [
+    [`GIT_AUTHOR_${key}`, value],
+    [`GIT_COMMITTER_${key}`, value]
+  ])
+)
+
+/**
+ * Makes the repository `place` with one commit of the files of `starterFolder` on branch `main`. With a work tree its owner edits the files in place; a
+ * bare one is for pushing to. A crash or an error leaves nothing at `place`.
+ */
+export const createRepo = Effect.fn("createRepo")(function* (
+  place: string,
+  starterFolder: string,
+  kind: "worktree" | "bare" = "worktree"
+) {
+  const fs = yield* FileSystem.FileSystem
+  const [path, starter] = [resolve(place), resolve(starterFolder)]
+  if ((yield* fs.exists(path)) && (yield* fs.readDirectory(path)).length > 0) return yield* new RepoExists({ path })
+  yield* fs.makeDirectory(dirname(path), { recursive: true })
+  const folder = yield* fs.makeTempDirectoryScoped({ directory: dirname(path), prefix: `.${basename(path)}.new-` })
+  const fresh = join(folder, "repo")
+  const gitDir = kind === "bare" ? fresh : join(fresh, ".git")
+  const workTree = kind === "bare" ? starter : fresh
+  if (kind === "worktree") yield* fs.copy(starter, fresh)
+  const bare = kind === "bare" ? ["--bare"] : []
+  yield* runGit({ args: ["init", "--quiet", ...bare, "--template=", "--initial-branch=main", fresh] })
+  yield* runGit({ gitDir, args: ["--work-tree", workTree, "add", "--all", "--force", "."] })
+  yield* runGit({ gitDir, args: ["--work-tree", workTree, "commit", "--quiet", "--message=Start"], env: IDENTITY })
+  yield* fs.rename(fresh, path)
+}, Effect.scoped)

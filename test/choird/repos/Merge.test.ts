@@ -1,0 +1,190 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result } from "effect"
+import { merge } from "#src/choird/repos/Merge.ts"
+import type { RepoFile } from "#src/choird/repos/Tree.ts"
+
+const manifest = (name: string, runtime: Record<string, unknown> = { exec_path: name }) =>
+  JSON.stringify({ llm: { name, description: "does it", input_schema: { type: "object" } }, runtime })
+
+const files = (contents: Record<string, string>): ReadonlyArray<RepoFile> =>
+  Object.entries(contents).map(([path, text]) => ({ path, executable: false, bytes: Buffer.from(text) }))
+
+const IDENTITY = { "identity/USER.md": "user", "identity/SOUL.md": "soul", "identity/SOUL-CORE.md": "core" }
+
+const mergeOf = (global: Record<string, string>, agent: Record<string, string> = {}) =>
+  merge({ label: "global", files: files({ ...IDENTITY, ...global }) }, { label: "agent", files: files(agent) })
+
+const planOf = (global: Record<string, string>, agent: Record<string, string> = {}) => {
+  const merged = mergeOf(global, agent)
+  if (Result.isFailure(merged)) throw merged.failure
+  const { files, warnings } = merged.success
+  return {
+    warnings,
+    texts: Object.fromEntries(files.map(({ path, bytes }) => [path, Buffer.from(bytes).toString()])),
+    executables: files.flatMap(({ path, executable }) => (executable ? [path] : []))
+  }
+}
+
+const problemsOf = (global: Record<string, string>, agent: Record<string, string> = {}) => {
+  const merged = mergeOf(global, agent)
+  return Result.isFailure(merged)
+    ? merged.failure.problems.map(({ repo, path, reason }) => `${repo}: ${path}: ${reason}`)
+    : []
+}
+
+describe("Merge", () => {
+  it("bakes tools by scope, skills together, and makes the executables executable", () => {
+    const { texts, executables, warnings } = planOf(
+      { "tools/a.b.json": manifest("a.b"), "tools/a.b": "run a", "tools/a.b/data.txt": "x", "README.md": "no" },
+      {
+        "tools/c.json": manifest("c", { exec_path: "/choir/tools/agent/c" }),
+        "tools/c": "run c",
+        "skills/.gitkeep": ""
+      }
+    )
+    assert.deepStrictEqual(Object.keys(texts).sort(), [
+      "SOUL-CORE.md",
+      "SOUL.md",
+      "USER.md",
+      "tools/agent/c",
+      "tools/agent/c.json",
+      "tools/global/a.b",
+      "tools/global/a.b.json",
+      "tools/global/a.b/data.txt"
+    ])
+    assert.deepStrictEqual(executables.sort(), ["tools/agent/c", "tools/global/a.b"])
+    assert.deepStrictEqual(warnings, [])
+  })
+
+  it("leaves out a global tool, its executable and its folder when the agent has one of its name", () => {
+    const { texts } = planOf(
+      {
+        "tools/x.json": manifest("x"),
+        "tools/x": "old",
+        "tools/x/src.c": "old",
+        "tools/y.json": manifest("y"),
+        "tools/y": "y"
+      },
+      { "tools/x.json": manifest("x"), "tools/x": "new" }
+    )
+    assert.deepStrictEqual(
+      Object.keys(texts)
+        .filter((path) => path.startsWith("tools/"))
+        .sort(),
+      ["tools/agent/x", "tools/agent/x.json", "tools/global/y", "tools/global/y.json"]
+    )
+  })
+
+  it("lets the agent's skill replace a global one of its name, folders included", () => {
+    const skill = (text: string) => ({ "skills/s.json": JSON.stringify({ name: "s", description: text }) })
+    const { texts } = planOf(
+      {
+        ...skill("old"),
+        "skills/guide/SKILL.md": "old",
+        "skills/guide/more.md": "old",
+        "skills/t.json": `{"name":"t"}`
+      },
+      { ...skill("new"), "skills/guide/SKILL.md": "new" }
+    )
+    assert.deepStrictEqual(Object.fromEntries(Object.entries(texts).filter(([path]) => path.startsWith("skills/"))), {
+      "skills/guide/SKILL.md": "new",
+      "skills/s.json": `{"name":"s","description":"new"}`,
+      "skills/t.json": `{"name":"t"}`
+    })
+  })
+
+  const identities: ReadonlyArray<[string, Record<string, string>, Record<string, string>, ReadonlyArray<string>]> = [
+    ["all from global", {}, { "SOUL.md": "soul", "SOUL-CORE.md": "core", "USER.md": "user" }, []],
+    ["SOUL.md from the agent", { "identity/SOUL.md": "mine" }, { "SOUL.md": "mine", "SOUL-CORE.md": "core" }, []],
+    [
+      "SOUL-CORE.md from the agent",
+      { "identity/SOUL-CORE.md": "mine" },
+      { "SOUL.md": "soul", "SOUL-CORE.md": "mine" },
+      []
+    ],
+    [
+      "USER.md never from the agent",
+      { "identity/USER.md": "mine" },
+      { "USER.md": "user" },
+      ["agent: identity/USER.md is not used, the user is described in the global"]
+    ]
+  ]
+  it.each(identities)("takes identity files: %s", (_, agent, expected, warned) => {
+    const { texts, warnings } = planOf({}, agent)
+    for (const [path, text] of Object.entries(expected)) assert.strictEqual(texts[path], text)
+    assert.deepStrictEqual(warnings, warned)
+  })
+
+  it("leaves out a tool that has sources and no executable, and says so", () => {
+    const { texts, warnings } = planOf({ "tools/x.json": manifest("x"), "tools/x/main.c": "int main;" })
+    assert.deepStrictEqual(
+      Object.keys(texts).filter((path) => path.startsWith("tools/")),
+      []
+    )
+    assert.match(warnings[0] ?? "", /^global: the tool x has sources and no executable/u)
+  })
+
+  it("takes an executable inside the tool's folder", () => {
+    const { executables } = planOf({ "tools/x.json": manifest("x", { exec_path: "x/bin/run" }), "tools/x/bin/run": "" })
+    assert.deepStrictEqual(executables, ["tools/global/x/bin/run"])
+  })
+
+  const refused: ReadonlyArray<[string, Record<string, string>, RegExp]> = [
+    ["no JSON", { "tools/x.json": "{" }, /tools\/x\.json: /u],
+    [
+      "an unknown key",
+      { "tools/x.json": manifest("x", { exec_path: "x", sudo: true }), "tools/x": "" },
+      /\["runtime"\]\["sudo"\]/u
+    ],
+    ["a wrong type", { "tools/x.json": manifest("x", { exec_path: 1 }) }, /\["runtime"\]\["exec_path"\]/u],
+    [
+      "both effect spellings",
+      { "tools/x.json": manifest("x", { exec_path: "x", effect: "none", side_effect: "none" }), "tools/x": "" },
+      /effect or side_effect/u
+    ],
+    [
+      "another name than its file's",
+      { "tools/x.json": manifest("y", { exec_path: "x" }), "tools/x": "" },
+      /name the file y\.json/u
+    ],
+    ["no executable", { "tools/x.json": manifest("x") }, /executable tools\/x is missing/u],
+    ["an executable outside", { "tools/x.json": manifest("x", { exec_path: "/bin/sh" }), "tools/x": "" }, /exec_path/u],
+    ["an executable above", { "tools/x.json": manifest("x", { exec_path: "../x" }), "tools/x": "" }, /exec_path/u],
+    [
+      "the other scope's executable",
+      { "tools/x.json": manifest("x", { exec_path: "/choir/tools/agent/x" }), "tools/x": "" },
+      /exec_path/u
+    ],
+    ["a manifest that is too large", { "tools/x.json": `"${"x".repeat(300_000)}"` }, /larger than/u],
+    ["a skill of another name", { "skills/x.json": `{"name":"y"}` }, /name the file y\.json/u],
+    ["a skill without a name", { "skills/x.json": "{}" }, /\["name"\]/u],
+    ["a skill that is no object", { "skills/x.json": "[]" }, /skills\/x\.json/u]
+  ]
+  it.each(refused)("refuses a file with %s, by its path", (_, global, problem) => {
+    const problems = problemsOf(global)
+    assert.strictEqual(problems.length, 1)
+    assert.match(problems[0] ?? "", problem)
+  })
+
+  it("refuses identity files that are missing, too large or no text", () => {
+    const bytes = { path: "identity/SOUL.md", executable: false, bytes: Buffer.from([0xff, 0xfe]) }
+    const large = { path: "identity/USER.md", executable: false, bytes: Buffer.alloc(65_537, 97) }
+    const merged = merge({ label: "global", files: [bytes, large] }, { label: "agent", files: [] })
+    assert.deepStrictEqual(
+      Result.isFailure(merged) && merged.failure.problems.map(({ path, reason }) => [path, reason]),
+      [
+        ["identity/USER.md", "larger than 65536 bytes"],
+        ["identity/SOUL.md", "not UTF-8"],
+        ["identity/SOUL-CORE.md", "the file is missing"]
+      ]
+    )
+  })
+
+  it("reports the problems of both repositories at once", () => {
+    const problems = problemsOf({ "tools/x.json": "{", "skills/s.json": "{" }, { "tools/y.json": manifest("y") })
+    assert.deepStrictEqual(
+      problems.map((problem) => problem.split(": ").slice(0, 2).join(" ")),
+      ["global tools/x.json", "agent tools/y.json", "global skills/s.json"]
+    )
+  })
+})

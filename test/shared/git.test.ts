@@ -1,0 +1,139 @@
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Schedule } from "effect"
+import { TestClock } from "effect/testing"
+import { runGit } from "#src/shared/git.ts"
+import { GIT_TIMEOUT_MS } from "#src/shared/limits.ts"
+import { makeGitRepo, temporaryFolder } from "../support/gitRepo.ts"
+
+/** Runs with these variables in the environment of the process, as an operator would set them. */
+const withEnvironment = (variables: Record<string, string>) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const before = Object.keys(variables).map((name) => [name, process.env[name]] as const)
+      Object.assign(process.env, variables)
+      return before
+    }),
+    (before) =>
+      Effect.sync(() => {
+        for (const [name, value] of before) {
+          if (value === undefined) delete process.env[name]
+          else process.env[name] = value
+        }
+      })
+  )
+
+/** A program called git, first in the PATH. */
+const fakeGit = Effect.fnUntraced(function* (script: string) {
+  const folder = yield* temporaryFolder
+  writeFileSync(join(folder, "git"), `#!/bin/sh\n${script}\n`)
+  chmodSync(join(folder, "git"), 0o755)
+  yield* withEnvironment({ PATH: `${folder}:${process.env["PATH"] ?? ""}` })
+  return folder
+})
+
+const text = (bytes: Uint8Array) => Buffer.from(bytes).toString("utf8")
+
+describe("runGit", () => {
+  it.effect("says that git is missing", () =>
+    Effect.gen(function* () {
+      yield* withEnvironment({ PATH: "/nonexistent" })
+      assert.strictEqual((yield* Effect.flip(runGit({ args: ["version"] })))._tag, "GitMissing")
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("gives git nothing of the environment but what it needs", () =>
+    Effect.gen(function* () {
+      const folder = yield* fakeGit("env")
+      yield* withEnvironment({ SECRET: "s", GIT_DIR: folder, GIT_SSH: "s", HOME: folder, GIT_EXTERNAL_DIFF: "s" })
+      const names = text(yield* runGit({ args: ["version"] }))
+        .split("\n")
+        .map((line) => line.split("=")[0])
+      const known =
+        /^(PATH|PWD|_|SHLVL|OLDPWD|LC_ALL|SSH_AUTH_SOCK|SSL_CERT_\w+|https?_proxy|HTTPS_PROXY|no_proxy|NO_PROXY|GIT_\w+|)$/u
+      assert.deepStrictEqual(
+        names.filter((name) => !known.test(name ?? "")),
+        []
+      )
+      assert.deepStrictEqual(
+        names.filter((name) => /^GIT_(DIR|SSH|EXTERNAL_DIFF)$/u.test(name ?? "")),
+        []
+      )
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("obeys no configuration of the user", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const { path } = makeGitRepo(join(folder, "repo"))
+      writeFileSync(join(folder, ".gitconfig"), `[url "/nonexistent"]\n\tinsteadOf = ${path}\n`)
+      yield* withEnvironment({
+        HOME: folder,
+        XDG_CONFIG_HOME: folder,
+        GIT_CONFIG_COUNT: "1",
+        GIT_CONFIG_KEY_0: "core.bare",
+        GIT_CONFIG_VALUE_0: "true"
+      })
+      assert.strictEqual(text(yield* runGit({ gitDir: `${path}/.git`, args: ["config", "core.bare"] })), "false\n")
+      yield* runGit({ args: ["ls-remote", path], transport: "file" })
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("allows one transport a call, and none by itself", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const { path } = makeGitRepo(join(folder, "repo"))
+      const marker = join(folder, "pwned")
+      for (const transport of [undefined, "https", "ssh"] as const) {
+        const error = yield* Effect.flip(runGit({ args: ["ls-remote", path], ...(transport && { transport }) }))
+        assert.match(error.message, /transport 'file' not allowed/u)
+      }
+      const error = yield* Effect.flip(runGit({ args: ["ls-remote", `ext::touch ${marker}`], transport: "file" }))
+      assert.match(error.message, /transport 'ext' not allowed/u)
+      assert.isFalse(existsSync(marker))
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("ends a git that does not end, and what it started (D42)", () =>
+    Effect.gen(function* () {
+      const folder = yield* fakeGit(
+        `trap '' TERM; sleep 1000 & echo "$$ $!" > "$(dirname "$0")/new" && mv "$(dirname "$0")/new" "$(dirname "$0")/pids"; wait`
+      )
+      const git = yield* Effect.forkChild(Effect.flip(runGit({ args: ["fetch"] })), { startImmediately: true })
+      const pids = yield* Effect.try(() => readFileSync(join(folder, "pids"), "utf8")).pipe(
+        Effect.retry(Schedule.spaced("5 millis")),
+        TestClock.withLive
+      )
+      yield* TestClock.adjust(GIT_TIMEOUT_MS)
+      const error = yield* Fiber.join(git)
+      assert.strictEqual(error._tag === "GitFailed" && error.kind, "timeout")
+      for (const pid of pids.trim().split(" ")) assert.notMatch(stateOf(pid), /[RSD]/u)
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
+  it.live("stops reading an answer that is too long", () =>
+    Effect.gen(function* () {
+      yield* fakeGit("yes")
+      const error = yield* Effect.flip(runGit({ args: ["ls-tree"], outputBytesMax: 1000 }))
+      assert.strictEqual(error._tag === "GitFailed" && error.kind, "output")
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("repeats of an error's text one short line, without credentials and control characters", () =>
+    Effect.gen(function* () {
+      yield* fakeGit(`yes noise | head -c 300000 >&2; exit 7`)
+      const long = yield* Effect.flip(runGit({ args: ["fetch"] }))
+      assert.isBelow(long.message.length, 500)
+      yield* fakeGit(`printf 'hint: x\\nfatal: cannot read https://me:secret@host/x \\033[2J\\n' >&2; exit 128`)
+      const error = yield* Effect.flip(runGit({ args: ["fetch"] }))
+      assert.strictEqual(error.message, "git fetch failed: fatal: cannot read https://host/x [2J")
+      assert.strictEqual(error._tag === "GitFailed" && error.exit_code, 128)
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+})
+
+/** The state letter of a process, empty when it is gone. */
+const stateOf = (pid: string) =>
+  existsSync(`/proc/${pid}/stat`) ? (readFileSync(`/proc/${pid}/stat`, "utf8").split(" ")[2] ?? "") : ""

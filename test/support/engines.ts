@@ -1,0 +1,84 @@
+/** The two databases that choird runs on, for suites that must pass on both. */
+import { PgClient } from "@effect/sql-pg"
+import { describe, layer, type Vitest } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Reactivity } from "effect/reactivity"
+import type { SqlClient } from "effect/sql"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { inject } from "vitest"
+import { Database } from "#src/choird/database/Database.ts"
+import type { PostgresParts } from "#src/choird/database/PostgresServer.ts"
+
+/** One of the engines. */
+export interface Engine {
+  readonly kind: "embedded" | "postgres"
+  /** A new, migrated database, which is gone when the scope closes. */
+  readonly layer: Layer.Layer<Database | PgClient.PgClient | SqlClient.SqlClient>
+}
+
+/** A folder that is gone when the scope closes. */
+export const temporaryFolder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "choir-test-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
+/** The template that makes a new embedded database quick. */
+export const embeddedTemplate = (): string => inject("embeddedTemplate")
+
+let databases = 0
+
+/** A new database on the shared server, not yet migrated. Only within {@link describePostgres}. */
+export const postgresDatabase = Effect.gen(function* () {
+  const server = inject("postgres")
+  if (typeof server === "string") return yield* Effect.die(server)
+  databases += 1
+  const location: PostgresParts = { ...server, database: `test_${process.pid}_${databases}`, ssl: false }
+  const asAdministrator = (statement: string) =>
+    Effect.scoped(
+      Effect.flatMap(PgClient.makeClient({ ...server, username: server.user, database: "postgres" }), (sql) =>
+        sql.unsafe(statement)
+      )
+    ).pipe(Effect.provide(Reactivity.layer), Effect.orDie)
+  yield* Effect.acquireRelease(asAdministrator(`CREATE DATABASE ${location.database}`), () =>
+    asAdministrator(`DROP DATABASE ${location.database} WITH (FORCE)`)
+  )
+  return location
+})
+
+/** choird's own database, in a temporary folder. */
+export const embeddedEngine: Engine = {
+  kind: "embedded",
+  layer: Layer.unwrap(
+    Effect.map(temporaryFolder, (folder) =>
+      Database.layerEmbedded({ folder: join(folder, "data"), template: embeddedTemplate() })
+    )
+  ).pipe(Layer.orDie)
+}
+
+/** The shared server. Only within {@link describePostgres}. */
+export const postgresEngine: Engine = {
+  kind: "postgres",
+  layer: Layer.unwrap(Effect.map(postgresDatabase, (location) => Database.layerPostgres(location))).pipe(Layer.orDie)
+}
+
+/** A suite that needs the real server; left out, with the reason in its name, where there is none. */
+export const describePostgres = (name: string, suite: () => void) => {
+  const server = inject("postgres")
+  if (typeof server === "string") describe.skip(`${name} (left out: ${server})`, suite)
+  else describe(name, suite)
+}
+
+type Services = Database | PgClient.PgClient | SqlClient.SqlClient
+
+/**
+ * The same suite on both engines, each with one new, migrated database for all of its tests. The clock is the real one, since
+ * the database has one too.
+ */
+export const describeEngines = (name: string, suite: (it: Vitest.MethodsNonLive<Services>, engine: Engine) => void) => {
+  const onEngine = (engine: Engine) => () =>
+    layer(engine.layer, { excludeTestServices: true })((it) => suite(it, engine))
+  describe(`${name} (embedded)`, onEngine(embeddedEngine))
+  describePostgres(`${name} (postgres)`, onEngine(postgresEngine))
+}

@@ -1,0 +1,41 @@
+/** Debian packages that a suite needs, installed where that is possible. */
+import { execFileSync } from "node:child_process"
+import { existsSync } from "node:fs"
+
+const isInstalled = (name: string): boolean => {
+  try {
+    const text = execFileSync("dpkg-query", ["-W", "-f", "${db:Status-Status}", name], {
+      stdio: ["ignore", "pipe", "ignore"]
+    })
+    return text.toString() === "installed"
+  } catch {
+    return false
+  }
+}
+
+const INSTALL_MS_MAX = 180_000
+const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" }
+const apt = (...args: ReadonlyArray<string>) =>
+  execFileSync("apt-get", ["-o", "DPkg::Lock::Timeout=120", ...args], { env, stdio: "pipe", timeout: INSTALL_MS_MAX })
+
+/**
+ * Installs what is missing when this is root on Debian. Answers why a suite has to be left out, or `undefined` when all is there;
+ * prints the reason, and with `CI=true` throws instead.
+ */
+export const ensureDebianPackages = (names: ReadonlyArray<string>, suite: string): string | undefined => {
+  const missing = names.filter((name) => !isInstalled(name))
+  if (missing.length === 0) return undefined
+  if (existsSync("/etc/debian_version") && process.getuid?.() === 0) {
+    apt("update", "-qq")
+    apt("install", "-y", "--no-install-recommends", ...missing)
+    return undefined
+  }
+  return leaveOut(suite, `it needs ${missing.join(", ")}: apt install ${missing.join(" ")}`)
+}
+
+/** Prints which suite is left out and why; with `CI=true` nothing may be, so it throws. */
+export const leaveOut = (suite: string, reason: string): string => {
+  if (process.env["CI"] === "true") throw new Error(`${suite} must not be left out: ${reason}`)
+  console.warn(`left out: ${suite}, since ${reason}`)
+  return reason
+}

@@ -1,0 +1,36 @@
+/**
+ * Runs hostile commands as an agent that owns its pid namespace, and prints for each, as a line of JSON, what was left of it.
+ * Started by `unshare --pid --fork --mount-proc`, with itself or a shell as init.
+ */
+import { Console, Effect } from "effect"
+import { CallId } from "#schema/Ids.ts"
+import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
+import { readProcessTable } from "#src/agent/ProcessTable.ts"
+
+const DAEMON = "env -i setsid sh -c '(sleep 100 &) ; (setsid sleep 100 &)' &"
+
+const SCRIPTS = [
+  `${DAEMON} echo started`,
+  `env -i setsid sh -c 'setsid sleep 100 & setsid sleep 100' >/dev/null 2>&1 & echo started`,
+  `env -i CHOIR_CALL_ID=another setsid sh -c '(setsid sleep 100 &)' & echo started`,
+  `env -i setsid nohup sh -c 'trap "" TERM HUP INT; (nohup setsid sleep 100 &); sleep 100' >/dev/null 2>&1 & echo started`,
+  // A process that moves on to a child all the time, so that whoever was seen is dead already.
+  `env -i setsid sh -c 'f() { f & exit; }; f' >/dev/null 2>&1 & echo started`,
+  `${DAEMON} echo started; sleep 100`
+]
+
+const program = Effect.gen(function* () {
+  const processes = yield* ProcessRunner
+  for (const [index, script] of SCRIPTS.entries()) {
+    const timeout_ms = 300
+    const command = { command: "/bin/sh", args: ["-c", script], cwd: "/", timeout_ms }
+    const { stdout, survivors, duration_ms } = yield* processes.run(CallId.make(`s-1-1-${index}`), command)
+    const others = readProcessTable().entries.filter(({ pid }) => pid !== 1 && pid !== process.pid)
+    const slow = duration_ms > timeout_ms + 1000
+    yield* Console.log(
+      JSON.stringify({ script, stdout: stdout.text, survivors, left: others.length, slow, duration_ms })
+    )
+  }
+})
+
+await Effect.runPromise(Effect.provide(program, ProcessRunner.layer({ ownsPidNamespace: true })))

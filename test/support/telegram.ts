@@ -1,0 +1,246 @@
+/**
+ * A double of the Telegram Bot API on a real loopback socket: long polling, messages, files, buttons and faults.
+ *
+ * Waits follow the clock of the test. A token that {@link Telegram.bot} did not make is answered with 401.
+ */
+import { Clock, Deferred, Effect, Predicate, type Scope } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { listen } from "#src/offline-model/HttpListener.ts"
+import { parseJson } from "#src/offline-model/looseJson.ts"
+import { type Journal, type JournalWriter, makeJournal } from "./Journal.ts"
+import { parseMultipart } from "./multipart.ts"
+import { type Fault, respondWith, suffer } from "./telegramFaults.ts"
+import {
+  type ApiCall,
+  type ApiReply,
+  type BotState,
+  type JsonObject,
+  METHODS,
+  type SentMessage,
+  refuse,
+  storeFile,
+  succeed
+} from "./telegramMethods.ts"
+
+const REQUEST_BYTES_MAX = 64 * 1024 * 1024
+const UPDATES_MAX = 100
+const POLL_SECONDS_MAX = 50
+
+/** A call that a bot made, whatever came of it. */
+interface TelegramCall {
+  readonly method: string
+  readonly parameters: JsonObject
+  /** When it had arrived whole, by the clock of the test. */
+  readonly at_ms: number
+}
+
+export interface TelegramBot {
+  readonly token: string
+  /** Lets a user write to the bot; answers with the update id. */
+  text(user: number, text: string): Effect.Effect<number>
+  /** Lets a user send a file. */
+  file(
+    user: number,
+    kind: "document" | "photo" | "voice" | "video" | "audio",
+    file: { readonly name: string; readonly mime: string; readonly bytes: Uint8Array }
+  ): Effect.Effect<number>
+  /** Lets a user press a button of a message. */
+  tap(user: number, message: SentMessage, data: string): Effect.Effect<number>
+  /** Queues any update, hostile ones too; the update id is added. */
+  update(content: JsonObject): Effect.Effect<number>
+  /** Strikes the next `times` (default 1) calls of `method`; `*` means every method but getUpdates. */
+  fail(method: string, fault: Fault, times?: number): Effect.Effect<void>
+  readonly calls: Journal<TelegramCall>
+  readonly sent: Journal<SentMessage>
+  /** A message as it stands now, edits included. */
+  message(message_id: number): Effect.Effect<SentMessage | undefined>
+  /** The menu of the last setMyCommands. */
+  readonly commands: Effect.Effect<unknown>
+  /** How many updates wait to be confirmed by an offset. */
+  readonly pending: Effect.Effect<number>
+}
+
+export interface Telegram {
+  /** What config.json calls `api_root`. */
+  readonly url: string
+  /** The bot with this token, such as `1000:secret`; made on first use. */
+  bot(token: string): TelegramBot
+}
+
+interface Bot extends BotState {
+  readonly token: string
+  readonly calls: JournalWriter<TelegramCall>
+  readonly sent: JournalWriter<SentMessage>
+  readonly faults: Array<{ readonly method: string; readonly fault: Fault; times: number }>
+  updates: ReadonlyArray<JsonObject & { readonly update_id: number }>
+  update_id_next: number
+  poll: Deferred.Deferred<ApiReply> | undefined
+}
+
+const makeBot = (token: string): Bot => ({
+  token,
+  id: Number(token.split(":", 1)[0]),
+  messages: new Map(),
+  files: new Map(),
+  callbacks: new Set(),
+  commands: [],
+  message_id_next: 1,
+  file_id_next: 1,
+  calls: makeJournal(),
+  sent: makeJournal(),
+  faults: [],
+  updates: [],
+  update_id_next: 1000,
+  poll: undefined
+})
+
+const endPoll = (bot: Bot, reply: ApiReply) => {
+  const { poll } = bot
+  bot.poll = undefined
+  if (poll !== undefined) Deferred.doneUnsafe(poll, Effect.succeed(reply))
+}
+
+/** Long polling: an offset confirms what lies before it, and a second poller ends the first one with 409. */
+const getUpdates = (bot: Bot, parameters: JsonObject): Effect.Effect<ApiReply> =>
+  Effect.suspend(() => {
+    endPoll(bot, refuse(409, "Conflict: terminated by other getUpdates request"))
+    const offset = Number(parameters["offset"] ?? 0)
+    const limit = Math.min(Number(parameters["limit"] ?? UPDATES_MAX), UPDATES_MAX)
+    const timeout_s = Math.min(Number(parameters["timeout"] ?? 0), POLL_SECONDS_MAX)
+    if (offset < 0) bot.updates = bot.updates.slice(offset)
+    else bot.updates = bot.updates.filter((update) => update.update_id >= offset)
+    if (bot.updates.length > 0 || timeout_s <= 0) return Effect.succeed(succeed(bot.updates.slice(0, limit)))
+    const poll = Deferred.makeUnsafe<ApiReply>()
+    bot.poll = poll
+    return Deferred.await(poll).pipe(
+      Effect.timeoutOrElse({ duration: `${timeout_s} seconds`, orElse: () => Effect.succeed(succeed([])) }),
+      Effect.ensuring(
+        Effect.sync(() => {
+          if (bot.poll === poll) bot.poll = undefined
+        })
+      )
+    )
+  })
+
+const push = (bot: Bot, content: JsonObject): number => {
+  const update_id = bot.update_id_next++
+  bot.updates = [...bot.updates, { update_id, ...content }]
+  endPoll(bot, succeed(bot.updates.slice(0, UPDATES_MAX)))
+  return update_id
+}
+
+const run = (bot: Bot, method: string, call: ApiCall): Effect.Effect<ApiReply> =>
+  Effect.suspend(() => {
+    if (method === "getUpdates") return getUpdates(bot, call.parameters)
+    const handler = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined
+    if (handler === undefined) return Effect.succeed(refuse(404, "Not Found"))
+    const reply = handler(bot, call)
+    if (method.startsWith("send") && reply.ok && Predicate.hasProperty(reply.result, "message_id")) {
+      bot.sent.record(reply.result as SentMessage)
+    }
+    return Effect.succeed(reply)
+  })
+
+const takeFault = (bot: Bot, method: string): Fault | undefined => {
+  const at = bot.faults.findIndex((one) => one.method === method || (one.method === "*" && method !== "getUpdates"))
+  const found = bot.faults[at]
+  if (found === undefined) return undefined
+  found.times -= 1
+  if (found.times <= 0) bot.faults.splice(at, 1)
+  return found.fault
+}
+
+const readCall = Effect.fnUntraced(function* (query: string) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  const body = Buffer.from(yield* request.arrayBuffer)
+  const type = request.headers["content-type"] ?? ""
+  const now_ms = yield* Clock.currentTimeMillis
+  const form = type.includes("multipart") ? parseMultipart(type, body) : undefined
+  const json = type.includes("json") ? parseJson(body.toString("utf8")) : undefined
+  const encoded = type.includes("urlencoded") ? Object.fromEntries(new URLSearchParams(body.toString("utf8"))) : {}
+  const parameters: JsonObject = {
+    ...Object.fromEntries(new URLSearchParams(query)),
+    ...encoded,
+    ...form?.fields,
+    ...(Predicate.isObject(json) ? json : {})
+  }
+  return { parameters, files: form?.files ?? {}, now_ms } satisfies ApiCall
+})
+
+const handle = Effect.fnUntraced(function* (bots: ReadonlyMap<string, Bot>) {
+  const { url } = yield* HttpServerRequest.HttpServerRequest
+  const [path = "", query = ""] = url.split("?", 2)
+  const [, kind, token = "", rest = ""] = /^(\/file)?\/bot([^/]+)\/(.+)$/u.exec(path) ?? []
+  const bot = bots.get(token)
+  if (bot === undefined) return respondWith(refuse(401, "Unauthorized"))
+  if (kind !== undefined) {
+    const file = [...bot.files.values()].find((one) => one.file_path === decodeURIComponent(rest))
+    return file === undefined
+      ? respondWith(refuse(404, "Not Found"))
+      : HttpServerResponse.uint8Array(file.bytes, { contentType: "application/octet-stream" })
+  }
+  const call = yield* readCall(query)
+  const fault = takeFault(bot, rest)
+  bot.calls.record({ method: rest, parameters: call.parameters, at_ms: call.now_ms })
+  const work = run(bot, rest, call)
+  return fault === undefined ? respondWith(yield* work) : yield* suffer(fault, work)
+})
+
+const person = (user: number) => ({ id: user, is_bot: false, first_name: `User ${user}` })
+
+const fromUser = (bot: Bot, user: number, content: JsonObject): Effect.Effect<number> =>
+  Effect.map(Clock.currentTimeMillis, (now_ms) => {
+    const chat = { id: user, type: "private", first_name: `User ${user}` }
+    const message_id = bot.message_id_next++
+    return push(bot, { message: { message_id, date: Math.floor(now_ms / 1000), chat, from: person(user), ...content } })
+  })
+
+const commandEntities = (text: string): JsonObject =>
+  text.startsWith("/")
+    ? { entities: [{ type: "bot_command", offset: 0, length: text.split(/\s/u, 1)[0]?.length ?? 0 }] }
+    : {}
+
+const handleOf = (bot: Bot): TelegramBot => ({
+  token: bot.token,
+  text: (user, text) => fromUser(bot, user, { text, ...commandEntities(text) }),
+  file: (user, kind, { bytes, mime, name }) =>
+    Effect.suspend(() => {
+      const stored = storeFile(bot, bytes, name)
+      const media =
+        kind === "photo" ? [{ ...stored, width: 1, height: 1 }] : { ...stored, mime_type: mime, duration: 1 }
+      return fromUser(bot, user, { [kind]: media })
+    }),
+  tap: (user, message, data) =>
+    Effect.sync(() => {
+      const id = String(bot.update_id_next)
+      bot.callbacks.add(id)
+      return push(bot, { callback_query: { id, from: person(user), chat_instance: "1", message, data } })
+    }),
+  update: (content) => Effect.sync(() => push(bot, content)),
+  fail: (method, fault, times = 1) => Effect.sync(() => void bot.faults.push({ method, fault, times })),
+  calls: bot.calls.journal,
+  sent: bot.sent.journal,
+  message: (message_id) => Effect.sync(() => bot.messages.get(message_id)),
+  commands: Effect.sync(() => bot.commands),
+  pending: Effect.sync(() => bot.updates.length)
+})
+
+/** Starts the double on a free loopback port; it ends with the scope. */
+export const makeTelegram: Effect.Effect<Telegram, never, Scope.Scope> = Effect.gen(function* () {
+  const bots = new Map<string, Bot>()
+  const address = { host: "127.0.0.1", port: 0, body_bytes_max: REQUEST_BYTES_MAX }
+  const url = yield* Effect.orDie(
+    listen(
+      Effect.suspend(() => handle(bots)),
+      address
+    )
+  )
+  return {
+    url,
+    bot: (token) => {
+      const bot = bots.get(token) ?? makeBot(token)
+      bots.set(token, bot)
+      return handleOf(bot)
+    }
+  }
+})

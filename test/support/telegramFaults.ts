@@ -1,0 +1,64 @@
+/** What can go wrong between a bot and the Telegram double. */
+import type { ServerResponse } from "node:http"
+import { NodeHttpServerRequest } from "@effect/platform-node"
+import { Effect } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type ApiReply, refuse } from "./telegramMethods.ts"
+
+/**
+ * What happens to a call instead of the usual: an answer of its own, silence, or a cut connection. With `accepted` the
+ * call takes effect first, as when a timeout strikes after Telegram has taken a message.
+ */
+export type Fault =
+  | { readonly kind: "reply"; readonly reply: ApiReply }
+  | { readonly kind: "page"; readonly status: number; readonly html: string }
+  | { readonly kind: "silence" | "cut"; readonly accepted: boolean }
+
+const replying = (reply: ApiReply): Fault => ({ kind: "reply", reply })
+
+/** 429 with the seconds to wait. */
+export const tooManyRequests = (retry_after: number): Fault =>
+  replying({
+    ok: false,
+    error_code: 429,
+    description: `Too Many Requests: retry after ${retry_after}`,
+    parameters: { retry_after }
+  })
+
+/** 403: the user has blocked the bot. */
+export const blocked: Fault = replying(refuse(403, "Forbidden: bot was blocked by the user"))
+
+/** 409: someone else polls with the same token. */
+export const conflict: Fault = replying(refuse(409, "Conflict: terminated by other getUpdates request"))
+
+/** 401: the token was revoked. */
+export const unauthorized: Fault = replying(refuse(401, "Unauthorized"))
+
+/** 502 with a page that is no JSON, as a proxy in front of Telegram sends it. */
+export const badGateway: Fault = { kind: "page", status: 502, html: "<html>502 Bad Gateway</html>" }
+
+/** No answer, and no effect. */
+export const silence: Fault = { kind: "silence", accepted: false }
+
+/** No answer although the call took effect: the caller cannot know. */
+export const silenceAfterAccept: Fault = { kind: "silence", accepted: true }
+
+/** A cut connection after the call took effect. */
+export const cutAfterAccept: Fault = { kind: "cut", accepted: true }
+
+export const respondWith = (reply: ApiReply) =>
+  HttpServerResponse.jsonUnsafe(reply, { status: reply.ok ? 200 : reply.error_code })
+
+/** Lets `fault` strike a call whose usual course is `work`. */
+export const suffer = Effect.fnUntraced(function* (fault: Fault, work: Effect.Effect<ApiReply>) {
+  if (fault.kind === "reply") return respondWith(fault.reply)
+  if (fault.kind === "page") {
+    return HttpServerResponse.text(fault.html, { status: fault.status, contentType: "text/html" })
+  }
+  if (fault.accepted) yield* work
+  if (fault.kind === "cut") {
+    const response = NodeHttpServerRequest.toServerResponse(yield* HttpServerRequest.HttpServerRequest)
+    ;(response as ServerResponse).socket?.destroy()
+  }
+  return yield* Effect.never
+})

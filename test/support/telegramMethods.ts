@@ -1,0 +1,214 @@
+/** What the methods of the Bot API do to a bot of the Telegram double; polling lives in telegram.ts, since it waits. */
+import { Predicate } from "effect"
+import { parseJson } from "#src/offline-model/looseJson.ts"
+import type { FormFile } from "./multipart.ts"
+
+const MESSAGE_CHARS_MAX = 4096
+const CAPTION_CHARS_MAX = 1024
+
+export type JsonObject = { readonly [key: string]: unknown }
+
+/** The envelope of every answer. */
+export type ApiReply =
+  | { readonly ok: true; readonly result: unknown }
+  | {
+      readonly ok: false
+      readonly error_code: number
+      readonly description: string
+      readonly parameters?: { readonly retry_after?: number }
+    }
+
+/** A message that the bot sent. */
+export interface SentMessage {
+  readonly message_id: number
+  readonly date: number
+  readonly chat: { readonly id: number; readonly type: "private"; readonly first_name: string }
+  readonly text?: string
+  readonly caption?: string
+  readonly reply_markup?: unknown
+  readonly [key: string]: unknown
+}
+
+interface StoredFile {
+  readonly file_id: string
+  readonly file_path: string
+  readonly bytes: Uint8Array
+}
+
+export interface BotState {
+  readonly id: number
+  readonly messages: Map<number, SentMessage>
+  readonly files: Map<string, StoredFile>
+  readonly callbacks: Set<string>
+  commands: unknown
+  message_id_next: number
+  file_id_next: number
+}
+
+/** A call of a method: parameters from JSON, query or form, with the uploaded files. */
+export interface ApiCall {
+  readonly parameters: JsonObject
+  readonly files: Readonly<Record<string, FormFile>>
+  readonly now_ms: number
+}
+
+export const succeed = (result: unknown): ApiReply => ({ ok: true, result })
+
+export const refuse = (error_code: number, description: string): ApiReply => ({ ok: false, error_code, description })
+
+const badRequest = (reason: string): ApiReply => refuse(400, `Bad Request: ${reason}`)
+
+const textParameter = (parameters: JsonObject, key: string): string => {
+  const value = parameters[key]
+  return typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
+}
+
+/** Keeps bytes under a new file id, as an upload or a user's message does. */
+export const storeFile = (bot: BotState, bytes: Uint8Array, name: string): JsonObject => {
+  const file_id = `file-${bot.id}-${bot.file_id_next++}`
+  bot.files.set(file_id, { file_id, file_path: `documents/${file_id}_${name}`, bytes })
+  return { file_id, file_unique_id: `unique-${file_id}`, file_size: bytes.length, file_name: name }
+}
+
+const TAGS = new Set(["a", "b", "blockquote", "code", "del", "em", "i", "ins", "pre", "s", "strong", "tg-spoiler", "u"])
+
+/** The visible text of HTML markup, or `undefined` where Telegram cannot parse it. */
+const visible = (html: string): string | undefined => {
+  const open: Array<string> = []
+  for (const [, closing, name] of html.matchAll(/<(\/?)([a-z-]+)[^<>]*>/giu)) {
+    const tag = name?.toLowerCase() ?? ""
+    if (!TAGS.has(tag)) return undefined
+    if (closing === "") open.push(tag)
+    else if (open.pop() !== tag) return undefined
+  }
+  const text = html.replaceAll(/<\/?[a-z-]+[^<>]*>/giu, "")
+  if (open.length > 0 || text.includes("<")) return undefined
+  return text.replaceAll(/&(?:lt|gt|amp|quot|#\d+|#x[0-9a-f]+);/giu, "?")
+}
+
+/** The reason to refuse a text, by its length in UTF-16 units and its markup; `undefined` when it is fine. */
+const textProblem = (text: string, parse_mode: unknown, chars_max: number, long: string): ApiReply | undefined => {
+  if (parse_mode !== undefined && parse_mode !== "HTML") return badRequest("unsupported parse_mode")
+  const shown = parse_mode === undefined ? text : visible(text)
+  if (shown === undefined) return badRequest("can't parse entities")
+  return shown.length > chars_max ? badRequest(long) : undefined
+}
+
+const keep = (bot: BotState, { now_ms, parameters }: ApiCall, content: JsonObject): ApiReply => {
+  const message: SentMessage = {
+    message_id: bot.message_id_next++,
+    date: Math.floor(now_ms / 1000),
+    from: { id: bot.id, is_bot: true, first_name: "Bot", username: "double_bot" },
+    chat: { id: Number(parameters["chat_id"]), type: "private", first_name: "User" },
+    ...content
+  }
+  bot.messages.set(message.message_id, message)
+  return succeed(message)
+}
+
+const markup = ({ reply_markup }: JsonObject): JsonObject =>
+  reply_markup === undefined
+    ? {}
+    : { reply_markup: typeof reply_markup === "string" ? parseJson(reply_markup) : reply_markup }
+
+const sendMessage = (bot: BotState, call: ApiCall): ApiReply => {
+  const text = textParameter(call.parameters, "text")
+  if (text.trim() === "") return badRequest("message text is empty")
+  const problem = textProblem(text, call.parameters["parse_mode"], MESSAGE_CHARS_MAX, "message is too long")
+  return problem ?? keep(bot, call, { text, ...markup(call.parameters) })
+}
+
+const sendMedia =
+  (kind: string) =>
+  (bot: BotState, call: ApiCall): ApiReply => {
+    const given = textParameter(call.parameters, kind)
+    const upload = call.files[given.startsWith("attach://") ? given.slice("attach://".length) : kind]
+    if (upload === undefined && !bot.files.has(given)) return badRequest("wrong file identifier")
+    const caption = textParameter(call.parameters, "caption")
+    const problem = textProblem(
+      caption,
+      call.parameters["parse_mode"],
+      CAPTION_CHARS_MAX,
+      "message caption is too long"
+    )
+    if (problem !== undefined) return problem
+    const file = upload === undefined ? { file_id: given } : storeFile(bot, upload.bytes, upload.name)
+    const media = kind === "photo" ? [{ ...file, width: 1, height: 1 }] : { ...file, duration: 1 }
+    return keep(bot, call, { ...(caption === "" ? {} : { caption }), ...markup(call.parameters), [kind]: media })
+  }
+
+const editMessageText = (bot: BotState, { parameters }: ApiCall): ApiReply => {
+  const message = bot.messages.get(Number(parameters["message_id"]))
+  if (message === undefined) return badRequest("message to edit not found")
+  const text = textParameter(parameters, "text")
+  const problem = textProblem(text, parameters["parse_mode"], MESSAGE_CHARS_MAX, "message is too long")
+  if (problem !== undefined) return problem
+  const { reply_markup: _old, ...rest } = message
+  const edited: SentMessage = { ...rest, text, ...markup(parameters) }
+  if (JSON.stringify(edited) === JSON.stringify(message)) return badRequest("message is not modified")
+  bot.messages.set(edited.message_id, edited)
+  return succeed(edited)
+}
+
+const editMessageReplyMarkup = (bot: BotState, { parameters }: ApiCall): ApiReply => {
+  const message = bot.messages.get(Number(parameters["message_id"]))
+  if (message === undefined) return badRequest("message to edit not found")
+  const { reply_markup: _old, ...rest } = message
+  const edited: SentMessage = { ...rest, ...markup(parameters) }
+  bot.messages.set(edited.message_id, edited)
+  return succeed(edited)
+}
+
+const getFile = (bot: BotState, { parameters }: ApiCall): ApiReply => {
+  const file = bot.files.get(textParameter(parameters, "file_id"))
+  if (file === undefined) return badRequest("wrong file_id or the file is temporarily unavailable")
+  const { bytes, file_id, file_path } = file
+  return succeed({ file_id, file_unique_id: `unique-${file_id}`, file_size: bytes.length, file_path })
+}
+
+const answerCallbackQuery = (bot: BotState, { parameters }: ApiCall): ApiReply =>
+  bot.callbacks.delete(textParameter(parameters, "callback_query_id"))
+    ? succeed(true)
+    : badRequest("query is too old and response timeout expired or query ID is invalid")
+
+const setMyCommands = (bot: BotState, { parameters }: ApiCall): ApiReply => {
+  const { commands } = parameters
+  const valid =
+    Array.isArray(commands) &&
+    commands.every((one) => Predicate.hasProperty(one, "command") && /^[a-z0-9_]{1,32}$/u.test(String(one.command)))
+  if (!valid) return badRequest("BOT_COMMAND_INVALID")
+  bot.commands = commands
+  return succeed(true)
+}
+
+const getMe = (bot: BotState): ApiReply =>
+  succeed({
+    id: bot.id,
+    is_bot: true,
+    first_name: "Bot",
+    username: "double_bot",
+    can_join_groups: true,
+    can_read_all_group_messages: false,
+    supports_inline_queries: false
+  })
+
+const nothing = (): ApiReply => succeed(true)
+
+/** Every method but getUpdates. */
+export const METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => ApiReply>> = {
+  answerCallbackQuery,
+  deleteMessage: nothing,
+  deleteWebhook: nothing,
+  editMessageReplyMarkup,
+  editMessageText,
+  getFile,
+  getMe,
+  sendAudio: sendMedia("audio"),
+  sendChatAction: nothing,
+  sendDocument: sendMedia("document"),
+  sendMessage,
+  sendPhoto: sendMedia("photo"),
+  sendVideo: sendMedia("video"),
+  sendVoice: sendMedia("voice"),
+  setMyCommands
+}

@@ -1,0 +1,77 @@
+/** A plain HTTP client and raw bytes on a Unix socket, to see a server as a hostile peer does. */
+import { request as httpRequest, type IncomingHttpHeaders } from "node:http"
+import { connect, type Socket } from "node:net"
+import { Effect } from "effect"
+
+export interface Ask {
+  readonly method?: string
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Buffer
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+}
+
+/** One request on a connection of its own; a connection that is cut fails with its code. */
+export const ask = (socketPath: string, { body, headers, method, path }: Ask) =>
+  Effect.callback<Answer, NodeJS.ErrnoException>((resume) => {
+    const sent = httpRequest({ socketPath, method: method ?? "POST", path, headers: { ...headers }, agent: false })
+    sent.once("error", (error) => resume(Effect.fail(error)))
+    sent.once("response", (response) => {
+      const parts: Array<Buffer> = []
+      response.on("data", (part: Buffer) => parts.push(part))
+      response.once("error", (error) => resume(Effect.fail(error)))
+      response.once("end", () =>
+        resume(
+          Effect.succeed({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text: Buffer.concat(parts).toString()
+          })
+        )
+      )
+    })
+    sent.end(body)
+    return Effect.sync(() => sent.destroy())
+  })
+
+/** The `error` of a refusal's body. */
+export const refusalOf = (answer: Answer): { readonly type: string; readonly message: string } =>
+  JSON.parse(answer.text).error
+
+/** An open connection, gone with the scope. */
+export const dial = (socketPath: string) =>
+  Effect.acquireRelease(
+    Effect.callback<Socket, Error>((resume) => {
+      const socket = connect({ path: socketPath })
+      socket.once("error", (error) => resume(Effect.fail(error)))
+      socket.once("connect", () => resume(Effect.succeed(socket)))
+    }),
+    (socket) => Effect.sync(() => socket.destroy())
+  )
+
+/** Everything that the peer sends until it closes. */
+export const untilClosed = (socket: Socket) =>
+  Effect.callback<string>((resume) => {
+    const parts: Array<Buffer> = []
+    socket.on("data", (part) => parts.push(part))
+    socket.on("error", () => {})
+    socket.once("close", () => resume(Effect.succeed(Buffer.concat(parts).toString())))
+  })
+
+/** The next bytes of the peer that complete what is waited for. */
+export const until = (socket: Socket, wanted: string) =>
+  Effect.callback<string>((resume) => {
+    let text = ""
+    const onData = (part: Buffer) => {
+      text += part.toString()
+      if (!text.includes(wanted)) return
+      socket.off("data", onData)
+      resume(Effect.succeed(text))
+    }
+    socket.on("data", onData)
+  })
