@@ -78,7 +78,7 @@ type Services = Database | PgClient.PgClient | SqlClient.SqlClient
  */
 export const describeEngines = (name: string, suite: (it: Vitest.MethodsNonLive<Services>, engine: Engine) => void) => {
   const onEngine = (engine: Engine) => () =>
-    layer(engine.layer, { excludeTestServices: true })((it) => suite(it, engine))
+    layer(engine.layer, { excludeTestServices: true, timeout: "30 seconds" })((it) => suite(it, engine))
   describe(`${name} (embedded)`, onEngine(embeddedEngine))
   describePostgres(`${name} (postgres)`, onEngine(postgresEngine))
 }

@@ -1,0 +1,99 @@
+/**
+ * The one writer of a session (spec 7.4). A commit is decide, fold and append in one synchronous turn: commits are serial by
+ * construction and there is no queue to overflow. Tools run elsewhere, under their locks (D1).
+ */
+import { Clock, Context, Deferred, Effect, Layer, Result, Schema } from "effect"
+import { type ChoirEvent, EVENT_VERSION, type EventDraft } from "#schema/Event.ts"
+import { storableJson } from "#src/shared/canonicalJson.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
+import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import { AgentSettings } from "./AgentSettings.ts"
+import { decide, type Proposal } from "./decide.ts"
+import { EventLog } from "./EventLog.ts"
+
+/** The proposal was refused; nothing happened. `exhausted` names the session's limit that is reached. */
+export class Refused extends Schema.TaggedError<Refused>()("Refused", {
+  reason: Schema.String,
+  exhausted: Schema.optionalKey(Schema.String)
+}) {
+  override get message() {
+    return this.reason
+  }
+}
+
+/** Decides on proposals and commits what it accepts. */
+export class Arbiter extends Context.Service<
+  Arbiter,
+  {
+    /** Commits the events of a proposal as one batch, or refuses it. */
+    commit(proposal: Proposal): Effect.Effect<ReadonlyArray<ChoirEvent>, Refused>
+    /** The fold of everything committed. */
+    state(): SessionState
+    /** Waits until a state holds, looking at each commit. The answer is the state of a moment later. */
+    until(holds: (state: SessionState) => boolean): Effect.Effect<SessionState>
+    /** Committed events for one listener that reads them in time: replication. */
+    onCommit(listener: (events: ReadonlyArray<ChoirEvent>) => void): Effect.Effect<void>
+  }
+>()("choir/agent/Arbiter") {
+  static readonly layer = Layer.effect(
+    Arbiter,
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const settings = yield* AgentSettings
+      const listeners: Array<(events: ReadonlyArray<ChoirEvent>) => void> = []
+      const waiters = new Set<() => void>()
+      let state = yield* recovered(log)
+
+      const commit = Effect.fnUntraced(function* (proposal: Proposal) {
+        const now = yield* Clock.currentTimeMillis
+        const decided = decide(state, proposal, settings.situation())
+        if (Result.isFailure(decided)) return yield* new Refused(decided.failure)
+        const events = stamp(decided.success, state.rev, new Date(now).toISOString())
+        const folded = foldAll(state, events)
+        if (Result.isFailure(folded)) return yield* new Refused({ reason: folded.failure.reason })
+        if (!log.append(events))
+          return yield* new Refused({ reason: `an event may have ${EVENT_BYTES_MAX} bytes at most` })
+        state = folded.success
+        for (const listener of listeners) listener(events)
+        for (const look of [...waiters]) look()
+        return events
+      })
+
+      const until = (holds: (state: SessionState) => boolean) =>
+        Effect.suspend(() => {
+          if (holds(state)) return Effect.succeed(state)
+          const reached = Deferred.makeUnsafe<SessionState>()
+          const look = () => {
+            if (holds(state)) Deferred.doneUnsafe(reached, Effect.succeed(state))
+          }
+          waiters.add(look)
+          return Deferred.await(reached).pipe(
+            Effect.andThen(Effect.yieldNow),
+            Effect.andThen(Effect.sync(() => state)),
+            Effect.ensuring(Effect.sync(() => waiters.delete(look)))
+          )
+        })
+
+      return Arbiter.of({
+        commit,
+        state: () => state,
+        until,
+        onCommit: (listener) => Effect.sync(() => void listeners.push(listener))
+      })
+    })
+  )
+}
+
+/** What was acknowledged before this process began. It folded once already, so a refusal is a defect. */
+const recovered = (log: EventLog["Service"]) => {
+  const events = Array.from({ length: log.head() }, (_, index) => log.get(index + 1))
+  const folded = foldAll(initialState, events)
+  return Result.isSuccess(folded) ? Effect.succeed(folded.success) : Effect.die(folded.failure)
+}
+
+/** Gives drafts their places and their time, in a form that every store keeps unchanged. */
+const stamp = (drafts: ReadonlyArray<EventDraft>, head: number, created_at: string): ReadonlyArray<ChoirEvent> =>
+  drafts.map(
+    (draft, index) => ({ v: EVENT_VERSION, rev: head + 1 + index, ...storableJson(draft), created_at }) as ChoirEvent
+  )

@@ -1,0 +1,154 @@
+/** What this agent asks of choird: the verbs of the agent API with the envelope filled in, and the push stream. */
+import { Context, Effect, Layer, Redacted, Ref, Schedule, Schema, Stream } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import { HttpApiClient } from "effect/http-api"
+import { randomUUID } from "node:crypto"
+import {
+  AgentApi,
+  type Heartbeat,
+  type HeartbeatReply,
+  type InitHello,
+  type InitHelloReply,
+  type ReportStatus
+} from "#schema/AgentApi.ts"
+import { type ApiError, ApiErrors, Unauthorized } from "#schema/ApiError.ts"
+import type { AgentConfig } from "#schema/Config.ts"
+import type { SecretName, SessionId } from "#schema/Ids.ts"
+import type { Signal } from "#schema/Signal.ts"
+import { RPC_ATTEMPTS_MAX, RPC_RETRY_MS, RPC_TIMEOUT_MS } from "#src/shared/limits.ts"
+
+/** choird gave no usable answer in time; asking again later is safe, since every verb is idempotent by request id. */
+export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable", {
+  verb: Schema.String,
+  reason: Schema.String
+}) {
+  override get message() {
+    return `choird did not answer ${this.verb}: ${this.reason}`
+  }
+}
+
+/** choird understood and said no; the same request gets the same answer. */
+export class Denied extends Schema.TaggedError<Denied>()("Denied", {
+  verb: Schema.String,
+  type: Schema.String,
+  reason: Schema.String
+}) {
+  override get message() {
+    return `choird refused ${this.verb}: ${this.type}: ${this.reason}`
+  }
+}
+
+/** A signal with the id to resume after. */
+export interface Pushed {
+  readonly id: string | undefined
+  readonly signal: Signal
+}
+
+type Asked<A> = Effect.Effect<A, Unreachable | Denied>
+
+/** Speaks to choird. It holds the token: the bootstrap one until INIT_HELLO answers, then the lease's, in memory only (D12). */
+export class ControlPlane extends Context.Service<
+  ControlPlane,
+  {
+    hello(request: InitHello): Asked<InitHelloReply>
+    /** The values of bound secrets; one unbound name refuses them all. */
+    secrets(resources: ReadonlyArray<SecretName>): Asked<ReadonlyMap<SecretName, Redacted.Redacted>>
+    heartbeat(request: Heartbeat): Asked<HeartbeatReply>
+    report(status: ReportStatus): Asked<void>
+    /** Says goodbye; Denied NOT_FLUSHED when choird lacks events. */
+    terminate(request: {
+      readonly reason: string
+      readonly final_rev: number
+      readonly final_hash: string
+    }): Asked<void>
+    /** The newest configuration, if it is newer. */
+    config(current: number): Asked<{ readonly config_version: number; readonly config?: AgentConfig }>
+    /** Signals from the push stream, which is opened again after the last id whenever it breaks. Fails only when denied. */
+    readonly signals: Stream.Stream<Pushed, Denied>
+  }
+>()("choir/agent/ControlPlane") {
+  static readonly layer = (session_id: SessionId, bootstrap: Redacted.Redacted) =>
+    Layer.effect(ControlPlane, make(session_id, bootstrap))
+}
+
+const isRefusal = (error: unknown): error is ApiError | Unauthorized =>
+  [Unauthorized, ...ApiErrors].some((refusal) => error instanceof refusal)
+
+/** What choird could not do right now may be asked again; what it refused may not. */
+const RETRYABLE = ["INTERNAL", "RATE_LIMITED"]
+
+const failure = (verb: string, error: unknown): Unreachable | Denied => {
+  if (!isRefusal(error))
+    return new Unreachable({ verb, reason: error instanceof Error ? error.message : String(error) })
+  const { message, type } = error.error
+  return RETRYABLE.includes(type)
+    ? new Unreachable({ verb, reason: message })
+    : new Denied({ verb, type, reason: message })
+}
+
+const asked =
+  (verb: string) =>
+  <A, E>(call: Effect.Effect<A, E>): Asked<A> =>
+    call.pipe(
+      Effect.timeout(RPC_TIMEOUT_MS),
+      Effect.mapError((error) => failure(verb, error))
+    )
+
+/** Repeats a request with its id while choird is away; a lost reply is answered again (R28). */
+const patiently = <A>(call: Asked<A>): Asked<A> =>
+  Effect.retry(call, {
+    while: (error) => error._tag === "Unreachable",
+    schedule: Schedule.spaced(RPC_RETRY_MS),
+    times: RPC_ATTEMPTS_MAX
+  })
+
+const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Redacted.Redacted) {
+  const token = yield* Ref.make(bootstrap)
+  const http = HttpClient.mapRequestEffect(yield* HttpClient.HttpClient, (request) =>
+    Effect.map(Ref.get(token), (current) => HttpClientRequest.bearerToken(request, current))
+  )
+  const { rpc } = yield* HttpApiClient.makeWith(AgentApi, { httpClient: http, baseUrl: "http://choird" })
+  const envelope = (request_id = randomUUID() as string) => ({
+    headers: { "x-choir-request-id": request_id, "x-choir-session-id": session_id }
+  })
+
+  const last = yield* Ref.make<string | undefined>(undefined)
+  const connect = Effect.fnUntraced(function* () {
+    const after = yield* Ref.get(last)
+    const headers = after === undefined ? {} : { "last-event-id": after }
+    return yield* rpc.events({ headers, query: { session_id } })
+  })
+  const connection = Stream.unwrap(connect()).pipe(
+    Stream.map(({ data, id }): Pushed => ({ id, signal: data })),
+    Stream.tap(({ id }) => (id === undefined ? Effect.void : Ref.set(last, id))),
+    Stream.mapError((error) => failure("events", error)),
+    Stream.catchTag("Unreachable", () => Stream.empty)
+  )
+  // A stream that ends or breaks is opened again: choird sends anew what no event acknowledged.
+  const signals = Stream.repeat(connection, Schedule.spaced(RPC_RETRY_MS))
+
+  return ControlPlane.of({
+    hello: Effect.fn("ControlPlane.hello")(function* (payload) {
+      const request = { ...envelope(), payload }
+      const reply = yield* patiently(asked("INIT_HELLO")(rpc.INIT_HELLO(request)))
+      yield* Ref.set(token, Redacted.make(reply.lease_token))
+      return reply
+    }),
+    secrets: Effect.fn("ControlPlane.secrets")(function* (resources) {
+      const request = { ...envelope(), payload: { resources } }
+      const { secrets } = yield* patiently(asked("GET_SECRETS")(rpc.GET_SECRETS(request)))
+      return new Map(Object.entries(secrets).map(([name, value]) => [name as SecretName, Redacted.make(value)]))
+    }),
+    heartbeat: (payload) => asked("HEARTBEAT")(rpc.HEARTBEAT({ ...envelope(), payload })),
+    report: (payload) => Effect.asVoid(asked("REPORT_STATUS")(rpc.REPORT_STATUS({ ...envelope(), payload }))),
+    terminate: Effect.fn("ControlPlane.terminate")(function* (payload) {
+      const request = { ...envelope(), payload }
+      yield* patiently(asked("TERMINATE_SELF")(rpc.TERMINATE_SELF(request)))
+    }),
+    config: (current_config_version) =>
+      patiently(
+        asked("FETCH_DYNAMIC_CONFIG")(rpc.FETCH_DYNAMIC_CONFIG({ ...envelope(), payload: { current_config_version } }))
+      ),
+    signals
+  })
+})

@@ -1,0 +1,118 @@
+/**
+ * Edge: the lane that talks (spec 7.1, 7.2). What it does next follows from the state alone, so a lane that comes back after a
+ * crash goes on like one that never stopped.
+ */
+import { Deferred, Effect } from "effect"
+import type { EventOf } from "#schema/Event.ts"
+import { EDGE } from "#schema/Ids.ts"
+import { REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import { AgentSettings } from "./AgentSettings.ts"
+import { Arbiter } from "./Arbiter.ts"
+import { EventLog } from "./EventLog.ts"
+import { ImageTexts } from "./ImageTexts.ts"
+import { Mailbox } from "./Mailbox.ts"
+import { ModelCalls } from "./ModelCalls.ts"
+import { edgePrompt } from "./Prompt.ts"
+import { ToolRegistry } from "./ToolRegistry.ts"
+import { ToolRunner } from "./ToolRunner.ts"
+
+/** What edge does next. */
+export type EdgeStep =
+  | { readonly type: "wait" }
+  | { readonly type: "ask"; readonly purpose: "turn" | "report" }
+  | { readonly type: "run" }
+  /** Answers with the model's words of this revision. */
+  | { readonly type: "answer"; readonly rev: number }
+  /** Answers with the runtime's own words. */
+  | { readonly type: "say"; readonly text: string }
+
+export const edgeStep = ({ edge, reports }: SessionState, turn_max_steps: number): EdgeStep => {
+  const purpose = edge.turn?.kind ?? "report"
+  switch (edge.state) {
+    case "EDGE_TERMINATED":
+      return { type: "wait" }
+    case "EDGE_IDLE":
+      return reports.length > 0 ? { type: "ask", purpose: "report" } : { type: "wait" }
+    case "EDGE_WAITING_TOOL":
+      return { type: "run" }
+    case "EDGE_FINALIZING":
+      return { type: "answer", rev: edge.output_rev }
+    case "EDGE_CONTEXT_READY":
+    case "EDGE_REASONING":
+      if (edge.repetition.times >= REPETITIONS_STUCK_MIN && edge.output_rev > 0)
+        return { type: "say", text: "I kept repeating the same step without getting further, so I stopped here." }
+      if (edge.step >= turn_max_steps)
+        return {
+          type: "say",
+          text: `I stopped after ${turn_max_steps} steps (budgets.turn_max_steps) without an answer.`
+        }
+      return { type: "ask", purpose }
+  }
+}
+
+/** The runtime's report where the model gives none. */
+const plainReport = ({ payload }: EventOf<"CoreStopped">): string =>
+  `The job ${payload.job_name} ended (${payload.outcome}): ${payload.summary}`
+
+/** Runs edge until `stopping`, which it obeys between two steps, or until a limit of the session is reached. */
+export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.Deferred<void>) {
+  const arbiter = yield* Arbiter
+  const calls = yield* ModelCalls
+  const log = yield* EventLog
+  const mailbox = yield* Mailbox
+  const registry = yield* ToolRegistry
+  const runner = yield* ToolRunner
+  const settings = yield* AgentSettings
+  const texts = yield* ImageTexts
+
+  const reportText = (): string | undefined => {
+    const state = arbiter.state()
+    const report = state.edge.turn?.kind === "report" ? state.edge.turn.report : state.reports[0]
+    const event = report === undefined ? undefined : log.get(report.stopped_rev)
+    return event?.event_type === "CoreStopped" ? plainReport(event) : undefined
+  }
+  const say = (text: string) => Effect.ignore(arbiter.commit({ type: "Answer", text }))
+  const answer = (rev: number) => {
+    const output = log.get(rev)
+    const reporting = arbiter.state().edge.turn?.kind === "report"
+    const { error, text } = output.event_type === "ModelOutput" ? output.payload : { error: undefined, text: undefined }
+    if (error === undefined && text !== undefined) return say(text)
+    const failed = `I could not answer: ${error?.message ?? "the model said nothing"}. Nothing is lost; send a message to try again.`
+    return say(reporting ? (reportText() ?? failed) : failed)
+  }
+  const ask = Effect.fnUntraced(function* (purpose: "turn" | "report") {
+    const { llm } = settings.current().config
+    yield* calls.ask(
+      EDGE,
+      purpose,
+      llm,
+      registry.offered(EDGE),
+      (room) => edgePrompt(arbiter.state(), log.get, texts, room) ?? []
+    )
+  })
+  // Once taken a message is committed, whatever else happens. One that was taken before, as after a reconnect, is refused.
+  const take = Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(restore(mailbox.next), (message) => Effect.ignore(arbiter.commit({ type: "UserMessage", message })))
+  )
+  const step = Effect.suspend(() => {
+    const next = edgeStep(arbiter.state(), settings.current().config.budgets.turn_max_steps)
+    switch (next.type) {
+      case "ask":
+        return ask(next.purpose)
+      case "run":
+        return runner.runOpen(EDGE)
+      case "answer":
+        return answer(next.rev)
+      case "say":
+        return say(arbiter.state().edge.turn?.kind === "report" ? (reportText() ?? next.text) : next.text)
+      case "wait":
+        return Effect.raceAllFirst([
+          take,
+          arbiter.until((state) => state.edge.state === "EDGE_IDLE" && state.reports.length > 0),
+          Deferred.await(stopping)
+        ])
+    }
+  })
+  while (!Deferred.isDoneUnsafe(stopping)) yield* step
+})

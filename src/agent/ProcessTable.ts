@@ -1,0 +1,126 @@
+/**
+ * Which processes belong to which tool call (R22). A process may leave its parent, its session and its environment, so the
+ * question is put to each trace in turn: session and group, ancestors, the marker in the environment, and at last whether it
+ * could be anything else at all.
+ */
+import { readdirSync, readFileSync } from "node:fs"
+
+/** The variable that every process of a call inherits, unless it wipes its environment. */
+export const CALL_MARKER = "CHOIR_CALL_ID"
+
+const INIT = 1
+
+/** A living process. Its pid and start together name it until the next boot. */
+export interface ProcessEntry {
+  readonly pid: number
+  readonly parent: number
+  readonly group: number
+  readonly session: number
+  /** Clock ticks since boot. */
+  readonly start: number
+}
+
+const readText = (path: string): string | undefined => {
+  try {
+    return readFileSync(path, "latin1")
+  } catch {
+    return undefined
+  }
+}
+
+const countTasks = (pid: number): number => {
+  try {
+    return readdirSync(`/proc/${pid}/task`).length
+  } catch {
+    return 0
+  }
+}
+
+/** `undefined` when it is gone, or a zombie. The name in the second field may hold anything. */
+const readProcess = (pid: number): ProcessEntry | undefined => {
+  const text = readText(`/proc/${pid}/stat`)
+  if (text === undefined) return undefined
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
+  const [parent, group, session] = fields.slice(1, 4).map(Number)
+  if (parent === undefined || group === undefined || session === undefined) return undefined
+  // A process whose first thread ended looks like a zombie while its other threads run on.
+  if (fields[0] === "X" || (fields[0] === "Z" && countTasks(pid) <= 1)) return undefined
+  return { pid, parent, group, session, start: Number(fields[19]) }
+}
+
+/** The processes in sight. */
+interface ProcessTable {
+  readonly entries: ReadonlyArray<ProcessEntry>
+  /** Whether none was forked while they were read, so that none can be missing. */
+  readonly complete: boolean
+}
+
+/** The newest pid of this namespace, at the end of /proc/loadavg: it moves with every fork. */
+const newestPid = (): string | undefined => readText("/proc/loadavg")?.split(" ").at(-1)
+
+/** Reads every living process. */
+export const readProcessTable = (): ProcessTable => {
+  const newest = newestPid()
+  const entries = readdirSync("/proc")
+    .filter((name) => /^[0-9]+$/u.test(name))
+    .map((name) => readProcess(Number(name)))
+    .filter((entry) => entry !== undefined)
+  return { entries, complete: newest === newestPid() }
+}
+
+/** The call whose marker a process was started with. */
+export const readMarker = (pid: number): string | undefined =>
+  readText(`/proc/${pid}/environ`)
+    ?.split("\0")
+    .find((entry) => entry.startsWith(`${CALL_MARKER}=`))
+    ?.slice(CALL_MARKER.length + 1)
+
+/** What the agent knows about processes without looking. */
+export interface KnownProcesses {
+  readonly agent: number
+  /** The direct child of each call in flight, leader of its own session. */
+  readonly leaders: ReadonlyMap<number, string>
+  /** `pid:start` of what ran before the agent did. */
+  readonly earlier: ReadonlySet<string>
+  /** Whether every process of this pid namespace that came later is a call's. */
+  readonly ownsPidNamespace: boolean
+}
+
+export const identityOf = (entry: ProcessEntry): string => `${entry.pid}:${entry.start}`
+
+/**
+ * What is left of a call: its own processes and, in a pid namespace of the agent's own, orphans that are no other call's.
+ * Such an orphan wiped its traces, so whichever call ends first takes it along.
+ */
+export const processesOf = (
+  call_id: string,
+  table: ReadonlyArray<ProcessEntry>,
+  known: KnownProcesses,
+  markerOf: (pid: number) => string | undefined
+): ReadonlyArray<ProcessEntry> => {
+  const byPid = new Map(table.map((entry) => [entry.pid, entry]))
+  const calls = new Set(known.leaders.values())
+  const owners = new Map<number, string | undefined>()
+  const isTop = (pid: number) => pid === INIT || pid === known.agent
+
+  const ownerOf = (entry: ProcessEntry): string | undefined => {
+    if (isTop(entry.pid) || known.earlier.has(identityOf(entry))) return undefined
+    const led = known.leaders.get(entry.pid) ?? known.leaders.get(entry.session) ?? known.leaders.get(entry.group)
+    if (led !== undefined) return led
+    const parent = byPid.get(entry.parent)
+    const inherited = parent === undefined || isTop(parent.pid) ? undefined : owner(parent)
+    if (inherited !== undefined) return inherited
+    const marker = markerOf(entry.pid)
+    if (marker !== undefined && calls.has(marker)) return marker
+    return known.ownsPidNamespace && isTop(entry.parent) ? call_id : undefined
+  }
+  const owner = (entry: ProcessEntry): string | undefined => {
+    // Marked before it is known, so that a table read while pids changed hands cannot make it run in circles.
+    if (!owners.has(entry.pid)) {
+      owners.set(entry.pid, undefined)
+      owners.set(entry.pid, ownerOf(entry))
+    }
+    return owners.get(entry.pid)
+  }
+  return table.filter((entry) => owner(entry) === call_id)
+}

@@ -1,0 +1,171 @@
+/**
+ * Carries the log to choird (D4, D7): at once for what people or effects wait for, else at the interval. The log runs ahead of
+ * choird on purpose; what is not acknowledged when this process dies is lost (spec 7.4).
+ */
+import { Clock, Context, Deferred, Effect, Layer, Queue, Schema } from "effect"
+import type { HeartbeatReply } from "#schema/AgentApi.ts"
+import type { ChoirEvent } from "#schema/Event.ts"
+import {
+  HEARTBEAT_PATCH_BYTES_MAX,
+  REPLICATION_DEBOUNCE_MS,
+  REPLICATION_EVENTS_MAX,
+  REPLICATION_BYTES_MAX,
+  RPC_RETRY_MS
+} from "#src/shared/limits.ts"
+import { AgentSettings } from "./AgentSettings.ts"
+import { Arbiter } from "./Arbiter.ts"
+import { ControlPlane } from "./ControlPlane.ts"
+import { type Batch, EventLog } from "./EventLog.ts"
+
+/** choird will not take this agent's events any more: a newer epoch runs, or the session is frozen or over. */
+export class Severed extends Schema.TaggedError<Severed>()("Severed", { reason: Schema.String }) {
+  override get message() {
+    return `the session was taken from this agent: ${this.reason}`
+  }
+}
+
+/** Sends heartbeats and knows what choird has. */
+export class Replication extends Context.Service<
+  Replication,
+  {
+    /** The newest revision that choird acknowledged. */
+    acked(): number
+    /** Waits until choird has acknowledged a revision. */
+    reached(rev: number): Effect.Effect<void>
+    /** Waits while too much is unacknowledged to start more work (R14). */
+    readonly room: Effect.Effect<void>
+    /** Sends now and waits until everything committed so far is acknowledged. */
+    readonly flush: Effect.Effect<void>
+    /** Sends heartbeats until choird severs the session. */
+    readonly run: Effect.Effect<never, Severed>
+  }
+>()("choir/agent/Replication") {
+  static readonly layer = Layer.effect(
+    Replication,
+    Effect.suspend(() => make())
+  )
+}
+
+/** What a person or an external effect waits for goes out at once. */
+const urgent = (event: ChoirEvent, effectOf: (event: ChoirEvent) => string | undefined): boolean => {
+  switch (event.event_type) {
+    case "UserMsg":
+    case "ModelOutput":
+    case "AgentMessage":
+    case "CoreStarted":
+    case "CoreStopped":
+    case "Cancelled":
+      return true
+    case "ToolCallCommitted":
+      return effectOf(event) === "external"
+    default:
+      return false
+  }
+}
+
+const make = Effect.fnUntraced(function* () {
+  const arbiter = yield* Arbiter
+  const log = yield* EventLog
+  const plane = yield* ControlPlane
+  const settings = yield* AgentSettings
+  const wake = yield* Queue.sliding<void>(1)
+  const waiters = new Set<{ readonly rev: number; readonly done: Deferred.Deferred<void> }>()
+  let acked = log.head()
+
+  const effects = new Map<string, string>()
+  yield* arbiter.onCommit((events) => {
+    for (const event of events) {
+      if (event.event_type === "ToolCallRequested") effects.set(event.payload.call_id, event.payload.effect)
+      if (event.event_type === "ToolResultCommitted") effects.delete(event.payload.call_id)
+    }
+    const effectOf = (event: ChoirEvent) =>
+      event.event_type === "ToolCallCommitted" ? effects.get(event.payload.call_id) : undefined
+    if (events.some((event) => urgent(event, effectOf))) Queue.offerUnsafe(wake, undefined)
+  })
+
+  const acknowledge = (rev: number) =>
+    Effect.sync(() => {
+      acked = Math.max(acked, Math.min(rev, log.head()))
+      for (const waiter of waiters) {
+        if (waiter.rev > acked) continue
+        waiters.delete(waiter)
+        Deferred.doneUnsafe(waiter.done, Effect.void)
+      }
+    })
+  const reached = (rev: number) =>
+    Effect.suspend(() => {
+      if (rev <= acked) return Effect.void
+      const waiter = { rev, done: Deferred.makeUnsafe<void>() }
+      waiters.add(waiter)
+      return Effect.ensuring(
+        Deferred.await(waiter.done),
+        Effect.sync(() => waiters.delete(waiter))
+      )
+    })
+  const roomAt = () => log.head() - acked <= REPLICATION_EVENTS_MAX && log.bytesAfter(acked) <= REPLICATION_BYTES_MAX
+  const room: Effect.Effect<void> = Effect.suspend(() =>
+    roomAt() ? Effect.void : Effect.andThen(reached(acked + 1), room)
+  )
+
+  const send = Effect.fnUntraced(function* (batch: Batch | undefined) {
+    const { config_version, epoch } = settings.current()
+    const base_rev = batch?.base_rev ?? acked
+    const now = yield* Clock.currentTimeMillis
+    return yield* plane.heartbeat({
+      epoch,
+      base_rev,
+      new_rev: batch?.new_rev ?? base_rev,
+      hash_prev: batch?.hash_prev ?? log.hashAt(base_rev),
+      hash_new: batch?.hash_new ?? log.hashAt(base_rev),
+      patches: batch?.events ?? [],
+      config_version,
+      timestamp: new Date(now).toISOString()
+    })
+  })
+  const obey = Effect.fnUntraced(function* (reply: HeartbeatReply) {
+    if (reply.action === "FENCED") return yield* new Severed({ reason: "a newer start of this agent runs" })
+    if (reply.action === "CONFLICT") return yield* new Severed({ reason: "choird holds another history and froze it" })
+    if (reply.action === "RESEND_FROM" && reply.resend_from !== undefined) acked = Math.max(0, reply.resend_from - 1)
+    else yield* acknowledge(reply.ack_rev)
+    if (reply.action === "BACKOFF") yield* Effect.sleep(reply.retry_after_ms ?? RPC_RETRY_MS)
+    if (reply.config_version_latest !== settings.current().config_version) yield* refresh
+  })
+  const refresh = Effect.gen(function* () {
+    const latest = yield* plane.config(settings.current().config_version)
+    if (latest.config !== undefined) yield* settings.replace(latest.config_version, latest.config)
+  }).pipe(Effect.catch((error) => Effect.logWarning("the new configuration did not arrive", error.message)))
+
+  const beat: Effect.Effect<void, Severed> = Effect.gen(function* () {
+    yield* obey(yield* send(log.after(acked, HEARTBEAT_PATCH_BYTES_MAX)))
+  }).pipe(
+    Effect.catchTags({
+      Denied: ({ reason }) => Effect.fail(new Severed({ reason })),
+      Unreachable: ({ message }) => Effect.andThen(Effect.logDebug(message), Effect.sleep(RPC_RETRY_MS))
+    })
+  )
+  // Whatever is committed while a beat is under way goes with the next one, without waiting for the interval.
+  const drain: Effect.Effect<void, Severed> = Effect.andThen(
+    beat,
+    Effect.suspend(() => (acked < log.head() ? drain : Effect.void))
+  )
+  const due = Effect.suspend(() =>
+    Queue.take(wake).pipe(
+      Effect.andThen(Effect.sleep(REPLICATION_DEBOUNCE_MS)),
+      Effect.timeoutOrElse({
+        duration: settings.current().config.heartbeat_interval_ms,
+        orElse: () => Effect.void
+      })
+    )
+  )
+
+  return Replication.of({
+    acked: () => acked,
+    reached,
+    room,
+    flush: Effect.suspend(() => {
+      Queue.offerUnsafe(wake, undefined)
+      return reached(log.head())
+    }),
+    run: Effect.forever(Effect.andThen(drain, due))
+  })
+})

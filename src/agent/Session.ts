@@ -1,0 +1,167 @@
+/**
+ * One epoch of a session: the scope that holds edge, which holds the core jobs, which hold their tool calls (invariant 1). Jobs
+ * are started and ended by comparing what the fold says with what runs, so that a spawn, a cancel and a recovery are one thing.
+ */
+import { Cause, Deferred, Effect, Fiber, FiberMap, Stream } from "effect"
+import { EDGE, type JobId } from "#schema/Ids.ts"
+import type { CoreOutcome } from "#schema/Event.ts"
+import type { Signal } from "#schema/Signal.ts"
+import { FAREWELL_MS_MAX, STOP_RESERVE_MS } from "#src/shared/limits.ts"
+import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
+import { Arbiter } from "./Arbiter.ts"
+import { ControlPlane } from "./ControlPlane.ts"
+import { runCore } from "./CoreJob.ts"
+import { runEdge } from "./EdgeLane.ts"
+import { EventLog } from "./EventLog.ts"
+import { Mailbox } from "./Mailbox.ts"
+import { Replication, Severed } from "./Replication.ts"
+import { type Exhausted, ToolRunner } from "./ToolRunner.ts"
+
+/** Why an epoch ends in good order. */
+type Ending =
+  | { readonly type: "stopped"; readonly deadline_ms: number }
+  | { readonly type: "exhausted"; readonly limit: string }
+
+/** Passes signals on. Each ends in an event; one that came before is refused by the fold and dropped. */
+const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, signal: Signal) {
+  const arbiter = yield* Arbiter
+  const mailbox = yield* Mailbox
+  switch (signal.type) {
+    case "UserMessage":
+      return yield* mailbox.put(signal)
+    case "Inject":
+      return yield* Effect.ignore(
+        arbiter.commit({ type: "SignalInject", signal_id: signal.signal_id, content: signal.content })
+      )
+    case "CancelCore":
+      return yield* Effect.ignore(
+        arbiter.commit({ type: "SignalCancel", signal_id: signal.signal_id, job_name: signal.job_name })
+      )
+    case "Compact":
+      return yield* Effect.ignore(arbiter.commit({ type: "SignalCompact", signal_id: signal.signal_id }))
+    case "Stop":
+      return yield* Deferred.succeed(ending, { type: "stopped", deadline_ms: signal.deadline_ms })
+    case "ConfigChanged":
+    case "ApprovalResolved":
+      return undefined
+  }
+})
+
+/** Runs one job; whatever breaks ends the job and not the session. */
+const job = Effect.fnUntraced(function* (core: CoreLane, exhausted: (limit: string) => Effect.Effect<never>) {
+  const arbiter = yield* Arbiter
+  const runner = yield* ToolRunner
+  const { job_name, lane } = core
+  yield* runCore(job_name).pipe(
+    Effect.catch(({ limit }) => exhausted(limit)),
+    Effect.catchDefect(
+      Effect.fnUntraced(function* (defect) {
+        yield* Effect.logError("a job broke", defect)
+        yield* runner.closeOpen(lane, "cancelled", "the job broke")
+        const summary = "the job broke; this is a fault of Choir, see the agent's log"
+        yield* Effect.ignore(arbiter.commit({ type: "StopCore", job_name, outcome: "error", summary }))
+      })
+    ),
+    Effect.annotateLogs("lane", lane)
+  )
+})
+
+/** Keeps a fiber for every job that the fold knows, and takes it from a job that was cancelled, so that it starts over and ends. */
+const supervise = Effect.fnUntraced(function* (
+  jobs: FiberMap.FiberMap<JobId, void>,
+  exhausted: (limit: string) => Effect.Effect<never>
+) {
+  const arbiter = yield* Arbiter
+  const noticed = new Set<JobId>()
+  const isNew = ({ job_id }: CoreLane) => !FiberMap.hasUnsafe(jobs, job_id)
+  const isCancelled = ({ cancelled, job_id }: CoreLane) => cancelled !== undefined && !noticed.has(job_id)
+  const differs = (state: SessionState) => [...state.cores.values()].some((core) => isNew(core) || isCancelled(core))
+  const reconcile = Effect.gen(function* () {
+    const state = yield* arbiter.until(differs)
+    for (const core of state.cores.values()) {
+      if (isCancelled(core)) {
+        noticed.add(core.job_id)
+        yield* FiberMap.remove(jobs, core.job_id)
+      }
+      if (isNew(core)) yield* FiberMap.run(jobs, core.job_id, job(core, exhausted), { onlyIfMissing: true })
+    }
+  })
+  return yield* Effect.forever(reconcile)
+})
+
+/** Ends every job after its fiber is gone: no core outlives edge. */
+const endJobs = Effect.fnUntraced(function* (outcome: CoreOutcome, summary: string) {
+  const arbiter = yield* Arbiter
+  const runner = yield* ToolRunner
+  for (const { job_name, lane } of arbiter.state().cores.values()) {
+    yield* runner.closeOpen(lane, "cancelled", summary)
+    yield* Effect.ignore(arbiter.commit({ type: "StopCore", job_name, outcome, summary }))
+  }
+})
+
+/** Lets edge and the jobs run until there is a reason to end, and then ends them in order: tools, jobs, edge. */
+const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
+  const arbiter = yield* Arbiter
+  const runner = yield* ToolRunner
+  const stopping = yield* Deferred.make<void>()
+  const exhausted = (limit: string) =>
+    Effect.andThen(Deferred.succeed(ending, { type: "exhausted", limit }), Effect.never)
+  const jobs = yield* FiberMap.make<JobId, void>()
+  const supervisor = yield* Effect.forkScoped(supervise(jobs, exhausted))
+  const edge = yield* runEdge(stopping).pipe(
+    Effect.catch(({ limit }: Exhausted) => exhausted(limit)),
+    Effect.annotateLogs("lane", EDGE),
+    Effect.forkScoped
+  )
+  const how = yield* Effect.raceFirst(Deferred.await(ending), Effect.andThen(Fiber.join(edge), Effect.never))
+  yield* Fiber.interrupt(supervisor)
+  yield* FiberMap.clear(jobs)
+  if (how.type === "stopped") {
+    // First, so that edge does not begin to report on what ends here; it does so when the session is resumed.
+    yield* Deferred.succeed(stopping, undefined)
+    yield* endJobs("cancelled", "the agent was stopped")
+    yield* Effect.timeoutOption(Fiber.await(edge), Math.max(0, how.deadline_ms - STOP_RESERVE_MS))
+    yield* Fiber.interrupt(edge)
+    yield* runner.closeOpen(EDGE, "cancelled", "the agent was stopped")
+    return "stopped"
+  }
+  yield* endJobs("budget", how.limit)
+  // An answer that the model gave already goes out as it is.
+  yield* arbiter.until((state) => state.edge.state !== "EDGE_FINALIZING")
+  yield* Fiber.interrupt(edge)
+  yield* runner.closeOpen(EDGE, "cancelled", how.limit)
+  const text = `I have to stop: ${how.limit}. Your next message starts a fresh session; the limit is in config.json.`
+  yield* Effect.ignore(arbiter.commit({ type: "End", by: "budget", reason: how.limit, text }))
+  return "budget"
+})
+
+/** Runs the session until it is stopped, exhausted or severed, and says goodbye once choird has everything. */
+export const runSession = Effect.gen(function* () {
+  const log = yield* EventLog
+  const plane = yield* ControlPlane
+  const replication = yield* Replication
+  const runner = yield* ToolRunner
+  const ending = yield* Deferred.make<Ending>()
+
+  yield* runner.closeInDoubt
+  const listening = plane.signals.pipe(
+    Stream.runForEach(({ signal }) => obey(ending, signal)),
+    Effect.mapError(({ reason }) => new Severed({ reason })),
+    Effect.andThen(Effect.never)
+  )
+  const farewell = Effect.fnUntraced(function* (reason: string) {
+    yield* replication.flush
+    const final_rev = log.head()
+    yield* plane.terminate({ reason, final_rev, final_hash: log.hashAt(final_rev) })
+  })
+  const living = Effect.gen(function* () {
+    const reason = yield* Effect.scoped(lanes(ending))
+    yield* Effect.timeout(farewell(reason), FAREWELL_MS_MAX)
+    return reason
+  })
+  return yield* Effect.raceAllFirst([living, listening, replication.run]).pipe(
+    Effect.tapCause((cause) =>
+      Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("the session ended", cause)
+    )
+  )
+})

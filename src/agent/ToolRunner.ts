@@ -1,0 +1,229 @@
+/**
+ * The way of a tool call (spec 8.9): check, request, locks, commit, intent barrier, run, result, release. It runs in the fiber of
+ * its lane; every way out commits a result, and the locks are free only after that.
+ */
+import { Clock, Context, Effect, HashMap, Layer, Option, Semaphore } from "effect"
+import type { ModelToolCall, PayloadOf } from "#schema/Event.ts"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { EDGE_LOCK_WAIT_MS, TOOLS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
+import { laneOf } from "#src/shared/session/fold.ts"
+import type { OpenCall } from "#src/shared/session/State.ts"
+import { Arbiter, type Refused } from "./Arbiter.ts"
+import { edgeWrites } from "./decide.ts"
+import { EventLog } from "./EventLog.ts"
+import { type Grant, LockManager } from "./LockManager.ts"
+import { Replication } from "./Replication.ts"
+import { ToolRegistry } from "./ToolRegistry.ts"
+import { type ControlTool, isControl } from "./tools/ControlTool.ts"
+import type { PreparedCall, Tool, ToolOutcome } from "./tools/Tool.ts"
+
+type Result = Omit<PayloadOf<"ToolResultCommitted">, "call_id">
+
+/** Runs the open calls of lanes. */
+export class ToolRunner extends Context.Service<
+  ToolRunner,
+  {
+    /**
+     * Brings each open call of a lane's newest model output to a result. Fails with the session's limit, when one is reached,
+     * before anything more starts.
+     */
+    runOpen(lane: LaneId): Effect.Effect<void, Exhausted>
+    /** Closes what is open with a status, for a lane that does not go on or was interrupted. */
+    closeOpen(lane: LaneId, status: "cancelled", why: string): Effect.Effect<void>
+    /** Closes the calls of an earlier epoch whose end is unknown; those without effect stay open and run again (D3, R6). */
+    readonly closeInDoubt: Effect.Effect<void>
+  }
+>()("choir/agent/ToolRunner") {
+  static readonly layer = Layer.effect(
+    ToolRunner,
+    Effect.suspend(() => make())
+  )
+}
+
+/** A limit of the session is reached; `limit` is a sentence for the user. */
+export interface Exhausted {
+  readonly _tag: "Exhausted"
+  readonly limit: string
+}
+
+const rejected = (summary: string, more: Partial<Result> = {}): Result => ({
+  status: "rejected",
+  summary,
+  duration_ms: 0,
+  ...more
+})
+
+const make = Effect.fnUntraced(function* () {
+  const arbiter = yield* Arbiter
+  const locks = yield* LockManager
+  const log = yield* EventLog
+  const registry = yield* ToolRegistry
+  const replication = yield* Replication
+  const inFlight = yield* Semaphore.make(TOOLS_IN_FLIGHT_MAX)
+
+  /** A result of a call that was closed meanwhile, as by a cancel, is dropped: the first one stands. */
+  const finish = (lane: LaneId, call: OpenCall, result: Result) =>
+    Effect.ignore(arbiter.commit({ type: "Result", lane, call_id: call.call_id, result }))
+
+  const refuse = (lane: LaneId, call: OpenCall, { exhausted, reason }: Refused): Effect.Effect<void, Exhausted> =>
+    exhausted === undefined
+      ? finish(lane, call, rejected(reason))
+      : Effect.fail({ _tag: "Exhausted", limit: exhausted } as const)
+
+  const proposedBy = (call: OpenCall): ModelToolCall | undefined => {
+    const output = log.get(call.output_rev)
+    return output.event_type === "ModelOutput"
+      ? output.payload.tool_calls.find(({ call_id }) => call_id === call.call_id)
+      : undefined
+  }
+
+  const request = (
+    lane: LaneId,
+    call: OpenCall,
+    tool: Tool | ControlTool,
+    input: ModelToolCall["input"],
+    prepared?: PreparedCall
+  ) => {
+    const core = laneOf(arbiter.state(), lane)
+    const started = core !== undefined && "started_rev" in core ? log.get(core.started_rev) : undefined
+    const allowed = started?.event_type === "CoreStarted" ? started.payload.start.tool_constraints.allowed_tools : []
+    const free = isControl(tool) || tool.llm.name === "choir.core.report" || allowed.length === 0
+    return arbiter.commit({
+      type: "Request",
+      lane,
+      call_id: call.call_id,
+      tool: tool.llm.name,
+      input,
+      effect: isControl(tool) ? "workspace" : tool.effect,
+      locks: prepared?.locks ?? [],
+      allowed_tools: free ? undefined : allowed
+    })
+  }
+
+  /** D30: what edge writes is committed before a job begins to read it. */
+  const control = Effect.fnUntraced(function* (
+    lane: LaneId,
+    call: OpenCall,
+    tool: ControlTool,
+    input: ModelToolCall["input"]
+  ) {
+    const proposal = yield* tool.propose(input, call.call_id)
+    if (call.stage === "proposed") yield* request(lane, call, tool, input)
+    if (proposal.type === "Spawn") yield* arbiter.until((state) => edgeWrites(state).length === 0)
+    yield* arbiter.commit(proposal)
+  })
+
+  const resultOf = (outcome: ToolOutcome, started: number, now: number, dirty: boolean): Result => ({
+    ...outcome,
+    duration_ms: Math.max(0, now - started),
+    ...(dirty ? { dirty: true } : {})
+  })
+
+  const seen = (lane: LaneId) => (path: string) => {
+    const memory = laneOf(arbiter.state(), lane)
+    return memory === undefined ? undefined : Option.getOrUndefined(HashMap.get(memory.seen, path))
+  }
+
+  const underLocks = Effect.fnUntraced(function* (
+    lane: LaneId,
+    call: OpenCall,
+    tool: Tool,
+    prepared: PreparedCall,
+    grant: Grant
+  ) {
+    const [committed] = yield* arbiter.commit({
+      type: "Grant",
+      lane,
+      call_id: call.call_id,
+      locks: grant.locks,
+      dirty: yield* grant.dirty,
+      readOnly: tool.readOnly
+    })
+    const started = yield* Clock.currentTimeMillis
+    const late = (what: string): Effect.Effect<Result> =>
+      Effect.map(Clock.currentTimeMillis, (now) => ({
+        status: "timeout",
+        summary: `${tool.llm.name} ${what} within ${prepared.timeout_ms} ms`,
+        duration_ms: now - started
+      }))
+    // The intent barrier: an effect outside the machine happens only once choird knows that it is meant to (D3).
+    const barrier =
+      tool.effect === "external" && committed !== undefined ? replication.reached(committed.rev) : Effect.void
+    const durable = yield* barrier.pipe(
+      Effect.as(true),
+      Effect.timeoutOrElse({ duration: prepared.timeout_ms, orElse: () => Effect.succeed(false) })
+    )
+    if (!durable) return yield* finish(lane, call, yield* late("was not started: choird did not confirm the intent"))
+    const run = prepared.run({ lane, call_id: call.call_id, seen: seen(lane) }).pipe(
+      Effect.flatMap((outcome) =>
+        Effect.map(Effect.all([Clock.currentTimeMillis, grant.dirty]), ([now, dirty]) =>
+          resultOf(outcome, started, now, dirty)
+        )
+      ),
+      Effect.catchDefect((defect) =>
+        Effect.as(Effect.logError("a tool broke", { tool: tool.llm.name, defect }), {
+          status: "error",
+          summary: `${tool.llm.name} broke; this is a fault of the tool, not of the call`,
+          duration_ms: 0
+        } satisfies Result)
+      ),
+      Effect.timeoutOrElse({ duration: prepared.timeout_ms, orElse: () => late("did not end") })
+    )
+    yield* finish(lane, call, yield* run)
+  })
+
+  const tool = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, found: Tool, input: ModelToolCall["input"]) {
+    const prepared = yield* found.prepare(input)
+    if (call.stage === "proposed") yield* request(lane, call, found, input, prepared)
+    const wait_ms = lane === EDGE ? EDGE_LOCK_WAIT_MS : prepared.timeout_ms
+    yield* locks.withLocks(lane, prepared.locks, { wait_ms }, (grant) =>
+      inFlight.withPermit(underLocks(lane, call, found, prepared, grant))
+    )
+  })
+
+  const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: OpenCall) {
+    const proposed = proposedBy(call)
+    const found = registry.find(lane, call.name)
+    if (proposed === undefined || found === undefined) {
+      const summary = `there is no tool ${call.name.slice(0, 64)} for this lane`
+      return yield* finish(lane, call, rejected(summary, { allowed: { tools: registry.names(lane), transitions: [] } }))
+    }
+    const { input } = proposed
+    if (typeof input === "string")
+      return yield* finish(lane, call, rejected(`the arguments of ${call.name} are not a JSON object`))
+    yield* (isControl(found) ? control(lane, call, found, input) : tool(lane, call, found, input)).pipe(
+      Effect.catchTags({
+        InvalidInput: ({ problem }) => finish(lane, call, rejected(`the input does not fit ${call.name}: ${problem}`)),
+        InvalidLock: ({ message }) => finish(lane, call, rejected(message)),
+        LockBusy: ({ message }) => finish(lane, call, rejected(message)),
+        Refused: (refused) => refuse(lane, call, refused)
+      })
+    )
+  })
+
+  const open = (lane: LaneId): ReadonlyArray<OpenCall> => laneOf(arbiter.state(), lane)?.calls ?? []
+  return ToolRunner.of({
+    runOpen: Effect.fn("ToolRunner.runOpen")(function* (lane) {
+      yield* Effect.forEach(open(lane), (call) => runCall(lane, call), { concurrency: "unbounded", discard: true })
+    }),
+    closeOpen: (lane, status, why) =>
+      Effect.forEach(open(lane), (call) => finish(lane, call, { status, summary: why, duration_ms: 0 }), {
+        discard: true
+      }),
+    closeInDoubt: Effect.suspend(() => {
+      const state = arbiter.state()
+      const lanes = [EDGE, ...[...state.cores.values()].map(({ lane }) => lane)]
+      const inDoubt = lanes.flatMap((lane) =>
+        open(lane)
+          .filter(({ effect, stage }) => stage === "committed" && effect !== "none")
+          .map((call) => ({ lane, call }))
+      )
+      const summary = "the agent went down while this ran; whether it took effect is not known"
+      return Effect.forEach(
+        inDoubt,
+        ({ call, lane }) => finish(lane, call, { status: "unknown_after_crash", summary, duration_ms: 0 }),
+        { discard: true }
+      )
+    })
+  })
+})

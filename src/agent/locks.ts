@@ -1,0 +1,221 @@
+/**
+ * The lock rules of an agent as plain data and functions (spec 9, D25, D26, D27): what a lock reaches, which claims exclude each
+ * other, and the one queue that decides who goes next. {@link LockManager} is the only place that acts on it.
+ *
+ * Two claims exclude each other for as long as both live, whoever holds and whoever waits. So an answer, once given, stays: a
+ * claim that waits has only fewer claims ahead of it as time goes by, and none can overtake it.
+ */
+import { Result, Schema } from "effect"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { LockRequest } from "#schema/Tool.ts"
+import { INVALID_LOCK_CHARS_MAX, LOCKSET_LOCKS_MAX, WORKSPACE_PATH_BYTES_MAX } from "#src/shared/limits.ts"
+
+const PROBLEMS = {
+  empty_path: "the path is empty; name a file or folder, or . for the whole workspace",
+  nul: "the path holds a NUL byte",
+  not_text: "the path holds half of a surrogate pair, which no file name can spell",
+  path_too_long: `the path is longer than ${WORKSPACE_PATH_BYTES_MAX} bytes`,
+  outside: "the path leaves the workspace; give one inside it, relative to its root",
+  unknown_resource:
+    "there is no such resource; use workspace, file:<path>, browser_tab, choirtmp or mem:, repo:, net:, ext:",
+  too_many: `a tool call may take at most ${LOCKSET_LOCKS_MAX} locks`
+} as const
+
+/** A lock that cannot mean anything. The model made up the path, or a manifest the resource. */
+export class InvalidLock extends Schema.TaggedError<InvalidLock>()("InvalidLock", {
+  resource: Schema.String,
+  problem: Schema.Literals(Object.keys(PROBLEMS) as Array<keyof typeof PROBLEMS>)
+}) {
+  override get message() {
+    return `${JSON.stringify(this.resource)} cannot be locked: ${PROBLEMS[this.problem]}`
+  }
+}
+
+const invalid = (resource: string, problem: keyof typeof PROBLEMS) =>
+  Result.fail(new InvalidLock({ resource: resource.slice(0, INVALID_LOCK_CHARS_MAX), problem }))
+
+const WORKSPACE = "workspace"
+const FILE = "file:"
+const STAGING = ".choirtmp"
+const OTHER = /^(browser_tab|choirtmp|(mem|repo|net|ext):[!-~]{1,128})$/u
+
+/** Finds an empty, `.` or `..` name, and with it every leading, trailing or doubled slash. */
+const IRREGULAR = /(^|\/)\.{0,2}(\/|$)/u
+
+/** The path from the workspace's root down, "" for the root, or `undefined` when it leads outside. */
+const resolve = (path: string): string | undefined => {
+  if (!IRREGULAR.test(path)) return path
+  const parts = path.split("/").filter((part) => part !== "" && part !== ".")
+  if (path.startsWith("/") && parts.shift() !== "workspace") return undefined
+  const names: Array<string> = []
+  for (const part of parts) {
+    if (part !== "..") names.push(part)
+    else if (names.pop() === undefined) return undefined
+  }
+  return names.join("/")
+}
+
+const malformation = (path: string): keyof typeof PROBLEMS | undefined => {
+  if (path === "") return "empty_path"
+  if (path.includes("\0")) return "nul"
+  if (!path.isWellFormed()) return "not_text"
+  return Buffer.byteLength(path) > WORKSPACE_PATH_BYTES_MAX ? "path_too_long" : undefined
+}
+
+/**
+ * The one resource key of a file or folder, however it is spelled (D27, R18): `file:<path>` relative to the workspace's root,
+ * `workspace` for the root itself, and `choirtmp` for the staging area, which the workspace lock does not cover (spec 9.2).
+ * An absolute path counts when it starts with `/workspace`. Names are compared byte for byte, as the kernel does.
+ *
+ * It reads no disk: `..` is taken back by spelling, which is exact because tools follow no symbolic link inside the workspace.
+ */
+export const fileKey = (path: string): Result.Result<string, InvalidLock> => {
+  const problem = malformation(path)
+  const inside = problem === undefined ? resolve(path) : undefined
+  if (inside === undefined) {
+    return invalid(FILE + path, problem ?? "outside")
+  }
+  if (inside === "") return Result.succeed(WORKSPACE)
+  return Result.succeed(inside === STAGING || inside.startsWith(`${STAGING}/`) ? "choirtmp" : FILE + inside)
+}
+
+const canonical = (resource: string): Result.Result<string, InvalidLock> => {
+  if (resource.startsWith(FILE)) return fileKey(resource.slice(FILE.length))
+  return resource === WORKSPACE || OTHER.test(resource)
+    ? Result.succeed(resource)
+    : invalid(resource, "unknown_resource")
+}
+
+interface Lock {
+  /** With its canonical key, as an event or a person sees it. */
+  readonly request: LockRequest
+  readonly key: string
+  readonly exclusive: boolean
+}
+
+/** The locks of one tool call under their canonical keys, each key once. */
+type Lockset = ReadonlyArray<Lock>
+
+/** Brings every key into its canonical form. Of two locks on one key the exclusive one stays. */
+export const makeLockset = (requests: ReadonlyArray<LockRequest>): Result.Result<Lockset, InvalidLock> => {
+  const locks: Array<Lock> = []
+  for (const given of requests) {
+    const { mode, resource } = given
+    const found = canonical(resource)
+    if (Result.isFailure(found)) return Result.fail(found.failure)
+    const key = found.success
+    const request = key === resource ? given : new LockRequest({ resource: key, mode })
+    const lock = { request, key, exclusive: mode === "X" }
+    const same = locks.findIndex((other) => other.key === key)
+    if (same === -1) locks.push(lock)
+    else if (lock.exclusive) locks[same] = lock
+    if (locks.length > LOCKSET_LOCKS_MAX) return invalid(key, "too_many")
+  }
+  return Result.succeed(locks)
+}
+
+/** One tool call's wish for its locks. Claims are told apart by identity, a lane may have several. */
+export interface Claim {
+  readonly lane: LaneId
+  readonly locks: Lockset
+  /** Whether edge only reads single files and folders, which a core's `workspace:X` neither stops nor waits for (D26). */
+  readonly dirtyReader: boolean
+}
+
+export const makeClaim = (lane: LaneId, locks: Lockset): Claim => ({
+  lane,
+  locks,
+  dirtyReader:
+    lane === EDGE && locks.length > 0 && locks.every(({ exclusive, key }) => !exclusive && key.startsWith(FILE))
+})
+
+const takesWorkspace = (lock: Lock): boolean => lock.exclusive && lock.key === WORKSPACE
+
+const SLASH = 47
+
+/** Whether a key is the other, or names a folder that the other lies in. */
+const contains = (outer: string, inner: string): boolean =>
+  outer === inner ||
+  (outer === WORKSPACE
+    ? inner.startsWith(FILE)
+    : inner.charCodeAt(outer.length) === SLASH && outer.startsWith(FILE) && inner.startsWith(outer))
+
+/**
+ * The one pair of locks that would clash and does not (D26). It holds in both directions: the reader does not wait for a core that
+ * holds or awaits `workspace:X`, nor such a core for the reader. Against all other claims the reader's locks are like any.
+ */
+const forgiven = (reader: Claim, other: Claim, lock: Lock): boolean =>
+  reader.dirtyReader && other.lane !== EDGE && takesWorkspace(lock)
+
+const clash = (a: Claim, x: Lock, b: Claim, y: Lock): boolean =>
+  (x.exclusive || y.exclusive) &&
+  (contains(x.key, y.key) || contains(y.key, x.key)) &&
+  !forgiven(a, b, y) &&
+  !forgiven(b, a, x)
+
+/** Whether two claims may not be held at once. Symmetric, and the same for two claims of one lane. */
+export const conflicts = (a: Claim, b: Claim): boolean => {
+  for (const x of a.locks) {
+    for (const y of b.locks) if (clash(a, x, b, y)) return true
+  }
+  return false
+}
+
+/** Every live claim of an agent. A claim stands in one of the two lists with all of its locks, never with some. */
+export interface LockTable<C extends Claim> {
+  readonly held: ReadonlyArray<C>
+  /** In order of arrival. */
+  readonly waiting: ReadonlyArray<C>
+}
+
+export const EMPTY_TABLE: LockTable<never> = { held: [], waiting: [] }
+
+/** A table after a change, and the claims that the change granted, in order of arrival. */
+export interface Settled<C extends Claim> {
+  readonly table: LockTable<C>
+  readonly granted: ReadonlyArray<C>
+}
+
+const excluded = (claim: Claim, others: ReadonlyArray<Claim>): boolean => {
+  for (const other of others) if (conflicts(claim, other)) return true
+  return false
+}
+
+/** Grants the claim unless it conflicts with one that holds or waits (D25); then it waits behind all of them. */
+export const enqueue = <C extends Claim>({ held, waiting }: LockTable<C>, claim: C): Settled<C> =>
+  excluded(claim, held) || excluded(claim, waiting)
+    ? { table: { held, waiting: [...waiting, claim] }, granted: [] }
+    : { table: { held: [...held, claim], waiting }, granted: [claim] }
+
+/**
+ * Forgets a claim, whether it held or still waited, and grants what only it kept back. Only claims that conflict with it can
+ * be affected. A claim that is not in the table changes nothing.
+ */
+export const release = <C extends Claim>(table: LockTable<C>, claim: C): Settled<C> => {
+  const held = table.held.filter((other) => other !== claim)
+  const waiting: Array<C> = []
+  const granted: Array<C> = []
+  for (const waiter of table.waiting) {
+    if (waiter === claim) continue
+    if (!conflicts(waiter, claim) || excluded(waiter, held) || excluded(waiter, waiting)) waiting.push(waiter)
+    else {
+      granted.push(waiter)
+      held.push(waiter)
+    }
+  }
+  return { table: { held, waiting }, granted }
+}
+
+/** The held claims that read files while a core may be changing them, because it holds `workspace:X` now (D26). */
+export const dirtyReads = <C extends Claim>({ held }: LockTable<C>): ReadonlyArray<C> =>
+  held.some(({ lane, locks }) => lane !== EDGE && locks.some(takesWorkspace))
+    ? held.filter(({ dirtyReader }) => dirtyReader)
+    : []
+
+/** Which of a waiting claim's resources are taken, and the lanes that hold them or wait ahead of it. Each once. */
+export const obstacles = <C extends Claim>({ held, waiting }: LockTable<C>, claim: C) => {
+  const place = waiting.indexOf(claim)
+  const ahead = [...held, ...(place === -1 ? waiting : waiting.slice(0, place))].filter((c) => conflicts(claim, c))
+  const taken = claim.locks.filter((x) => ahead.some((other) => other.locks.some((y) => clash(claim, x, other, y))))
+  return { resources: taken.map(({ request }) => request.resource), lanes: [...new Set(ahead.map(({ lane }) => lane))] }
+}

@@ -1,0 +1,20 @@
+/** choir.core.cancel: ends a running job. */
+import { Effect, Schema } from "effect"
+import { JobName } from "#schema/Ids.ts"
+import type { ControlTool } from "./ControlTool.ts"
+import { decodeInput, llmView } from "./toolInput.ts"
+
+const Input = Schema.Struct({ job_name: JobName, reason: Schema.optionalKey(Schema.String) })
+const decode = decodeInput(Input)
+
+export const coreCancel: ControlTool = {
+  llm: llmView("choir.core.cancel", "Cancel a running core job. What it did so far stays.", Input),
+  lanes: "edge",
+  propose: (raw, call_id) =>
+    Effect.map(decode(raw), ({ job_name, reason }) => ({
+      type: "CancelCore",
+      call_id,
+      job_name,
+      reason: reason ?? "cancelled by edge"
+    }))
+}

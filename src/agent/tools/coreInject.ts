@@ -1,0 +1,18 @@
+/** choir.core.inject: appends an instruction to a running job; nothing is rewritten and no budget is reset (spec 12.8). */
+import { Effect, Schema } from "effect"
+import { JobName } from "#schema/Ids.ts"
+import { CORE_TASK_CHARS_MAX } from "#src/shared/limits.ts"
+import type { ControlTool } from "./ControlTool.ts"
+import { decodeInput, llmView } from "./toolInput.ts"
+
+const Input = Schema.Struct({
+  job_name: JobName,
+  content: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_TASK_CHARS_MAX))
+})
+const decode = decodeInput(Input)
+
+export const coreInject: ControlTool = {
+  llm: llmView("choir.core.inject", "Give a running core job a further instruction.", Input),
+  lanes: "edge",
+  propose: (raw, call_id) => Effect.map(decode(raw), (input) => ({ type: "InjectCore", call_id, ...input }))
+}

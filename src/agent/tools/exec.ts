@@ -1,0 +1,70 @@
+/** choir.exec: a shell command in the workspace, of which no process is left when it returns (R22). */
+import { existsSync } from "node:fs"
+import { constants } from "node:os"
+import { Effect, Schema } from "effect"
+import { LockRequest } from "#schema/Tool.ts"
+import { EXEC_COMMAND_BYTES_MAX, EXEC_TIMEOUT_MS, EXEC_TIMEOUT_MS_MAX, PROCESS_GRACE_MS } from "#src/shared/limits.ts"
+import { ProcessRunner, type ProcessResult } from "#src/agent/ProcessRunner.ts"
+import { Workspace } from "#src/agent/Workspace.ts"
+import type { Tool, ToolOutcome } from "./Tool.ts"
+import { decodeInput, llmView, refusal } from "./toolInput.ts"
+
+const Input = Schema.Struct({
+  command: Schema.NonEmptyString.check(
+    Schema.makeFilter((command) => !command.includes("\0") || "a command holds no NUL byte"),
+    Schema.makeFilter(
+      (command) =>
+        Buffer.byteLength(command) <= EXEC_COMMAND_BYTES_MAX ||
+        `a command has at most ${EXEC_COMMAND_BYTES_MAX} bytes; write a script to a file and run that`
+    )
+  ).annotate({ description: "Run by the shell, in the workspace, without input" }),
+  timeout_ms: Schema.optionalKey(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: EXEC_TIMEOUT_MS_MAX })).annotate({
+      description: `Default ${EXEC_TIMEOUT_MS}`
+    })
+  )
+})
+
+/** The shell's convention: a signal's number plus 128. */
+const exitCodeOf = ({ exit_code, signal }: ProcessResult): number =>
+  exit_code ?? 128 + (signal === undefined ? constants.signals.SIGKILL : constants.signals[signal])
+
+const outcomeOf = (result: ProcessResult, timeout_ms: number): ToolOutcome => {
+  const exit_code = exitCodeOf(result)
+  const output = { exit_code, stdout: result.stdout.text, stderr: result.stderr.text }
+  if (result.timed_out) {
+    const summary = `the command was killed after ${timeout_ms} ms`
+    return { status: "error", summary, output: { ...output, timed_out: true } }
+  }
+  const summary = `exit code ${exit_code} after ${result.duration_ms} ms`
+  return { status: exit_code === 0 ? "success" : "error", summary, output }
+}
+
+export const exec: Effect.Effect<Tool, never, ProcessRunner | Workspace> = Effect.gen(function* () {
+  const processes = yield* ProcessRunner
+  const workspace = yield* Workspace
+  const shell = yield* Effect.sync(() => (existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh"))
+  const decode = decodeInput(Input)
+  return {
+    llm: llmView(
+      "choir.exec",
+      "Run a shell command in the workspace. Every process it started is killed when it returns, background ones too. Long output is cut in its middle.",
+      Input
+    ),
+    effect: "workspace",
+    lanes: "both",
+    readOnly: false,
+    prepare: Effect.fn("exec.prepare")(function* (raw) {
+      const { command, timeout_ms = EXEC_TIMEOUT_MS } = yield* decode(raw)
+      return {
+        locks: [new LockRequest({ resource: "workspace", mode: "X" })],
+        timeout_ms: timeout_ms + PROCESS_GRACE_MS,
+        run: ({ call_id }) =>
+          Effect.match(
+            processes.run(call_id, { command: shell, args: ["-c", command], cwd: workspace.root, timeout_ms }),
+            { onSuccess: (result) => outcomeOf(result, timeout_ms), onFailure: refusal }
+          )
+      }
+    })
+  }
+})

@@ -1,0 +1,110 @@
+/** A tool that is a manifest and an executable (spec 8.8): JSON on standard input, JSON on standard output, no secrets. */
+import { Effect, JsonSchema, Option, Schema, SchemaRepresentation } from "effect"
+import { effectOf, type ToolManifest } from "#schema/Tool.ts"
+import { PROCESS_GRACE_MS, TOOL_STDERR_CHARS_MAX } from "#src/shared/limits.ts"
+import { ProcessRunner, type ProcessResult } from "#src/agent/ProcessRunner.ts"
+import { Workspace } from "#src/agent/Workspace.ts"
+import type { Tool, ToolOutcome } from "./Tool.ts"
+import { decodeInput, refusal } from "./toolInput.ts"
+
+const SUMMARY_CHARS = 500
+
+/** An input schema that cannot be checked, so that no input of a model could be let through. */
+export class InputSchemaRefused extends Schema.TaggedError<InputSchemaRefused>()("InputSchemaRefused", {
+  tool: Schema.String,
+  problem: Schema.String
+}) {
+  override get message() {
+    return `the input_schema of the tool ${this.tool} cannot be used: ${this.problem}`
+  }
+}
+
+/** The check of a manifest's inputs. Draft-07 is read when `$schema` says so, otherwise 2020-12. */
+const inputSchemaOf = ({ llm }: ToolManifest): Effect.Effect<Schema.Decoder<unknown>, InputSchemaRefused> =>
+  Effect.try({
+    try: () => {
+      const { $schema } = llm.input_schema
+      const isDraft07 = typeof $schema === "string" && $schema.includes("draft-07")
+      const document = (isDraft07 ? JsonSchema.fromSchemaDraft07 : JsonSchema.fromSchemaDraft2020_12)(llm.input_schema)
+      // Patterns are applied: a manifest passed a human's approval before it came into the image (spec 8.10).
+      const schema = SchemaRepresentation.fromJsonSchemaDocument(document, { patterns: "apply" })
+      return Schema.make<Schema.Codec<unknown>>(schema.ast)
+    },
+    catch: (error) =>
+      new InputSchemaRefused({ tool: llm.name, problem: error instanceof Error ? error.message : "it is not a schema" })
+  })
+
+const Reply = Schema.Struct({
+  status: Schema.optionalKey(Schema.Literals(["success", "error"])),
+  summary: Schema.optionalKey(Schema.String),
+  output: Schema.optionalKey(Schema.Json),
+  untrusted: Schema.optionalKey(Schema.Boolean)
+})
+const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
+const decodeReply = Schema.decodeUnknownOption(Reply)
+
+/** An object with `status` or `output` speaks for itself, its other keys being output; any other value is all output. */
+const replyOf = (value: Schema.Json): typeof Reply.Type => {
+  const isReply = typeof value === "object" && value !== null && ("status" in value || "output" in value)
+  const reply = isReply ? Option.getOrUndefined(decodeReply(value)) : undefined
+  if (reply === undefined) return { output: value }
+  const rest = Object.entries(value as Schema.JsonObject).filter(([key]) => !Object.hasOwn(Reply.fields, key))
+  return reply.output === undefined && rest.length > 0 ? { ...reply, output: Object.fromEntries(rest) } : reply
+}
+
+const failureOf = (result: ProcessResult): string | undefined => {
+  if (result.timed_out) return "was killed at its timeout"
+  if (result.exit_code !== 0) return `ended with ${result.signal ?? `exit code ${result.exit_code}`}`
+  return result.stdout.dropped > 0 ? "printed more than a tool may" : undefined
+}
+
+const outcomeOf = ({ llm, runtime }: ToolManifest, result: ProcessResult): ToolOutcome => {
+  const value = decodeJson(result.stdout.text)
+  const failure = failureOf(result) ?? (Option.isNone(value) ? "printed something that is not JSON" : undefined)
+  const reply = Option.isNone(value) ? {} : replyOf(value.value)
+  const untrusted = runtime.untrusted || reply.untrusted === true ? { untrusted: true } : {}
+  if (failure !== undefined) {
+    const stderr = result.stderr.text.slice(-TOOL_STDERR_CHARS_MAX).toWellFormed()
+    return { ...refusal({ message: `${llm.name} ${failure}` }, { stderr }), ...untrusted }
+  }
+  const { status = "success", summary = `${llm.name} ended after ${result.duration_ms} ms`, output } = reply
+  return {
+    status,
+    summary: summary.replace(/\s+/gu, " ").slice(0, SUMMARY_CHARS).toWellFormed(),
+    ...(output === undefined || runtime.exposure === "none" ? {} : { output }),
+    ...untrusted
+  }
+}
+
+const lanesOf = ({ runtime }: ToolManifest): Tool["lanes"] => (runtime.exposure === "none" ? "both" : runtime.exposure)
+
+/** The tool of a manifest; `executable` is its checked path. */
+export const external = Effect.fnUntraced(function* (manifest: ToolManifest, executable: string) {
+  const processes = yield* ProcessRunner
+  const workspace = yield* Workspace
+  const decode = decodeInput(yield* inputSchemaOf(manifest))
+  const { locks, timeout_ms } = manifest.runtime
+  const effect = effectOf(manifest)
+  const tool: Tool = {
+    llm: manifest.llm,
+    effect,
+    lanes: lanesOf(manifest),
+    readOnly: effect === "none",
+    prepare: Effect.fn("external.prepare")(function* (raw) {
+      const stdin = JSON.stringify(yield* decode(raw))
+      return {
+        locks,
+        timeout_ms: timeout_ms + PROCESS_GRACE_MS,
+        run: ({ call_id }) =>
+          Effect.match(
+            processes.run(call_id, { command: executable, args: [], cwd: workspace.root, stdin, timeout_ms }),
+            {
+              onSuccess: (result) => outcomeOf(manifest, result),
+              onFailure: refusal
+            }
+          )
+      }
+    })
+  }
+  return tool
+})

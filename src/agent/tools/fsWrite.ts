@@ -1,0 +1,119 @@
+/** choir.fs.write: creates a file of the workspace or changes one whose newest version the lane has seen (E10). */
+import { Effect, Result, Schema } from "effect"
+import { FILE_TOOL_TIMEOUT_MS } from "#src/shared/limits.ts"
+import { Workspace, type WorkspaceFile, type WorkspaceWrite } from "#src/agent/Workspace.ts"
+import { countLines, endsInNewline, isText, lineOffset } from "./fileText.ts"
+import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
+import { decodeInput, llmView, lockOn, refusal } from "./toolInput.ts"
+import { diffOf, WriteRefused } from "./WriteRefused.ts"
+
+const LineNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
+
+const Input = Schema.Struct({
+  path: Schema.String.annotate({ description: "Relative to the workspace; missing folders are made" }),
+  content: Schema.String,
+  mode: Schema.Literals(["overwrite", "append", "insert", "replace"]).annotate({
+    description: "insert puts content before line; replace puts it in place of the lines line to end_line"
+  }),
+  line: Schema.optionalKey(LineNumber.annotate({ description: "From 1; for insert and replace" })),
+  end_line: Schema.optionalKey(LineNumber.annotate({ description: "Inclusive; for replace. Default: line" }))
+}).check(
+  Schema.makeFilter(({ mode, line, end_line }) => {
+    const byLine = mode === "insert" || mode === "replace"
+    if (byLine && line === undefined) return { path: ["line"], issue: `mode ${mode} needs a line` }
+    if (!byLine && line !== undefined) return { path: ["line"], issue: `mode ${mode} takes no line` }
+    if (mode !== "replace" && end_line !== undefined)
+      return { path: ["end_line"], issue: `mode ${mode} takes no end_line` }
+    return end_line !== undefined && end_line < (line ?? 1)
+      ? { path: ["end_line"], issue: "end_line is before line" }
+      : undefined
+  })
+)
+type Input = typeof Input.Type
+
+const NEWLINE = Buffer.from("\n")
+
+const asLines = (bytes: Uint8Array): Uint8Array =>
+  bytes.length === 0 || endsInNewline(bytes) ? bytes : Buffer.concat([bytes, NEWLINE])
+
+const spliced = (file: WorkspaceFile, input: Input, content: Uint8Array): Result.Result<Uint8Array, WriteRefused> => {
+  const { path, bytes } = file
+  if (!isText(bytes)) return Result.fail(new WriteRefused({ path, reason: "not_text", details: {} }))
+  const lines_total = countLines(bytes)
+  const first = input.line ?? 1
+  const next = input.mode === "insert" ? first : (input.end_line ?? first) + 1
+  if (next > lines_total + 1) {
+    return Result.fail(new WriteRefused({ path, reason: "no_such_line", details: { lines_total } }))
+  }
+  const head = asLines(bytes.subarray(0, lineOffset(bytes, first)))
+  const tail = bytes.subarray(lineOffset(bytes, next))
+  // A last line that had no newline keeps none when it is replaced.
+  const bare = input.mode === "replace" && tail.length === 0 && !endsInNewline(bytes)
+  return Result.succeed(Buffer.concat([head, bare ? content : asLines(content), tail]))
+}
+
+const proposed = (file: WorkspaceFile, input: Input): Result.Result<Uint8Array, WriteRefused> => {
+  const content = Buffer.from(input.content)
+  if (input.mode === "overwrite") return Result.succeed(content)
+  return input.mode === "append" ? Result.succeed(Buffer.concat([file.bytes, content])) : spliced(file, input, content)
+}
+
+/** The bytes after the write, or why there must be none. A version that the lane has not seen is never written over. */
+const change = (input: Input, context: ToolContext) => {
+  return (current: WorkspaceFile | undefined): Result.Result<Uint8Array, WriteRefused> => {
+    if (current === undefined) {
+      return input.line === undefined
+        ? Result.succeed(Buffer.from(input.content))
+        : Result.fail(new WriteRefused({ path: input.path, reason: "missing", details: {} }))
+    }
+    const { path, bytes, sha256 } = current
+    const seen = context.seen(path)
+    const after = proposed(current, input)
+    if (seen === sha256) return after
+    const diff = seen === undefined || Result.isFailure(after) ? undefined : diffOf(path, bytes, after.success)
+    return Result.fail(
+      new WriteRefused({
+        path,
+        reason: seen === undefined ? "unseen" : "stale",
+        details: diff === undefined ? { sha256 } : { sha256, diff }
+      })
+    )
+  }
+}
+
+const outcomeOf = (write: WorkspaceWrite): ToolOutcome => {
+  const created = write.before === undefined
+  return {
+    status: "success",
+    summary: `${created ? "created" : write.before === write.after ? "left unchanged" : "changed"} ${write.path}`,
+    output: { path: write.path, created, sha256: write.after },
+    writes: [write]
+  }
+}
+
+export const fsWrite: Effect.Effect<Tool, never, Workspace> = Effect.gen(function* () {
+  const workspace = yield* Workspace
+  const decode = decodeInput(Input)
+  return {
+    llm: llmView(
+      "choir.fs.write",
+      "Create a text file in the workspace, or change one. An existing file must have been read before, in its newest version; after your own write you need not read it again.",
+      Input
+    ),
+    effect: "workspace",
+    lanes: "both",
+    readOnly: false,
+    prepare: Effect.fn("fsWrite.prepare")(function* (raw) {
+      const input = yield* decode(raw)
+      return {
+        locks: [yield* lockOn(input.path, "X")],
+        timeout_ms: FILE_TOOL_TIMEOUT_MS,
+        run: (context) =>
+          Effect.match(workspace.update(input.path, change(input, context)), {
+            onSuccess: outcomeOf,
+            onFailure: (error) => refusal(error, error._tag === "WriteRefused" ? error.details : {})
+          })
+      }
+    })
+  }
+})

@@ -1,0 +1,65 @@
+/** The agent's command line and environment, as every runtime of the host gives them (wire.md, Verbs: Bootstrap). */
+import { Redacted } from "effect"
+import { CgroupName } from "./Cgroups.ts"
+import { ContainerError } from "./ContainerRuntime.ts"
+import type { ContainerSpec } from "./ContainerRuntime.ts"
+
+/** Where the agent finds its things: host paths, or those of a sandbox. */
+export interface AgentPaths {
+  readonly node: string
+  readonly program: string
+  readonly socket: string
+  readonly workspace: string
+  readonly choir: string
+  readonly rg: string
+}
+
+/** Node, its flags, the bundle and the agent's flags. Nothing in it is secret: every user of the host can read it. */
+export const agentCommand = (paths: AgentPaths, flags: ReadonlyArray<string>): ReadonlyArray<string> => [
+  paths.node,
+  // SIGUSR1 would open an inspector for whoever can signal the agent (D13).
+  "--disable-sigusr1",
+  paths.program,
+  "--control-plane=uds",
+  `--socket=${paths.socket}`,
+  `--workspace=${paths.workspace}`,
+  `--choir=${paths.choir}`,
+  `--rg=${paths.rg}`,
+  ...flags
+]
+
+/** The whole environment of an agent; nothing of choird's own is passed on. */
+export const agentEnvironment = (spec: ContainerSpec, path: string): Readonly<Record<string, string>> => ({
+  AGENT_ID: spec.agent_id,
+  CHOIR_SESSION_ID: spec.session_id,
+  CHOIR_BOOTSTRAP_TOKEN: Redacted.value(spec.bootstrap_token),
+  PATH: path,
+  HOME: "/tmp",
+  LANG: "C.UTF-8"
+})
+
+/** The group of this start, the same for each runtime, so that either can reap the other's. */
+export const cgroupOf = (spec: ContainerSpec): CgroupName => CgroupName.make(`choir-${spec.session_id}-${spec.epoch}`)
+
+/**
+ * Why a spec is refused, or `undefined`. A path with a NUL would end an argument early and begin another, and one that is not
+ * absolute would mean something else after a change of folder.
+ */
+export const specError = (spec: ContainerSpec): ContainerError | undefined => {
+  const paths = [spec.image, spec.program, spec.node, spec.rg, spec.socket_dir, spec.workspace]
+  const odd = paths.find((path) => !path.startsWith("/") || path.includes("\0"))
+  const token = Redacted.value(spec.bootstrap_token)
+  const { cpus, memory_mb, pids } = spec.limits
+  const limited = [cpus, memory_mb, pids].every((limit) => Number.isFinite(limit) && limit > 0)
+  const problem =
+    odd !== undefined
+      ? `${JSON.stringify(odd)} is not an absolute path`
+      : !/^[\x21-\x7e]+$/u.test(token)
+        ? "the bootstrap token is not printable ASCII"
+        : limited
+          ? undefined
+          : "cpus, memory_mb and pids must be positive numbers"
+  return problem === undefined
+    ? undefined
+    : new ContainerError({ reason: "refused", problem, fix: "Correct config.json, then start the agent again" })
+}

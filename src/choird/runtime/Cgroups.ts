@@ -1,0 +1,159 @@
+/**
+ * Memory, process and processor limits by control groups, version 1 and 2 (cgroups(7)), where choird may write them. Where it
+ * may not, nothing fails: `enforced` says so, and `status` repeats it.
+ */
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Context, Effect, Layer, Option, Schedule, Schema } from "effect"
+import type { Scope } from "effect"
+import { CONTAINER_GONE_POLL_MS, CONTAINER_GONE_MS_MAX } from "#src/shared/limits.ts"
+import { groupParents, joinFile, limitFiles, oomKillsIn } from "./cgroupFiles.ts"
+import type { ContainerLimits, Controller, GroupParent } from "./cgroupFiles.ts"
+
+/** One container's group: `choir-<session>-<epoch>`. The only names that this service makes or removes. */
+export const CgroupName = Schema.String.check(Schema.isPattern(/^choir-[0-9a-z]{1,32}-[0-9]{1,10}$/u)).pipe(
+  Schema.brand("CgroupName")
+)
+export type CgroupName = typeof CgroupName.Type
+
+/** A group that could not be made or given its limits. */
+class CgroupError extends Schema.TaggedError<CgroupError>()("CgroupError", {
+  file: Schema.String,
+  cause: Schema.Defect()
+}) {
+  override get message() {
+    return `the control group file ${this.file} cannot be written: ${String(this.cause)}`
+  }
+}
+
+export interface Cgroup {
+  /** A process that writes `0` into each of these belongs to the group, and so do its children. */
+  readonly joins: ReadonlyArray<string>
+  /** How many of its processes the kernel has killed for want of memory. */
+  readonly oomKills: Effect.Effect<number>
+}
+
+export class Cgroups extends Context.Service<
+  Cgroups,
+  {
+    readonly enforced: { readonly cpus: boolean; readonly memory_mb: boolean; readonly pids: boolean }
+    /** Makes a group with these limits; the scope removes it, after its processes are gone. */
+    create(name: CgroupName, limits: ContainerLimits): Effect.Effect<Cgroup, CgroupError, Scope.Scope>
+    /** The pids in a group, also of an earlier life of choird; none when there is no such group. */
+    members(name: CgroupName): Effect.Effect<ReadonlyArray<number>>
+    /** Removes a group whose processes are gone; nothing when there is none. */
+    remove(name: CgroupName): Effect.Effect<void>
+  }
+>()("choir/choird/Cgroups") {
+  static readonly layer = Layer.effect(
+    Cgroups,
+    Effect.gen(function* () {
+      const mounts = yield* readText("/proc/self/mountinfo")
+      const own = yield* readText("/proc/self/cgroup")
+      const parents: Array<GroupParent> = []
+      for (const found of groupParents(mounts, own)) {
+        const usable = yield* usableParent(found)
+        if (usable !== undefined) parents.push(usable)
+      }
+      return make(parents)
+    })
+  )
+}
+
+const quietly = <A>(act: () => A): Effect.Effect<Option.Option<A>> =>
+  Effect.option(Effect.try({ try: act, catch: () => undefined }))
+
+const readText = (path: string) =>
+  Effect.map(
+    quietly(() => readFileSync(path, "utf8")),
+    Option.getOrElse(() => "")
+  )
+
+const canWrite = (path: string) =>
+  Effect.map(
+    quietly(() => accessSync(path, constants.W_OK)),
+    Option.isSome
+  )
+
+/**
+ * Version 1: a child of choird's own group. Version 2 gives limits only below a group that has no processes of its own, so there
+ * it is the nearest such ancestor that delegates controllers; and a process may only move within what its mover may write.
+ */
+const usableParent = Effect.fnUntraced(function* (found: GroupParent): Effect.fn.Return<GroupParent | undefined> {
+  for (const folder of found.folders) {
+    if (!existsSync(folder)) continue
+    const delegated = (yield* readText(join(folder, "cgroup.subtree_control"))).split(/\s+/u)
+    const controllers =
+      found.version === 1 ? found.controllers : found.controllers.filter((name) => delegated.includes(name))
+    if (controllers.length === 0) continue
+    if ((yield* canWrite(folder)) && (yield* canWrite(join(folder, "cgroup.procs")))) {
+      return { ...found, controllers, folders: [folder] }
+    }
+  }
+  return undefined
+})
+
+const make = (parents: ReadonlyArray<GroupParent>): Cgroups["Service"] => {
+  const has = (controller: Controller) => parents.some(({ controllers }) => controllers.includes(controller))
+  const folderOf = (parent: GroupParent, name: CgroupName) => join(parent.folders[0] ?? "", name)
+  const folders = (name: CgroupName) => [...new Set(parents.map((parent) => folderOf(parent, name)))]
+
+  const members = Effect.fnUntraced(function* (name: CgroupName) {
+    const pids = new Set<number>()
+    for (const folder of folders(name)) {
+      const text = yield* readText(join(folder, "cgroup.procs"))
+      for (const line of text.split("\n")) if (line !== "") pids.add(Number(line))
+    }
+    return [...pids]
+  })
+
+  const removeFolder = (folder: string) =>
+    Effect.sync(() => existsSync(folder)).pipe(
+      Effect.andThen((there) =>
+        there
+          ? Effect.try({ try: () => rmdirSync(folder), catch: (cause) => new CgroupError({ file: folder, cause }) })
+          : Effect.void
+      ),
+      // The kernel empties a group a moment after its last process is gone.
+      Effect.retry({ schedule: Schedule.spaced(CONTAINER_GONE_POLL_MS) }),
+      Effect.interruptible,
+      Effect.timeout(CONTAINER_GONE_MS_MAX),
+      Effect.catch(() => Effect.logWarning(`the control group ${folder} is still in use and was left behind`))
+    )
+  const remove = (name: CgroupName) => Effect.forEach(folders(name), removeFolder, { discard: true })
+
+  const write = (file: string, text: string) =>
+    Effect.try({ try: () => writeFileSync(file, text), catch: (cause) => new CgroupError({ file, cause }) })
+
+  const create = Effect.fn("Cgroups.create")(function* (name: CgroupName, limits: ContainerLimits) {
+    yield* Effect.addFinalizer(() => remove(name))
+    for (const parent of parents) {
+      const folder = folderOf(parent, name)
+      yield* Effect.try({
+        try: () => mkdirSync(folder, { recursive: true }),
+        catch: (cause) => new CgroupError({ file: folder, cause })
+      })
+      for (const { file, text, optional } of limitFiles(parent, limits)) {
+        const path = join(folder, file)
+        if (optional && !existsSync(path)) continue
+        yield* write(path, text)
+      }
+    }
+    const oomKills = Effect.gen(function* () {
+      let kills = 0
+      for (const folder of folders(name)) {
+        kills += oomKillsIn(yield* readText(join(folder, "memory.events")))
+        kills += oomKillsIn(yield* readText(join(folder, "memory.oom_control")))
+      }
+      return kills
+    })
+    return { joins: folders(name).map(joinFile), oomKills }
+  })
+
+  return Cgroups.of({
+    enforced: { cpus: has("cpu"), memory_mb: has("memory"), pids: has("pids") },
+    create,
+    members,
+    remove
+  })
+}

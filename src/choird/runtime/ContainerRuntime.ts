@@ -1,0 +1,103 @@
+/**
+ * What runs an agent apart from choird. The layers `SandboxRuntime` and `ProcessRuntime` are two forms of this one service;
+ * main picks one, and nothing else asks which it is.
+ */
+import { Context, Schema } from "effect"
+import type { Effect, Redacted, Scope, Stream } from "effect"
+import type { AgentId, SessionId } from "#schema/Ids.ts"
+import { CgroupName } from "./Cgroups.ts"
+import type { ContainerLimits } from "./cgroupFiles.ts"
+import { ProcessIdentity } from "./ProcessIdentity.ts"
+
+/** One start of one agent. All paths are absolute host paths. */
+export interface ContainerSpec {
+  readonly agent_id: AgentId
+  readonly session_id: SessionId
+  readonly epoch: number
+  /** Folder that holds `choir/` (tools, skills, identity, version.json), readable by everyone who can reach it. */
+  readonly image: string
+  /** The agent's bundle, one file of JavaScript, readable by everyone who can reach it. */
+  readonly program: string
+  readonly node: string
+  /** The ripgrep program. */
+  readonly rg: string
+  /** Folder that holds this session's `choird.sock`, and nothing else (D10). */
+  readonly socket_dir: string
+  readonly workspace: string
+  /** Single use; it reaches the agent by its environment and no other way (D12). */
+  readonly bootstrap_token: Redacted.Redacted
+  readonly limits: ContainerLimits
+}
+
+/** How a container of an earlier life of choird is found again. Plain JSON, for a row of the database. */
+export const ContainerId = Schema.Struct({
+  type: Schema.Literals(["sandbox", "process"]),
+  /** Pids and start times mean nothing after a reboot. */
+  boot_id: Schema.String.check(Schema.isMaxLength(64)),
+  /** The started program, then (sandbox) the first process of its pid namespace, whose end is the end of all. */
+  processes: Schema.Array(ProcessIdentity).check(Schema.isMaxLength(2)),
+  cgroup: CgroupName,
+  workspace: Schema.String.check(Schema.isMaxLength(4096))
+})
+export type ContainerId = typeof ContainerId.Type
+
+/** How a container ended. */
+export interface ContainerExit {
+  /** Exit code, or `null` when a signal ended it. */
+  readonly code: number | null
+  readonly signal: string | null
+  /** `killed` by the runtime; `setup_failed` before the agent's first instruction, `output` says why. */
+  readonly reason: "exited" | "signalled" | "out_of_memory" | "killed" | "setup_failed"
+}
+
+export interface Container {
+  readonly id: ContainerId
+  /** Resolves within a second of the death (R7). */
+  readonly exit: Effect.Effect<ContainerExit>
+  /** Kills and waits until every process is gone. Idempotent; the scope of `start` does the same. */
+  readonly kill: Effect.Effect<void, ContainerError>
+  /**
+   * Lines of stdout and stderr, for one reader; ends with the container. A slow reader never blocks the agent: lines are
+   * dropped, and a line with their count takes their place. The text is the agent's and may hold anything.
+   */
+  readonly output: Stream.Stream<string>
+}
+
+/** A container that could not be started or ended. */
+export class ContainerError extends Schema.TaggedError<ContainerError>()("ContainerError", {
+  /** `unavailable`: the host lacks something. `refused`: the spec is unsafe. `failed`: a step failed. `stuck`: it does not die. */
+  reason: Schema.Literals(["unavailable", "refused", "failed", "stuck"]),
+  problem: Schema.String,
+  /** What an operator can do about it. */
+  fix: Schema.String
+}) {
+  override get message() {
+    return `${this.problem}. ${this.fix}`
+  }
+}
+
+export interface RuntimeStatus {
+  readonly type: "sandbox" | "process"
+  /** One sentence on what keeps an agent away from the host. */
+  readonly isolation: string
+  /** Which limits are enforced on this host. */
+  readonly limits: { readonly cpus: boolean; readonly memory_mb: boolean; readonly pids: boolean }
+  /** Sentences for an operator: what is weaker here than it could be. */
+  readonly warnings: ReadonlyArray<string>
+}
+
+export class ContainerRuntime extends Context.Service<
+  ContainerRuntime,
+  {
+    readonly type: RuntimeStatus["type"]
+    /** Starts an agent. Closing the scope kills its container and waits until it is gone (R8). */
+    start(spec: ContainerSpec): Effect.Effect<Container, ContainerError, Scope.Scope>
+    /**
+     * Ends what is left of a container that an earlier life of choird started, whichever of the host's runtimes it was, and
+     * waits until it is gone. Never touches a process that only has the same pid.
+     */
+    reap(id: ContainerId): Effect.Effect<void, ContainerError>
+    /** What this runtime isolates and limits on this host. */
+    readonly status: Effect.Effect<RuntimeStatus>
+  }
+>()("choir/choird/ContainerRuntime") {}

@@ -1,0 +1,141 @@
+/** A container made of host processes: what the sandbox and the process runtime have in common once they know what to start. */
+import { constants } from "node:os"
+import { Deferred, Effect, Option, Stream } from "effect"
+import { CONTAINER_GONE_MS_MAX, CONTAINER_START_MS_MAX, CONTAINER_STATUS_MS_MAX } from "#src/shared/limits.ts"
+import { cgroupOf } from "./AgentCommand.ts"
+import type { Cgroup, Cgroups } from "./Cgroups.ts"
+import { ContainerError } from "./ContainerRuntime.ts"
+import type { Container, ContainerExit, ContainerId, ContainerSpec } from "./ContainerRuntime.ts"
+import { launch } from "./HostProcess.ts"
+import type { ExitStatus, HostProcess, Launch } from "./HostProcess.ts"
+import { bootId, statOf } from "./ProcessIdentity.ts"
+import type { ProcessIdentity } from "./ProcessIdentity.ts"
+import { endTree } from "./ProcessTree.ts"
+
+interface HostContainerPlan {
+  readonly type: ContainerId["type"]
+  readonly spec: ContainerSpec
+  readonly group: Cgroup
+  /** Its real path. */
+  readonly workspace: string
+  readonly launch: Launch
+}
+
+/** Some numbers have an older second name, which comes later in the list. */
+const SIGNAL_NAMES = new Map(
+  Object.entries(constants.signals)
+    .map(([name, number]): [number, string] => [number, name])
+    .reverse()
+)
+
+/** bubblewrap and shells tell a death by signal as 128 and its number. */
+const signalIn = (code: number | null) => (code === null ? undefined : SIGNAL_NAMES.get(code - 128))
+
+/** Codes of our own shell lines, and of prlimit when there is no such program. */
+const SETUP_CODES = new Set([125, 126, 127])
+
+/** What an exit means. `ranAgent` is bubblewrap's word for it, absent where there is no bubblewrap. */
+export const classifyExit = (
+  status: ExitStatus,
+  facts: { readonly killed: boolean; readonly oomKills: number; readonly ranAgent: boolean | undefined }
+): ContainerExit => {
+  const signal = status.signal ?? signalIn(status.code) ?? null
+  if (signal !== null) {
+    const reason =
+      signal !== "SIGKILL" ? "signalled" : facts.killed ? "killed" : facts.oomKills > 0 ? "out_of_memory" : "signalled"
+    return { code: null, signal, reason }
+  }
+  const failed = status.code !== null && SETUP_CODES.has(status.code)
+  return { code: status.code, signal, reason: facts.ranAgent === false || failed ? "setup_failed" : "exited" }
+}
+
+const identityOf = (pid: number) =>
+  Effect.map(statOf(pid), (stat): ReadonlyArray<ProcessIdentity> =>
+    stat === undefined ? [] : [{ pid: stat.pid, start: stat.start }]
+  )
+
+/** The first process of a new pid namespace. A sandbox that ends before it tells that one never came to be. */
+const namespaceInit = Effect.fnUntraced(function* (process: HostProcess) {
+  const told = yield* Effect.raceFirst(
+    process.awaitWritten(/"child-pid": \d+[^\d]/u),
+    Effect.as(process.exited, undefined)
+  ).pipe(Effect.timeoutOption(CONTAINER_START_MS_MAX))
+  const found = Option.getOrUndefined(told)
+  if (found !== undefined) return yield* identityOf(Number(/\d+/u.exec(found)?.[0]))
+  const printed = Stream.mkString(Stream.intersperse(process.output, "\n"))
+  const late = "it did not answer in time"
+  const text = Option.isNone(told)
+    ? late
+    : Option.getOrElse(yield* Effect.timeoutOption(printed, CONTAINER_STATUS_MS_MAX), () => late)
+  return yield* new ContainerError({
+    reason: "failed",
+    problem: `the sandbox could not be set up: ${text}`,
+    fix: "choirctl doctor tries a sandbox and says what the host lacks"
+  })
+})
+
+/** The group of a start, with its limits, for as long as the scope lives. */
+export const limitGroup = (cgroups: Cgroups["Service"], spec: ContainerSpec) =>
+  cgroups
+    .create(cgroupOf(spec), spec.limits)
+    .pipe(
+      Effect.mapError(
+        ({ message }) => new ContainerError({ reason: "failed", problem: message, fix: "Start the agent again" })
+      )
+    )
+
+/** Starts it; the scope kills it and waits until every process is gone. */
+export const openHostContainer = Effect.fnUntraced(function* (cgroups: Cgroups["Service"], plan: HostContainerPlan) {
+  const boot_id = yield* bootId
+  const exit = yield* Deferred.make<ContainerExit>()
+  let processes: ReadonlyArray<ProcessIdentity> = []
+  let killed = false
+  const idNow = (): ContainerId => ({
+    type: plan.type,
+    boot_id,
+    processes,
+    cgroup: cgroupOf(plan.spec),
+    workspace: plan.workspace
+  })
+
+  const settle = Effect.fnUntraced(function* (process: HostProcess) {
+    const status = yield* process.exited
+    const wasKilled = killed
+    const oomKills = yield* plan.group.oomKills
+    const told =
+      plan.type === "sandbox" && !wasKilled
+        ? yield* process.awaitWritten(/"exit-code"/u).pipe(Effect.timeoutOption(CONTAINER_STATUS_MS_MAX))
+        : undefined
+    const ranAgent = told === undefined ? undefined : Option.isSome(told)
+    yield* Deferred.succeed(exit, classifyExit(status, { killed: wasKilled, oomKills, ranAgent }))
+  })
+
+  const end = Effect.fnUntraced(function* (process: HostProcess) {
+    killed ||= !(yield* Deferred.isDone(exit))
+    yield* endTree(cgroups, idNow())
+    // Where the host has no /proc there is no tree to search, only the group.
+    if (processes.length === 0) yield* signalGroup(process.pid)
+    yield* settle(process).pipe(Effect.interruptible, Effect.timeoutOption(CONTAINER_GONE_MS_MAX))
+    yield* process.close
+  })
+
+  const process = yield* Effect.acquireRelease(
+    Effect.tap(launch(plan.launch), ({ pid }) =>
+      Effect.map(identityOf(pid), (found) => {
+        processes = found
+      })
+    ),
+    (process) => Effect.catch(end(process), (error) => Effect.logError(error))
+  )
+  yield* Effect.forkScoped(settle(process))
+  if (plan.type === "sandbox") processes = [...processes, ...(yield* namespaceInit(process))]
+  return {
+    id: idNow(),
+    exit: Deferred.await(exit),
+    kill: end(process),
+    output: process.output
+  } satisfies Container
+})
+
+const signalGroup = (pid: number) =>
+  Effect.ignore(Effect.try({ try: () => process.kill(-pid, "SIGKILL"), catch: () => undefined }))

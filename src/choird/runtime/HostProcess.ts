@@ -1,0 +1,141 @@
+/**
+ * A program started on the host with data on descriptors of its own, so that nothing secret stands in a command line or an
+ * environment. Its lifetime is the caller's business: the runtimes kill whole trees, not one child.
+ */
+import { spawn } from "node:child_process"
+import type { ChildProcess } from "node:child_process"
+import type { Readable, Writable } from "node:stream"
+import { Deferred, Effect, Stream } from "effect"
+import { makeOutput, outputQueue } from "./ContainerOutput.ts"
+import type { OutputQueue } from "./ContainerOutput.ts"
+import { ContainerError } from "./ContainerRuntime.ts"
+
+export interface Launch {
+  readonly program: string
+  readonly args: ReadonlyArray<string>
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
+  /**
+   * Each becomes a descriptor from 4 on, read to its end by the program, and descriptor 3 is the program's to write on. Without
+   * it the program gets standard output and error alone.
+   */
+  readonly inputs?: ReadonlyArray<string | Uint8Array>
+}
+
+export interface ExitStatus {
+  readonly code: number | null
+  readonly signal: string | null
+}
+
+export interface HostProcess {
+  readonly pid: number
+  readonly exited: Effect.Effect<ExitStatus>
+  readonly output: Stream.Stream<string>
+  /** What it has written on descriptor 3 so far. */
+  readonly written: Effect.Effect<string>
+  /** Resolves at the first match of `pattern` in what it writes on descriptor 3. */
+  awaitWritten(pattern: RegExp): Effect.Effect<string>
+  /** Ends `output` even when something still holds the other end of its pipe. */
+  readonly close: Effect.Effect<void>
+}
+
+/** Where helper programs are looked for: never in the operator's PATH, which root would then trust. */
+export const HOST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/** Far more than bubblewrap's status ever holds. */
+const WRITTEN_CHARS_MAX = 65_536
+
+const unavailable = (program: string, cause: unknown) =>
+  new ContainerError({
+    reason: "unavailable",
+    problem: `${program} cannot be started: ${cause instanceof Error ? cause.message : String(cause)}`,
+    fix: `Install it in one of ${HOST_PATH}`
+  })
+
+const extraPipes = ({ inputs }: Launch) =>
+  inputs === undefined ? [] : ["status", ...inputs].map(() => "pipe" as const)
+
+const spawned = (request: Launch) =>
+  Effect.try({
+    try: () =>
+      spawn(request.program, request.args, {
+        cwd: request.cwd,
+        env: request.env,
+        // A session of its own: a Ctrl-C in choird's terminal is not the agent's, and its group can be signalled alone.
+        detached: true,
+        stdio: ["ignore", "pipe", "pipe", ...extraPipes(request)]
+      }),
+    catch: (cause) => unavailable(request.program, cause)
+  })
+
+/** Keeps the newest text of a stream, and lets callers wait for a match in it. */
+const watch = (stream: Readable | undefined) => {
+  let text = ""
+  const waiting = new Set<() => void>()
+  stream
+    ?.on("error", () => undefined)
+    .on("data", (chunk: Buffer) => {
+      text = (text + chunk.toString()).slice(-WRITTEN_CHARS_MAX)
+      for (const look of waiting) look()
+    })
+  return {
+    written: Effect.sync(() => text),
+    awaitWritten: (pattern: RegExp) =>
+      Effect.callback<string>((resume) => {
+        const look = () => {
+          const found = pattern.exec(text)?.[0]
+          if (found !== undefined) resume(Effect.succeed(found))
+        }
+        waiting.add(look)
+        look()
+        return Effect.sync(() => waiting.delete(look))
+      })
+  }
+}
+
+/** Wires a child up before its first event can pass by. */
+const wire = (child: ChildProcess, request: Launch, queue: OutputQueue) => {
+  const exited = Deferred.makeUnsafe<ExitStatus>()
+  const ready = Deferred.makeUnsafe<void, ContainerError>()
+  const output = makeOutput(queue)
+  child.once("spawn", () => Deferred.doneUnsafe(ready, Effect.void))
+  child.on("error", (cause) => Deferred.doneUnsafe(ready, Effect.fail(unavailable(request.program, cause))))
+  child.once("exit", (code, signal) => Deferred.doneUnsafe(exited, Effect.succeed({ code, signal })))
+  child.once("close", output.end)
+  for (const stream of [child.stdout, child.stderr]) {
+    const reader = output.reader()
+    stream?.on("data", reader.data).once("end", reader.end).on("error", reader.end)
+  }
+  request.inputs?.forEach((input, index) => {
+    // A program that ends without reading closes the pipe; its exit tells, not this.
+    const stream = child.stdio[index + 4] as unknown as Writable
+    stream.on("error", () => undefined).end(input)
+  })
+  const close = Effect.sync(() => {
+    for (const stream of child.stdio) stream?.destroy()
+    output.end()
+  })
+  return { exited: Deferred.await(exited), ready: Deferred.await(ready), output: output.lines, close }
+}
+
+/** Starts a program. Not interruptible: a started child is always known to its caller. */
+export const launch = Effect.fn("HostProcess.launch")(function* (request: Launch) {
+  const queue = yield* outputQueue
+  const child = yield* spawned(request)
+  const { ready, ...wired } = wire(child, request, queue)
+  const status = watch((child.stdio as ReadonlyArray<unknown>)[3] as Readable | undefined)
+  yield* ready
+  return { pid: child.pid ?? 0, ...wired, ...status } satisfies HostProcess
+}, Effect.uninterruptible)
+
+/** Runs a helper program to its end and answers what it printed, or fails with that. Killed when it takes too long. */
+export const run = Effect.fn("HostProcess.run")(function* (request: Launch) {
+  const helper = yield* Effect.acquireRelease(launch(request), ({ pid, close }) =>
+    Effect.andThen(
+      Effect.ignore(Effect.try({ try: () => process.kill(-pid, "SIGKILL"), catch: () => undefined })),
+      close
+    )
+  )
+  const lines = yield* Stream.runCollect(helper.output)
+  return { ...(yield* helper.exited), text: lines.join("\n") }
+}, Effect.scoped)

@@ -1,0 +1,104 @@
+/** Which host folders an agent may be given, and how they become its uid's when choird is root (D11). */
+import { lchownSync, statSync } from "node:fs"
+import { Effect } from "effect"
+import { RUNTIME_COMMAND_MS_MAX, SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "#src/shared/limits.ts"
+import { ContainerError } from "./ContainerRuntime.ts"
+import { HOST_PATH, run } from "./HostProcess.ts"
+
+/** Folders of a system that are no workspace, and below which there is none. */
+const SYSTEM = ["/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys", "/usr"]
+/** Folders that hold workspaces but are none. */
+const SHARED = new Set([
+  "/",
+  "/home",
+  "/media",
+  "/mnt",
+  "/opt",
+  "/root",
+  "/run",
+  "/srv",
+  "/tmp",
+  "/var",
+  "/var/lib",
+  "/var/tmp"
+])
+
+/** Whether a real path is this folder or lies in it. */
+export const isInside = (folder: string, path: string) =>
+  path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`)
+
+/**
+ * Why this real path cannot be a workspace, or `undefined`. An agent owns its workspace, so nothing that choird or the system
+ * relies on may lie in it.
+ */
+export const workspaceProblem = (path: string, relied: ReadonlyArray<string>): string | undefined => {
+  if (SHARED.has(path) || SYSTEM.some((folder) => isInside(folder, path))) return "is a folder of the system"
+  const held = relied.find((other) => isInside(path, other))
+  if (held !== undefined) return `holds ${held}, which choird relies on`
+  return undefined
+}
+
+const isOurs = (uid: number) => uid === 0 || (uid >= SANDBOX_UID_FIRST && uid < SANDBOX_UID_FIRST + SANDBOX_UID_COUNT)
+
+const failed = (problem: string, fix: string) => new ContainerError({ reason: "failed", problem, fix })
+
+/**
+ * Gives a workspace to a uid: the folder and everything in it that belongs to root or to another agent's uid, on the same file
+ * system, links themselves and not their targets. A file with a second hard link is left as it is, since its other name may
+ * lie outside. A folder that is a person's is refused, not taken.
+ */
+export const giveWorkspace = Effect.fn("Ownership.giveWorkspace")(function* (uid: number, workspace: string) {
+  const stat = yield* Effect.try({
+    try: () => statSync(workspace),
+    catch: (cause) => failed(String(cause), "Create it")
+  })
+  if (!isOurs(stat.uid)) {
+    return yield* new ContainerError({
+      reason: "refused",
+      problem: `the workspace ${workspace} belongs to uid ${stat.uid}, and choird runs agents under uids of their own`,
+      fix: `Run choird as that user, or give the folder to root: chown -R root ${workspace}`
+    })
+  }
+  const range = ["-uid", `+${SANDBOX_UID_FIRST - 1}`, "-uid", `-${SANDBOX_UID_FIRST + SANDBOX_UID_COUNT}`]
+  const owned = ["(", "-uid", "0", "-o", "(", ...range, ")", ")"]
+  const kinds = ["(", "-type", "d", "-o", "(", "-links", "1", "-type", "f,l,p,s", ")", ")"]
+  const args = ["-P", workspace, "-xdev", ...owned, "!", "-uid", String(uid), ...kinds]
+  const { code, text } = yield* run({
+    program: "find",
+    args: [...args, "-exec", "chown", "-h", `${uid}:${uid}`, "{}", "+"],
+    cwd: "/",
+    env: { PATH: HOST_PATH }
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: RUNTIME_COMMAND_MS_MAX,
+      orElse: () =>
+        failed(`giving ${workspace} to uid ${uid} took too long`, "Remove what the agent does not need from it")
+    })
+  )
+  if (code !== 0) return yield* failed(`${workspace} cannot be given to uid ${uid}: ${text}`, "Look at its file system")
+})
+
+/** Lets a uid connect to the socket in this folder, and nobody else: the modes stay 0700 and 0600. */
+export const giveSocket = Effect.fn("Ownership.giveSocket")(function* (uid: number, folder: string) {
+  yield* Effect.try({
+    try: () => {
+      for (const path of [folder, `${folder}/choird.sock`]) lchownSync(path, uid, uid)
+    },
+    catch: (cause) =>
+      failed(`the agent's socket cannot be given to uid ${uid}: ${String(cause)}`, "Start the agent again")
+  })
+})
+
+/** Files that an agent's own uid must be able to read although root wrote them. */
+export const requireReadable = Effect.fn("Ownership.requireReadable")(function* (paths: ReadonlyArray<string>) {
+  for (const path of paths) {
+    const stat = yield* Effect.try({
+      try: () => statSync(path),
+      catch: (cause) => failed(`${path} cannot be looked at: ${String(cause)}`, "Build the agent's image again")
+    })
+    const wanted = stat.isDirectory() ? 0o5 : 0o4
+    if ((stat.mode & wanted) !== wanted) {
+      return yield* failed(`${path} is not readable by the agent's uid`, `Run: chmod -R a+rX ${path}`)
+    }
+  }
+})

@@ -1,0 +1,149 @@
+/**
+ * The system calls that a sandbox may not make, as a classic BPF program for seccomp(2). It denies rather than allows: what
+ * programs need changes with every libc, what leads out of a sandbox is a short list.
+ */
+import { Effect } from "effect"
+
+type Architecture = "x64" | "arm64"
+
+/** Numbers of arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h; `null` where there is no such call. */
+const DENIED: Readonly<Record<string, readonly [x64: number, arm64: number | null]>> = {
+  // Mounts, namespaces and roots.
+  mount: [165, 40],
+  umount2: [166, 39],
+  pivot_root: [155, 41],
+  chroot: [161, 51],
+  unshare: [272, 97],
+  setns: [308, 268],
+  open_tree: [428, 428],
+  move_mount: [429, 429],
+  fsopen: [430, 430],
+  fsconfig: [431, 431],
+  fsmount: [432, 432],
+  fspick: [433, 433],
+  mount_setattr: [442, 442],
+  open_tree_attr: [467, 467],
+  // Other processes' memory, descriptors and secrets.
+  ptrace: [101, 117],
+  process_vm_readv: [310, 270],
+  process_vm_writev: [311, 271],
+  process_madvise: [440, 440],
+  pidfd_getfd: [438, 438],
+  kcmp: [312, 272],
+  add_key: [248, 217],
+  request_key: [249, 218],
+  keyctl: [250, 219],
+  open_by_handle_at: [304, 265],
+  name_to_handle_at: [303, 264],
+  fanotify_init: [300, 262],
+  // Parts of the kernel with a long record of holes and no use for an agent.
+  bpf: [321, 280],
+  perf_event_open: [298, 241],
+  userfaultfd: [323, 282],
+  io_uring_setup: [425, 425],
+  io_uring_enter: [426, 426],
+  io_uring_register: [427, 427],
+  personality: [135, 92],
+  modify_ldt: [154, null],
+  lookup_dcookie: [212, 18],
+  vhangup: [153, 58],
+  nfsservctl: [180, 42],
+  uselib: [134, null],
+  ustat: [136, null],
+  sysfs: [139, null],
+  _sysctl: [156, null],
+  mbind: [237, 235],
+  set_mempolicy: [238, 237],
+  set_mempolicy_home_node: [450, 450],
+  move_pages: [279, 239],
+  migrate_pages: [256, 238],
+  // The machine itself.
+  kexec_load: [246, 104],
+  kexec_file_load: [320, 294],
+  init_module: [175, 105],
+  finit_module: [313, 273],
+  delete_module: [176, 106],
+  reboot: [169, 142],
+  swapon: [167, 224],
+  swapoff: [168, 225],
+  syslog: [103, 116],
+  acct: [163, 89],
+  quotactl: [179, 60],
+  quotactl_fd: [443, 443],
+  settimeofday: [164, 170],
+  clock_settime: [227, 112],
+  adjtimex: [159, 171],
+  clock_adjtime: [305, 266],
+  iopl: [172, null],
+  ioperm: [173, null]
+}
+
+const AUDIT_ARCH = { x64: 0xc000003e, arm64: 0xc00000b7 } as const
+const CLONE3 = 435
+const CLONE = { x64: 56, arm64: 220 } as const
+const IOCTL = { x64: 16, arm64: 29 } as const
+const SOCKET = { x64: 41, arm64: 198 } as const
+/** Numbers from here on are the x32 variant, which would pass by every comparison. */
+const X32_FIRST = 0x40000000
+
+/** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
+const CLONE_NEW_ANY = 0x7e020000
+const TIOCSTI = 0x5412
+const TIOCLINUX = 0x541c
+/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK (which name lookup needs). */
+const SOCKET_FAMILIES = [1, 2, 10, 16]
+
+const EPERM = 1
+const ENOSYS = 38
+const EAFNOSUPPORT = 97
+
+/** Offsets in `struct seccomp_data`; arguments are 64 bits, of which the kernel looks at the low half in these calls. */
+const NUMBER_AT = 0
+const ARCHITECTURE_AT = 4
+const ARGUMENT_AT = (index: number) => 16 + 8 * index
+
+const instruction = (code: number, whenTrue: number, whenFalse: number, operand: number) => {
+  const bytes = Buffer.alloc(8)
+  bytes.writeUInt16LE(code, 0)
+  bytes.writeUInt8(whenTrue, 2)
+  bytes.writeUInt8(whenFalse, 3)
+  bytes.writeUInt32LE(operand >>> 0, 4)
+  return bytes
+}
+const load = (offset: number) => instruction(0x20, 0, 0, offset)
+const ifEqual = (value: number, whenTrue: number, whenFalse: number) => instruction(0x15, whenTrue, whenFalse, value)
+const ifAtLeast = (value: number, whenTrue: number, whenFalse: number) => instruction(0x35, whenTrue, whenFalse, value)
+const ifAnyBit = (bits: number, whenTrue: number, whenFalse: number) => instruction(0x45, whenTrue, whenFalse, bits)
+const answer = (action: number) => instruction(0x06, 0, 0, action)
+const ALLOW = answer(0x7fff0000)
+const KILL = answer(0x80000000)
+const fail = (errno: number) => answer(0x00050000 | errno)
+
+/** The filter for one architecture: an array of `struct sock_filter`. */
+export const filterFor = (architecture: Architecture): Buffer => {
+  const column = architecture === "x64" ? 0 : 1
+  const denied = Object.values(DENIED).flatMap((pair) => {
+    const number = pair[column]
+    return number === null ? [] : [ifEqual(number, 0, 1), fail(EPERM)]
+  })
+  const rows = [
+    [load(ARCHITECTURE_AT), ifEqual(AUDIT_ARCH[architecture], 1, 0), KILL],
+    [load(NUMBER_AT)],
+    architecture === "x64" ? [ifAtLeast(X32_FIRST, 0, 1), fail(EPERM)] : [],
+    denied,
+    // Its flags lie behind a pointer. libc falls back to clone, whose flags can be seen.
+    [ifEqual(CLONE3, 0, 1), fail(ENOSYS)],
+    [ifEqual(CLONE[architecture], 0, 4), load(ARGUMENT_AT(0)), ifAnyBit(CLONE_NEW_ANY, 0, 1), fail(EPERM), ALLOW],
+    [ifEqual(IOCTL[architecture], 0, 5), load(ARGUMENT_AT(1)), ifEqual(TIOCSTI, 1, 0), ifEqual(TIOCLINUX, 0, 1)],
+    [fail(EPERM), ALLOW],
+    [ifEqual(SOCKET[architecture], 0, SOCKET_FAMILIES.length + 2), load(ARGUMENT_AT(0))],
+    SOCKET_FAMILIES.map((family, index) => ifEqual(family, SOCKET_FAMILIES.length - index, 0)),
+    [fail(EAFNOSUPPORT), ALLOW]
+  ]
+  return Buffer.concat(rows.flat())
+}
+
+/** The filter for this machine, or `undefined` where none was written, which `status` then says. */
+export const hostFilter: Effect.Effect<Buffer | undefined> = Effect.sync(() =>
+  process.arch === "x64" || process.arch === "arm64" ? filterFor(process.arch) : undefined
+)

@@ -1,0 +1,128 @@
+/** Where the kernel's control groups lie and what stands in their files: pure readings of /proc and plain writes (cgroups(7)). */
+import { join, relative } from "node:path"
+
+/** What one agent may use at most (`runtime` of config.json, D41). */
+export interface ContainerLimits {
+  /** Processors, as a number that may have a fraction. */
+  readonly cpus: number
+  readonly memory_mb: number
+  /** Processes and threads. */
+  readonly pids: number
+}
+
+export type Controller = "cpu" | "memory" | "pids"
+
+const CONTROLLERS: ReadonlyArray<Controller> = ["cpu", "memory", "pids"]
+
+/** A hierarchy, and the folders in it under which a group for an agent may be made, the best first. */
+export interface GroupParent {
+  readonly version: 1 | 2
+  readonly controllers: ReadonlyArray<Controller>
+  readonly folders: ReadonlyArray<string>
+}
+
+interface Mount {
+  readonly root: string
+  readonly point: string
+  readonly version: 1 | 2
+  readonly controllers: ReadonlyArray<Controller>
+}
+
+/** mountinfo writes space, tab, newline and backslash as three octal digits. */
+const unescape = (text: string) =>
+  text.replaceAll(/\\([0-7]{3})/gu, (_, octal) => String.fromCharCode(parseInt(octal, 8)))
+
+const controllersIn = (options: ReadonlyArray<string>) => CONTROLLERS.filter((name) => options.includes(name))
+
+const parseMount = (line: string): Mount | undefined => {
+  const [before, after] = line.split(" - ")
+  const [, , , root, point] = before?.split(" ") ?? []
+  const [type, , options] = after?.split(" ") ?? []
+  if (root === undefined || point === undefined) return undefined
+  const place = { root: unescape(root), point: unescape(point) }
+  if (type === "cgroup2") return { ...place, version: 2, controllers: CONTROLLERS }
+  const controllers = controllersIn(options?.split(",") ?? [])
+  return type === "cgroup" && controllers.length > 0 ? { ...place, version: 1, controllers } : undefined
+}
+
+/** The group of choird in one hierarchy, as /proc/self/cgroup tells. */
+const ownGroup = (own: string, mount: Mount): string | undefined => {
+  for (const line of own.split("\n")) {
+    const [id, names, ...path] = line.split(":")
+    const here =
+      mount.version === 2 ? id === "0" : controllersIn(names?.split(",") ?? []).join() === mount.controllers.join()
+    if (here && names !== undefined) return path.join(":")
+  }
+  return undefined
+}
+
+/** The folder itself and its ancestors up to the mount point. */
+const upTo = (point: string, folder: string): ReadonlyArray<string> => {
+  const steps = relative(point, folder)
+    .split("/")
+    .filter((step) => step !== "")
+  return steps.map((_, index) => join(point, ...steps.slice(0, steps.length - index))).concat(point)
+}
+
+/** Reads /proc/self/mountinfo and /proc/self/cgroup. A hierarchy that is mounted twice counts once. */
+export const groupParents = (mountinfo: string, own: string): ReadonlyArray<GroupParent> => {
+  const parents: Array<GroupParent> = []
+  const seen = new Set<string>()
+  for (const line of mountinfo.split("\n")) {
+    const mount = parseMount(line)
+    const group = mount === undefined ? undefined : ownGroup(own, mount)
+    if (mount === undefined || group === undefined || seen.has(`${mount.version}${mount.controllers.join()}`)) continue
+    seen.add(`${mount.version}${mount.controllers.join()}`)
+    const below = relative(mount.root, group)
+    const folder = below.startsWith("..") ? mount.point : join(mount.point, below)
+    const folders = mount.version === 1 ? [folder] : upTo(mount.point, folder)
+    parents.push({ version: mount.version, controllers: mount.controllers, folders })
+  }
+  return parents
+}
+
+interface LimitFile {
+  readonly file: string
+  readonly text: string
+  /** Kernels without swap accounting lack the file. */
+  readonly optional?: boolean
+}
+
+const PERIOD_US = 100_000
+
+/** What to write, in order: version 1 refuses a limit on memory and swap below the one on memory. */
+export const limitFiles = (
+  { version, controllers }: GroupParent,
+  limits: ContainerLimits
+): ReadonlyArray<LimitFile> => {
+  const bytes = String(Math.floor(limits.memory_mb * 1024 * 1024))
+  const quota = String(Math.max(1000, Math.floor(limits.cpus * PERIOD_US)))
+  const pids = { file: "pids.max", text: String(limits.pids) }
+  const files: Record<Controller, ReadonlyArray<LimitFile>> = version === 1
+    ? {
+        memory: [
+          { file: "memory.limit_in_bytes", text: bytes },
+          { file: "memory.memsw.limit_in_bytes", text: bytes, optional: true }
+        ],
+        cpu: [
+          { file: "cpu.cfs_period_us", text: String(PERIOD_US) },
+          { file: "cpu.cfs_quota_us", text: quota }
+        ],
+        pids: [pids]
+      }
+    : {
+        memory: [
+          { file: "memory.max", text: bytes },
+          { file: "memory.swap.max", text: "0", optional: true }
+        ],
+        cpu: [{ file: "cpu.max", text: `${quota} ${PERIOD_US}` }],
+        pids: [pids]
+      }
+  return controllers.flatMap((controller) => files[controller])
+}
+
+/** The count of `oom_kill` lines in memory.events (version 2) or memory.oom_control (version 1). */
+export const oomKillsIn = (text: string): number => Number(/^oom_kill (\d+)$/mu.exec(text)?.[1] ?? 0)
+
+/** The file that a process writes `0` into to join a group. */
+export const joinFile = (folder: string) => join(folder, "cgroup.procs")

@@ -1,0 +1,154 @@
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { rgPath } from "@vscode/ripgrep"
+import { Effect } from "effect"
+import { fsSearch } from "#src/agent/tools/fsSearch.ts"
+import { SEARCH_LINE_CHARS_MAX, SEARCH_MATCHES_MAX } from "#src/shared/limits.ts"
+import { laneThatSaw, OUTSIDE_TEXT, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
+
+const searcher = Effect.gen(function* () {
+  const { root, outside } = yield* temporaryWorkspace
+  const tool = yield* Effect.provideContext(fsSearch(rgPath), yield* toolServices(root))
+  const search = Effect.fnUntraced(function* (input: unknown) {
+    return yield* (yield* tool.prepare(input)).run(laneThatSaw())
+  })
+  const put = (name: string, content: string | Uint8Array) => {
+    mkdirSync(dirname(join(root, name)), { recursive: true })
+    writeFileSync(join(root, name), content)
+  }
+  return { root, outside, tool, search, put }
+})
+
+const match = (path: string, line: number, text: string) => ({ path, line, text })
+
+describe("choir.fs.search", () => {
+  it.live("finds lines in the whole workspace, a folder or a file, sorted by path", () =>
+    Effect.gen(function* () {
+      const { search, put } = yield* searcher
+      put("b/one", "no\nneedle 1\n")
+      put("b/two", "needle 2\n")
+      put("a", "needle 3")
+      const [first, second, third] = [
+        match("a", 1, "needle 3"),
+        match("b/one", 2, "needle 1"),
+        match("b/two", 1, "needle 2")
+      ]
+      const expected: ReadonlyArray<readonly [string | undefined, ReadonlyArray<object>]> = [
+        [undefined, [first, second, third]],
+        [".", [first, second, third]],
+        ["/workspace/b", [second, third]],
+        ["./b/two", [third]]
+      ]
+      for (const [path, matches] of expected) {
+        const { status, output } = yield* search(
+          path === undefined ? { pattern: "n..dle" } : { pattern: "n..dle", path }
+        )
+        assert.deepStrictEqual([status, output], ["success", { matches, truncated: false }])
+      }
+      assert.deepInclude((yield* search({ pattern: "needle", glob: "**/two" })).output, { matches: [third] })
+      assert.deepInclude((yield* search({ pattern: "needle", glob: "!b" })).output, { matches: [first] })
+      assert.deepInclude((yield* search({ pattern: "nothing" })).output, { matches: [] })
+    })
+  )
+
+  it.live("R39 follows no link out of the workspace or within it", () =>
+    Effect.gen(function* () {
+      const { root, outside, search, put } = yield* searcher
+      put("inside", OUTSIDE_TEXT)
+      symlinkSync(outside, join(root, "folder"))
+      symlinkSync(join(outside, "file"), join(root, "file"))
+      assert.deepInclude((yield* search({ pattern: OUTSIDE_TEXT })).output, {
+        matches: [match("inside", 1, OUTSIDE_TEXT)]
+      })
+      for (const path of ["folder", "file", "folder/file"]) {
+        const { status, summary } = yield* search({ pattern: OUTSIDE_TEXT, path })
+        assert.strictEqual(status, "error")
+        assert.match(summary, /symbolic link/u)
+      }
+    })
+  )
+
+  it.live("takes a pattern or a glob for nothing else", () =>
+    Effect.gen(function* () {
+      const { search, put } = yield* searcher
+      put("file", "--files\n--pre=evil\n")
+      assert.deepInclude((yield* search({ pattern: "--files" })).output, { matches: [match("file", 1, "--files")] })
+      assert.deepInclude((yield* search({ pattern: "--pre=evil" })).output, {
+        matches: [match("file", 2, "--pre=evil")]
+      })
+      assert.deepInclude((yield* search({ pattern: "files", glob: "--pre=evil" })).output, { matches: [] })
+    })
+  )
+
+  it.live("leaves out what is ignored, binary, of git or of the staging area", () =>
+    Effect.gen(function* () {
+      const { search, put } = yield* searcher
+      for (const name of [".git/config", ".choirtmp/recv/x", "ignored", ".hidden"]) put(name, "needle\n")
+      put(".gitignore", "ignored\n")
+      put("binary", "needle\0\n")
+      put("latin", Buffer.from([0xe9, ...Buffer.from(" needle\n")]))
+      const { output } = yield* search({ pattern: "needle" })
+      assert.deepStrictEqual(output, {
+        matches: [match(".hidden", 1, "needle"), match("latin", 1, "\ufffd needle")],
+        truncated: false
+      })
+      assert.deepInclude((yield* search({ pattern: "needle", path: ".choirtmp/recv" })).output, {
+        matches: [match(".choirtmp/recv/x", 1, "needle")]
+      })
+    })
+  )
+
+  it.live("R48 bounds matches and lines, and says so", () =>
+    Effect.gen(function* () {
+      const { search, put } = yield* searcher
+      put("many", `needle ${"x".repeat(5000)}\n`.repeat(1000))
+      const { output, summary } = yield* search({ pattern: "needle" })
+      const { matches, truncated } = output as { matches: ReadonlyArray<{ text: string }>; truncated: boolean }
+      assert.deepStrictEqual([matches.length, truncated], [SEARCH_MATCHES_MAX, true])
+      assert.strictEqual(matches[0]?.text.length, SEARCH_LINE_CHARS_MAX)
+      assert.strictEqual(summary, "200 or more matching lines")
+    })
+  )
+
+  it.live("tells the model what is wrong with a pattern, a glob or a path", () =>
+    Effect.gen(function* () {
+      const { search, put, tool } = yield* searcher
+      put("file", "x")
+      const expected: ReadonlyArray<readonly [object, RegExp]> = [
+        [{ pattern: "(" }, /unclosed group/u],
+        [{ pattern: "(", path: "file" }, /unclosed group/u],
+        [{ pattern: "x", glob: "[" }, /glob/u],
+        [{ pattern: "x", path: "nothing" }, /does not exist/u]
+      ]
+      for (const [input, problem] of expected) {
+        const { status, summary } = yield* search(input)
+        assert.strictEqual(status, "error")
+        assert.match(summary, problem)
+      }
+      for (const input of [
+        {},
+        { pattern: "" },
+        { pattern: "a\0" },
+        { pattern: "x", path: ".." },
+        { pattern: "x", glob: "" }
+      ]) {
+        assert.strictEqual((yield* Effect.flip(tool.prepare(input)))._tag, "InvalidInput")
+      }
+    })
+  )
+
+  it.live("D27 locks the workspace for a search of everything, else the file or folder", () =>
+    Effect.gen(function* () {
+      const { tool } = yield* searcher
+      const locks = Effect.fnUntraced(function* (input: object) {
+        return (yield* tool.prepare({ pattern: "x", ...input })).locks.map(
+          ({ resource, mode }) => `${resource} ${mode}`
+        )
+      })
+      assert.deepStrictEqual(yield* locks({}), ["workspace S"])
+      assert.deepStrictEqual(yield* locks({ path: "." }), ["workspace S"])
+      assert.deepStrictEqual(yield* locks({ path: "a/" }), ["file:a S"])
+    })
+  )
+})

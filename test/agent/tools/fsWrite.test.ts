@@ -1,0 +1,174 @@
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { fsRead } from "#src/agent/tools/fsRead.ts"
+import { fsWrite } from "#src/agent/tools/fsWrite.ts"
+import { laneThatSaw, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
+
+/** A lane that remembers what it saw, as the arbiter does from events. */
+const writer = Effect.gen(function* () {
+  const { root } = yield* temporaryWorkspace
+  const tools = Effect.all({ reader: fsRead, tool: fsWrite })
+  const { reader, tool } = yield* Effect.provideContext(tools, yield* toolServices(root))
+  const seen: Record<string, string> = {}
+  const write = Effect.fnUntraced(function* (input: unknown) {
+    const outcome = yield* (yield* tool.prepare(input)).run(laneThatSaw(seen))
+    for (const { path, after } of outcome.writes ?? []) seen[path] = after
+    return outcome
+  })
+  const read = Effect.fnUntraced(function* (path: string) {
+    const outcome = yield* (yield* reader.prepare({ path })).run(laneThatSaw(seen))
+    for (const { path, sha256 } of outcome.reads ?? []) seen[path] = sha256
+  })
+  return {
+    tool,
+    write,
+    read,
+    text: (name: string) => readFileSync(join(root, name), "utf8"),
+    put: (name: string, content: string | Uint8Array) => writeFileSync(join(root, name), content)
+  }
+})
+
+describe("choir.fs.write", () => {
+  it.effect("creates a file that nobody read, and lets its writer go on", () =>
+    Effect.gen(function* () {
+      const { write, text } = yield* writer
+      const first = yield* write({ path: "a/b", content: "1\n", mode: "overwrite" })
+      assert.strictEqual(first.summary, "created a/b")
+      assert.notProperty(first.writes?.[0], "before")
+      const second = yield* write({ path: "./a/b", content: "2\n", mode: "append" })
+      assert.deepStrictEqual(second.writes?.[0]?.before, first.writes?.[0]?.after)
+      yield* write({ path: "/workspace/a/b", content: "0", mode: "insert", line: 1 })
+      assert.strictEqual(text("a/b"), "0\n1\n2\n")
+    })
+  )
+
+  const edits: ReadonlyArray<readonly [string, string, object, string]> = [
+    ["appends as is", "a", { mode: "append", content: "b" }, "ab"],
+    ["inserts before a line", "1\n2\n", { mode: "insert", line: 2, content: "x" }, "1\nx\n2\n"],
+    ["inserts after the last line", "1\n2", { mode: "insert", line: 3, content: "x" }, "1\n2\nx\n"],
+    ["inserts into an empty file", "", { mode: "insert", line: 1, content: "x\ny" }, "x\ny\n"],
+    ["replaces one line", "1\n2\n3\n", { mode: "replace", line: 2, content: "x" }, "1\nx\n3\n"],
+    [
+      "replaces lines, both ends included",
+      "1\n2\n3\n",
+      { mode: "replace", line: 1, end_line: 2, content: "x\n" },
+      "x\n3\n"
+    ],
+    ["deletes lines", "1\n2\n3\n", { mode: "replace", line: 2, end_line: 3, content: "" }, "1\n"],
+    ["keeps a last line without newline so", "1\n2", { mode: "replace", line: 2, content: "x" }, "1\nx"],
+    ["keeps Windows line ends", "1\r\n2\r\n", { mode: "replace", line: 2, content: "x\r\n" }, "1\r\nx\r\n"],
+    ["counts lines of multi-byte text", "é\n💥\n", { mode: "replace", line: 2, content: "ü" }, "é\nü\n"]
+  ]
+  for (const [name, before, edit, after] of edits) {
+    it.effect(name, () =>
+      Effect.gen(function* () {
+        const { write, read, put, text } = yield* writer
+        put("file", before)
+        yield* read("file")
+        const { status, summary } = yield* write({ path: "file", ...edit })
+        assert.deepStrictEqual([status, summary], ["success", "changed file"])
+        assert.strictEqual(text("file"), after)
+      })
+    )
+  }
+
+  it.effect("E10 refuses to touch a file that the lane never read", () =>
+    Effect.gen(function* () {
+      const { write, put, text } = yield* writer
+      put("file", "theirs")
+      for (const edit of [{ mode: "overwrite" }, { mode: "append" }, { mode: "insert", line: 1 }]) {
+        const { status, summary, output, writes } = yield* write({ path: "file", content: "mine", ...edit })
+        assert.strictEqual(status, "error")
+        assert.match(summary, /Read it first/u)
+        assert.match((output as Record<string, string>)["sha256"] ?? "", /^[0-9a-f]{64}$/u)
+        assert.notProperty(output, "diff")
+        assert.isUndefined(writes)
+      }
+      assert.strictEqual(text("file"), "theirs")
+    })
+  )
+
+  it.effect("E10 refuses a write over a newer version, with its hash and a diff, until it was read again", () =>
+    Effect.gen(function* () {
+      const { write, read, put, text } = yield* writer
+      put("file", "1\n2\n")
+      yield* read("file")
+      put("file", "1\n2\n3\n")
+      const refused = yield* write({ path: "file", content: "1\nmine\n", mode: "overwrite" })
+      assert.match(refused.summary, /has changed since you last read/u)
+      assert.include((refused.output as Record<string, string>)["diff"], " 1\n-2\n-3\n+mine\n")
+      assert.strictEqual(text("file"), "1\n2\n3\n")
+      yield* read("file")
+      assert.strictEqual((yield* write({ path: "file", content: "1\nmine\n", mode: "overwrite" })).status, "success")
+    })
+  )
+
+  it.effect("bounds the diff of two large files", () =>
+    Effect.gen(function* () {
+      const { write, read, put } = yield* writer
+      put("file", "x")
+      yield* read("file")
+      put("file", Array.from({ length: 50_000 }, (_, line) => `a${line}\n`).join(""))
+      const content = Array.from({ length: 50_000 }, (_, line) => `b${line}\n`).join("")
+      const { output } = yield* write({ path: "file", content, mode: "overwrite" })
+      assert.isBelow(JSON.stringify(output).length, 5000)
+    })
+  )
+
+  it.effect("refuses lines that are not there", () =>
+    Effect.gen(function* () {
+      const { write, read, put, text } = yield* writer
+      put("file", "1\n2\n")
+      put("binary", "a\0b")
+      yield* read("file")
+      yield* read("binary")
+      const refused: ReadonlyArray<readonly [object, RegExp]> = [
+        [{ path: "file", mode: "insert", line: 4 }, /fewer lines/u],
+        [{ path: "file", mode: "replace", line: 3 }, /fewer lines/u],
+        [{ path: "file", mode: "replace", line: 1, end_line: 3 }, /fewer lines/u],
+        [{ path: "binary", mode: "insert", line: 1 }, /binary/u],
+        [{ path: "new", mode: "insert", line: 1 }, /does not exist/u]
+      ]
+      for (const [input, problem] of refused) {
+        const { status, summary } = yield* write({ content: "x", ...input })
+        assert.strictEqual(status, "error")
+        assert.match(summary, problem)
+      }
+      assert.strictEqual(text("file"), "1\n2\n")
+    })
+  )
+
+  it.effect("refuses an input that does not fit before anything is locked", () =>
+    Effect.gen(function* () {
+      const { tool } = yield* writer
+      const file = { path: "a", content: "" }
+      const inputs: ReadonlyArray<readonly [object, RegExp]> = [
+        [{ path: "a", mode: "overwrite" }, /Missing key/u],
+        [file, /Missing key/u],
+        [{ ...file, mode: "prepend" }, /Expected/u],
+        [{ ...file, mode: "insert" }, /needs a line/u],
+        [{ ...file, mode: "overwrite", line: 3 }, /takes no line/u],
+        [{ ...file, mode: "insert", line: 3, end_line: 4 }, /takes no end_line/u],
+        [{ ...file, mode: "replace", line: 3, end_line: 2 }, /before line/u],
+        [{ ...file, mode: "overwrite", path: "/etc/passwd" }, /outside|leaves/u]
+      ]
+      for (const [input, problem] of inputs) {
+        assert.match((yield* Effect.flip(tool.prepare(input))).problem, problem)
+      }
+    })
+  )
+
+  it.effect("locks the file for writing", () =>
+    Effect.gen(function* () {
+      const { tool } = yield* writer
+      const { locks } = yield* tool.prepare({ path: "a//b", content: "", mode: "append" })
+      assert.deepStrictEqual(
+        locks.map(({ resource, mode }) => [resource, mode]),
+        [["file:a/b", "X"]]
+      )
+      assert.deepStrictEqual([tool.llm.name, tool.effect, tool.readOnly], ["choir.fs.write", "workspace", false])
+    })
+  )
+})

@@ -1,0 +1,376 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Layer, Scope, Stream } from "effect"
+import { spawnSync } from "node:child_process"
+import {
+  chownSync,
+  linkSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
+import { join } from "node:path"
+import { afterAll } from "vitest"
+import { uidOf } from "#src/choird/runtime/AgentUids.ts"
+import { CgroupName, Cgroups } from "#src/choird/runtime/Cgroups.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { listProcesses } from "#src/choird/runtime/ProcessIdentity.ts"
+import { fixFor, layer, probe } from "#src/choird/runtime/SandboxRuntime.ts"
+import { SANDBOX_UID_FIRST } from "#src/shared/limits.ts"
+import { ensureDebianPackages, leaveOut } from "../../support/packages.ts"
+import { escapes } from "./escapes.ts"
+import { isGone, LIVE, makeRig, startHolder, within1s } from "./rig.ts"
+
+const SUITE = "SandboxRuntime"
+const leftOut = ensureDebianPackages(["bubblewrap", "util-linux"], SUITE)
+const works = leftOut === undefined ? await Effect.runPromise(Effect.result(probe)) : undefined
+const reason = leftOut ?? (works?._tag === "Failure" ? leaveOut(SUITE, works.failure.message) : undefined)
+const isRoot = process.getuid?.() === 0
+
+const home = mkdtempSync("/tmp/choir-sandbox-home-")
+afterAll(() => rmSync(home, { recursive: true, force: true }))
+const Sandbox = layer({ home }).pipe(Layer.provideMerge(Cgroups.layer))
+
+const started = Effect.gen(function* () {
+  const rig = yield* makeRig()
+  const runtime = yield* ContainerRuntime
+  const container = yield* runtime.start(rig.spec)
+  return { ...rig, runtime, container, agent: yield* rig.connected }
+})
+
+const readOrEmpty = (read: () => string) => {
+  try {
+    return read()
+  } catch {
+    return ""
+  }
+}
+
+/** What every user of the host can see of a process, and what its owner can. */
+const commandLines = () =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/u.test(name))
+    .flatMap((pid) =>
+      ["cmdline", "environ"].map((file) => readOrEmpty(() => readFileSync(`/proc/${pid}/${file}`, "latin1")))
+    )
+
+/** The pid namespaces that anything still runs in. */
+const namespaces = Effect.map(listProcesses, (processes) =>
+  processes.map(({ pid }) => readOrEmpty(() => readlinkSync(`/proc/${pid}/ns/pid`)))
+)
+
+describe.skipIf(reason !== undefined)("SandboxRuntime", LIVE, () => {
+  it.live("gives the agent its flags, its environment and nothing more", () =>
+    Effect.gen(function* () {
+      const { agent, spec, token } = yield* started
+      assert.deepStrictEqual(agent.argv, [
+        "/opt/choir/bin/node",
+        "/opt/choir/choir-agent.js",
+        "--control-plane=uds",
+        "--socket=/run/choir/choird.sock",
+        "--workspace=/workspace",
+        "--choir=/choir",
+        "--rg=/opt/choir/bin/rg",
+        "--own-pid-namespace"
+      ])
+      const { PATH, PWD, ...env } = agent.env
+      assert.include(PATH, "/opt/choir/bin")
+      assert.strictEqual(PWD ?? "/workspace", "/workspace")
+      assert.deepStrictEqual(env, {
+        AGENT_ID: spec.agent_id,
+        CHOIR_SESSION_ID: spec.session_id,
+        CHOIR_BOOTSTRAP_TOKEN: token,
+        HOME: "/tmp",
+        LANG: "C.UTF-8"
+      })
+      assert.strictEqual(agent.cwd, "/workspace")
+      assert.strictEqual(
+        yield* agent.sh("hostname; id -u; whoami; rg --version | head -c 7; cat /choir/version.json"),
+        "choir\n1000\nchoir\nripgrep{}"
+      )
+      assert.strictEqual(yield* agent.sh("touch /workspace/a /tmp/b /run/c /dev/shm/d && echo written"), "written")
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it.live("puts the token into no command line and no environment but the agent's own", () =>
+    Effect.gen(function* () {
+      const { agent, token } = yield* started
+      const holding = commandLines().filter((text) => text.includes(token))
+      assert.strictEqual(holding.length, isRoot ? 1 : 0)
+      assert.isTrue(holding.every((text) => text.includes("AGENT_ID=")))
+      assert.isTrue(
+        commandLines().some((text) => text.includes("choir-agent") && text.includes("/run/choir/choird.sock"))
+      )
+      const open = yield* agent.ask(
+        "const fs = require('fs'); return fs.readdirSync('/proc/self/fd').map((fd) => { try { return fs.readlinkSync('/proc/self/fd/' + fd) } catch { return '' } })"
+      )
+      // Its socket, its output (two), and what Node itself opens; a descriptor of bubblewrap would be a further socket or file.
+      const foreign = (open as ReadonlyArray<string>).filter((to) => !/^(anon_inode:|pipe:|\/dev\/null|$)/u.test(to))
+      assert.isTrue(
+        foreign.every((to) => to.startsWith("socket:")),
+        foreign.join()
+      )
+      assert.strictEqual(foreign.length, 3)
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it.live(`denies ${escapes(home).length} ways out (R37)`, () =>
+    Effect.gen(function* () {
+      const { agent } = yield* started
+      for (const [name, command, expected] of escapes(home)) {
+        const answer = yield* agent.sh(command)
+        assert.notInclude(answer, "ESCAPED", name)
+        if (expected !== undefined) assert.match(answer, expected, name)
+      }
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it.live("shows an agent nothing of another agent", () =>
+    Effect.gen(function* () {
+      const one = yield* started
+      const other = yield* makeRig("other")
+      const runtime = yield* ContainerRuntime
+      yield* runtime.start(other.spec)
+      const agent = yield* other.connected
+      writeFileSync(join(one.spec.workspace, "private"), "")
+      assert.strictEqual(yield* agent.sh("ls /workspace; ls /run/choir"), "choird.sock")
+      assert.include(yield* agent.sh(`ls ${one.spec.socket_dir}`), "No such file")
+      assert.notInclude(yield* agent.sh("ps ax -o args"), one.spec.session_id)
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it.live.skipIf(!isRoot)("runs each agent under a uid of its own that owns its workspace and its socket (D11)", () =>
+    Effect.gen(function* () {
+      const rig = yield* makeRig()
+      const runtime = yield* ContainerRuntime
+      const uid = uidOf(rig.spec.agent_id, [])
+      const inWorkspace = (name: string) => join(rig.spec.workspace, name)
+      symlinkSync("/etc/hostname", inWorkspace("link"))
+      writeFileSync(inWorkspace("linked"), "")
+      linkSync(inWorkspace("linked"), join(rig.home, "outside"))
+      writeFileSync(inWorkspace("of-another-agent"), "")
+      chownSync(inWorkspace("of-another-agent"), SANDBOX_UID_FIRST, SANDBOX_UID_FIRST)
+      writeFileSync(inWorkspace("file"), "")
+      const host = statSync("/etc/hostname").uid
+      const { id } = yield* runtime.start(rig.spec)
+      const agent = yield* rig.connected
+      const line = /^Uid:\s+(\d+)\s+(\d+)\s+(\d+)/mu
+      for (const { pid } of id.processes) {
+        assert.deepStrictEqual(
+          line
+            .exec(readFileSync(`/proc/${pid}/status`, "utf8"))
+            ?.slice(1)
+            .map(Number),
+          [uid, uid, uid]
+        )
+      }
+      for (const name of ["file", "of-another-agent"]) assert.strictEqual(statSync(inWorkspace(name)).uid, uid)
+      assert.strictEqual(statSync(join(rig.home, "outside")).uid, 0)
+      assert.strictEqual(statSync("/etc/hostname").uid, host)
+      const socket = statSync(join(rig.spec.socket_dir, "choird.sock"))
+      assert.deepStrictEqual([socket.uid, socket.mode & 0o777], [uid, 0o600])
+      assert.deepStrictEqual(readdirSync("/run/choir"), [])
+      assert.strictEqual(yield* agent.sh("echo x >> file && echo written"), "written")
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it.live("tells of an exit with its code, and of a death by a signal (R7)", () =>
+    Effect.gen(function* () {
+      const one = yield* started
+      yield* Effect.forkScoped(one.agent.ask("setTimeout(() => process.exit(7), 0)"))
+      assert.deepStrictEqual(yield* one.container.exit, { code: 7, signal: null, reason: "exited" })
+      const other = yield* started
+      yield* Effect.forkScoped(other.agent.ask("process.kill(process.pid, 'SIGSEGV')"))
+      assert.deepStrictEqual(yield* other.container.exit, { code: null, signal: "SIGSEGV", reason: "signalled" })
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it.live("kills with everything that the agent started, and has it gone when kill returns (R8, R22)", () =>
+    Effect.gen(function* () {
+      const { agent, container } = yield* started
+      yield* agent.sh("(setsid -f nohup sleep 1000; sleep 1000 &) >/dev/null 2>&1")
+      yield* container.kill
+      for (const { pid } of container.id.processes) assert.isTrue(yield* isGone(pid))
+      assert.deepStrictEqual(yield* container.exit, { code: null, signal: "SIGKILL", reason: "killed" })
+      assert.deepStrictEqual(yield* (yield* Cgroups).members(container.id.cgroup), [])
+      yield* container.kill
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it.live("kills when its scope closes", () =>
+    Effect.gen(function* () {
+      const rig = yield* makeRig()
+      const runtime = yield* ContainerRuntime
+      const scope = yield* Scope.make()
+      const { id, exit } = yield* Scope.provide(runtime.start(rig.spec), scope)
+      yield* rig.connected
+      yield* Scope.close(scope, Exit.void)
+      for (const { pid } of id.processes) assert.isTrue(yield* isGone(pid))
+      assert.strictEqual((yield* exit).reason, "killed")
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it.live("dies within a second with a choird that is killed (R8)", () =>
+    Effect.gen(function* () {
+      const rig = yield* makeRig()
+      const holder = yield* startHolder("sandbox", home, rig.spec)
+      const agent = yield* rig.connected
+      yield* agent.sh("setsid -f sleep 1000 >/dev/null 2>&1")
+      const inner = yield* agent.sh("readlink /proc/self/ns/pid")
+      process.kill(holder.pid, "SIGKILL")
+      const gone = Effect.forEach(holder.id.processes, ({ pid }) => isGone(pid))
+      assert.isTrue(yield* within1s(Effect.map(gone, (all) => all.every((one) => one))))
+      assert.match(inner, /^pid:/u)
+      assert.isFalse((yield* namespaces).includes(inner))
+      yield* (yield* ContainerRuntime).reap(holder.id)
+      assert.deepStrictEqual(yield* (yield* Cgroups).members(holder.id.cgroup), [])
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it.live("reaps a container by its recorded identity, and no process that only has its pid", () =>
+    Effect.gen(function* () {
+      const { container, runtime } = yield* started
+      const { id } = container
+      const stale = {
+        ...id,
+        cgroup: CgroupName.make("choir-none-1"),
+        processes: id.processes.map(({ pid }) => ({ pid, start: "1" }))
+      }
+      yield* runtime.reap(stale)
+      yield* runtime.reap({ ...id, boot_id: "another" })
+      for (const { pid } of id.processes) assert.isFalse(yield* isGone(pid))
+      yield* runtime.reap(id)
+      for (const { pid } of id.processes) assert.isTrue(yield* isGone(pid))
+      yield* runtime.reap(id)
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it.live("holds a fork bomb and a memory hog within their limits", () =>
+    Effect.gen(function* () {
+      const { agent, container, runtime } = yield* started
+      const { limits } = yield* runtime.status
+      assert.isTrue(limits.pids)
+      const bomb =
+        "let made = 0; for (let i = 0; i < 400; i++) { try { const c = require('child_process').spawn('sleep', ['1000']); c.on('error', () => {}); if (c.pid) made++ } catch {} } return made"
+      const made = (yield* agent.ask(bomb)) as number
+      assert.isAbove(made, 20)
+      assert.isBelow(made, 128)
+      if (!limits.memory_mb)
+        return console.warn("left out: the memory limit, since choird may not write control groups here")
+      yield* Effect.forkScoped(agent.ask("const held = []; for (;;) held.push(Buffer.alloc(64 << 20, 1))"))
+      assert.deepStrictEqual(yield* container.exit, { code: null, signal: "SIGKILL", reason: "out_of_memory" })
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it.live("passes output on by lines, and drops with a count rather than block the agent", () =>
+    Effect.gen(function* () {
+      const { agent, container } = yield* started
+      yield* agent.ask(
+        "console.log('first'); for (let i = 0; i < 5000; i++) console.error('x'.repeat(100)); return new Promise((done) => process.stderr.write('', done))"
+      )
+      yield* agent.ask("console.log('y'.repeat(20000))")
+      yield* container.kill
+      const lines = yield* Stream.runCollect(container.output)
+      assert.strictEqual(lines[0], "first")
+      assert.isAtMost(lines.length, 1001)
+      const more = yield* started
+      yield* more.agent.ask(
+        "console.log('y'.repeat(20000)); return new Promise((done) => process.stdout.write('', done))"
+      )
+      yield* more.container.kill
+      assert.deepStrictEqual(yield* Stream.runCollect(more.container.output), [
+        `${"y".repeat(16384)} (3616 bytes of this line were cut)`
+      ])
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it.live("refuses a workspace that is the system's, choird's home, or a person's", () =>
+    Effect.gen(function* () {
+      const { spec } = yield* makeRig()
+      const runtime = yield* ContainerRuntime
+      const refusal = (workspace: string) => Effect.flip(runtime.start({ ...spec, workspace }))
+      for (const workspace of ["/", "/usr/share", "/tmp", "relative", "/tmp/a\0b", home, spec.socket_dir]) {
+        assert.strictEqual((yield* refusal(workspace)).reason, "refused", workspace)
+      }
+      if (!isRoot) return
+      chownSync(spec.workspace, 12345, 12345)
+      assert.include((yield* refusal(spec.workspace)).message, "belongs to uid 12345")
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it.live("says why a sandbox could not be set up", () =>
+    Effect.gen(function* () {
+      const { spec } = yield* makeRig()
+      const runtime = yield* ContainerRuntime
+      const missing = yield* Effect.flip(runtime.start({ ...spec, rg: "/nonexistent/rg" }))
+      assert.include(missing.message, "/nonexistent/rg does not exist")
+      // An ordinary user's bubblewrap takes a folder for a file; the mounts that root makes do not.
+      if (!isRoot) return
+      const broken = yield* Effect.flip(runtime.start({ ...spec, program: "/usr/share" }))
+      assert.match(broken.message, /could not be set up: .*(mount|bwrap)/u)
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it("names the fix for what a trial prints", () => {
+    assert.include(fixFor("sh: 1: exec: bwrap: not found"), "apt install bubblewrap")
+    assert.include(fixFor("bwrap: Unknown option --disable-userns"), "0.8")
+    assert.include(fixFor("bwrap: No permissions to create new namespace"), "unprivileged_userns_clone")
+    assert.include(fixFor("bwrap: setting up uid map: Permission denied"), "apparmor_restrict")
+  })
+})
+
+const ORDINARY = "SandboxRuntime as an ordinary user"
+const ordinaryUid = 65_533
+/** The repository and Node must be readable for that user. */
+const ordinaryReason = () => {
+  if (reason !== undefined) return reason
+  if (!isRoot) return undefined
+  const test = ["--reuid=65533", "--regid=65533", "--clear-groups", "cat", join(import.meta.dirname, "holder.ts")]
+  if (spawnSync("setpriv", test).status !== 0)
+    return leaveOut(ORDINARY, "the repository lies below a folder that is root's alone")
+  const trial = [
+    "--reuid=65533",
+    "--regid=65533",
+    "--clear-groups",
+    "bwrap",
+    "--unshare-user",
+    "--ro-bind",
+    "/",
+    "/",
+    "true"
+  ]
+  if (spawnSync("setpriv", trial).status !== 0)
+    return leaveOut(ORDINARY, "the host allows no user namespaces to ordinary users")
+  return undefined
+}
+const uid = isRoot ? ordinaryUid : undefined
+
+describe.skipIf(ordinaryReason() !== undefined)(ORDINARY, LIVE, () => {
+  it.live(`denies the same ways out, and dies within a second with a choird that is killed (R37)`, () =>
+    Effect.gen(function* () {
+      const rig = yield* makeRig()
+      const ownHome = mkdtempSync("/tmp/choir-sandbox-home-")
+      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(ownHome, { recursive: true, force: true })))
+      if (uid !== undefined) spawnSync("chown", ["-R", `${uid}:${uid}`, rig.home, ownHome])
+      const holder = yield* startHolder("sandbox", ownHome, rig.spec, uid)
+      const agent = yield* rig.connected
+      assert.isTrue(holder.status.limits.pids)
+      if (isRoot) assert.isFalse(holder.status.limits.memory_mb)
+      for (const [name, command, expected] of escapes(ownHome)) {
+        const answer = yield* agent.sh(command)
+        assert.notInclude(answer, "ESCAPED", name)
+        if (expected !== undefined) assert.match(answer, expected, name)
+      }
+      assert.strictEqual(yield* agent.sh("touch /workspace/a /tmp/b && id -u"), "1000")
+      const bomb = "for i in $(seq 300); do sleep 1000 >/dev/null 2>&1 & done"
+      assert.include(yield* agent.sh(bomb), "fork")
+      process.kill(holder.pid, "SIGKILL")
+      const gone = Effect.forEach(holder.id.processes, ({ pid }) => isGone(pid))
+      assert.isTrue(yield* within1s(Effect.map(gone, (all) => all.every((one) => one))))
+    })
+  )
+})

@@ -1,0 +1,72 @@
+import { assert, describe, it } from "@effect/vitest"
+import { groupParents, limitFiles, oomKillsIn } from "#src/choird/runtime/cgroupFiles.ts"
+
+const limits = { cpus: 1.5, memory_mb: 512, pids: 128 }
+
+describe("groupParents", () => {
+  it("finds the hierarchies of version 1, each at choird's own group", () => {
+    const mounts = [
+      "30 24 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct",
+      "31 24 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory",
+      "32 24 0:28 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer",
+      "33 24 0:29 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids"
+    ].join("\n")
+    const own = "12:pids:/user.slice\n7:cpu,cpuacct:/\n4:memory:/choir/d\n3:freezer:/\n"
+    assert.deepStrictEqual(groupParents(mounts, own), [
+      { version: 1, controllers: ["cpu"], folders: ["/sys/fs/cgroup/cpu,cpuacct"] },
+      { version: 1, controllers: ["memory"], folders: ["/sys/fs/cgroup/memory/choir/d"] },
+      { version: 1, controllers: ["pids"], folders: ["/sys/fs/cgroup/pids/user.slice"] }
+    ])
+  })
+
+  it("finds version 2 with choird's group and its ancestors, the nearest first", () => {
+    const mounts = "24 30 0:22 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw"
+    assert.deepStrictEqual(groupParents(mounts, "0::/user.slice/choird.service\n"), [
+      {
+        version: 2,
+        controllers: ["cpu", "memory", "pids"],
+        folders: ["/sys/fs/cgroup/user.slice/choird.service", "/sys/fs/cgroup/user.slice", "/sys/fs/cgroup"]
+      }
+    ])
+  })
+
+  it("reads a mount of a part of the tree, escaped names, and the mount of a container that sees no more", () => {
+    const part = "24 30 0:22 /choir /cg\\040two rw - cgroup2 cgroup2 rw"
+    assert.deepStrictEqual(groupParents(part, "0::/choir/a\n")[0]?.folders, ["/cg two/a", "/cg two"])
+    assert.deepStrictEqual(groupParents(part, "0::/other\n")[0]?.folders, ["/cg two"])
+    assert.deepStrictEqual(groupParents("", ""), [])
+  })
+})
+
+describe("limitFiles", () => {
+  const files = (version: 1 | 2) =>
+    limitFiles({ version, controllers: ["memory", "cpu", "pids"], folders: [] }, limits).map(({ file, text }) => [
+      file,
+      text
+    ])
+
+  it("writes version 1", () => {
+    assert.deepStrictEqual(files(1), [
+      ["memory.limit_in_bytes", "536870912"],
+      ["memory.memsw.limit_in_bytes", "536870912"],
+      ["cpu.cfs_period_us", "100000"],
+      ["cpu.cfs_quota_us", "150000"],
+      ["pids.max", "128"]
+    ])
+  })
+
+  it("writes version 2", () => {
+    assert.deepStrictEqual(files(2), [
+      ["memory.max", "536870912"],
+      ["memory.swap.max", "0"],
+      ["cpu.max", "150000 100000"],
+      ["pids.max", "128"]
+    ])
+  })
+
+  it("counts kills for want of memory in the files of both versions", () => {
+    assert.strictEqual(oomKillsIn("low 0\noom 3\noom_kill 2\noom_group_kill 0\n"), 2)
+    assert.strictEqual(oomKillsIn("oom_kill_disable 0\nunder_oom 0\noom_kill 1"), 1)
+    assert.strictEqual(oomKillsIn(""), 0)
+  })
+})

@@ -1,0 +1,311 @@
+/** In-memory doubles of choird's stores and lifecycle, for tests of its APIs: one world, one agent, one session. */
+import { Effect, Layer, Option, PubSub, Redacted, Result, Schema, Stream } from "effect"
+import type { Caller } from "#schema/AgentApi.ts"
+import { Config, type ResourceBindings } from "#schema/Config.ts"
+import type { ChoirEvent, ChainedEvent, EventDraft } from "#schema/Event.ts"
+import { AgentId, InboxId, ResourceName, SecretName, SessionId } from "#schema/Ids.ts"
+import { Leases } from "#src/choird/agents/Leases.ts"
+import { AgentRefused, type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { ConfigStore, SecretMissing } from "#src/choird/config/ConfigStore.ts"
+import { Inbox, type Incoming } from "#src/choird/gateway/Inbox.ts"
+import { Outbox, type Outgoing } from "#src/choird/gateway/Outbox.ts"
+import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
+import { type Appended, EventStore, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
+import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { type Pushed, Signals } from "#src/choird/sessions/Signals.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { chain, genesis, hex } from "#src/shared/hashChain.ts"
+import { fold, initialState } from "#src/shared/session/fold.ts"
+
+export const AGENT = AgentId.make("ada")
+export const SESSION = SessionId.make("0123456789abcdef")
+export const OTHER_SESSION = SessionId.make("fedcba9876543210")
+export const DM = ResourceName.make("terminal")
+export const BOUND = SecretName.make("model-key")
+
+const model = { provider: "p", model: "m", endpoint: "http://127.0.0.1:1/v1", secret: "model-key" }
+
+export const config = Schema.decodeSync(Config)({
+  global_repo: { url: "/repos/global" },
+  workspaces: { desk: { path: "/srv/desk" }, shed: { path: "/srv/shed" } },
+  models: { small: model },
+  gateways: { screen: { type: "console" }, bot: { type: "telegram", secret: "bot-token" } },
+  dms: { terminal: { gateway: "screen", user_id: "local" }, phone: { gateway: "bot", user_id: "1" } },
+  agents: { ada: { repo: { url: "/repos/ada" }, defaults: { workspace: "desk", llm: "small", dm: "terminal" } } }
+})
+
+const name = ResourceName.make
+export const bindings: ResourceBindings = {
+  workspace: name("desk"),
+  llm: name("small"),
+  core_llm: name("small"),
+  dm: DM
+}
+
+const view: AgentView = {
+  agent_id: AGENT,
+  status: "running",
+  session_id: SESSION,
+  epoch: 1,
+  bindings,
+  image_version: "abc1234",
+  since_ms: 0,
+  config_version: 1,
+  reason: null
+}
+
+const row: SessionRow = {
+  session_id: SESSION,
+  agent_id: AGENT,
+  status: "active",
+  started_at: "2025-01-01T00:00:00.000Z",
+  ended_at: null,
+  resource_bindings: bindings,
+  epoch: 1,
+  last_rev: 0,
+  frozen_reason: null,
+  image_version: "abc1234",
+  container: null
+}
+
+const caller = (standing: Caller["standing"], session_id = SESSION): Caller => ({
+  session_id,
+  agent_id: AGENT,
+  epoch: standing === "superseded" ? 0 : 1,
+  standing
+})
+
+/** The state of everything, for a test to look at and to change. `effects` names each change that a service was asked for. */
+export interface World {
+  view: AgentView
+  row: SessionRow
+  events: Array<ChainedEvent>
+  state: typeof initialState
+  inboxFull: boolean
+  readonly tokens: Map<string, Caller>
+  readonly effects: Array<string>
+  readonly audit: Array<AuditEntry>
+  readonly inbox: Array<Incoming>
+  readonly outbox: Array<Outgoing>
+  readonly pushed: Array<Pushed>
+  readonly pushes: PubSub.PubSub<Pushed>
+  readonly appended: PubSub.PubSub<Appended>
+  readonly changes: PubSub.PubSub<AgentView>
+  readonly wakes: PubSub.PubSub<void>
+}
+
+export const makeWorld = Effect.gen(function* () {
+  const world: World = {
+    view,
+    row,
+    events: [],
+    state: initialState,
+    inboxFull: false,
+    tokens: new Map([
+      ["boot", caller("bootstrap")],
+      ["lease", caller("current")],
+      ["older", caller("superseded")],
+      ["stranger", caller("current", OTHER_SESSION)]
+    ]),
+    effects: [],
+    audit: [],
+    inbox: [],
+    outbox: [],
+    pushed: [],
+    pushes: yield* PubSub.sliding<Pushed>(64),
+    appended: yield* PubSub.sliding<Appended>(64),
+    changes: yield* PubSub.sliding<AgentView>(64),
+    wakes: yield* PubSub.sliding<void>(1)
+  }
+  return world
+})
+
+export const head = (world: World) => ({
+  rev: world.events.length,
+  hash: world.events.at(-1)?.hash ?? hex(genesis(SESSION))
+})
+
+/** Gives drafts their places in the chain. */
+export const chained = (world: World, drafts: ReadonlyArray<EventDraft>): ReadonlyArray<ChainedEvent> => {
+  const links: Array<ChainedEvent> = []
+  for (const draft of drafts) {
+    const { hash, rev } =
+      links.length > 0 ? { rev: world.events.length + links.length, hash: links.at(-1)!.hash } : head(world)
+    const event = { v: 1, rev: rev + 1, ...draft, created_at: "2025-01-01T00:00:00.000Z" } as ChoirEvent
+    links.push({ event, hash: hex(chain(Buffer.from(hash, "hex"), event).hash) })
+  }
+  return links
+}
+
+/** Commits events as the store does: state first, then the news, then the reader's wake. */
+export const append = Effect.fnUntraced(function* (world: World, drafts: ReadonlyArray<EventDraft>) {
+  const links = chained(world, drafts)
+  for (const { event } of links)
+    world.state = Result.getOrThrowWith(fold(world.state, event), (refusal) => new Error(refusal.reason))
+  world.events.push(...links)
+  for (const { event } of links)
+    if (event.event_type === "AgentMessage" && event.payload.text !== undefined)
+      world.outbox.push({
+        outbox_id: String(world.outbox.length + 1),
+        source: "event",
+        source_id: `${SESSION}:${event.rev}`,
+        part: 0,
+        gateway: name("screen"),
+        dm: DM,
+        agent_id: AGENT,
+        kind: event.payload.kind,
+        text: event.payload.text,
+        in_reply_to: event.payload.in_reply_to ?? null
+      })
+  const events = links.map(({ event }) => event)
+  yield* PubSub.publish(world.appended, { session_id: SESSION, agent_id: AGENT, events, state: world.state })
+  yield* PubSub.publish(world.wakes, undefined)
+})
+
+const known = (session_id: SessionId) =>
+  session_id === SESSION ? Effect.void : Effect.fail(new SessionUnknown({ session_id }))
+
+const effect = (world: World, what: string) => Effect.sync(() => void world.effects.push(what))
+
+const configStore = (home: string) =>
+  Layer.mock(ConfigStore, {
+    home,
+    current: Effect.succeed({ version: 1, config }),
+    secret: (secret) =>
+      secret === BOUND ? Effect.succeed(Redacted.make("s3cret")) : Effect.fail(new SecretMissing({ secret })),
+    agentConfig: () =>
+      Effect.succeed({
+        llm: name("small"),
+        core_llm: name("small"),
+        models: config.models,
+        budgets: config.budgets,
+        memory: config.memory,
+        approvals: config.approvals,
+        heartbeat_interval_ms: 5000,
+        rate_limit_retry_ms: 1000
+      }),
+    secretsOf: () => Effect.succeed(new Set([BOUND, SecretName.make("unset")]))
+  })
+
+const tokens = (world: World) =>
+  Layer.mock(Tokens, {
+    identify: (token) => Effect.sync(() => Option.fromNullishOr(world.tokens.get(Redacted.value(token)))),
+    lease: () => Effect.as(effect(world, "lease"), Redacted.make(`lease-${world.effects.length}`)),
+    settle: () => effect(world, "settle")
+  })
+
+const lifecycle = (world: World) => {
+  const viewOf = (agent_id: AgentId) =>
+    Effect.suspend(() =>
+      agent_id === AGENT
+        ? Effect.succeed(world.view)
+        : Effect.fail(
+            new AgentRefused({ kind: "UNKNOWN_AGENT", agent_id, reason: `no ${agent_id}`, hint: "choirctl agent list" })
+          )
+    )
+  const act = (what: string) => (agent_id: AgentId) => Effect.andThen(effect(world, what), viewOf(agent_id))
+  return Layer.mock(Lifecycle, {
+    list: Effect.sync(() => [world.view]),
+    view: viewOf,
+    start: act("start"),
+    stop: act("stop"),
+    restart: (agent_id) =>
+      Effect.fail(new AgentRefused({ kind: "NOT_RUNNING", agent_id, reason: "stopped", hint: "start it" })),
+    hello: () => effect(world, "hello"),
+    heard: () => effect(world, "heard"),
+    terminating: (_, reason) => effect(world, `terminating ${reason}`),
+    changes: Stream.fromPubSub(world.changes)
+  })
+}
+
+const eventStore = (world: World) =>
+  Layer.mock(EventStore, {
+    append: (_, heartbeat) =>
+      Effect.sync(() => {
+        world.effects.push("append")
+        return { ack_rev: heartbeat.new_rev, action: "OK" as const, config_version_latest: 1 }
+      }),
+    state: (session_id) =>
+      Effect.andThen(
+        known(session_id),
+        Effect.sync(() => world.state)
+      ),
+    head: (session_id) =>
+      Effect.andThen(
+        known(session_id),
+        Effect.sync(() => head(world))
+      ),
+    tail: (session_id, from) =>
+      Effect.andThen(
+        known(session_id),
+        Effect.sync(() => {
+          const rest = world.events.slice(from - 1).map(({ event }) => event)
+          return { events: rest.slice(0, 2), more: rest.length > 2 }
+        })
+      ),
+    events: (session_id, { from, last }) =>
+      Stream.fromIterableEffect(
+        Effect.andThen(
+          known(session_id),
+          Effect.sync(() => world.events.slice((from ?? 1) - 1).slice(last === undefined ? 0 : -last))
+        )
+      ),
+    verify: (session_id) =>
+      Effect.andThen(
+        known(session_id),
+        Effect.sync(() => ({ ok: true, events: head(world).rev, head: head(world).hash }))
+      ),
+    appended: Stream.fromPubSub(world.appended)
+  })
+
+const gateways = (world: World) =>
+  Layer.mergeAll(
+    Layer.mock(Inbox, {
+      receive: (message) =>
+        Effect.sync(() => {
+          if (world.inboxFull) return { type: "full" as const, pending: 500 }
+          world.inbox.push(message)
+          return { type: "queued" as const, inbox_id: InboxId.make(String(world.inbox.length)), position: 0 }
+        })
+    }),
+    Layer.mock(Outbox, {
+      undelivered: (dm, after) =>
+        Effect.sync(() =>
+          world.outbox.filter((each) => each.dm === dm && Number(each.outbox_id) > Number(after ?? 0)).slice(0, 2)
+        ),
+      delivered: (ids) =>
+        Effect.sync(() => {
+          const rest = world.outbox.filter(({ outbox_id }) => !ids.includes(outbox_id))
+          const acked = world.outbox.length - rest.length
+          world.outbox.splice(0, world.outbox.length, ...rest)
+          return acked
+        }),
+      wakes: () => Stream.concat(Stream.make(undefined), Stream.fromPubSub(world.wakes)),
+      wake: () => Effect.asVoid(PubSub.publish(world.wakes, undefined))
+    })
+  )
+
+const stores = (world: World) =>
+  Layer.mergeAll(
+    Layer.mock(Audit, { record: (entry) => Effect.sync(() => void world.audit.push(entry)) }),
+    Layer.mock(Leases, {
+      all: Effect.succeed([{ kind: "workspace" as const, name: "desk", agent_id: AGENT, session_id: SESSION }])
+    }),
+    Layer.mock(SessionStore, {
+      get: (session_id) => Effect.sync(() => (session_id === SESSION ? Option.some(world.row) : Option.none())),
+      latest: () => Effect.sync(() => Option.some(world.row)),
+      list: () => Effect.sync(() => [world.row])
+    }),
+    Layer.mock(Signals, {
+      cancelCore: (_, job_name) => Effect.as(effect(world, `cancel ${job_name}`), "7"),
+      stream: (_, after) =>
+        Stream.concat(
+          Stream.fromIterable(world.pushed.filter(({ id }) => Number(id ?? 0) > Number(after ?? 0))),
+          Stream.fromPubSub(world.pushes)
+        )
+    })
+  )
+
+/** All the services that the APIs are built on. */
+export const layerWorld = (world: World, home: string) =>
+  Layer.mergeAll(configStore(home), tokens(world), lifecycle(world), eventStore(world), gateways(world), stores(world))
