@@ -112,7 +112,8 @@ export const makeWorld = Effect.gen(function* () {
     inbox: [],
     outbox: [],
     pushed: [],
-    pushes: yield* PubSub.sliding<Pushed>(64),
+    // What is published before a stream has subscribed reaches it all the same.
+    pushes: yield* PubSub.sliding<Pushed>({ capacity: 64, replay: 64 }),
     appended: yield* PubSub.sliding<Appended>(64),
     changes: yield* PubSub.sliding<AgentView>(64),
     wakes: yield* PubSub.sliding<void>(1)

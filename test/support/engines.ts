@@ -48,7 +48,7 @@ export const postgresDatabase = Effect.gen(function* () {
 })
 
 /** choird's own database, in a temporary folder. */
-export const embeddedEngine: Engine = {
+const embeddedEngine: Engine = {
   kind: "embedded",
   layer: Layer.unwrap(
     Effect.map(temporaryFolder, (folder) =>

@@ -37,8 +37,8 @@ describe("choir.exec", () => {
     Effect.gen(function* () {
       const { run } = yield* shell
       const { status, summary, output } = yield* run({ command: "echo out; sleep 60", timeout_ms: 150 })
-      assert.deepStrictEqual([status, summary], ["error", "the command was killed after 150 ms"])
-      assert.deepStrictEqual(output, { exit_code: 137, stdout: "out\n", stderr: "", timed_out: true })
+      assert.deepStrictEqual([status, summary], ["timeout", "the command was killed after 150 ms"])
+      assert.deepStrictEqual(output, { exit_code: 137, stdout: "out\n", stderr: "" })
     })
   )
 

@@ -1,0 +1,436 @@
+import { existsSync, statSync } from "node:fs"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer, PubSub, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import type { EventDraft } from "#schema/Event.ts"
+import { EDGE, InboxId, SignalId } from "#schema/Ids.ts"
+import { layerAgentRoutes } from "#src/choird/api/AgentRoutes.ts"
+import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
+import { LaneReports } from "#src/choird/api/LaneReports.ts"
+import { AGENT_CONNECTIONS_MAX, AGENT_REQUESTS_BURST, BODY_BYTES_MAX } from "#src/shared/limits.ts"
+import { BODIES, openSession, type Verb } from "../../support/agentSocket.ts"
+import { append, DM, head, layerWorld, makeWorld, OTHER_SESSION, SESSION } from "../../support/control.ts"
+import { temporaryFolder } from "../../support/engines.ts"
+import { ask, dial, refusalOf, until, untilClosed } from "../../support/unixHttp.ts"
+
+const VERBS = Object.keys(BODIES) as ReadonlyArray<Verb>
+
+const said = (id: string): EventDraft => ({
+  event_type: "UserMsg",
+  lane: EDGE,
+  payload: { inbox_id: InboxId.make(id), dm: DM, text: "hi", attachments: [] }
+})
+const replied = (id: string): EventDraft => ({
+  event_type: "AgentMessage",
+  lane: EDGE,
+  payload: { kind: "reply", text: "hello", in_reply_to: InboxId.make(id) }
+})
+
+const stream = (path: string, headers: Readonly<Record<string, string>> = {}) =>
+  Effect.map(dial(path), (socket) => {
+    const lines = Object.entries({ host: "x", authorization: "Bearer lease", ...headers }).map((each) =>
+      each.join(": ")
+    )
+    socket.write(`GET /events?session_id=${SESSION} HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`)
+    return socket
+  })
+
+describe("a session's socket", () => {
+  it.effect("is alone in its folder and gone with its scope", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld
+      const home = yield* temporaryFolder
+      const sockets = yield* Effect.provide(
+        AgentSockets,
+        AgentSockets.layer.pipe(Layer.provide([LaneReports.layer, layerWorld(world, home)]))
+      )
+      const scope = yield* Scope.make()
+      const { dir, path } = yield* Scope.provide(sockets.open(SESSION), scope)
+      assert.strictEqual(path, `${home}/socks/agents/${SESSION}/choird.sock`)
+      assert.strictEqual(statSync(dir).mode & 0o777, 0o700)
+      yield* Scope.close(scope, Exit.void)
+      assert.isFalse(existsSync(dir))
+    })
+  )
+
+  it.effect("serves the verbs and nothing else (threat: container calls admin verbs)", () =>
+    Effect.gen(function* () {
+      const { path, world } = yield* openSession
+      const asked = ["/agents", "/status", "/shutdown", "/rpc/NOPE", "/openapi.json", "/docs", "/agents/ada/start"]
+      for (const each of asked)
+        for (const method of ["GET", "POST"]) {
+          const answer = yield* ask(path, { method, path: each, headers: { authorization: "Bearer lease" } })
+          assert.strictEqual(answer.status, 404)
+          assert.strictEqual(refusalOf(answer).type, "NOT_FOUND")
+        }
+      assert.deepStrictEqual(world.effects, [])
+    })
+  )
+
+  it.effect("counts 100 requests a second with a burst of 200, whoever asks (R47)", () =>
+    Effect.gen(function* () {
+      const { call } = yield* openSession
+      for (let count = 0; count < AGENT_REQUESTS_BURST; count += 1) yield* call("REPORT_STATUS", { token: "nobody" })
+      const limited = yield* call("REPORT_STATUS")
+      assert.strictEqual(limited.status, 429)
+      assert.strictEqual(limited.headers["retry-after"], "1")
+      assert.deepStrictEqual(JSON.parse(limited.text).error.retry_after_ms, 10)
+      yield* TestClock.adjust("10 millis")
+      assert.strictEqual((yield* call("REPORT_STATUS")).status, 200)
+    })
+  )
+
+  it.effect("takes 8 connections and cuts the ninth (R47)", () =>
+    Effect.gen(function* () {
+      const { path } = yield* openSession
+      const sockets = yield* Effect.forEach(Array.from({ length: AGENT_CONNECTIONS_MAX }), () => dial(path))
+      assert.strictEqual(yield* untilClosed(yield* dial(path)), "")
+      sockets[0]?.destroy()
+    })
+  )
+
+  it.effect("answers 413 to a body over 1 MiB, and 401 to it without a token (R47)", () =>
+    Effect.gen(function* () {
+      const { call, world } = yield* openSession
+      const body = " ".repeat(BODY_BYTES_MAX + 1)
+      assert.strictEqual((yield* call("HEARTBEAT", { body })).status, 413)
+      assert.strictEqual((yield* call("HEARTBEAT", { body, token: "nobody" })).status, 401)
+      assert.notInclude(world.effects, "append")
+    })
+  )
+})
+
+describe("who may ask (R29)", () => {
+  const refused = (verb: Verb, why: string, options: Parameters<Effect.Success<typeof openSession>["call"]>[1]) =>
+    Effect.gen(function* () {
+      const { call, world } = yield* openSession
+      const answer = yield* call(verb, options)
+      assert.strictEqual(answer.status, 401)
+      assert.deepStrictEqual(JSON.parse(answer.text), {
+        error: { type: "AUTH", message: "no valid token for this session" }
+      })
+      assert.deepStrictEqual(world.effects, [])
+      assert.lengthOf(world.audit, 1)
+      assert.strictEqual(world.audit[0]?.action, `rpc.${verb}`)
+      assert.include(JSON.stringify(world.audit[0]?.detail), why)
+    })
+
+  for (const verb of VERBS) {
+    it.effect(`refuses ${verb} with an unknown token, whatever the body`, () =>
+      refused(verb, "unknown token", { token: "nobody", body: "{" })
+    )
+    it.effect(`refuses ${verb} with a token of another session`, () =>
+      refused(verb, "another session", { token: "stranger", headers: { "x-choir-session-id": OTHER_SESSION } })
+    )
+    it.effect(`refuses ${verb} when another session is named`, () =>
+      refused(verb, "is named", { token: "lease", headers: { "x-choir-session-id": OTHER_SESSION } })
+    )
+    if (verb !== "INIT_HELLO")
+      it.effect(`refuses ${verb} with the bootstrap token (D12)`, () => refused(verb, "bootstrap", { token: "boot" }))
+    if (verb !== "HEARTBEAT")
+      it.effect(`refuses ${verb} with a token of an older epoch (E13)`, () =>
+        refused(verb, "epoch", { token: "older" })
+      )
+  }
+  it.effect("refuses INIT_HELLO for another agent", () =>
+    refused("INIT_HELLO", "another agent", { body: { ...BODIES.INIT_HELLO, agent_id: "bob" } })
+  )
+  it.effect("refuses INIT_HELLO for another session", () =>
+    refused("INIT_HELLO", "another agent or session", { body: { ...BODIES.INIT_HELLO, session_id: OTHER_SESSION } })
+  )
+  it.effect("refuses the tail to the bootstrap token", () =>
+    refused("INIT_HELLO", "tail", { body: { ...BODIES.INIT_HELLO, tail_from: 1 } })
+  )
+
+  it.effect("fences an older epoch's heartbeat, which is no sign of life (D4)", () =>
+    Effect.gen(function* () {
+      const { call, world } = yield* openSession
+      const answer = yield* call("HEARTBEAT", { token: "older" })
+      assert.deepStrictEqual(JSON.parse(answer.text), { ack_rev: 0, action: "FENCED", config_version_latest: 1 })
+      assert.deepStrictEqual(world.effects, [])
+    })
+  )
+})
+
+describe("bodies", () => {
+  for (const verb of VERBS) {
+    it.effect(`${verb} refuses what does not decode, by path and without the value`, () =>
+      Effect.gen(function* () {
+        const { call, world } = yield* openSession
+        const extra = yield* call(verb, { body: { ...BODIES[verb], canary_key: "canary-value" } })
+        assert.strictEqual(extra.status, 400)
+        assert.strictEqual(refusalOf(extra).type, "BAD_REQUEST")
+        assert.include(refusalOf(extra).message, "canary_key")
+        assert.notInclude(extra.text, "canary-value")
+        for (const body of ["", "{", "null", "[]", "1"]) assert.strictEqual((yield* call(verb, { body })).status, 400)
+        const plain = yield* call(verb, { headers: { "content-type": "text/plain" } })
+        assert.strictEqual(plain.status, 415)
+        const unnamed = yield* call(verb, { headers: { "x-choir-request-id": "no spaces allowed" } })
+        assert.strictEqual(unnamed.status, 400)
+        assert.deepStrictEqual(
+          world.effects.filter((each) => each !== "settle"),
+          []
+        )
+      })
+    )
+  }
+})
+
+describe("INIT_HELLO", () => {
+  it.effect("swaps the token, tells the start, and pages the tail with the lease token (D12)", () =>
+    Effect.gen(function* () {
+      const { call, world } = yield* openSession
+      const fresh = JSON.parse((yield* call("INIT_HELLO")).text)
+      assert.strictEqual(fresh.status, "fresh")
+      assert.deepStrictEqual(fresh.tail_events, [])
+      assert.deepStrictEqual(world.effects, ["lease", "hello"])
+      yield* append(world, [said("1"), replied("1"), said("2")])
+      const first = JSON.parse((yield* call("INIT_HELLO", { token: "lease" })).text)
+      assert.strictEqual(first.status, "resumed")
+      assert.deepStrictEqual([first.tail_events.length, first.tail_more], [2, true])
+      assert.notStrictEqual(first.lease_token, fresh.lease_token)
+      const asked = world.effects.length
+      const next = yield* call("INIT_HELLO", { token: "lease", body: { ...BODIES.INIT_HELLO, tail_from: 3 } })
+      const page = JSON.parse(next.text)
+      assert.deepStrictEqual([page.tail_events.length, page.tail_more], [1, false])
+      assert.strictEqual(page.lease_token, "lease")
+      assert.strictEqual(world.effects.length, asked)
+    })
+  )
+
+  it.effect("refuses another image than the one that was started", () =>
+    Effect.gen(function* () {
+      const { call, world } = yield* openSession
+      const answer = yield* call("INIT_HELLO", { body: { ...BODIES.INIT_HELLO, image_version: "fffffff" } })
+      assert.strictEqual(answer.status, 409)
+      assert.strictEqual(refusalOf(answer).type, "IMAGE_MISMATCH")
+      assert.deepStrictEqual(world.effects, [])
+      assert.lengthOf(world.audit, 1)
+    })
+  )
+
+  it.effect("refuses a run that the lifecycle no longer knows", () =>
+    Effect.gen(function* () {
+      const { call, world } = yield* openSession
+      world.view = { ...world.view, epoch: 2 }
+      assert.strictEqual((yield* call("INIT_HELLO")).status, 401)
+      assert.deepStrictEqual(world.effects, [])
+    })
+  )
+})
+
+describe("the other verbs", () => {
+  it.effect("GET_SECRETS hands out what is bound, and nothing when one name is not", () =>
+    Effect.gen(function* () {
+      const { call, world } = yield* openSession
+      const given = yield* call("GET_SECRETS")
+      assert.deepStrictEqual(JSON.parse(given.text), { secrets: { "model-key": "s3cret" } })
+      const refused = yield* call("GET_SECRETS", { body: { resources: ["model-key", "postgres-admin-creds"] } })
+      assert.deepStrictEqual([refused.status, refusalOf(refused).type], [404, "UNBOUND"])
+      assert.notInclude(refused.text, "s3cret")
+      assert.deepStrictEqual(world.audit[0]?.detail, { refused: "UNBOUND", names: ["postgres-admin-creds"] })
+      const unset = yield* call("GET_SECRETS", { body: { resources: ["unset"] } })
+      assert.deepStrictEqual([unset.status, refusalOf(unset).type], [404, "SECRET_MISSING"])
+    })
+  )
+
+  it.effect("HEARTBEAT is heard before it is stored (D8)", () =>
+    Effect.gen(function* () {
+      const { call, world } = yield* openSession
+      const answer = yield* call("HEARTBEAT")
+      assert.deepStrictEqual(JSON.parse(answer.text), { ack_rev: 0, action: "OK", config_version_latest: 1 })
+      assert.deepStrictEqual(world.effects, ["settle", "heard", "append"])
+    })
+  )
+
+  it.effect("REPORT_STATUS keeps the newest report of a lane until the socket closes", () =>
+    Effect.gen(function* () {
+      const { call, services } = yield* openSession
+      yield* call("REPORT_STATUS", { body: { ...BODIES.REPORT_STATUS, state: "EDGE_REASONING" } })
+      yield* call("REPORT_STATUS")
+      const reports = yield* Effect.provideContext(
+        Effect.flatMap(LaneReports, (reports) => reports.latest(SESSION)),
+        services
+      )
+      assert.deepStrictEqual(
+        reports.map(({ lane, state }) => [lane, state]),
+        [["edge", "EDGE_IDLE"]]
+      )
+    })
+  )
+
+  it.effect("TERMINATE_SELF ends a session whose last event is here, and no other (D18)", () =>
+    Effect.gen(function* () {
+      const { call, world } = yield* openSession
+      yield* append(world, [said("1"), replied("1")])
+      const { hash, rev } = head(world)
+      const early = yield* call("TERMINATE_SELF", { body: { reason: "stop", final_rev: 3, final_hash: hash } })
+      assert.deepStrictEqual([early.status, refusalOf(early).type], [409, "NOT_FLUSHED"])
+      assert.strictEqual(JSON.parse(early.text).error.ack_rev, 2)
+      const other = yield* call("TERMINATE_SELF", {
+        body: { reason: "stop", final_rev: rev, final_hash: "0".repeat(64) }
+      })
+      assert.strictEqual(other.status, 409)
+      assert.notInclude(world.effects, "terminating stop")
+      const done = yield* call("TERMINATE_SELF", { body: { reason: "stop", final_rev: rev, final_hash: hash } })
+      assert.deepStrictEqual(JSON.parse(done.text), { ack: true })
+      assert.include(world.effects, "terminating stop")
+    })
+  )
+
+  it.effect("FETCH_DYNAMIC_CONFIG tells the configuration only to whom it is new", () =>
+    Effect.gen(function* () {
+      const { call } = yield* openSession
+      assert.deepStrictEqual(JSON.parse((yield* call("FETCH_DYNAMIC_CONFIG")).text), { config_version: 1 })
+      const older = yield* call("FETCH_DYNAMIC_CONFIG", { body: { current_config_version: 0 } })
+      assert.strictEqual(JSON.parse(older.text).config.llm, "small")
+      assert.notInclude(older.text, "bot-token")
+    })
+  )
+
+  it.effect("there is nobody to approve and no host tool, which is said and audited", () =>
+    Effect.gen(function* () {
+      const { call, world } = yield* openSession
+      for (const verb of ["REQUEST_APPROVAL", "EXECUTE_HOST_TOOL"] as const) {
+        const answer = yield* call(verb)
+        assert.deepStrictEqual([answer.status, refusalOf(answer).type], [404, "NOT_AVAILABLE"])
+      }
+      assert.lengthOf(world.audit, 2)
+    })
+  )
+})
+
+describe("request ids (R28)", () => {
+  for (const verb of VERBS)
+    it.effect(`${verb}: the same body gives the same reply, another body 409`, () =>
+      Effect.gen(function* () {
+        const { call, world } = yield* openSession
+        const body =
+          verb === "TERMINATE_SELF" ? { reason: "stop", final_rev: 0, final_hash: head(world).hash } : BODIES[verb]
+        const first = yield* call(verb, { id: "one", body })
+        const again = yield* call(verb, { id: "one", body })
+        assert.strictEqual(again.status, first.status)
+        // Each INIT_HELLO mints a token of its own (D12).
+        if (verb !== "INIT_HELLO") assert.strictEqual(again.text, first.text)
+        const other = yield* call(verb, { id: "one", body: `${JSON.stringify(body)} ` })
+        assert.deepStrictEqual([other.status, refusalOf(other).type], [409, "REQUEST_ID_REUSED"])
+        if (verb === "TERMINATE_SELF")
+          assert.lengthOf(
+            world.effects.filter((each) => each === "terminating stop"),
+            1
+          )
+      })
+    )
+
+  it.effect("an id of one verb is none for another", () =>
+    Effect.gen(function* () {
+      const { call } = yield* openSession
+      yield* call("REPORT_STATUS", { id: "one" })
+      assert.strictEqual((yield* call("HEARTBEAT", { id: "one" })).status, 409)
+    })
+  )
+
+  it.effect("a fenced epoch spends no id of its successor", () =>
+    Effect.gen(function* () {
+      const { call } = yield* openSession
+      yield* call("HEARTBEAT", { id: "one", token: "older", body: { ...BODIES.HEARTBEAT, timestamp: "other" } })
+      assert.strictEqual((yield* call("HEARTBEAT", { id: "one" })).status, 200)
+    })
+  )
+})
+
+describe("GET /events", () => {
+  const inject = (id: string) => ({
+    id,
+    signal: { type: "Inject" as const, signal_id: SignalId.make(id), content: `text ${id}` }
+  })
+
+  it.effect("sends what is there, what comes, and comments while it is quiet", () =>
+    Effect.gen(function* () {
+      const { path, world } = yield* openSession
+      world.pushed.push(inject("1"), inject("2"))
+      const socket = yield* stream(path)
+      const start = yield* until(socket, "text 2")
+      assert.include(start, "content-type: text/event-stream")
+      assert.match(start, /: choir\n\n.*id: 1\n.*text 1.*id: 2\n/su)
+      yield* PubSub.publish(world.pushes, inject("3"))
+      assert.include(yield* until(socket, "text 3"), "id: 3\n")
+      const comment = yield* Effect.forkChild(until(socket, ": choir"), { startImmediately: true })
+      yield* TestClock.adjust("15 seconds")
+      yield* Fiber.join(comment)
+    })
+  )
+
+  it.effect("goes on after Last-Event-ID, which must be an id", () =>
+    Effect.gen(function* () {
+      const { path, world } = yield* openSession
+      world.pushed.push(inject("1"), inject("2"))
+      const text = yield* until(yield* stream(path, { "last-event-id": "1" }), "text 2")
+      assert.notInclude(text, "text 1")
+      for (const id of ["", "x", "0", "-1", "9999999999999999999", "1; DROP TABLE signals"]) {
+        const refused = yield* stream(path, { "last-event-id": id, connection: "close" })
+        assert.match(yield* untilClosed(refused), /^HTTP\/1\.1 400 /u)
+      }
+    })
+  )
+
+  it.effect("is one a session: a newer stream ends the older", () =>
+    Effect.gen(function* () {
+      const { path } = yield* openSession
+      const older = yield* stream(path, { connection: "close" })
+      yield* until(older, ": choir")
+      const ended = yield* Effect.forkChild(untilClosed(older), { startImmediately: true })
+      yield* until(yield* stream(path), ": choir")
+      yield* Fiber.join(ended)
+    })
+  )
+
+  it.effect("tells a run with an older configuration at once", () =>
+    Effect.gen(function* () {
+      const { path, world } = yield* openSession
+      world.view = { ...world.view, config_version: 0 }
+      const text = yield* until(yield* stream(path), "ConfigChanged")
+      assert.include(text, '"config_version":1')
+      assert.notInclude(text, "id:")
+    })
+  )
+
+  it.effect("needs the lease token and the session's own name", () =>
+    Effect.gen(function* () {
+      const { path, world } = yield* openSession
+      const of = (token: string, session: string) =>
+        ask(path, {
+          method: "GET",
+          path: `/events?session_id=${session}`,
+          headers: { authorization: `Bearer ${token}` }
+        })
+      for (const [token, session] of [
+        ["nobody", SESSION],
+        ["boot", SESSION],
+        ["older", SESSION],
+        ["lease", OTHER_SESSION]
+      ] as const)
+        assert.strictEqual((yield* of(token, session)).status, 401)
+      assert.lengthOf(world.audit, 4)
+    })
+  )
+})
+
+describe("layerAgentRoutes", () => {
+  it.effect("answers a request that came before it was built", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld
+      const home = yield* temporaryFolder
+      const services = yield* Layer.build(
+        AgentSockets.layer.pipe(Layer.provideMerge([LaneReports.layer, layerWorld(world, home)]))
+      )
+      const { path } = yield* Effect.provideContext(
+        Effect.flatMap(AgentSockets, (sockets) => sockets.open(SESSION)),
+        services
+      )
+      const early = yield* Effect.forkChild(ask(path, { path: "/rpc/NOPE" }), { startImmediately: true })
+      yield* Effect.provideContext(Layer.build(layerAgentRoutes), services)
+      assert.strictEqual((yield* Fiber.join(early)).status, 404)
+    })
+  )
+})

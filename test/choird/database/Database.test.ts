@@ -1,0 +1,158 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlClient } from "effect/sql"
+import { once } from "node:events"
+import { createServer } from "node:net"
+import { Database } from "#src/choird/database/Database.ts"
+import type { PostgresOptions } from "#src/choird/database/PostgresServer.ts"
+import { describeEngines, describePostgres, postgresDatabase } from "../../support/engines.ts"
+import { startPostgres } from "../../support/postgres.ts"
+
+const refusal = (options: PostgresOptions) => Effect.flip(Effect.provide(Database, Database.layerPostgres(options)))
+
+/** A user that only may log in, with the password `right`. */
+const plainUser = Effect.gen(function* () {
+  const location = yield* postgresDatabase
+  const user = `${location.database}_user`
+  const admin = yield* PgClient.makeClient({ ...location, username: location.user })
+  yield* Effect.acquireRelease(admin.unsafe(`CREATE ROLE ${user} LOGIN PASSWORD 'right'`), () =>
+    Effect.orDie(Effect.andThen(admin.unsafe(`DROP OWNED BY ${user}`), admin.unsafe(`DROP ROLE ${user}`)))
+  )
+  return { admin, location: { ...location, user } }
+})
+
+describeEngines("Database", (it, engine) => {
+  it.effect("says what it is", () =>
+    Effect.gen(function* () {
+      const { kind, pgvector, version } = yield* Database
+      assert.strictEqual(kind, engine.kind)
+      assert.match(version, /^1[5-9]\.\d+$/u)
+      assert.match(pgvector, /^0\.[78]\.\d+$/u)
+    })
+  )
+
+  it.effect("searches vectors", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const rows = yield* sql`SELECT '[1,0]'::vector(2) <=> '[0,1]'::vector(2) AS distance`
+      assert.deepStrictEqual(rows, [{ distance: 1 }])
+    })
+  )
+})
+
+describePostgres("Database on a server", () => {
+  it.live("limits statements, lock waits and idle transactions (R51)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const rows = yield* sql<{ setting: string }>`SELECT current_setting(name) AS setting
+        FROM unnest(ARRAY['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']) AS name`
+      assert.deepStrictEqual(
+        rows.map(({ setting }) => setting),
+        ["10s", "2s", "15s"]
+      )
+    }).pipe(Effect.provide(Effect.map(postgresDatabase, Database.layerPostgres).pipe(Layer.unwrap)))
+  )
+
+  it.live("goes on after the server has ended its connections, inside a transaction too", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const dies = sql`SELECT pg_terminate_backend(pg_backend_pid())`
+      assert.strictEqual((yield* Effect.flip(sql.withTransaction(sql.withTransaction(dies))))._tag, "SqlError")
+      const others = sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()`
+      const work = Effect.andThen(sql`SELECT 1`, Effect.andThen(others, Effect.fail("changed its mind")))
+      assert.strictEqual(yield* Effect.flip(sql.withTransaction(work)), "changed its mind")
+      assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
+    }).pipe(Effect.provide(Effect.map(postgresDatabase, Database.layerPostgres).pipe(Layer.unwrap)))
+  )
+})
+
+describePostgres("Database refuses at once, with the command that mends it,", () => {
+  it.live("a database that does not exist", () =>
+    Effect.gen(function* () {
+      const location = yield* postgresDatabase
+      const error = yield* refusal({ ...location, database: "nowhere" })
+      assert.strictEqual(error._tag, "DatabaseRefused")
+      assert.include(error.message, `it has no database nowhere: createdb -h ${location.host} -p 5432 -O choir nowhere`)
+    })
+  )
+
+  it.live("a user that does not exist, and never shows the password", () =>
+    Effect.gen(function* () {
+      const location = yield* postgresDatabase
+      const url = `postgres://stranger:hunter2@localhost/${location.database}?host=${location.host}`
+      const error = yield* refusal({ url: Redacted.make(url) })
+      assert.strictEqual(error._tag, "DatabaseRefused")
+      assert.include(error.message, "it refuses the user stranger")
+      assert.notInclude(JSON.stringify(error), "hunter2")
+    })
+  )
+
+  it.live("a wrong password", () =>
+    Effect.gen(function* () {
+      const { location } = yield* plainUser
+      const error = yield* refusal({ ...location, password: Redacted.make("wrong") })
+      assert.strictEqual(error._tag, "DatabaseRefused")
+      assert.include(error.message, "password authentication failed")
+      assert.include(error.message, "choirctl secret set")
+    }).pipe(Effect.provide(Reactivity.layer))
+  )
+
+  it.live("a user without the rights that it needs, one after the other, and takes it once it has them", () =>
+    Effect.gen(function* () {
+      const { admin, location } = yield* plainUser
+      const options = { ...location, password: Redacted.make("right") }
+      const first = yield* refusal(options)
+      assert.include(first.message, `-c 'ALTER ROLE "${location.user}" CREATEROLE'`)
+      yield* admin.unsafe(`ALTER ROLE "${location.user}" CREATEROLE`)
+      const second = yield* refusal(options)
+      assert.include(second.message, `GRANT CREATE ON DATABASE "${location.database}" TO "${location.user}"`)
+      yield* admin.unsafe(`GRANT CREATE ON DATABASE "${location.database}" TO "${location.user}"`)
+      const third = yield* refusal(options)
+      assert.include(third.message, `-d ${location.database} -c 'CREATE EXTENSION vector'`)
+      yield* admin.unsafe("CREATE EXTENSION vector")
+      assert.strictEqual((yield* Effect.provide(Database, Database.layerPostgres(options))).pgvector, "0.8.0")
+    }).pipe(Effect.provide(Reactivity.layer))
+  )
+
+  it.live("a server without pgvector", () =>
+    Effect.gen(function* () {
+      const { host, port, user } = yield* Effect.acquireRelease(
+        Effect.promise(() => startPostgres({ vector: false })),
+        ({ stop }) => Effect.promise(stop)
+      )
+      const error = yield* refusal({ host, port, user, database: "postgres" })
+      assert.strictEqual(error._tag, "DatabaseRefused")
+      assert.include(error.message, "it lacks pgvector 0.7 or later: install it on the server")
+    })
+  )
+})
+
+describe("Database that nobody answers for", () => {
+  it.live("is tried again, then named with what to do", () =>
+    Effect.gen(function* () {
+      const port = yield* Effect.promise(async () => {
+        const server = createServer().listen(0, "127.0.0.1")
+        await once(server, "listening")
+        const address = server.address()
+        server.close()
+        return typeof address === "object" && address !== null ? address.port : 0
+      })
+      const url = Redacted.make(`postgres://choir:hunter2@127.0.0.1:${port}/agents`)
+      const error = yield* refusal({ url, reachMs: 600 })
+      assert.strictEqual(error._tag, "DatabaseUnreachable")
+      assert.match(error.message, new RegExp(`^Postgres at 127.0.0.1:${port}/agents did not answer .* start it`, "u"))
+      assert.notInclude(JSON.stringify(error), "hunter2")
+    })
+  )
+
+  it.live("is not tried when its URL cannot be read", () =>
+    Effect.gen(function* () {
+      const error = yield* refusal({ url: Redacted.make("choir:hunter2@db") })
+      assert.strictEqual(error._tag, "DatabaseUrlInvalid")
+      assert.notInclude(error.message, "hunter2")
+    })
+  )
+})

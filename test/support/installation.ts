@@ -1,0 +1,193 @@
+/**
+ * A whole Choir in a temporary home: real processes from the bundles, real sockets, a real database; only the provider is a
+ * double. Used where it matters that processes really die.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { NodeServices } from "@effect/platform-node"
+import { Deferred, Effect, Option, Schedule, Schema, Stream } from "effect"
+import { HttpApiClient } from "effect/http-api"
+import { AgentId, type InboxId, type SessionId } from "#schema/Ids.ts"
+import { type ChatEvent, OperatorApi, type PrintedEvent } from "#schema/OperatorApi.ts"
+import { createRepo } from "#src/shared/scaffold.ts"
+import { layerSocketClient } from "#src/shared/sockets.ts"
+
+export const ROOT = join(import.meta.dirname, "../..")
+export const AGENT = AgentId.make("demo")
+
+/** choird did not come up, with what it printed. */
+export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", { output: Schema.String }) {
+  override get message() {
+    return `choird did not become ready:\n${this.output}`
+  }
+}
+
+/** An external tool whose effect can be counted: it appends its call id to `ledger` in the workspace. */
+const LEDGER_TOOL = {
+  llm: {
+    name: "ledger.append",
+    description: "Append a line to the ledger",
+    input_schema: { type: "object", properties: { note: { type: "string" } } }
+  },
+  runtime: { exec_path: "ledger.append", timeout_ms: 20_000, effect: "external" }
+}
+const LEDGER_SCRIPT = `#!/bin/sh
+echo "$CHOIR_CALL_ID" >> ledger
+sleep 0.02
+echo '{"status":"success","summary":"appended"}'
+`
+
+export interface InstallationOptions {
+  /** The endpoint of the provider. */
+  readonly endpoint: string
+  readonly runtime?: "sandbox" | "process"
+  readonly postgres?: Schema.Json
+  readonly secrets?: Readonly<Record<string, string>>
+  readonly config?: Readonly<Record<string, Schema.Json>>
+}
+
+const operator = (home: string) =>
+  HttpApiClient.make(OperatorApi, { baseUrl: "http://choird" }).pipe(
+    Effect.provide(layerSocketClient(join(home, "socks/choird.sock")))
+  )
+export type Operator = Effect.Success<ReturnType<typeof operator>>
+
+/** Processes whose ancestors include one, by /proc. */
+const descendants = (root: number): ReadonlyArray<{ readonly pid: number; readonly command: string }> => {
+  const found: Array<{ pid: number; parent: number; command: string }> = []
+  for (const name of readdirSync("/proc")) {
+    if (!/^\d+$/u.test(name)) continue
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, "utf8")
+      const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1])
+      const command = readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ")
+      found.push({ pid: Number(name), parent, command })
+    } catch {
+      // It ended while the list was made.
+    }
+  }
+  const under = new Set([root])
+  for (let grew = true; grew;) {
+    grew = false
+    for (const { parent, pid } of found) {
+      if (under.has(pid) || !under.has(parent)) continue
+      under.add(pid)
+      grew = true
+    }
+  }
+  return found.filter(({ pid }) => under.has(pid) && pid !== root)
+}
+
+/** A choird process and what it printed. */
+export interface Choird {
+  readonly pid: number
+  readonly exited: Effect.Effect<number | string>
+  signal(signal: NodeJS.Signals): Effect.Effect<void>
+  /** The pid of the running agent itself, not of what contains it. */
+  readonly agent: Effect.Effect<Option.Option<number>>
+}
+
+const writeHome = Effect.fnUntraced(function* (home: string, options: InstallationOptions) {
+  const folders = ["workspaces/main", "starter/agent"].map((name) => join(home, name))
+  for (const folder of folders) mkdirSync(folder, { recursive: true })
+  chmodSync(home, 0o700)
+  const starter = join(home, "starter/agent")
+  cpSync(join(ROOT, "docker/agent-starter"), starter, { recursive: true })
+  writeFileSync(join(starter, "tools/ledger.append.json"), JSON.stringify(LEDGER_TOOL))
+  writeFileSync(join(starter, "tools/ledger.append"), LEDGER_SCRIPT, { mode: 0o755 })
+  yield* createRepo(join(home, "sources/global"), join(ROOT, "docker/starter"))
+  yield* createRepo(join(home, "sources/agent"), starter)
+  const config = {
+    global_repo: { url: join(home, "sources/global") },
+    workspaces: { main: { path: join(home, "workspaces/main") } },
+    models: { test: { provider: "test", model: "offline-model", endpoint: options.endpoint, temperature: 0 } },
+    gateways: { terminal: { type: "console" } },
+    dms: { me: { gateway: "terminal", user_id: "local", admin: true } },
+    agents: {
+      [AGENT]: { repo: { url: join(home, "sources/agent") }, defaults: { workspace: "main", llm: "test", dm: "me" } }
+    },
+    runtime: { type: options.runtime ?? "process" },
+    ...(options.postgres === undefined ? {} : { postgres: options.postgres }),
+    ...options.config
+  }
+  writeFileSync(join(home, "config.json"), JSON.stringify(config, undefined, 2), { mode: 0o600 })
+  writeFileSync(join(home, "secrets.json"), JSON.stringify(options.secrets ?? {}), { mode: 0o600 })
+})
+
+/** A home with one agent, `demo`, and a choird that can be started, killed and started again. */
+export const makeInstallation = Effect.fnUntraced(function* (options: InstallationOptions) {
+  const home = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "choir-home-"))),
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+  )
+  yield* writeHome(home, options).pipe(Effect.provide(NodeServices.layer))
+  const api = yield* operator(home)
+
+  const spawned = (child: ChildProcess, exited: Deferred.Deferred<number | string>): Choird => ({
+    pid: child.pid ?? 0,
+    exited: Deferred.await(exited),
+    signal: (signal) => Effect.sync(() => void child.kill(signal)),
+    agent: Effect.sync(() =>
+      Option.fromNullishOr(
+        descendants(child.pid ?? 0)
+          .filter(({ command }) => /node\S* .*choir-agent\.js /u.test(command))
+          .at(-1)?.pid
+      )
+    )
+  })
+
+  /** Starts choird and waits until its operator API answers. */
+  const start = Effect.gen(function* () {
+    let output = ""
+    const exited = yield* Deferred.make<number | string>()
+    const child = spawn(process.execPath, [join(ROOT, "dist/choird.js"), "--home", home], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { PATH: process.env["PATH"], HOME: process.env["HOME"] }
+    })
+    const keep = (chunk: Buffer) => {
+      output = (output + chunk.toString()).slice(-20_000)
+    }
+    child.stdout.on("data", keep)
+    child.stderr.on("data", keep)
+    child.on("exit", (code, signal) => Deferred.doneUnsafe(exited, Effect.succeed(signal ?? code ?? 0)))
+    const choird = spawned(child, exited)
+    yield* Effect.addFinalizer(() =>
+      Effect.andThen(choird.signal("SIGTERM"), choird.exited).pipe(
+        Effect.timeoutOrElse({
+          duration: "10 seconds",
+          orElse: () => Effect.andThen(choird.signal("SIGKILL"), choird.exited)
+        })
+      )
+    )
+    const answers = Effect.retry(
+      api.system.status(),
+      Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(1500)])
+    )
+    const gaveUp = Effect.flatMap(Deferred.await(exited), () => Effect.fail("exited"))
+    yield* Effect.mapError(Effect.raceFirst(answers, gaveUp), () => new NotReady({ output }))
+    return choird
+  })
+
+  const params = { id: AGENT }
+  const build = Stream.unwrap(api.agents.build({ params, payload: {} })).pipe(Stream.runDrain)
+  const send = (client_id: string, text: string) => api.chat.send({ params, payload: { client_id, text } })
+  const events = (session_id: SessionId) =>
+    Stream.unwrap(api.sessions.events({ params: { id: session_id }, query: {} })).pipe(
+      Stream.runCollect,
+      Effect.map((all): ReadonlyArray<PrintedEvent> => all)
+    )
+  /** What a console shows, each message once, until something fits. */
+  const watch = (fits: (event: ChatEvent) => boolean) =>
+    Stream.unwrap(api.chat.stream({ params })).pipe(
+      Stream.map(({ data }) => data),
+      Stream.tap((event) =>
+        event.type === "message" ? api.chat.ack({ params, payload: { outbox_ids: [event.outbox_id] } }) : Effect.void
+      ),
+      Stream.takeUntil(fits),
+      Stream.runCollect
+    )
+  const settled = (inbox_id: InboxId) => watch((event) => event.type === "settled" && event.inbox_id === inbox_id)
+  return { home, workspace: join(home, "workspaces/main"), api, start, build, send, events, watch, settled, params }
+})
