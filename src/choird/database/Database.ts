@@ -1,0 +1,167 @@
+import { PgClient } from "@effect/sql-pg"
+import { Clock, Context, Effect, Layer, Option, Schedule, Schema } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import {
+  DATABASE_REACH_MS_MAX,
+  DATABASE_RETRY_MS_MAX,
+  EMBEDDED_CONNECTIONS_MAX,
+  EMBEDDED_OPEN_MS_MAX
+} from "#src/shared/limits.ts"
+import { type DatabaseLost, type EmbeddedOptions, openEmbedded } from "./EmbeddedPostgres.ts"
+import { type MigrationFailed, type SchemaTooNew, migrate } from "./Migrations.ts"
+import {
+  addressOf,
+  clientConfig,
+  DatabaseRefused,
+  DatabaseUnreachable,
+  DatabaseUrlInvalid,
+  PostgresAddress,
+  type PostgresOptions,
+  problemOf,
+  ServerFacts
+} from "./PostgresServer.ts"
+import { sqlProblem, sqlState } from "./sqlState.ts"
+import { withTypedTransactions } from "./transactions.ts"
+
+type Unusable = DatabaseRefused | DatabaseUnreachable | MigrationFailed | SchemaTooNew | SqlError.SqlError
+
+/** choird's one database, migrated and ready: its layers also give the SQL client that works on it. */
+export class Database extends Context.Service<
+  Database,
+  {
+    readonly kind: "embedded" | "postgres"
+    /** The server's version, such as `15.18`. */
+    readonly version: string
+    /** pgvector's version, such as `0.8.0`. */
+    readonly pgvector: string
+    /** Fails when an embedded database ends by itself. A server that goes away and comes back is only a failed query. */
+    readonly lost: Effect.Effect<never, DatabaseLost>
+  }
+>()("choir/choird/Database") {
+  /**
+   * Postgres inside choird, in a folder. It survives the death of choird but not a loss of power, ignores the statement and lock
+   * limits of R51, and has one backend: a query outside an open transaction waits until that transaction ends.
+   */
+  static readonly layerEmbedded = (options: EmbeddedOptions) =>
+    Layer.unwrap(
+      Effect.map(openEmbedded(options), ({ lost, stream }) => {
+        const client = clientLayer({
+          stream,
+          ssl: false,
+          username: "postgres",
+          database: "postgres",
+          // Named statements would have to be kept apart on the one backend.
+          prepare: false,
+          maxConnections: EMBEDDED_CONNECTIONS_MAX,
+          // A new connection waits for its turn behind whatever runs.
+          connectTimeout: EMBEDDED_OPEN_MS_MAX
+        })
+        const address = new PostgresAddress({ host: options.folder, port: 0, database: "postgres", user: "postgres" })
+        return ready("embedded", address, lost, 0).pipe(Layer.provideMerge(client))
+      })
+    )
+
+  /**
+   * A Postgres server of version 15 or later with pgvector 0.7 or later. A server that does not answer is tried again for a
+   * minute (D45); one that answers and cannot be used fails at once with the command that mends it.
+   */
+  static readonly layerPostgres = (options: PostgresOptions) =>
+    Layer.unwrap(
+      Effect.gen(function* () {
+        const address = addressOf(options)
+        if (Option.isNone(address)) return yield* new DatabaseUrlInvalid()
+        const client = clientLayer(clientConfig(options))
+        return ready("postgres", address.value, Effect.never, options.reachMs ?? DATABASE_REACH_MS_MAX).pipe(
+          Layer.provideMerge(client)
+        )
+      })
+    )
+}
+
+const clientLayer = (config: PgClient.PgPoolConfig) =>
+  PgClient.layerFrom(Effect.map(PgClient.make(config), withTypedTransactions))
+
+const facts = Effect.fnUntraced(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql`SELECT
+    current_setting('server_version_num')::int AS version_num,
+    split_part(current_setting('server_version'), ' ', 1) AS version,
+    (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS vector,
+    (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS vector_available,
+    (SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user) AS createrole,
+    has_database_privilege(current_database(), 'CREATE') AS create`
+  return yield* Effect.orDie(Schema.decodeUnknownEffect(Schema.Tuple([ServerFacts]))(rows))
+})
+
+const CANNOT_CONNECT_NOW = "57P03"
+const TOO_MANY_CONNECTIONS = "53300"
+const NO_DATABASE = "3D000"
+
+/** Whether waiting may help: nobody answers, the server is starting, or all its connections are taken. */
+const isPassing = (error: SqlError.SqlError) =>
+  error.reason._tag === "ConnectionError" || [CANNOT_CONNECT_NOW, TOO_MANY_CONNECTIONS].includes(sqlState(error) ?? "")
+
+const refusal = (address: PostgresAddress, error: SqlError.SqlError) => {
+  const reason = sqlProblem(error)
+  if (sqlState(error) === NO_DATABASE) return new DatabaseRefused({ address, problem: { _tag: "NoDatabase" } })
+  return error.reason._tag === "AuthenticationError" || error.reason._tag === "AuthorizationError"
+    ? new DatabaseRefused({ address, problem: { _tag: "Login", reason } })
+    : error
+}
+
+/** Asks until somebody answers; says so when it waits. */
+const reach = Effect.fnUntraced(function* (address: PostgresAddress, reachMs: number) {
+  const started = yield* Clock.currentTimeMillis
+  const waits = Schedule.min([Schedule.exponential("500 millis"), Schedule.spaced(DATABASE_RETRY_MS_MAX)])
+  return yield* facts().pipe(
+    Effect.tapError((error) =>
+      isPassing(error)
+        ? Effect.logWarning(`Postgres at ${address.toString()} does not answer, trying again: ${sqlProblem(error)}`)
+        : Effect.void
+    ),
+    Effect.retry({
+      schedule: waits.pipe(Schedule.upTo({ duration: reachMs })),
+      while: isPassing
+    }),
+    Effect.catch(
+      Effect.fnUntraced(function* (error) {
+        if (!isPassing(error)) return yield* refusal(address, error)
+        const waitedMs = (yield* Clock.currentTimeMillis) - started
+        return yield* new DatabaseUnreachable({ address, waitedMs, problem: sqlProblem(error) })
+      })
+    )
+  )
+})
+
+/** pgvector's version, after adding the extension when the database lacks it. */
+const addVector = Effect.fnUntraced(function* (address: PostgresAddress, { vector, vector_available }: ServerFacts) {
+  if (vector !== null) return vector
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`CREATE EXTENSION IF NOT EXISTS vector`.pipe(
+    Effect.catchReason(
+      "SqlError",
+      "AuthorizationError",
+      () => new DatabaseRefused({ address, problem: { _tag: "NoVector", available: true } })
+    )
+  )
+  return vector_available ?? ""
+})
+
+const ready = (
+  kind: "embedded" | "postgres",
+  address: PostgresAddress,
+  lost: Effect.Effect<never, DatabaseLost>,
+  reachMs: number
+): Layer.Layer<Database, Unusable, SqlClient.SqlClient> =>
+  Layer.effect(
+    Database,
+    Effect.gen(function* () {
+      const [server] = yield* reach(address, reachMs)
+      const problem = problemOf(server)
+      if (problem !== undefined) return yield* new DatabaseRefused({ address, problem })
+      const pgvector = yield* addVector(address, server)
+      const done = yield* migrate()
+      if (done.length > 0) yield* Effect.logInfo(`database migrated to ${done.at(-1)}`)
+      return Database.of({ kind, version: server.version, pgvector, lost })
+    })
+  )

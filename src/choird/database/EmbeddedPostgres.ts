@@ -1,0 +1,129 @@
+import { Deferred, Effect, Exit, Schema, type Scope } from "effect"
+import { extname } from "node:path"
+import type { Duplex } from "node:stream"
+import { fileURLToPath } from "node:url"
+import { MessageChannel, Worker } from "node:worker_threads"
+import {
+  EMBEDDED_CLOSE_MS_MAX,
+  EMBEDDED_OPEN_MS_MAX,
+  EMBEDDED_STUCK_MS_MAX,
+  IDLE_IN_TRANSACTION_MS_MAX
+} from "#src/shared/limits.ts"
+import { PortStream } from "./PortStream.ts"
+import type { WorkerOptions, WorkerOrder, WorkerReport } from "./workerProtocol.ts"
+
+/** The folder cannot be opened as an embedded database. */
+export class EmbeddedUnusable extends Schema.TaggedError<EmbeddedUnusable>()("EmbeddedUnusable", {
+  folder: Schema.String,
+  problem: Schema.String
+}) {
+  override get message() {
+    return `the embedded database in ${this.folder} cannot be opened: ${this.problem}. Restore a backup of the folder, or move it away to begin with an empty database`
+  }
+}
+
+/** The database ended while choird was using it. Everything committed is in the folder; a restart goes on from there. */
+export class DatabaseLost extends Schema.TaggedError<DatabaseLost>()("DatabaseLost", { folder: Schema.String }) {
+  override get message() {
+    return `the embedded database in ${this.folder} has ended unexpectedly: start choird again`
+  }
+}
+
+export interface EmbeddedOptions {
+  /** The home's `data` folder. Made when it is missing; its opener must hold the home's lock (wire.md, Host). */
+  readonly folder: string
+  /** The gzipped template of a new folder. May be missing. */
+  readonly template?: string | undefined
+  /** Milliseconds that an open transaction may wait for its own program (R51). */
+  readonly idleInTransactionMs?: number | undefined
+  /** Milliseconds after which a database that takes no requests is ended, since it would never answer (E12). */
+  readonly stuckMs?: number | undefined
+}
+
+/** An open embedded database. */
+export interface EmbeddedPostgres {
+  /** A new connection, as the Postgres client takes one. */
+  readonly stream: () => Duplex
+  /** Fails when the database ends before its scope does. */
+  readonly lost: Effect.Effect<never, DatabaseLost>
+}
+
+// From source the neighbours are TypeScript and the build's folder is elsewhere; bundled, all lie in one folder.
+const fromSource = extname(import.meta.url) === ".ts"
+const WORKER = new URL(fromSource ? "./postgres-worker.ts" : "./postgres-worker.js", import.meta.url)
+const TEMPLATE = new URL(
+  fromSource ? "../../../dist/postgres-template.tar.gz" : "./postgres-template.tar.gz",
+  import.meta.url
+)
+
+const start = (options: WorkerOptions) =>
+  Effect.callback<Worker, EmbeddedUnusable>((resume) => {
+    const worker = new Worker(WORKER, { workerData: options, name: "postgres" })
+    const unusable = (problem: string) => resume(Effect.fail(new EmbeddedUnusable({ folder: options.folder, problem })))
+    worker.once("error", (error) => unusable(error.message))
+    worker.once("message", (report: WorkerReport) =>
+      report._tag === "Open" ? resume(Effect.succeed(worker)) : unusable(report.problem)
+    )
+    return Effect.promise(() => worker.terminate())
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: EMBEDDED_OPEN_MS_MAX,
+      orElse: () =>
+        new EmbeddedUnusable({ folder: options.folder, problem: `it did not open in ${EMBEDDED_OPEN_MS_MAX} ms` })
+    })
+  )
+
+const order = (worker: Worker, message: WorkerOrder) =>
+  worker.postMessage(message, message === "close" ? [] : [message])
+
+const stop = (worker: Worker) =>
+  Effect.callback<void>((resume) => {
+    worker.once("exit", () => resume(Effect.void))
+    order(worker, "close")
+  }).pipe(
+    Effect.interruptible,
+    Effect.timeoutOrElse({
+      duration: EMBEDDED_CLOSE_MS_MAX,
+      orElse: () =>
+        Effect.andThen(
+          Effect.logWarning("the embedded database did not close in time; its log is replayed at the next start"),
+          Effect.promise(() => worker.terminate())
+        )
+    })
+  )
+
+/** Opens the database in a thread of its own, and closes it with the scope. */
+export const openEmbedded = Effect.fn("EmbeddedPostgres.open")(function* (
+  options: EmbeddedOptions
+): Effect.fn.Return<EmbeddedPostgres, EmbeddedUnusable, Scope.Scope> {
+  const lost = yield* Deferred.make<never, DatabaseLost>()
+  let open = true
+  const worker = yield* Effect.acquireRelease(
+    start({
+      folder: options.folder,
+      template: options.template ?? fileURLToPath(TEMPLATE),
+      idleInTransactionMs: options.idleInTransactionMs ?? IDLE_IN_TRANSACTION_MS_MAX
+    }),
+    (worker) => {
+      const alive = open
+      open = false
+      return alive ? stop(worker) : Effect.void
+    },
+    { interruptible: true }
+  )
+  const ended = () => {
+    if (!open) return
+    open = false
+    Deferred.doneUnsafe(lost, Exit.fail(new DatabaseLost({ folder: options.folder })))
+  }
+  worker.on("error", ended)
+  worker.on("exit", ended)
+  const stream = () => {
+    // The client takes what a stream factory throws for a failed connection.
+    if (!open) throw new DatabaseLost({ folder: options.folder })
+    const { port1, port2 } = new MessageChannel()
+    order(worker, port2)
+    return new PortStream(port1, options.stuckMs ?? EMBEDDED_STUCK_MS_MAX, () => void worker.terminate())
+  }
+  return { stream, lost: Deferred.await(lost) }
+})

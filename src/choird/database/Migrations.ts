@@ -1,0 +1,79 @@
+import { Effect, Schema } from "effect"
+import { Migrator, SqlClient, SqlError } from "effect/sql"
+import { MIGRATION_MS_MAX } from "#src/shared/limits.ts"
+import { controlPlane } from "./migrations/0001_control_plane.ts"
+import { sqlProblem } from "./sqlState.ts"
+
+/** Every migration there is, by `<number>_<name>`. One that was released is never changed: a later one mends it. */
+export const MIGRATIONS = { "0001_control_plane": controlPlane }
+
+/** What a migration is: it runs in the transaction that also records it. */
+export type Migrations = Record<string, Effect.Effect<void, unknown, SqlClient.SqlClient>>
+
+const TABLE = "choir_control.schema_migrations"
+/** "choir" in ASCII, the advisory lock that only one migrator holds. */
+const LOCK = 0x63686f6972
+
+/** A later Choir has changed this database; an older one would misread it (R68). */
+export class SchemaTooNew extends Schema.TaggedError<SchemaTooNew>()("SchemaTooNew", {
+  found: Schema.Finite,
+  known: Schema.Finite
+}) {
+  override get message() {
+    return `the database has migration ${this.found}, and this choird knows only ${this.known}: run the newer choird, or restore a backup from before the upgrade`
+  }
+}
+
+/** A migration did not go through. The database is as it was before. */
+export class MigrationFailed extends Schema.TaggedError<MigrationFailed>()("MigrationFailed", {
+  problem: Schema.String,
+  cause: Schema.Defect()
+}) {
+  override get message() {
+    return `the database could not be migrated and is unchanged: ${this.problem}. Mend the cause and start choird again`
+  }
+}
+
+const numberOf = (key: string) => Number.parseInt(key, 10)
+
+const problemOf = (error: Migrator.MigrationError | SqlError.SqlError): string => {
+  if (error._tag === "SqlError") return sqlProblem(error)
+  const { cause, message } = error
+  return SqlError.isSqlError(cause) ? `${message} (${sqlProblem(cause)})` : message
+}
+
+const latest = Effect.fnUntraced(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const exists = yield* sql`SELECT 1 WHERE to_regclass(${TABLE}) IS NOT NULL`
+  if (exists.length === 0) return 0
+  const rows = yield* sql<{ latest: number | null }>`SELECT max(migration_id) AS latest FROM ${sql(TABLE)}`
+  return rows[0]?.latest ?? 0
+})
+
+/**
+ * Brings the database to the newest of `migrations`: forward only, one migrator at a time, all or nothing (R67). Returns the
+ * numbers that were run.
+ */
+export const migrate = Effect.fn("Migrations.migrate")(function* (migrations: Migrations = MIGRATIONS) {
+  const sql = yield* SqlClient.SqlClient
+  const known = Math.max(0, ...Object.keys(migrations).map(numberOf))
+  return yield* sql
+    .withTransaction(
+      Effect.gen(function* () {
+        const limit = String(MIGRATION_MS_MAX)
+        yield* sql`SELECT set_config(name, ${limit}, true) FROM unnest(ARRAY['statement_timeout', 'lock_timeout']) AS name`
+        yield* sql`SELECT pg_advisory_xact_lock(${LOCK})`
+        const found = yield* latest()
+        if (found > known) return yield* new SchemaTooNew({ found, known })
+        yield* sql`CREATE SCHEMA IF NOT EXISTS choir_control`
+        const done = yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: TABLE })
+        return done.map(([number]) => number)
+      })
+    )
+    .pipe(
+      Effect.catchTag(
+        ["MigrationError", "SqlError"],
+        (cause) => new MigrationFailed({ problem: problemOf(cause), cause })
+      )
+    )
+})

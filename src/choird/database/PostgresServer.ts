@@ -1,0 +1,182 @@
+/** A Postgres that somebody else runs: where it is, how choird connects, and what may be wrong with it. */
+import type { PgClient } from "@effect/sql-pg"
+import { Option, Redacted, Schema } from "effect"
+import {
+  DATABASE_CONNECT_MS_MAX,
+  DATABASE_CONNECTIONS_MAX,
+  DATABASE_LOCK_MS_MAX,
+  IDLE_IN_TRANSACTION_MS_MAX,
+  STATEMENT_MS_MAX
+} from "#src/shared/limits.ts"
+
+export interface PostgresParts {
+  readonly host: string
+  readonly port: number
+  readonly database: string
+  readonly user: string
+  readonly password?: Redacted.Redacted | undefined
+  readonly ssl?: boolean | undefined
+}
+
+/** Where Postgres is: a `postgres://` URL, or its parts. */
+type PostgresLocation = { readonly url: Redacted.Redacted } | PostgresParts
+
+export type PostgresOptions = PostgresLocation & {
+  /** At most this many connections, {@link DATABASE_CONNECTIONS_MAX} by default. */
+  readonly connectionsMax?: number | undefined
+  /** How long to keep trying when nobody answers, in milliseconds. */
+  readonly reachMs?: number | undefined
+}
+
+/** The part of a location that may be shown. */
+export class PostgresAddress extends Schema.Class<PostgresAddress>("choir/choird/PostgresAddress")({
+  host: Schema.String,
+  port: Schema.Finite,
+  database: Schema.String,
+  user: Schema.String
+}) {
+  override toString() {
+    return `${this.host}:${this.port}/${this.database}`
+  }
+  /** A psql call for an administrator of the server. */
+  psql(database: string, statement: string) {
+    return `psql -h ${this.host} -p ${this.port} -d ${database} -c '${statement}'`
+  }
+}
+
+/** Nobody answered at the address, or not in time. */
+export class DatabaseUnreachable extends Schema.TaggedError<DatabaseUnreachable>()("DatabaseUnreachable", {
+  address: PostgresAddress,
+  waitedMs: Schema.Finite,
+  problem: Schema.String
+}) {
+  override get message() {
+    return `Postgres at ${this.address.toString()} did not answer within ${this.waitedMs / 1000} s (${this.problem}): start it, or correct "postgres" in config.json`
+  }
+}
+
+/** The URL of Postgres cannot be read. It may hold a password, so no part of it is repeated. */
+export class DatabaseUrlInvalid extends Schema.TaggedError<DatabaseUrlInvalid>()("DatabaseUrlInvalid", {}) {
+  override get message() {
+    return "the Postgres URL cannot be read: write postgres://USER:PASSWORD@HOST:PORT/DATABASE into the secret that postgres.url_secret names"
+  }
+}
+
+const Problem = Schema.TaggedUnion({
+  Login: { reason: Schema.String },
+  NoDatabase: {},
+  OldServer: { version: Schema.String },
+  NoVector: { available: Schema.Boolean },
+  OldVector: { version: Schema.String },
+  NoCreaterole: {},
+  NoCreate: {}
+})
+type Problem = typeof Problem.Type
+
+const POSTGRES_VERSION_MIN = 15
+const VECTOR_VERSION_MIN = "0.7"
+
+const mend = (address: PostgresAddress, problem: Problem): string => {
+  const { database, host, port, user } = address
+  switch (problem._tag) {
+    case "Login":
+      return `it refuses the user ${user} (${problem.reason}): correct the password with choirctl secret set, or the user in config.json`
+    case "NoDatabase":
+      return `it has no database ${database}: createdb -h ${host} -p ${port} -O ${user} ${database}`
+    case "OldServer":
+      return `it is version ${problem.version}, and Choir needs ${POSTGRES_VERSION_MIN} or later: upgrade the server`
+    case "NoVector":
+      return problem.available
+        ? `only an administrator may add pgvector: ${address.psql(database, "CREATE EXTENSION vector")}`
+        : `it lacks pgvector ${VECTOR_VERSION_MIN} or later: install it on the server (Debian: apt-get install postgresql-VERSION-pgvector), then ${address.psql(database, "CREATE EXTENSION vector")}`
+    case "OldVector":
+      return `its pgvector is ${problem.version}, and Choir needs ${VECTOR_VERSION_MIN} or later: upgrade it on the server, then ${address.psql(database, "ALTER EXTENSION vector UPDATE")}`
+    case "NoCreaterole":
+      return `the user ${user} may not create a role for each agent: ${address.psql(database, `ALTER ROLE "${user}" CREATEROLE`)}`
+    case "NoCreate":
+      return `the user ${user} may not create schemas: ${address.psql(database, `GRANT CREATE ON DATABASE "${database}" TO "${user}"`)}`
+  }
+}
+
+/** Postgres answers but cannot be used as it is; waiting would not help. The message holds the command that mends it. */
+export class DatabaseRefused extends Schema.TaggedError<DatabaseRefused>()("DatabaseRefused", {
+  address: PostgresAddress,
+  problem: Problem
+}) {
+  override get message() {
+    return `Postgres at ${this.address.toString()} cannot be used: ${mend(this.address, this.problem)}`
+  }
+}
+
+/** What a server says about itself and about what choird may do there. */
+export const ServerFacts = Schema.Struct({
+  version_num: Schema.Int,
+  version: Schema.String,
+  vector: Schema.NullOr(Schema.String),
+  vector_available: Schema.NullOr(Schema.String),
+  createrole: Schema.Boolean,
+  create: Schema.Boolean
+})
+export type ServerFacts = typeof ServerFacts.Type
+
+const numbers = (version: string) => version.split(".").map(Number)
+const older = (version: string, than: string) => {
+  const [major = 0, minor = 0] = numbers(version)
+  const [majorMin = 0, minorMin = 0] = numbers(than)
+  return major < majorMin || (major === majorMin && minor < minorMin)
+}
+
+/** What keeps choird from using a server, or `undefined`. An extension that is only available counts: it can be created. */
+export const problemOf = (facts: ServerFacts): Problem | undefined => {
+  const vector = facts.vector ?? facts.vector_available
+  if (facts.version_num < POSTGRES_VERSION_MIN * 10_000) return { _tag: "OldServer", version: facts.version }
+  if (vector === null) return { _tag: "NoVector", available: false }
+  if (older(vector, VECTOR_VERSION_MIN)) return { _tag: "OldVector", version: vector }
+  if (!facts.createrole) return { _tag: "NoCreaterole" }
+  if (!facts.create) return { _tag: "NoCreate" }
+  return undefined
+}
+
+const PORT = 5432
+
+/** The address of a location; `none` when its URL cannot be read. */
+export const addressOf = (location: PostgresLocation): Option.Option<PostgresAddress> => {
+  if (!("url" in location)) {
+    const { database, host, port, user } = location
+    return Option.some(new PostgresAddress({ database, host, port, user }))
+  }
+  const url = URL.parse(Redacted.value(location.url))
+  if (url === null || !/^postgres(ql)?:$/u.test(url.protocol)) return Option.none()
+  const user = url.searchParams.get("user") ?? url.username
+  return Option.some(
+    new PostgresAddress({
+      host: url.searchParams.get("host") ?? (url.hostname === "" ? "localhost" : url.hostname),
+      port: Number(url.searchParams.get("port") ?? (url.port === "" ? PORT : url.port)),
+      database: url.searchParams.get("dbname") ?? (url.pathname.length > 1 ? url.pathname.slice(1) : user),
+      user
+    })
+  )
+}
+
+/** The client's settings, with the time limits of R51 in each connection's startup packet. */
+export const clientConfig = (options: PostgresOptions): PgClient.PgPoolConfig => ({
+  ...("url" in options
+    ? { url: options.url }
+    : {
+        host: options.host,
+        port: options.port,
+        database: options.database,
+        username: options.user,
+        password: options.password,
+        ssl: options.ssl
+      }),
+  applicationName: "choird",
+  connectTimeout: DATABASE_CONNECT_MS_MAX,
+  maxConnections: options.connectionsMax ?? DATABASE_CONNECTIONS_MAX,
+  startupParameters: {
+    TimeZone: "UTC",
+    statement_timeout: String(STATEMENT_MS_MAX),
+    lock_timeout: String(DATABASE_LOCK_MS_MAX),
+    idle_in_transaction_session_timeout: String(IDLE_IN_TRANSACTION_MS_MAX)
+  }
+})
