@@ -4,18 +4,22 @@
  */
 import { Clock, Context, Deferred, Effect, Layer, Result, Schema } from "effect"
 import { type ChoirEvent, EVENT_VERSION, type EventDraft } from "#schema/Event.ts"
-import { storableJson } from "#src/shared/canonicalJson.ts"
-import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
+import { isDeeperThan, storableJson } from "#src/shared/canonicalJson.ts"
+import { EVENT_BYTES_MAX, EVENT_DEPTH_MAX } from "#src/shared/limits.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { decide, type Proposal } from "./decide.ts"
 import { EventLog } from "./EventLog.ts"
 
-/** The proposal was refused; nothing happened. `exhausted` names the session's limit that is reached. */
+/**
+ * The proposal was refused; nothing happened. `exhausted` names the session's limit that is reached; `unfit` is content that no
+ * event can hold, so that saying less of it may be accepted.
+ */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   reason: Schema.String,
-  exhausted: Schema.optionalKey(Schema.String)
+  exhausted: Schema.optionalKey(Schema.String),
+  unfit: Schema.optionalKey(Schema.Boolean)
 }) {
   override get message() {
     return this.reason
@@ -49,11 +53,13 @@ export class Arbiter extends Context.Service<
         const now = yield* Clock.currentTimeMillis
         const decided = decide(state, proposal, settings.situation())
         if (Result.isFailure(decided)) return yield* new Refused(decided.failure)
+        if (decided.success.some((draft) => isDeeperThan(draft, EVENT_DEPTH_MAX)))
+          return yield* new Refused({ reason: `an event may nest ${EVENT_DEPTH_MAX} levels at most`, unfit: true })
         const events = stamp(decided.success, state.rev, new Date(now).toISOString())
         const folded = foldAll(state, events)
         if (Result.isFailure(folded)) return yield* new Refused({ reason: folded.failure.reason })
         if (!log.append(events))
-          return yield* new Refused({ reason: `an event may have ${EVENT_BYTES_MAX} bytes at most` })
+          return yield* new Refused({ reason: `an event may have ${EVENT_BYTES_MAX} bytes at most`, unfit: true })
         state = folded.success
         for (const listener of listeners) listener(events)
         for (const look of [...waiters]) look()

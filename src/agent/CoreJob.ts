@@ -38,13 +38,16 @@ const stop = (outcome: Stop["outcome"], summary: string, result?: Stop["result"]
   stop: { outcome, summary: summary.slice(0, CORE_SUMMARY_CHARS_MAX), ...(result === undefined ? {} : { result }) }
 })
 
-/** The job's limit that is reached, in words. */
-const spentLimit = ({ budgets, started_at, step }: CoreLane, now: number): string | undefined => {
-  if (step >= budgets.max_steps) return `the job's limit of ${budgets.max_steps} steps is reached`
-  if (now - Date.parse(started_at) >= budgets.wall_time_ms)
-    return `the job's limit of ${Math.round(budgets.wall_time_ms / 1000)} s is reached`
-  return undefined
-}
+const timeLimit = ({ budgets, started_at }: CoreLane, now: number): string | undefined =>
+  now - Date.parse(started_at) >= budgets.wall_time_ms
+    ? `the job's limit of ${Math.round(budgets.wall_time_ms / 1000)} s is reached`
+    : undefined
+
+/** The job's limit that is reached before another model call, in words. */
+const spentLimit = (core: CoreLane, now: number): string | undefined =>
+  core.step >= core.budgets.max_steps
+    ? `the job's limit of ${core.budgets.max_steps} steps is reached`
+    : timeLimit(core, now)
 
 /** A final text is the result; with an output schema it must fit it, and one correction is asked for. */
 const finish = (text: string, { corrected, started }: CoreRecord): CoreStep => {
@@ -59,7 +62,11 @@ const finish = (text: string, { corrected, started }: CoreRecord): CoreStep => {
 
 export const coreStep = (core: CoreLane, record: CoreRecord, now: number): CoreStep => {
   if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)
-  if (core.state === "CORE_WAITING_TOOL") return { type: "run" }
+  if (core.state === "CORE_WAITING_TOOL") {
+    // Nothing runs past the job's time, nor is what the time cut off run again.
+    const late = timeLimit(core, now)
+    return late === undefined ? { type: "run" } : stop("budget", late)
+  }
   const { output } = record
   if (output?.payload.error !== undefined) return stop("error", output.payload.error.message)
   if (core.repetition.times >= REPETITIONS_STUCK_MIN) return stop("stuck", "the job kept repeating the same step")

@@ -6,13 +6,16 @@ import { Clock, Context, Duration, Effect, Layer, Redacted, Result, Schema, Stre
 import { Headers, HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
+import { isDeeperThan } from "#src/shared/canonicalJson.ts"
 import {
   MODEL_IDLE_MS_MAX,
   MODEL_REPLY_BYTES_MAX,
   MODEL_RETRY_AFTER_MS_MAX,
   MODEL_TOOL_ARGUMENT_BYTES_MAX,
+  MODEL_TOOL_ARGUMENT_DEPTH_MAX,
   MODEL_TOOL_CALLS_MAX,
-  MODEL_TOTAL_MS_MAX
+  MODEL_TOTAL_MS_MAX,
+  MODEL_USAGE_TOKENS_MAX
 } from "#src/shared/limits.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { SecretStore } from "./SecretStore.ts"
@@ -87,14 +90,18 @@ const Reply = Schema.Struct({
   usage: Schema.optionalKey(
     Schema.NullOr(
       Schema.Struct({
-        prompt_tokens: Schema.optionalKey(Schema.Natural),
-        completion_tokens: Schema.optionalKey(Schema.Natural)
+        prompt_tokens: Schema.optionalKey(Schema.Unknown),
+        completion_tokens: Schema.optionalKey(Schema.Unknown)
       })
     )
   )
 })
 const decodeReply = Schema.decodeUnknownEffect(Schema.fromJsonString(Reply))
 const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
+
+/** A provider's count as far as it can be one; nonsense counts as nothing, so that the estimate stands. */
+const reported = (tokens: unknown): number =>
+  Schema.is(Schema.Natural)(tokens) ? Math.min(tokens, MODEL_USAGE_TOKENS_MAX) : 0
 
 /** A rough count that errs on the high side for English; the provider's own count wins when it is higher. */
 export const estimateTokens = (text: string): number => Math.ceil(text.length / 4)
@@ -131,7 +138,9 @@ const excerpt = (text: string): string => text.replaceAll(/\s+/gu, " ").trim().s
 const retryAfter = (header: string | undefined, now: number): number | undefined => {
   if (header === undefined) return undefined
   const parsed = Headers.parseRetryAfter(header)
-  return Result.isFailure(parsed) ? undefined : Duration.toMillis(Headers.retryAfterDelay(parsed.success, now))
+  if (Result.isFailure(parsed)) return undefined
+  const wait = Math.ceil(Duration.toMillis(Headers.retryAfterDelay(parsed.success, now)))
+  return Math.min(wait, Number.MAX_SAFE_INTEGER)
 }
 
 const statusProblem = Effect.fnUntraced(function* (response: HttpClientResponse.HttpClientResponse) {
@@ -140,7 +149,7 @@ const statusProblem = Effect.fnUntraced(function* (response: HttpClientResponse.
   const detail = said === "" ? "" : `: ${excerpt(said)}`
   if (status === 429) {
     const wait = retryAfter(response.headers["retry-after"], yield* Clock.currentTimeMillis)
-    const more = wait === undefined ? { status } : { status, retry_after_ms: Math.round(wait) }
+    const more = wait === undefined ? { status } : { status, retry_after_ms: wait }
     return problem("rate_limited", `the provider's rate limit is reached${detail}`, more)
   }
   const hint =
@@ -174,12 +183,13 @@ const interpret = Effect.fnUntraced(function* (text: string) {
     return yield* Effect.fail(problem("malformed", "the answer has neither text nor tool calls"))
   const tool_calls = calls.map((call) => {
     const parsed = decodeJson(call.function.arguments === "" ? "{}" : call.function.arguments)
+    const isUsable = Result.isSuccess(parsed) && !isDeeperThan(parsed.success, MODEL_TOOL_ARGUMENT_DEPTH_MAX)
     return {
       name: call.function.name.slice(0, 128),
-      input: Result.isSuccess(parsed) ? parsed.success : call.function.arguments
+      input: isUsable ? parsed.success : call.function.arguments
     }
   })
-  return { content, tool_calls, finish_reason: finish_reason ?? "stop", usage: reply.usage ?? undefined }
+  return { content, tool_calls, finish_reason: (finish_reason ?? "stop").slice(0, 64), usage: reply.usage ?? undefined }
 })
 
 const make = Effect.fnUntraced(function* () {
@@ -198,11 +208,21 @@ const make = Effect.fnUntraced(function* () {
       .execute(request)
       .pipe(
         Effect.mapError((error) =>
-          problem("unreachable", `it cannot be reached at ${model.endpoint}: ${error.message}`)
+          problem(
+            "unreachable",
+            `it cannot be reached at ${model.endpoint} (is it running, and is the endpoint in config.json right?): ${excerpt(error.message)}`
+          )
         )
       )
     if (response.status < 200 || response.status > 299) return yield* Effect.fail(yield* statusProblem(response))
     return yield* Effect.flatMap(bodyText(response), interpret)
+  })
+
+  /** A provider may quote the request that it refuses; its words reach people and the log, the key must not. */
+  const withoutKey = Effect.fnUntraced(function* (model: Model, error: ModelError) {
+    const key = model.secret === undefined ? undefined : yield* secrets.get(model.secret)
+    const value = key === undefined ? "" : Redacted.value(key)
+    return value === "" ? error : { ...error, message: error.message.replaceAll(value, "<redacted>") }
   })
 
   /** One attempt of one model; its failure is part of the answer. */
@@ -220,6 +240,7 @@ const make = Effect.fnUntraced(function* () {
         : yield* Effect.result(
             post(model, body).pipe(
               Effect.scoped,
+              Effect.catch((error) => Effect.flatMap(withoutKey(model, error), Effect.fail)),
               Effect.timeoutOrElse({
                 duration: MODEL_TOTAL_MS_MAX,
                 orElse: () =>
@@ -227,16 +248,16 @@ const make = Effect.fnUntraced(function* () {
               })
             )
           )
-    const latency_ms = (yield* Clock.currentTimeMillis) - started
+    const latency_ms = Math.max(0, (yield* Clock.currentTimeMillis) - started)
     if (Result.isFailure(outcome)) {
       const error = { ...outcome.failure, message: `the model "${name}": ${outcome.failure.message}` }
       const usage = { input_tokens: 0, output_tokens: 0 }
       return { model: name, tool_calls: [], finish_reason: "error", usage, latency_ms, error } satisfies Completion
     }
     const { content, finish_reason, tool_calls, usage } = outcome.success
-    const input_tokens = Math.max(usage?.prompt_tokens ?? 0, estimateTokens(body))
+    const input_tokens = Math.max(reported(usage?.prompt_tokens), estimateTokens(body))
     const written = content + tool_calls.map((call) => JSON.stringify(call)).join("")
-    const output_tokens = Math.max(usage?.completion_tokens ?? 0, estimateTokens(written))
+    const output_tokens = Math.max(reported(usage?.completion_tokens), estimateTokens(written))
     const price = model?.price
     const cost =
       price === undefined ? {} : { cost_usd: (input_tokens * price.input + output_tokens * price.output) / 1e6 }

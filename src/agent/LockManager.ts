@@ -1,4 +1,4 @@
-/** The locks of one agent process. They are memory only: a crash forgets them together with the work they guarded (spec 9.4). */
+/** The locks of one agent process, in memory only: a crash forgets them with the work that they guarded (spec 9.4). */
 import { Context, Deferred, Effect, Layer, Result, Schema } from "effect"
 import { LaneId } from "#schema/Ids.ts"
 import type { LockRequest } from "#schema/Tool.ts"
@@ -38,8 +38,9 @@ export interface Grant {
   /** Under their canonical keys, for ToolCallCommitted. */
   readonly locks: ReadonlyArray<LockRequest>
   /**
-   * Whether a core has held `workspace:X` at any moment of this grant so far, so that what was read may be half changed (D26).
-   * It never turns back: ask when the locks are granted for ToolCallCommitted, and after the run for ToolResultCommitted.
+   * Whether a core has held `workspace:X` at any moment of this grant so far, so that what was read may be half changed
+   * (D26). It never turns back: ask when the locks are granted for ToolCallCommitted, and after the run for
+   * ToolResultCommitted.
    */
   readonly dirty: Effect.Effect<boolean>
 }
@@ -55,14 +56,17 @@ interface Ticket extends Claim {
   dirty: boolean
 }
 
-/** Grants whole locksets or nothing, in one fair queue (spec 9.3, D25). Not re-entrant: a lane conflicts with itself too. */
+/**
+ * Grants whole locksets or nothing, in one fair queue (spec 9.3, D25). Not re-entrant: a lane conflicts with itself
+ * too.
+ */
 export class LockManager extends Context.Service<
   LockManager,
   {
     /**
-     * Runs `use` under the locks, waiting at most `wait_ms` milliseconds for them (cut to an hour; 0 does not wait). However
-     * `use` ends (success, failure, defect, interruption), all its locks are free, and whoever waited holds them, before
-     * anything else runs. An interruption or a timeout while it waits leaves no trace.
+     * Runs `use` under the locks, waiting at most `wait_ms` milliseconds for them (cut to an hour; 0 does not wait).
+     * However `use` ends (success, failure, defect, interruption), all its locks are free, and whoever waited holds
+     * them, before anything else runs. An interruption or a timeout while it waits leaves no trace.
      *
      * Fails with `LockBusy` when the time is up or too many wait already, with `InvalidLock` when a key means nothing.
      */
@@ -81,8 +85,8 @@ export class LockManager extends Context.Service<
   static readonly layer = Layer.sync(LockManager, () => {
     let table: LockTable<Ticket> = EMPTY_TABLE
 
-    // A deferred resumes its fiber inside the call that completes it, and that fiber may let go of its locks at once. Waking from
-    // one list keeps a long queue from running, one lane inside the other, on a single stack.
+    // A deferred resumes its fiber inside the call that completes it, and that fiber may let go of its locks at once.
+    // Waking from one list keeps a long queue from running, one lane inside the other, on a single stack.
     const woken: Array<Ticket> = []
     let waking = false
     const wake = (tickets: ReadonlyArray<Ticket>) => {
@@ -94,8 +98,8 @@ export class LockManager extends Context.Service<
       waking = false
     }
 
-    // The only place where the table changes. It is synchronous, and the new table stands before the first waiter is told, so
-    // that no fiber can see half a change.
+    // The only place where the table changes. It is synchronous, and the new table stands before the first waiter is
+    // told, so that no fiber can see half a change.
     const apply = (settled: Settled<Ticket>) => {
       table = settled.table
       if (settled.granted.length === 0) return
@@ -108,7 +112,7 @@ export class LockManager extends Context.Service<
       return new LockBusy({ resources, holders: lanes, waited_ms })
     }
 
-    // Whoever waits takes its own claim back. The grant may have come in the very turn in which the time was up: then it counts.
+    // Whoever waits takes its own claim back. A grant that came in the very turn in which the time was up counts.
     const expire = (ticket: Ticket, wait_ms: number) => {
       if (table.waiting.includes(ticket)) Deferred.doneUnsafe(ticket.granted, Effect.fail(busy(ticket, wait_ms)))
     }

@@ -48,9 +48,9 @@ export class ModelCalls extends Context.Service<
         // An answer that no event can hold becomes an error of the call, as an oversized one does.
         yield* arbiter.commit({ type: "Output", lane, output: { purpose, ...completion } }).pipe(
           Effect.catchTag("Refused", ({ reason }) => {
-            const { finish_reason, latency_ms, model, usage } = completion
+            const { latency_ms, model, usage } = completion
             const error = { kind: "too_large", message: `the model "${model}": ${reason}` } as const
-            const output = { purpose, model, tool_calls: [], finish_reason, usage, latency_ms, error }
+            const output = { purpose, model, tool_calls: [], finish_reason: "error", usage, latency_ms, error }
             return Effect.ignore(arbiter.commit({ type: "Output", lane, output }))
           })
         )

@@ -3,7 +3,7 @@
  * never changes within a session, so that providers can cache it; whatever moves comes after it.
  */
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import { PROMPT_CHARS_PER_TOKEN } from "#src/shared/limits.ts"
+import { PROMPT_CHARS_PER_TOKEN, PROMPT_RESULT_CHARS_MIN } from "#src/shared/limits.ts"
 import type { CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import type { ChatMessage } from "./Llm.ts"
 
@@ -143,31 +143,74 @@ const coreMessage = (event: ChoirEvent): ReadonlyArray<ChatMessage> => {
 const size = (messages: ReadonlyArray<ChatMessage>): number =>
   messages.reduce((total, message) => total + JSON.stringify(message).length, 0)
 
-/** Drops the oldest messages until the rest fits; a result goes with its call. */
-const fit = (messages: ReadonlyArray<ChatMessage>, chars: number): ReadonlyArray<ChatMessage> => {
-  let kept = messages
-  while (kept.length > 1 && size(kept) > chars) {
-    const next = kept.slice(1)
-    const start = next.findIndex(({ role }) => role !== "tool")
-    kept = start < 0 ? next.slice(-1) : next.slice(start)
+/** A model's calls with their results, which providers want together, or a message that stands alone. */
+const grouped = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<ReadonlyArray<ChatMessage>> => {
+  const groups: Array<Array<ChatMessage>> = []
+  for (const message of messages) {
+    const last = groups.at(-1)
+    if (message.role === "tool" && last !== undefined) last.push(message)
+    else groups.push([message])
   }
-  return kept
+  return groups
+}
+
+/** The newest messages that fit. */
+const fit = (messages: ReadonlyArray<ChatMessage>, chars: number): ReadonlyArray<ChatMessage> => {
+  const groups = grouped(messages)
+  let from = groups.length
+  let left = chars
+  while (from > 0) {
+    left -= size(groups[from - 1] ?? [])
+    if (left < 0) break
+    from--
+  }
+  return groups.slice(from).flat()
+}
+
+/** Cuts long results, so that a model sees the beginning of each instead of none. */
+const shortened = (group: ReadonlyArray<ChatMessage>, chars: number): ReadonlyArray<ChatMessage> => {
+  if (size(group) <= chars) return group
+  const share = Math.max(PROMPT_RESULT_CHARS_MIN, Math.floor(chars / group.length / 2))
+  return group.map((message) =>
+    message.role === "tool" && message.content.length > share
+      ? { ...message, content: `${message.content.slice(0, share).toWellFormed()} [cut: the context is full]` }
+      : message
+  )
+}
+
+/** The same, but the newest are never left out: what a model just asked for is what it goes on from. */
+const fitNewest = (messages: ReadonlyArray<ChatMessage>, chars: number): ReadonlyArray<ChatMessage> => {
+  const newest = shortened(grouped(messages).at(-1) ?? [], chars)
+  return [...fit(messages.slice(0, messages.length - newest.length), chars - size(newest)), ...newest]
+}
+
+/** What came before a turn gives way to what belongs to it. */
+const around = (
+  fixed: ChatMessage,
+  before: ReadonlyArray<ChatMessage>,
+  request: ChatMessage,
+  during: ReadonlyArray<ChatMessage>,
+  room: Room
+): ReadonlyArray<ChatMessage> => {
+  const turn = [request, ...fitNewest(during, chars(room) - size([fixed, request]))]
+  return [fixed, ...fit(before, chars(room) - size([fixed, ...turn])), ...turn]
 }
 
 /** Edge's prompt for an open turn. The user's message is the last `user` message, verbatim. */
-const edgeTurn = (state: SessionState, rev: number, read: Read, room: Room): ReadonlyArray<ChatMessage> => {
+const edgeTurn = (system: ChatMessage, state: SessionState, rev: number, read: Read, room: Room) => {
   const events = settled(recent(state.edge.window, room.event_window, read))
   const at = events.findIndex((event) => event.rev === rev)
   const before = at < 0 ? [] : events.slice(0, at)
   const during = at < 0 ? events.filter((event) => event.rev > rev) : events.slice(at + 1)
-  const turn = [read(rev), ...during].flatMap(edgeMessage)
-  return [...fit(before.flatMap(edgeMessage), Math.max(0, chars(room) - size(turn))), ...turn]
+  const event = read(rev)
+  const request: ChatMessage = { role: "user", content: event.event_type === "UserMsg" ? event.payload.text : "" }
+  return around(system, before.flatMap(edgeMessage), request, during.flatMap(edgeMessage), room)
 }
 
 const chars = ({ tokens }: Room): number => tokens * PROMPT_CHARS_PER_TOKEN
 
 /** A report turn: what ended is the last message, marked as the control plane's. */
-const edgeReport = (state: SessionState, report: PendingReport, read: Read, room: Room) => {
+const edgeReport = (system: ChatMessage, state: SessionState, report: PendingReport, read: Read, room: Room) => {
   const event = read(report.stopped_rev)
   const text = event.event_type === "CoreStopped" ? stopped(event) : ""
   const request: ChatMessage = {
@@ -180,8 +223,7 @@ const edgeReport = (state: SessionState, report: PendingReport, read: Read, room
     (event) => event.rev !== report.stopped_rev && (turn === undefined || event.rev < turn.rev)
   )
   const during = turn === undefined ? [] : events.filter((event) => event.rev >= turn.rev)
-  const tail = [request, ...during.flatMap(edgeMessage)]
-  return [...fit(before.flatMap(edgeMessage), Math.max(0, chars(room) - size(tail))), ...tail]
+  return around(system, before.flatMap(edgeMessage), request, during.flatMap(edgeMessage), room)
 }
 
 /** The messages of edge's next model call, or `undefined` when nothing is to be answered. */
@@ -196,9 +238,9 @@ export const edgePrompt = (
     content: `${EDGE_INSTRUCTIONS}${section("The user", identity.user)}${section("You", identity.soul)}`
   }
   const { turn } = state.edge
-  if (turn?.kind === "turn") return [system, ...edgeTurn(state, turn.rev, read, room)]
+  if (turn?.kind === "turn") return edgeTurn(system, state, turn.rev, read, room)
   const report = turn?.report ?? state.reports[0]
-  return report === undefined ? undefined : [system, ...edgeReport(state, report, read, room)]
+  return report === undefined ? undefined : edgeReport(system, state, report, read, room)
 }
 
 const list = (title: string, lines: ReadonlyArray<string>): string =>
@@ -239,5 +281,5 @@ export const corePrompt = (
             content: `[control plane] ${correction} Answer again with the corrected JSON and nothing else.`
           }
         ]
-  return [...head, ...fit(own, Math.max(0, chars(room) - size(head))), ...last]
+  return [...head, ...fitNewest(own, chars(room) - size([...head, ...last])), ...last]
 }

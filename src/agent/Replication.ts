@@ -5,13 +5,17 @@
 import { Clock, Context, Deferred, Effect, Layer, Queue, Schema } from "effect"
 import type { HeartbeatReply } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
+import type { CallId } from "#schema/Ids.ts"
 import {
   HEARTBEAT_PATCH_BYTES_MAX,
   REPLICATION_DEBOUNCE_MS,
   REPLICATION_EVENTS_MAX,
   REPLICATION_BYTES_MAX,
-  RPC_RETRY_MS
+  RPC_RETRY_MS,
+  RPC_TIMEOUT_MS
 } from "#src/shared/limits.ts"
+import { laneOf } from "#src/shared/session/fold.ts"
+import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { ControlPlane } from "./ControlPlane.ts"
@@ -46,8 +50,10 @@ export class Replication extends Context.Service<
   )
 }
 
+const isExternal = (call_id: CallId) => (call: OpenCall) => call.call_id === call_id && call.effect === "external"
+
 /** What a person or an external effect waits for goes out at once. */
-const urgent = (event: ChoirEvent, effectOf: (event: ChoirEvent) => string | undefined): boolean => {
+const urgent = (event: ChoirEvent, state: SessionState): boolean => {
   switch (event.event_type) {
     case "UserMsg":
     case "ModelOutput":
@@ -57,7 +63,7 @@ const urgent = (event: ChoirEvent, effectOf: (event: ChoirEvent) => string | und
     case "Cancelled":
       return true
     case "ToolCallCommitted":
-      return effectOf(event) === "external"
+      return laneOf(state, event.lane)?.calls.some(isExternal(event.payload.call_id)) === true
     default:
       return false
   }
@@ -72,15 +78,11 @@ const make = Effect.fnUntraced(function* () {
   const waiters = new Set<{ readonly rev: number; readonly done: Deferred.Deferred<void> }>()
   let acked = log.head()
 
-  const effects = new Map<string, string>()
+  // The revision that choird's next patches start after: what it has, or less where it asks to be sent again.
+  let sent = acked
+
   yield* arbiter.onCommit((events) => {
-    for (const event of events) {
-      if (event.event_type === "ToolCallRequested") effects.set(event.payload.call_id, event.payload.effect)
-      if (event.event_type === "ToolResultCommitted") effects.delete(event.payload.call_id)
-    }
-    const effectOf = (event: ChoirEvent) =>
-      event.event_type === "ToolCallCommitted" ? effects.get(event.payload.call_id) : undefined
-    if (events.some((event) => urgent(event, effectOf))) Queue.offerUnsafe(wake, undefined)
+    if (events.some((event) => urgent(event, arbiter.state()))) Queue.offerUnsafe(wake, undefined)
   })
 
   const acknowledge = (rev: number) =>
@@ -109,7 +111,7 @@ const make = Effect.fnUntraced(function* () {
 
   const send = Effect.fnUntraced(function* (batch: Batch | undefined) {
     const { config_version, epoch } = settings.current()
-    const base_rev = batch?.base_rev ?? acked
+    const base_rev = batch?.base_rev ?? sent
     const now = yield* Clock.currentTimeMillis
     return yield* plane.heartbeat({
       epoch,
@@ -125,18 +127,26 @@ const make = Effect.fnUntraced(function* () {
   const obey = Effect.fnUntraced(function* (reply: HeartbeatReply) {
     if (reply.action === "FENCED") return yield* new Severed({ reason: "a newer start of this agent runs" })
     if (reply.action === "CONFLICT") return yield* new Severed({ reason: "choird holds another history and froze it" })
-    if (reply.action === "RESEND_FROM" && reply.resend_from !== undefined) acked = Math.max(0, reply.resend_from - 1)
-    else yield* acknowledge(reply.ack_rev)
+    const before = sent
+    const head = log.head()
+    yield* acknowledge(reply.ack_rev)
+    const wanted = reply.action === "RESEND_FROM" ? reply.resend_from : undefined
+    sent = Math.min(wanted === undefined ? reply.ack_rev : Math.max(0, wanted - 1), log.head())
     if (reply.action === "BACKOFF") yield* Effect.sleep(reply.retry_after_ms ?? RPC_RETRY_MS)
+    else if (sent <= before && sent < head) yield* Effect.sleep(RPC_RETRY_MS)
     if (reply.config_version_latest !== settings.current().config_version) yield* refresh
   })
   const refresh = Effect.gen(function* () {
     const latest = yield* plane.config(settings.current().config_version)
     if (latest.config !== undefined) yield* settings.replace(latest.config_version, latest.config)
-  }).pipe(Effect.catch((error) => Effect.logWarning("the new configuration did not arrive", error.message)))
+  }).pipe(
+    // The next heartbeat asks again; until then events matter more.
+    Effect.timeout(RPC_TIMEOUT_MS),
+    Effect.catch((error) => Effect.logWarning("the new configuration did not arrive", error.message))
+  )
 
   const beat: Effect.Effect<void, Severed> = Effect.gen(function* () {
-    yield* obey(yield* send(log.after(acked, HEARTBEAT_PATCH_BYTES_MAX)))
+    yield* obey(yield* send(log.after(sent, HEARTBEAT_PATCH_BYTES_MAX)))
   }).pipe(
     Effect.catchTags({
       Denied: ({ reason }) => Effect.fail(new Severed({ reason })),
@@ -146,7 +156,7 @@ const make = Effect.fnUntraced(function* () {
   // Whatever is committed while a beat is under way goes with the next one, without waiting for the interval.
   const drain: Effect.Effect<void, Severed> = Effect.andThen(
     beat,
-    Effect.suspend(() => (acked < log.head() ? drain : Effect.void))
+    Effect.suspend(() => (sent < log.head() ? drain : Effect.void))
   )
   const due = Effect.suspend(() =>
     Queue.take(wake).pipe(

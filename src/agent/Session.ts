@@ -137,6 +137,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
 
 /** Runs the session until it is stopped, exhausted or severed, and says goodbye once choird has everything. */
 export const runSession = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
   const log = yield* EventLog
   const plane = yield* ControlPlane
   const replication = yield* Replication
@@ -155,7 +156,8 @@ export const runSession = Effect.gen(function* () {
     yield* plane.terminate({ reason, final_rev, final_hash: log.hashAt(final_rev) })
   })
   const living = Effect.gen(function* () {
-    const reason = yield* Effect.scoped(lanes(ending))
+    // A session that ended before a crash kept it from saying goodbye only does that.
+    const reason = arbiter.state().ended ?? (yield* Effect.scoped(lanes(ending)))
     yield* Effect.timeout(farewell(reason), FAREWELL_MS_MAX)
     return reason
   })

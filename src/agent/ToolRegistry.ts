@@ -74,7 +74,11 @@ const scan = Effect.fnUntraced(function* (choir: string, scope: ToolScope) {
   const folder = `${choir}/tools/${scope}`
   const entries = yield* Effect.orElseSucceed(fs.readDirectory(folder), () => [])
   const manifests = entries.filter((name) => name.endsWith(".json")).sort()
-  return yield* Effect.forEach(manifests, (name) => readManifest(folder, scope, name))
+  const tools = yield* Effect.forEach(manifests, (name) => readManifest(folder, scope, name))
+  const names = tools.map(({ llm }) => llm.name)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) return yield* new ToolBroken({ file: twice, reason: `tools/${scope} has it twice` })
+  return tools
 })
 
 const make = Effect.fnUntraced(function* (options: { readonly choir: string; readonly rg: string }) {

@@ -11,6 +11,7 @@ import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter, type Refused } from "./Arbiter.ts"
 import { edgeWrites } from "./decide.ts"
 import { EventLog } from "./EventLog.ts"
+import { inlineResult } from "./inlineResult.ts"
 import { type Grant, LockManager } from "./LockManager.ts"
 import { Replication } from "./Replication.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
@@ -61,9 +62,22 @@ const make = Effect.fnUntraced(function* () {
   const replication = yield* Replication
   const inFlight = yield* Semaphore.make(TOOLS_IN_FLIGHT_MAX)
 
-  /** A result of a call that was closed meanwhile, as by a cancel, is dropped: the first one stands. */
+  /**
+   * A result of a call that was closed meanwhile, as by a cancel, is dropped: the first one stands. One that no event can hold is
+   * an error without its content, since a call that stays open would run again.
+   */
   const finish = (lane: LaneId, call: OpenCall, result: Result) =>
-    Effect.ignore(arbiter.commit({ type: "Result", lane, call_id: call.call_id, result }))
+    arbiter.commit({ type: "Result", lane, call_id: call.call_id, result }).pipe(
+      Effect.catchIf(
+        ({ unfit }) => unfit === true,
+        ({ reason }) => {
+          const summary = `the result of ${call.name.slice(0, 64)} cannot be kept: ${reason}`
+          const told: Result = { status: "error", summary, duration_ms: result.duration_ms }
+          return arbiter.commit({ type: "Result", lane, call_id: call.call_id, result: told })
+        }
+      ),
+      Effect.ignore
+    )
 
   const refuse = (lane: LaneId, call: OpenCall, { exhausted, reason }: Refused): Effect.Effect<void, Exhausted> =>
     exhausted === undefined
@@ -113,8 +127,9 @@ const make = Effect.fnUntraced(function* () {
     yield* arbiter.commit(proposal)
   })
 
-  const resultOf = (outcome: ToolOutcome, started: number, now: number, dirty: boolean): Result => ({
+  const resultOf = ({ output, ...outcome }: ToolOutcome, started: number, now: number, dirty: boolean): Result => ({
     ...outcome,
+    ...(output === undefined ? {} : { output: inlineResult(output) }),
     duration_ms: Math.max(0, now - started),
     ...(dirty ? { dirty: true } : {})
   })
@@ -144,7 +159,7 @@ const make = Effect.fnUntraced(function* () {
       Effect.map(Clock.currentTimeMillis, (now) => ({
         status: "timeout",
         summary: `${tool.llm.name} ${what} within ${prepared.timeout_ms} ms`,
-        duration_ms: now - started
+        duration_ms: Math.max(0, now - started)
       }))
     // The intent barrier: an effect outside the machine happens only once choird knows that it is meant to (D3).
     const barrier =

@@ -183,6 +183,8 @@ const spawn = (
   { budgets }: Situation
 ): Decision => {
   const { job_name } = start
+  const [write] = edgeWrites(state)
+  if (write !== undefined) return reject(`${write.name} still runs; start the job when it has ended`)
   if (state.cores.has(job_name)) return reject(`a job named ${job_name} already runs; choose another name`)
   if (state.cores.size >= budgets.max_core_jobs)
     return reject(`${budgets.max_core_jobs} jobs run already (budgets.max_core_jobs); wait for one to end`)

@@ -1,9 +1,10 @@
 /**
- * The lock rules of an agent as plain data and functions (spec 9, D25, D26, D27): what a lock reaches, which claims exclude each
- * other, and the one queue that decides who goes next. {@link LockManager} is the only place that acts on it.
+ * The lock rules of an agent as plain data and functions (spec 9, D25, D26, D27): what a lock reaches, which claims
+ * exclude each other, and the one queue that decides who goes next. {@link LockManager} is the only place that acts on
+ * it.
  *
- * Two claims exclude each other for as long as both live, whoever holds and whoever waits. So an answer, once given, stays: a
- * claim that waits has only fewer claims ahead of it as time goes by, and none can overtake it.
+ * Two claims exclude each other for as long as both live, whoever holds and whoever waits. So an answer, once given,
+ * stays: a claim that waits has only fewer claims ahead of it as time goes by, and none can overtake it.
  */
 import { Result, Schema } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
@@ -16,8 +17,7 @@ const PROBLEMS = {
   not_text: "the path holds half of a surrogate pair, which no file name can spell",
   path_too_long: `the path is longer than ${WORKSPACE_PATH_BYTES_MAX} bytes`,
   outside: "the path leaves the workspace; give one inside it, relative to its root",
-  unknown_resource:
-    "there is no such resource; use workspace, file:<path>, browser_tab, choirtmp or mem:, repo:, net:, ext:",
+  unknown_resource: "no such resource; use workspace, file:<path>, browser_tab, choirtmp or mem:, repo:, net:, ext:",
   too_many: `a tool call may take at most ${LOCKSET_LOCKS_MAX} locks`
 } as const
 
@@ -63,11 +63,13 @@ const malformation = (path: string): keyof typeof PROBLEMS | undefined => {
 }
 
 /**
- * The one resource key of a file or folder, however it is spelled (D27, R18): `file:<path>` relative to the workspace's root,
- * `workspace` for the root itself, and `choirtmp` for the staging area, which the workspace lock does not cover (spec 9.2).
- * An absolute path counts when it starts with `/workspace`. Names are compared byte for byte, as the kernel does.
+ * The one resource key of a file or folder, however it is spelled (D27, R18): `file:<path>` relative to the workspace's
+ * root, `workspace` for the root itself, and `choirtmp` for the staging area, which the workspace lock does not cover
+ * (spec 9.2). An absolute path counts when it starts with `/workspace`. Names are compared byte for byte, as the kernel
+ * does.
  *
- * It reads no disk: `..` is taken back by spelling, which is exact because tools follow no symbolic link inside the workspace.
+ * It reads no disk: `..` is taken back by spelling, which is exact because tools follow no symbolic link inside the
+ * workspace.
  */
 export const fileKey = (path: string): Result.Result<string, InvalidLock> => {
   const problem = malformation(path)
@@ -90,6 +92,8 @@ interface Lock {
   /** With its canonical key, as an event or a person sees it. */
   readonly request: LockRequest
   readonly key: string
+  /** Its place in the workspace, "" for the root; `undefined` for what lies outside. */
+  readonly path: string | undefined
   readonly exclusive: boolean
 }
 
@@ -105,7 +109,8 @@ export const makeLockset = (requests: ReadonlyArray<LockRequest>): Result.Result
     if (Result.isFailure(found)) return Result.fail(found.failure)
     const key = found.success
     const request = key === resource ? given : new LockRequest({ resource: key, mode })
-    const lock = { request, key, exclusive: mode === "X" }
+    const path = key === WORKSPACE ? "" : key.startsWith(FILE) ? key.slice(FILE.length) : undefined
+    const lock = { request, key, path, exclusive: mode === "X" }
     const same = locks.findIndex((other) => other.key === key)
     if (same === -1) locks.push(lock)
     else if (lock.exclusive) locks[same] = lock
@@ -118,7 +123,9 @@ export const makeLockset = (requests: ReadonlyArray<LockRequest>): Result.Result
 export interface Claim {
   readonly lane: LaneId
   readonly locks: Lockset
-  /** Whether edge only reads single files and folders, which a core's `workspace:X` neither stops nor waits for (D26). */
+  /**
+   * Whether edge only reads single files and folders, which a core's `workspace:X` neither stops nor waits for (D26).
+   */
   readonly dirtyReader: boolean
 }
 
@@ -126,32 +133,33 @@ export const makeClaim = (lane: LaneId, locks: Lockset): Claim => ({
   lane,
   locks,
   dirtyReader:
-    lane === EDGE && locks.length > 0 && locks.every(({ exclusive, key }) => !exclusive && key.startsWith(FILE))
+    lane === EDGE &&
+    locks.length > 0 &&
+    locks.every(({ exclusive, path }) => !exclusive && path !== undefined && path !== "")
 })
 
-const takesWorkspace = (lock: Lock): boolean => lock.exclusive && lock.key === WORKSPACE
+const takesWorkspace = (lock: Lock): boolean => lock.exclusive && lock.path === ""
 
 const SLASH = 47
 
-/** Whether a key is the other, or names a folder that the other lies in. */
-const contains = (outer: string, inner: string): boolean =>
-  outer === inner ||
-  (outer === WORKSPACE
-    ? inner.startsWith(FILE)
-    : inner.charCodeAt(outer.length) === SLASH && outer.startsWith(FILE) && inner.startsWith(outer))
+/** Whether two keys name the same thing, or one a folder that the other lies in. */
+const meet = (x: Lock, y: Lock): boolean => {
+  if (x.path === undefined || y.path === undefined) return x.key === y.key
+  if (x.path.length === y.path.length) return x.path === y.path
+  const [outer, inner] = x.path.length < y.path.length ? [x.path, y.path] : [y.path, x.path]
+  return outer === "" || (inner.charCodeAt(outer.length) === SLASH && inner.startsWith(outer))
+}
 
 /**
- * The one pair of locks that would clash and does not (D26). It holds in both directions: the reader does not wait for a core that
- * holds or awaits `workspace:X`, nor such a core for the reader. Against all other claims the reader's locks are like any.
+ * The one pair of locks that would clash and does not (D26). It holds in both directions: the reader does not wait for
+ * a core that holds or awaits `workspace:X`, nor such a core for the reader. Against all other locks a reader's are
+ * like any.
  */
 const forgiven = (reader: Claim, other: Claim, lock: Lock): boolean =>
   reader.dirtyReader && other.lane !== EDGE && takesWorkspace(lock)
 
 const clash = (a: Claim, x: Lock, b: Claim, y: Lock): boolean =>
-  (x.exclusive || y.exclusive) &&
-  (contains(x.key, y.key) || contains(y.key, x.key)) &&
-  !forgiven(a, b, y) &&
-  !forgiven(b, a, x)
+  (x.exclusive || y.exclusive) && meet(x, y) && !forgiven(a, b, y) && !forgiven(b, a, x)
 
 /** Whether two claims may not be held at once. Symmetric, and the same for two claims of one lane. */
 export const conflicts = (a: Claim, b: Claim): boolean => {
@@ -188,8 +196,8 @@ export const enqueue = <C extends Claim>({ held, waiting }: LockTable<C>, claim:
     : { table: { held: [...held, claim], waiting }, granted: [claim] }
 
 /**
- * Forgets a claim, whether it held or still waited, and grants what only it kept back. Only claims that conflict with it can
- * be affected. A claim that is not in the table changes nothing.
+ * Forgets a claim, whether it held or still waited, and grants what only it kept back. Only claims that conflict with
+ * it can be affected. A claim that is not in the table changes nothing.
  */
 export const release = <C extends Claim>(table: LockTable<C>, claim: C): Settled<C> => {
   const held = table.held.filter((other) => other !== claim)

@@ -1,6 +1,7 @@
 /**
- * Every state that the lock table can reach with four lanes, each with at most one claim of seven locksets over a workspace
- * and two of its files (R15). The rules that a state must keep are written down here a second time, over sets of files.
+ * Every state that the lock table can reach with four lanes, each with at most one claim of seven locksets over a
+ * workspace and two of its files (R15). The rules that a state must keep are written down here a second time, over sets
+ * of files.
  */
 import { assert, it } from "@effect/vitest"
 import { Result } from "effect"
@@ -86,8 +87,9 @@ const checkArrival = (before: State, claim: Known, after: State, granted: Readon
 }
 
 /**
- * Departures move claims from waiting to held only. Nobody gets new claims ahead of it, and who waited for the one that left
- * has fewer. As arrivals add none, everyone is granted after finitely many releases: no starvation under fair release.
+ * Departures move claims from waiting to held only. Nobody gets new claims ahead of it, and who waited for the one that
+ * left has fewer. As arrivals add none, everyone is granted after finitely many releases: no starvation under fair
+ * release.
  */
 const checkDeparture = (before: State, gone: Known, after: State, granted: ReadonlyArray<Known>) => {
   const stayed = minus(before.waiting, gone)

@@ -1,6 +1,7 @@
 /**
- * Random histories of the lock table, and of the service around it, against a second model of the rules (R16). That model knows
- * no keys and no prefixes: a resource is the set of things in it, and after each change it looks at everyone again.
+ * Random histories of the lock table, and of the service around it, against a second model of the rules (R16). That
+ * model knows no keys and no prefixes: a resource is the set of things in it, and after each change it looks at
+ * everyone again.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Random, Result } from "effect"

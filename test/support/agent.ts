@@ -88,7 +88,7 @@ export const makePlane = Effect.gen(function* () {
     for (const event of patches) hash = chain(hash, event).hash
     events.push(...patches)
     state = folded.success
-    for (const look of [...looks]) look()
+    for (const look of looks) look()
   }
   const unanswered = () =>
     inbox.filter(

@@ -38,8 +38,9 @@ export const BODIES = {
   EXECUTE_HOST_TOOL: { tool_name: "choir.web.browse", call_id: "c-1", input: {} }
 } as const
 export type Verb = keyof typeof BODIES
+export const VERBS = Object.keys(BODIES) as ReadonlyArray<Verb>
 
-export interface Call {
+interface Call {
   readonly body?: unknown
   readonly token?: string
   readonly id?: string

@@ -82,6 +82,8 @@ export interface World {
   events: Array<ChainedEvent>
   state: typeof initialState
   inboxFull: boolean
+  /** What TERMINATE_SELF waits for inside the lifecycle. */
+  terminated: Effect.Effect<void>
   readonly tokens: Map<string, Caller>
   readonly effects: Array<string>
   readonly audit: Array<AuditEntry>
@@ -101,6 +103,7 @@ export const makeWorld = Effect.gen(function* () {
     events: [],
     state: initialState,
     inboxFull: false,
+    terminated: Effect.void,
     tokens: new Map([
       ["boot", caller("bootstrap")],
       ["lease", caller("current")],
@@ -214,7 +217,11 @@ const lifecycle = (world: World) => {
       Effect.fail(new AgentRefused({ kind: "NOT_RUNNING", agent_id, reason: "stopped", hint: "start it" })),
     hello: () => effect(world, "hello"),
     heard: () => effect(world, "heard"),
-    terminating: (_, reason) => effect(world, `terminating ${reason}`),
+    terminating: (_, reason) =>
+      Effect.andThen(
+        effect(world, `terminating ${reason}`),
+        Effect.suspend(() => world.terminated)
+      ),
     changes: Stream.fromPubSub(world.changes)
   })
 }

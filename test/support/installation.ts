@@ -131,9 +131,7 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
     signal: (signal) => Effect.sync(() => void child.kill(signal)),
     agent: Effect.sync(() =>
       Option.fromNullishOr(
-        descendants(child.pid ?? 0)
-          .filter(({ command }) => /node\S* .*choir-agent\.js /u.test(command))
-          .at(-1)?.pid
+        descendants(child.pid ?? 0).findLast(({ command }) => /node\S* .*choir-agent\.js /u.test(command))?.pid
       )
     )
   })

@@ -17,9 +17,9 @@ export interface ToolContext {
   seen(path: string): string | undefined
 }
 
-/** A finished run. `status: "error"` is an outcome that the model is told of, not a failure of Choir. */
+/** A finished run. `error` and `timeout` are outcomes that the model is told of, not failures of Choir. */
 export interface ToolOutcome {
-  readonly status: "success" | "error"
+  readonly status: "success" | "error" | "timeout"
   /** One line for people. */
   readonly summary: string
   /** JSON for the model. */

@@ -34,7 +34,7 @@ const outcomeOf = (result: ProcessResult, timeout_ms: number): ToolOutcome => {
   const output = { exit_code, stdout: result.stdout.text, stderr: result.stderr.text }
   if (result.timed_out) {
     const summary = `the command was killed after ${timeout_ms} ms`
-    return { status: "error", summary, output: { ...output, timed_out: true } }
+    return { status: "timeout", summary, output }
   }
   const summary = `exit code ${exit_code} after ${result.duration_ms} ms`
   return { status: exit_code === 0 ? "success" : "error", summary, output }

@@ -1,0 +1,52 @@
+/** The benchmarks: `npm run bench`, `-- --only P6,P7`, `-- --json FILE`. Each figure stands beside its floor of the same run. */
+import { writeFileSync } from "node:fs"
+import { parseArgs } from "node:util"
+import { NodeRuntime } from "@effect/platform-node"
+import { Console, Effect } from "effect"
+import { commandLine } from "./commandLine.ts"
+import type { Row } from "./Row.ts"
+import { size } from "./size.ts"
+import { startup } from "./startup.ts"
+
+const BENCHMARKS: ReadonlyArray<{
+  readonly ids: ReadonlyArray<string>
+  readonly run: Effect.Effect<ReadonlyArray<Row>, unknown>
+}> = [
+  { ids: ["P6"], run: startup },
+  { ids: ["P7"], run: commandLine },
+  { ids: ["P12"], run: size }
+]
+
+const cells = ({ floor, id, name, ok, ratio, target, unit, value }: Row): ReadonlyArray<string> => [
+  id,
+  name,
+  `${value} ${unit}`,
+  floor === null ? "" : String(floor),
+  ratio === null ? "" : `${ratio}x`,
+  ratio === null ? `<= ${target}` : `<= ${target}x`,
+  ok ? "ok" : "MISSED"
+]
+
+const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd()
+    )
+    .join("\n")
+}
+
+const main = Effect.gen(function* () {
+  const { values } = parseArgs({ options: { json: { type: "string" }, only: { type: "string" } } })
+  const only = values.only?.split(",")
+  const chosen = BENCHMARKS.filter(({ ids }) => only === undefined || ids.some((id) => only.includes(id)))
+  const rows = (yield* Effect.forEach(chosen, ({ run }) => run)).flat()
+  yield* Console.log(table([["id", "what", "value", "floor", "ratio", "target", ""], ...rows.map(cells)]))
+  const file = values.json
+  if (file !== undefined) yield* Effect.sync(() => writeFileSync(file, JSON.stringify(rows, undefined, 2)))
+})
+
+NodeRuntime.runMain(main)

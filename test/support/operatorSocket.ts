@@ -1,0 +1,116 @@
+/** The operator API on its real socket, over the doubles of a world, with the typed client; and the events of a turn. */
+import { join } from "node:path"
+import { Effect, Layer } from "effect"
+import { HttpApiClient } from "effect/http-api"
+import type { EventDraft } from "#schema/Event.ts"
+import { CallId, coreLane, EDGE, type InboxId, JobName, type LaneId } from "#schema/Ids.ts"
+import { ImageVersion } from "#schema/Image.ts"
+import { OperatorApi } from "#schema/OperatorApi.ts"
+import { Images, NoImage } from "#src/choird/agents/Images.ts"
+import { LaneReports } from "#src/choird/api/LaneReports.ts"
+import { layerOperatorServer } from "#src/choird/api/OperatorServer.ts"
+import { Shutdown } from "#src/choird/api/Shutdown.ts"
+import { Database } from "#src/choird/database/Database.ts"
+import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { layerSocketClient } from "#src/shared/sockets.ts"
+import { DM, layerWorld, makeWorld } from "./control.ts"
+import { temporaryFolder } from "./engines.ts"
+
+export const image = {
+  image_version: ImageVersion.make("abc1234"),
+  path: "/images/ada/abc1234",
+  built: true,
+  warnings: []
+}
+
+const platform = Layer.mergeAll(
+  Layer.succeed(Database, { kind: "embedded", version: "17.5", pgvector: "0.8.0", lost: Effect.never }),
+  Layer.mock(ContainerRuntime, {
+    type: "sandbox",
+    status: Effect.succeed({
+      type: "sandbox" as const,
+      isolation: "namespaces",
+      limits: { cpus: true, memory_mb: false, pids: true },
+      warnings: []
+    })
+  }),
+  GatewayHealth.layer,
+  LaneReports.layer,
+  Shutdown.layer
+)
+
+export const images = (outcome: ReturnType<Images["Service"]["build"]> = Effect.succeed(image)) =>
+  Layer.mock(Images, {
+    build: (_, __, options) =>
+      Effect.andThen(options?.progress?.("fetch global") ?? Effect.void, Effect.andThen(Effect.yieldNow, outcome)),
+    current: (agent_id) => Effect.fail(new NoImage({ agent_id }))
+  })
+
+/** A world whose operator socket listens, with the typed client of its API. */
+export const openOperator = (built = images()) =>
+  Effect.gen(function* () {
+    const world = yield* makeWorld
+    const home = yield* temporaryFolder
+    const services = yield* Layer.build(
+      layerOperatorServer("0.1.0").pipe(Layer.provideMerge([platform, built, layerWorld(world, home)]))
+    )
+    const path = join(home, "socks", "choird.sock")
+    const context = yield* Layer.build(layerSocketClient(path))
+    const api = yield* Effect.provideContext(HttpApiClient.make(OperatorApi, { baseUrl: "http://choird" }), context)
+    return { world, services, path, api }
+  })
+
+export const said = (inbox_id: InboxId): EventDraft => ({
+  event_type: "UserMsg",
+  lane: EDGE,
+  payload: { inbox_id, dm: DM, text: "hi", attachments: [] }
+})
+export const answered = (kind: "reply" | "report", inbox_id: InboxId, text: string): EventDraft => ({
+  event_type: "AgentMessage",
+  lane: EDGE,
+  payload: { kind, text, in_reply_to: inbox_id }
+})
+const usage = { input_tokens: 10, output_tokens: 5 }
+export const output = (lane: LaneId, call_id: string): EventDraft => ({
+  event_type: "ModelOutput",
+  lane,
+  payload: {
+    call_id: CallId.make(call_id),
+    purpose: "turn",
+    model: "m",
+    text: "done",
+    tool_calls: [],
+    finish_reason: "stop",
+    usage,
+    latency_ms: 1
+  }
+})
+export const started = (name: string): EventDraft => {
+  const job_name = JobName.make(name)
+  const job_id = CallId.make(`job-${name}`)
+  const context_bundle = { facts: [], excerpts: [], constraints: [] }
+  const tool_constraints = { allowed_tools: [], time_budget_ms: 0 }
+  return {
+    event_type: "CoreStarted",
+    lane: coreLane(job_name),
+    payload: {
+      job_id,
+      job_name,
+      start: { job_id, job_name, task_spec: "x", context_bundle, tool_constraints, verbosity: "normal" },
+      model: "m",
+      budgets: { max_steps: 1, max_tool_calls: 1, wall_time_ms: 1, max_injections: 1 }
+    }
+  }
+}
+export const stopped = (name: string): EventDraft => ({
+  event_type: "CoreStopped",
+  lane: coreLane(JobName.make(name)),
+  payload: {
+    job_id: CallId.make(`job-${name}`),
+    job_name: JobName.make(name),
+    outcome: "completed",
+    summary: "done",
+    usage
+  }
+})
