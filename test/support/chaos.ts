@@ -44,7 +44,7 @@ const lines = (path: string): ReadonlyArray<string> =>
 export const chaos = Effect.fnUntraced(
   function* ({ kills, progress, seed: _seed, target, ...options }: ChaosOptions) {
     const provider = yield* makeProvider
-    provider.otherwise((request) => offlineModel(request, "5 millis"))
+    yield* provider.otherwise((request) => offlineModel(request, "5 millis"))
     const choir = yield* makeInstallation({ ...options, endpoint: provider.endpoint })
     const { api, params } = choir
     let choird = yield* choir.start

@@ -24,7 +24,7 @@ export const image = {
   warnings: []
 }
 
-const platform = Layer.mergeAll(
+export const platform = Layer.mergeAll(
   Layer.succeed(Database, { kind: "embedded", version: "17.5", pgvector: "0.8.0", lost: Effect.never }),
   Layer.mock(ContainerRuntime, {
     type: "sandbox",

@@ -1,19 +1,17 @@
 import { existsSync, statSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, PubSub, Scope } from "effect"
+import { Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { EventDraft } from "#schema/Event.ts"
-import { EDGE, InboxId, SignalId } from "#schema/Ids.ts"
+import { EDGE, InboxId } from "#schema/Ids.ts"
 import { layerAgentRoutes } from "#src/choird/api/AgentRoutes.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { LaneReports } from "#src/choird/api/LaneReports.ts"
 import { AGENT_CONNECTIONS_MAX, AGENT_REQUESTS_BURST, BODY_BYTES_MAX } from "#src/shared/limits.ts"
-import { BODIES, openSession, type Verb } from "../../support/agentSocket.ts"
+import { BODIES, openSession, type Verb, VERBS } from "../../support/agentSocket.ts"
 import { append, DM, head, layerWorld, makeWorld, OTHER_SESSION, SESSION } from "../../support/control.ts"
 import { temporaryFolder } from "../../support/engines.ts"
-import { ask, dial, refusalOf, until, untilClosed } from "../../support/unixHttp.ts"
-
-const VERBS = Object.keys(BODIES) as ReadonlyArray<Verb>
+import { ask, dial, refusalOf, untilClosed } from "../../support/unixHttp.ts"
 
 const said = (id: string): EventDraft => ({
   event_type: "UserMsg",
@@ -25,15 +23,6 @@ const replied = (id: string): EventDraft => ({
   lane: EDGE,
   payload: { kind: "reply", text: "hello", in_reply_to: InboxId.make(id) }
 })
-
-const stream = (path: string, headers: Readonly<Record<string, string>> = {}) =>
-  Effect.map(dial(path), (socket) => {
-    const lines = Object.entries({ host: "x", authorization: "Bearer lease", ...headers }).map((each) =>
-      each.join(": ")
-    )
-    socket.write(`GET /events?session_id=${SESSION} HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`)
-    return socket
-  })
 
 describe("a session's socket", () => {
   it.effect("is alone in its folder and gone with its scope", () =>
@@ -296,122 +285,6 @@ describe("the other verbs", () => {
         assert.deepStrictEqual([answer.status, refusalOf(answer).type], [404, "NOT_AVAILABLE"])
       }
       assert.lengthOf(world.audit, 2)
-    })
-  )
-})
-
-describe("request ids (R28)", () => {
-  for (const verb of VERBS)
-    it.effect(`${verb}: the same body gives the same reply, another body 409`, () =>
-      Effect.gen(function* () {
-        const { call, world } = yield* openSession
-        const body =
-          verb === "TERMINATE_SELF" ? { reason: "stop", final_rev: 0, final_hash: head(world).hash } : BODIES[verb]
-        const first = yield* call(verb, { id: "one", body })
-        const again = yield* call(verb, { id: "one", body })
-        assert.strictEqual(again.status, first.status)
-        // Each INIT_HELLO mints a token of its own (D12).
-        if (verb !== "INIT_HELLO") assert.strictEqual(again.text, first.text)
-        const other = yield* call(verb, { id: "one", body: `${JSON.stringify(body)} ` })
-        assert.deepStrictEqual([other.status, refusalOf(other).type], [409, "REQUEST_ID_REUSED"])
-        if (verb === "TERMINATE_SELF")
-          assert.lengthOf(
-            world.effects.filter((each) => each === "terminating stop"),
-            1
-          )
-      })
-    )
-
-  it.effect("an id of one verb is none for another", () =>
-    Effect.gen(function* () {
-      const { call } = yield* openSession
-      yield* call("REPORT_STATUS", { id: "one" })
-      assert.strictEqual((yield* call("HEARTBEAT", { id: "one" })).status, 409)
-    })
-  )
-
-  it.effect("a fenced epoch spends no id of its successor", () =>
-    Effect.gen(function* () {
-      const { call } = yield* openSession
-      yield* call("HEARTBEAT", { id: "one", token: "older", body: { ...BODIES.HEARTBEAT, timestamp: "other" } })
-      assert.strictEqual((yield* call("HEARTBEAT", { id: "one" })).status, 200)
-    })
-  )
-})
-
-describe("GET /events", () => {
-  const inject = (id: string) => ({
-    id,
-    signal: { type: "Inject" as const, signal_id: SignalId.make(id), content: `text ${id}` }
-  })
-
-  it.effect("sends what is there, what comes, and comments while it is quiet", () =>
-    Effect.gen(function* () {
-      const { path, world } = yield* openSession
-      world.pushed.push(inject("1"), inject("2"))
-      const socket = yield* stream(path)
-      const start = yield* until(socket, "text 2")
-      assert.include(start, "content-type: text/event-stream")
-      assert.match(start, /: choir\n\n.*id: 1\n.*text 1.*id: 2\n/su)
-      yield* PubSub.publish(world.pushes, inject("3"))
-      assert.include(yield* until(socket, "text 3"), "id: 3\n")
-      const comment = yield* Effect.forkChild(until(socket, ": choir"), { startImmediately: true })
-      yield* TestClock.adjust("15 seconds")
-      yield* Fiber.join(comment)
-    })
-  )
-
-  it.effect("goes on after Last-Event-ID, which must be an id", () =>
-    Effect.gen(function* () {
-      const { path, world } = yield* openSession
-      world.pushed.push(inject("1"), inject("2"))
-      const text = yield* until(yield* stream(path, { "last-event-id": "1" }), "text 2")
-      assert.notInclude(text, "text 1")
-      for (const id of ["", "x", "0", "-1", "9999999999999999999", "1; DROP TABLE signals"]) {
-        const refused = yield* stream(path, { "last-event-id": id, connection: "close" })
-        assert.match(yield* untilClosed(refused), /^HTTP\/1\.1 400 /u)
-      }
-    })
-  )
-
-  it.effect("is one a session: a newer stream ends the older", () =>
-    Effect.gen(function* () {
-      const { path } = yield* openSession
-      const older = yield* stream(path, { connection: "close" })
-      yield* until(older, ": choir")
-      const ended = yield* Effect.forkChild(untilClosed(older), { startImmediately: true })
-      yield* until(yield* stream(path), ": choir")
-      yield* Fiber.join(ended)
-    })
-  )
-
-  it.effect("tells a run with an older configuration at once", () =>
-    Effect.gen(function* () {
-      const { path, world } = yield* openSession
-      world.view = { ...world.view, config_version: 0 }
-      const text = yield* until(yield* stream(path), "ConfigChanged")
-      assert.include(text, '"config_version":1')
-      assert.notInclude(text, "id:")
-    })
-  )
-
-  it.effect("needs the lease token and the session's own name", () =>
-    Effect.gen(function* () {
-      const { path, world } = yield* openSession
-      const of = (token: string, session: string) =>
-        ask(path, {
-          method: "GET",
-          path: `/events?session_id=${session}`,
-          headers: { authorization: `Bearer ${token}` }
-        })
-      for (const [token, session] of [
-        ["nobody", SESSION],
-        ["boot", SESSION],
-        ["older", SESSION],
-        ["lease", OTHER_SESSION]
-      ] as const)
-        assert.strictEqual((yield* of(token, session)).status, 401)
-      assert.lengthOf(world.audit, 4)
     })
   )
 })

@@ -3,7 +3,11 @@ import { SqlClient } from "effect/sql"
 import { CallId, EDGE } from "#schema/Ids.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { prepare, decide } from "#src/choird/sessions/decideAppend.ts"
-import { replayStart, insertEvents } from "#src/choird/sessions/storedEvents.ts"
+import { applyConsequences } from "#src/choird/sessions/consequences.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import { DESK } from "../../support/stores.ts"
+import { replayStart, lockSession, insertEvents } from "#src/choird/sessions/storedEvents.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { newTalk, stores, Talk, userMsg, modelOutput, reply } from "../../support/stores.ts"
 
@@ -43,6 +47,16 @@ describeEngines("perf", (it, engine) => {
         const t3 = performance.now()
         for (let base = 0; base < total; base += 100) { const l = talk.links.slice(base, base + 100); yield* insertEvents(sql, other.caller.session_id, l, l.at(-1)!.hash) }
         console.log(engine.kind, "insert alone events/s", (total / (performance.now() - t3) * 1000).toFixed(0))
+        const cfg = (yield* (yield* ConfigStore).current).config
+        const time = (name: string, e: any) => Effect.gen(function*() { const t = performance.now(); for (let i = 0; i < 100; i++) yield* (typeof e === "function" ? e(i) : e); console.log(engine.kind, name, ((performance.now() - t) / 100).toFixed(2)) })
+        const origin = { session_id: talk.caller.session_id, agent_id: talk.caller.agent_id, dm: DESK }
+        yield* time("lockSession", lockSession(sql, talk.caller.session_id))
+        yield* time("select1", sql`SELECT 1`)
+        yield* time("consequences user", applyConsequences(sql, cfg, origin, talk.events.slice(0, 1)))
+        yield* time("consequences reply", (i: number) => applyConsequences(sql, cfg, origin, [{ ...talk.events[98]!, rev: 100000 + round * 1000 + i } as any]))
+        yield* time("fold", Effect.sync(() => foldAll(initialState, talk.events.slice(0, 98))))
+        yield* time("lock+insert tx", (i: number) => { const l = talk.links.slice(0, 100); return Effect.flatMap(newTalk, (t) => sql.withTransaction(Effect.andThen(lockSession(sql, t.caller.session_id), insertEvents(sql, t.caller.session_id, l, l.at(-1)!.hash)))) })
+        yield* time("newtalk", newTalk)
         const t4 = performance.now()
         for (let i = 0; i < 200; i++) yield* sql.withTransaction(sql`SELECT 1`)
         console.log(engine.kind, "empty tx ms", ((performance.now() - t4) / 200).toFixed(2))

@@ -1,0 +1,204 @@
+import { statSync } from "node:fs"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import { AgentId, coreLane, EDGE, InboxId, JobName, SessionId } from "#schema/Ids.ts"
+import { LaneReports } from "#src/choird/api/LaneReports.ts"
+import { Shutdown } from "#src/choird/api/Shutdown.ts"
+import { RepoCacheFailed } from "#src/choird/repos/Repos.ts"
+import { AGENT, append, SESSION } from "../../support/control.ts"
+import { answered, image, images, openOperator, output, said, started } from "../../support/operatorSocket.ts"
+import { ask, refusalOf } from "../../support/unixHttp.ts"
+
+const STRANGER = AgentId.make("bob")
+const NO_SESSION = SessionId.make("zzzzzzzzzzzzzzzz")
+const one = InboxId.make("1")
+
+describe("the operator's socket", () => {
+  it.effect("is 0600, speaks the pinned shape and serves no OpenAPI", () =>
+    Effect.gen(function* () {
+      const { path } = yield* openOperator()
+      assert.strictEqual(statSync(path).mode & 0o777, 0o600)
+      for (const each of ["/openapi.json", "/docs", "/rpc/HEARTBEAT", "/events"]) {
+        const answer = yield* ask(path, { path: each })
+        assert.deepStrictEqual([answer.status, refusalOf(answer).type], [404, "NOT_FOUND"])
+      }
+      const bad = yield* ask(path, { method: "GET", path: "/agents/NO_SUCH_NAME" })
+      assert.deepStrictEqual([bad.status, refusalOf(bad).type], [400, "BAD_REQUEST"])
+    })
+  )
+
+  it.effect("tells the status of all parts", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      world.view = { ...world.view, status: "crashed", reason: "killed" }
+      const status = yield* api.system.status()
+      assert.deepStrictEqual(status.postgres, { kind: "embedded", version: "17.5", pgvector: "0.8.0", ok: true })
+      assert.deepStrictEqual(status.runtime.limits, ["cpus", "pids"])
+      assert.deepStrictEqual(
+        status.gateways.map(({ name, ok, type }) => [name, type, ok]),
+        [
+          ["screen", "console", true],
+          ["bot", "telegram", false]
+        ]
+      )
+      assert.deepStrictEqual(status.warnings, [
+        "the gateway bot does not work: not started",
+        "the agent ada crashed: killed"
+      ])
+      assert.deepStrictEqual(
+        status.agents.map(({ agent_id, uptime_ms }) => [agent_id, uptime_ms]),
+        [["ada", 0]]
+      )
+    })
+  )
+
+  it.effect("shows the running configuration and who leases which workspace", () =>
+    Effect.gen(function* () {
+      const { api } = yield* openOperator()
+      assert.nestedPropertyVal(yield* api.system.config(), "heartbeat_interval_ms", 5000)
+      assert.deepStrictEqual(
+        (yield* api.system.workspaces()).map(({ leased_by, name }) => [name, leased_by]),
+        [
+          ["desk", "ada"],
+          ["shed", null]
+        ]
+      )
+    })
+  )
+
+  it.effect("answers a shutdown before it is asked for", () =>
+    Effect.gen(function* () {
+      const { api, services, world } = yield* openOperator()
+      assert.deepStrictEqual(yield* api.system.shutdown(), { ok: true })
+      yield* Effect.provideContext(
+        Effect.flatMap(Shutdown, ({ requested }) => requested),
+        services
+      )
+      assert.strictEqual(world.audit[0]?.action, "shutdown")
+    })
+  )
+})
+
+describe("agents", () => {
+  it.effect("are listed, started and stopped, and refusals keep their hint", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      assert.strictEqual((yield* api.agents.list())[0]?.session_id, SESSION)
+      yield* api.agents.start({ params: { id: AGENT }, payload: { fresh: true } })
+      yield* api.agents.stop({ params: { id: AGENT } })
+      assert.deepStrictEqual(world.effects, ["start", "stop"])
+      const refused = yield* Effect.flip(api.agents.restart({ params: { id: AGENT } }))
+      assert.nestedInclude(refused, { "error.type": "NOT_RUNNING", "error.hint": "start it" })
+      const unknown = yield* Effect.flip(api.agents.status({ params: { id: STRANGER } }))
+      assert.nestedInclude(unknown, { "error.type": "UNKNOWN_AGENT" })
+    })
+  )
+
+  it.effect("keep their last session when they do not run", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      world.view = { ...world.view, status: "stopped", session_id: null, bindings: null }
+      world.row = { ...world.row, status: "stopped", last_rev: 4, frozen_reason: "conflict at 5" }
+      const detail = yield* api.agents.status({ params: { id: AGENT } })
+      assert.deepStrictEqual([detail.session_id, detail.last_rev, detail.reason], [SESSION, 4, "conflict at 5"])
+      assert.deepStrictEqual([detail.lanes, detail.resource_bindings?.workspace], [[], "desk"])
+    })
+  )
+
+  it.effect("show lanes and what is spent of the budgets", () =>
+    Effect.gen(function* () {
+      const { api, services, world } = yield* openOperator()
+      yield* append(world, [said(one), started("a"), output(EDGE, "c1")])
+      const budget_remaining = { tokens: 1, tool_calls: 1 }
+      yield* Effect.provideContext(
+        Effect.flatMap(LaneReports, (reports) =>
+          reports.report(SESSION, { lane: EDGE, state: "EDGE_FINALIZING", skill: "plan", budget_remaining })
+        ),
+        services
+      )
+      const detail = yield* api.agents.status({ params: { id: AGENT } })
+      assert.deepStrictEqual(detail.lanes, [
+        { lane: EDGE, state: "EDGE_FINALIZING", skill: "plan", step: 1 },
+        { lane: coreLane(JobName.make("a")), state: "CORE_INITIALIZING", skill: null, step: 0 }
+      ])
+      assert.deepStrictEqual(detail.budgets.tokens, { used: 15, limit: 2_000_000 })
+      assert.deepStrictEqual(detail.budgets.core_jobs, { used: 1, limit: 8 })
+      assert.deepStrictEqual(detail.budgets.cost_usd, { used: 0, limit: null })
+      assert.strictEqual(detail.acked_rev, 3)
+    })
+  )
+
+  it.effect("are built step by step, and a failed build says why", () =>
+    Effect.gen(function* () {
+      const { api } = yield* openOperator()
+      const steps = yield* Effect.flatMap(api.agents.build({ params: { id: AGENT }, payload: {} }), Stream.runCollect)
+      assert.deepStrictEqual(
+        [...steps],
+        [
+          { type: "step", text: "fetch global" },
+          { type: "done", result: { agent_id: AGENT, ...image } }
+        ]
+      )
+      const failure = new RepoCacheFailed({ path: "/repos", reason: "disk full" })
+      const broken = yield* openOperator(images(Effect.fail(failure)))
+      const lines = yield* Effect.flatMap(
+        broken.api.agents.build({ params: { id: AGENT }, payload: {} }),
+        Stream.runCollect
+      )
+      assert.deepStrictEqual(lines.at(-1), {
+        type: "failed",
+        error: { type: "RepoCacheFailed", message: failure.message }
+      })
+    })
+  )
+})
+
+describe("sessions", () => {
+  it.effect("are listed, printed and verified, and unknown ones are 404", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      yield* append(world, [said(one), output(EDGE, "c1"), answered("reply", one, "hello")])
+      assert.lengthOf(yield* api.sessions.list({ query: {} }), 1)
+      const print = (query: { readonly from?: number; readonly last?: number }) =>
+        Effect.flatMap(api.sessions.events({ params: { id: SESSION }, query }), Stream.runCollect)
+      assert.deepStrictEqual([...(yield* print({}))], world.events)
+      assert.deepStrictEqual([...(yield* print({ last: 1 }))], world.events.slice(-1))
+      for (const query of [{ from: -1 }, { last: 1.5 }, { from: 2 ** 40 }])
+        assert.nestedInclude(yield* Effect.flip(print(query)), { "error.type": "BAD_REQUEST" })
+      assert.deepStrictEqual(yield* api.sessions.verify({ params: { id: SESSION } }), {
+        ok: true,
+        events: 3,
+        head: world.events[2]!.hash
+      })
+      const unknown = { params: { id: NO_SESSION }, query: {} }
+      assert.nestedInclude(yield* Effect.flip(api.sessions.events(unknown)), { "error.type": "UNKNOWN_SESSION" })
+      assert.nestedInclude(yield* Effect.flip(api.sessions.verify(unknown)), { "error.type": "UNKNOWN_SESSION" })
+    })
+  )
+
+  it.effect("cancel the named job, or the only one", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const cancel = (job?: string) =>
+        api.sessions.cancel({
+          params: { id: SESSION },
+          payload: job === undefined ? {} : { job_name: JobName.make(job) }
+        })
+      assert.nestedInclude(yield* Effect.flip(cancel()), { "error.type": "NO_SUCH_JOB" })
+      yield* append(world, [said(one), started("a")])
+      assert.deepStrictEqual(yield* cancel(), { job_name: JobName.make("a"), signal_id: "7" })
+      yield* append(world, [started("b")])
+      const ambiguous = yield* Effect.flip(cancel())
+      assert.nestedInclude(ambiguous, { "error.type": "JOB_AMBIGUOUS", "error.hint": "name one of: a, b" })
+      assert.nestedInclude(yield* Effect.flip(cancel("c")), { "error.hint": "running: a, b" })
+      yield* cancel("b")
+      assert.deepStrictEqual(world.effects, ["cancel a", "cancel b"])
+      assert.deepStrictEqual(
+        (yield* api.sessions.cores({ params: { id: SESSION } })).map(({ job_name }) => job_name),
+        [JobName.make("a"), JobName.make("b")]
+      )
+      world.row = { ...world.row, status: "stopped" }
+      assert.nestedInclude(yield* Effect.flip(cancel("a")), { "error.type": "NOT_RUNNING" })
+    })
+  )
+})

@@ -1,0 +1,138 @@
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Effect, Option, Schedule } from "effect"
+import type { SessionId } from "#schema/Ids.ts"
+import type { ChatEvent } from "#schema/OperatorApi.ts"
+import { describeInstallations } from "../support/everyInstallation.ts"
+import { makeInstallation } from "../support/installation.ts"
+import { answer, callTools, failing, makeProvider, offlineModel, raw } from "../support/provider.ts"
+import { conversationProblems, historyProblems } from "../support/verifyHistory.ts"
+
+const texts = (shown: ReadonlyArray<ChatEvent>, kind: string) =>
+  shown.flatMap((event) => (event.type === "message" && event.kind === kind ? [event.text] : []))
+
+/** A running agent whose model follows plain instructions, until a test scripts another answer. */
+const start = (place: Parameters<Parameters<typeof describeInstallations>[1]>[0]) =>
+  Effect.gen(function* () {
+    const provider = yield* makeProvider
+    yield* provider.otherwise((request) => offlineModel(request, 0))
+    const choir = yield* makeInstallation({ endpoint: provider.endpoint, ...(yield* place) })
+    const choird = yield* choir.start
+    yield* choir.build
+    const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload: {} })
+    let sent = 0
+    const ask = Effect.fnUntraced(function* (text: string) {
+      const { inbox_id } = yield* choir.send(`test-${++sent}`, text)
+      return yield* Effect.map(choir.settled(inbox_id), (shown) => ({ inbox_id, shown }))
+    })
+    return { ...choir, ask, choird, provider, session_id: session_id as SessionId }
+  })
+
+describeInstallations("a conversation", (place) => {
+  it.live("answers, works in concurrent jobs, reports them, and leaves a chain that anyone can verify", () =>
+    Effect.gen(function* () {
+      const { api, ask, events, session_id, workspace } = yield* start(place)
+      const hello = yield* ask("hello")
+      assert.strictEqual(texts(hello.shown, "reply").length, 1)
+      const work = yield* ask(
+        "job alpha: write a.txt: one two three, then run wc -w a.txt\njob beta: write b.txt: four, then read b.txt"
+      )
+      assert.strictEqual(texts(work.shown, "reply").length, 1)
+      assert.strictEqual(texts(work.shown, "report").length, 2)
+      assert.strictEqual(readFileSync(join(workspace, "a.txt"), "utf8"), "one two three\n")
+      assert.strictEqual(readFileSync(join(workspace, "b.txt"), "utf8"), "four\n")
+      const history = yield* events(session_id)
+      assert.deepStrictEqual(historyProblems(session_id, history), [])
+      assert.deepStrictEqual(conversationProblems([hello.inbox_id, work.inbox_id], history), [])
+      const verification = yield* api.sessions.verify({ params: { id: session_id } })
+      assert.deepStrictEqual([verification.ok, verification.events], [true, history.length])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("goes on in the same session when the agent is killed in the middle of a turn", () =>
+    Effect.gen(function* () {
+      const { api, choird, events, params, send, session_id, settled, workspace } = yield* start(place)
+      const { inbox_id } = yield* send("kill-1", "run sleep 1 && echo slow > slow.txt\nwrite after.txt: after")
+      yield* Effect.retry(
+        Effect.flatMap(events(session_id), (history) =>
+          history.some(({ event }) => event.event_type === "ToolCallCommitted") ? Effect.void : Effect.fail("not yet")
+        ),
+        Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(500)])
+      )
+      const pid = Option.getOrThrow(yield* choird.agent)
+      process.kill(pid, "SIGKILL")
+      yield* settled(inbox_id)
+      const detail = yield* api.agents.status({ params })
+      assert.deepStrictEqual([detail.status, detail.session_id], ["running", session_id])
+      const history = yield* events(session_id)
+      assert.deepStrictEqual(conversationProblems([inbox_id], history), [])
+      const unknown = history.filter(
+        ({ event }) => event.event_type === "ToolResultCommitted" && event.payload.status === "unknown_after_crash"
+      )
+      assert.strictEqual(unknown.length, 1)
+      assert.isTrue(existsSync(join(workspace, "after.txt")))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("tells a broken provider, malformed output and an unknown tool where a person looks, and goes on", () =>
+    Effect.gen(function* () {
+      const { ask, provider } = yield* start(place)
+      yield* provider.script(failing(500, "the kitchen is on fire"))
+      assert.include(texts((yield* ask("one")).shown, "reply")[0], "500")
+      yield* provider.script(raw("this is not JSON"))
+      assert.include(texts((yield* ask("two")).shown, "reply")[0], "no chat completion")
+      yield* provider.script(callTools([{ name: "choir-fs-levitate", input: {} }]), answer("there is no such tool"))
+      assert.strictEqual(texts((yield* ask("three")).shown, "reply")[0], "there is no such tool")
+      assert.strictEqual(texts((yield* ask("hello")).shown, "reply").length, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("stops a command that never ends at its timeout, and nothing of it survives", () =>
+    Effect.gen(function* () {
+      const { ask, provider } = yield* start(place)
+      const command = "setsid sleep 4242 & sleep 4242"
+      yield* provider.script(
+        callTools([{ name: "choir-exec", input: { command, timeout_ms: 300 } }]),
+        answer("it took too long")
+      )
+      assert.strictEqual(texts((yield* ask("wait")).shown, "reply")[0], "it took too long")
+      const { stdout } = yield* Effect.promise(() => import("node:child_process")).pipe(
+        Effect.map(({ spawnSync }) => spawnSync("pgrep", ["-f", "sleep 4242"]))
+      )
+      assert.strictEqual(stdout.toString(), "")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("stops gracefully, keeps the session, and resumes it; its socket is gone in between", () =>
+    Effect.gen(function* () {
+      const { api, ask, home, params, session_id } = yield* start(place)
+      yield* ask("hello")
+      const socket = join(home, "socks/agents", session_id, "choird.sock")
+      assert.isTrue(existsSync(socket))
+      const stopped = yield* api.agents.stop({ params })
+      assert.deepStrictEqual([stopped.status, stopped.session_id], ["stopped", session_id])
+      assert.isFalse(existsSync(socket))
+      const again = yield* api.agents.start({ params, payload: {} })
+      assert.strictEqual(again.session_id, session_id)
+      assert.strictEqual(texts((yield* ask("hello")).shown, "reply").length, 1)
+      yield* api.agents.stop({ params })
+      const fresh = yield* api.agents.start({ params, payload: { fresh: true } })
+      assert.notStrictEqual(fresh.session_id, session_id)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("resumes its agents when choird is killed and started again", () =>
+    Effect.gen(function* () {
+      const installation = yield* start(place)
+      const { inbox_id } = yield* installation.send("x-1", "run sleep 0.5; write late.txt: late")
+      yield* installation.choird.signal("SIGKILL")
+      yield* installation.choird.exited
+      yield* installation.start
+      yield* installation.settled(inbox_id)
+      const history = yield* installation.events(installation.session_id)
+      assert.deepStrictEqual(conversationProblems([inbox_id], history), [])
+      assert.isTrue(existsSync(join(installation.workspace, "late.txt")))
+    }).pipe(Effect.scoped)
+  )
+})

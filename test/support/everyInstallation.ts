@@ -1,0 +1,35 @@
+/** The installations that the end-to-end suites run on: both databases, and both runtimes where the machine has them. */
+import { describe } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
+import { inject } from "vitest"
+import { postgresDatabase } from "./engines.ts"
+import type { InstallationOptions } from "./installation.ts"
+import { ensureDebianPackages } from "./packages.ts"
+
+type Place = Pick<InstallationOptions, "postgres" | "runtime" | "secrets">
+
+const embedded: Effect.Effect<Place> = Effect.succeed({ runtime: "sandbox" })
+
+/** A database of its own on the shared server, by a url in a secret. */
+const onServer: Effect.Effect<Place, never, Scope.Scope> = Effect.map(
+  postgresDatabase,
+  ({ database, host, port, user }) => ({
+    runtime: "process",
+    postgres: { url_secret: "postgres-url" },
+    secrets: { "postgres-url": `postgres://${user}@${encodeURIComponent(host)}:${port}/${database}` }
+  })
+)
+
+/** One suite, unchanged, on the embedded database in the sandbox and on a Postgres server with the process runtime. */
+export const describeInstallations = (
+  name: string,
+  suite: (place: Effect.Effect<Place, never, Scope.Scope>) => void
+) => {
+  const withoutSandbox = ensureDebianPackages(["bubblewrap"], `${name}, sandbox`)
+  const server = inject("postgres")
+  const left = (reason: string | undefined) => (reason === undefined ? "" : ` (left out: ${reason})`)
+  const unless = (reason: string | undefined) => (reason === undefined ? describe : describe.skip)
+  unless(withoutSandbox)(`${name}, embedded Postgres, sandbox${left(withoutSandbox)}`, () => suite(embedded))
+  const withoutServer = typeof server === "string" ? server : undefined
+  unless(withoutServer)(`${name}, Postgres server, process${left(withoutServer)}`, () => suite(onServer))
+}
