@@ -1,0 +1,181 @@
+/**
+ * `npm run demo`: a throw-away installation of the real programs, a scripted conversation over the console channel, an agent that
+ * is killed in the middle of its work and carries on, and at the end the verified chain. Nothing is stubbed; only the provider is
+ * the offline model, which says so.
+ */
+import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { NodeRuntime } from "@effect/platform-node"
+import { Console, Effect, Fiber, Schedule, Schema } from "effect"
+import { ChatEvent, Verification } from "#schema/OperatorApi.ts"
+import { choirctl, offlineModel, program, ready, ROOT } from "./Programs.ts"
+import * as Screen from "./Screen.ts"
+
+const AGENT = "demo"
+const started = performance.now()
+
+/** A step of the demo did not do what it shows. */
+class DemoFailed extends Schema.TaggedError<DemoFailed>()("DemoFailed", {
+  step: Schema.String,
+  reason: Schema.String
+}) {
+  override get message() {
+    return `the demo failed at "${this.step}": ${this.reason}`
+  }
+}
+
+const must = Effect.fnUntraced(function* (home: string, ...args: ReadonlyArray<string>) {
+  const ran = yield* choirctl(home, args)
+  if (ran.code === 0) return ran.stdout
+  return yield* new DemoFailed({ step: `choirctl ${args.join(" ")}`, reason: ran.stderr || ran.stdout })
+})
+
+const decodeJson = Schema.decodeEffect(Schema.fromJsonString(Schema.Json))
+const decodeEvent = Schema.decodeSync(Schema.fromJsonString(ChatEvent))
+const decodeVerification = Schema.decodeEffect(Schema.fromJsonString(Verification))
+
+/** Sends one message as `choirctl chat` does and prints what comes back, until the turn and its jobs are over. */
+const say = Effect.fnUntraced(function* (home: string, text: string) {
+  yield* Console.log(Screen.user(text))
+  const seen: Array<string> = []
+  const ran = yield* choirctl(home, ["chat", AGENT, "--message", text, "--json"], (line) => {
+    const event = decodeEvent(line)
+    if (event.type !== "message") return
+    seen.push(event.text)
+    process.stdout.write(`${Screen.agent(event.kind, event.text)}\n`)
+  })
+  if (ran.code !== 0) return yield* new DemoFailed({ step: text, reason: ran.stderr || ran.stdout })
+  return seen
+})
+
+/** The process of the agent itself, somewhere below choird. */
+const agentBelow = (root: number): number | undefined => {
+  const processes = readdirSync("/proc")
+    .filter((name) => /^\d+$/u.test(name))
+    .flatMap((name) => {
+      try {
+        const stat = readFileSync(`/proc/${name}/stat`, "utf8")
+        const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1])
+        return [{ pid: Number(name), parent, command: readFileSync(`/proc/${name}/cmdline`, "utf8") }]
+      } catch {
+        return []
+      }
+    })
+  const under = new Set([root])
+  for (const { parent, pid } of processes.toSorted((a, b) => a.pid - b.pid)) if (under.has(parent)) under.add(pid)
+  return processes.findLast(
+    ({ command, pid }) => under.has(pid) && command.includes("choir-agent.js\0") && command.includes("--socket")
+  )?.pid
+}
+
+/** Real input: Choir's own schemas are what the agent reads. */
+const fillWorkspace = (home: string) =>
+  Effect.sync(() => cpSync(join(ROOT, "schema"), join(home, "workspaces/main/schema"), { recursive: true }))
+
+const setUp = Effect.gen(function* () {
+  const home = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "choir-demo-"))),
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+  )
+  yield* Effect.sync(() => chmodSync(home, 0o700))
+  const endpoint = yield* offlineModel(0)
+  yield* Console.log(
+    Screen.step(started, `offline-model answers at ${endpoint}: it follows plain instructions, it does not think`)
+  )
+  yield* must(home, "init", "--model-endpoint", endpoint, "--model-name", "offline-model")
+  yield* must(home, "agent", "init", AGENT)
+  yield* fillWorkspace(home)
+  return home
+})
+
+const verify = Effect.fnUntraced(function* (home: string, session_id: string) {
+  const verification = yield* decodeVerification(yield* must(home, "session", "verify", session_id, "--json"))
+  const printed = yield* must(home, "session", "events", session_id, "--json")
+  const last = printed.trimEnd().split("\n").slice(-3)
+  for (const line of last) {
+    const { event_type, hash, lane, rev } = JSON.parse(line) as Record<string, unknown>
+    yield* Console.log(
+      Screen.step(
+        started,
+        `${String(rev).padStart(4)} ${String(lane).padEnd(14)} ${String(event_type).padEnd(20)} ${String(hash)}`
+      )
+    )
+  }
+  if (!verification.ok)
+    return yield* new DemoFailed({ step: "session verify", reason: JSON.stringify(verification.problem) })
+  return verification
+})
+
+/** Waits until a tool call of a job has begun, so that the kill hits work under way. */
+const untilJobWorks = (home: string, session_id: string) =>
+  Effect.retry(
+    Effect.flatMap(must(home, "session", "events", session_id, "--last", "3", "--json"), (printed) =>
+      /"ToolCallCommitted".*"lane":"core:|"lane":"core:[^\n]*"ToolCallCommitted"/u.test(
+        printed.split("\n").at(-2) ?? ""
+      )
+        ? Effect.void
+        : Effect.fail(new DemoFailed({ step: "kill", reason: "no job began to work" }))
+    ),
+    Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(200)])
+  )
+
+const killInTheMiddle = Effect.fnUntraced(function* (home: string, session_id: string, choird: number) {
+  const conversation = yield* Effect.forkChild(
+    say(
+      home,
+      "job patient: run sleep 2 && sha256sum schema/Event.ts > digest.txt, then write done.txt: the job went on, then read done.txt"
+    )
+  )
+  yield* untilJobWorks(home, session_id)
+  const pid = agentBelow(choird)
+  if (pid === undefined) return yield* new DemoFailed({ step: "kill", reason: "no agent process was found" })
+  yield* Console.log(Screen.step(started, `kill -9 ${pid}: the agent dies in the middle of a command`))
+  yield* Effect.sync(() => process.kill(pid, "SIGKILL"))
+  yield* Fiber.join(conversation)
+})
+
+const main = Effect.gen(function* () {
+  yield* Console.log(Screen.heading("Choir demo: real processes, a throw-away home"))
+  const home = yield* setUp
+  const choird = yield* program("choird", ["--home", home])
+  yield* ready("choird", choird, must(home, "status", "--json"))
+  const { runtime } = (yield* decodeJson(yield* must(home, "status", "--json"))) as {
+    readonly runtime: { readonly type: string; readonly isolation: string }
+  }
+  yield* Console.log(
+    Screen.step(started, `choird is ready, embedded Postgres; runtime ${runtime.type}: ${runtime.isolation}`)
+  )
+  yield* must(home, "agent", "build", AGENT)
+  yield* must(home, "agent", "start", AGENT)
+  const status = (yield* decodeJson(yield* must(home, "agent", "status", AGENT, "--json"))) as {
+    readonly session_id: string
+  }
+  yield* Console.log(Screen.step(started, `the agent runs, session ${status.session_id}`))
+
+  yield* Console.log(Screen.heading("Edge answers"))
+  yield* say(home, "hello, what can you do?")
+  yield* Console.log(Screen.heading("Two jobs at once, under locks, on Choir's own schemas"))
+  yield* say(
+    home,
+    [
+      "job inventory: run grep -oE 'event\\(\"[A-Za-z]+\"' schema/Event.ts | cut -d'\"' -f2 > events.txt, then run wc -l < events.txt",
+      "job measure: run wc -l schema/*.ts | sort -n > sizes.txt, then write notes/measure.md: the sizes are in sizes.txt, then run tail -n 1 sizes.txt"
+    ].join("\n")
+  )
+  yield* Console.log(Screen.heading("The agent is killed and carries on"))
+  yield* killInTheMiddle(home, status.session_id, choird.pid)
+  yield* Console.log(Screen.heading("What it left"))
+  yield* say(home, "read events.txt; read done.txt")
+  yield* Console.log(Screen.heading("The verified chain"))
+  const { events, head } = yield* verify(home, status.session_id)
+  yield* Console.log(
+    Screen.good(`\n${events} events, one order, one writer, every hash recomputed: ${head.slice(0, 16)}…`)
+  )
+  yield* Console.log(Screen.step(started, "done; the home is removed. Next: npm start"))
+}).pipe(Effect.scoped)
+
+NodeRuntime.runMain(
+  Effect.tapError(main, ({ message }) => Console.error(Screen.bad(message))),
+  { disableErrorReporting: true }
+)
