@@ -62,7 +62,7 @@ export class Arbiter extends Context.Service<
           return yield* new Refused({ reason: `an event may have ${EVENT_BYTES_MAX} bytes at most`, unfit: true })
         state = folded.success
         for (const listener of listeners) listener(events)
-        for (const look of [...waiters]) look()
+        for (const look of waiters) look()
         return events
       })
 
@@ -101,5 +101,5 @@ const recovered = (log: EventLog["Service"]) => {
 /** Gives drafts their places and their time, in a form that every store keeps unchanged. */
 const stamp = (drafts: ReadonlyArray<EventDraft>, head: number, created_at: string): ReadonlyArray<ChoirEvent> =>
   drafts.map(
-    (draft, index) => ({ v: EVENT_VERSION, rev: head + 1 + index, ...storableJson(draft), created_at }) as ChoirEvent
+    (draft, index) => ({ v: EVENT_VERSION, rev: head + 1 + index, ...storableJson(draft), created_at })
   )

@@ -75,13 +75,13 @@ const isRefusal = (error: unknown): error is ApiError | Unauthorized =>
   [Unauthorized, ...ApiErrors].some((refusal) => error instanceof refusal)
 
 /** What choird could not do right now may be asked again; what it refused may not. */
-const RETRYABLE = ["INTERNAL", "RATE_LIMITED"]
+const RETRYABLE = new Set(["INTERNAL", "RATE_LIMITED"])
 
 const failure = (verb: string, error: unknown): Unreachable | Denied => {
   if (!isRefusal(error))
     return new Unreachable({ verb, reason: error instanceof Error ? error.message : String(error) })
   const { message, type } = error.error
-  return RETRYABLE.includes(type)
+  return RETRYABLE.has(type)
     ? new Unreachable({ verb, reason: message })
     : new Denied({ verb, type, reason: message })
 }

@@ -6,7 +6,7 @@ import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { Budget } from "./Budget.ts"
 import { type ChatMessage, type ChatTool, type Completion, estimateTokens, Llm } from "./Llm.ts"
-import type { Room } from "./Prompt.ts"
+import type { Room } from "./promptRoom.ts"
 import { Replication } from "./Replication.ts"
 import type { Exhausted } from "./ToolRunner.ts"
 

@@ -14,6 +14,6 @@ export const resultProblem = (
     )
   })
   if (Result.isFailure(schema)) return "output_schema is no JSON Schema that can be checked"
-  const decoded = Schema.decodeUnknownResult(schema.success, { errors: "all" })(result as unknown)
+  const decoded = Schema.decodeResult(schema.success, { errors: "all" })(result)
   return Result.isFailure(decoded) ? decoded.failure.message : undefined
 }
