@@ -100,8 +100,8 @@ export const BudgetRemaining = Schema.Struct({
 
 export const ReportStatus = Schema.Struct({
   lane: LaneId,
-  state: Schema.String,
-  skill: Schema.optionalKey(Schema.String),
+  state: Schema.String.check(Schema.isMaxLength(64)),
+  skill: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(200))),
   step: Schema.optionalKey(Schema.Natural),
   budget_remaining: BudgetRemaining,
   core_event: Schema.optionalKey(CoreEvent)

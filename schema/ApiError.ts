@@ -5,7 +5,8 @@
 import { Schema } from "effect"
 import { Rev } from "./Ids.ts"
 
-const Detail = Schema.Struct({
+/** What a refusal says of itself. `type` is for programs, `message` for people. */
+export const ErrorDetail = Schema.Struct({
   type: Schema.String,
   message: Schema.String,
   hint: Schema.optionalKey(Schema.String),
@@ -13,7 +14,8 @@ const Detail = Schema.Struct({
   ack_rev: Schema.optionalKey(Rev),
   retry_after_ms: Schema.optionalKey(Schema.Natural)
 })
-const fields = { error: Detail } as const
+export type ErrorDetail = typeof ErrorDetail.Type
+const fields = { error: ErrorDetail } as const
 
 export class BadRequest extends Schema.Error<BadRequest>("choir/schema/BadRequest")(fields, { httpApiStatus: 400 }) {
   override get message() {

@@ -64,7 +64,8 @@ export type CallId = typeof CallId.Type
 export const JobId = CallId
 export type JobId = CallId
 
-const BigintText = Schema.String.check(Schema.isPattern(/^[1-9][0-9]{0,18}$/u))
+/** At most 18 digits, so that each value is a bigint of the database. */
+const BigintText = Schema.String.check(Schema.isPattern(/^[1-9][0-9]{0,17}$/u))
 
 /** The row of a message in the inbox, a bigint as decimal text. */
 export const InboxId = BigintText.pipe(Schema.brand("InboxId"))

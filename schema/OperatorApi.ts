@@ -6,7 +6,7 @@ import { Schema } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { SchemaErrors } from "./AgentApi.ts"
-import { ApiErrors } from "./ApiError.ts"
+import { ApiErrors, ErrorDetail } from "./ApiError.ts"
 import { ResourceBindings } from "./Config.ts"
 import { ChoirEvent } from "./Event.ts"
 import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256 } from "./Ids.ts"
@@ -140,12 +140,16 @@ export const BuildReport = Schema.Struct({
   warnings: Schema.Array(Schema.String)
 })
 
-/** Steps of a longer command as they happen; the last one carries the result. */
-export const Progress = <S extends Schema.Top>(result: S) =>
+/** Steps of a longer command as they happen; the last one carries the result, or why there is none. */
+const Progress = <S extends Schema.Top>(result: S) =>
   Schema.Union([
     Schema.Struct({ type: Schema.Literal("step"), text: Schema.String }),
-    Schema.Struct({ type: Schema.Literal("done"), result })
+    Schema.Struct({ type: Schema.Literal("done"), result }),
+    Schema.Struct({ type: Schema.Literal("failed"), error: ErrorDetail })
   ])
+
+export const BuildProgress = Progress(BuildReport)
+export type BuildProgress = typeof BuildProgress.Type
 
 /** What a console client sees. `outbox_id` is acknowledged once it is on the screen. */
 export const ChatEvent = Schema.Union([
@@ -184,7 +188,7 @@ const Agents = HttpApiGroup.make("agents").add(
   HttpApiEndpoint.post("build", "/agents/:id/build", {
     params: agent,
     payload: Schema.Struct({ force: Schema.optionalKey(Schema.Boolean) }),
-    success: ndjson(Progress(BuildReport)),
+    success: ndjson(BuildProgress),
     error
   }),
   HttpApiEndpoint.post("start", "/agents/:id/start", {

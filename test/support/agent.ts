@@ -8,7 +8,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
 import { ToolName, toWireName } from "#schema/Tool.ts"
-import { AgentSettings } from "#src/agent/AgentSettings.ts"
+import { AgentSettings, type Settings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import { Budget } from "#src/agent/Budget.ts"
 import { ControlPlane, Denied } from "#src/agent/ControlPlane.ts"
@@ -53,6 +53,13 @@ export const agentConfig = (budgets: Partial<AgentConfig["budgets"]> = {}): Agen
     heartbeat_interval_ms: config.heartbeat_interval_ms,
     rate_limit_retry_ms: config.rate_limit_retry_ms
   }
+}
+
+/** What an agent of this epoch is told at INIT_HELLO. */
+export const settingsOf = (epoch: number, config: AgentConfig = agentConfig()): Settings => {
+  const name = ResourceName.make
+  const resource_bindings = { workspace: name("ws"), llm: name("small"), core_llm: name("small"), dm: name("me") }
+  return { session_id: SESSION, epoch, resource_bindings, config_version: 1, config }
 }
 
 /** choird as an agent sees it, in memory. It outlives agents, as choird does. */
@@ -255,14 +262,7 @@ export interface AgentOptions {
 
 /** One life of an agent: it restores what the plane has and runs until it ends or is interrupted, which is its crash. */
 export const runAgent = ({ config = agentConfig(), epoch = 1, plane, script, tools = [] }: AgentOptions) => {
-  const bindings = { workspace: "ws", llm: "small", core_llm: "small", dm: "me" }
-  const settings = AgentSettings.layer({
-    session_id: SESSION,
-    epoch,
-    resource_bindings: bindings as never,
-    config_version: 1,
-    config
-  })
+  const settings = AgentSettings.layer(settingsOf(epoch, config))
   const log = Layer.effectDiscard(
     Effect.flatMap(EventLog, (log) => Effect.sync(() => log.restore([...plane.events])))
   ).pipe(Layer.provideMerge(EventLog.layer(SESSION)))

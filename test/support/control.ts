@@ -21,11 +21,11 @@ export const AGENT = AgentId.make("ada")
 export const SESSION = SessionId.make("0123456789abcdef")
 export const OTHER_SESSION = SessionId.make("fedcba9876543210")
 export const DM = ResourceName.make("terminal")
-export const BOUND = SecretName.make("model-key")
+const BOUND = SecretName.make("model-key")
 
 const model = { provider: "p", model: "m", endpoint: "http://127.0.0.1:1/v1", secret: "model-key" }
 
-export const config = Schema.decodeSync(Config)({
+const config = Schema.decodeSync(Config)({
   global_repo: { url: "/repos/global" },
   workspaces: { desk: { path: "/srv/desk" }, shed: { path: "/srv/shed" } },
   models: { small: model },
@@ -35,7 +35,7 @@ export const config = Schema.decodeSync(Config)({
 })
 
 const name = ResourceName.make
-export const bindings: ResourceBindings = {
+const bindings: ResourceBindings = {
   workspace: name("desk"),
   llm: name("small"),
   core_llm: name("small"),
@@ -130,7 +130,7 @@ export const head = (world: World) => ({
 })
 
 /** Gives drafts their places in the chain. */
-export const chained = (world: World, drafts: ReadonlyArray<EventDraft>): ReadonlyArray<ChainedEvent> => {
+const chained = (world: World, drafts: ReadonlyArray<EventDraft>): ReadonlyArray<ChainedEvent> => {
   const links: Array<ChainedEvent> = []
   for (const draft of drafts) {
     const { hash, rev } =

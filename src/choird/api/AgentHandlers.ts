@@ -1,0 +1,226 @@
+/** The eight verbs and the push stream (spec 12.5), each on the caller's own session and no other. */
+import { Deferred, Effect, Option, Redacted, Schema, Stream } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { AgentApi, type Caller, type InitHello, Lease } from "#schema/AgentApi.ts"
+import { type SessionId, SignalId } from "#schema/Ids.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { type Pushed, Signals } from "#src/choird/sessions/Signals.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { AGENT_WORDS_CHARS_MAX } from "#src/shared/limits.ts"
+import { LaneReports } from "./LaneReports.ts"
+import {
+  badRequest,
+  conflict,
+  fromEventTooLarge,
+  fromSecretMissing,
+  fromSessionUnknown,
+  notFlushed,
+  notFound,
+  unauthorized
+} from "./refusals.ts"
+import { CurrentSocketSession } from "./SocketSession.ts"
+import { sseResponse } from "./sse.ts"
+
+const BIGINT_MAX = 2n ** 63n - 1n
+
+/** The id to resume after, which the database must be able to hold. */
+const resumeAfter = (header: string | undefined) => {
+  if (header === undefined) return Effect.undefined
+  return Option.match(Schema.decodeOption(SignalId)(header), {
+    onSome: (id) =>
+      BigInt(id) <= BIGINT_MAX ? Effect.succeed(id) : Effect.fail(badRequest("last-event-id is too large")),
+    onNone: () => Effect.fail(badRequest("last-event-id is the id of a signal"))
+  })
+}
+
+const services = Effect.gen(function* () {
+  return {
+    audit: yield* Audit,
+    config: yield* ConfigStore,
+    events: yield* EventStore,
+    lifecycle: yield* Lifecycle,
+    reports: yield* LaneReports,
+    signals: yield* Signals,
+    tokens: yield* Tokens
+  }
+})
+type Services = Effect.Success<typeof services>
+
+/** An agent's own words as they may be stored and printed. */
+const words = (text: string) => text.slice(0, AGENT_WORDS_CHARS_MAX).toWellFormed().replaceAll(/\p{C}/gu, "?")
+
+/** A refusal that R77 wants on record. */
+const audited = ({ audit }: Services, caller: Caller, verb: string, detail: Schema.Json) =>
+  audit.record({
+    who: `agent:${caller.agent_id}`,
+    action: `rpc.${verb}`,
+    session_id: caller.session_id,
+    agent_id: caller.agent_id,
+    detail
+  })
+
+const denied = (services: Services, caller: Caller, verb: string, reason: string) =>
+  Effect.andThen(audited(services, caller, verb, { refused: "AUTH", reason }), Effect.fail(unauthorized()))
+
+/** The run that the caller belongs to; a caller of an earlier run gets 401 like anybody else. */
+const runOf = Effect.fnUntraced(function* (services: Services, caller: Caller, verb: string) {
+  const view = yield* Effect.catch(services.lifecycle.view(caller.agent_id), (error) =>
+    denied(services, caller, verb, error.kind)
+  )
+  if (view.session_id !== caller.session_id || view.epoch !== caller.epoch)
+    return yield* denied(services, caller, verb, "the agent runs another session or epoch")
+  if (view.bindings === null) return yield* conflict("NOT_READY", "the agent has no resources bound")
+  return { view, bindings: view.bindings }
+})
+
+/** The caller must be what it says, in the image that choird started; only then is the token swapped (D12). */
+const hello = Effect.fn("AgentApi.INIT_HELLO")(function* (
+  services: Services,
+  caller: Caller,
+  payload: InitHello,
+  authorization: string
+) {
+  const { config, events, lifecycle, tokens } = services
+  const { bindings, view } = yield* runOf(services, caller, "INIT_HELLO")
+  if (payload.session_id !== caller.session_id || payload.agent_id !== caller.agent_id)
+    return yield* denied(services, caller, "INIT_HELLO", "says it is another agent or session")
+  if (payload.image_version !== view.image_version) {
+    yield* audited(services, caller, "INIT_HELLO", {
+      refused: "IMAGE_MISMATCH",
+      reason: words(payload.image_version)
+    })
+    return yield* conflict("IMAGE_MISMATCH", `this run was started from the image ${view.image_version ?? "none"}`)
+  }
+  const page = payload.tail_from
+  if (page !== undefined && caller.standing !== "current")
+    return yield* denied(services, caller, "INIT_HELLO", "asks for the tail with the bootstrap token")
+  const tail = yield* Effect.mapError(events.tail(caller.session_id, page ?? 1), fromSessionUnknown)
+  const head = yield* Effect.mapError(events.head(caller.session_id), fromSessionUnknown)
+  // A further page is asked for with the lease token, and a token that is being used must stay valid.
+  const lease_token =
+    page === undefined ? Redacted.value(yield* tokens.lease(caller)) : authorization.replace(/^bearer +/iu, "")
+  const current = yield* config.current
+  const agentConfig = yield* config.agentConfig(bindings)
+  if (page === undefined) yield* lifecycle.hello(caller.session_id, caller.epoch)
+  return {
+    status: head.rev === 0 ? ("fresh" as const) : ("resumed" as const),
+    lease_token,
+    epoch: caller.epoch,
+    resource_bindings: bindings,
+    config_version: current.version,
+    config: agentConfig,
+    tail_events: tail.events,
+    tail_more: tail.more
+  }
+})
+
+const secrets = Effect.fn("AgentApi.GET_SECRETS")(function* (
+  services: Services,
+  caller: Caller,
+  resources: ReadonlyArray<Parameters<Services["config"]["secret"]>[0]>
+) {
+  const { bindings } = yield* runOf(services, caller, "GET_SECRETS")
+  const bound = yield* services.config.secretsOf(bindings)
+  const unbound = resources.filter((name) => !bound.has(name))
+  if (unbound.length > 0) {
+    yield* audited(services, caller, "GET_SECRETS", { refused: "UNBOUND", names: unbound.slice(0, 20) })
+    return yield* notFound("UNBOUND", "a secret that was asked for belongs to no resource bound to this session")
+  }
+  const values = yield* Effect.forEach([...new Set(resources)], (name) =>
+    Effect.map(services.config.secret(name), (value) => [name, Redacted.value(value)] as const)
+  ).pipe(Effect.mapError(fromSecretMissing))
+  return { secrets: Object.fromEntries(values) }
+})
+
+/** Signals as they come, after the computed ConfigChanged when the run still has an older configuration. */
+const push = Effect.fn("AgentApi.events")(function* (
+  services: Services,
+  caller: Caller,
+  query: { readonly session_id: SessionId },
+  lastEventId: string | undefined
+) {
+  const { config, signals } = services
+  const session = yield* CurrentSocketSession
+  if (session === undefined || query.session_id !== caller.session_id)
+    return yield* denied(services, caller, "events", "another session is named")
+  const after = yield* resumeAfter(lastEventId)
+  const { view } = yield* runOf(services, caller, "events")
+  const replaced = yield* session.newestStream
+  const { version } = yield* config.current
+  const computed: ReadonlyArray<Pushed> =
+    view.config_version === version
+      ? []
+      : [{ id: undefined, signal: { type: "ConfigChanged", config_version: version } }]
+  return yield* sseResponse(
+    Stream.fromIterable(computed).pipe(
+      Stream.concat(signals.stream(caller.session_id, after)),
+      Stream.map(({ id, signal }) => ({ id, data: signal })),
+      Stream.interruptWhen(Deferred.await(replaced))
+    )
+  )
+})
+
+export const layerAgentHandlers = HttpApiBuilder.group(
+  AgentApi,
+  "rpc",
+  Effect.fnUntraced(function* (handlers) {
+    const all = yield* services
+    const { config, events, lifecycle, reports } = all
+    return handlers.handleAll({
+      INIT_HELLO: ({ payload, request }) =>
+        Effect.flatMap(Lease, (caller) => hello(all, caller, payload, request.headers["authorization"] ?? "")),
+      GET_SECRETS: ({ payload }) => Effect.flatMap(Lease, (caller) => secrets(all, caller, payload.resources)),
+      HEARTBEAT: Effect.fn("AgentApi.HEARTBEAT")(function* ({ payload }) {
+        const caller = yield* Lease
+        if (caller.standing === "superseded") {
+          const { rev } = yield* Effect.mapError(events.head(caller.session_id), fromSessionUnknown)
+          const { version } = yield* config.current
+          return { ack_rev: rev, action: "FENCED" as const, config_version_latest: version }
+        }
+        // Liveness is that it arrived, so that a slow database never looks like a dead agent (D8).
+        yield* lifecycle.heard(caller.session_id, payload.config_version)
+        return yield* Effect.mapError(events.append(caller, payload), fromEventTooLarge)
+      }),
+      REQUEST_APPROVAL: ({ payload }) =>
+        Effect.flatMap(Lease, (caller) =>
+          Effect.andThen(
+            audited(all, caller, "REQUEST_APPROVAL", { refused: "NOT_AVAILABLE", call_id: payload.call_id }),
+            Effect.fail(notFound("NOT_AVAILABLE", "nothing here asks anybody for approval, so the call must not go on"))
+          )
+        ),
+      REPORT_STATUS: Effect.fn("AgentApi.REPORT_STATUS")(function* ({ payload }) {
+        const { session_id } = yield* Lease
+        yield* reports.report(session_id, payload)
+        return { ack: true as const }
+      }),
+      TERMINATE_SELF: Effect.fn("AgentApi.TERMINATE_SELF")(function* ({ payload }) {
+        const { session_id } = yield* Lease
+        const head = yield* Effect.mapError(events.head(session_id), fromSessionUnknown)
+        if (head.rev !== payload.final_rev || head.hash !== payload.final_hash) return yield* notFlushed(head.rev)
+        yield* lifecycle.terminating(session_id, words(payload.reason))
+        return { ack: true as const }
+      }),
+      FETCH_DYNAMIC_CONFIG: Effect.fn("AgentApi.FETCH_DYNAMIC_CONFIG")(function* ({ payload }) {
+        const { bindings } = yield* runOf(all, yield* Lease, "FETCH_DYNAMIC_CONFIG")
+        const { version } = yield* config.current
+        if (payload.current_config_version === version) return { config_version: version }
+        return { config_version: version, config: yield* config.agentConfig(bindings) }
+      }),
+      EXECUTE_HOST_TOOL: ({ payload }) =>
+        Effect.flatMap(Lease, (caller) =>
+          Effect.andThen(
+            audited(all, caller, "EXECUTE_HOST_TOOL", {
+              refused: "NOT_AVAILABLE",
+              tool: words(payload.tool_name)
+            }),
+            Effect.fail(notFound("NOT_AVAILABLE", "choird runs no host tool of that name"))
+          )
+        ),
+      events: ({ headers, query }) =>
+        Effect.flatMap(Lease, (caller) => push(all, caller, query, headers["last-event-id"]))
+    })
+  })
+)

@@ -1,0 +1,59 @@
+/** Who may ask: the token, the socket and the named session must be of one session, before any of the body is decoded. */
+import { Effect, Layer, Option } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { type Caller, Lease, LeaseAuth } from "#schema/AgentApi.ts"
+import type { SessionId } from "#schema/Ids.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { unauthorized } from "./refusals.ts"
+import { CurrentSocketSession } from "./SocketSession.ts"
+
+interface Claim {
+  readonly endpoint: string
+  /** The x-choir-session-id header; the push stream names its session in the query instead. */
+  readonly named: string | undefined
+  readonly socket: SessionId | undefined
+}
+
+/** Why a caller may not, for the audit alone; `undefined` when it may. */
+const refusal = (caller: Caller | undefined, { endpoint, named, socket }: Claim): string | undefined => {
+  if (caller === undefined) return "unknown token"
+  if (caller.session_id !== socket) return "token of another session"
+  if (named !== caller.session_id && !(endpoint === "events" && named === undefined)) return "another session is named"
+  if (caller.standing === "bootstrap" && endpoint !== "INIT_HELLO") return "bootstrap token beyond INIT_HELLO"
+  return caller.standing === "superseded" && endpoint !== "HEARTBEAT" ? "token of an older epoch" : undefined
+}
+
+/** The bearer token is compared by Tokens in constant time; the refusal tells nothing, the audit row tells which check failed. */
+export const layerLeaseAuth = Layer.effect(
+  LeaseAuth,
+  Effect.gen(function* () {
+    const tokens = yield* Tokens
+    const audit = yield* Audit
+    return LeaseAuth.of({
+      lease: Effect.fnUntraced(function* (httpEffect, { credential, endpoint }) {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const session = yield* CurrentSocketSession
+        const caller = Option.getOrUndefined(yield* tokens.identify(credential))
+        const claim = {
+          endpoint: endpoint.identifier,
+          named: request.headers["x-choir-session-id"],
+          socket: session?.session_id
+        }
+        const reason = refusal(caller, claim)
+        if (caller === undefined || reason !== undefined) {
+          yield* audit.record({
+            who: `agent:${caller?.agent_id ?? "unknown"}`,
+            action: `rpc.${endpoint.identifier}`,
+            ...(session === undefined ? {} : { session_id: session.session_id }),
+            ...(caller === undefined ? {} : { agent_id: caller.agent_id }),
+            detail: { refused: "AUTH", reason: reason ?? null }
+          })
+          return yield* unauthorized()
+        }
+        if (endpoint.identifier !== "INIT_HELLO" && caller.standing === "current") yield* tokens.settle(caller)
+        return yield* Effect.provideService(httpEffect, Lease, caller)
+      })
+    })
+  })
+)

@@ -1,0 +1,125 @@
+/** What an operator asks of one agent. */
+import { Effect, Option, Queue, Stream } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import type { Budgets } from "#schema/Config.ts"
+import { type AgentId, EDGE } from "#schema/Ids.ts"
+import { ImageVersion } from "#schema/Image.ts"
+import { type AgentDetail, type BuildProgress, OperatorApi } from "#schema/OperatorApi.ts"
+import { Images } from "#src/choird/agents/Images.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { BUILD_STEPS_MAX } from "#src/shared/limits.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import { AgentSummaries } from "./AgentSummaries.ts"
+import { LaneReports } from "./LaneReports.ts"
+import { fromAgentRefused, refusedBuild } from "./refusals.ts"
+
+type Lanes = AgentDetail["lanes"]
+type Skills = ReadonlyMap<string, string | undefined>
+
+/** Edge first, then the running jobs. The states are what is acknowledged; the skill is what the lane last reported. */
+const laneRows = (state: SessionState, skills: Skills): Lanes =>
+  [{ lane: EDGE, state: state.edge.state, step: state.edge.step }, ...state.cores.values()].map(
+    ({ lane, state, step }) => ({ lane, state, skill: skills.get(lane) ?? null, step })
+  )
+
+/** What the session has used up of what it may (7.6). */
+const budgetRows = (state: SessionState | undefined, limits: Budgets): AgentDetail["budgets"] => ({
+  tokens: { used: state?.spent.tokens ?? 0, limit: limits.total_session_tokens },
+  tool_calls: { used: state?.spent.tool_calls ?? 0, limit: limits.max_tool_calls_per_session },
+  cost_usd: { used: state?.spent.cost_usd ?? 0, limit: limits.max_cost_usd },
+  core_jobs: { used: state?.cores.size ?? 0, limit: limits.max_core_jobs }
+})
+
+/** What an agent that runs, or is about to, has mounted. */
+const mounted = (view: AgentView): ReadonlyArray<ImageVersion> =>
+  view.image_version === null || view.status === "stopped" || view.status === "crashed"
+    ? []
+    : Option.toArray(ImageVersion.makeOption(view.image_version))
+
+const services = Effect.gen(function* () {
+  return {
+    config: yield* ConfigStore,
+    events: yield* EventStore,
+    images: yield* Images,
+    lifecycle: yield* Lifecycle,
+    reports: yield* LaneReports,
+    sessions: yield* SessionStore,
+    summaries: yield* AgentSummaries
+  }
+})
+type Services = Effect.Success<typeof services>
+
+const detail = Effect.fn("OperatorApi.agent")(function* (services: Services, agent_id: AgentId) {
+  const { config, events, lifecycle, reports, sessions, summaries } = services
+  const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
+  const { image_version: _, ...summary } = yield* summaries.of(view)
+  const running = yield* config.current
+  const { session_id } = summary
+  const state = session_id === null ? undefined : Option.getOrUndefined(yield* Effect.option(events.state(session_id)))
+  const row = session_id === null ? undefined : Option.getOrUndefined(yield* sessions.get(session_id))
+  const said = session_id === null ? [] : yield* reports.latest(session_id)
+  const skills = new Map(said.map(({ lane, skill }) => [lane, skill]))
+  return {
+    ...summary,
+    lanes: state === undefined || view.status === "stopped" ? [] : laneRows(state, skills),
+    budgets: budgetRows(state, running.config.budgets),
+    resource_bindings: view.bindings ?? row?.resource_bindings ?? null,
+    last_rev: row?.last_rev ?? 0,
+    acked_rev: state?.rev ?? 0,
+    reason: view.reason ?? row?.frozen_reason ?? null
+  }
+})
+
+/** The steps of a build as they happen. A build of which nobody wants to hear any more is stopped. */
+const build = Effect.fn("OperatorApi.build")(function* (services: Services, agent_id: AgentId, force: boolean) {
+  const { config, images, lifecycle } = services
+  const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
+  const running = yield* config.current
+  const agent = running.config.agents[agent_id]
+  if (agent === undefined) return yield* Effect.die(`the lifecycle knows ${agent_id} and the configuration does not`)
+  return Stream.callback<BuildProgress>(
+    Effect.fnUntraced(function* (queue) {
+      const last = yield* images
+        .build(
+          agent_id,
+          { global: running.config.global_repo, agent: agent.repo },
+          {
+            force,
+            in_use: mounted(view),
+            progress: (step) => Effect.asVoid(Queue.offer(queue, { type: "step", text: step }))
+          }
+        )
+        .pipe(
+          Effect.match({
+            onSuccess: (built) => ({ type: "done" as const, result: { agent_id, ...built } }),
+            onFailure: (error) => ({ type: "failed" as const, error: refusedBuild(error) })
+          })
+        )
+      yield* Queue.offer(queue, last)
+      yield* Queue.end(queue)
+    }),
+    { bufferSize: BUILD_STEPS_MAX, strategy: "suspend" }
+  )
+})
+
+export const layerOperatorAgents = HttpApiBuilder.group(
+  OperatorApi,
+  "agents",
+  Effect.fnUntraced(function* (handlers) {
+    const all = yield* services
+    const { lifecycle, summaries } = all
+    const changed = <R>(change: Effect.Effect<AgentView, Parameters<typeof fromAgentRefused>[0], R>) =>
+      Effect.flatMap(Effect.mapError(change, fromAgentRefused), summaries.of)
+    return handlers.handleAll({
+      list: () => Effect.flatMap(lifecycle.list, (views) => Effect.forEach(views, summaries.of)),
+      status: ({ params }) => detail(all, params.id),
+      build: ({ params, payload }) => build(all, params.id, payload.force ?? false),
+      start: ({ params, payload }) => changed(lifecycle.start(params.id, payload)),
+      stop: ({ params }) => changed(lifecycle.stop(params.id)),
+      restart: ({ params }) => changed(lifecycle.restart(params.id))
+    })
+  })
+)

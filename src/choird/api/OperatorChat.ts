@@ -1,0 +1,91 @@
+/** The console channel: what `choirctl chat` speaks through. */
+import { Effect, Stream } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import type { Config } from "#schema/Config.ts"
+import { type AgentId, ResourceName } from "#schema/Ids.ts"
+import { OperatorApi } from "#schema/OperatorApi.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Inbox } from "#src/choird/gateway/Inbox.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { CHAT_TEXT_CHARS_MAX, CHAT_UNACKED_MAX, QUEUE_FULL_RETRY_MS } from "#src/shared/limits.ts"
+import { ChatStream } from "./ChatStream.ts"
+import { badRequest, conflict, fromAgentRefused, queueFull, tooLarge } from "./refusals.ts"
+import { sseResponse } from "./sse.ts"
+
+const OUTBOX_ID = /^[1-9][0-9]{0,17}$/u
+
+const isConsole = (config: Config, dm: ResourceName) => {
+  const gateway = config.dms[dm]?.gateway
+  return gateway !== undefined && config.gateways[gateway]?.type === "console"
+}
+
+/** The command that would bind the agent to a console, or what config.json lacks for one. */
+const rebind = (config: Config, agent_id: AgentId) => {
+  const dm = Object.keys(config.dms).find((name) => isConsole(config, ResourceName.make(name)))
+  return dm === undefined
+    ? "add a gateway of the type console and a DM on it to config.json, and restart choird"
+    : `choirctl agent stop ${agent_id} && choirctl agent start ${agent_id} --dm ${dm}`
+}
+
+export const layerOperatorChat = HttpApiBuilder.group(
+  OperatorApi,
+  "chat",
+  Effect.fnUntraced(function* (handlers) {
+    const chat = yield* ChatStream
+    const config = yield* ConfigStore
+    const inbox = yield* Inbox
+    const lifecycle = yield* Lifecycle
+    const outbox = yield* Outbox
+
+    /** The agent and its DM, which must be a console's: a person on another gateway is not spoken for here. */
+    const console = Effect.fnUntraced(function* (agent_id: AgentId) {
+      const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
+      const { config: running } = yield* config.current
+      const dm = view.bindings?.dm ?? running.agents[agent_id]?.defaults.dm
+      const place = dm === undefined ? undefined : running.dms[dm]
+      if (dm === undefined || place === undefined || !isConsole(running, dm))
+        return yield* conflict(
+          "NOT_CONSOLE",
+          dm === undefined ? `${agent_id} has no DM` : `${agent_id} is bound to the DM ${dm}, which is no console`,
+          rebind(running, agent_id)
+        )
+      return { view, dm, gateway: place.gateway }
+    })
+
+    return handlers.handleAll({
+      send: Effect.fn("OperatorApi.send")(function* ({ params, payload }) {
+        const agent_id = params.id
+        const { dm, gateway, view } = yield* console(agent_id)
+        if (view.status !== "running" && view.status !== "starting")
+          return yield* conflict("NOT_RUNNING", `${agent_id} is ${view.status}`, `choirctl agent start ${agent_id}`)
+        if (payload.text.length > CHAT_TEXT_CHARS_MAX)
+          return yield* tooLarge(`a message is at most ${CHAT_TEXT_CHARS_MAX} characters`)
+        // Neither the database nor the chain can hold these (wire.md, Events).
+        const text = payload.text.toWellFormed().replaceAll("\0", "\u{FFFD}")
+        const message = { gateway, client_id: payload.client_id, agent_id, dm, text, attachments: [] }
+        const received = yield* inbox.receive(message)
+        if (received.type === "full") return yield* queueFull(agent_id, received.pending, QUEUE_FULL_RETRY_MS)
+        return { inbox_id: received.inbox_id, position: received.position }
+      }),
+      stream: Effect.fn("OperatorApi.stream")(function* ({ params }) {
+        const { dm } = yield* console(params.id)
+        return yield* sseResponse(
+          Stream.map(chat.follow(params.id, dm), (event) => ({
+            id: event.type === "message" ? event.outbox_id : undefined,
+            data: event
+          }))
+        )
+      }),
+      ack: Effect.fn("OperatorApi.ack")(function* ({ params, payload }) {
+        const { dm } = yield* console(params.id)
+        const ids = payload.outbox_ids
+        if (ids.length > CHAT_UNACKED_MAX || !ids.every((id) => OUTBOX_ID.test(id)))
+          return yield* badRequest(`outbox_ids are at most ${CHAT_UNACKED_MAX} ids of messages`)
+        const acked = yield* outbox.delivered(ids)
+        yield* outbox.wake(dm)
+        return { acked }
+      })
+    })
+  })
+)

@@ -1,0 +1,33 @@
+/** The operator API on `socks/choird.sock`, which no agent ever sees (D10). It opens last: until then choird is not ready. */
+import { join } from "node:path"
+import { NodeHttpServer } from "@effect/platform-node"
+import { Effect, Layer } from "effect"
+import { HttpRouter } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { OperatorApi } from "#schema/OperatorApi.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { listen } from "#src/shared/http.ts"
+import { OPERATOR_CONNECTIONS_MAX } from "#src/shared/limits.ts"
+import { AgentSummaries } from "./AgentSummaries.ts"
+import { ChatStream } from "./ChatStream.ts"
+import { layerOperatorAgents } from "./OperatorAgents.ts"
+import { layerOperatorChat } from "./OperatorChat.ts"
+import { layerOperatorSessions } from "./OperatorSessions.ts"
+import { layerOperatorSystem } from "./OperatorSystem.ts"
+import { layerSchemaErrors } from "./SchemaErrors.ts"
+
+/** @param version of choird, as its package says. */
+export const layerOperatorServer = (version: string) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const { home } = yield* ConfigStore
+      const app = yield* HttpRouter.toHttpEffect(
+        HttpApiBuilder.layer(OperatorApi).pipe(
+          Layer.provide([layerOperatorSystem(version), layerOperatorAgents, layerOperatorSessions, layerOperatorChat]),
+          Layer.provide([layerSchemaErrors, AgentSummaries.layer, ChatStream.layer]),
+          Layer.provide(NodeHttpServer.layerHttpServices)
+        )
+      )
+      yield* listen(app, { path: join(home, "socks", "choird.sock"), connectionsMax: OPERATOR_CONNECTIONS_MAX })
+    })
+  )

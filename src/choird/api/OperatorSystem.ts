@@ -1,0 +1,93 @@
+/** What an operator asks of choird itself. */
+import { Clock, Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import type { Config } from "#schema/Config.ts"
+import { ResourceName } from "#schema/Ids.ts"
+import { OperatorApi, type SystemStatus } from "#schema/OperatorApi.ts"
+import { Leases } from "#src/choird/agents/Leases.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Database } from "#src/choird/database/Database.ts"
+import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
+import { AgentSummaries } from "./AgentSummaries.ts"
+import { Shutdown } from "./Shutdown.ts"
+
+const NOT_STARTED: Health = { ok: false, detail: "not started" }
+const CONSOLE: Health = { ok: true, detail: "choirctl chat" }
+
+const gatewayRows = (config: Config, healths: ReadonlyMap<ResourceName, Health>): SystemStatus["gateways"] =>
+  Object.entries(config.gateways).map(([key, { type }]) => {
+    const name = ResourceName.make(key)
+    return { name, type, ...(healths.get(name) ?? (type === "console" ? CONSOLE : NOT_STARTED)) }
+  })
+
+const runtimeRow = ({ isolation, limits, type, warnings }: RuntimeStatus): SystemStatus["runtime"] => ({
+  type,
+  isolation,
+  limits: Object.entries(limits).flatMap(([name, enforced]) => (enforced ? [name] : [])),
+  warnings
+})
+
+/** @param version of choird, as its package says. */
+export const layerOperatorSystem = (version: string) =>
+  HttpApiBuilder.group(
+    OperatorApi,
+    "system",
+    Effect.fnUntraced(function* (handlers) {
+      const audit = yield* Audit
+      const config = yield* ConfigStore
+      const database = yield* Database
+      const health = yield* GatewayHealth
+      const leases = yield* Leases
+      const lifecycle = yield* Lifecycle
+      const runtime = yield* ContainerRuntime
+      const shutdown = yield* Shutdown
+      const summaries = yield* AgentSummaries
+      const started_ms = yield* Clock.currentTimeMillis
+      return handlers.handleAll({
+        status: Effect.fn("OperatorApi.status")(function* () {
+          const running = yield* config.current
+          const views = yield* lifecycle.list
+          const gateways = gatewayRows(running.config, yield* health.all)
+          return {
+            choird: {
+              version,
+              uptime_ms: (yield* Clock.currentTimeMillis) - started_ms,
+              config_version: running.version,
+              pid: process.pid
+            },
+            postgres: { kind: database.kind, version: database.version, pgvector: database.pgvector, ok: true },
+            runtime: runtimeRow(yield* runtime.status),
+            gateways,
+            agents: yield* Effect.forEach(views, summaries.of),
+            warnings: [
+              ...gateways.flatMap(({ detail, name, ok }) =>
+                ok ? [] : [`the gateway ${name} does not work: ${detail}`]
+              ),
+              ...views.flatMap(({ agent_id, reason, status }) =>
+                status === "crashed" ? [`the agent ${agent_id} crashed: ${reason ?? "no reason is known"}`] : []
+              )
+            ]
+          }
+        }),
+        config: () => Effect.map(config.current, ({ config }) => config),
+        workspaces: Effect.fn("OperatorApi.workspaces")(function* () {
+          const { config: running } = yield* config.current
+          const held = (yield* leases.all).filter(({ kind }) => kind === "workspace")
+          return Object.entries(running.workspaces).map(([name, { path }]) => ({
+            name: ResourceName.make(name),
+            path,
+            leased_by: held.find((lease) => lease.name === name)?.agent_id ?? null
+          }))
+        }),
+        shutdown: Effect.fn("OperatorApi.shutdown")(function* () {
+          yield* audit.record({ who: "operator", action: "shutdown", detail: {} })
+          // The scope is the request's: it closes when the reply has been written.
+          yield* Effect.addFinalizer(() => shutdown.request)
+          return { ok: true as const }
+        })
+      })
+    })
+  )

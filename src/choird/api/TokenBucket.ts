@@ -1,0 +1,24 @@
+/** A rate limit as data: what is left of it at an instant (R47). */
+
+export interface TokenBucket {
+  readonly tokens: number
+  readonly at_ms: number
+}
+
+interface Rate {
+  readonly perSecond: number
+  readonly burst: number
+}
+
+/** Takes one token; `wait_ms` is 0 when there was one, else the time until there will be. A clock set back gives no tokens. */
+export const take = (
+  bucket: TokenBucket,
+  rate: Rate,
+  now_ms: number
+): readonly [next: TokenBucket, wait_ms: number] => {
+  const elapsed_ms = Math.max(0, now_ms - bucket.at_ms)
+  const tokens = Math.min(rate.burst, bucket.tokens + (elapsed_ms * rate.perSecond) / 1000)
+  return tokens >= 1
+    ? [{ tokens: tokens - 1, at_ms: now_ms }, 0]
+    : [{ tokens, at_ms: now_ms }, Math.ceil(((1 - tokens) * 1000) / rate.perSecond)]
+}

@@ -1,0 +1,61 @@
+/** The one place where choird's errors become refusals of its APIs. */
+import {
+  type ApiError,
+  BadRequest,
+  Conflict,
+  type ErrorDetail,
+  Internal,
+  NotFound,
+  TooLarge,
+  TooMany,
+  Unauthorized
+} from "#schema/ApiError.ts"
+import type { BuildError } from "#src/choird/agents/Images.ts"
+import type { AgentRefused } from "#src/choird/agents/Lifecycle.ts"
+import type { SecretMissing } from "#src/choird/config/ConfigStore.ts"
+import type { EventTooLarge, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
+
+const detail = (type: string, message: string, hint?: string): ErrorDetail =>
+  hint === undefined ? { type, message } : { type, message, hint }
+
+export const badRequest = (message: string) => new BadRequest({ error: detail("BAD_REQUEST", message) })
+
+/** Says nothing of what was wrong: whoever has no valid token learns nothing (R29). */
+export const unauthorized = () => new Unauthorized({ error: detail("AUTH", "no valid token for this session") })
+
+export const notFound = (type: string, message: string, hint?: string) =>
+  new NotFound({ error: detail(type, message, hint) })
+
+export const conflict = (type: string, message: string, hint?: string) =>
+  new Conflict({ error: detail(type, message, hint) })
+
+export const tooLarge = (message: string, hint?: string) => new TooLarge({ error: detail("TOO_LARGE", message, hint) })
+
+export const internal = () =>
+  new Internal({ error: detail("INTERNAL", "the request failed; the log of choird says why") })
+
+/** The agent has to send what choird lacks before it may end (D18). */
+export const notFlushed = (ack_rev: number) =>
+  new Conflict({
+    error: { ...detail("NOT_FLUSHED", `the newest event here is ${ack_rev}, or has another hash`), ack_rev }
+  })
+
+export const queueFull = (agent_id: string, pending: number, retry_after_ms: number) =>
+  new TooMany({
+    error: {
+      ...detail("QUEUE_FULL", `${pending} messages wait for ${agent_id} already: send again later`),
+      retry_after_ms
+    }
+  })
+
+export const fromAgentRefused = ({ hint, kind, reason }: AgentRefused): ApiError =>
+  kind === "UNKNOWN_AGENT" ? notFound(kind, reason, hint) : conflict(kind, reason, hint)
+
+export const fromSessionUnknown = ({ hint, message }: SessionUnknown) => notFound("UNKNOWN_SESSION", message, hint)
+
+export const fromEventTooLarge = ({ hint, message }: EventTooLarge) => tooLarge(message, hint)
+
+export const fromSecretMissing = ({ hint, message }: SecretMissing) => notFound("SECRET_MISSING", message, hint)
+
+/** A build fails after its stream has begun, so this is a line of the stream. */
+export const refusedBuild = ({ _tag, message }: BuildError) => detail(_tag, message)

@@ -1,0 +1,26 @@
+/** How each gateway is doing, as it says of itself, for `choirctl status`. */
+import { Context, Effect, Layer } from "effect"
+import type { ResourceName } from "#schema/Ids.ts"
+
+export interface Health {
+  readonly ok: boolean
+  /** One sentence for an operator; no token and no text of a user. */
+  readonly detail: string
+}
+
+export class GatewayHealth extends Context.Service<
+  GatewayHealth,
+  {
+    /** Replaces what the gateway said before. Names are those of config.json, which bounds them. */
+    report(gateway: ResourceName, health: Health): Effect.Effect<void>
+    readonly all: Effect.Effect<ReadonlyMap<ResourceName, Health>>
+  }
+>()("choir/choird/GatewayHealth") {
+  static readonly layer = Layer.sync(GatewayHealth, () => {
+    const healths = new Map<ResourceName, Health>()
+    return GatewayHealth.of({
+      report: (gateway, health) => Effect.sync(() => void healths.set(gateway, health)),
+      all: Effect.sync(() => new Map(healths))
+    })
+  })
+}

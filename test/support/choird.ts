@@ -1,0 +1,151 @@
+/** Lives of choird over one database: a home with images, real sockets, agents that are real processes without a model. */
+import { createHash, randomUUID } from "node:crypto"
+import { chmodSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { NodeServices } from "@effect/platform-node"
+import { rgPath } from "@vscode/ripgrep"
+import { Effect, FileSystem, Layer, Logger, Option, Scope, Stream } from "effect"
+import { SqlClient } from "effect/sql"
+import { type AgentId, ResourceName } from "#schema/Ids.ts"
+import { CommitId } from "#schema/Image.ts"
+import { imageVersion, writeImage } from "#src/choird/agents/ImageFolder.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { layerControlPlane } from "#src/choird/ControlPlane.ts"
+import { Database } from "#src/choird/database/Database.ts"
+import { Inbox } from "#src/choird/gateway/Inbox.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { LogFiles } from "#src/choird/logs/LogFiles.ts"
+import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
+import * as ProcessRuntime from "#src/choird/runtime/ProcessRuntime.ts"
+import { embeddedTemplate, temporaryFolder } from "./engines.ts"
+import { makeJournal } from "./Journal.ts"
+import { newAgent } from "./stores.ts"
+
+const DM = ResourceName.make("desk")
+
+/** A new, migrated embedded database for all tests of a suite. */
+export const database = Layer.unwrap(
+  Effect.map(temporaryFolder, (folder) =>
+    Database.layerEmbedded({ folder: join(folder, "data"), template: embeddedTemplate() })
+  )
+).pipe(Layer.orDie)
+
+/** Starting real processes may take a while on a busy machine. */
+export const LIVE = { timeout: 30_000 }
+
+const NoCgroups = Layer.succeed(Cgroups, {
+  enforced: { cpus: false, memory_mb: false, pids: false },
+  create: () => Effect.succeed({ joins: [], oomKills: Effect.succeed(0) }),
+  members: () => Effect.succeed([]),
+  remove: () => Effect.void
+})
+
+export const fakePrograms = {
+  node: realpathSync(process.execPath),
+  program: join(import.meta.dirname, "fakeAgent.ts"),
+  rg: rgPath
+}
+
+const COMMIT = CommitId.make("0".repeat(40))
+
+/** Puts an image where a build would. */
+export const makeImage = Effect.fnUntraced(function* (home: string, agent_id: AgentId) {
+  const fs = yield* FileSystem.FileSystem
+  const agent = CommitId.make(createHash("sha1").update(agent_id).digest("hex"))
+  const version = imageVersion(COMMIT, agent)
+  const folder = join(home, "images", agent_id)
+  mkdirSync(join(folder, version), { recursive: true })
+  yield* writeImage(fs, join(folder, version), agent_id, { global: COMMIT, agent }, [])
+  writeFileSync(join(folder, "builds.json"), JSON.stringify([version]))
+}, Effect.provide(NodeServices.layer))
+
+type Json = Readonly<Record<string, unknown>>
+
+/** Homes share the suite's database, and a choird would take up what an earlier test left there. */
+const forgetOthers = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`DELETE FROM choir_control.leases`
+  yield* sql`UPDATE choir_control.sessions SET status = 'stopped' WHERE status = 'active'`
+})
+
+/** A home with one agent that has an image, a workspace and a console DM; `also` goes over the top level of config.json. */
+export const makeAgentHome = Effect.fnUntraced(function* (also: (agent_id: AgentId, config: Json) => Json = () => ({})) {
+  yield* forgetOthers
+  const root = realpathSync(yield* temporaryFolder)
+  const agent_id = newAgent()
+  const home = join(root, "home")
+  const workspace = join(root, "workspace")
+  mkdirSync(home, { mode: 0o700 })
+  mkdirSync(workspace)
+  const config: Json = {
+    global_repo: { url: "/srv/global" },
+    workspaces: { main: { path: workspace }, spare: { path: root } },
+    models: { small: { provider: "test", model: "s", endpoint: "http://127.0.0.1:1" } },
+    gateways: { terminal: { type: "console" } },
+    dms: { desk: { gateway: "terminal", user_id: "local" }, hall: { gateway: "terminal", user_id: "other" } },
+    runtime: { type: "process" },
+    agents: { [agent_id]: { repo: { url: "/srv/a" }, defaults: { workspace: "main", llm: "small", dm: "desk" } } },
+    heartbeat_interval_ms: 100,
+    crash_detection_threshold_ms: 1000
+  }
+  const write = (name: string, content: unknown) => {
+    writeFileSync(join(home, name), JSON.stringify(content), { mode: 0o600 })
+    chmodSync(join(home, name), 0o600)
+  }
+  write("config.json", { ...config, ...also(agent_id, config) })
+  write("secrets.json", {})
+  yield* makeImage(home, agent_id)
+  return {
+    home,
+    agent_id,
+    workspace,
+    write,
+    /** How the agent starts from now on; see fakeAgent.ts. */
+    script: (text: string) => writeFileSync(join(workspace, "script"), text),
+    noImage: () => rmSync(join(home, "images"), { recursive: true })
+  }
+})
+
+const life = (home: string) =>
+  layerControlPlane(Effect.succeed(fakePrograms)).pipe(
+    Layer.provideMerge(ProcessRuntime.layer.pipe(Layer.provide(NoCgroups))),
+    Layer.provideMerge(Layer.mergeAll(ConfigStore.layer({ home }), LogFiles.layer(home, undefined), NodeServices.layer))
+  )
+
+/** Begins a life of choird in this home; `end` is its stop. It ends with the scope at the latest. */
+export const beginLife = Effect.fnUntraced(function* (home: string) {
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const services = yield* Layer.build(life(home)).pipe(Scope.provide(scope))
+  const views = makeJournal<AgentView>()
+  const within = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provideContext(effect, services)
+  const { logger } = yield* within(LogFiles)
+  const lifecycle = yield* within(Lifecycle)
+  yield* Stream.runForEach(lifecycle.changes, (view) => Effect.sync(() => views.record(view))).pipe(
+    Effect.forkIn(scope, { startImmediately: true })
+  )
+  const outbox = yield* within(Outbox)
+  const inbox = yield* within(Inbox)
+  return {
+    scope,
+    services,
+    lifecycle,
+    logged: Logger.layer([logger]),
+    within,
+    views: views.journal,
+    /** Puts a message into the agent's inbox. */
+    say: (agent_id: AgentId, text: string) => {
+      const place = { gateway: ResourceName.make("terminal"), dm: DM, client_id: randomUUID() }
+      return inbox.receive({ ...place, agent_id, text, attachments: [] })
+    },
+    /** Waits until the DM is told this, by the agent or by choird. */
+    told: (agent_id: AgentId, fits: RegExp) =>
+      outbox.wakes(DM).pipe(
+        Stream.mapEffect(() => outbox.undelivered(DM, undefined)),
+        Stream.flattenIterable,
+        Stream.filter((row) => row.agent_id === agent_id && fits.test(row.text)),
+        Stream.runHead,
+        Effect.map(Option.getOrThrow)
+      )
+  }
+})
