@@ -5,7 +5,7 @@ const program = (name: string, input: string) =>
   defineConfig({
     input,
     platform: "node",
-    external: [/^@electric-sql\//],
+    external: [/^@electric-sql\//, "@vscode/ripgrep"],
     output: {
       file: `dist/${name}.js`,
       format: "esm",

@@ -27,10 +27,11 @@ export const fromWireName = (wire: string): ToolName | undefined => {
 export const LockMode = Schema.Literals(["S", "X"])
 
 /** One lock of an atomic lockset: `workspace`, `file:<path>`, `browser_tab` or `choirtmp` (spec 9.2). */
-export class LockRequest extends Schema.Class<LockRequest>("choir/schema/LockRequest")({
+export const LockRequest = Schema.Struct({
   resource: Schema.NonEmptyString.check(Schema.isMaxLength(4200)),
   mode: LockMode
-}) {}
+})
+export type LockRequest = typeof LockRequest.Type
 
 /**
  * What a tool does to the world, which decides how a crash is survived (D3): `none` may run again, `workspace` is local,

@@ -100,6 +100,4 @@ const recovered = (log: EventLog["Service"]) => {
 
 /** Gives drafts their places and their time, in a form that every store keeps unchanged. */
 const stamp = (drafts: ReadonlyArray<EventDraft>, head: number, created_at: string): ReadonlyArray<ChoirEvent> =>
-  drafts.map(
-    (draft, index) => ({ v: EVENT_VERSION, rev: head + 1 + index, ...storableJson(draft), created_at })
-  )
+  drafts.map((draft, index) => ({ v: EVENT_VERSION, rev: head + 1 + index, ...storableJson(draft), created_at }))

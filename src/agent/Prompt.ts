@@ -142,8 +142,10 @@ const around = (
   during: ReadonlyArray<ChatMessage>,
   room: Room
 ): ReadonlyArray<ChatMessage> => {
-  const turn = [request, ...fitNewest(during, chars(room) - size([fixed, request]))]
-  return [fixed, ...fit(before, chars(room) - size([fixed, ...turn])), ...turn]
+  const shown = fitNewest(during, chars(room) - size([fixed, request]))
+  const turn = [request, ...shown]
+  const left = shown.length < during.length ? 0 : chars(room) - size([fixed, ...turn])
+  return [fixed, ...fit(before, left), ...turn]
 }
 
 /** Edge's prompt for an open turn. The user's message is the last `user` message, verbatim. */

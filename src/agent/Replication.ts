@@ -77,6 +77,7 @@ const make = Effect.fnUntraced(function* () {
   const wake = yield* Queue.sliding<void>(1)
   const waiters = new Set<{ readonly rev: number; readonly done: Deferred.Deferred<void> }>()
   let acked = log.head()
+  let away = false
 
   // The revision that choird's next patches start after: what it has, or less where it asks to be sent again.
   let sent = acked
@@ -145,12 +146,19 @@ const make = Effect.fnUntraced(function* () {
     Effect.catch((error) => Effect.logWarning("the new configuration did not arrive", error.message))
   )
 
+  /** Told once an outage, since it is asked again several times a second. */
+  const missed = (message: string) =>
+    Effect.suspend(() => {
+      if (away) return Effect.void
+      away = true
+      return Effect.logWarning(message)
+    })
   const beat: Effect.Effect<void, Severed> = Effect.gen(function* () {
     yield* obey(yield* send(log.after(sent, HEARTBEAT_PATCH_BYTES_MAX)))
   }).pipe(
     Effect.catchTags({
       Denied: ({ reason }) => Effect.fail(new Severed({ reason })),
-      Unreachable: ({ message }) => Effect.andThen(Effect.logDebug(message), Effect.sleep(RPC_RETRY_MS))
+      Unreachable: ({ message }) => Effect.andThen(missed(message), Effect.sleep(RPC_RETRY_MS))
     })
   )
   // Whatever is committed while a beat is under way goes with the next one, without waiting for the interval.

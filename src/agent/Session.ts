@@ -110,6 +110,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   const supervisor = yield* Effect.forkScoped(supervise(jobs, exhausted))
   const edge = yield* runEdge(stopping).pipe(
     Effect.catch(({ limit }: Exhausted) => exhausted(limit)),
+    Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("edge broke", cause))),
     Effect.annotateLogs("lane", EDGE),
     Effect.forkScoped
   )

@@ -108,7 +108,7 @@ export const makeLockset = (requests: ReadonlyArray<LockRequest>): Result.Result
     const found = canonical(resource)
     if (Result.isFailure(found)) return Result.fail(found.failure)
     const key = found.success
-    const request = key === resource ? given : new LockRequest({ resource: key, mode })
+    const request = key === resource ? given : LockRequest.make({ resource: key, mode })
     const path = key === WORKSPACE ? "" : key.startsWith(FILE) ? key.slice(FILE.length) : undefined
     const lock = { request, key, path, exclusive: mode === "X" }
     const same = locks.findIndex((other) => other.key === key)

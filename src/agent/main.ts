@@ -10,7 +10,8 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { AgentId, type SecretName, SessionId } from "#schema/Ids.ts"
 import { ImageVersionFile } from "#schema/Image.ts"
 import { decodeFile } from "#src/shared/decode.ts"
-import { MODEL_TOTAL_MS_MAX, RPC_TIMEOUT_MS } from "#src/shared/limits.ts"
+import { MODEL_TOTAL_MS_MAX } from "#src/shared/limits.ts"
+import { layerSocketClient } from "#src/shared/sockets.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { Budget } from "./Budget.ts"
@@ -94,14 +95,13 @@ const secretNames = ({ config }: InitHelloReply): ReadonlyArray<SecretName> => [
   ...new Set(Object.values(config.models).flatMap(({ secret }) => secret ?? []))
 ]
 
-/** The models' own client: a slow model may think for minutes before its answer begins. */
-const modelHttp = NodeHttpClient.layerUndiciOptions({
-  headersTimeout: MODEL_TOTAL_MS_MAX,
-  bodyTimeout: MODEL_TOTAL_MS_MAX
-})
-
-const planeHttp = (socketPath: string) =>
-  NodeHttpClient.layerUndiciOptions({ connect: { socketPath }, headersTimeout: RPC_TIMEOUT_MS, bodyTimeout: 0 })
+/**
+ * The models' own client: a slow model may think for minutes before its answer begins. Fresh, because clients share a memoized
+ * layer whatever their options are, and this one must not speak to choird's socket.
+ */
+const modelHttp = Layer.fresh(
+  NodeHttpClient.layerUndiciOptions({ headersTimeout: MODEL_TOTAL_MS_MAX, bodyTimeout: MODEL_TOTAL_MS_MAX })
+)
 
 const program = Effect.gen(function* () {
   const options = yield* flags
@@ -111,7 +111,7 @@ const program = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const versionFile = `${options.choir}/version.json`
   const image = yield* decodeFile(ImageVersionFile)(versionFile, yield* fs.readFileString(versionFile))
-  const plane = ControlPlane.layer(session_id, bootstrap).pipe(Layer.provide(planeHttp(options.socket)))
+  const plane = ControlPlane.layer(session_id, bootstrap).pipe(Layer.provide(layerSocketClient(options.socket)))
 
   return yield* Effect.gen(function* () {
     const { first, history } = yield* hello(agent_id, session_id, image)

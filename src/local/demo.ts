@@ -154,7 +154,7 @@ const main = Effect.gen(function* () {
   yield* Console.log(Screen.step(started, `the agent runs, session ${status.session_id}`))
 
   yield* Console.log(Screen.heading("Edge answers"))
-  yield* say(home, "hello, what can you do?")
+  yield* say(home, "help")
   yield* Console.log(Screen.heading("Two jobs at once, under locks, on Choir's own schemas"))
   yield* say(
     home,

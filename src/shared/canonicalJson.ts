@@ -13,6 +13,12 @@ export const canonicalJson = (value: unknown): string => {
  */
 export const storableJson = <A>(value: A): A => storable(value) as A
 
+/** Whether a JSON value nests deeper than this. It looks no further, so that a value of any depth is safe to ask about. */
+export const isDeeperThan = (value: unknown, levels: number): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, levels - 1)))
+
 const storable = (value: unknown): unknown => {
   if (typeof value === "string") return value.toWellFormed().replaceAll("\0", "\uFFFD")
   if (Array.isArray(value)) return value.map(storable)

@@ -18,6 +18,8 @@ export const EXEC_OUTPUT_BYTES_MAX = MIB
 export const WORKSPACE_PATH_BYTES_MAX = 4095
 /** Locks that one tool call may ask for (spec 9.3). */
 export const LOCKSET_LOCKS_MAX = 64
+/** What an error quotes of a resource key that cannot be locked. */
+export const INVALID_LOCK_CHARS_MAX = 200
 /** Locksets that wait at once in one agent; the next one is refused as busy. */
 export const LOCK_WAITERS_MAX = 1024
 /** How long an edge tool waits for its locks, so that a chat never hangs behind a core job (R19). */
@@ -83,6 +85,8 @@ export const PROCESS_SWEEPS_MAX = 100
 export const PROCESS_SWEEP_PAUSE_MS = 5
 /** Looks within one round that stop what a call forks while it is being found. */
 export const PROCESS_FREEZES_MAX = 20
+/** Looks in a row that must find nothing where forks of others leave room for doubt. */
+export const PROCESS_CLEAN_LOOKS = 10
 /** How long a finished process's output may take to arrive when something beyond reach keeps the pipe open. */
 export const PROCESS_DRAIN_MS = 250
 /** Characters of a failed tool's standard error that the model is shown. */
@@ -90,6 +94,8 @@ export const TOOL_STDERR_CHARS_MAX = 4000
 
 /** From starting an agent's container until its first process is known. */
 export const CONTAINER_START_MS_MAX = 10_000
+/** For bubblewrap's last word on an exit, which may arrive after the exit itself. */
+export const CONTAINER_STATUS_MS_MAX = 200
 /** From killing a container until each of its processes is gone; passing it leaves the agent stopped and says so (R8). */
 export const CONTAINER_GONE_MS_MAX = 10_000
 /** Between two looks at whether a killed process is gone. */
@@ -139,6 +145,8 @@ export const REPO_PROBLEMS_MAX = 50
 export const MANIFEST_BYTES_MAX = 256 * KIB
 /** An identity file: it is part of every prompt. */
 export const IDENTITY_BYTES_MAX = 64 * KIB
+/** Files and folders of an image: two whole repositories, and the folders their paths make. */
+export const IMAGE_ENTRIES_MAX = 4 * REPO_FILES_MAX
 /** Images of one agent that are kept, the newest first. */
 export const IMAGES_KEPT = 3
 
@@ -164,7 +172,240 @@ export const MIGRATION_MS_MAX = 60_000
 export const EMBEDDED_REQUEST_BYTES_MAX = 16 * MIB
 /** One answer of the embedded database. Longer results are read in pages. */
 export const EMBEDDED_ANSWER_BYTES_MAX = 64 * MIB
+/** How long the embedded database may be deaf before it counts as stuck; an index build is the longest thing that it does. */
+export const EMBEDDED_STUCK_MS_MAX = 300_000
 /** How long the embedded database may take to open; making a folder without a template is the slow case. */
 export const EMBEDDED_OPEN_MS_MAX = 60_000
 /** How long the embedded database may take to close before its thread is ended. */
 export const EMBEDDED_CLOSE_MS_MAX = 10_000
+/** Identical calls with identical results after which the next is refused (E11, R25). */
+export const REPETITIONS_REFUSED_MIN = 5
+/** Identical calls, refused ones included, after which the lane is stuck and ends its turn or job (E11, R25). */
+export const REPETITIONS_STUCK_MIN = 8
+/** One RPC of an agent, answer included. A chunk of 1 MiB over a local socket takes milliseconds. */
+export const RPC_TIMEOUT_MS = 15_000
+/** The pause before an RPC that got no answer is asked again. */
+export const RPC_RETRY_MS = 200
+/** Repeats of a one-time RPC; with its pauses about a minute, in which choird can restart. */
+export const RPC_ATTEMPTS_MAX = 300
+/** Patches of one heartbeat; the body around them stays below BODY_BYTES_MAX unless a single batch is larger. */
+export const HEARTBEAT_PATCH_BYTES_MAX = 768 * KIB
+/** How long an urgent event waits for company before it is sent (D7). */
+export const REPLICATION_DEBOUNCE_MS = 2
+/** Unacknowledged events beyond which no new model call starts (R14). */
+export const REPLICATION_EVENTS_MAX = 50_000
+/** Unacknowledged canonical bytes beyond which no new model call starts (R14). */
+export const REPLICATION_BYTES_MAX = 64 * MIB
+/** A model's answer in bytes (threat model, LLM endpoint). */
+export const MODEL_REPLY_BYTES_MAX = 8 * MIB
+/** Tool calls in one answer of a model. */
+export const MODEL_TOOL_CALLS_MAX = 32
+/** The arguments of one tool call, as the model sent them. */
+export const MODEL_TOOL_ARGUMENT_BYTES_MAX = 64 * KIB
+/** How deep the arguments of a tool call may nest, far below what an event may (EVENT_DEPTH_MAX). */
+export const MODEL_TOOL_ARGUMENT_DEPTH_MAX = 100
+/** Tokens that a provider may report for one call; a higher count is taken for this one, so that sums stay exact. */
+export const MODEL_USAGE_TOKENS_MAX = 1_000_000_000
+/** How long a model may send nothing once its answer began. */
+export const MODEL_IDLE_MS_MAX = 60_000
+/** How long a whole answer may take. */
+export const MODEL_TOTAL_MS_MAX = 600_000
+/** The longest Retry-After that is obeyed (R26). */
+export const MODEL_RETRY_AFTER_MS_MAX = 60_000
+/** Characters of a prompt that are taken for one token where no provider counted yet; low, so that prompts rather come out short. */
+export const PROMPT_CHARS_PER_TOKEN = 3
+/** What is left of a tool's result where a prompt has no room for it. */
+export const PROMPT_RESULT_CHARS_MIN = 500
+
+/** The path of a Unix socket: 108 bytes of the kernel's address, of which one ends it. */
+export const SOCKET_PATH_BYTES_MAX = 107
+/** The head of an HTTP request (R47). */
+export const HTTP_HEADER_BYTES_MAX = 16 * KIB
+/** How long the head of an HTTP request may take to arrive. */
+export const HTTP_HEADERS_MS_MAX = 5000
+/** How long a whole HTTP request may take to arrive. */
+export const HTTP_REQUEST_MS_MAX = 10_000
+/** Characters of a failed request's address that the log repeats. */
+export const LOGGED_URL_CHARS_MAX = 200
+/** How often a listener looks for requests that take too long. */
+export const HTTP_CHECK_INTERVAL_MS = 1000
+/** How long an HTTP connection may lie idle between two requests. */
+export const HTTP_IDLE_MS_MAX = 30_000
+/** Open connections to a session's socket (R47). */
+export const AGENT_CONNECTIONS_MAX = 8
+/** Connections that a client opens to a socket of choird; what one is still closing counts as well, so it is below AGENT_CONNECTIONS_MAX. */
+export const CLIENT_CONNECTIONS_MAX = 6
+/** Open connections to the operator's socket. */
+export const OPERATOR_CONNECTIONS_MAX = 64
+/** Requests that a session may send per second in the long run (R47). */
+export const AGENT_REQUESTS_PER_SECOND = 100
+/** Requests that a session may send at once after a pause (R47). */
+export const AGENT_REQUESTS_BURST = 200
+/** Request ids that are remembered per session (R28). */
+export const REQUEST_IDS_MAX = 10_000
+/** How long a request id is remembered (R28). */
+export const REQUEST_ID_MS_MAX = 600_000
+/** Remembered replies of one session; the oldest go first. */
+export const REPLIES_BYTES_MAX = 4 * MIB
+/** Between two comments that keep a quiet event stream open. */
+export const SSE_KEEP_ALIVE_MS = 15_000
+/** Characters of what a refusal says of a body that does not decode. */
+export const API_PROBLEM_CHARS_MAX = 2000
+/** Characters of an agent's own words that an audit row or a reason repeats. */
+export const AGENT_WORDS_CHARS_MAX = 200
+/** Lanes of a session whose newest report is kept; more jobs than that never run at once. */
+export const LANES_REPORTED_MAX = 64
+/** UTF-16 units of a message to an agent, so that its UserMsg stays far below EVENT_BYTES_MAX. */
+export const CHAT_TEXT_CHARS_MAX = 100_000
+/** Messages that a console client may be shown before it acknowledges one. */
+export const CHAT_UNACKED_MAX = 1000
+/** Messages whose end a console stream waits for; the oldest are forgotten. */
+export const CHAT_WATCHED_MAX = 1000
+
+/** config.json and secrets.json, each. */
+export const CONFIG_BYTES_MAX = MIB
+/** How deep the values of a stored event may nest; Postgres and the recursive parsers beside it bear far more. */
+export const EVENT_DEPTH_MAX = 200
+/** Events of a page when a session's log is read. */
+export const LOG_PAGE_EVENTS_MAX = 500
+/** Canonical bytes of a page when a session's log is read; a single event may be larger than its share. */
+export const LOG_PAGE_BYTES_MAX = 4 * MIB
+/** Canonical bytes of a page of the tail that INIT_HELLO answers, so that the whole reply stays below BODY_BYTES_MAX. */
+export const TAIL_PAGE_BYTES_MAX = 896 * KIB
+/** Sessions whose folded state choird keeps in memory; more agents than that never run at once on one host. */
+export const SESSION_STATES_MAX = 128
+/** Appends that a slow reader of the EventStore may be behind before it loses the oldest. */
+export const APPENDS_BUFFERED_MAX = 256
+/** How long an agent waits before it sends again what the database could not take. */
+export const APPEND_RETRY_MS = 1000
+/** Characters of the reason for which a session is frozen. */
+export const FROZEN_REASON_CHARS_MAX = 500
+/** Sessions that one listing returns. */
+export const SESSIONS_LISTED_MAX = 1000
+/** Messages of an agent that wait at once; the next one is refused politely (R45). */
+export const INBOX_PENDING_MAX = 500
+/** Outbox rows of one read. */
+export const OUTBOX_PAGE_MAX = 100
+/** Signals of one read. */
+export const SIGNALS_PAGE_MAX = 100
+/** UTF-16 units of a Telegram message (R43). */
+export const TELEGRAM_TEXT_CHARS_MAX = 4096
+/** How long a lost reply to INIT_HELLO may be asked for again with the bootstrap token (D12). */
+export const HELLO_GRACE_MS_MAX = 60_000
+/** Tokens of older epochs that a session's agent is told about as fenced; older ones are unknown. */
+export const SUPERSEDED_TOKENS_MAX = 16
+/** Canonical bytes of an audit row's detail; a larger one is left out. */
+export const AUDIT_DETAIL_BYTES_MAX = 8 * KIB
+/** How long an audit row may take before what is audited goes on without it. */
+export const AUDIT_MS_MAX = 2000
+/** Characters of a core job's task or of an instruction to it. */
+export const CORE_TASK_CHARS_MAX = 100_000
+/** A tool that only asks the control plane or the fold. */
+export const CONTROL_TIMEOUT_MS = 20_000
+/** Tools of one agent that run at once (D1); further ones wait under their locks. */
+export const TOOLS_IN_FLIGHT_MAX = 8
+/** A core job's summary, shown to edge and the user. */
+export const CORE_SUMMARY_CHARS_MAX = 4000
+/** Messages that an agent holds until edge is idle; more than choird lets wait for one agent. */
+export const MAILBOX_MAX = 1000
+/** Of the time that a graceful stop has, what is kept back for the last flush. */
+export const STOP_RESERVE_MS = 5000
+/** The last flush and the goodbye of an agent that ends by itself. */
+export const FAREWELL_MS_MAX = 30_000
+/** What a sender is told to wait when an agent's inbox is full (R45). */
+export const QUEUE_FULL_RETRY_MS = 10_000
+/** Steps of a build that wait for a slow reader. */
+export const BUILD_STEPS_MAX = 16
+/** From starting an agent's container until it says hello. */
+export const AGENT_START_MS_MAX = 30_000
+/** A graceful stop, from the signal to the goodbye (D18). */
+export const AGENT_STOP_MS_MAX = 30_000
+/** From an agent's accepted goodbye to its exit; afterwards it is killed. */
+export const AGENT_EXIT_MS_MAX = 5000
+/** How long the last lines of an ended agent may take to reach its log. */
+export const AGENT_OUTPUT_MS_MAX = 500
+/** Between two looks at an agent's heartbeats. */
+export const LIVENESS_LOOK_MS = 500
+/** A look that comes this much too late means that choird itself stood still, so that every clock starts anew (D8). */
+export const CHOIRD_PAUSE_MS = 2000
+/** Between two looks at whether a session was frozen while its agent goes on. */
+export const FROZEN_LOOK_MS = 5000
+/** Crashes within BREAKER_WINDOW_MS that stop an agent (R9). */
+export const BREAKER_CRASHES_MAX = 3
+export const BREAKER_WINDOW_MS = 300_000
+/** Crashes within an hour that stop an agent, so that it never starts more than twelve times (R9). */
+export const BREAKER_HOURLY_CRASHES_MAX = 12
+export const BREAKER_HOUR_MS = 3_600_000
+/** Between two looks for a message that starts the session after one at its budget. */
+export const SUCCESSOR_LOOK_MS = 500
+/** Containers of an earlier choird that are ended at once. */
+export const REAPS_IN_FLIGHT_MAX = 4
+/** How long work that must not be lost waits for a database that is away. */
+export const DATABASE_PATIENCE_MS_MAX = 300_000
+/** Changes of agents that a slow listener may be behind before it loses the oldest. */
+export const AGENT_CHANGES_BUFFERED_MAX = 256
+/** A line of a log file (R77). */
+export const LOG_LINE_BYTES_MAX = 16 * KIB
+/** Characters of one text within a log line; the rest is cut. */
+export const LOG_TEXT_CHARS_MAX = 4000
+/** The pause after each batch of an agent's output, which bounds what a flood of it costs choird. */
+export const AGENT_OUTPUT_PAUSE_MS = 100
+/** How long the holder of a home may take to say its pid. */
+export const HOME_LOCK_ANSWER_MS_MAX = 500
+/** From the wish that choird stops until it has; afterwards it ends as it is. */
+export const CHOIRD_STOP_MS_MAX = 20_000
+/** How long Telegram may hold a poll open, in seconds. */
+export const TELEGRAM_POLL_SECONDS = 30
+/** A poll without an answer for this long is given up and started anew (R44). */
+export const TELEGRAM_STALL_MS_MAX = 90_000
+/** The first and the longest pause after a failed call (R44). */
+export const TELEGRAM_RETRY_MS = 1000
+export const TELEGRAM_RETRY_MS_MAX = 60_000
+/** The longest retry_after of Telegram that is obeyed in one piece. */
+export const TELEGRAM_RETRY_AFTER_MS_MAX = 600_000
+/** A message or a menu sent to Telegram, answer included. */
+export const TELEGRAM_CALL_MS_MAX = 30_000
+/** Between two messages to one chat, and between any two of one bot (R43). */
+export const TELEGRAM_CHAT_INTERVAL_MS = 1000
+export const TELEGRAM_BOT_INTERVAL_MS = 40
+/** An answer of the Bot API: a hundred updates of the longest messages are far below it. */
+export const TELEGRAM_REPLY_BYTES_MAX = 8 * MIB
+/** What is kept of a child program's output for a message about its failure, in characters. */
+export const PROGRAM_OUTPUT_CHARS_MAX = 20_000
+/** The pause between two looks at whether a child program is ready. */
+export const PROGRAM_READY_MS = 50
+/** Looks at whether a child program is ready; with their pauses about a minute. */
+export const PROGRAM_READY_ATTEMPTS_MAX = 1200
+/** How long a child program may take to stop before it is killed. */
+export const PROGRAM_STOP_MS_MAX = 15_000
+/** What choirctl waits before it shows that something is still going on. */
+export const PROGRESS_DELAY_MS = 500
+/** Between two pictures of that sign. */
+export const PROGRESS_FRAME_MS = 100
+/** The value of a secret as it is typed or piped in. */
+export const SECRET_BYTES_MAX = 64 * KIB
+/** Standard input of `choirctl chat`, in one line. */
+export const CHAT_LINE_BYTES_MAX = 512 * KIB
+/** Lines that are typed ahead in `choirctl chat`. */
+export const CHAT_LINES_MAX = 64
+/** Messages that `choirctl chat` remembers to have shown, so that none is shown twice. */
+export const CHAT_SHOWN_MAX = 10_000
+/** The pause before `choirctl chat` connects again. */
+export const CHAT_RECONNECT_MS = 250
+/** How long `choirctl chat` tries to reach a choird that was there before. */
+export const CHAT_RECONNECT_MS_MAX = 120_000
+/** How long `choirctl chat` waits for the first sign of the agent before it sends. */
+export const CHAT_GREETING_MS_MAX = 5000
+/** How long an agent may be gone before `choirctl chat --message` stops waiting for its answer. */
+export const CHAT_GONE_MS_MAX = 15_000
+/** How long `choirctl chat --message` waits for a message to be done with, unless told otherwise. */
+export const CHAT_SETTLED_MS_MAX = 3_600_000
+/** How often `choirctl logs` looks for new lines. */
+export const LOG_POLL_MS = 200
+/** What `choirctl logs` reads at once. */
+export const LOG_CHUNK_BYTES = 256 * KIB
+/** One trial of `choirctl doctor`. */
+export const DOCTOR_TRIAL_MS_MAX = 10_000
+/** Free space of a home's file system below which `choirctl doctor` warns, and below which it fails. */
+export const DISK_FREE_BYTES_LOW = 1024 * MIB
+export const DISK_FREE_BYTES_MIN = 128 * MIB

@@ -3,7 +3,7 @@ import { chmodSync, lstatSync, mkdirSync, rmSync, type Stats } from "node:fs"
 import { connect } from "node:net"
 import { dirname } from "node:path"
 import { NodeHttpClient } from "@effect/platform-node"
-import { Effect, Schema } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import { CLIENT_CONNECTIONS_MAX, SOCKET_PATH_BYTES_MAX } from "./limits.ts"
 
 /** A place where no socket may be opened. */
@@ -66,12 +66,14 @@ export const claimSocketPath = Effect.fn("claimSocketPath")(function* (path: str
 
 /**
  * An HTTP client whose every request goes to this socket, whatever host it names. Streams may be quiet for as long as they like;
- * a caller bounds its other requests itself.
+ * a caller bounds its other requests itself. Fresh, because clients otherwise share one memoized layer whatever their options are.
  */
 export const layerSocketClient = (path: string) =>
-  NodeHttpClient.layerUndiciOptions({
-    connect: { socketPath: path },
-    connections: CLIENT_CONNECTIONS_MAX,
-    headersTimeout: 0,
-    bodyTimeout: 0
-  })
+  Layer.fresh(
+    NodeHttpClient.layerUndiciOptions({
+      connect: { socketPath: path },
+      connections: CLIENT_CONNECTIONS_MAX,
+      headersTimeout: 0,
+      bodyTimeout: 0
+    })
+  )

@@ -9,8 +9,8 @@ import { EDGE_LOCK_WAIT_MS, LOCK_WAIT_MS_MAX, LOCK_WAITERS_MAX } from "#src/shar
 
 const CORE = LaneId.make("core:a")
 const OTHER_CORE = LaneId.make("core:b")
-const S = (resource: string) => new LockRequest({ resource, mode: "S" })
-const X = (resource: string) => new LockRequest({ resource, mode: "X" })
+const S = (resource: string) => LockRequest.make({ resource, mode: "S" })
+const X = (resource: string) => LockRequest.make({ resource, mode: "X" })
 const NOW = { wait_ms: 0 }
 const SOON = { wait_ms: EDGE_LOCK_WAIT_MS }
 const start = Effect.forkChild({ startImmediately: true })

@@ -71,7 +71,7 @@ describe("Session", () => {
             order.push(`end ${call_id.at(-1)}`)
             return { status: "success", summary: "written" } as const
           }),
-        { locks: [new LockRequest({ resource: "workspace", mode: "X" })] }
+        { locks: [LockRequest.make({ resource: "workspace", mode: "X" })] }
       )
       const script: Script = (messages) =>
         Effect.succeed(

@@ -26,7 +26,7 @@ const requests = (text: string): ReadonlyArray<LockRequest> =>
     ? []
     : text.split(", ").map((lock) => {
         const [resource = "", mode] = lock.split(" ")
-        return new LockRequest({ resource, mode: mode === "X" ? "X" : "S" })
+        return LockRequest.make({ resource, mode: mode === "X" ? "X" : "S" })
       })
 const claim = (lane: LaneId, text: string): Claim => makeClaim(lane, Result.getOrThrow(makeLockset(requests(text))))
 const keys = (text: string) =>

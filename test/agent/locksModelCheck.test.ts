@@ -10,8 +10,8 @@ import { LockRequest } from "#schema/Tool.ts"
 import { type Claim, EMPTY_TABLE, enqueue, type LockTable, makeClaim, makeLockset, release } from "#src/agent/locks.ts"
 
 const OWNERS = [EDGE, LaneId.make("core:a"), LaneId.make("core:b"), LaneId.make("core:c")]
-const S = (resource: string) => new LockRequest({ resource, mode: "S" })
-const X = (resource: string) => new LockRequest({ resource, mode: "X" })
+const S = (resource: string) => LockRequest.make({ resource, mode: "S" })
+const X = (resource: string) => LockRequest.make({ resource, mode: "X" })
 const LOCKSETS = [
   [S("workspace")],
   [X("workspace")],

@@ -126,7 +126,7 @@ const makeWish = (roll: Dice): Wish => {
     lane: pick(roll, LANES),
     locks: locks.map(
       ({ exclusive, resource }) =>
-        new LockRequest({ resource: pick(roll, resource.spellings), mode: exclusive ? "X" : "S" })
+        LockRequest.make({ resource: pick(roll, resource.spellings), mode: exclusive ? "X" : "S" })
     ),
     shared: things(locks),
     exclusive: things(exclusive),

@@ -3,6 +3,7 @@
  * memory. The control plane checks what choird checks: revisions, chain and fold.
  */
 import { Deferred, Effect, Layer, PubSub, Result, Schema, Stream } from "effect"
+import type { HeartbeatReply } from "#schema/AgentApi.ts"
 import { Config, type AgentConfig } from "#schema/Config.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
@@ -73,6 +74,10 @@ export interface MemoryPlane {
   until(fits: (events: ReadonlyArray<ChoirEvent>, state: SessionState) => boolean): Effect.Effect<void>
   /** Takes no heartbeat while the effect runs. */
   away<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
+  /** From here on nothing of the running agent arrives and it gets no answer, until the next one starts. */
+  cutOff(): void
+  /** Stores until a revision is reached, whose reply is lost already; waits for that. */
+  cutOffAt(rev: number): Effect.Effect<void>
   readonly terminated: Deferred.Deferred<string>
   layer(epoch: number): Layer.Layer<ControlPlane>
 }
@@ -87,6 +92,8 @@ export const makePlane = Effect.gen(function* () {
   let hash: Uint8Array = genesis(SESSION)
   let current = 0
   let present = true
+  let deafFrom = Number.POSITIVE_INFINITY
+  const isDeaf = () => events.length >= deafFrom
   let messages = 0
 
   const store = (patches: ReadonlyArray<ChoirEvent>) => {
@@ -108,6 +115,14 @@ export const makePlane = Effect.gen(function* () {
     events,
     state: () => state,
     terminated,
+    cutOff: () => {
+      deafFrom = 0
+    },
+    cutOffAt: (rev) =>
+      Effect.suspend(() => {
+        deafFrom = rev
+        return plane.until(isDeaf)
+      }),
     push: (signal) =>
       Effect.suspend(() => {
         inbox.push(signal)
@@ -147,6 +162,7 @@ export const makePlane = Effect.gen(function* () {
       }),
     layer: (epoch) => {
       current = epoch
+      deafFrom = Number.POSITIVE_INFINITY
       return Layer.succeed(
         ControlPlane,
         ControlPlane.of({
@@ -155,19 +171,23 @@ export const makePlane = Effect.gen(function* () {
           config: (config_version) => Effect.succeed({ config_version }),
           report: () => Effect.void,
           terminate: ({ final_rev, reason }) =>
-            final_rev === events.length
-              ? Effect.asVoid(Deferred.succeed(terminated, reason))
-              : Effect.fail(new Denied({ verb: "TERMINATE_SELF", type: "NOT_FLUSHED", reason: "" })),
+            Effect.suspend(() => {
+              if (isDeaf()) return Effect.never
+              return final_rev === events.length
+                ? Effect.asVoid(Deferred.succeed(terminated, reason))
+                : Effect.fail(new Denied({ verb: "TERMINATE_SELF", type: "NOT_FLUSHED", reason: "" }))
+            }),
           heartbeat: ({ base_rev, hash_new, patches }) =>
-            Effect.sync(() => {
+            Effect.suspend((): Effect.Effect<HeartbeatReply> => {
+              if (isDeaf()) return Effect.never
               const reply = { ack_rev: events.length, config_version_latest: 1 }
-              if (epoch !== current) return { ...reply, action: "FENCED" as const }
-              if (!present) return { ...reply, action: "BACKOFF" as const, retry_after_ms: 50 }
+              if (epoch !== current) return Effect.succeed({ ...reply, action: "FENCED" })
+              if (!present) return Effect.succeed({ ...reply, action: "BACKOFF", retry_after_ms: 50 })
               if (base_rev !== events.length)
-                return { ...reply, action: "RESEND_FROM" as const, resend_from: events.length + 1 }
+                return Effect.succeed({ ...reply, action: "RESEND_FROM", resend_from: events.length + 1 })
               store(patches)
               if (hex(hash) !== hash_new) throw new Error("the chain differs")
-              return { ...reply, ack_rev: events.length, action: "OK" as const }
+              return isDeaf() ? Effect.never : Effect.succeed({ ...reply, ack_rev: events.length, action: "OK" })
             }),
           signals: Stream.unwrap(
             Effect.map(PubSub.subscribe(pushes), (subscription) =>
@@ -258,15 +278,20 @@ export interface AgentOptions {
   readonly tools?: ReadonlyArray<Tool>
   readonly epoch?: number
   readonly config?: AgentConfig
+  /** Sees each commit of this life, before replication does. */
+  readonly onCommit?: () => void
 }
 
 /** One life of an agent: it restores what the plane has and runs until it ends or is interrupted, which is its crash. */
-export const runAgent = ({ config = agentConfig(), epoch = 1, plane, script, tools = [] }: AgentOptions) => {
+export const runAgent = (options: AgentOptions) => {
+  const { config = agentConfig(), epoch = 1, onCommit = () => undefined, plane, script, tools = [] } = options
   const settings = AgentSettings.layer(settingsOf(epoch, config))
   const log = Layer.effectDiscard(
     Effect.flatMap(EventLog, (log) => Effect.sync(() => log.restore([...plane.events])))
   ).pipe(Layer.provideMerge(EventLog.layer(SESSION)))
-  const base = Arbiter.layer.pipe(
+  const watched = Layer.effectDiscard(Effect.flatMap(Arbiter, (arbiter) => arbiter.onCommit(onCommit)))
+  const base = watched.pipe(
+    Layer.provideMerge(Arbiter.layer),
     Layer.provideMerge(
       Layer.mergeAll(log, settings, SecretStore.layer, LockManager.layer, Mailbox.layer, plane.layer(epoch))
     )

@@ -24,12 +24,12 @@ import { newAgent } from "./stores.ts"
 
 const DM = ResourceName.make("desk")
 
-/** A new, migrated embedded database for all tests of a suite. */
+/** A new, migrated embedded database for all tests of a suite, which say nothing on the terminal. */
 export const database = Layer.unwrap(
   Effect.map(temporaryFolder, (folder) =>
     Database.layerEmbedded({ folder: join(folder, "data"), template: embeddedTemplate() })
   )
-).pipe(Layer.orDie)
+).pipe(Layer.orDie, Layer.merge(Logger.layer([])))
 
 /** Starting real processes may take a while on a busy machine. */
 export const LIVE = { timeout: 30_000 }
@@ -103,7 +103,7 @@ export const makeAgentHome = Effect.fnUntraced(function* (also: (agent_id: Agent
     write,
     /** How the agent starts from now on; see fakeAgent.ts. */
     script: (text: string) => writeFileSync(join(workspace, "script"), text),
-    noImage: () => rmSync(join(home, "images"), { recursive: true })
+    noImage: (id: AgentId = agent_id) => rmSync(join(home, "images", id), { recursive: true })
   }
 })
 

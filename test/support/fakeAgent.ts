@@ -108,7 +108,8 @@ const obey = async (signal: Signal) => {
       await answer(signal)
       return leave("budget")
     case "rewrite":
-      links[acked] = chain(Buffer.alloc(32), { v: 1 } as unknown as ChoirEvent)
+      await answer(signal)
+      links[acked - 1] = { ...links[acked - 1]!, hash: Buffer.alloc(32) }
       return flush()
     default:
       return answer(signal)

@@ -33,7 +33,7 @@ export const situation = (more: Partial<Situation> = {}): Situation => ({
 export const placed = (state: SessionState, drafts: ReadonlyArray<EventDraft>): ReadonlyArray<ChoirEvent> =>
   drafts.map((draft, index) => {
     const rev = state.rev + 1 + index
-    return { v: EVENT_VERSION, rev, ...draft, created_at: new Date(rev * 1000).toISOString() } as ChoirEvent
+    return { v: EVENT_VERSION, rev, ...draft, created_at: new Date(rev * 1000).toISOString() }
   })
 
 const TEXTS = ["", "hi", "é 漢字 🙂", '{"a":1}', "line\nline", "a".repeat(300)]

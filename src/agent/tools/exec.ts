@@ -57,7 +57,7 @@ export const exec: Effect.Effect<Tool, never, ProcessRunner | Workspace> = Effec
     prepare: Effect.fn("exec.prepare")(function* (raw) {
       const { command, timeout_ms = EXEC_TIMEOUT_MS } = yield* decode(raw)
       return {
-        locks: [new LockRequest({ resource: "workspace", mode: "X" })],
+        locks: [LockRequest.make({ resource: "workspace", mode: "X" })],
         timeout_ms: timeout_ms + PROCESS_GRACE_MS,
         run: ({ call_id }) =>
           Effect.match(

@@ -25,7 +25,7 @@ export const decodeInput = <S extends Schema.Decoder<unknown>>(
 export const lockOn = (path: string, mode: LockRequest["mode"]): Effect.Effect<LockRequest, InvalidInput> =>
   Effect.fromResult(
     Result.mapBoth(fileKey(path), {
-      onSuccess: (resource) => new LockRequest({ resource, mode }),
+      onSuccess: (resource) => LockRequest.make({ resource, mode }),
       onFailure: (error) => invalidInput(error.message)
     })
   )

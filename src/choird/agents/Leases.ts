@@ -1,5 +1,6 @@
 /** Exclusive resources, leased to one running agent at a time (spec 6.4). */
-import { Context, type Effect, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
 import type { Config, ResourceBindings } from "#schema/Config.ts"
 import { AgentId, ResourceName, type SessionId } from "#schema/Ids.ts"
 
@@ -59,4 +60,52 @@ export class Leases extends Context.Service<
     transfer(agent_id: AgentId, session_id: SessionId): Effect.Effect<void>
     readonly all: Effect.Effect<ReadonlyArray<LeaseRow>>
   }
->()("choir/choird/Leases") {}
+>()("choir/choird/Leases") {
+  static readonly layer = Layer.effect(
+    Leases,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+
+      /** Starts are rare, so that one at a time is quick enough and leaves nothing to wait for in a circle. */
+      const take = Effect.fnUntraced(function* (
+        agent_id: AgentId,
+        session_id: SessionId,
+        wanted: ReadonlyArray<Wanted>
+      ) {
+        const kinds = wanted.map(({ kind }) => kind)
+        const names = wanted.map(({ name }) => name)
+        yield* sql`LOCK TABLE choir_control.leases IN SHARE ROW EXCLUSIVE MODE`
+        const [held] = yield* sql<LeaseRow>`SELECT kind, name, agent_id FROM choir_control.leases
+          JOIN unnest(${kinds}::text[], ${names}::text[]) AS wanted (kind, name) USING (kind, name)
+          WHERE agent_id <> ${agent_id} ORDER BY kind, name LIMIT 1`
+        if (held !== undefined) {
+          const resource = ResourceName.make(held.name)
+          return yield* new ResourceHeld({ kind: held.kind, resource, holder: held.agent_id })
+        }
+        yield* sql`INSERT INTO choir_control.leases (kind, name, agent_id, session_id, epoch)
+          SELECT kind, name, ${agent_id}, ${session_id},
+            coalesce((SELECT epoch FROM choir_control.sessions WHERE session_id = ${session_id}), 0)
+          FROM unnest(${kinds}::text[], ${names}::text[]) AS wanted (kind, name)
+          ON CONFLICT (kind, name) DO UPDATE SET session_id = excluded.session_id, epoch = excluded.epoch`
+      })
+
+      return Leases.of({
+        acquire: Effect.fn("Leases.acquire")(function* (agent_id, session_id, wanted) {
+          yield* Effect.catchTag(sql.withTransaction(take(agent_id, session_id, wanted)), "SqlError", Effect.die)
+        }),
+        release: Effect.fn("Leases.release")(function* (agent_id) {
+          yield* sql`DELETE FROM choir_control.leases WHERE agent_id = ${agent_id}`
+        }, Effect.orDie),
+        transfer: Effect.fn("Leases.transfer")(function* (agent_id, session_id) {
+          yield* sql`UPDATE choir_control.leases SET session_id = ${session_id},
+              epoch = coalesce((SELECT epoch FROM choir_control.sessions WHERE session_id = ${session_id}), 0)
+            WHERE agent_id = ${agent_id}`
+        }, Effect.orDie),
+        all: Effect.orDie(sql<LeaseRow>`SELECT kind, name, agent_id, session_id FROM choir_control.leases
+          ORDER BY kind, name`)
+      })
+    })
+  )
+}
+
+type Wanted = Pick<LeaseRow, "kind" | "name">

@@ -2,10 +2,27 @@
  * The life of each agent: build, start, crash, restart, stop. One scope per running agent holds its lease, its socket, its
  * container and its push stream; stopping the agent is closing that scope.
  */
-import { Context, type Effect, Schema, type Stream } from "effect"
+import { Clock, Context, Deferred, Effect, FiberSet, Layer, Result, Schema, type Stream } from "effect"
 import type { ResourceBindings } from "#schema/Config.ts"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
 import type { AgentStatus, StartAgent } from "#schema/OperatorApi.ts"
+import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Inbox } from "#src/choird/gateway/Inbox.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { LogFiles } from "#src/choird/logs/LogFiles.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Signals } from "#src/choird/sessions/Signals.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import type { AgentPrograms, ProgramMissing } from "./AgentPrograms.ts"
+import { makeAgentViews } from "./AgentViews.ts"
+import { bindingsOf } from "./bindings.ts"
+import type { Hearing } from "./Epoch.ts"
+import { Images } from "./Images.ts"
+import { Leases } from "./Leases.ts"
+import { recoverRuns } from "./recovery.ts"
+import { run, type RunHandle, type RunRequest, type RunServices } from "./Run.ts"
 
 /** Why an agent cannot do what was asked, with what to do about it. `kind` is also the API's error type. */
 export class AgentRefused extends Schema.TaggedError<AgentRefused>()("AgentRefused", {
@@ -63,4 +80,150 @@ export class Lifecycle extends Context.Service<
     /** Views as they change. */
     readonly changes: Stream.Stream<AgentView>
   }
->()("choir/choird/Lifecycle") {}
+>()("choir/choird/Lifecycle") {
+  /** @param programs what every container is given of this installation. */
+  static readonly layer = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
+    Layer.effect(Lifecycle, make(programs))
+}
+
+const services = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
+  return {
+    config: yield* ConfigStore,
+    hearings: new Map<SessionId, Hearing>(),
+    images: yield* Images,
+    inbox: yield* Inbox,
+    leases: yield* Leases,
+    logs: yield* LogFiles,
+    outbox: yield* Outbox,
+    programs,
+    runtime: yield* ContainerRuntime,
+    sessions: yield* SessionStore,
+    signals: yield* Signals,
+    sockets: yield* AgentSockets,
+    tokens: yield* Tokens,
+    views: yield* makeAgentViews
+  } satisfies RunServices
+})
+
+/** A run as the operator's commands see it. */
+interface Running extends RunHandle {
+  readonly request: RunRequest
+  readonly ended: Deferred.Deferred<void>
+}
+
+const alreadyThere = (view: AgentView) => {
+  const { agent_id, status } = view
+  return status === "stopping"
+    ? new AgentRefused({ kind: "BUSY", agent_id, reason: `${agent_id} is being stopped`, hint: "try again in a moment" })
+    : new AgentRefused({
+        kind: "ALREADY_RUNNING",
+        agent_id,
+        reason: `${agent_id} is ${status} already`,
+        hint: `choirctl agent restart ${agent_id}`
+      })
+}
+
+const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
+  const all = yield* services(programs)
+  const { config, hearings, views } = all
+  const fibers = yield* FiberSet.make<void>()
+  const runs = new Map<AgentId, Running>()
+
+  const known = Effect.fnUntraced(function* (agent_id: AgentId) {
+    const { config: running } = yield* config.current
+    const agent = Object.hasOwn(running.agents, agent_id) ? running.agents[agent_id] : undefined
+    if (agent !== undefined) return { agent, config: running }
+    const names = Object.keys(running.agents).join(", ")
+    return yield* new AgentRefused({
+      kind: "UNKNOWN_AGENT",
+      agent_id,
+      reason: `there is no agent ${agent_id}`,
+      hint: names === "" ? `choirctl agent init ${agent_id}` : `known: ${names}`
+    })
+  })
+
+  /** The only place where a run begins: nothing can come between the look and the entry. */
+  const launch = Effect.fnUntraced(function* (request: RunRequest) {
+    const { agent_id } = request
+    if (runs.has(agent_id)) return yield* alreadyThere(views.of(agent_id))
+    const running: Running = {
+      request,
+      stop: Deferred.makeUnsafe(),
+      started: Deferred.makeUnsafe(),
+      ended: Deferred.makeUnsafe()
+    }
+    runs.set(agent_id, running)
+    const life = Effect.gen(function* () {
+      const why = yield* run(all, request, running)
+      runs.delete(agent_id)
+      yield* Deferred.fail(running.started, why)
+      yield* Deferred.succeed(running.ended, undefined)
+    })
+    yield* FiberSet.run(fibers, life)
+    return running
+  }, Effect.uninterruptible)
+
+  const started = Effect.fnUntraced(function* (request: RunRequest) {
+    const { started } = yield* launch(request)
+    const { agent_id } = request
+    return yield* Effect.mapError(Deferred.await(started), (refusal) => new AgentRefused({ ...refusal, agent_id }))
+  })
+
+  const stopped = Effect.fnUntraced(function* (agent_id: AgentId) {
+    yield* known(agent_id)
+    const running = runs.get(agent_id)
+    if (running === undefined) {
+      return yield* new AgentRefused({
+        kind: "NOT_RUNNING",
+        agent_id,
+        reason: `${agent_id} does not run`,
+        hint: `choirctl agent start ${agent_id}`
+      })
+    }
+    yield* Deferred.succeed(running.stop, undefined)
+    yield* Deferred.await(running.ended)
+    return running.request
+  })
+
+  return Lifecycle.of({
+    list: Effect.map(config.current, ({ config }) => {
+      const agents = Object.keys(config.agents).map((id) => AgentId.make(id))
+      return [...new Set([...agents, ...views.known()])].map(views.of)
+    }),
+    view: (agent_id) => Effect.map(known(agent_id), () => views.of(agent_id)),
+    start: Effect.fn("Lifecycle.start")(function* (agent_id, options) {
+      const { agent, config } = yield* known(agent_id)
+      const bindings = bindingsOf(config, agent_id, agent, options)
+      if (Result.isFailure(bindings)) return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...bindings.failure })
+      const fresh = options.fresh ?? false
+      return yield* started({ agent_id, bindings: bindings.success, fresh, awaiting: false, unattended: false })
+    }),
+    stop: Effect.fn("Lifecycle.stop")(function* (agent_id) {
+      yield* stopped(agent_id)
+      return views.of(agent_id)
+    }),
+    restart: Effect.fn("Lifecycle.restart")(function* (agent_id) {
+      const { bindings } = yield* stopped(agent_id)
+      return yield* started({ agent_id, bindings, fresh: false, awaiting: false, unattended: false })
+    }),
+    recover: recoverRuns(all, (request) => Effect.asVoid(Effect.orDie(launch(request)))),
+    hello: (session_id, epoch) =>
+      Effect.sync(() => {
+        const hearing = hearings.get(session_id)
+        if (hearing?.epoch === epoch) Deferred.doneUnsafe(hearing.hello, Effect.void)
+      }),
+    heard: Effect.fnUntraced(function* (session_id, config_version) {
+      const hearing = hearings.get(session_id)
+      if (hearing === undefined) return
+      hearing.heard_ms = yield* Clock.currentTimeMillis
+      const view = views.of(hearing.agent_id)
+      if (view.config_version !== config_version) yield* views.change(hearing.agent_id, { config_version })
+    }),
+    terminating: (session_id, reason) =>
+      Effect.sync(() => {
+        const hearing = hearings.get(session_id)
+        if (hearing !== undefined) Deferred.doneUnsafe(hearing.goodbye, Effect.succeed(reason))
+      }),
+    changes: views.changes
+  })
+})

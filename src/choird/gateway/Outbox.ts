@@ -1,6 +1,12 @@
 /** What people are to be told, in order, until a channel delivered it (D6). */
-import { Context, type Effect, type Stream } from "effect"
+import { Context, Effect, Layer, type Stream } from "effect"
+import { SqlClient } from "effect/sql"
 import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { OUTBOX_PAGE_MAX } from "#src/shared/limits.ts"
+import { rowId } from "#src/shared/rowId.ts"
+import { makeWakes } from "#src/shared/wakes.ts"
+import { insertOutbox } from "./outboxRows.ts"
 
 export interface Outgoing {
   readonly outbox_id: string
@@ -23,6 +29,7 @@ export class Outbox extends Context.Service<
     tell(message: Omit<Outgoing, "outbox_id" | "part" | "source">): Effect.Effect<void>
     /** Undelivered rows of a DM in order after an id, at most OUTBOX_PAGE_MAX. */
     undelivered(dm: ResourceName, after: string | undefined): Effect.Effect<ReadonlyArray<Outgoing>>
+    /** Ends rows; answers how many were not delivered before. */
     delivered(outbox_ids: ReadonlyArray<string>): Effect.Effect<number>
     /** Counts a failed attempt. */
     failed(outbox_id: string): Effect.Effect<void>
@@ -31,4 +38,41 @@ export class Outbox extends Context.Service<
     /** Wakes the readers of a DM; called after a commit that added rows. */
     wake(dm: ResourceName): Effect.Effect<void>
   }
->()("choir/choird/Outbox") {}
+>()("choir/choird/Outbox") {
+  static readonly layer = Layer.effect(
+    Outbox,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const store = yield* ConfigStore
+      const { wake, wakes } = yield* makeWakes
+
+      return Outbox.of({
+        wake,
+        wakes,
+        tell: Effect.fn("Outbox.tell")(function* (message) {
+          const { config } = yield* store.current
+          const row = { ...message, source: "choird", session_id: null } as const
+          yield* sql.withTransaction(insertOutbox(sql, config, [row]))
+          yield* wake(message.dm)
+        }, Effect.orDie),
+        undelivered: Effect.fn("Outbox.undelivered")(function* (dm, after) {
+          return yield* sql<Outgoing>`SELECT outbox_id::text, source, source_id, part, gateway, dm, agent_id, kind, text,
+              in_reply_to::text
+            FROM choir_control.outbox
+            WHERE dm = ${dm} AND delivered_at IS NULL AND outbox_id > ${rowId(after ?? "") ?? 0n}
+            ORDER BY outbox.outbox_id LIMIT ${OUTBOX_PAGE_MAX}`
+        }, Effect.orDie),
+        delivered: Effect.fn("Outbox.delivered")(function* (outbox_ids) {
+          const ids = outbox_ids.map(rowId).filter((id) => id !== undefined)
+          const rows = yield* sql`UPDATE choir_control.outbox SET delivered_at = now()
+            WHERE outbox_id = ANY(${ids}::bigint[]) AND delivered_at IS NULL RETURNING 1`
+          return rows.length
+        }, Effect.orDie),
+        failed: Effect.fn("Outbox.failed")(function* (outbox_id) {
+          yield* sql`UPDATE choir_control.outbox SET attempts = attempts + 1
+            WHERE outbox_id = ${rowId(outbox_id) ?? 0n}`
+        }, Effect.orDie)
+      })
+    })
+  )
+}

@@ -2,12 +2,22 @@
  * The durable replica of every session's log. choird stores events and never invents one: what an agent sends is checked
  * against revision, chain and fold, and answered as D4 says.
  */
-import { Context, type Effect, Schema, type Stream } from "effect"
+import { Context, Effect, Layer, PubSub, Schema, Stream } from "effect"
+import { SqlClient } from "effect/sql"
 import type { Caller, Heartbeat, HeartbeatReply } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { type AgentId, SessionId } from "#schema/Ids.ts"
+import { type AgentId, Rev, SessionId } from "#schema/Ids.ts"
 import type { PrintedEvent, Verification } from "#schema/OperatorApi.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { hex } from "#src/shared/hashChain.ts"
+import { APPEND_RETRY_MS, APPENDS_BUFFERED_MAX, EVENT_BYTES_MAX, TAIL_PAGE_BYTES_MAX } from "#src/shared/limits.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { makeWakes } from "#src/shared/wakes.ts"
+import { makeAppendPatches, type Settled } from "./appendPatches.ts"
+import { printedEvents, readHead, storedEvent, verifyLog } from "./readLog.ts"
+import { makeSessionStates } from "./sessionStates.ts"
+import { readPage } from "./storedEvents.ts"
 
 export class SessionUnknown extends Schema.TaggedError<SessionUnknown>()("SessionUnknown", { session_id: SessionId }) {
   override get message() {
@@ -15,6 +25,19 @@ export class SessionUnknown extends Schema.TaggedError<SessionUnknown>()("Sessio
   }
   get hint() {
     return "choirctl session list"
+  }
+}
+
+/** An agent sent an event above EVENT_BYTES_MAX (R48). Nothing of its request was stored. */
+export class EventTooLarge extends Schema.TaggedError<EventTooLarge>()("EventTooLarge", {
+  rev: Rev,
+  bytes: Schema.Natural
+}) {
+  override get message() {
+    return `event ${this.rev} has ${this.bytes} canonical bytes, and at most ${EVENT_BYTES_MAX} are stored`
+  }
+  get hint() {
+    return "put large results into files"
   }
 }
 
@@ -33,9 +56,9 @@ export class EventStore extends Context.Service<
     /**
      * Stores the patches of a heartbeat in one transaction with what follows from them: acknowledged inbox rows and signals,
      * and an outbox row for each AgentMessage (D6). Resent events are a no-op, a gap is asked for, a difference or a refused
-     * event freezes the session, an older epoch is fenced (D4). Never fails for what the agent sent.
+     * event freezes the session, an older epoch is fenced (D4). BACKOFF says that the database cannot take it now.
      */
-    append(caller: Caller, heartbeat: Heartbeat): Effect.Effect<HeartbeatReply>
+    append(caller: Caller, heartbeat: Heartbeat): Effect.Effect<HeartbeatReply, EventTooLarge>
     /** The fold of what is acknowledged. */
     state(session_id: SessionId): Effect.Effect<SessionState, SessionUnknown>
     /** The newest acknowledged revision and digest. */
@@ -55,4 +78,104 @@ export class EventStore extends Context.Service<
     /** Appends as they happen; a slow reader loses the oldest and reads the store instead. */
     readonly appended: Stream.Stream<Appended>
   }
->()("choir/choird/EventStore") {}
+>()("choir/choird/EventStore") {
+  static readonly layer = Layer.effect(
+    EventStore,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const store = yield* ConfigStore
+      const outbox = yield* Outbox
+      const states = makeSessionStates(sql)
+      const readers = yield* makeWakes
+      const appends = yield* PubSub.sliding<Appended>({ capacity: APPENDS_BUFFERED_MAX })
+      const find = Effect.fnUntraced(function* (session_id: SessionId) {
+        const head = yield* readHead(sql, session_id)
+        return head === undefined ? yield* new SessionUnknown({ session_id }) : head
+      })
+      const headOf = (session_id: SessionId) => Effect.catchTag(find(session_id), "SqlError", Effect.die)
+      const prove = Effect.fnUntraced(function* (session_id: SessionId) {
+        const { hash, last_rev } = yield* find(session_id)
+        return yield* states.at(session_id, last_rev, hash)
+      })
+
+      const appendPatches = yield* makeAppendPatches(sql, states, store.current, ({ dms, hash, ...appended }) =>
+        Effect.gen(function* () {
+          states.keep(appended.session_id, { hash, state: appended.state })
+          yield* PubSub.publish(appends, appended)
+          yield* readers.wake(appended.session_id)
+          yield* Effect.forEach(dms, outbox.wake, { discard: true })
+        })
+      )
+
+      const append = Effect.fn("EventStore.append")(function* (caller: Caller, heartbeat: Heartbeat) {
+        // A long log is proved before its session is locked, or whoever sends it a message would wait.
+        if (caller.standing !== "superseded" && !states.has(caller.session_id))
+          yield* Effect.ignore(prove(caller.session_id))
+        const reply = yield* answer(yield* appendPatches(caller, heartbeat), heartbeat)
+        return { ...reply, config_version_latest: (yield* store.current).version }
+      })
+
+      const state = Effect.fn("EventStore.state")(function* (session_id: SessionId) {
+        const { at, problem } = yield* Effect.catchTag(prove(session_id), "SqlError", Effect.die)
+        if (problem === undefined) return at.state
+        return yield* Effect.die(new Error(`the log of ${session_id} is broken at ${problem.rev}: ${problem.reason}`))
+      })
+
+      const tail = Effect.fn("EventStore.tail")(function* (session_id: SessionId, from: number) {
+        const { last_rev } = yield* headOf(session_id)
+        if (from > last_rev) return { events: [], more: false }
+        const rows = yield* Effect.orDie(readPage(sql, session_id, Math.max(1, from), TAIL_PAGE_BYTES_MAX))
+        const events = yield* Effect.forEach(rows, storedEvent)
+        return { events, more: (events.at(-1)?.rev ?? last_rev) < last_rev }
+      })
+
+      return EventStore.of({
+        append,
+        state,
+        tail,
+        head: Effect.fn("EventStore.head")(function* (session_id) {
+          const { hash, last_rev } = yield* headOf(session_id)
+          return { rev: last_rev, hash: hex(hash) }
+        }),
+        events: (session_id, options) =>
+          Stream.unwrap(
+            Effect.map(headOf(session_id), ({ last_rev }) => {
+              const wakes = options.follow ? readers.wakes(session_id) : Stream.make(undefined)
+              return printedEvents(sql, session_id, firstRev(options, last_rev), wakes)
+            })
+          ),
+        verify: Effect.fn("EventStore.verify")(function* (session_id) {
+          return yield* Effect.orDie(verifyLog(sql, session_id, yield* headOf(session_id)))
+        }),
+        appended: Stream.fromPubSub(appends)
+      })
+    })
+  )
+}
+
+/** Any number may come from an operator; nothing lies after the end but what is appended later. */
+const firstRev = (options: { readonly from?: number; readonly last?: number }, last_rev: number): number => {
+  const wanted = Math.max(1, options.from ?? 1, options.last === undefined ? 1 : last_rev + 1 - options.last)
+  return Math.min(Math.trunc(wanted), last_rev + 1)
+}
+
+/** Where the caller learns nothing of the session, it is told the revision that it named itself. */
+const answer = ({ decision, last_rev }: Settled, { base_rev, new_rev }: Heartbeat) => {
+  switch (decision.type) {
+    case "fenced":
+      return Effect.succeed({ action: "FENCED" as const, ack_rev: base_rev })
+    case "backoff":
+      return Effect.succeed({ action: "BACKOFF" as const, ack_rev: base_rev, retry_after_ms: APPEND_RETRY_MS })
+    case "frozen":
+    case "conflict":
+      return Effect.succeed({ action: "CONFLICT" as const, ack_rev: last_rev })
+    case "gap":
+      return Effect.succeed({ action: "RESEND_FROM" as const, ack_rev: last_rev, resend_from: last_rev + 1 })
+    case "duplicate":
+      return Effect.succeed({ action: "OK" as const, ack_rev: last_rev })
+    case "store":
+      return Effect.succeed({ action: "OK" as const, ack_rev: new_rev })
+    case "too_large":
+      return Effect.fail(new EventTooLarge({ rev: decision.rev, bytes: decision.bytes }))
+  }
+}

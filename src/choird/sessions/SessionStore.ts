@@ -1,8 +1,16 @@
 /** The sessions table: who ran when, on what, in which epoch. */
-import { Context, type Effect, type Option, type Schema } from "effect"
+import { Clock, Context, Effect, Layer, Option, type Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { randomBytes } from "node:crypto"
 import type { ResourceBindings } from "#schema/Config.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/OperatorApi.ts"
+import { canonicalJson, storableJson } from "#src/shared/canonicalJson.ts"
+import { FROZEN_REASON_CHARS_MAX, SESSIONS_LISTED_MAX } from "#src/shared/limits.ts"
+import { dropAnswered, lockActiveSession, lockAgent, signalInbox } from "./inboxSignals.ts"
+import { sessionId } from "./sessionId.ts"
+import { Signals } from "./Signals.ts"
+import { Tokens } from "./Tokens.ts"
 
 export interface SessionRow {
   readonly session_id: SessionId
@@ -29,9 +37,9 @@ export class SessionStore extends Context.Service<
     resume(session_id: SessionId, bindings: ResourceBindings, image_version: string): Effect.Effect<SessionRow>
     /** Remembers the container of an epoch. */
     recordContainer(session_id: SessionId, epoch: number, container: Schema.Json): Effect.Effect<void>
-    /** Ends it with a status; its tokens are dead from here on. */
+    /** Ends it with a status; its tokens are dead from here on, and a stop that was asked for is forgotten. */
     end(session_id: SessionId, status: Exclude<SessionStatus, "active">): Effect.Effect<void>
-    /** Marks it as one that only `--fresh` leaves behind (CONFLICT, or an event that the fold refuses). */
+    /** Marks it as one that only `--fresh` leaves behind (CONFLICT, or an event that the fold refuses). The first reason stays. */
     freeze(session_id: SessionId, reason: string): Effect.Effect<void>
     get(session_id: SessionId): Effect.Effect<Option.Option<SessionRow>>
     /** Newest first, at most SESSIONS_LISTED_MAX. */
@@ -40,4 +48,134 @@ export class SessionStore extends Context.Service<
     latest(agent_id: AgentId): Effect.Effect<Option.Option<SessionRow>>
     readonly active: Effect.Effect<ReadonlyArray<SessionRow>>
   }
->()("choir/choird/SessionStore") {}
+>()("choir/choird/SessionStore") {
+  static readonly layer = Layer.effect(
+    SessionStore,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const tokens = yield* Tokens
+      const signals = yield* Signals
+      const columns = sql.literal(COLUMNS)
+      const begin = makeBegin(sql)
+      const rows = (query: Effect.Effect<ReadonlyArray<Stored>, unknown>) =>
+        Effect.map(Effect.orDie(query), (found) => found.map(sessionRow))
+
+      const create = Effect.fn("SessionStore.create")(function* (
+        agent_id: AgentId,
+        bindings: ResourceBindings,
+        image_version: string
+      ) {
+        const session_id = sessionId(yield* Clock.currentTimeMillis, randomBytes(4))
+        return yield* begin(
+          agent_id,
+          session_id,
+          image_version,
+          sql<Stored>`INSERT INTO choir_control.sessions
+          (session_id, agent_id, status, resource_bindings, epoch, image_version)
+          VALUES (${session_id}, ${agent_id}, 'active', ${canonicalJson(bindings)}::jsonb, 1, ${image_version})
+          RETURNING ${columns}`
+        )
+      })
+
+      const resume = Effect.fn("SessionStore.resume")(function* (
+        session_id: SessionId,
+        bindings: ResourceBindings,
+        image_version: string
+      ) {
+        const [known] = yield* rows(sql<Stored>`SELECT ${columns} FROM choir_control.sessions
+          WHERE session_id = ${session_id}`)
+        if (known === undefined) return yield* Effect.die(new Error(`there is no session ${session_id} to resume`))
+        return yield* begin(
+          known.agent_id,
+          session_id,
+          image_version,
+          sql<Stored>`UPDATE choir_control.sessions
+          SET status = 'active', ended_at = NULL, epoch = epoch + 1, container = NULL,
+            resource_bindings = ${canonicalJson(bindings)}::jsonb, image_version = ${image_version}
+          WHERE session_id = ${session_id} RETURNING ${columns}`
+        )
+      })
+
+      return SessionStore.of({
+        create,
+        resume,
+        recordContainer: Effect.fn("SessionStore.recordContainer")(function* (session_id, epoch, container) {
+          yield* sql`UPDATE choir_control.sessions SET container = ${canonicalJson(container)}::jsonb
+            WHERE session_id = ${session_id} AND epoch = ${epoch}`
+        }, Effect.orDie),
+        end: Effect.fn("SessionStore.end")(function* (session_id, status) {
+          yield* tokens.revoke(session_id)
+          yield* sql`UPDATE choir_control.sessions SET status = ${status}, ended_at = coalesce(ended_at, now())
+            WHERE session_id = ${session_id}`
+          yield* signals.forget(session_id)
+        }, Effect.orDie),
+        freeze: Effect.fn("SessionStore.freeze")(function* (session_id, reason) {
+          yield* freezeSession(sql, session_id, reason)
+        }, Effect.orDie),
+        get: Effect.fn("SessionStore.get")(function* (session_id) {
+          const [row] = yield* rows(sql<Stored>`SELECT ${columns} FROM choir_control.sessions
+            WHERE session_id = ${session_id}`)
+          return Option.fromUndefinedOr(row)
+        }),
+        list: (agent_id) =>
+          rows(sql<Stored>`SELECT ${columns} FROM choir_control.sessions
+            WHERE ${agent_id === undefined ? sql.literal("true") : sql`agent_id = ${agent_id}`}
+            ORDER BY started_at DESC, session_id DESC LIMIT ${SESSIONS_LISTED_MAX}`),
+        latest: Effect.fn("SessionStore.latest")(function* (agent_id) {
+          const [row] = yield* rows(sql<Stored>`SELECT ${columns} FROM choir_control.sessions
+            WHERE agent_id = ${agent_id} ORDER BY started_at DESC, session_id DESC LIMIT 1`)
+          return Option.fromUndefinedOr(row)
+        }),
+        active: rows(sql<Stored>`SELECT ${columns} FROM choir_control.sessions
+          WHERE status = 'active' ORDER BY started_at, session_id`)
+      })
+    })
+  )
+}
+
+type Stored = Omit<SessionRow, "started_at" | "ended_at" | "image_version"> & {
+  readonly started_at: Date
+  readonly ended_at: Date | null
+  readonly image_version: string | null
+}
+
+const COLUMNS =
+  "session_id, agent_id, status, started_at, ended_at, resource_bindings, epoch, last_rev, frozen_reason, image_version, container"
+
+const sessionRow = (row: Stored): SessionRow => ({
+  ...row,
+  started_at: row.started_at.toISOString(),
+  ended_at: row.ended_at?.toISOString() ?? null,
+  image_version: row.image_version ?? ""
+})
+
+/** Makes a session the agent's active one. A second active session of an agent would be a second instance (invariant 11). */
+const makeBegin = (sql: SqlClient.SqlClient) => {
+  const write = Effect.fnUntraced(function* (
+    agent_id: AgentId,
+    session_id: SessionId,
+    image_version: string,
+    change: Effect.Effect<ReadonlyArray<Stored>, unknown>
+  ) {
+    yield* lockAgent(sql, agent_id)
+    const active = yield* lockActiveSession(sql, agent_id)
+    if (active !== undefined && active !== session_id)
+      return yield* Effect.die(new Error(`the agent ${agent_id} still has the active session ${active}`))
+    const [row] = yield* change
+    if (row === undefined) return yield* Effect.die(new Error(`the session ${session_id} was not written`))
+    yield* sql`INSERT INTO choir_control.agents (agent_id, name, image_version, last_session_id)
+      VALUES (${agent_id}, ${agent_id}, ${image_version}, ${session_id})
+      ON CONFLICT (agent_id) DO UPDATE
+      SET image_version = excluded.image_version, last_session_id = excluded.last_session_id`
+    yield* dropAnswered(sql, session_id)
+    yield* signalInbox(sql, agent_id, session_id)
+    return sessionRow(row)
+  })
+  return (...args: Parameters<typeof write>) => Effect.orDie(sql.withTransaction(write(...args)))
+}
+
+/** Marks a session as frozen. The reason may quote an agent, so it is cut and made storable. */
+export const freezeSession = (sql: SqlClient.SqlClient, session_id: SessionId, reason: string) =>
+  Effect.asVoid(sql`UPDATE choir_control.sessions
+    SET frozen_reason = coalesce(frozen_reason, ${storableJson(reason.slice(0, FROZEN_REASON_CHARS_MAX))})
+    WHERE session_id = ${session_id}`)

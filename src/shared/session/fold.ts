@@ -114,7 +114,9 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
         ...withEdge(moved, {
           turn: { kind: "turn", inbox_id: payload.inbox_id, dm: payload.dm, rev },
           step: 0,
-          output_rev: 0
+          output_rev: 0,
+          // What the user asks for again is no loop of the model's.
+          repetition: freshLane.repetition
         }),
         last_inbox_id: id
       },
@@ -122,6 +124,13 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
       rev
     )
   )
+}
+
+const callsRefused = ({ error, tool_calls }: EventOf<"ModelOutput">["payload"]): string | undefined => {
+  if (error !== undefined && tool_calls.length > 0) return "a failed output proposes no calls"
+  return new Set(tool_calls.map(({ call_id }) => call_id)).size < tool_calls.length
+    ? "two calls have the same id"
+    : undefined
 }
 
 const callDigest = (name: string, input: unknown): string => sha256(canonicalJson([name, input]))
@@ -138,6 +147,8 @@ const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf<"Model
   const counted = countUsage({ ...state, spent }, lane, usage)
   if (payload.purpose === "compaction" || payload.purpose === "summary") return Result.succeed(counted)
   if (memory.calls.length > 0) return Result.fail("calls of the output before are still open")
+  const refusal = callsRefused(payload)
+  if (refusal !== undefined) return Result.fail(refusal)
   const opened = payload.purpose === "report" ? openReport(counted, lane, rev) : Result.succeed(counted)
   const name =
     payload.error !== undefined
@@ -215,11 +226,16 @@ const toolCallCommitted = (state: SessionState, { lane, payload, rev }: EventOf<
   return Result.succeed(withCall(state, lane, payload.call_id, { stage: "committed", committed_rev: rev }))
 }
 
+/** What a call may end as that was never committed: it was refused, its lane ended, or its deadline passed. */
+const NEVER_RAN: ReadonlySet<string> = new Set(["rejected", "cancelled", "timeout"])
+
 const toolResultCommitted = (state: SessionState, event: EventOf<"ToolResultCommitted">): Folded => {
   const { lane, payload, rev } = event
   const call = openCall(state, lane, payload.call_id)
   const memory = laneOf(state, lane)
   if (call === undefined || memory === undefined) return Result.fail(`call ${payload.call_id} is not open`)
+  if (call.stage !== "committed" && !NEVER_RAN.has(payload.status))
+    return Result.fail(`call ${payload.call_id} never ran and cannot be ${payload.status}`)
   const calls = memory.calls.filter((other) => other !== call)
   const result = sha256(canonicalJson([payload.status, payload.summary, payload.output ?? null]))
   const again =
@@ -288,8 +304,9 @@ const coreStopped = (state: SessionState, { lane, payload, rev }: EventOf<"CoreS
   })
 }
 
-const injectedInstruction = (state: SessionState, { payload, rev }: EventOf<"InjectedInstruction">): Folded =>
-  Result.flatMap(signalled(state, payload.signal_id), (heard) => {
+const injectedInstruction = (state: SessionState, { lane, payload, rev }: EventOf<"InjectedInstruction">): Folded => {
+  if (lane !== payload.target) return Result.fail(`it is aimed at ${payload.target} and stands on ${lane}`)
+  return Result.flatMap(signalled(state, payload.signal_id), (heard) => {
     if (payload.refused !== undefined) return Result.succeed(heard)
     return Result.map(move(heard, payload.target, "InjectedInstruction"), (moved) => {
       const seen = inWindow(moved, payload.target, rev)
@@ -299,9 +316,11 @@ const injectedInstruction = (state: SessionState, { payload, rev }: EventOf<"Inj
       return withCore(seen, { ...core, injections: core.injections + 1, tainted })
     })
   })
+}
 
-const cancelled = (state: SessionState, { payload }: EventOf<"Cancelled">): Folded =>
-  Result.flatMap(signalled(state, payload.signal_id), (heard) => {
+const cancelled = (state: SessionState, { lane, payload }: EventOf<"Cancelled">): Folded => {
+  if (lane !== payload.target) return Result.fail(`it is aimed at ${payload.target} and stands on ${lane}`)
+  return Result.flatMap(signalled(state, payload.signal_id), (heard) => {
     if (payload.target === EDGE) {
       if (heard.cores.size > 0) return Result.fail("edge cannot end before its jobs")
       return Result.map(move(heard, EDGE, "Cancelled"), (moved) => ({ ...moved, ended: payload.by }))
@@ -309,6 +328,7 @@ const cancelled = (state: SessionState, { payload }: EventOf<"Cancelled">): Fold
     const core = coreOf(heard, payload.target)
     return Result.succeed(core === undefined ? heard : withCore(heard, { ...core, cancelled: payload.reason }))
   })
+}
 
 const agentMessage = (state: SessionState, { lane, payload, rev }: EventOf<"AgentMessage">): Folded => {
   if (lane !== EDGE) return Result.fail("only edge speaks to the user")

@@ -1,0 +1,76 @@
+/** The typed client of choird's operator API, on its Unix socket. Loaded by the commands that need it. */
+import { NodeHttpClient } from "@effect/platform-node"
+import { Effect, Layer, Schema } from "effect"
+import { HttpClient, HttpClientError } from "effect/http"
+import { HttpApiClient } from "effect/http-api"
+import { type ApiError, BadRequest, Conflict, Internal, NotFound, TooLarge, TooMany } from "#schema/ApiError.ts"
+import { OperatorApi } from "#schema/OperatorApi.ts"
+import { CommandFailed, EXIT, failed, refusedByChoird } from "./failure.ts"
+import { operatorSocket, startCommand } from "./root.ts"
+
+export type OperatorClient = HttpApiClient.ForApi<typeof OperatorApi>
+
+/** Node's own HTTP, since it starts several times faster than the client that is made for servers. */
+const httpClient = (socketPath: string) =>
+  Effect.map(Layer.build(NodeHttpClient.layerNodeHttpOptions({ socketPath, keepAlive: true })), (services) =>
+    HttpClient.HttpClient.pipe(Effect.provideContext(services))
+  ).pipe(Effect.flatten)
+
+/** A client of the choird of this home, until the scope closes. Nothing is sent yet. */
+export const connect = (home: string) =>
+  Effect.flatMap(httpClient(operatorSocket(home)), (client) =>
+    HttpApiClient.makeWith(OperatorApi, { httpClient: client, baseUrl: "http://choird" })
+  )
+
+const isRefusal = (error: unknown): error is ApiError =>
+  [BadRequest, NotFound, Conflict, TooLarge, TooMany, Internal].some((kind) => error instanceof kind)
+
+const codeOf = (error: HttpClientError.HttpClientError): string => {
+  const cause = "cause" in error.reason ? error.reason.cause : undefined
+  return cause instanceof Error && "code" in cause ? String(cause.code) : ""
+}
+
+const unreachable = (home: string, problem: string, hint: string) =>
+  new CommandFailed({
+    type: "CHOIRD_UNREACHABLE",
+    problem,
+    hint: hint || startCommand(home),
+    exit_code: EXIT.unreachable
+  })
+
+const transportFailure = (home: string, error: HttpClientError.HttpClientError) => {
+  const socket = operatorSocket(home)
+  switch (codeOf(error)) {
+    case "ENOENT":
+    case "ECONNREFUSED":
+      return unreachable(home, `choird does not run: nobody answers on ${socket}`, startCommand(home))
+    case "EACCES":
+      return unreachable(home, `${socket} belongs to another user`, "run choirctl as the user that runs choird")
+    case "EINVAL":
+    case "ENAMETOOLONG":
+      return unreachable(home, `the path ${socket} is too long for a socket`, "choose a home with a shorter path")
+    default:
+      return new CommandFailed({
+        type: "CONNECTION_LOST",
+        problem: "choird ended the connection before it answered",
+        hint: "ask again; when it keeps happening: choirctl logs choird",
+        exit_code: EXIT.again
+      })
+  }
+}
+
+/** A failure of a request, or of a stream that it began, as a command's own. */
+export const requestFailure = (home: string) => (error: unknown) => {
+  if (error instanceof CommandFailed) return error
+  if (isRefusal(error)) return refusedByChoird(error.error)
+  if (HttpClientError.isHttpClientError(error) && error.reason._tag !== "DecodeError" && error.response === undefined)
+    return transportFailure(home, error)
+  if (Schema.isSchemaError(error))
+    return failed("PROTOCOL", "choird and choirctl do not understand each other", "restart choird, then ask again")
+  return new CommandFailed({
+    type: "CONNECTION_LOST",
+    problem: "the answer of choird broke off or makes no sense",
+    hint: "choirctl logs choird",
+    exit_code: EXIT.again
+  })
+}

@@ -1,0 +1,40 @@
+/** Standard output and standard error, and whether a person sits there. */
+import { Context, Effect, Layer } from "effect"
+
+export class Screen extends Context.Service<
+  Screen,
+  {
+    /** Whether questions can be asked: standard input and output are both a terminal. */
+    readonly interactive: boolean
+    /** Whether standard input is a terminal, and not what a program or a file hands over. */
+    readonly typed_input: boolean
+    /** Whether standard output is a terminal. */
+    readonly terminal: boolean
+    /** Whether standard output takes colours. */
+    readonly color: boolean
+    /** Whether standard error is a terminal, where a line may be written over. */
+    readonly transient: boolean
+    /** Prints data as lines on standard output. */
+    print(text: string): Effect.Effect<void>
+    /** Prints everything else as lines on standard error. */
+    note(text: string): Effect.Effect<void>
+    /** Writes to standard error as it is, for what is written over later. */
+    draw(text: string): Effect.Effect<void>
+  }
+>()("choir/choirctl/Screen") {
+  /** The terminal or pipes that this process has. Writing to a pipe waits for its reader. */
+  static readonly layer = Layer.sync(Screen, () => {
+    const wanted = process.env["NO_COLOR"] === undefined || process.env["NO_COLOR"] === ""
+    const write = (stream: NodeJS.WriteStream, text: string) => Effect.sync(() => void stream.write(text))
+    return Screen.of({
+      interactive: process.stdin.isTTY && process.stdout.isTTY,
+      typed_input: process.stdin.isTTY,
+      terminal: process.stdout.isTTY,
+      color: wanted && process.env["TERM"] !== "dumb" && process.stdout.isTTY,
+      transient: process.stderr.isTTY,
+      print: (text) => write(process.stdout, `${text}\n`),
+      note: (text) => write(process.stderr, `${text}\n`),
+      draw: (text) => write(process.stderr, text)
+    })
+  })
+}

@@ -1,0 +1,34 @@
+/** The whole command tree. */
+import { Command } from "effect/cli"
+import { agent } from "./commands/agent.ts"
+import { chat } from "./commands/chat.ts"
+import { completions } from "./commands/completions.ts"
+import { config } from "./commands/config.ts"
+import { doctor } from "./commands/doctor.ts"
+import { init } from "./commands/init.ts"
+import { logs } from "./commands/logs.ts"
+import { secret } from "./commands/secret.ts"
+import { session } from "./commands/session.ts"
+import { status } from "./commands/status.ts"
+import { workspace } from "./commands/workspace.ts"
+import { root } from "./root.ts"
+
+const tree: Command.Command.Any = root.pipe(
+  Command.withSubcommands([init, agent, chat, session, secret, workspace, config, logs, status, doctor])
+)
+
+export const cli = root.pipe(
+  Command.withSubcommands([
+    init,
+    agent,
+    chat,
+    session,
+    secret,
+    workspace,
+    config,
+    logs,
+    status,
+    doctor,
+    completions(() => tree)
+  ])
+)

@@ -1,0 +1,159 @@
+/** choirctl agent: set up, build, start, watch and stop agents. */
+import { Effect, Option, Stream } from "effect"
+import { Command, Flag } from "effect/cli"
+import { ResourceName } from "#schema/Ids.ts"
+import { ask, askStream } from "#src/choirctl/ask.ts"
+import { failed, refusedByChoird } from "#src/choirctl/failure.ts"
+import { print } from "#src/choirctl/print.ts"
+import { withProgress } from "#src/choirctl/progress.ts"
+import { agentDetail, agentLine, agentTable, buildLine } from "#src/choirctl/render/agents.ts"
+import { safeLine } from "#src/choirctl/render/safeText.ts"
+import { root } from "#src/choirctl/root.ts"
+import { Screen } from "#src/choirctl/Screen.ts"
+import { agentId } from "./arguments.ts"
+
+const resource = (name: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withDescription(description),
+    Flag.withMetavar("<name>"),
+    Flag.withSchema(ResourceName),
+    Flag.optional
+  )
+
+const workspace = resource("workspace", "Workspace of config.json")
+const llm = resource("llm", "Model of config.json")
+const dm = resource("dm", "DM of config.json that the agent talks with")
+
+const list = Command.make(
+  "list",
+  {},
+  Effect.fnUntraced(function* () {
+    const rows = yield* ask((choird) => choird.agents.list())
+    yield* print(rows, agentTable)
+  })
+).pipe(
+  Command.withDescription("List all agents and their status"),
+  Command.withExamples([{ command: "choirctl agent list" }])
+)
+
+const status = Command.make(
+  "status",
+  { id: agentId },
+  Effect.fnUntraced(function* ({ id }) {
+    const detail = yield* ask((choird) => choird.agents.status({ params: { id } }))
+    yield* print(detail, agentDetail)
+  })
+).pipe(
+  Command.withDescription("Show an agent's lanes, budgets, bindings and uptime"),
+  Command.withExamples([{ command: "choirctl agent status agent-1" }])
+)
+
+/** Starts override config.json for one run; a flag that is absent stays absent. */
+const given = <A extends Readonly<Record<string, Option.Option<unknown>>>>(flags: A) =>
+  Object.fromEntries(
+    Object.entries(flags).flatMap(([key, value]) => (Option.isSome(value) ? [[key, value.value]] : []))
+  ) as { readonly [K in keyof A]?: Option.Option.Value<A[K]> }
+
+const start = Command.make(
+  "start",
+  {
+    id: agentId,
+    workspace,
+    llm,
+    voice_profile: resource("voice-profile", "Voice profile of config.json"),
+    git_identity: resource("git-identity", "Git identity of config.json"),
+    notion: resource("notion", "Notion integration of config.json"),
+    email: resource("email", "E-mail account of config.json"),
+    dm,
+    fresh: Flag.Boolean("fresh").pipe(
+      Flag.withDescription("Begin a new session instead of going on with the last one"),
+      Flag.withDefault(false)
+    )
+  },
+  Effect.fnUntraced(function* ({ fresh, id, ...flags }) {
+    const payload = { ...given(flags), ...(fresh ? { fresh } : {}) }
+    const summary = yield* ask((choird) => choird.agents.start({ params: { id }, payload })).pipe(
+      withProgress(`starting ${id}`)
+    )
+    yield* print(summary, agentLine)
+  })
+).pipe(
+  Command.withDescription("Start an agent; what is not named comes from its defaults in config.json"),
+  Command.withExamples([{ command: "choirctl agent start agent-1 --dm terminal" }])
+)
+
+const stop = Command.make(
+  "stop",
+  { id: agentId },
+  Effect.fnUntraced(function* ({ id }) {
+    const summary = yield* ask((choird) => choird.agents.stop({ params: { id } })).pipe(withProgress(`stopping ${id}`))
+    yield* print(summary, agentLine)
+  })
+).pipe(
+  Command.withDescription("Stop an agent at its next safe point; its session can be resumed"),
+  Command.withExamples([{ command: "choirctl agent stop agent-1" }])
+)
+
+const restart = Command.make(
+  "restart",
+  { id: agentId },
+  Effect.fnUntraced(function* ({ id }) {
+    const summary = yield* ask((choird) => choird.agents.restart({ params: { id } })).pipe(
+      withProgress(`restarting ${id}`)
+    )
+    yield* print(summary, agentLine)
+  })
+).pipe(
+  Command.withDescription("Stop and start an agent with the same image and bindings"),
+  Command.withExamples([{ command: "choirctl agent restart agent-1" }])
+)
+
+const build = Command.make(
+  "build",
+  {
+    id: agentId,
+    force: Flag.Boolean("force").pipe(
+      Flag.withDescription("Build even when the image is up to date"),
+      Flag.withDefault(false)
+    )
+  },
+  Effect.fnUntraced(function* ({ force, id }) {
+    const screen = yield* Screen
+    const steps = askStream((choird) => choird.agents.build({ params: { id }, payload: { force } }))
+    const last = yield* steps.pipe(
+      Stream.tap((step) => (step.type === "step" ? screen.note(safeLine(step.text)) : Effect.void)),
+      Stream.runLast
+    )
+    const end = Option.getOrUndefined(last)
+    if (end?.type === "failed") return yield* refusedByChoird(end.error)
+    if (end?.type !== "done")
+      return yield* failed("BUILD_BROKE_OFF", "choird ended before the build did", `choirctl agent build ${id}`)
+    for (const warning of end.result.warnings) yield* screen.note(`warning: ${safeLine(warning)}`)
+    yield* print(end.result, buildLine)
+  })
+).pipe(
+  Command.withDescription("Build an agent's image from the global repository and its own; starts nothing"),
+  Command.withExamples([{ command: "choirctl agent build agent-1" }])
+)
+
+const init = Command.make(
+  "init",
+  { id: agentId, workspace, llm, dm },
+  Effect.fnUntraced(function* (flags) {
+    const { home } = yield* root
+    const screen = yield* Screen
+    const { initAgent } = yield* Effect.promise(() => import("#src/choirctl/initAgent.ts"))
+    const made = yield* initAgent(home, flags.id, given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm }))
+    for (const warning of made.warnings) yield* screen.note(`warning: ${warning}`)
+    const { initAgentText } = yield* Effect.promise(() => import("#src/choirctl/render/setup.ts"))
+    yield* print({ ok: true, ...made }, initAgentText)
+  })
+).pipe(
+  Command.withDescription("Add an agent to config.json and make the repository of its tools, skills and identity"),
+  Command.withExamples([{ command: "choirctl agent init agent-1 --llm sonnet" }])
+)
+
+export const agent = Command.make("agent").pipe(
+  Command.withDescription("Set up, build, start, watch and stop agents"),
+  Command.withSubcommands([init, list, build, start, stop, restart, status])
+)

@@ -1,0 +1,13 @@
+/** Arguments that several commands take. */
+import { Argument } from "effect/cli"
+import { AgentId, SessionId } from "#schema/Ids.ts"
+
+export const agentId = Argument.String("agent-id").pipe(
+  Argument.withDescription("An agent of config.json"),
+  Argument.withSchema(AgentId)
+)
+
+export const sessionId = Argument.String("session-id").pipe(
+  Argument.withDescription("A session, as choirctl session list shows it"),
+  Argument.withSchema(SessionId)
+)

@@ -1,0 +1,92 @@
+/** choirctl chat: talk with an agent in this terminal, or send messages from a script. */
+import { Effect, Option, Stdio, Stream } from "effect"
+import { Command, Flag } from "effect/cli"
+import { CHAT_LINE_BYTES_MAX, CHAT_SETTLED_MS_MAX } from "#src/shared/limits.ts"
+import type { ChatNews } from "#src/choirctl/ChatConnection.ts"
+import { usageError } from "#src/choirctl/failure.ts"
+import { makeLineSplitter } from "#src/choirctl/lineSplitter.ts"
+import { eraseLine, withProgress } from "#src/choirctl/progress.ts"
+import { messageText } from "#src/choirctl/render/chat.ts"
+import { jsonText } from "#src/choirctl/render/jsonText.ts"
+import { safeText } from "#src/choirctl/render/safeText.ts"
+import { root } from "#src/choirctl/root.ts"
+import { Screen } from "#src/choirctl/Screen.ts"
+import { agentId } from "./arguments.ts"
+
+const load = Effect.promise(() =>
+  Promise.all([
+    import("#src/choirctl/ChatConnection.ts"),
+    import("#src/choirctl/chatMessages.ts"),
+    import("#src/choirctl/chatTerminal.ts"),
+    import("#src/choirctl/LineEditor.ts")
+  ])
+)
+
+/** The lines of standard input that hold something. */
+const pipedLines = Stream.unwrap(
+  Effect.gen(function* () {
+    const { stdin } = yield* Stdio.Stdio
+    const splitter = makeLineSplitter(CHAT_LINE_BYTES_MAX)
+    const rest = Stream.suspend(() => Stream.fromIterable(splitter.flush()))
+    return stdin.pipe(
+      Stream.flatMap((piece) => Stream.fromIterable(splitter.push(piece))),
+      (lines) => Stream.concat(lines, rest),
+      Stream.filter(({ text }) => text.trim() !== ""),
+      Stream.mapEffect(({ cut, text }) =>
+        cut
+          ? Effect.fail(usageError(`a line is longer than ${CHAT_LINE_BYTES_MAX} bytes`, "send less at once"))
+          : Effect.succeed(text)
+      )
+    )
+  })
+)
+
+/** With --json every event; for a reader of standard output what the agent says, and the rest beside it. */
+const show = Effect.fnUntraced(function* (news: ChatNews) {
+  const { json } = yield* root
+  const screen = yield* Screen
+  if (json) return yield* news.type === "connection" ? Effect.void : screen.print(jsonText(news))
+  if (news.type === "agent" && news.reason !== null) yield* screen.note(safeText(`${news.status}: ${news.reason}`))
+  if (news.type !== "message") return
+  yield* eraseLine
+  const text = messageText(news, screen.color)
+  yield* news.kind === "reply" || news.kind === "report" ? screen.print(text) : screen.note(text)
+})
+
+export const chat = Command.make(
+  "chat",
+  {
+    id: agentId,
+    message: Flag.String("message").pipe(
+      Flag.withDescription("Send this, print what comes of it, and end when the agent is done with it"),
+      Flag.withMetavar("<text>"),
+      Flag.optional
+    ),
+    timeout: Flag.Int("timeout").pipe(
+      Flag.filter(
+        (seconds) => seconds > 0,
+        () => "--timeout is a number of seconds above 0"
+      ),
+      Flag.withDescription("Seconds that a message may take"),
+      Flag.withMetavar("<seconds>"),
+      Flag.withDefault(CHAT_SETTLED_MS_MAX / 1000)
+    )
+  },
+  Effect.fnUntraced(function* ({ id, message, timeout }) {
+    const { home, json } = yield* root
+    const screen = yield* Screen
+    if (Option.exists(message, (text) => text.trim() === ""))
+      return yield* usageError("the message is empty", `choirctl chat ${id} --message "hello"`)
+    const [{ openChat }, { chatMessages }, { chatTerminal }, { openLineEditor }] = yield* load
+    const connection = yield* openChat(home, id)
+    if (Option.isNone(message) && screen.interactive && !json) {
+      const editor = yield* openLineEditor
+      return yield* chatTerminal(id, connection, editor, screen.color)
+    }
+    const texts = Option.match(message, { onNone: () => pipedLines, onSome: (text) => Stream.make(text) })
+    return yield* chatMessages(id, connection, texts, timeout * 1000, show).pipe(withProgress(`${id} is at it`))
+  }, Effect.scoped)
+).pipe(
+  Command.withDescription("Talk with an agent; without a terminal each line of standard input is a message"),
+  Command.withExamples([{ command: 'choirctl chat agent-1 --message "what is on today?"' }])
+)

@@ -1,0 +1,118 @@
+/** choirctl secret: the values that config.json only names. */
+import { Effect, Option, Redacted } from "effect"
+import { Argument, Command, Prompt } from "effect/cli"
+import { SecretName } from "#schema/Ids.ts"
+import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
+import { failed, usageError } from "#src/choirctl/failure.ts"
+import { print } from "#src/choirctl/print.ts"
+import { readInput, withoutLineEnd } from "#src/choirctl/readInput.ts"
+import { root } from "#src/choirctl/root.ts"
+import { Screen } from "#src/choirctl/Screen.ts"
+
+/** Loaded when it is needed, since it brings the whole schema of config.json. */
+const files = Effect.promise(() => import("#src/choirctl/secretsFile.ts"))
+
+const secretName = Argument.String("name").pipe(
+  Argument.withDescription("The name that config.json refers to"),
+  Argument.withSchema(SecretName)
+)
+
+const list = Command.make(
+  "list",
+  {},
+  Effect.fnUntraced(function* () {
+    const { home } = yield* root
+    const { secretNames } = yield* files
+    yield* print(
+      yield* secretNames(home),
+      (names) => names.join("\n") || "no secret is set: choirctl secret set <name>"
+    )
+  })
+).pipe(
+  Command.withDescription("List the names of secrets, never their values"),
+  Command.withExamples([{ command: "choirctl secret list" }])
+)
+
+/** From the argument, else from a question without echo, else from standard input. */
+const valueOf = Effect.fnUntraced(function* (name: SecretName, argument: Option.Option<Redacted.Redacted>) {
+  const { json } = yield* root
+  const screen = yield* Screen
+  if (Option.isSome(argument)) {
+    yield* screen.note(
+      "warning: a value on the command line is seen by every process of this host and kept by the shell"
+    )
+    return argument.value
+  }
+  if (!screen.typed_input) return Redacted.make(withoutLineEnd(yield* readInput(SECRET_BYTES_MAX)))
+  if (json || !screen.interactive)
+    return yield* usageError("there is no value", `hand it over by standard input: choirctl secret set ${name} < file`)
+  return yield* Prompt.run(Prompt.Password({ message: `Value of ${name}` }))
+})
+
+/** choird holds secrets in memory, so a change is not seen by one that runs. */
+const restartNote = Effect.fnUntraced(function* () {
+  const { home } = yield* root
+  const { choirdAnswers } = yield* Effect.promise(() => import("#src/choirctl/choirdAnswers.ts"))
+  const screen = yield* Screen
+  if (yield* choirdAnswers(home)) yield* screen.note("choird reads secrets at its start: restart it to use this change")
+})
+
+const set = Command.make(
+  "set",
+  {
+    name: secretName,
+    value: Argument.Redacted("value").pipe(
+      Argument.withDescription("Better left out: it is asked for, or read from standard input"),
+      Argument.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ name, value }) {
+    const { home } = yield* root
+    const { setSecret } = yield* files
+    const secret = yield* valueOf(name, value)
+    const text = Redacted.value(secret)
+    if (text === "") return yield* usageError("the value is empty", `choirctl secret delete ${name} takes it away`)
+    if (Buffer.byteLength(text) > SECRET_BYTES_MAX)
+      return yield* usageError(`the value is longer than ${SECRET_BYTES_MAX} bytes`, "hand over less")
+    const replaced = yield* setSecret(home, name, secret)
+    yield* print({ ok: true, name, replaced }, () => `${replaced ? "replaced" : "set"} ${name}`)
+    yield* restartNote()
+  })
+).pipe(
+  Command.withDescription("Set a secret: asked for without echo, or read from standard input"),
+  Command.withExamples([{ command: "choirctl secret set openrouter-key < key.txt" }])
+)
+
+/** The places of config.json that would miss the secret; none when config.json cannot be read. */
+const references = Effect.fnUntraced(function* (home: string, name: SecretName) {
+  const { loadFiles, secretReferences } = yield* Effect.promise(() => import("#src/shared/configFiles.ts"))
+  const loaded = yield* Effect.option(loadFiles(home))
+  return Option.match(loaded, {
+    onNone: () => [],
+    onSome: ({ config }) => secretReferences(config).flatMap(({ path, secret }) => (secret === name ? [path] : []))
+  })
+})
+
+const remove = Command.make(
+  "delete",
+  { name: secretName },
+  Effect.fnUntraced(function* ({ name }) {
+    const { home } = yield* root
+    const screen = yield* Screen
+    const { deleteSecret } = yield* files
+    const used = yield* references(home, name)
+    if (!(yield* deleteSecret(home, name)))
+      return yield* failed("UNKNOWN_SECRET", `there is no secret ${name}`, "choirctl secret list")
+    for (const path of used) yield* screen.note(`warning: config.json still refers to ${name} at ${path}`)
+    yield* print({ ok: true, name, referenced_by: used }, () => `deleted ${name}`)
+    yield* restartNote()
+  })
+).pipe(
+  Command.withDescription("Delete a secret"),
+  Command.withExamples([{ command: "choirctl secret delete openrouter-key" }])
+)
+
+export const secret = Command.make("secret").pipe(
+  Command.withDescription("Set and delete the values that config.json only names"),
+  Command.withSubcommands([list, set, remove])
+)

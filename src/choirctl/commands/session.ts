@@ -1,0 +1,122 @@
+/** choirctl session: what an agent did, and the proof of it. */
+import { Clock, Effect, Option, Stream } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { AgentId, JobName } from "#schema/Ids.ts"
+import { ask, askStream } from "#src/choirctl/ask.ts"
+import { EXIT, Unsuccessful } from "#src/choirctl/failure.ts"
+import { print } from "#src/choirctl/print.ts"
+import { withProgress } from "#src/choirctl/progress.ts"
+import {
+  cancelLine,
+  coreTable,
+  eventLine,
+  printedEvent,
+  sessionTable,
+  verificationText
+} from "#src/choirctl/render/sessions.ts"
+import { sessionId } from "./arguments.ts"
+
+const list = Command.make(
+  "list",
+  {
+    agent_id: Argument.String("agent-id").pipe(
+      Argument.withDescription("Only this agent's sessions"),
+      Argument.withSchema(AgentId),
+      Argument.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ agent_id }) {
+    const query = Option.match(agent_id, { onNone: () => ({}), onSome: (agent_id) => ({ agent_id }) })
+    const rows = yield* ask((choird) => choird.sessions.list({ query }))
+    const now_ms = yield* Clock.currentTimeMillis
+    yield* print(rows, (rows, color) => sessionTable(rows, now_ms, color))
+  })
+).pipe(
+  Command.withDescription("List sessions, the newest first"),
+  Command.withExamples([{ command: "choirctl session list agent-1" }])
+)
+
+const count = (name: string, description: string) =>
+  Flag.Int(name).pipe(
+    Flag.filter(
+      (value) => value >= 0,
+      () => `--${name} is a whole number from 0`
+    ),
+    Flag.withDescription(description),
+    Flag.optional
+  )
+
+const events = Command.make(
+  "events",
+  {
+    id: sessionId,
+    from: count("from", "First revision to print"),
+    last: count("last", "Print only this many of the newest events"),
+    follow: Flag.Boolean("follow").pipe(Flag.withDescription("Go on as events are committed"), Flag.withDefault(false))
+  },
+  Effect.fnUntraced(function* ({ follow, from, id, last }) {
+    const query = {
+      ...(Option.isSome(from) ? { from: from.value } : {}),
+      ...(Option.isSome(last) ? { last: last.value } : {}),
+      ...(follow ? { follow: "true" as const } : {})
+    }
+    yield* askStream((choird) => choird.sessions.events({ params: { id }, query })).pipe(
+      Stream.map(printedEvent),
+      Stream.runForEach((event) => print(event, eventLine))
+    )
+  })
+).pipe(
+  Command.withDescription("Print a session's events, from the first one on"),
+  Command.withExamples([{ command: "choirctl session events 0k8v3w9m2p1n4q7r --last 20 --follow" }])
+)
+
+const cores = Command.make(
+  "cores",
+  { id: sessionId },
+  Effect.fnUntraced(function* ({ id }) {
+    const rows = yield* ask((choird) => choird.sessions.cores({ params: { id } }))
+    const now_ms = yield* Clock.currentTimeMillis
+    yield* print(rows, (rows, color) => coreTable(rows, now_ms, color))
+  })
+).pipe(
+  Command.withDescription("List the running core jobs of a session"),
+  Command.withExamples([{ command: "choirctl session cores 0k8v3w9m2p1n4q7r" }])
+)
+
+const cancel = Command.make(
+  "cancel",
+  {
+    id: sessionId,
+    job_name: Argument.String("job-name").pipe(
+      Argument.withDescription("The job; may be left out when only one runs"),
+      Argument.withSchema(JobName),
+      Argument.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ id, job_name }) {
+    const payload = Option.match(job_name, { onNone: () => ({}), onSome: (job_name) => ({ job_name }) })
+    const cancelled = yield* ask((choird) => choird.sessions.cancel({ params: { id }, payload }))
+    yield* print(cancelled, cancelLine)
+  })
+).pipe(
+  Command.withDescription("Cancel a core job"),
+  Command.withExamples([{ command: "choirctl session cancel 0k8v3w9m2p1n4q7r research" }])
+)
+
+const verify = Command.make(
+  "verify",
+  { id: sessionId },
+  Effect.fnUntraced(function* ({ id }) {
+    const result = yield* ask((choird) => choird.sessions.verify({ params: { id } })).pipe(withProgress("verifying"))
+    yield* print(result, verificationText)
+    if (!result.ok) return yield* new Unsuccessful({ exit_code: EXIT.failed })
+  })
+).pipe(
+  Command.withDescription("Check a session's hash chain and that its events fold"),
+  Command.withExamples([{ command: "choirctl session verify 0k8v3w9m2p1n4q7r" }])
+)
+
+export const session = Command.make("session").pipe(
+  Command.withDescription("Read, verify and steer sessions"),
+  Command.withSubcommands([list, events, cores, cancel, verify])
+)

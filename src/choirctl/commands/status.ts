@@ -1,0 +1,18 @@
+/** choirctl status: choird, its database, runtime, gateways and agents at a glance. */
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+import { ask } from "#src/choirctl/ask.ts"
+import { print } from "#src/choirctl/print.ts"
+import { statusText } from "#src/choirctl/render/status.ts"
+
+export const status = Command.make(
+  "status",
+  {},
+  Effect.fnUntraced(function* () {
+    const all = yield* ask((choird) => choird.system.status())
+    yield* print(all, statusText)
+  })
+).pipe(
+  Command.withDescription("Show choird, its database, runtime, gateways and agents"),
+  Command.withExamples([{ command: "choirctl status --json" }])
+)

@@ -1,0 +1,67 @@
+/** All trials of `choirctl doctor`. */
+import { Cause, Effect, Exit, Option } from "effect"
+import { loadFiles } from "#src/shared/configFiles.ts"
+import { ask } from "./ask.ts"
+import {
+  check,
+  type Check,
+  diskCheck,
+  dockerAnswers,
+  gitCheck,
+  homeCheck,
+  nodeCheck,
+  postgresCheck,
+  ripgrepCheck,
+  runtimeCheck,
+  sandboxCheck,
+  trySandbox
+} from "./doctorTrials.ts"
+import { startCommand } from "./root.ts"
+
+/** Whether choird runs, in its own words. */
+const choirdCheck = Effect.fnUntraced(function* (home: string) {
+  const asked = yield* Effect.result(ask((choird) => choird.system.status()))
+  if (asked._tag === "Success") {
+    const { choird, warnings } = asked.success
+    const detail = `version ${choird.version}, pid ${choird.pid}`
+    return warnings.length === 0
+      ? check("choird", "ok", detail)
+      : check("choird", "warn", `${detail}; ${warnings.join("; ")}`, "choirctl status")
+  }
+  const { hint, problem, type } = asked.failure
+  return type === "CHOIRD_UNREACHABLE"
+    ? check("choird", "warn", "it does not run", hint ?? startCommand(home))
+    : check("choird", "fail", problem, hint)
+})
+
+/** The files of the home: unusable, usable with warnings, or fine. */
+const filesChecks = Effect.fnUntraced(function* (home: string) {
+  const loaded = yield* Effect.exit(loadFiles(home))
+  if (Exit.isSuccess(loaded)) {
+    const { warnings } = loaded.value
+    const checks = warnings.map(({ message, path }) => check("config", "warn", `${path}: ${message}`))
+    return { checks: checks.length === 0 ? [check("config", "ok", "valid")] : checks, files: loaded.value }
+  }
+  const error = Option.getOrUndefined(Cause.findErrorOption(loaded.cause))
+  const detail = error === undefined ? "it cannot be read" : `${error.file}: ${error.problems.join("; ")}`
+  return { checks: [check("config", "fail", detail, error?.hint ?? "choirctl config validate")], files: undefined }
+})
+
+/** Tries everything; what depends on a broken config.json is left out. */
+export const examine = Effect.fn("examine")(function* (home: string) {
+  const { checks, files } = yield* filesChecks(home)
+  const sandbox = yield* trySandbox
+  const docker = yield* dockerAnswers(files?.config)
+  return [
+    nodeCheck(process.versions.node),
+    yield* homeCheck(home),
+    ...checks,
+    yield* gitCheck,
+    yield* ripgrepCheck,
+    sandboxCheck(sandbox),
+    ...(files === undefined ? [] : [runtimeCheck(files.config.runtime.type, docker, sandbox)]),
+    ...(files === undefined ? [] : [yield* postgresCheck(files.config, files.secrets)]),
+    yield* choirdCheck(home),
+    yield* diskCheck(home)
+  ] satisfies ReadonlyArray<Check>
+})

@@ -1,0 +1,44 @@
+/** The files of a home that an operator owns: written whole, for their owner alone, or not at all. */
+import { randomBytes } from "node:crypto"
+import { basename, dirname, join } from "node:path"
+import { Effect, FileSystem, Schema } from "effect"
+import { configError } from "./failure.ts"
+
+export const configPath = (home: string): string => join(home, "config.json")
+
+export const secretsPath = (home: string): string => join(home, "secrets.json")
+
+const OWNER_FILE = 0o600
+
+/** Replaces or creates a file, 0600. Readers see the old text or the new one, also after a crash. */
+export const writePrivate = Effect.fn("writePrivate")(function* (path: string, text: string) {
+  const fs = yield* FileSystem.FileSystem
+  const place = (yield* fs.exists(path)) ? yield* fs.realPath(path) : path
+  const fresh = join(dirname(place), `.${basename(place)}.${randomBytes(6).toString("hex")}`)
+  const write = Effect.gen(function* () {
+    const file = yield* fs.open(fresh, { flag: "wx", mode: OWNER_FILE })
+    yield* file.writeAll(new TextEncoder().encode(text))
+    yield* file.sync
+  }).pipe(Effect.scoped)
+  yield* Effect.andThen(write, fs.rename(fresh, place)).pipe(
+    Effect.onError(() => Effect.ignore(fs.remove(fresh, { force: true })))
+  )
+})
+
+/** How config.json and secrets.json look on disk. */
+export const fileText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+
+const JsonObject = Schema.Record(Schema.String, Schema.MutableJson)
+export type JsonObject = typeof JsonObject.Type
+
+const decodeObject = Schema.decodeUnknownEffect(Schema.fromJsonString(JsonObject))
+
+/** config.json as its owner wrote it, defaults not filled in, to be changed and written again. */
+export const readConfigText = Effect.fn("readConfigText")(function* (home: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = configPath(home)
+  if (!(yield* fs.exists(path))) return yield* configError(`${path} does not exist`, "choirctl init")
+  return yield* Effect.mapError(decodeObject(yield* fs.readFileString(path)), () =>
+    configError(`${path} is not valid JSON`, "correct the file, then check it with choirctl config validate")
+  )
+})

@@ -1,0 +1,146 @@
+/** First-time setup (spec 6.2): a home in which choird starts. Makes what is missing and never changes what is there. */
+import { lstatSync, readdirSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, FileSystem, type Redacted } from "effect"
+import { Config } from "#schema/Config.ts"
+import type { SecretsFile } from "#schema/Secrets.ts"
+import { decodeFile } from "#src/shared/decode.ts"
+import { createRepo } from "#src/shared/scaffold.ts"
+import { configSchema } from "./configSchema.ts"
+import { configError } from "./failure.ts"
+import { configPath, fileText, secretsPath, writePrivate } from "./homeFiles.ts"
+import { GLOBAL_STARTER } from "./packageFolder.ts"
+import { DEFAULT_HOME } from "./root.ts"
+import { addSecrets } from "./secretsFile.ts"
+
+/** What the operator answered. A key is undefined when it is set later. */
+export interface Setup {
+  readonly model: {
+    readonly provider: string
+    readonly endpoint: string
+    readonly name: string
+    readonly secret: string | undefined
+    readonly key: Redacted.Redacted | undefined
+  }
+  readonly telegram: { readonly user_id: string; readonly token: Redacted.Redacted | undefined } | undefined
+}
+
+/** What init did: paths that it made, paths that were there, and what to do next. */
+export interface Initialized {
+  readonly home: string
+  readonly created: ReadonlyArray<string>
+  readonly kept: ReadonlyArray<string>
+  readonly next: ReadonlyArray<string>
+}
+
+const FOLDERS = ["socks", "repos", "logs", "logs/archive", "data", "images", "sources", "workspaces/main"]
+const TELEGRAM_SECRET = "telegram-token"
+const OWNER_FOLDER = 0o700
+
+/** config.json of a new home; what is not written has its default. */
+export const skeleton = (home: string, { model, telegram }: Setup) => ({
+  $schema: "./config.schema.json",
+  global_repo: { url: join(home, "sources", "global"), ref: "main" },
+  workspaces: { main: { path: join(home, "workspaces", "main") } },
+  models: {
+    main: {
+      provider: model.provider,
+      model: model.name,
+      endpoint: model.endpoint,
+      ...(model.secret === undefined ? {} : { secret: model.secret })
+    }
+  },
+  gateways: {
+    terminal: { type: "console" },
+    ...(telegram === undefined ? {} : { telegram: { type: "telegram", secret: TELEGRAM_SECRET } })
+  },
+  dms: {
+    terminal: { gateway: "terminal", user_id: "local", admin: true },
+    ...(telegram === undefined ? {} : { telegram: { gateway: "telegram", user_id: telegram.user_id, admin: true } })
+  },
+  postgres: { embedded: true },
+  runtime: { type: "auto" },
+  agents: {},
+  approvals: { confirm_external: "tainted" }
+})
+
+const secretsOf = ({ model, telegram }: Setup): SecretsFile => ({
+  ...(model.secret === undefined || model.key === undefined ? {} : { [model.secret]: model.key }),
+  ...(telegram?.token === undefined ? {} : { [TELEGRAM_SECRET]: telegram.token })
+})
+
+/** The commands that lead on from a new home. */
+const nextSteps = (home: string, setup: Setup | undefined): ReadonlyArray<string> => [
+  ...(home === DEFAULT_HOME ? [] : [`export CHOIR_HOME=${home}`]),
+  ...(setup?.model.secret !== undefined && setup.model.key === undefined
+    ? [`choirctl secret set ${setup.model.secret}`]
+    : []),
+  ...(setup?.telegram !== undefined && setup.telegram.token === undefined
+    ? [`choirctl secret set ${TELEGRAM_SECRET}`]
+    : []),
+  "choirctl agent init <agent-id>",
+  "choird",
+  "choirctl agent build <agent-id>",
+  "choirctl agent start <agent-id>",
+  "choirctl chat <agent-id>"
+]
+
+type HomeState = "missing" | "empty" | "private" | { readonly problem: string; readonly fix: string }
+
+const homeState = (home: string): HomeState => {
+  const stat = lstatSync(home, { throwIfNoEntry: false })
+  if (stat === undefined) return "missing"
+  if (stat.isSymbolicLink()) return { problem: "it is a symbolic link", fix: "name the folder that it leads to" }
+  if (!stat.isDirectory()) return { problem: "it is no folder", fix: "choose another --home" }
+  if (stat.uid !== process.getuid?.()) return { problem: "it belongs to another user", fix: "choose another --home" }
+  if ((stat.mode & 0o777) === OWNER_FOLDER) return "private"
+  return readdirSync(home).length === 0
+    ? "empty"
+    : { problem: "others than its owner may use it, and it is not empty", fix: `chmod 700 ${home}` }
+}
+
+/** Only a new or empty folder is made private: changing a full one could lock its other users out. */
+const openHome = Effect.fnUntraced(function* (home: string) {
+  const fs = yield* FileSystem.FileSystem
+  const state = yield* Effect.try({
+    try: () => homeState(home),
+    catch: (cause) => configError(`${home} cannot be read: ${String(cause)}`, "choose another --home")
+  })
+  if (typeof state === "object") return yield* configError(`${home} cannot be a home: ${state.problem}`, state.fix)
+  if (state === "missing") yield* fs.makeDirectory(home, { recursive: true, mode: OWNER_FOLDER })
+  if (state !== "private") yield* fs.chmod(home, OWNER_FOLDER)
+  return state === "missing"
+})
+
+/** Whether a home has its configuration, and so no question is left to ask. */
+export const isConfigured = (home: string) => Effect.flatMap(FileSystem.FileSystem, (fs) => fs.exists(configPath(home)))
+
+/** Makes the home. `setup` is undefined where config.json is there already. */
+export const initHome = Effect.fn("initHome")(function* (home: string, setup: Setup | undefined) {
+  const fs = yield* FileSystem.FileSystem
+  const created: Array<string> = []
+  const kept: Array<string> = []
+  const make = Effect.fnUntraced(function* <E, R>(path: string, work: Effect.Effect<void, E, R>) {
+    if (yield* fs.exists(path)) return void kept.push(path)
+    yield* work
+    created.push(path)
+  })
+  ;((yield* openHome(home)) ? created : kept).push(home)
+  for (const folder of FOLDERS) {
+    const path = join(home, folder)
+    yield* make(path, fs.makeDirectory(path, { recursive: true, mode: OWNER_FOLDER }))
+  }
+  const repo = join(home, "sources", "global")
+  yield* make(repo, createRepo(repo, GLOBAL_STARTER))
+  const schema = join(home, "config.schema.json")
+  yield* make(schema, writePrivate(schema, fileText(configSchema)))
+  const secrets = secretsPath(home)
+  yield* make(secrets, writePrivate(secrets, fileText({})))
+  if (setup !== undefined) yield* addSecrets(home, secretsOf(setup))
+  if (setup !== undefined) {
+    const text = fileText(skeleton(home, setup))
+    yield* decodeFile(Config)(configPath(home), text)
+    yield* make(configPath(home), writePrivate(configPath(home), text))
+  } else kept.push(configPath(home))
+  return { home, created, kept, next: nextSteps(home, setup) } satisfies Initialized
+})

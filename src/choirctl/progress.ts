@@ -1,0 +1,33 @@
+/** A sign of life while something takes longer than a moment. */
+import { Effect, Ref } from "effect"
+import { PROGRESS_DELAY_MS, PROGRESS_FRAME_MS } from "#src/shared/limits.ts"
+import { root } from "./root.ts"
+import { Screen } from "./Screen.ts"
+
+const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
+const ERASE_LINE = "\r\u{1B}[2K"
+
+/** Makes room where the sign may stand; the next picture draws it again. */
+export const eraseLine = Effect.gen(function* () {
+  const { json } = yield* root
+  const screen = yield* Screen
+  if (!json && screen.transient) yield* screen.draw(ERASE_LINE)
+})
+
+/** Shows what is being done on a terminal's standard error while `work` takes longer than PROGRESS_DELAY_MS. */
+export const withProgress =
+  (doing: string) =>
+  <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    Effect.gen(function* () {
+      const { json } = yield* root
+      const screen = yield* Screen
+      if (json || !screen.transient) return yield* work
+      const drawn = yield* Ref.make(0)
+      const frame = Ref.getAndUpdate(drawn, (count) => count + 1).pipe(
+        Effect.flatMap((count) => screen.draw(`${ERASE_LINE}${FRAMES[count % FRAMES.length]} ${doing}`)),
+        Effect.andThen(Effect.sleep(PROGRESS_FRAME_MS))
+      )
+      const erase = Effect.flatMap(Ref.get(drawn), (count) => (count === 0 ? Effect.void : screen.draw(ERASE_LINE)))
+      const spin = Effect.andThen(Effect.sleep(PROGRESS_DELAY_MS), Effect.forever(frame))
+      return yield* Effect.raceFirst(work, spin).pipe(Effect.ensuring(erase))
+    })

@@ -1,0 +1,83 @@
+/** Agents for people. */
+import type { AgentDetail, AgentStatus, AgentSummary, BuildProgress } from "#schema/OperatorApi.ts"
+import { paint, type Paint } from "./paint.ts"
+import { safeLine } from "./safeText.ts"
+import { fields, table } from "./table.ts"
+import { span } from "./time.ts"
+
+const STYLES: Readonly<Record<AgentStatus, Paint>> = {
+  stopped: "dim",
+  building: "yellow",
+  starting: "yellow",
+  running: "green",
+  stopping: "yellow",
+  crashed: "red"
+}
+
+const uptime = (ms: number) => (ms === 0 ? "" : span(ms))
+
+export const agentTable = (rows: ReadonlyArray<AgentSummary>, color: boolean): string =>
+  rows.length === 0
+    ? "no agent is configured: choirctl agent init <agent-id>"
+    : table(
+        ["AGENT", "STATUS", "UPTIME", "SESSION", "IMAGE", "CONFIG"],
+        rows.map(({ agent_id, config_version, image_version, session_id, status, uptime_ms }) => [
+          agent_id,
+          { text: status, style: STYLES[status] },
+          uptime(uptime_ms),
+          session_id ?? "",
+          image_version ?? "",
+          String(config_version)
+        ]),
+        color
+      )
+
+/** What a change of one agent led to. */
+export const agentLine = ({ agent_id, session_id, status }: AgentSummary, color: boolean): string =>
+  `${agent_id} is ${paint(color, STYLES[status], status)}${session_id === null ? "" : `, session ${session_id}`}`
+
+type Spent = AgentDetail["budgets"]["tokens"]
+
+const spent = ({ limit, used }: Spent) => {
+  const amount = Number.isInteger(used) ? String(used) : used.toFixed(4)
+  return limit === null ? amount : `${amount} of ${limit}`
+}
+
+const bindingText = (bindings: AgentDetail["resource_bindings"]) =>
+  bindings === null
+    ? "none"
+    : Object.entries(bindings)
+        .map(([kind, name]) => `${kind} ${name}`)
+        .join(", ")
+
+export const agentDetail = (detail: AgentDetail, color: boolean): string => {
+  const { budgets } = detail
+  const head = fields([
+    ["agent", detail.agent_id],
+    ["status", paint(color, STYLES[detail.status], detail.status)],
+    ...(detail.reason === null ? [] : [["reason", safeLine(detail.reason)] as const]),
+    ["session", detail.session_id ?? "none"],
+    ["uptime", uptime(detail.uptime_ms) || "-"],
+    ["config", `version ${detail.config_version}`],
+    ["revision", `${detail.last_rev}, acknowledged ${detail.acked_rev}`],
+    ["bindings", bindingText(detail.resource_bindings)],
+    ["tokens", spent(budgets.tokens)],
+    ["tool calls", spent(budgets.tool_calls)],
+    ["cost", `${spent(budgets.cost_usd)} USD`],
+    ["core jobs", spent(budgets.core_jobs)]
+  ])
+  if (detail.lanes.length === 0) return head
+  const lanes = table(
+    ["LANE", "STATE", "SKILL", "STEP"],
+    detail.lanes.map(({ lane, skill, state, step }) => [lane, state, skill ?? "", String(step)]),
+    color
+  )
+  return `${head}\n\n${lanes}`
+}
+
+type BuildReport = Extract<BuildProgress, { readonly type: "done" }>["result"]
+
+export const buildLine = ({ agent_id, built, image_version }: BuildReport): string =>
+  built
+    ? `built ${image_version} for ${agent_id}: choirctl agent start ${agent_id}`
+    : `${image_version} of ${agent_id} is up to date`

@@ -1,0 +1,51 @@
+/** A conversation for people. */
+import type { ChatEvent } from "#schema/OperatorApi.ts"
+import { paint } from "./paint.ts"
+import { safeLine, safeText } from "./safeText.ts"
+
+type Message = Extract<ChatEvent, { readonly type: "message" }>
+
+/** A message as it is read: a reply says nothing of itself, everything else says what it is. */
+export const messageText = ({ kind, text }: Message, color: boolean): string => {
+  const shown = safeText(text)
+  switch (kind) {
+    case "reply":
+      return shown
+    case "report":
+      return `${paint(color, "cyan", "report:")} ${shown}`
+    case "refusal":
+      return `${paint(color, "red", "refused:")} ${shown}`
+    case "notice":
+      return paint(color, "dim", `notice: ${shown}`)
+  }
+}
+
+/** What is known of the agent between two messages. */
+export interface ChatState {
+  readonly up: boolean
+  readonly status: string
+  readonly edge: string
+  readonly cores: ReadonlyArray<string>
+}
+
+const doing = ({ cores, edge, status, up }: ChatState): string => {
+  if (!up) return "choird is away"
+  if (status !== "running") return status
+  const jobs = cores.length === 0 ? [] : [`${cores.length} ${cores.length === 1 ? "job" : "jobs"}`]
+  const lane =
+    edge === "EDGE_IDLE" || edge === ""
+      ? []
+      : [
+          edge
+            .replace(/^EDGE_/u, "")
+            .toLowerCase()
+            .replaceAll("_", " ")
+        ]
+  return [...lane, ...jobs].join(", ")
+}
+
+/** The agent's name and, while it is not idle, what it does. */
+export const promptText = (agent_id: string, state: ChatState, color: boolean): string => {
+  const now = safeLine(doing(state))
+  return `${paint(color, "bold", agent_id)}${now === "" ? "" : paint(color, "dim", ` (${now})`)}> `
+}

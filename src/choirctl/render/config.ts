@@ -1,0 +1,34 @@
+/** What is wrong with a configuration, for people and programs. */
+import type { ConfigWarning } from "#src/shared/configFiles.ts"
+
+/** `path` is dotted, from the root of the file; empty where the file as a whole is meant. */
+export interface Problem {
+  readonly path: string
+  readonly reason: string
+}
+
+const AT = /^\s*at ((?:\[(?:"(?:[^"\\]|\\.)*"|\d+)\])+)$/u
+const SEGMENT = /\[("(?:[^"\\]|\\.)*"|\d+)\]/gu
+
+const dotted = (path: string): string =>
+  [...path.matchAll(SEGMENT)].map(([, segment = ""]) => String(JSON.parse(segment))).join(".")
+
+/** A decoder's text names each problem on a line and its place on the next: ` at ["agents"]["a"]`. */
+export const problemsOf = (texts: ReadonlyArray<string>): ReadonlyArray<Problem> => {
+  const problems: Array<Problem> = []
+  for (const line of texts.flatMap((text) => text.split("\n"))) {
+    const place = AT.exec(line)?.[1]
+    const last = problems.at(-1)
+    if (place !== undefined && last !== undefined) problems[problems.length - 1] = { ...last, path: dotted(place) }
+    else if (line.trim() !== "") problems.push({ path: "", reason: line.trim() })
+  }
+  return problems
+}
+
+export const validText = ({
+  path,
+  warnings
+}: {
+  readonly path: string
+  readonly warnings: ReadonlyArray<ConfigWarning>
+}): string => [`${path} is valid`, ...warnings.map(({ message, path }) => `warning: ${path}: ${message}`)].join("\n")

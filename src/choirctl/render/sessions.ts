@@ -1,0 +1,102 @@
+/** Sessions, their events and their proof for people. */
+import type { ChoirEvent } from "#schema/Event.ts"
+import type { CoreSummary, PrintedEvent, SessionStatus, SessionSummary, Verification } from "#schema/OperatorApi.ts"
+import { paint, type Paint } from "./paint.ts"
+import { safeLine } from "./safeText.ts"
+import { table } from "./table.ts"
+import { ago } from "./time.ts"
+
+const STYLES: Readonly<Record<SessionStatus, Paint>> = {
+  active: "green",
+  stopped: "dim",
+  crashed: "red",
+  closed: "dim"
+}
+
+export const sessionTable = (rows: ReadonlyArray<SessionSummary>, now_ms: number, color: boolean): string =>
+  rows.length === 0
+    ? "no session yet"
+    : table(
+        ["SESSION", "AGENT", "STATUS", "STARTED", "ENDED", "EVENTS"],
+        rows.map(({ agent_id, ended_at, last_rev, session_id, started_at, status }) => [
+          session_id,
+          agent_id,
+          { text: status, style: STYLES[status] },
+          ago(started_at, now_ms),
+          ago(ended_at, now_ms),
+          String(last_rev)
+        ]),
+        color
+      )
+
+export const coreTable = (rows: ReadonlyArray<CoreSummary>, now_ms: number, color: boolean): string =>
+  rows.length === 0
+    ? "no core job runs"
+    : table(
+        ["JOB", "STATE", "STEP", "STARTED"],
+        rows.map(({ job_name, started_at, state, step }) => [job_name, state, String(step), ago(started_at, now_ms)]),
+        color
+      )
+
+export const cancelLine = ({ job_name }: { readonly job_name: string }): string => `${job_name} is being cancelled`
+
+export const verificationText = ({ events, head, ok, problem }: Verification, color: boolean): string =>
+  ok
+    ? `${paint(color, "green", "verified")} ${events} events, head ${head}`
+    : `${paint(color, "red", "not valid")}${problem === undefined ? "" : ` at revision ${problem.rev}: ${safeLine(problem.reason)}`}`
+
+/** The pinned line of `session events`: the six fields of the chain, verbatim, and the digest. */
+export type PrintedLine = ChoirEvent & { readonly hash: string }
+
+export const printedEvent = ({ event, hash }: PrintedEvent): PrintedLine => ({ ...event, hash })
+
+const call = (payload: { readonly call_id: string }, rest: string) => `${payload.call_id} ${rest}`
+
+/** What matters of a payload, in one phrase. */
+const summary = (event: ChoirEvent): string => {
+  switch (event.event_type) {
+    case "UserMsg":
+      return event.payload.text
+    case "ModelOutput": {
+      const { error, purpose, text, tool_calls } = event.payload
+      const calls = tool_calls.map(({ name }) => name).join(", ")
+      return [purpose, error?.message, text, calls === "" ? undefined : `calls ${calls}`].filter(Boolean).join(": ")
+    }
+    case "ToolCallRequested":
+      return call(event.payload, `${event.payload.tool} ${JSON.stringify(event.payload.input)}`)
+    case "ToolCallCommitted":
+      return call(event.payload, `${event.payload.locks.length} locks`)
+    case "ToolResultCommitted":
+      return call(event.payload, `${event.payload.status}: ${event.payload.summary}`)
+    case "MemoryWriteCommitted":
+      return `${event.payload.action} ${event.payload.store} ${event.payload.key ?? ""}`
+    case "CoreStarted":
+      return `${event.payload.job_name} with ${event.payload.model}`
+    case "CoreStopped":
+      return `${event.payload.job_name} ${event.payload.outcome}: ${event.payload.summary}`
+    case "InjectedInstruction":
+      return `${event.payload.source} to ${event.payload.target}: ${event.payload.content}`
+    case "Cancelled":
+      return `${event.payload.target} by ${event.payload.by}: ${event.payload.reason}`
+    case "SkillTransitionCommitted":
+      return `${event.payload.skill}: ${event.payload.from} to ${event.payload.to} on ${event.payload.on}`
+    case "AgentMessage":
+      return `${event.payload.kind}: ${event.payload.text ?? event.payload.file?.as ?? ""}`
+    case "CompactionCommitted":
+      return `up to revision ${event.payload.boundary_rev}`
+  }
+}
+
+const SUMMARY_CHARS = 160
+const TYPE_CHARS = 24
+const LANE_CHARS = 14
+
+const clipped = (text: string) => (text.length <= SUMMARY_CHARS ? text : `${text.slice(0, SUMMARY_CHARS - 1)}…`)
+
+/** One aligned line of an event. */
+export const eventLine = (event: PrintedLine, color: boolean): string => {
+  const rev = String(event.rev).padStart(6)
+  const time = event.created_at.slice("2026-01-01T".length, -1)
+  const head = `${rev}  ${time}  ${event.lane.padEnd(LANE_CHARS)}  ${event.event_type.padEnd(TYPE_CHARS)}`
+  return `${paint(color, "dim", head)}  ${clipped(safeLine(summary(event)))}`.trimEnd()
+}

@@ -1,0 +1,22 @@
+/** What init commands did, for people. */
+import type { AgentInitialized } from "#src/choirctl/initAgent.ts"
+import type { Initialized } from "#src/choirctl/initHome.ts"
+
+export const initAgentText = ({ agent_id, dm, llm, repo, workspace }: AgentInitialized): string =>
+  [
+    `added ${agent_id} to config.json: workspace ${workspace}, model ${llm}${dm === null ? "" : `, DM ${dm}`}`,
+    `its tools, skills and identity are in ${repo}; commit what you change there`,
+    "",
+    "Next:",
+    `  choirctl agent build ${agent_id}`,
+    `  choirctl agent start ${agent_id}`
+  ].join("\n")
+
+export const initText = ({ created, home, kept, next }: Initialized): string =>
+  [
+    ...(created.length === 0 ? [`${home} was complete already`] : created.map((path) => `created ${path}`)),
+    ...(created.length === 0 || kept.length === 0 ? [] : [`kept what was there: ${kept.length} files and folders`]),
+    "",
+    "Next:",
+    ...next.map((command) => `  ${command}`)
+  ].join("\n")

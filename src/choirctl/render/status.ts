@@ -1,0 +1,30 @@
+/** The overview of `choirctl status` for people. */
+import type { SystemStatus } from "#schema/OperatorApi.ts"
+import { agentTable } from "./agents.ts"
+import { paint } from "./paint.ts"
+import { safeLine } from "./safeText.ts"
+import { fields } from "./table.ts"
+import { span } from "./time.ts"
+
+const working = (ok: boolean, color: boolean) =>
+  ok ? paint(color, "green", "ok") : paint(color, "red", "does not work")
+
+export const statusText = ({ agents, choird, gateways, postgres, runtime, warnings }: SystemStatus, color: boolean) => {
+  const limits = runtime.limits.length === 0 ? "none" : runtime.limits.join(", ")
+  const head = fields([
+    ["choird", `${choird.version}, up ${span(choird.uptime_ms)}, config version ${choird.config_version}`],
+    [
+      "postgres",
+      `${working(postgres.ok, color)}, ${postgres.kind} ${safeLine(postgres.version)}, pgvector ${safeLine(postgres.pgvector)}`
+    ],
+    ["runtime", `${runtime.type}, limits enforced: ${limits}`],
+    ...gateways.map(
+      ({ detail, name, ok, type }) =>
+        [`gateway ${name}`, `${working(ok, color)}, ${type}, ${safeLine(detail)}`] as const
+    )
+  ])
+  const notes = [...runtime.warnings, ...warnings].map(
+    (warning) => `${paint(color, "yellow", "warning:")} ${safeLine(warning)}`
+  )
+  return [head, agentTable(agents, color), ...(notes.length === 0 ? [] : [notes.join("\n")])].join("\n\n")
+}

@@ -1,0 +1,33 @@
+/** The flags that every command takes. */
+import { homedir } from "node:os"
+import { join, resolve } from "node:path"
+import { Config } from "effect"
+import { Command, Flag } from "effect/cli"
+
+/** The home when neither a flag nor the environment names one. */
+export const DEFAULT_HOME = join(homedir(), ".choir.d")
+
+const home = Flag.String("home").pipe(
+  Flag.withDescription("Choir's home (also CHOIR_HOME)"),
+  Flag.withMetavar("<folder>"),
+  Flag.withFallbackConfig(Config.String("CHOIR_HOME")),
+  Flag.withDefault(DEFAULT_HOME),
+  Flag.map((path) => resolve(path))
+)
+
+const json = Flag.Boolean("json").pipe(
+  Flag.withDescription("Print JSON on standard output, and nothing else there"),
+  Flag.withDefault(false)
+)
+
+/** `choirctl` itself. A command reads the shared flags by yielding it. */
+export const root = Command.make("choirctl").pipe(
+  Command.withSharedFlags({ home, json }),
+  Command.withDescription("Sets up, starts and watches the agents of this host")
+)
+
+/** Where choird listens for operators. */
+export const operatorSocket = (folder: string): string => join(folder, "socks", "choird.sock")
+
+/** The command that starts choird on this home. */
+export const startCommand = (folder: string): string => (folder === DEFAULT_HOME ? "choird" : `choird --home ${folder}`)

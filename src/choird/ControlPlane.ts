@@ -1,0 +1,39 @@
+/** choird's own services over a configuration, a database, a runtime and log files; what opens doors to the outside is not among them. */
+import { Effect, Layer } from "effect"
+import { type AgentPrograms, type ProgramMissing } from "./agents/AgentPrograms.ts"
+import { Images } from "./agents/Images.ts"
+import { Leases } from "./agents/Leases.ts"
+import { Lifecycle } from "./agents/Lifecycle.ts"
+import { layerAgentRoutes } from "./api/AgentRoutes.ts"
+import { AgentSockets } from "./api/AgentSockets.ts"
+import { LaneReports } from "./api/LaneReports.ts"
+import { Shutdown } from "./api/Shutdown.ts"
+import { ConfigStore } from "./config/ConfigStore.ts"
+import { GatewayHealth } from "./gateway/GatewayHealth.ts"
+import { Inbox } from "./gateway/Inbox.ts"
+import { Outbox } from "./gateway/Outbox.ts"
+import { Audit } from "./logs/Audit.ts"
+import { Git } from "./repos/Git.ts"
+import { Repos } from "./repos/Repos.ts"
+import { EventStore } from "./sessions/EventStore.ts"
+import { SessionStore } from "./sessions/SessionStore.ts"
+import { Signals } from "./sessions/Signals.ts"
+import { Tokens } from "./sessions/Tokens.ts"
+
+const Stores = Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer).pipe(
+  Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer))
+)
+
+const ImageBuilder = Layer.unwrap(
+  Effect.map(ConfigStore, ({ home }) =>
+    Images.layer(home).pipe(Layer.provide(Repos.layer(home)), Layer.provide(Git.layer))
+  )
+)
+
+/** The agents' own API is part of it, since an agent is started by what its API needs. */
+export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
+  layerAgentRoutes.pipe(
+    Layer.provideMerge(Lifecycle.layer(programs)),
+    Layer.provideMerge(Layer.mergeAll(AgentSockets.layer, ImageBuilder)),
+    Layer.provideMerge(Layer.mergeAll(Stores, LaneReports.layer, GatewayHealth.layer, Shutdown.layer))
+  )

@@ -1,0 +1,107 @@
+/** How choird starts (spec 6.2), in the order in which it happens. */
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { NodeServices } from "@effect/platform-node"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import type { Config } from "#schema/Config.ts"
+import { AgentId } from "#schema/Ids.ts"
+import { agentPrograms } from "./agents/AgentPrograms.ts"
+import { Lifecycle } from "./agents/Lifecycle.ts"
+import { layerOperatorServer } from "./api/OperatorServer.ts"
+import { Shutdown } from "./api/Shutdown.ts"
+import { ConfigStore } from "./config/ConfigStore.ts"
+import { layerConfigVersions } from "./config/ConfigVersions.ts"
+import { notYet } from "./config/notYet.ts"
+import { layerControlPlane } from "./ControlPlane.ts"
+import { AgentSchemas } from "./database/AgentSchemas.ts"
+import { configuredDatabase } from "./database/configuredDatabase.ts"
+import { Database } from "./database/Database.ts"
+import { layerGateways } from "./gateway/layerGateways.ts"
+import { lockHome } from "./HomeLock.ts"
+import { LogFiles } from "./logs/LogFiles.ts"
+import { chosenRuntime } from "./runtime/chosenRuntime.ts"
+
+const STEPS = 10
+
+const step = (number: number, text: string) => Effect.logInfo(`${number}/${STEPS} ${text}`)
+
+/** Folders that a home may lack. Agents' files are elsewhere, so that nobody else has to look in. */
+const FOLDERS = ["socks", "socks/agents", "repos", "logs", "logs/archive", "data", "images"]
+
+class HomeNotWritable extends Schema.TaggedError<HomeNotWritable>()("HomeNotWritable", {
+  home: Schema.String,
+  problem: Schema.String
+}) {
+  override get message() {
+    return `${this.home} cannot be used: ${this.problem}. Check its owner and the space on its disk`
+  }
+}
+
+const makeFolders = (home: string) =>
+  Effect.try({
+    try: () => {
+      for (const folder of FOLDERS) mkdirSync(join(home, folder), { recursive: true, mode: 0o700 })
+    },
+    catch: (cause) => new HomeNotWritable({ home, problem: String(cause) })
+  })
+
+const summary = ({ agents, dms, gateways, models, workspaces }: Config) =>
+  Object.entries({ agents, models, workspaces, gateways, dms })
+    .map(([what, table]) => `${Object.keys(table).length} ${what}`)
+    .join(", ")
+
+const configured = Effect.gen(function* () {
+  const store = yield* ConfigStore
+  const { config, version } = yield* store.current
+  return { home: store.home, config, version }
+})
+
+const makeSchemas = Effect.gen(function* () {
+  const schemas = yield* AgentSchemas
+  const { config } = yield* configured
+  for (const id of Object.keys(config.agents)) yield* schemas.ensure(AgentId.make(id))
+})
+
+/**
+ * Starts all of choird in the caller's scope and returns what to wait for: the wish of an operator that it ends, or the loss of the
+ * embedded database. The operator's socket opens last, so that whoever reaches it finds choird ready.
+ */
+export const startup = Effect.fn("Startup.run")(function* (options: { readonly home: string; readonly version: string }) {
+  const began_ms = yield* Clock.currentTimeMillis
+  const logs = yield* LogFiles
+
+  yield* step(1, `choird ${options.version} reads config.json in ${options.home}`)
+  const files = yield* Layer.build(ConfigStore.layer({ home: options.home }))
+  const { config, home } = yield* Effect.provideContext(configured, files)
+  yield* Effect.forEach(notYet(config), (text) => Effect.logWarning(text), { discard: true })
+  yield* step(2, "secrets.json is in order; taking the home for this choird alone")
+  yield* lockHome(home)
+  yield* makeFolders(home)
+  const base = Context.mergeAll(files, Context.make(LogFiles, logs), yield* Layer.build(NodeServices.layer))
+
+  yield* step(3, "connecting to Postgres and trying the runtime")
+  const [database, runtime] = yield* Effect.all(
+    [Layer.build(configuredDatabase(config.postgres, home)), Layer.build(chosenRuntime(config.runtime, home))],
+    { concurrency: 2 }
+  ).pipe(Effect.provideContext(base))
+  const grounds = Context.mergeAll(base, database, runtime)
+
+  yield* step(4, "making the agents' schemas where they are missing")
+  yield* makeSchemas.pipe(Effect.provide(AgentSchemas.layer), Effect.provideContext(grounds))
+  yield* step(5, "opening the stores and the agents' API")
+  yield* Layer.build(layerConfigVersions).pipe(Effect.provideContext(grounds))
+  const plane = yield* Layer.build(layerControlPlane(agentPrograms)).pipe(Effect.provideContext(grounds))
+  const services = Context.merge(grounds, plane)
+
+  yield* step(6, "ending what an earlier choird left running")
+  yield* step(7, "resuming its sessions")
+  yield* Context.get(services, Lifecycle).recover
+  yield* step(8, "starting the gateways")
+  yield* Layer.build(layerGateways).pipe(Effect.provideContext(services))
+  yield* step(9, "opening the operator's socket")
+  yield* Layer.build(layerOperatorServer(options.version)).pipe(Effect.provideContext(services))
+  const { version } = yield* Effect.provideContext(configured, files)
+  const took_ms = (yield* Clock.currentTimeMillis) - began_ms
+  yield* step(10, `choird ready in ${took_ms} ms: config version ${version}, ${summary(config)}`)
+  return { ended: Effect.raceFirst(Context.get(services, Shutdown).requested, Context.get(services, Database).lost) }
+})

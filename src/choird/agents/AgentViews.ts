@@ -1,0 +1,46 @@
+/** What is known of each agent in memory, and who is told when it changes. */
+import { Effect, PubSub, Stream } from "effect"
+import type { AgentId } from "#schema/Ids.ts"
+import { AGENT_CHANGES_BUFFERED_MAX } from "#src/shared/limits.ts"
+import type { AgentView } from "./Lifecycle.ts"
+
+/** An agent of which nothing is known but its name. */
+const unknownOf = (agent_id: AgentId): AgentView => ({
+  agent_id,
+  status: "stopped",
+  session_id: null,
+  epoch: 0,
+  bindings: null,
+  image_version: null,
+  since_ms: 0,
+  config_version: 0,
+  reason: null
+})
+
+export interface AgentViews {
+  readonly of: (agent_id: AgentId) => AgentView
+  /** Agents that something became of, whether config.json still knows them or not. */
+  readonly known: () => ReadonlyArray<AgentId>
+  readonly change: (agent_id: AgentId, change: Partial<AgentView>) => Effect.Effect<AgentView>
+  /** Nothing of its last run is left in the view but why it ended. */
+  readonly end: (agent_id: AgentId, status: "stopped" | "crashed", reason: string | null) => Effect.Effect<AgentView>
+  readonly changes: Stream.Stream<AgentView>
+}
+
+export const makeAgentViews = Effect.gen(function* () {
+  const views = new Map<AgentId, AgentView>()
+  const news = yield* PubSub.sliding<AgentView>({ capacity: AGENT_CHANGES_BUFFERED_MAX })
+  const of = (agent_id: AgentId) => views.get(agent_id) ?? unknownOf(agent_id)
+  const put = (view: AgentView) =>
+    Effect.suspend(() => {
+      views.set(view.agent_id, view)
+      return Effect.as(PubSub.publish(news, view), view)
+    })
+  return {
+    of,
+    known: () => [...views.keys()],
+    change: (agent_id, change) => Effect.suspend(() => put({ ...of(agent_id), ...change })),
+    end: (agent_id, status, reason) => put({ ...unknownOf(agent_id), status, reason }),
+    changes: Stream.fromPubSub(news)
+  } satisfies AgentViews
+})

@@ -1,0 +1,27 @@
+/** Stops an agent that crashes again and again (R9), decided from the times of its crashes since it was started by hand. */
+import {
+  BREAKER_CRASHES_MAX,
+  BREAKER_HOUR_MS,
+  BREAKER_HOURLY_CRASHES_MAX,
+  BREAKER_WINDOW_MS
+} from "#src/shared/limits.ts"
+
+export interface Breaker {
+  /** The crashes of the last hour, the oldest first. */
+  readonly crashes_ms: ReadonlyArray<number>
+  /** Why the agent is not started again; absent while it is. */
+  readonly tripped?: string
+}
+
+export const BREAKER: Breaker = { crashes_ms: [] }
+
+/** One more crash. */
+export const crash = ({ crashes_ms }: Breaker, now_ms: number): Breaker => {
+  const hour = [...crashes_ms, now_ms].filter((at_ms) => now_ms - at_ms < BREAKER_HOUR_MS)
+  const recent = hour.filter((at_ms) => now_ms - at_ms < BREAKER_WINDOW_MS)
+  if (recent.length >= BREAKER_CRASHES_MAX)
+    return { crashes_ms: hour, tripped: `it crashed ${recent.length} times in ${BREAKER_WINDOW_MS / 60_000} minutes` }
+  return hour.length >= BREAKER_HOURLY_CRASHES_MAX
+    ? { crashes_ms: hour, tripped: `it crashed ${hour.length} times in an hour` }
+    : { crashes_ms: hour }
+}

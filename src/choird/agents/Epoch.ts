@@ -1,0 +1,213 @@
+/**
+ * One epoch of a session: a token, a socket, a container, an agent that says hello, and the watch over it. All of it belongs to
+ * one scope, so that nothing of an epoch outlives it (R8).
+ */
+import { Clock, Deferred, Effect, Fiber, type Redacted, type Scope } from "effect"
+import type { Config, ResourceBindings } from "#schema/Config.ts"
+import type { AgentId, SessionId } from "#schema/Ids.ts"
+import type { AgentSockets } from "#src/choird/api/AgentSockets.ts"
+import type { LogFiles } from "#src/choird/logs/LogFiles.ts"
+import type {
+  Container,
+  ContainerError,
+  ContainerExit,
+  ContainerRuntime
+} from "#src/choird/runtime/ContainerRuntime.ts"
+import type { SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import type { Signals } from "#src/choird/sessions/Signals.ts"
+import type { Tokens } from "#src/choird/sessions/Tokens.ts"
+import {
+  AGENT_EXIT_MS_MAX,
+  AGENT_OUTPUT_MS_MAX,
+  AGENT_START_MS_MAX,
+  AGENT_STOP_MS_MAX,
+  FROZEN_LOOK_MS
+} from "#src/shared/limits.ts"
+import type { SocketRefused } from "#src/shared/sockets.ts"
+import type { EpochEnd } from "./afterEpoch.ts"
+import type { AgentPrograms } from "./AgentPrograms.ts"
+import type { Image } from "./Images.ts"
+import { awaitSilence } from "./Liveness.ts"
+
+/** Where the API's handlers tell the epoch of what its agent did. */
+export interface Hearing {
+  readonly agent_id: AgentId
+  readonly epoch: number
+  readonly hello: Deferred.Deferred<void>
+  readonly goodbye: Deferred.Deferred<string>
+  heard_ms: number
+}
+
+export interface EpochServices {
+  readonly hearings: Map<SessionId, Hearing>
+  readonly logs: LogFiles["Service"]
+  readonly runtime: ContainerRuntime["Service"]
+  readonly sessions: SessionStore["Service"]
+  readonly signals: Signals["Service"]
+  readonly sockets: AgentSockets["Service"]
+  readonly tokens: Tokens["Service"]
+}
+
+export interface EpochPlan {
+  readonly row: SessionRow
+  readonly bindings: ResourceBindings
+  readonly config: Config
+  readonly image: Image
+  readonly programs: AgentPrograms
+  readonly token: Redacted.Redacted
+  /** Done once the operator wants the agent to stop. */
+  readonly stop: Deferred.Deferred<void>
+  /** Runs when the agent has said hello. */
+  readonly onReady: Effect.Effect<void>
+  /** Runs when the agent is about to be stopped. */
+  readonly onStopping: Effect.Effect<void>
+}
+
+const exitText = ({ code, reason, signal }: ContainerExit): string => {
+  switch (reason) {
+    case "exited":
+      return `it exited with code ${code}`
+    case "out_of_memory":
+      return "it ran out of memory"
+    case "setup_failed":
+      return `its container could not be set up (code ${code})`
+    case "killed":
+    case "signalled":
+      return `it was ended by ${signal}`
+  }
+}
+
+/** Lets the handlers reach this epoch for as long as the scope lives. */
+const openHearing = ({ hearings }: EpochServices, { agent_id, epoch, session_id }: SessionRow) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const hello = Deferred.makeUnsafe<void>()
+      const hearing: Hearing = { agent_id, epoch, hello, goodbye: Deferred.makeUnsafe(), heard_ms: 0 }
+      hearings.set(session_id, hearing)
+      return hearing
+    }),
+    (hearing) =>
+      Effect.sync(() => {
+        if (hearings.get(session_id) === hearing) hearings.delete(session_id)
+      })
+  )
+
+const openContainer = Effect.fnUntraced(function* (services: EpochServices, plan: EpochPlan) {
+  const { bindings, config, image, programs, row, token } = plan
+  const { cpus, memory_mb, pids } = config.runtime
+  const { agent_id, epoch, session_id } = row
+  const socket = yield* services.sockets.open(session_id)
+  const container = yield* services.runtime.start({
+    agent_id,
+    session_id,
+    epoch,
+    image: image.path,
+    ...programs,
+    socket_dir: socket.dir,
+    workspace: config.workspaces[bindings.workspace]?.path ?? "",
+    bootstrap_token: token,
+    limits: { cpus, memory_mb, pids }
+  })
+  yield* services.sessions.recordContainer(session_id, epoch, container.id)
+  return container
+})
+
+/** An agent exits by itself when it is told that its session is frozen; one that does not is found here. */
+const awaitFrozen = Effect.fnUntraced(function* ({ sessions }: EpochServices, session_id: SessionId) {
+  for (;;) {
+    yield* Effect.sleep(FROZEN_LOOK_MS)
+    // A database that does not answer says nothing about the agent.
+    const row = yield* Effect.catchDefect(Effect.option(sessions.get(session_id)), () => Effect.succeedNone)
+    const reason = row._tag === "Some" && row.value._tag === "Some" ? row.value.value.frozen_reason : null
+    if (reason !== null) return reason
+  }
+})
+
+/** Why the agent has to go, while its container may still live. */
+type Cause =
+  | { readonly type: "goodbye"; readonly reason: string }
+  | { readonly type: "stop" }
+  | { readonly type: "frozen"; readonly reason: string }
+  | { readonly type: "crash"; readonly reason: string }
+
+const crash = (reason: string): Cause => ({ type: "crash", reason })
+
+const watch = Effect.fnUntraced(function* (
+  services: EpochServices,
+  plan: EpochPlan,
+  hearing: Hearing,
+  container: Container
+) {
+  const { config, onReady, onStopping, row, stop } = plan
+  const { session_id } = row
+  const goodbye = Effect.map(Deferred.await(hearing.goodbye), (reason): Cause => ({ type: "goodbye", reason }))
+  // The handler tells of the goodbye before the agent can know that it was accepted.
+  const exited = Effect.flatMap(container.exit, (exit) =>
+    Deferred.isDoneUnsafe(hearing.goodbye) ? goodbye : Effect.succeed(crash(exitText(exit)))
+  )
+  const stopped = Effect.as(Deferred.await(stop), { type: "stop" } satisfies Cause)
+  const late = Effect.as(
+    Effect.sleep(AGENT_START_MS_MAX),
+    crash(`it did not say hello within ${AGENT_START_MS_MAX / 1000} s`)
+  )
+  const early = yield* Effect.raceAllFirst([Deferred.await(hearing.hello), exited, stopped, late])
+  if (early !== undefined) return { cause: early, ready: false }
+
+  hearing.heard_ms = yield* Clock.currentTimeMillis
+  yield* onReady
+  const silent = Effect.map(
+    awaitSilence(() => hearing.heard_ms, config.crash_detection_threshold_ms),
+    (ms) => crash(`it was silent for ${ms} ms`)
+  )
+  const frozen = Effect.map(awaitFrozen(services, session_id), (reason): Cause => ({ type: "frozen", reason }))
+  const running = yield* Effect.raceAllFirst([exited, silent, frozen, goodbye, stopped])
+  if (running.type !== "stop") return { cause: running, ready: true }
+
+  yield* onStopping
+  yield* services.signals.stop(session_id, AGENT_STOP_MS_MAX)
+  const tooLate = Effect.as(Effect.sleep(AGENT_STOP_MS_MAX), running)
+  const last = yield* Effect.raceAllFirst<Effect.Effect<Cause>>([exited, silent, goodbye, tooLate])
+  if (last.type === "goodbye") return { cause: last, ready: true }
+  yield* Effect.logWarning("the agent said no goodbye; what it had not sent is lost", {
+    why: last.type === "crash" ? last.reason : `it took longer than ${AGENT_STOP_MS_MAX / 1000} s`
+  })
+  return { cause: running, ready: true }
+})
+
+/** Makes the agent's token worthless: at once in memory, and the row follows when the database lets it. */
+const revoke = ({ tokens }: EpochServices, session_id: SessionId) =>
+  Effect.catchDefect(tokens.revoke(session_id), (defect) => Effect.logWarning("the token's row stayed", defect))
+
+/** The next epoch's token supersedes this one's, so that whoever still holds that is told that it is fenced (D8, E13). */
+const fence = (services: EpochServices, { agent_id, epoch, session_id }: SessionRow) =>
+  Effect.catchDefect(services.tokens.bootstrap(session_id, agent_id, epoch + 1), () =>
+    Effect.as(revoke(services, session_id), undefined)
+  )
+
+/**
+ * Starts the agent and returns how the epoch ended, after its token was fenced and its container is gone, in this order (D8).
+ * Fails when the container cannot be started, or with `stuck` when it cannot be ended.
+ */
+export const runEpoch = Effect.fn("Epoch.run")(function* (
+  services: EpochServices,
+  plan: EpochPlan
+): Effect.fn.Return<EpochEnd, ContainerError | SocketRefused, Scope.Scope> {
+  const { row } = plan
+  const hearing = yield* openHearing(services, row)
+  const container = yield* openContainer(services, plan)
+  const written = yield* Effect.forkScoped(services.logs.follow(row.agent_id, row.session_id, container.output))
+  const { cause, ready } = yield* watch(services, plan, hearing, container)
+  if (cause.type === "goodbye") yield* Effect.timeoutOption(container.exit, AGENT_EXIT_MS_MAX)
+  const token = cause.type === "crash" ? yield* fence(services, row) : yield* Effect.asVoid(revoke(services, row.session_id))
+  yield* container.kill
+  yield* Effect.timeoutOption(Fiber.await(written), AGENT_OUTPUT_MS_MAX)
+  switch (cause.type) {
+    case "crash":
+      return { type: "crashed", reason: cause.reason, ready, token: token ?? undefined }
+    case "stop":
+      return { type: "stopped" }
+    case "goodbye":
+    case "frozen":
+      return cause
+  }
+})

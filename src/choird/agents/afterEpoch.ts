@@ -1,0 +1,65 @@
+/** What becomes of a run when one of its epochs has ended, decided without touching anything (R9, D19). */
+import type { Redacted } from "effect"
+import { type Breaker, crash } from "./Breaker.ts"
+
+/** How an epoch ended. Its container is gone and its socket closed when this is known. */
+export type EpochEnd =
+  /** TERMINATE_SELF was accepted: choird has every event. */
+  | { readonly type: "goodbye"; readonly reason: string }
+  /** The operator asked for it, and the agent said no goodbye. */
+  | { readonly type: "stopped" }
+  | { readonly type: "frozen"; readonly reason: string }
+  /** `ready` once it had said hello. The token is the next epoch's; making it fenced this one. */
+  | {
+      readonly type: "crashed"
+      readonly reason: string
+      readonly ready: boolean
+      readonly token?: Redacted.Redacted | undefined
+    }
+
+/** What the session's row and the run know when an epoch has ended. */
+export interface EpochFacts {
+  readonly now_ms: number
+  readonly breaker: Breaker
+  readonly frozen_reason: string | null
+  readonly last_rev: number
+  /** Whether an epoch of this run was ready before. */
+  readonly proven: boolean
+}
+
+export type Next =
+  | { readonly type: "restart"; readonly breaker: Breaker; readonly reason: string }
+  /** The session is closed, and the next message starts a fresh one on the same resources. */
+  | { readonly type: "await message" }
+  | { readonly type: "end"; readonly status: "stopped" }
+  | { readonly type: "end"; readonly status: "crashed"; readonly reason: string }
+
+/** The reason with which an agent ends a session that has used up its budget. */
+const BUDGET = "budget"
+
+const crashed = (reason: string, { breaker, now_ms }: EpochFacts): Next => {
+  const next = crash(breaker, now_ms)
+  return next.tripped === undefined
+    ? { type: "restart", breaker: next, reason }
+    : { type: "end", status: "crashed", reason: `${next.tripped}; the last time ${reason}` }
+}
+
+export const afterEpoch = (end: EpochEnd, facts: EpochFacts): Next => {
+  const frozen = end.type === "frozen" ? end.reason : facts.frozen_reason
+  if (frozen !== null) return { type: "end", status: "crashed", reason: `its session is frozen: ${frozen}` }
+  switch (end.type) {
+    case "goodbye":
+      if (end.reason !== BUDGET) return { type: "end", status: "stopped" }
+      // A session that took no message and is at its budget would have a successor that does the same, for ever.
+      return facts.last_rev === 0 ? crashed("it ended before its first event", facts) : { type: "await message" }
+    case "stopped":
+      return { type: "end", status: "stopped" }
+    case "crashed":
+      // Whoever started it is there to read why it does not start; trying again is for an agent that did start once.
+      return end.ready || facts.proven
+        ? crashed(end.reason, facts)
+        : { type: "end", status: "crashed", reason: end.reason }
+    case "frozen":
+      return { type: "end", status: "crashed", reason: end.reason }
+  }
+}

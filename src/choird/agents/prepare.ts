@@ -1,0 +1,142 @@
+/** What has to be there before an agent can be started: resources, secrets, an image, leases, and a session to run in. */
+import { statSync } from "node:fs"
+import { Clock, Effect, Option, Result, Schema } from "effect"
+import { randomBytes } from "node:crypto"
+import type { Config, ResourceBindings } from "#schema/Config.ts"
+import type { AgentId } from "#schema/Ids.ts"
+import type { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { ContainerId, type ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { sessionId } from "#src/choird/sessions/sessionId.ts"
+import type { SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { unknownBinding } from "./bindings.ts"
+import type { Image, Images } from "./Images.ts"
+import { exclusive, type Leases } from "./Leases.ts"
+import type { AgentRefused } from "./Lifecycle.ts"
+
+/** What {@link AgentRefused} is made of. */
+export type Refusal = Pick<AgentRefused, "kind" | "reason" | "hint">
+
+export interface PrepareServices {
+  readonly config: ConfigStore["Service"]
+  readonly images: Images["Service"]
+  readonly leases: Leases["Service"]
+  readonly runtime: ContainerRuntime["Service"]
+  readonly sessions: SessionStore["Service"]
+}
+
+/** What is to be started. */
+export interface StartRequest {
+  readonly agent_id: AgentId
+  readonly bindings: ResourceBindings
+  readonly fresh: boolean
+  /** Begins without a session: the next message starts one, since the last one has reached its budget (D19). */
+  readonly awaiting: boolean
+}
+
+export interface Prepared {
+  readonly config: Config
+  /** Absent while the run awaits a message. */
+  readonly row: SessionRow | undefined
+  readonly image: Image
+}
+
+const notReady = (reason: string, hint: string): Refusal => ({ kind: "NOT_READY", reason, hint })
+
+const isFolder = (path: string) =>
+  Result.isSuccess(
+    Result.try(() => {
+      if (!statSync(path).isDirectory()) throw new Error("not a folder")
+    })
+  )
+
+/** The resources are configured, their secrets have values, and the workspace is there. */
+const checkResources = Effect.fnUntraced(function* (
+  services: PrepareServices,
+  config: Config,
+  agent_id: AgentId,
+  bindings: ResourceBindings
+) {
+  const unknown = unknownBinding(config, bindings)
+  if (unknown !== undefined) return yield* Effect.fail(notReady(unknown.reason, unknown.hint))
+  const missing: Array<string> = []
+  for (const name of yield* services.config.secretsOf(bindings)) {
+    if (Result.isFailure(yield* Effect.result(services.config.secret(name)))) missing.push(name)
+  }
+  if (missing.length > 0) {
+    const names = missing.map((name) => `"${name}"`).join(", ")
+    const set = missing.map((name) => `choirctl secret set ${name}`).join(" && ")
+    return yield* Effect.fail(
+      notReady(`${agent_id} needs ${names} of secrets.json, which has no value`, `${set}, then restart choird`)
+    )
+  }
+  const path = config.workspaces[bindings.workspace]?.path ?? ""
+  if (!isFolder(path))
+    return yield* Effect.fail(notReady(`the workspace "${bindings.workspace}" is no folder: ${path}`, `mkdir -p ${path}`))
+})
+
+const newestImage = ({ images }: PrepareServices, agent_id: AgentId) =>
+  images.current(agent_id).pipe(
+    Effect.tap(({ path }) => images.verify(path)),
+    Effect.mapError(({ message }) => notReady(message, `choirctl agent build ${agent_id}`))
+  )
+
+const decodeContainer = Schema.decodeUnknownOption(ContainerId)
+
+/**
+ * Ends what is left of the container that a session's row remembers. Whoever it belongs to, no new epoch begins before it is gone
+ * (R8). Nothing is left of one whose scope has closed as it should.
+ */
+export const reapContainer = ({ runtime }: Pick<PrepareServices, "runtime">, { container }: SessionRow) =>
+  Option.match(decodeContainer(container), { onNone: () => Effect.void, onSome: runtime.reap })
+
+/** Makes the session active in its next epoch: the newest one, when it was stopped or broken off, else a new one (D19). */
+const beginSession = Effect.fnUntraced(function* (
+  { leases, sessions }: PrepareServices,
+  { agent_id, bindings, fresh }: StartRequest,
+  latest: SessionRow | undefined,
+  image_version: string
+) {
+  const goesOn = latest !== undefined && !fresh && latest.status !== "closed"
+  if (latest?.status === "active" && !goesOn) yield* sessions.end(latest.session_id, "stopped")
+  const row = goesOn
+    ? yield* sessions.resume(latest.session_id, bindings, image_version)
+    : yield* sessions.create(agent_id, bindings, image_version)
+  yield* leases.transfer(agent_id, row.session_id)
+  return row
+})
+
+/** Checks all of it, takes the leases, and begins a session. A refusal leaves the session as it was. */
+export const prepare = Effect.fn("Lifecycle.prepare")(function* (
+  services: PrepareServices,
+  request: StartRequest
+): Effect.fn.Return<Prepared, Refusal> {
+  const { leases, sessions } = services
+  const { agent_id, awaiting, bindings, fresh } = request
+  const { config } = yield* services.config.current
+  const latest = Option.getOrUndefined(yield* sessions.latest(agent_id))
+  if (latest !== undefined && latest.frozen_reason !== null && !fresh) {
+    return yield* Effect.fail<Refusal>({
+      kind: "FROZEN",
+      reason: `the session ${latest.session_id} of ${agent_id} is frozen: ${latest.frozen_reason}`,
+      hint: `choirctl agent start ${agent_id} --fresh leaves it behind`
+    })
+  }
+  yield* checkResources(services, config, agent_id, bindings)
+  const image = yield* newestImage(services, agent_id)
+  if (latest !== undefined) {
+    yield* Effect.mapError(
+      reapContainer(services, latest),
+      ({ fix, problem }): Refusal => ({ kind: "START_FAILED", reason: problem, hint: fix })
+    )
+  }
+  // The agent does not run, so that whatever it holds is left over from a run that a death cut short.
+  yield* leases.release(agent_id)
+  // A session that does not exist yet is leased to under an id that no other has; the leases move when it does.
+  const leased_to = latest?.session_id ?? sessionId(yield* Clock.currentTimeMillis, randomBytes(4))
+  yield* Effect.mapError(
+    leases.acquire(agent_id, leased_to, exclusive(config, agent_id, bindings)),
+    ({ hint, message }) => notReady(message, hint)
+  )
+  const row = awaiting ? undefined : yield* beginSession(services, request, latest, image.image_version)
+  return { config, row, image }
+})

@@ -1,0 +1,56 @@
+/**
+ * What a starting choird does about the agents of an earlier one: ends their containers by identity, frees what nobody uses any
+ * more, and resumes what was active (wire.md, Snapshots and recovery).
+ */
+import { Effect, Result } from "effect"
+import { AgentId } from "#schema/Ids.ts"
+import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
+import { REAPS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
+import { reapContainer } from "./prepare.ts"
+import type { RunRequest, RunServices } from "./Run.ts"
+
+/** Ends what an active session's container left. One that does not die is tried again when its agent is prepared, and keeps it from starting. */
+const reap = Effect.fnUntraced(function* (services: RunServices, row: SessionRow) {
+  const reaped = yield* Effect.result(reapContainer(services, row))
+  if (Result.isFailure(reaped))
+    yield* Effect.logError(reaped.failure.message, { agent_id: row.agent_id, session_id: row.session_id })
+})
+
+/** Agents without an active session that hold leases: those whose session is at its budget still await a message (D19). */
+const awaitingRuns = Effect.fnUntraced(function* (
+  { leases, sessions }: RunServices,
+  active: ReadonlySet<AgentId>
+) {
+  const holders = new Set((yield* leases.all).map(({ agent_id }) => agent_id))
+  const awaiting: Array<SessionRow> = []
+  for (const agent_id of holders) {
+    if (active.has(agent_id)) continue
+    const latest = yield* sessions.latest(agent_id)
+    if (latest._tag === "Some" && latest.value.status === "closed") awaiting.push(latest.value)
+    else yield* leases.release(agent_id)
+  }
+  return awaiting
+})
+
+/** Every container is gone when this returns; the agents themselves come up afterwards, and none of them holds up another. */
+export const recoverRuns = Effect.fn("Lifecycle.recover")(
+  function* (services: RunServices, launch: (request: RunRequest) => Effect.Effect<void>) {
+    const { config, leases, sessions } = services
+    const { config: running } = yield* config.current
+    const rows = yield* sessions.active
+    yield* Effect.forEach(rows, (row) => reap(services, row), { concurrency: REAPS_IN_FLIGHT_MAX, discard: true })
+    const awaiting = yield* awaitingRuns(services, new Set(rows.map(({ agent_id }) => agent_id)))
+    const runs = [...rows.map((row) => ({ row, awaiting: false })), ...awaiting.map((row) => ({ row, awaiting: true }))]
+    for (const { awaiting, row } of runs) {
+      const { agent_id, resource_bindings: bindings, session_id } = row
+      if (Object.hasOwn(running.agents, agent_id)) {
+        yield* Effect.logInfo(awaiting ? "a message will start the agent" : "the agent is resumed", { agent_id, session_id })
+        yield* launch({ agent_id, bindings, fresh: false, awaiting, unattended: true })
+        continue
+      }
+      yield* Effect.logWarning("config.json no longer has this agent: its session is stopped", { agent_id, session_id })
+      if (!awaiting) yield* sessions.end(session_id, "stopped")
+      yield* leases.release(agent_id)
+    }
+  }
+)

@@ -1,0 +1,43 @@
+/** What an agent gets of the configuration: the resources that it is bound to, and nothing else (spec 14.2, 17.7). */
+import type { AgentConfig, Config, ResourceBindings } from "#schema/Config.ts"
+import type { ResourceName, SecretName } from "#schema/Ids.ts"
+
+/** A name such as `constructor` is legal, so that a plain index would find what config.json does not hold. */
+const own = <A>(table: Readonly<Record<string, A>>, name: string | undefined): A | undefined =>
+  name !== undefined && Object.hasOwn(table, name) ? table[name] : undefined
+
+/** The bound models and all that their `fallback` leads to. */
+const boundModels = (config: Config, bindings: ResourceBindings): AgentConfig["models"] => {
+  const found = new Map<ResourceName, Config["models"][ResourceName]>()
+  const waiting: Array<ResourceName> = [bindings.llm, bindings.core_llm]
+  for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+    const model = own(config.models, name)
+    if (model === undefined || found.has(name)) continue
+    found.set(name, model)
+    waiting.push(...model.fallback)
+  }
+  return Object.fromEntries(found)
+}
+
+export const agentConfig = (config: Config, bindings: ResourceBindings): AgentConfig => ({
+  llm: bindings.llm,
+  core_llm: bindings.core_llm,
+  models: boundModels(config, bindings),
+  budgets: config.budgets,
+  memory: config.memory,
+  approvals: config.approvals,
+  heartbeat_interval_ms: config.heartbeat_interval_ms,
+  rate_limit_retry_ms: config.rate_limit_retry_ms
+})
+
+/** The secrets that the bound resources name: never a gateway's, the database's, or one of the host's own workers. */
+export const boundSecrets = (config: Config, bindings: ResourceBindings): ReadonlySet<SecretName> => {
+  const secrets = [
+    ...Object.values(boundModels(config, bindings)).map((model) => model.secret),
+    own(config.tts, own(config.voice_profiles, bindings.voice_profile)?.tts)?.secret,
+    own(config.git_identities, bindings.git_identity)?.secret,
+    own(config.notion_integrations, bindings.notion)?.secret,
+    own(config.email_accounts, bindings.email)?.secret
+  ]
+  return new Set(secrets.filter((secret) => secret !== undefined))
+}

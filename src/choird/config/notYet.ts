@@ -1,0 +1,23 @@
+/** What config.json may say and this version does not do: an operator is told, and never left to find out. */
+import type { Config } from "#schema/Config.ts"
+
+const filled = (table: Readonly<Record<string, unknown>>) => Object.keys(table).length > 0
+
+/** One sentence for each, with what happens instead. */
+export const notYet = (config: Config): ReadonlyArray<string> => {
+  const { network } = config.runtime
+  const features: ReadonlyArray<readonly [boolean, string]> = [
+    [config.transport.http !== undefined, "transport.http: agents and operators reach choird by Unix sockets only"],
+    [
+      network === "allowlist",
+      `runtime.network "${network}": the sandbox and process runtimes share the host's network`
+    ],
+    [config.embedding !== undefined, "embedding: there is no memory search"],
+    [filled(config.search), "search: there is no web search"],
+    [filled(config.tts), "tts and voice_profiles: replies are text"],
+    [filled(config.notion_integrations), "notion_integrations: there is no Notion tool"],
+    [filled(config.email_accounts), "email_accounts: there is no e-mail tool"],
+    [config.approvals.confirm_external !== "never", "approvals: a call that needs one is rejected"]
+  ]
+  return features.flatMap(([used, text]) => (used ? [`${text} (this version)`] : []))
+}

@@ -1,0 +1,133 @@
+/** One bot: its own long poll inwards, an ordered reader of the outbox per DM outwards (E6, R42-R44). */
+import { Clock, Effect, Result, Schedule, Stream } from "effect"
+import type { ResourceName } from "#schema/Ids.ts"
+import {
+  TELEGRAM_BOT_INTERVAL_MS,
+  TELEGRAM_CHAT_INTERVAL_MS,
+  TELEGRAM_RETRY_AFTER_MS_MAX,
+  TELEGRAM_RETRY_MS,
+  TELEGRAM_RETRY_MS_MAX
+} from "#src/shared/limits.ts"
+import { GatewayHealth } from "./GatewayHealth.ts"
+import { Gateways } from "./Gateways.ts"
+import { Outbox, type Outgoing } from "./Outbox.ts"
+import { MENU } from "./route.ts"
+import { TelegramApi, TelegramFailed } from "./TelegramApi.ts"
+
+/** How long to wait after the n-th failure in a row, from 0: doubling up to a minute, and what Telegram asks for before that. */
+export const pauseAfter = ({ retry_after_ms }: Pick<TelegramFailed, "retry_after_ms">, failures: number): number =>
+  retry_after_ms === null
+    ? Math.min(TELEGRAM_RETRY_MS * 2 ** Math.min(failures, 10), TELEGRAM_RETRY_MS_MAX)
+    : Math.min(Math.max(retry_after_ms, TELEGRAM_RETRY_MS), TELEGRAM_RETRY_AFTER_MS_MAX)
+
+/** Telegram will never take this text, and whatever is behind it would wait for ever. */
+const isHopeless = ({ code, description }: TelegramFailed) => code === 400 && !/chat not found/iu.test(description)
+
+const RETRY = Schedule.min([Schedule.exponential(TELEGRAM_RETRY_MS), Schedule.spaced(TELEGRAM_RETRY_MS_MAX)])
+
+/** Lets its callers go on one after the other, at least `interval_ms` apart. */
+const makePacer = (interval_ms: number) => {
+  let next_ms = 0
+  return Effect.gen(function* () {
+    const now_ms = yield* Clock.currentTimeMillis
+    const at_ms = Math.max(now_ms, next_ms)
+    next_ms = at_ms + interval_ms
+    yield* Effect.sleep(at_ms - now_ms)
+  })
+}
+
+/** The stores make defects of database failures; here they are one more reason to try again later. */
+const tolerant = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.catchDefect(work, (defect) =>
+    Effect.andThen(
+      Effect.logError("a gateway could not go on", defect),
+      Effect.fail(new TelegramFailed({ method: "choird", code: 0, description: "the database is away", retry_after_ms: null }))
+    )
+  )
+
+/** Polls for ever. An update is confirmed by the poll after the one whose messages were stored, and by nothing else. */
+const poll = Effect.fnUntraced(function* (gateway: ResourceName) {
+  const api = yield* TelegramApi
+  const gateways = yield* Gateways
+  const health = yield* GatewayHealth
+  let from: number | undefined
+  let failures = 0
+  for (;;) {
+    const polled = yield* Effect.result(
+      tolerant(
+        Effect.gen(function* () {
+          const batch = yield* api.updates(from)
+          if (batch === undefined) return
+          yield* gateways.receive(gateway, batch.update_id, batch.arrivals)
+          from = batch.update_id + 1
+        })
+      )
+    )
+    if (Result.isSuccess(polled)) {
+      failures = 0
+      yield* health.report(gateway, { ok: true, detail: "polling" })
+      continue
+    }
+    const { failure } = polled
+    if (failures === 0) yield* Effect.logWarning(failure.message, { gateway })
+    yield* health.report(gateway, { ok: false, detail: failure.message })
+    yield* Effect.sleep(pauseAfter(failure, failures))
+    failures += 1
+  }
+})
+
+/** Delivers a message, however long it takes: a person who has blocked the bot gets it in order after letting it in again. */
+const deliver = Effect.fnUntraced(function* (chat_id: string, row: Outgoing, paced: Effect.Effect<void>) {
+  const api = yield* TelegramApi
+  const outbox = yield* Outbox
+  for (let failures = 0; ; failures += 1) {
+    yield* paced
+    const sent = yield* Effect.result(api.send(chat_id, row.text))
+    if (Result.isSuccess(sent)) return
+    const { failure } = sent
+    yield* outbox.failed(row.outbox_id)
+    if (failures === 0) yield* Effect.logWarning(failure.message, { dm: row.dm, outbox_id: row.outbox_id })
+    if (isHopeless(failure)) {
+      yield* Effect.logError("a message is given up, since Telegram refuses it", { outbox_id: row.outbox_id })
+      return
+    }
+    yield* Effect.sleep(pauseAfter(failure, failures))
+  }
+})
+
+/** Reads a DM's outbox in order. A death between sending and noting it sends one message twice, never none (R43). */
+const speak = Effect.fnUntraced(function* (dm: ResourceName, chat_id: string, botPacer: Effect.Effect<void>) {
+  const outbox = yield* Outbox
+  const paced = Effect.andThen(makePacer(TELEGRAM_CHAT_INTERVAL_MS), botPacer)
+  const drain = Effect.gen(function* () {
+    for (;;) {
+      const rows = yield* outbox.undelivered(dm, undefined)
+      if (rows.length === 0) return
+      for (const row of rows) {
+        yield* deliver(chat_id, row, paced)
+        yield* outbox.delivered([row.outbox_id])
+      }
+    }
+  })
+  const patient = Effect.retry(tolerant(drain), { schedule: RETRY })
+  yield* Stream.runForEach(outbox.wakes(dm), () => patient)
+})
+
+/** Tells Telegram the menu once in a life of choird; nothing waits for it (E6). */
+const announce = Effect.gen(function* () {
+  const api = yield* TelegramApi
+  yield* Effect.retry(api.menu(MENU), { schedule: RETRY })
+})
+
+/** Runs a bot until it is interrupted. Nothing that Telegram answers ends it. */
+export const runTelegram = Effect.fn("Telegram.run")(function* (
+  gateway: ResourceName,
+  dms: ReadonlyArray<{ readonly name: ResourceName; readonly user_id: string }>
+) {
+  const botPacer = makePacer(TELEGRAM_BOT_INTERVAL_MS)
+  const speakers = dms.map(({ name, user_id }) => speak(name, user_id, botPacer))
+  yield* Effect.all([poll(gateway), Effect.andThen(announce, Effect.never), ...speakers], {
+    concurrency: "unbounded",
+    discard: true
+  })
+})

@@ -1,0 +1,145 @@
+/** The few methods of the Bot API that choird calls. What comes back is checked here, and no error ever holds the bot's token. */
+import { Context, Effect, Layer, Redacted, Schema } from "effect"
+import {
+  TELEGRAM_CALL_MS_MAX,
+  TELEGRAM_POLL_SECONDS,
+  TELEGRAM_REPLY_BYTES_MAX,
+  TELEGRAM_STALL_MS_MAX
+} from "#src/shared/limits.ts"
+import type { Arrival, MENU } from "./route.ts"
+
+/** A call that Telegram refused or that got no usable answer. */
+export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("TelegramFailed", {
+  method: Schema.String,
+  /** The Bot API's error code, or 0 when there was no answer of it. */
+  code: Schema.Int,
+  description: Schema.String,
+  retry_after_ms: Schema.NullOr(Schema.Natural)
+}) {
+  override get message() {
+    const fix =
+      this.code === 401 || this.code === 404
+        ? ": the bot's token is wrong or was revoked, set it with choirctl secret set and restart choird"
+        : this.code === 409
+          ? ": another program polls with the same token, stop it or get a new token"
+          : ""
+    return `Telegram ${this.method}: ${this.code === 0 ? "" : `${this.code} `}${this.description}${fix}`
+  }
+}
+
+/** Updates up to an id. Those that are no message of a person in a private chat have no arrival. */
+export interface Batch {
+  readonly update_id: number
+  readonly arrivals: ReadonlyArray<Arrival>
+}
+
+export class TelegramApi extends Context.Service<
+  TelegramApi,
+  {
+    /** Waits up to TELEGRAM_POLL_SECONDS for updates from this id on; `undefined` means all that were never confirmed. */
+    updates(from: number | undefined): Effect.Effect<Batch | undefined, TelegramFailed>
+    send(chat_id: string, text: string): Effect.Effect<void, TelegramFailed>
+    menu(commands: typeof MENU): Effect.Effect<void, TelegramFailed>
+  }
+>()("choir/choird/TelegramApi") {
+  static readonly layer = (token: Redacted.Redacted, api_root: string) => Layer.effect(TelegramApi, make(token, api_root))
+}
+
+const Update = Schema.Struct({ update_id: Schema.Natural, message: Schema.optionalKey(Schema.Unknown) })
+const decodeUpdates = Schema.decodeUnknownOption(Schema.Array(Update))
+const PrivateMessage = Schema.Struct({
+  chat: Schema.Struct({ id: Schema.Int, type: Schema.Literal("private") }),
+  from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(false) }),
+  text: Schema.optionalKey(Schema.String)
+})
+const decodeMessage = Schema.decodeUnknownOption(PrivateMessage)
+
+/** The id of a bot is the public part of its token; with it the ids of two bots behind one gateway never mix. */
+const botId = (token: Redacted.Redacted) => /^\d{1,20}/u.exec(Redacted.value(token))?.[0] ?? "bot"
+
+/** What a batch says, or `undefined` when it is none. Only private chats count, and a forwarded identity does not (E6). */
+export const readUpdates = (bot_id: string, updates: unknown): Batch | undefined => {
+  const decoded = decodeUpdates(updates)
+  if (decoded._tag === "None") return undefined
+  const arrivals = decoded.value.flatMap(({ message, update_id }): ReadonlyArray<Arrival> => {
+    const found = decodeMessage(message)
+    if (found._tag === "None" || found.value.chat.id !== found.value.from.id) return []
+    const { from, text } = found.value
+    return [{ id: `${bot_id}:${update_id}`, user_id: String(from.id), text }]
+  })
+  return { update_id: Math.max(0, ...decoded.value.map(({ update_id }) => update_id)), arrivals }
+}
+
+const DESCRIPTION_CHARS_MAX = 200
+
+const Refusal = Schema.Struct({
+  error_code: Schema.Int,
+  description: Schema.String,
+  parameters: Schema.optionalKey(Schema.Struct({ retry_after: Schema.optionalKey(Schema.Natural) }))
+})
+const decodeRefusal = Schema.decodeUnknownOption(Refusal)
+
+/** An error of the client may hold the address of the call, and with it the token; nothing of it but the API's own words is kept. */
+const failureOf = (method: string, token: Redacted.Redacted, error: unknown) => {
+  const refusal = decodeRefusal(error)
+  if (refusal._tag === "None")
+    return new TelegramFailed({ method, code: 0, description: "no usable answer", retry_after_ms: null })
+  const { description, error_code, parameters } = refusal.value
+  const retry_after = parameters?.retry_after
+  return new TelegramFailed({
+    method,
+    code: error_code,
+    description: description.replaceAll(Redacted.value(token), "<token>").slice(0, DESCRIPTION_CHARS_MAX),
+    retry_after_ms: retry_after === undefined ? null : retry_after * 1000
+  })
+}
+
+const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: string) {
+  // Loaded only where a bot is configured, since it is a large part of what choird would otherwise load.
+  const { Api } = yield* Effect.promise(() => import("grammy"))
+  const api = new Api(Redacted.value(token), {
+    apiRoot: api_root.replace(/\/+$/u, ""),
+    baseFetchConfig: { redirect: "error", size: TELEGRAM_REPLY_BYTES_MAX }
+  })
+  const bot_id = botId(token)
+  const call = <A>(method: string, ms_max: number, run: (signal: AbortSignal) => Promise<A>) =>
+    Effect.tryPromise({ try: run, catch: (error) => failureOf(method, token, error) }).pipe(
+      Effect.timeoutOrElse({
+        duration: ms_max,
+        orElse: () => {
+          const description = `no answer within ${ms_max / 1000} s`
+          return new TelegramFailed({ method, code: 0, description, retry_after_ms: null })
+        }
+      })
+    )
+  // The client declares an AbortSignal of its own, which the platform's is.
+  type Signal = Parameters<typeof api.getMe>[0]
+  const foreign = (signal: AbortSignal) => signal as unknown as Signal
+  return TelegramApi.of({
+    updates: Effect.fnUntraced(function* (from) {
+      const options = { timeout: TELEGRAM_POLL_SECONDS, allowed_updates: ["message"] as const }
+      const got: unknown = yield* call("getUpdates", TELEGRAM_STALL_MS_MAX, (signal) =>
+        api.getUpdates(from === undefined ? options : { ...options, offset: from }, foreign(signal))
+      )
+      if (Array.isArray(got) && got.length === 0) return undefined
+      const batch = readUpdates(bot_id, got)
+      if (batch !== undefined) return batch
+      return yield* new TelegramFailed({
+        method: "getUpdates",
+        code: 0,
+        description: "the answer is not of the Bot API",
+        retry_after_ms: null
+      })
+    }),
+    send: (chat_id, text) =>
+      Effect.asVoid(
+        call("sendMessage", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.sendMessage(chat_id, text, { link_preview_options: { is_disabled: true } }, foreign(signal))
+        )
+      ),
+    menu: (commands) =>
+      Effect.asVoid(
+        call("setMyCommands", TELEGRAM_CALL_MS_MAX, (signal) => api.setMyCommands([...commands], {}, foreign(signal)))
+      )
+  })
+})

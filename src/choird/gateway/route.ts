@@ -1,0 +1,80 @@
+/** Where a message from outside goes, decided from the configuration and the agents' views alone (spec 19.2, 19.3; R46). */
+import type { Config } from "#schema/Config.ts"
+import { AgentId, ResourceName } from "#schema/Ids.ts"
+import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
+import { CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
+
+/** What a person sent, as far as it could be read. */
+export interface Arrival {
+  /** The gateway's identity of it, unique within the gateway. */
+  readonly id: string
+  readonly user_id: string
+  /** Absent for everything that is no text. */
+  readonly text: string | undefined
+}
+
+interface Place {
+  readonly dm: ResourceName
+  /** The agent at the DM, or the one that would be. */
+  readonly agent_id: AgentId
+}
+
+export type Route =
+  /** From somebody whom no DM is configured for: no reply, so that a bot tells strangers nothing. */
+  | { readonly type: "stranger" }
+  | ({ readonly type: "refuse"; readonly text: string } & Place)
+  | ({ readonly type: "status" } & Place)
+  | ({ readonly type: "message"; readonly text: string } & Place)
+
+/** The commands that a bot's menu shows. */
+export const MENU: ReadonlyArray<{ readonly command: string; readonly description: string }> = [
+  { command: "status", description: "What the agent is doing" }
+]
+
+/** Speaks where a DM has no agent at all. */
+const NOBODY = AgentId.make("choird")
+
+/** `/name@bot rest`: Telegram adds the bot's name in its menus. */
+const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@[A-Za-z0-9_]{1,64})?(?:\s|$)/u
+
+const isThere = ({ status }: AgentView) => status === "starting" || status === "running"
+
+/** The agent that would answer at a DM: one whose default it is. */
+const usualAgent = (config: Config, dm: ResourceName) =>
+  Object.entries(config.agents).find(([, { defaults }]) => defaults.dm === dm)?.[0]
+
+const away = (config: Config, dm: ResourceName, last: AgentView | undefined) => {
+  const usual = usualAgent(config, dm)
+  const name = last?.agent_id ?? usual
+  const who = name === undefined ? "No agent runs here." : `${name} does not run at the moment.`
+  const help = name === undefined ? `choirctl agent start <agent> --dm ${dm}` : `choirctl agent start ${name}`
+  return { agent_id: AgentId.make(name ?? NOBODY), text: `${who} Your message was not delivered. To start it: ${help}` }
+}
+
+const command = (name: string, rest: string): { readonly status: true } | { readonly text: string } => {
+  if (name === "status") return { status: true }
+  const known = MENU.map(({ command, description }) => `/${command}: ${description}`).join("\n")
+  // A bare /start is what a messenger sends for a person who opens the chat; it never starts an agent (E6).
+  if (name === "start" && rest === "") return { text: `Hello! Write to me in plain words.\n${known}` }
+  return { text: `I do not know the command /${name}.\n${known}` }
+}
+
+export const route = (
+  config: Config,
+  views: ReadonlyArray<AgentView>,
+  gateway: ResourceName,
+  { text, user_id }: Pick<Arrival, "text" | "user_id">
+): Route => {
+  const found = Object.entries(config.dms).find(([, dm]) => dm.gateway === gateway && dm.user_id === user_id)
+  if (found === undefined) return { type: "stranger" }
+  const dm = ResourceName.make(found[0])
+  const bound = views.find((view) => view.bindings?.dm === dm)
+  if (bound === undefined || !isThere(bound)) return { type: "refuse", dm, ...away(config, dm, bound) }
+  const place = { dm, agent_id: bound.agent_id }
+  if (text === undefined) return { type: "refuse", ...place, text: "I can only read text messages." }
+  if (text.length > CHAT_TEXT_CHARS_MAX) return { type: "refuse", ...place, text: "That message is too long for me." }
+  const [matched, name] = COMMAND.exec(text) ?? []
+  if (matched === undefined || name === undefined) return { type: "message", ...place, text }
+  const known = command(name.toLowerCase(), text.slice(matched.length).trim())
+  return "status" in known ? { type: "status", ...place } : { type: "refuse", ...place, text: known.text }
+}

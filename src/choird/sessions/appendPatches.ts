@@ -1,0 +1,103 @@
+/** One heartbeat's patches, from the lock of the session's row to the answer (D4, D6). */
+import { Effect } from "effect"
+import type { SqlClient, SqlError } from "effect/sql"
+import type { Caller, Heartbeat } from "#schema/AgentApi.ts"
+import type { ChoirEvent } from "#schema/Event.ts"
+import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
+import type { RunningConfig } from "#src/choird/config/ConfigStore.ts"
+import { sqlState } from "#src/choird/database/sqlState.ts"
+import { genesis } from "#src/shared/hashChain.ts"
+import { makeKeyedLock } from "#src/shared/keyedLock.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import { applyConsequences } from "./consequences.ts"
+import { admit, decide, type Decision, prepare, type Prepared } from "./decideAppend.ts"
+import { headHash } from "./readLog.ts"
+import { freezeSession } from "./SessionStore.ts"
+import type { SessionStates } from "./sessionStates.ts"
+import { insertEvents, lockSession, readDigests } from "./storedEvents.ts"
+
+/** What was stored, with the digest of its last event and the DMs that have something new. */
+interface Committed {
+  readonly session_id: SessionId
+  readonly agent_id: AgentId
+  readonly events: ReadonlyArray<ChoirEvent>
+  readonly state: SessionState
+  readonly hash: Buffer
+  readonly dms: ReadonlyArray<ResourceName>
+}
+
+/** `announce` runs after the commit, and only then. */
+export const makeAppendPatches = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  states: SessionStates,
+  current: Effect.Effect<RunningConfig>,
+  announce: (committed: Committed) => Effect.Effect<void>
+) {
+  // By agent, since an agent has one active session at a time (invariant 11).
+  const lock = yield* makeKeyedLock
+
+  const commit = Effect.fnUntraced(function* (caller: Caller, heartbeat: Heartbeat, prepared: Prepared) {
+    const { agent_id, session_id } = caller
+    const session = yield* lockSession(sql, session_id)
+    const early = admit(session, caller.epoch, heartbeat, prepared)
+    if (session === undefined || prepared.type !== "chain" || early !== undefined)
+      return { decision: early ?? FENCED, last_rev: session?.last_rev ?? 0 }
+    const { dm, head_hash, last_rev } = session
+    const stored = yield* states.at(session_id, last_rev, headHash(session_id, head_hash))
+    const digests = yield* earlierDigests(sql, session_id, heartbeat, last_rev)
+    const decision = decide(heartbeat, prepared.links, stored, (rev) =>
+      rev === 0 ? genesis(session_id) : digests.get(rev)
+    )
+    if (decision.type !== "store") return { decision, last_rev }
+    const { hash, links, state } = decision
+    const events = links.map(({ event }) => event)
+    yield* insertEvents(sql, session_id, links, hash)
+    const { config } = yield* current
+    const dms = yield* applyConsequences(sql, config, { session_id, agent_id, dm }, events)
+    yield* sql.afterCommit(announce({ session_id, agent_id, events, state, hash, dms }))
+    return { decision, last_rev }
+  })
+
+  const settle = Effect.fnUntraced(function* (caller: Caller, heartbeat: Heartbeat) {
+    const settled = yield* commit(caller, heartbeat, prepare(heartbeat))
+    if (settled.decision.type === "conflict") {
+      yield* freezeSession(sql, caller.session_id, settled.decision.reason)
+      yield* Effect.logError(`session ${caller.session_id} is frozen: ${settled.decision.reason}`)
+    }
+    return settled
+  })
+
+  return (caller: Caller, heartbeat: Heartbeat): Effect.Effect<Settled> =>
+    caller.standing === "superseded"
+      ? Effect.succeed({ decision: FENCED, last_rev: 0 })
+      : Effect.suspend(() => sql.withTransaction(settle(caller, heartbeat))).pipe(
+          lock(caller.agent_id),
+          Effect.catchIf(isPassing, () => Effect.succeed(BACKOFF)),
+          Effect.orDie
+        )
+})
+
+/** What became of a request, and the session's newest revision before it. */
+export interface Settled {
+  readonly decision: Decision | typeof BACKOFF.decision
+  readonly last_rev: number
+}
+const FENCED: Decision = { type: "fenced" }
+const BACKOFF = { decision: { type: "backoff" }, last_rev: 0 } as const
+
+const SHUTTING_DOWN_OR_FULL = /^(53|57|58)/u
+
+/** Whether the same request may succeed later: the database is away, busy, starting or full. */
+const isPassing = (error: SqlError.SqlError): boolean =>
+  error.isRetryable || SHUTTING_DOWN_OR_FULL.test(sqlState(error) ?? "")
+
+/** The digests that a request with stored revisions is compared by; none for the usual one, which starts at the head. */
+const earlierDigests = (
+  sql: SqlClient.SqlClient,
+  session_id: SessionId,
+  { base_rev, new_rev }: Heartbeat,
+  last_rev: number
+) => {
+  const revs = [base_rev, new_rev].filter((rev) => rev > 0 && rev < last_rev)
+  return revs.length === 0 ? Effect.succeed(new Map<number, Buffer>()) : readDigests(sql, session_id, revs)
+}

@@ -1,0 +1,133 @@
+/** What follows from stored events beside the log: acknowledged messages and signals, and what people are to be told (D6). */
+import { Effect } from "effect"
+import type { SqlClient, SqlError } from "effect/sql"
+import type { Config } from "#schema/Config.ts"
+import type { ChoirEvent, EventOf } from "#schema/Event.ts"
+import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
+import { insertOutbox, type OutboxMessage } from "#src/choird/gateway/outboxRows.ts"
+import { rowId } from "#src/shared/rowId.ts"
+
+/** The session that the events belong to. The binding's DM is where messages go that answer no message. */
+interface Origin {
+  readonly session_id: SessionId
+  readonly agent_id: AgentId
+  readonly dm: ResourceName
+}
+
+/** A row that an event carries the id of. */
+interface Carried {
+  readonly id: bigint
+  readonly rev: number
+}
+
+const carried = (
+  events: ReadonlyArray<ChoirEvent>,
+  idOf: (event: ChoirEvent) => string | undefined
+): ReadonlyArray<Carried> =>
+  events.flatMap((event) => {
+    const id = rowId(idOf(event) ?? "")
+    return id === undefined ? [] : [{ id, rev: event.rev }]
+  })
+
+const inboxIdOf = (event: ChoirEvent) => (event.event_type === "UserMsg" ? event.payload.inbox_id : undefined)
+
+const signalIdOf = (event: ChoirEvent) => {
+  switch (event.event_type) {
+    case "InjectedInstruction":
+    case "Cancelled":
+    case "CompactionCommitted":
+      return event.payload.signal_id
+    default:
+      return undefined
+  }
+}
+
+type Spoken = EventOf<"AgentMessage"> & { readonly payload: { readonly text: string } }
+const isSpoken = (event: ChoirEvent): event is Spoken =>
+  event.event_type === "AgentMessage" && event.payload.text !== undefined
+
+/** An id counts only for rows of this agent and this session, whatever the agent writes into its events. */
+const acknowledge = (
+  sql: SqlClient.SqlClient,
+  { agent_id, session_id }: Origin,
+  events: ReadonlyArray<ChoirEvent>
+): Effect.Effect<unknown, SqlError.SqlError> => {
+  const messages = carried(events, inboxIdOf)
+  const signals = carried(events, signalIdOf)
+  if (messages.length + signals.length === 0) return Effect.void
+  const rows = [...messages, ...signals]
+  return sql`WITH carried AS (
+      SELECT * FROM unnest(
+        ${rows.map(({ id }) => id)}::bigint[],
+        ${rows.map(({ rev }) => rev)}::int[],
+        ${rows.map((_, index) => index < messages.length)}::boolean[]
+      ) AS row (id, rev, is_message)
+    ), told AS (
+      UPDATE choir_control.signals AS s SET acked_rev = c.rev FROM carried AS c
+      WHERE s.session_id = ${session_id} AND s.acked_rev IS NULL AND c.is_message = (s.kind = 'UserMessage')
+        AND c.id = CASE s.kind WHEN 'UserMessage' THEN (s.payload ->> 'inbox_id')::bigint ELSE s.signal_id END
+    )
+    UPDATE choir_control.inbox AS i SET acked_rev = c.rev, session_id = ${session_id} FROM carried AS c
+    WHERE c.is_message AND i.inbox_id = c.id AND i.agent_id = ${agent_id} AND i.acked_rev IS NULL`
+}
+
+interface Place {
+  readonly gateway: ResourceName
+  readonly dm: ResourceName
+}
+
+/** Where the messages came from that are answered, as the inbox knows it: an agent's own word could name anyone's DM. */
+const placesOf = (sql: SqlClient.SqlClient, agent_id: AgentId, spoken: ReadonlyArray<Spoken>) => {
+  const ids = carried(spoken, (event) =>
+    event.event_type === "AgentMessage" ? event.payload.in_reply_to : undefined
+  ).map(({ id }) => id)
+  if (ids.length === 0) return Effect.succeed(new Map<string, Place>())
+  return Effect.map(
+    sql<Place & { readonly id: string }>`SELECT inbox_id::text AS id, gateway, dm FROM choir_control.inbox
+      WHERE agent_id = ${agent_id} AND inbox_id = ANY(${ids}::bigint[])`,
+    (rows) => new Map(rows.map(({ dm, gateway, id }) => [id, { dm, gateway }]))
+  )
+}
+
+const speak = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  config: Config,
+  { agent_id, dm, session_id }: Origin,
+  events: ReadonlyArray<ChoirEvent>
+) {
+  const spoken = events.filter(isSpoken)
+  if (spoken.length === 0) return []
+  const places = yield* placesOf(sql, agent_id, spoken)
+  const bound = config.dms[dm]
+  const messages: Array<OutboxMessage> = []
+  for (const { payload, rev } of spoken) {
+    const in_reply_to = payload.in_reply_to ?? null
+    const place = places.get(in_reply_to ?? "") ?? (bound === undefined ? undefined : { dm, gateway: bound.gateway })
+    const source_id = `${session_id}:${rev}`
+    if (place === undefined) yield* Effect.logWarning(`message ${source_id} has nowhere to go: there is no DM ${dm}`)
+    else
+      messages.push({
+        ...place,
+        source: "event",
+        source_id,
+        agent_id,
+        session_id,
+        kind: payload.kind,
+        text: payload.text,
+        in_reply_to
+      })
+  }
+  yield* insertOutbox(sql, config, messages)
+  return [...new Set(messages.map((message) => message.dm))]
+})
+
+/** Writes what follows from events, within their transaction. Returns the DMs that have something new. */
+export const applyConsequences = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  config: Config,
+  origin: Origin,
+  events: ReadonlyArray<ChoirEvent>
+) {
+  yield* acknowledge(sql, origin, events)
+  return yield* speak(sql, config, origin, events)
+})

@@ -1,0 +1,110 @@
+/** What becomes of a heartbeat's patches: the cells of D4, decided without touching anything (R11). */
+import { Result } from "effect"
+import type { Heartbeat } from "#schema/AgentApi.ts"
+import { chain, hex, type Link } from "#src/shared/hashChain.ts"
+import { EVENT_BYTES_MAX, EVENT_DEPTH_MAX } from "#src/shared/limits.ts"
+import { foldAll } from "#src/shared/session/fold.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import type { LockedSession, Replay } from "./storedEvents.ts"
+
+/** The patches as a chain that starts at `hash_prev`, or why they cannot be one. */
+export type Prepared =
+  | { readonly type: "chain"; readonly links: ReadonlyArray<Link> }
+  | { readonly type: "conflict"; readonly reason: string }
+  | { readonly type: "too_large"; readonly rev: number; readonly bytes: number }
+
+export type Decision =
+  /** An older epoch, or a session that has ended: the agent has to exit. */
+  | { readonly type: "fenced" }
+  | { readonly type: "frozen" }
+  /** Nothing that can be told apart from a wrong history; the session is frozen with the reason. */
+  | { readonly type: "conflict"; readonly reason: string }
+  | { readonly type: "gap" }
+  | { readonly type: "too_large"; readonly rev: number; readonly bytes: number }
+  /** All of it was stored before. */
+  | { readonly type: "duplicate" }
+  | {
+      readonly type: "store"
+      readonly links: ReadonlyArray<Link>
+      readonly state: SessionState
+      /** The digest of the last of them. */
+      readonly hash: Buffer
+    }
+
+const deeperThan = (value: unknown, levels: number): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((inner) => deeperThan(inner, levels - 1)))
+
+/** An escaped NUL whose backslash is not itself escaped: jsonb cannot hold one, and agents replace it before they commit. */
+const NUL = /(?<!\\)(?:\\\\)*\\u0000/u
+
+const conflict = (reason: string) => ({ type: "conflict" as const, reason })
+
+/** Chains the patches, and checks what does not depend on the session. */
+export const prepare = ({ base_rev, hash_prev, new_rev, patches }: Heartbeat): Prepared => {
+  if (new_rev !== base_rev + patches.length || patches.some(({ rev }, index) => rev !== base_rev + 1 + index))
+    return conflict(`the patches are not the events after ${base_rev} up to ${new_rev}`)
+  const links: Array<Link> = []
+  for (const event of patches) {
+    const { rev } = event
+    if (deeperThan(event, EVENT_DEPTH_MAX))
+      return conflict(`event ${rev} is nested deeper than ${EVENT_DEPTH_MAX} levels`)
+    // Canonical JSON refuses lone surrogates, which agents replace as well.
+    const next = Result.try(() => chain(links.at(-1)?.hash ?? Buffer.from(hash_prev, "hex"), event))
+    if (Result.isFailure(next)) return conflict(`event ${rev} has no canonical form`)
+    const { canonical } = next.success
+    const bytes = Buffer.byteLength(canonical)
+    if (bytes > EVENT_BYTES_MAX) return { type: "too_large", rev, bytes }
+    if (NUL.test(canonical)) return conflict(`event ${rev} holds a NUL`)
+    links.push(next.success)
+  }
+  return { type: "chain", links }
+}
+
+/** What is settled before any digest is compared: whether this caller may still write, and whether events are missing. */
+export const admit = (
+  session: LockedSession | undefined,
+  caller_epoch: number,
+  heartbeat: Heartbeat,
+  prepared: Prepared
+): Decision | undefined => {
+  if (session === undefined || session.status !== "active") return { type: "fenced" }
+  if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }
+  if (session.frozen_reason !== null) return { type: "frozen" }
+  if (heartbeat.epoch > session.epoch) return conflict(`epoch ${heartbeat.epoch} was never given`)
+  if (prepared.type !== "chain") return prepared
+  return heartbeat.base_rev > session.last_rev ? { type: "gap" } : undefined
+}
+
+/**
+ * Compares an admitted chain with what is stored. `digestAt` knows the digests at `base_rev` and at the newest revision that both
+ * sides have. The part that was stored before has to be the same; the rest has to follow from it and from the state.
+ */
+export const decide = (
+  heartbeat: Heartbeat,
+  links: ReadonlyArray<Link>,
+  stored: Replay,
+  digestAt: (rev: number) => Buffer | undefined
+): Decision => {
+  const { base_rev, hash_new, hash_prev, new_rev } = heartbeat
+  if (stored.problem !== undefined)
+    return conflict(`the stored log is broken at ${stored.problem.rev}: ${stored.problem.reason}`)
+  const { hash: head, state } = stored.at
+  const shared_rev = Math.min(new_rev, state.rev)
+  const known = (rev: number) => (rev === state.rev ? head : digestAt(rev))
+  const sent = (rev: number) => (rev === base_rev ? hash_prev : hex(links[rev - base_rev - 1]?.hash ?? Buffer.of()))
+  const differs = [base_rev, shared_rev].find((rev) => sent(rev) !== hex(known(rev) ?? Buffer.of()))
+  if (differs !== undefined) return conflict(`the digest at ${differs} differs`)
+  if (sent(new_rev) !== hash_new) return conflict(`hash_new is not the digest of the patches`)
+  const fresh = links.slice(shared_rev - base_rev)
+  const hash = fresh.at(-1)?.hash
+  if (hash === undefined) return { type: "duplicate" }
+  const folded = foldAll(
+    state,
+    fresh.map(({ event }) => event)
+  )
+  return Result.isFailure(folded)
+    ? conflict(`event ${folded.failure.rev} does not fit: ${folded.failure.reason}`)
+    : { type: "store", links: fresh, state: folded.success, hash }
+}

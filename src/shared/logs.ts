@@ -1,0 +1,62 @@
+/** Log lines: one JSON object each (spec 22.2), at most LOG_LINE_BYTES_MAX, with nothing in them that a terminal obeys. */
+import { Cause, Logger, References } from "effect"
+import { LOG_LINE_BYTES_MAX, LOG_TEXT_CHARS_MAX } from "./limits.ts"
+
+/** A line before it is written. Further fields keep their names. */
+export interface LogLine {
+  readonly timestamp: string
+  readonly level: string
+  /** `choird`, or the agent's id. */
+  readonly source: string
+  readonly message: string
+  readonly session_id?: string
+  readonly lane?: string
+  readonly [field: string]: unknown
+}
+
+const cut = (text: string, chars_max: number) =>
+  text.length <= chars_max ? text : `${text.slice(0, chars_max).toWellFormed()}… (${text.length - chars_max} more)`
+
+const bounded = (value: unknown): unknown => {
+  if (typeof value === "string") return cut(value, LOG_TEXT_CHARS_MAX)
+  if (typeof value === "bigint") return String(value)
+  return value
+}
+
+/** The line as text without its end. One that would be too long keeps its fixed fields and a shorter message. */
+export const logText = (line: LogLine): string => {
+  const text = JSON.stringify(Object.fromEntries(Object.entries(line).map(([key, value]) => [key, bounded(value)])))
+  if (Buffer.byteLength(text) <= LOG_LINE_BYTES_MAX) return text
+  const { level, source, timestamp } = line
+  // A character is six bytes at most where JSON escapes it.
+  return JSON.stringify({ timestamp, level, source, message: cut(line.message, LOG_LINE_BYTES_MAX / 8), cut: true })
+}
+
+const text = (value: unknown): string =>
+  typeof value === "string" ? value : value instanceof Error ? value.message : JSON.stringify(value)
+
+/** What Effect's logger is told, as a line of this program. */
+export const logLine = (source: string, options: Logger.Options<unknown>): LogLine => {
+  const { cause, date, fiber, logLevel, message } = options
+  const parts = Array.isArray(message) ? message : [message]
+  const annotations = fiber.getRef(References.CurrentLogAnnotations)
+  return {
+    timestamp: date.toISOString(),
+    level: logLevel.toUpperCase(),
+    source,
+    ...annotations,
+    message: parts.map(text).join(" "),
+    ...(cause.reasons.length === 0 ? {} : { cause: Cause.pretty(cause) })
+  }
+}
+
+/** Control characters would let a line of an agent command the terminal that shows it. */
+const CONTROL = /[\p{Cc}\u{2028}\u{2029}\p{Bidi_Control}]+/gu
+
+/** A line for a person at a terminal. */
+export const humanText = ({ agent_id, cause, level, message, timestamp }: LogLine): string => {
+  const who = typeof agent_id === "string" ? `${agent_id}: ` : ""
+  const why = typeof cause === "string" && level !== "INFO" ? ` (${cause.split("\n", 1)[0]})` : ""
+  const grade = level === "INFO" ? "" : `${level} `
+  return `${timestamp.slice(11, 19)} ${grade}${who}${message}${why}`.replaceAll(CONTROL, " ")
+}

@@ -1,0 +1,33 @@
+/** Wakes whoever reads a table, by key. A wake says "look again", never what is there, so that none is ever worth keeping twice. */
+import { Effect, Queue, Stream } from "effect"
+
+interface Wakes {
+  /** Emits at once and then whenever the key was woken since the reader last looked; several wakes may be told as one. */
+  readonly wakes: (key: string) => Stream.Stream<void>
+  readonly wake: (key: string) => Effect.Effect<void>
+}
+
+/** Holds an entry per reader, for as long as its stream runs. */
+export const makeWakes = Effect.sync((): Wakes => {
+  const readers = new Map<string, Set<Queue.Queue<void>>>()
+  const enter = (key: string) =>
+    Effect.map(Queue.sliding<void>(1), (reader) => {
+      readers.set(key, (readers.get(key) ?? new Set()).add(reader))
+      Queue.offerUnsafe(reader, undefined)
+      return reader
+    })
+  const leave = (key: string) => (reader: Queue.Queue<void>) =>
+    Effect.suspend(() => {
+      const others = readers.get(key)
+      others?.delete(reader)
+      if (others?.size === 0) readers.delete(key)
+      return Queue.shutdown(reader)
+    })
+  return {
+    wakes: (key) => Stream.unwrap(Effect.map(Effect.acquireRelease(enter(key), leave(key)), Stream.fromQueue)),
+    wake: (key) =>
+      Effect.sync(() => {
+        for (const reader of readers.get(key) ?? []) Queue.offerUnsafe(reader, undefined)
+      })
+  }
+})

@@ -1,0 +1,121 @@
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Conflict, Internal, TooMany } from "#schema/ApiError.ts"
+import { choirctl, document } from "../support/choirctl.ts"
+import { temporaryFolder } from "../support/engines.ts"
+import { fakeChoird } from "../support/fakeChoird.ts"
+
+const inHome = <A, E, R>(test: (home: string) => Effect.Effect<A, E, R>) => Effect.flatMap(temporaryFolder, test)
+
+describe("choirctl", () => {
+  it.effect("says 69 and how to start choird when nobody answers", () =>
+    inHome(
+      Effect.fnUntraced(function* (home) {
+        const people = yield* choirctl(home, ["status"])
+        assert.strictEqual(people.code, 69)
+        assert.strictEqual(people.out, "")
+        assert.include(people.err, "error: choird does not run")
+        assert.include(people.err, `hint: choird --home ${home}`)
+        const programs = yield* choirctl(home, ["status", "--json"])
+        assert.strictEqual(programs.code, 69)
+        assert.strictEqual(programs.err, "")
+        assert.deepInclude(document(programs), { ok: false })
+      })
+    )
+  )
+
+  it.effect("says 69 for a socket whose path no kernel takes", () =>
+    inHome(
+      Effect.fnUntraced(function* (folder) {
+        const ran = yield* choirctl(join(folder, "x".repeat(120)), ["agent", "list"])
+        assert.strictEqual(ran.code, 69)
+        assert.include(ran.err, "shorter path")
+      })
+    )
+  )
+
+  it.effect("says 2 and where help is for a command that it does not know, and for one that is missing", () =>
+    inHome(
+      Effect.fnUntraced(function* (home) {
+        for (const args of [
+          ["agent", "strat"],
+          ["agent"],
+          [],
+          ["agent", "start", "--nope", "agent-1"],
+          ["agent", "start"]
+        ]) {
+          const ran = yield* choirctl(home, args)
+          assert.strictEqual(ran.code, 2, args.join(" "))
+          assert.include(ran.err, "--help")
+          assert.strictEqual(ran.out, "")
+        }
+        const ran = yield* choirctl(home, ["agent", "start", "Control!", "--json"])
+        assert.strictEqual(ran.code, 2)
+        assert.nestedPropertyVal(document(ran), "error.type", "USAGE")
+      })
+    )
+  )
+
+  it.effect("repeats a refusal of choird with its hint, and 75 for what may succeed later", () =>
+    inHome(
+      Effect.fnUntraced(function* (home) {
+        const refusal = { type: "NOT_READY", message: "no image\u001b[2J", hint: "choirctl agent build agent-1" }
+        const later = { type: "QUEUE_FULL", message: "later", retry_after_ms: 1000 }
+        yield* fakeChoird(home, {
+          changed: Effect.fail(new Conflict({ error: refusal })),
+          agents: Effect.fail(new TooMany({ error: later })),
+          status: Effect.fail(new Internal({ error: { type: "INTERNAL", message: "no" } }))
+        })
+        const started = yield* choirctl(home, ["agent", "start", "agent-1"])
+        assert.deepStrictEqual(started, {
+          code: 1,
+          out: "",
+          err: "error: no image\u{FFFD}[2J\nhint: choirctl agent build agent-1\n"
+        })
+        const asJson = yield* choirctl(home, ["agent", "start", "agent-1", "--json"])
+        assert.deepStrictEqual(document(asJson), { ok: false, error: refusal })
+        assert.strictEqual((yield* choirctl(home, ["agent", "list"])).code, 75)
+        assert.strictEqual((yield* choirctl(home, ["status"])).code, 1)
+      })
+    )
+  )
+
+  it.effect("prints help on standard output, with an example for every command", () =>
+    inHome(
+      Effect.fnUntraced(function* (home) {
+        const groups: Readonly<Record<string, ReadonlyArray<string>>> = {
+          agent: ["init", "list", "build", "start", "stop", "restart", "status"],
+          session: ["list", "events", "cores", "cancel", "verify"],
+          secret: ["list", "set", "delete"],
+          workspace: ["list"],
+          config: ["validate", "schema", "show"]
+        }
+        const commands = [
+          ...Object.entries(groups).flatMap(([group, names]) => names.map((name) => [group, name])),
+          ...["init", "chat", "logs", "status", "doctor", "completions"].map((name) => [name])
+        ]
+        for (const command of commands) {
+          const { code, err, out } = yield* choirctl(home, [...command, "--help"])
+          assert.strictEqual(code, 0)
+          assert.strictEqual(err, "")
+          assert.include(out, "EXAMPLES", command.join(" "))
+          assert.include(out, `choirctl ${command.join(" ")}`)
+        }
+      })
+    )
+  )
+
+  it.effect("prints completions for bash, zsh and fish", () =>
+    inHome(
+      Effect.fnUntraced(function* (home) {
+        for (const shell of ["bash", "zsh", "fish"]) {
+          const { code, out } = yield* choirctl(home, ["completions", shell])
+          assert.strictEqual(code, 0)
+          for (const word of ["session", "verify", "agent", "restart", "home", "completions"]) assert.include(out, word)
+        }
+        assert.strictEqual((yield* choirctl(home, ["completions", "tcsh"])).code, 2)
+      })
+    )
+  )
+})

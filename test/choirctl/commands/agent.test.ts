@@ -1,0 +1,131 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { choirctl, document } from "../../support/choirctl.ts"
+import { temporaryFolder } from "../../support/engines.ts"
+import { detail, fakeChoird, SESSION, summary } from "../../support/fakeChoird.ts"
+
+describe("choirctl agent", () => {
+  it.effect("lists agents as a table and as the pinned document", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      yield* fakeChoird(home)
+      const people = yield* choirctl(home, ["agent", "list"])
+      assert.deepStrictEqual(people, {
+        code: 0,
+        err: "",
+        out: [
+          "AGENT    STATUS   UPTIME  SESSION           IMAGE   CONFIG",
+          `agent-1  running  1m 5s   ${SESSION}  0a1b2c  3`,
+          ""
+        ].join("\n")
+      })
+      const programs = yield* choirctl(home, ["agent", "list", "--json"])
+      assert.deepStrictEqual(document(programs), [summary])
+      assert.strictEqual(programs.out.trimEnd().split("\n").length, 1)
+    })
+  )
+
+  it.effect("shows one agent with every pinned key", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home)
+      const programs = yield* choirctl(home, ["agent", "status", "agent-1", "--json"])
+      assert.deepStrictEqual(document(programs), detail)
+      const people = yield* choirctl(home, ["agent", "status", "agent-1"])
+      for (const text of ["EDGE_IDLE", "1200 of 2000000", "0.2500 USD", "workspace main"])
+        assert.include(people.out, text)
+      assert.deepStrictEqual(calls[0], { name: "agent", id: "agent-1" })
+    })
+  )
+
+  it.effect("sends every override of a start and nothing that was not said", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home)
+      const overrides = ["workspace", "llm", "voice-profile", "git-identity", "notion", "email", "dm"]
+      const flags = overrides.map((name) => `--${name}=x-${name}`)
+      const ran = yield* choirctl(home, ["agent", "start", "agent-1", "--fresh", ...flags])
+      assert.strictEqual(ran.out, `agent-1 is running, session ${SESSION}\n`)
+      assert.deepStrictEqual(calls[0], {
+        name: "start",
+        id: "agent-1",
+        input: {
+          fresh: true,
+          ...Object.fromEntries(overrides.map((name) => [name.replace("-", "_"), `x-${name}`]))
+        }
+      })
+      yield* choirctl(home, ["agent", "start", "agent-1"])
+      assert.deepStrictEqual(calls[1]?.input, {})
+    })
+  )
+
+  it.effect("stops and restarts", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home, { changed: Effect.succeed({ ...summary, status: "stopped" }) })
+      const stopped = yield* choirctl(home, ["agent", "stop", "agent-1"])
+      assert.strictEqual(stopped.out, `agent-1 is stopped, session ${SESSION}\n`)
+      yield* choirctl(home, ["agent", "restart", "agent-1", "--json"])
+      assert.deepStrictEqual(
+        calls.map(({ name }) => name),
+        ["stop", "restart"]
+      )
+    })
+  )
+
+  it.effect("prints the steps of a build beside its one result", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home)
+      const ran = yield* choirctl(home, ["agent", "build", "agent-1", "--force", "--json"])
+      assert.strictEqual(ran.code, 0)
+      assert.strictEqual(ran.err, "fetching\n")
+      assert.deepInclude(document(ran), { image_version: "0a1b2c", built: true })
+      assert.deepStrictEqual(calls[0]?.input, { force: true })
+    })
+  )
+
+  it.effect("fails when a build fails, and when its stream ends before it does", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const error = { type: "RepoInvalid", message: "tools/x.json is not valid" }
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* fakeChoird(home, { build: Effect.succeed([{ type: "failed", error }]) })
+          const ran = yield* choirctl(home, ["agent", "build", "agent-1", "--json"])
+          assert.strictEqual(ran.code, 1)
+          assert.deepStrictEqual(document(ran), { ok: false, error: { ...error, hint: null } })
+        })
+      )
+      yield* fakeChoird(home, { build: Effect.succeed([{ type: "step", text: "fetching" }]) })
+      const ran = yield* choirctl(home, ["agent", "build", "agent-1"])
+      assert.strictEqual(ran.code, 1)
+      assert.include(ran.err, "hint: choirctl agent build agent-1")
+    })
+  )
+})
+
+describe("choirctl status and workspace", () => {
+  it.effect("shows choird, its parts and its warnings", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      yield* fakeChoird(home)
+      const { code, out } = yield* choirctl(home, ["status"])
+      assert.strictEqual(code, 0)
+      for (const text of ["0.1.0, up 1h 1m", "embedded 18.6", "sandbox", "gateway terminal", "agent-1"])
+        assert.include(out, text)
+      assert.include(out, "warning: it shares the network")
+    })
+  )
+
+  it.effect("lists workspaces with their holders", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      yield* fakeChoird(home)
+      const { out } = yield* choirctl(home, ["workspace", "list"])
+      assert.strictEqual(out, "WORKSPACE  HELD BY  PATH\nmain       agent-1  /w/main\n")
+      const programs = yield* choirctl(home, ["workspace", "list", "--json"])
+      assert.deepStrictEqual(document(programs), [{ name: "main", path: "/w/main", leased_by: "agent-1" }])
+    })
+  )
+})

@@ -1,0 +1,208 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { execFileSync } from "node:child_process"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit } from "effect"
+import { loadFiles } from "#src/shared/configFiles.ts"
+import { choirctl, document } from "../../support/choirctl.ts"
+import { temporaryFolder } from "../../support/engines.ts"
+
+const configOf = (home: string) => JSON.parse(readFileSync(join(home, "config.json"), "utf8"))
+const mode = (path: string) => statSync(path).mode & 0o777
+
+const files = (folder: string) =>
+  execFileSync("git", ["-C", folder, "ls-tree", "-r", "--name-only", "main"]).toString().trim().split("\n")
+
+describe("choirctl init", () => {
+  it.effect("makes a private home in which choird starts, without asking", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      const ran = yield* choirctl(home, ["init"])
+      assert.strictEqual(ran.code, 0)
+      assert.strictEqual(mode(home), 0o700)
+      assert.strictEqual(mode(join(home, "config.json")), 0o600)
+      assert.strictEqual(mode(join(home, "secrets.json")), 0o600)
+      const { config, warnings } = yield* loadFiles(home)
+      assert.deepStrictEqual(warnings, [])
+      assert.strictEqual(config.approvals.confirm_external, "tainted")
+      assert.deepStrictEqual(config.dms["terminal" as never], {
+        gateway: "terminal",
+        user_id: "local",
+        admin: true
+      } as never)
+      assert.include(files(join(home, "sources", "global")), "identity/SOUL.md")
+      assert.isTrue(existsSync(join(home, "workspaces", "main")))
+      assert.include(ran.out, "choirctl agent init")
+    })
+  )
+
+  it.effect("changes nothing on a second call, and makes what went missing", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      yield* choirctl(home, ["init"])
+      const before = readFileSync(join(home, "config.json"), "utf8")
+      writeFileSync(join(home, "sources", "global", "mine"), "kept")
+      const again = yield* choirctl(home, ["init", "--model-provider", "openai", "--json"])
+      assert.deepInclude(document(again), { ok: true, created: [] })
+      assert.include(again.err, "not used")
+      assert.strictEqual(readFileSync(join(home, "config.json"), "utf8"), before)
+      assert.strictEqual(readFileSync(join(home, "sources", "global", "mine"), "utf8"), "kept")
+    })
+  )
+
+  it.effect("takes every answer as a flag, and secrets from standard input alone", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      const model = ["--model-endpoint", "https://llm.example/v1", "--model-name", "m-1", "--model-secret-stdin"]
+      const telegram = ["--telegram-user-id", "1234", "--telegram-secret-stdin"]
+      const ran = yield* choirctl(home, ["init", ...model, ...telegram], { stdin: "sk-1\n99:token\n" })
+      assert.strictEqual(ran.code, 0, ran.err)
+      const { models, dms, gateways } = configOf(home)
+      assert.deepStrictEqual(models.main, {
+        provider: "other",
+        model: "m-1",
+        endpoint: "https://llm.example/v1",
+        secret: "other-key"
+      })
+      assert.deepStrictEqual(gateways.telegram, { type: "telegram", secret: "telegram-token" })
+      assert.deepStrictEqual(dms.telegram, { gateway: "telegram", user_id: "1234", admin: true })
+      const secrets = JSON.parse(readFileSync(join(home, "secrets.json"), "utf8"))
+      assert.deepStrictEqual(secrets, { "other-key": "sk-1", "telegram-token": "99:token" })
+      assert.notInclude(readFileSync(join(home, "config.json"), "utf8"), "sk-1")
+      assert.strictEqual((yield* choirctl(home, ["config", "validate"])).code, 0)
+    })
+  )
+
+  it.effect("names the flag of an answer that is missing, and makes nothing", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      const noName = yield* choirctl(home, ["init", "--model-provider", "openrouter"])
+      assert.strictEqual(noName.code, 2)
+      assert.include(noName.err, "--model-name")
+      const badUser = yield* choirctl(home, ["init", "--telegram-user-id", "@me"])
+      assert.strictEqual(badUser.code, 2)
+      const noKey = yield* choirctl(home, [
+        "init",
+        "--model-name",
+        "x",
+        "--model-provider",
+        "openai",
+        "--model-secret-stdin"
+      ])
+      assert.strictEqual(noKey.code, 2)
+      const badUrl = yield* choirctl(home, ["init", "--model-endpoint", "nowhere", "--model-name", "x"])
+      assert.strictEqual(badUrl.code, 78)
+      assert.isFalse(existsSync(join(home, "config.json")))
+    })
+  )
+
+  it.effect("leaves a folder alone that others use", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      mkdirSync(join(home, "theirs"), { recursive: true })
+      chmodSync(home, 0o755)
+      const ran = yield* choirctl(home, ["init"])
+      assert.strictEqual(ran.code, 78)
+      assert.include(ran.err, `chmod 700 ${home}`)
+      assert.strictEqual(mode(home), 0o755)
+    })
+  )
+})
+
+describe("choirctl agent init", () => {
+  const made = Effect.gen(function* () {
+    const home = join(yield* temporaryFolder, "home")
+    yield* choirctl(home, ["init"])
+    return home
+  })
+
+  it.effect("adds an agent that validates, with its repository, and keeps every other key (17.8)", () =>
+    Effect.gen(function* () {
+      const home = yield* made
+      const before = configOf(home)
+      const ran = yield* choirctl(home, ["agent", "init", "agent-1", "--json"])
+      assert.deepInclude(document(ran), {
+        ok: true,
+        agent_id: "agent-1",
+        workspace: "main",
+        llm: "main",
+        dm: "terminal"
+      })
+      const { agents, ...rest } = configOf(home)
+      assert.deepStrictEqual({ ...rest, agents: {} }, before)
+      const repo = join(home, "sources", "agents", "agent-1")
+      assert.deepStrictEqual(agents["agent-1"], {
+        repo: { url: repo, ref: "main" },
+        defaults: { workspace: "main", llm: "main", dm: "terminal" }
+      })
+      assert.include(files(repo), "Dockerfile")
+      assert.isTrue(Exit.isSuccess(yield* Effect.exit(loadFiles(home))))
+      assert.strictEqual(mode(join(home, "config.json")), 0o600)
+    })
+  )
+
+  it.effect("gives a second agent a workspace and a console DM of its own", () =>
+    Effect.gen(function* () {
+      const home = yield* made
+      yield* choirctl(home, ["agent", "init", "agent-1"])
+      yield* choirctl(home, ["agent", "init", "second"])
+      const { agents, dms, workspaces } = configOf(home)
+      assert.deepStrictEqual(agents.second.defaults, { workspace: "second", llm: "main", dm: "second" })
+      assert.deepStrictEqual(dms.second, { gateway: "terminal", user_id: "second", admin: true })
+      assert.deepStrictEqual(workspaces.second, { path: join(home, "workspaces", "second") })
+      assert.isTrue(existsSync(join(home, "workspaces", "second")))
+    })
+  )
+
+  it.effect("refuses the reserved id, an id that is taken, and names that config.json lacks", () =>
+    Effect.gen(function* () {
+      const home = yield* made
+      assert.strictEqual((yield* choirctl(home, ["agent", "init", "control"])).code, 2)
+      yield* choirctl(home, ["agent", "init", "agent-1"])
+      const taken = yield* choirctl(home, ["agent", "init", "agent-1"])
+      assert.strictEqual(taken.code, 1)
+      const unknown = yield* choirctl(home, ["agent", "init", "other", "--llm", "nope"])
+      assert.strictEqual(unknown.code, 2)
+      assert.include(unknown.err, "known there: main")
+    })
+  )
+
+  it.effect("names --llm when there are several models, and warns when no DM is left", () =>
+    Effect.gen(function* () {
+      const home = yield* made
+      const config = configOf(home)
+      config.models.other = config.models.main
+      config.gateways = { bot: { type: "telegram", secret: "t" } }
+      config.dms = { a: { gateway: "bot", user_id: "1" }, b: { gateway: "bot", user_id: "2" } }
+      writeFileSync(join(home, "config.json"), JSON.stringify(config))
+      const several = yield* choirctl(home, ["agent", "init", "agent-1"])
+      assert.strictEqual(several.code, 2)
+      assert.include(several.err, "--llm: main, other")
+      const chosen = yield* choirctl(home, ["agent", "init", "agent-1", "--llm", "other"])
+      assert.strictEqual(chosen.code, 0)
+      assert.include(chosen.err, "--dm")
+      assert.deepStrictEqual(configOf(home).agents["agent-1"].defaults, { workspace: "main", llm: "other" })
+    })
+  )
+
+  it.effect("goes on from a call that died after it made the repository", () =>
+    Effect.gen(function* () {
+      const home = yield* made
+      const config = readFileSync(join(home, "config.json"), "utf8")
+      yield* choirctl(home, ["agent", "init", "agent-1"])
+      writeFileSync(join(home, "config.json"), config)
+      assert.strictEqual((yield* choirctl(home, ["agent", "init", "agent-1"])).code, 0)
+    })
+  )
+
+  it.effect("changes no configuration that is not valid", () =>
+    Effect.gen(function* () {
+      const home = yield* made
+      const text = '{"global_repo": {"url": "/x"}, "nonsense": 1}'
+      writeFileSync(join(home, "config.json"), text)
+      const ran = yield* choirctl(home, ["agent", "init", "agent-1"])
+      assert.strictEqual(ran.code, 78)
+      assert.strictEqual(readFileSync(join(home, "config.json"), "utf8"), text)
+    })
+  )
+})

@@ -1,0 +1,110 @@
+import { appendFileSync, mkdirSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Queue } from "effect"
+import { TestClock } from "effect/testing"
+import { tailLog } from "#src/choirctl/LogReader.ts"
+import { LOG_LINE_BYTES_MAX, LOG_POLL_MS } from "#src/shared/limits.ts"
+import { choirctl, documents } from "../../support/choirctl.ts"
+import { temporaryFolder } from "../../support/engines.ts"
+
+const made = Effect.map(temporaryFolder, (home) => {
+  mkdirSync(join(home, "logs"))
+  return { home, path: join(home, "logs", "agent-1.log") }
+})
+
+const line = (message: string, level = "INFO") =>
+  `${JSON.stringify({ timestamp: "2026-01-02T03:04:05.678Z", level, source: "agent-1", message })}\n`
+
+describe("choirctl logs", () => {
+  it.effect("prints the lines of the file as JSON, also those that are none", () =>
+    Effect.gen(function* () {
+      const { home, path } = yield* made
+      writeFileSync(path, `${line("one")}torn {\n${line("two").trimEnd()}`)
+      const ran = yield* choirctl(home, ["logs", "agent-1", "--no-follow"])
+      assert.deepStrictEqual(
+        documents(ran).map((entry) => (entry as { message: string }).message),
+        ["one", "torn {", "two"]
+      )
+      const last = yield* choirctl(home, ["logs", "agent-1", "--no-follow", "--last", "1", "--json"])
+      assert.strictEqual(documents(last).length, 1)
+    })
+  )
+
+  it.effect("prints lines for people on a terminal, with nothing in them that it would obey", () =>
+    Effect.gen(function* () {
+      const { home, path } = yield* made
+      writeFileSync(path, `${line("fine")}${line("bad\u009b2J", "ERROR")}\u001b]0;title\u0007\n`)
+      const { out } = yield* choirctl(home, ["logs", "agent-1", "--no-follow"], { color: true })
+      assert.strictEqual(out, "03:04:05 fine\n\u001b[31m03:04:05 ERROR bad 2J\u001b[0m\n\u{FFFD}]0;title\u{FFFD}\n")
+    })
+  )
+
+  it.effect("says what to do when there is no such log", () =>
+    Effect.gen(function* () {
+      const { home } = yield* made
+      const ran = yield* choirctl(home, ["logs", "choird"])
+      assert.strictEqual(ran.code, 1)
+      assert.include(ran.err, "choirctl agent list")
+      assert.strictEqual((yield* choirctl(home, ["logs", "../secrets"])).code, 2)
+    })
+  )
+
+  /** A reader that follows, and the messages that it gave so far. */
+  const following = (path: string, last?: number) =>
+    Effect.gen(function* () {
+      const seen = yield* Queue.bounded<string>(100)
+      yield* tailLog({ path, follow: true, last, hint: "" }, ({ text }) => Effect.asVoid(Queue.offer(seen, text))).pipe(
+        Effect.forkChild({ startImmediately: true })
+      )
+      return { seen, look: TestClock.adjust(LOG_POLL_MS) }
+    })
+
+  it.effect("follows a file that grows, line by line", () =>
+    Effect.gen(function* () {
+      const { path } = yield* made
+      writeFileSync(path, "one\n")
+      const { look, seen } = yield* following(path)
+      assert.strictEqual(yield* Queue.take(seen), "one")
+      appendFileSync(path, "tw")
+      yield* look
+      appendFileSync(path, "o\nthree\n")
+      yield* look
+      assert.deepStrictEqual(yield* Queue.takeN(seen, 2), ["two", "three"])
+    })
+  )
+
+  it.effect("follows a file that is emptied, and one that gives way to a new one", () =>
+    Effect.gen(function* () {
+      const { path } = yield* made
+      writeFileSync(path, "a long first line\n")
+      const { look, seen } = yield* following(path)
+      assert.strictEqual(yield* Queue.take(seen), "a long first line")
+      truncateSync(path)
+      appendFileSync(path, "after\n")
+      yield* look
+      assert.strictEqual(yield* Queue.take(seen), "after")
+      appendFileSync(path, "last words\n")
+      renameSync(path, `${path}.1`)
+      writeFileSync(path, "new file\n")
+      yield* look
+      assert.deepStrictEqual(yield* Queue.takeN(seen, 2), ["last words", "new file"])
+      rmSync(path)
+      yield* look
+      writeFileSync(path, "again\n")
+      yield* look
+      assert.strictEqual(yield* Queue.take(seen), "again")
+    })
+  )
+
+  it.effect("cuts a line that is too long and begins with the newest lines that were asked for", () =>
+    Effect.gen(function* () {
+      const { path } = yield* made
+      writeFileSync(path, `first\n${"x".repeat(LOG_LINE_BYTES_MAX + 10)}\nlast\n`)
+      const { seen } = yield* following(path, 2)
+      const [long, last] = yield* Queue.takeN(seen, 2)
+      assert.strictEqual(long?.length, LOG_LINE_BYTES_MAX)
+      assert.strictEqual(last, "last")
+    })
+  )
+})

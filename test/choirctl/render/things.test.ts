@@ -1,0 +1,144 @@
+import { assert, describe, it } from "@effect/vitest"
+import { ChoirEvent } from "#schema/Event.ts"
+import { Schema } from "effect"
+import { agentDetail, agentTable, buildLine } from "#src/choirctl/render/agents.ts"
+import { messageText, promptText } from "#src/choirctl/render/chat.ts"
+import { problemsOf } from "#src/choirctl/render/config.ts"
+import { coreTable, eventLine, sessionTable, verificationText } from "#src/choirctl/render/sessions.ts"
+import { statusText } from "#src/choirctl/render/status.ts"
+import { workspaceTable } from "#src/choirctl/render/workspaces.ts"
+import { AGENT, detail, systemStatus } from "../../support/fakeChoird.ts"
+
+describe("eventLine", () => {
+  const line = (event_type: string, payload: object, lane = "edge") => {
+    const event = { v: 1, rev: 7, event_type, lane, payload, created_at: "2026-01-02T03:04:05.678Z" }
+    const decoded = Schema.decodeUnknownSync(ChoirEvent)(event)
+    return eventLine({ ...decoded, hash: "" }, false)
+      .replaceAll(/\s+/gu, " ")
+      .trim()
+  }
+  const usage = { input_tokens: 1, output_tokens: 1 }
+  const budgets = { max_steps: 1, max_tool_calls: 1, max_wall_time_ms: 1 }
+
+  it("says in a phrase what each kind of event is about", () => {
+    const head = (type: string, lane = "edge") => `7 03:04:05.678 ${lane} ${type}`
+    assert.strictEqual(
+      line("UserMsg", { inbox_id: "1", dm: "d", text: "hello\nthere", attachments: [] }),
+      `${head("UserMsg")} hello there`
+    )
+    const output = { call_id: "s-1-2", purpose: "turn", model: "m", finish_reason: "stop", usage, latency_ms: 1 }
+    assert.strictEqual(
+      line("ModelOutput", { ...output, tool_calls: [{ call_id: "s-1-2-0", name: "choir.exec", input: {} }] }),
+      `${head("ModelOutput")} turn: calls choir.exec`
+    )
+    const request = { call_id: "s-1-2-0", tool: "choir.exec", input: { command: "ls" }, effect: "workspace", locks: [] }
+    assert.strictEqual(
+      line("ToolCallRequested", request),
+      `${head("ToolCallRequested")} s-1-2-0 choir.exec {"command":"ls"}`
+    )
+    assert.strictEqual(
+      line("ToolResultCommitted", { call_id: "s-1-2-0", status: "error", summary: "no", duration_ms: 1 }, "core:a"),
+      `${head("ToolResultCommitted", "core:a")} s-1-2-0 error: no`
+    )
+    assert.strictEqual(
+      line("Cancelled", { target: "core:a", by: "user", reason: "enough" }, "core:a"),
+      `${head("Cancelled", "core:a")} core:a by user: enough`
+    )
+    assert.strictEqual(
+      line("AgentMessage", { kind: "reply", text: "done\u001b[2J" }),
+      `${head("AgentMessage")} reply: done\u{FFFD}[2J`
+    )
+    assert.isObject(budgets)
+  })
+
+  it("cuts what is long", () => {
+    assert.isBelow(line("AgentMessage", { kind: "reply", text: "x".repeat(5000) }).length, 260)
+  })
+})
+
+describe("lists that are empty", () => {
+  it("say so, and what to do where something helps", () => {
+    assert.include(agentTable([], false), "choirctl agent init")
+    assert.strictEqual(sessionTable([], 0, false), "no session yet")
+    assert.strictEqual(coreTable([], 0, false), "no core job runs")
+    assert.strictEqual(workspaceTable([], false), "no workspace is configured")
+  })
+})
+
+describe("agentDetail", () => {
+  it("tells why an agent is where it is, and what is not there", () => {
+    const text = agentDetail(
+      {
+        ...detail,
+        status: "crashed",
+        reason: "the breaker\nopened",
+        lanes: [],
+        resource_bindings: null,
+        session_id: null
+      },
+      false
+    )
+    for (const part of ["crashed", "the breaker opened", "bindings    none", "session     none"])
+      assert.include(text, part)
+    assert.notInclude(text, "LANE")
+  })
+})
+
+describe("statusText", () => {
+  it("marks what does not work", () => {
+    const text = statusText({ ...systemStatus, postgres: { ...systemStatus.postgres, ok: false } }, true)
+    assert.include(text, "\u001b[31mdoes not work\u001b[0m, embedded")
+  })
+})
+
+describe("buildLine", () => {
+  it("says whether there was something to build", () => {
+    const report = { agent_id: AGENT, image_version: "v1", path: "/i", built: false, warnings: [] }
+    assert.strictEqual(buildLine(report), "v1 of agent-1 is up to date")
+    assert.include(buildLine({ ...report, built: true }), "choirctl agent start agent-1")
+  })
+})
+
+describe("verificationText", () => {
+  it("names the head of a chain that holds", () => {
+    assert.strictEqual(verificationText({ ok: true, events: 3, head: "ab" }, false), "verified 3 events, head ab")
+  })
+})
+
+describe("promptText", () => {
+  const idle = { up: true, status: "running", edge: "EDGE_IDLE", cores: [] }
+
+  it("shows what the agent does, and nothing while it is idle", () => {
+    assert.strictEqual(promptText("a", idle, false), "a> ")
+    assert.strictEqual(
+      promptText("a", { ...idle, edge: "EDGE_WAITING_TOOL", cores: ["x", "y"] }, false),
+      "a (waiting tool, 2 jobs)> "
+    )
+    assert.strictEqual(promptText("a", { ...idle, cores: ["x"] }, false), "a (1 job)> ")
+    assert.strictEqual(promptText("a", { ...idle, status: "starting" }, false), "a (starting)> ")
+    assert.strictEqual(promptText("a", { ...idle, up: false }, false), "a (choird is away)> ")
+  })
+})
+
+describe("messageText", () => {
+  it("prints a reply as it is and says what everything else is", () => {
+    const message = { type: "message", outbox_id: "1", source: "s", part: 0, in_reply_to: null, text: "x" } as const
+    assert.strictEqual(messageText({ ...message, kind: "reply" }, true), "x")
+    assert.strictEqual(messageText({ ...message, kind: "report" }, false), "report: x")
+    assert.strictEqual(messageText({ ...message, kind: "notice" }, true), "\u001b[2mnotice: x\u001b[0m")
+    assert.strictEqual(messageText({ ...message, kind: "refusal" }, false), "refused: x")
+  })
+})
+
+describe("problemsOf", () => {
+  it("takes paths and reasons out of a decoder's text", () => {
+    assert.deepStrictEqual(
+      problemsOf(['Missing key\n  at ["agents"]["a"]["repo"]\nExpected number\n  at ["x"][0]', "it is a link"]),
+      [
+        { path: "agents.a.repo", reason: "Missing key" },
+        { path: "x.0", reason: "Expected number" },
+        { path: "", reason: "it is a link" }
+      ]
+    )
+  })
+})

@@ -1,0 +1,189 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer, Option, Logger, Redacted, Schema, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { Config } from "#schema/Config.ts"
+import { AgentId, SessionId } from "#schema/Ids.ts"
+import { ImageVersion } from "#schema/Image.ts"
+import { type EpochPlan, type EpochServices, type Hearing, runEpoch } from "#src/choird/agents/Epoch.ts"
+import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
+import { LogFiles } from "#src/choird/logs/LogFiles.ts"
+import { type ContainerExit, ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Signals } from "#src/choird/sessions/Signals.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { BINDINGS, CONFIG } from "../../support/stores.ts"
+
+const config = Schema.decodeUnknownSync(Config)(CONFIG)
+const AGENT = AgentId.make("helper")
+const SESSION = SessionId.make("0123456789abcdef")
+
+const KILLED: ContainerExit = { code: null, signal: "SIGKILL", reason: "killed" }
+
+/** An epoch over a container that does what the test says; `did` is the order of what was done to it. */
+const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerError> = Effect.void) {
+  const did: Array<string> = []
+  const note = (what: string) => Effect.sync(() => void did.push(what))
+  const exit = yield* Deferred.make<ContainerExit>()
+  const frozen = { reason: null as string | null }
+  const row: SessionRow = {
+    session_id: SESSION,
+    agent_id: AGENT,
+    status: "active",
+    started_at: "",
+    ended_at: null,
+    resource_bindings: BINDINGS,
+    epoch: 1,
+    last_rev: 0,
+    frozen_reason: null,
+    image_version: "abc1234",
+    container: null
+  }
+  const mocks = Layer.mergeAll(
+    Layer.mock(LogFiles, { follow: () => Effect.void, logger: Logger.make(() => undefined) }),
+    Layer.mock(AgentSockets, {
+      open: () =>
+        Effect.as(
+          Effect.addFinalizer(() => note("socket closed")),
+          { dir: "/d", path: "/d/choird.sock" }
+        )
+    }),
+    Layer.mock(SessionStore, {
+      recordContainer: () => note("recorded"),
+      get: () => Effect.sync(() => Option.some({ ...row, frozen_reason: frozen.reason }))
+    }),
+    Layer.mock(Signals, { stop: (_, deadline_ms) => note(`stop ${deadline_ms}`) }),
+    Layer.mock(Tokens, {
+      bootstrap: (_, __, epoch) => Effect.as(note(`fenced by ${epoch}`), Redacted.make("next")),
+      revoke: () => note("revoked")
+    }),
+    Layer.mock(ContainerRuntime, {
+      type: "process",
+      start: () =>
+        Effect.succeed({
+          id: { type: "process", boot_id: "b", processes: [], cgroup: "choir-x-1" as never, workspace: "/w" },
+          exit: Deferred.await(exit),
+          kill: Effect.andThen(note("killed"), Effect.andThen(kill, Deferred.succeed(exit, KILLED))).pipe(Effect.asVoid),
+          output: Stream.empty
+        })
+    })
+  )
+  const hearings = new Map<typeof SESSION, Hearing>()
+  const services: EpochServices = yield* Effect.gen(function* () {
+    return {
+      hearings,
+      logs: yield* LogFiles,
+      runtime: yield* ContainerRuntime,
+      sessions: yield* SessionStore,
+      signals: yield* Signals,
+      sockets: yield* AgentSockets,
+      tokens: yield* Tokens
+    }
+  }).pipe(Effect.provide(mocks))
+  const stop = yield* Deferred.make<void>()
+  const plan: EpochPlan = {
+    row,
+    bindings: BINDINGS,
+    config,
+    image: { image_version: ImageVersion.make("abc1234"), path: "/i" },
+    programs: { node: "/n", program: "/p", rg: "/r" },
+    token: Redacted.make("boot"),
+    stop,
+    onReady: note("ready"),
+    onStopping: note("stopping")
+  }
+  const epoch = yield* Effect.forkChild(Effect.result(Effect.scoped(runEpoch(services, plan))), {
+    startImmediately: true
+  })
+  const hearing = hearings.get(SESSION)
+  assert.isDefined(hearing)
+  const end = Effect.map(Fiber.join(epoch), (result) => (result._tag === "Success" ? result.success : result.failure))
+  return { did, end, epoch, exit, frozen, hearing, hello: Deferred.succeed(hearing.hello, undefined), hearings, stop }
+})
+
+/** Whoever is heard every second is not silent. */
+const seconds = (hearing: Hearing, count: number) =>
+  Effect.repeat(
+    Effect.andThen(
+      TestClock.adjust("1 second"),
+      TestClock.testClockWith((clock) => Effect.sync(() => void (hearing.heard_ms = clock.currentTimeMillisUnsafe())))
+    ),
+    { times: count - 1 }
+  )
+
+describe("Epoch", () => {
+  it.effect("gives an agent 30 s to say hello, then fences, kills and closes, in this order (D8)", () =>
+    Effect.gen(function* () {
+      const { did, end, epoch, hearings } = yield* setUp()
+      yield* TestClock.adjust("29999 millis")
+      assert.isUndefined(epoch.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.deepInclude(yield* end, { type: "crashed", ready: false, reason: "it did not say hello within 30 s" })
+      assert.deepStrictEqual(did, ["recorded", "fenced by 2", "killed", "socket closed"])
+      assert.strictEqual(hearings.size, 0)
+    })
+  )
+
+  it.effect("takes the exit for what it is, and the silence of a living container as well (R7)", () =>
+    Effect.gen(function* () {
+      const one = yield* setUp()
+      yield* one.hello
+      yield* Deferred.succeed(one.exit, { code: null, signal: "SIGKILL", reason: "out_of_memory" })
+      assert.deepInclude(yield* one.end, { type: "crashed", ready: true, reason: "it ran out of memory" })
+      const other = yield* setUp()
+      yield* other.hello
+      yield* seconds(other.hearing, 60)
+      assert.isUndefined(other.epoch.pollUnsafe())
+      yield* TestClock.adjust("10500 millis")
+      assert.match(JSON.stringify(yield* other.end), /it was silent for 10500 ms/u)
+      assert.deepStrictEqual(other.did, ["recorded", "ready", "fenced by 2", "killed", "socket closed"])
+    })
+  )
+
+  it.effect("waits for a goodbye after a stop, and 30 s at most (D18)", () =>
+    Effect.gen(function* () {
+      const polite = yield* setUp()
+      yield* polite.hello
+      yield* Deferred.succeed(polite.stop, undefined)
+      yield* seconds(polite.hearing, 20)
+      yield* Deferred.succeed(polite.hearing.goodbye, "stopped")
+      yield* Deferred.succeed(polite.exit, { code: 0, signal: null, reason: "exited" })
+      assert.deepStrictEqual(yield* polite.end, { type: "goodbye", reason: "stopped" })
+      const rude = yield* setUp()
+      yield* rude.hello
+      yield* Deferred.succeed(rude.stop, undefined)
+      yield* seconds(rude.hearing, 29)
+      assert.isUndefined(rude.epoch.pollUnsafe())
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* rude.end, { type: "stopped" })
+      assert.deepStrictEqual(rude.did, ["recorded", "ready", "stopping", "stop 30000", "revoked", "killed", "socket closed"])
+    })
+  )
+
+  it.effect("kills an agent that says goodbye and stays, and one whose session is frozen and that goes on (D4)", () =>
+    Effect.gen(function* () {
+      const stays = yield* setUp()
+      yield* stays.hello
+      yield* Deferred.succeed(stays.hearing.goodbye, "budget")
+      yield* TestClock.adjust("4999 millis")
+      assert.isUndefined(stays.epoch.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(yield* stays.end, { type: "goodbye", reason: "budget" })
+      const frozen = yield* setUp()
+      yield* frozen.hello
+      yield* seconds(frozen.hearing, 10)
+      frozen.frozen.reason = "conflict"
+      yield* seconds(frozen.hearing, 5)
+      assert.deepStrictEqual(yield* frozen.end, { type: "frozen", reason: "conflict" })
+    })
+  )
+
+  it.effect("fails when the container does not die, so that nothing begins beside it (R8)", () =>
+    Effect.gen(function* () {
+      const stuck = new ContainerError({ reason: "stuck", problem: "it hangs", fix: "look" })
+      const { end, exit, hello } = yield* setUp(Effect.fail(stuck))
+      yield* hello
+      yield* Deferred.succeed(exit, { code: 1, signal: null, reason: "exited" })
+      assert.strictEqual(yield* end, stuck)
+    })
+  )
+})

@@ -1,0 +1,365 @@
+import { spawn } from "node:child_process"
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, layer } from "@effect/vitest"
+import { Effect, Exit, Fiber, Option, Scope } from "effect"
+import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { Leases } from "#src/choird/agents/Leases.ts"
+import { CgroupName } from "#src/choird/runtime/Cgroups.ts"
+import type { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
+import { bootId, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { beginLife, database, LIVE, makeAgentHome, makeImage } from "../../support/choird.ts"
+import { isGone } from "../runtime/rig.ts"
+
+type Life = Effect.Success<ReturnType<typeof beginLife>>
+
+const setUp = Effect.gen(function* () {
+  const home = yield* makeAgentHome()
+  return { ...home, ...(yield* beginLife(home.home)) }
+})
+
+const sessionOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
+  life.within(Effect.flatMap(SessionStore, (sessions) => sessions.latest(agent_id))).pipe(Effect.map(Option.getOrThrow))
+
+const pidOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
+  Effect.map(sessionOf(life, agent_id), ({ container }) => (container as unknown as ContainerId).processes[0]?.pid ?? 0)
+
+const leasesOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
+  life.within(
+    Effect.map(
+      Effect.flatMap(Leases, (leases) => leases.all),
+      (all) => all.filter((lease) => lease.agent_id === agent_id).map(({ kind }) => kind)
+    )
+  )
+
+/** A process that looks like what is left of a container. */
+const stray = Effect.fnUntraced(function* (workspace: string) {
+  const { pid = 0 } = spawn("sleep", ["1000"], { detached: true, stdio: "ignore", cwd: workspace })
+  const stat = yield* statOf(pid)
+  const cgroup = CgroupName.make("choir-stray-1")
+  const processes = [{ pid, start: stat?.start ?? "" }]
+  return { type: "process", boot_id: yield* bootId, processes, cgroup, workspace } satisfies ContainerId
+})
+
+describe("Lifecycle", LIVE, () => {
+  layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+    it.effect("starts an agent, answers a message, and stops it with nothing left but its session", () =>
+      Effect.gen(function* () {
+        const life = yield* setUp
+        const { agent_id, home, lifecycle, views } = life
+        const running = yield* lifecycle.start(agent_id, {})
+        assert.deepInclude(running, { status: "running", epoch: 1, reason: null })
+        assert.deepStrictEqual((yield* leasesOf(life, agent_id)).sort(), ["browser", "dm", "workspace"])
+        yield* life.say(agent_id, "hello")
+        yield* life.told(agent_id, /^1: hello$/u)
+        const pid = yield* pidOf(life, agent_id)
+        const stopped = yield* lifecycle.stop(agent_id)
+        assert.deepInclude(stopped, { status: "stopped", session_id: null, bindings: null })
+        assert.isTrue(yield* isGone(pid))
+        assert.isFalse(existsSync(join(home, "socks", "agents", running.session_id ?? "")))
+        assert.deepStrictEqual(yield* leasesOf(life, agent_id), [])
+        assert.deepInclude(yield* sessionOf(life, agent_id), { status: "stopped", last_rev: 3 })
+        assert.deepStrictEqual(
+          (yield* views.all).map(({ status }) => status).filter((status, at, all) => status !== all[at - 1]),
+          ["starting", "running", "stopping", "stopped"]
+        )
+      })
+    )
+
+    it.effect("resumes the same session in the next epoch, and leaves it behind with fresh (D19, E13)", () =>
+      Effect.gen(function* () {
+        const life = yield* setUp
+        const { agent_id, lifecycle } = life
+        const first = yield* lifecycle.start(agent_id, {})
+        yield* lifecycle.stop(agent_id)
+        const second = yield* lifecycle.start(agent_id, {})
+        assert.deepInclude(second, { session_id: first.session_id, epoch: 2 })
+        const third = yield* lifecycle.restart(agent_id)
+        assert.deepInclude(third, { session_id: first.session_id, epoch: 3 })
+        yield* lifecycle.stop(agent_id)
+        const fresh = yield* lifecycle.start(agent_id, { fresh: true })
+        assert.notStrictEqual(fresh.session_id, first.session_id)
+        assert.strictEqual(fresh.epoch, 1)
+      })
+    )
+
+    it.effect("is one instance, however many starts are asked for at once (invariant 11)", () =>
+      Effect.gen(function* () {
+        const { agent_id, lifecycle } = yield* setUp
+        const all = yield* Effect.all(
+          Array.from({ length: 5 }, () => Effect.result(lifecycle.start(agent_id, {}))),
+          { concurrency: 5 }
+        )
+        assert.strictEqual(all.filter((one) => one._tag === "Success").length, 1)
+        const kinds = all.flatMap((one) => (one._tag === "Failure" ? [one.failure.kind] : []))
+        assert.deepStrictEqual([...new Set(kinds)], ["ALREADY_RUNNING"])
+      })
+    )
+
+    it.effect("says what is missing, and leaves no session and no lease", () =>
+      Effect.gen(function* () {
+        const home = yield* makeAgentHome((id) => ({
+          models: { small: { provider: "test", model: "s", endpoint: "http://127.0.0.1:1", secret: "key" } },
+          agents: { [id]: { repo: { url: "/srv/a" }, defaults: { workspace: "main", llm: "small" } } }
+        }))
+        const life = yield* beginLife(home.home)
+        const { agent_id } = home
+        const refusal = (options: Parameters<typeof life.lifecycle.start>[1], id = agent_id) =>
+          Effect.map(Effect.flip(life.lifecycle.start(id, options)), ({ hint, kind, reason }) => `${kind} ${reason} ${hint}`)
+        assert.match(yield* refusal({}, AgentId.make("nobody")), /^UNKNOWN_AGENT .*known:/u)
+        assert.match(yield* refusal({}), /^NOT_READY .* has no DM .*--dm desk or hall$/u)
+        const dm = ResourceName.make("desk")
+        const missing = ResourceName.make("missing")
+        assert.match(yield* refusal({ dm, workspace: missing }), /^NOT_READY there is no workspace "missing" .*main, spare$/u)
+        assert.match(yield* refusal({ dm }), /^NOT_READY .*"key".* choirctl secret set key/u)
+        home.write("secrets.json", { key: "value" })
+        const next = yield* beginLife(home.home)
+        home.noImage()
+        const image = yield* Effect.flip(next.lifecycle.start(agent_id, { dm }))
+        assert.match(`${image.kind} ${image.hint}`, new RegExp(`^NOT_READY choirctl agent build ${agent_id}$`, "u"))
+        assert.strictEqual((yield* Effect.flip(next.lifecycle.stop(agent_id))).kind, "NOT_RUNNING")
+        assert.isTrue(
+          Option.isNone(yield* next.within(Effect.flatMap(SessionStore, (sessions) => sessions.latest(agent_id))))
+        )
+        assert.deepStrictEqual(yield* leasesOf(next, agent_id), [])
+      })
+    )
+
+    it.effect("refuses a resource that another agent holds, by that agent's name", () =>
+      Effect.gen(function* () {
+        const home = yield* makeAgentHome((id, { agents }) => ({
+          agents: { ...(agents as object), [`${id}-b`]: (agents as Record<string, unknown>)[id] }
+        }))
+        const { lifecycle, ...life } = yield* beginLife(home.home)
+        const other = AgentId.make(`${home.agent_id}-b`)
+        yield* makeImage(home.home, other)
+        yield* lifecycle.start(home.agent_id, {})
+        const held = yield* Effect.flip(lifecycle.start(other, { workspace: ResourceName.make("spare") }))
+        assert.match(held.reason, new RegExp(`dm "desk" is leased by the agent "${home.agent_id}"`, "u"))
+        assert.match(held.hint, /--dm/u)
+        assert.deepStrictEqual(yield* leasesOf(life, other), [])
+        yield* lifecycle.start(other, { workspace: ResourceName.make("spare"), dm: ResourceName.make("hall") })
+      })
+    )
+
+    it.effect("tells why an agent does not start: it ends early, or the operator stops it", () =>
+      Effect.gen(function* () {
+        const life = yield* setUp
+        const { agent_id, home, lifecycle, script, views } = life
+        script("exit")
+        const early = yield* Effect.flip(lifecycle.start(agent_id, {}))
+        assert.match(`${early.kind} ${early.reason}`, /^START_FAILED .*exited with code 3/u)
+        assert.deepStrictEqual(yield* leasesOf(life, agent_id), [])
+        assert.strictEqual((yield* sessionOf(life, agent_id)).status, "crashed")
+        script("mute")
+        const starting = yield* Effect.forkChild(Effect.flip(lifecycle.start(agent_id, {})), { startImmediately: true })
+        const { session_id } = yield* views.first((view) => view.status === "starting" && view.epoch === 2)
+        const stopped = yield* lifecycle.stop(agent_id)
+        assert.strictEqual(stopped.status, "stopped")
+        assert.match((yield* Fiber.join(starting)).reason, /stopped while it started/u)
+        assert.isFalse(existsSync(join(home, "socks", "agents", session_id ?? "")))
+      })
+    )
+
+    it.effect("restarts a killed agent at once in a new epoch, and fences the old token (R7, R8, D8)", () =>
+      Effect.gen(function* () {
+        const life = yield* setUp
+        const { agent_id, lifecycle, views } = life
+        const first = yield* lifecycle.start(agent_id, {})
+        yield* life.say(agent_id, "one")
+        yield* life.told(agent_id, /^1: one$/u)
+        const leased = yield* leasesOf(life, agent_id)
+        const pid = yield* pidOf(life, agent_id)
+        const tokens = yield* life.within(Tokens)
+        const caller = { session_id: first.session_id!, agent_id, epoch: 1, standing: "current" as const }
+        const old = yield* tokens.lease(caller)
+        process.kill(pid, "SIGKILL")
+        const again = yield* views.first((view) => view.status === "running" && view.epoch === 2)
+        assert.strictEqual(again.session_id, first.session_id)
+        assert.isTrue(yield* isGone(pid))
+        assert.deepInclude(Option.getOrThrow(yield* tokens.identify(old)), { epoch: 1, standing: "superseded" })
+        assert.deepStrictEqual(yield* leasesOf(life, agent_id), leased)
+        yield* life.say(agent_id, "two")
+        yield* life.told(agent_id, /^2: two$/u)
+        const events = yield* life.within(EventStore)
+        assert.deepInclude(yield* events.verify(first.session_id!), { ok: true, events: 6 })
+      })
+    )
+
+    it.effect("finds an agent that hangs by its silence and restarts it (R7)", () =>
+      Effect.gen(function* () {
+        const life = yield* setUp
+        const { agent_id, lifecycle, views } = life
+        yield* lifecycle.start(agent_id, {})
+        const pid = yield* pidOf(life, agent_id)
+        process.kill(pid, "SIGSTOP")
+        yield* views.first((view) => view.status === "running" && view.epoch === 2)
+        assert.isTrue(yield* isGone(pid))
+      })
+    )
+
+    it.effect("gives up after three crashes, says so to the DM, and starts again when asked (R9)", () =>
+      Effect.gen(function* () {
+        const life = yield* setUp
+        const { agent_id, lifecycle, views } = life
+        yield* lifecycle.start(agent_id, {})
+        // The message stays unacknowledged, so that each epoch meets it again.
+        yield* life.say(agent_id, "crash")
+        const last = yield* views.first((view) => view.status === "crashed")
+        assert.match(last.reason ?? "", /^it crashed 3 times in 5 minutes; the last time it exited with code 9$/u)
+        yield* life.told(agent_id, /stopped working: it crashed 3 times/u)
+        assert.deepInclude(yield* sessionOf(life, agent_id), { status: "crashed", epoch: 3 })
+        assert.deepStrictEqual(yield* leasesOf(life, agent_id), [])
+        life.script("mute")
+        yield* Effect.forkChild(lifecycle.start(agent_id, {}))
+        yield* views.first((view) => view.status === "starting" && view.epoch === 4)
+      })
+    )
+
+    it.effect("never restarts a frozen session, and asks for fresh (D4)", () =>
+      Effect.gen(function* () {
+        const life = yield* setUp
+        const { agent_id, lifecycle, views } = life
+        const first = yield* lifecycle.start(agent_id, {})
+        yield* life.say(agent_id, "rewrite")
+        const frozen = yield* views.first((view) => view.status === "crashed")
+        assert.match(frozen.reason ?? "", /its session is frozen: /u)
+        yield* life.told(agent_id, /stopped working: its session is frozen/u)
+        const refused = yield* Effect.flip(lifecycle.start(agent_id, {}))
+        assert.match(`${refused.kind} ${refused.hint}`, /^FROZEN .*--fresh/u)
+        life.script("mute")
+        yield* Effect.forkChild(lifecycle.start(agent_id, { fresh: true }))
+        const fresh = yield* views.first((view) => view.status === "starting" && view.session_id !== null, 4)
+        assert.notStrictEqual(fresh.session_id, first.session_id)
+      })
+    )
+
+    it.effect("closes a session at its budget, keeps its leases, and starts a fresh one with the queued message (D19)", () =>
+      Effect.gen(function* () {
+        const life = yield* setUp
+        const { agent_id, lifecycle, views } = life
+        const first = yield* lifecycle.start(agent_id, {})
+        yield* life.say(agent_id, "budget")
+        const waiting = yield* views.first((view) => /budget/u.test(view.reason ?? ""))
+        assert.deepInclude(waiting, { status: "running", session_id: null })
+        assert.strictEqual((yield* sessionOf(life, agent_id)).status, "closed")
+        assert.deepStrictEqual((yield* leasesOf(life, agent_id)).sort(), ["browser", "dm", "workspace"])
+        yield* life.say(agent_id, "more")
+        yield* life.told(agent_id, /^1: more$/u)
+        const second = yield* lifecycle.view(agent_id)
+        assert.notStrictEqual(second.session_id, first.session_id)
+        assert.deepInclude(second, { status: "running", epoch: 1, reason: null })
+        yield* life.say(agent_id, "budget")
+        yield* views.first((view) => /budget/u.test(view.reason ?? ""), (yield* views.all).length)
+        // The run outlives choird, although it has no session.
+        yield* Scope.close(life.scope, Exit.void)
+        const next = yield* beginLife(life.home)
+        yield* next.lifecycle.recover
+        yield* next.say(agent_id, "after")
+        yield* next.told(agent_id, /^1: after$/u)
+        yield* next.lifecycle.stop(agent_id)
+        assert.deepStrictEqual(yield* leasesOf(next, agent_id), [])
+      })
+    )
+
+    it.effect("kills an agent that ignores its stop, once it is silent or too slow (D18)", () =>
+      Effect.gen(function* () {
+        const life = yield* setUp
+        const { agent_id, lifecycle, script } = life
+        script("stubborn")
+        yield* lifecycle.start(agent_id, {})
+        yield* life.say(agent_id, "hang")
+        const pid = yield* pidOf(life, agent_id)
+        assert.strictEqual((yield* lifecycle.stop(agent_id)).status, "stopped")
+        assert.isTrue(yield* isGone(pid))
+        assert.strictEqual((yield* sessionOf(life, agent_id)).status, "stopped")
+      })
+    )
+
+    it.effect("resumes after choird's own stop, and reaps what a killed choird left before the new epoch (R2, R8)", () =>
+      Effect.gen(function* () {
+        const life = yield* setUp
+        const { agent_id, home, lifecycle } = life
+        const first = yield* lifecycle.start(agent_id, {})
+        yield* life.say(agent_id, "one")
+        yield* life.told(agent_id, /^1: one$/u)
+        yield* Scope.close(life.scope, Exit.void)
+        assert.strictEqual((yield* sessionOf(life, agent_id)).status, "active")
+        const second = yield* beginLife(home)
+        yield* second.lifecycle.recover
+        const resumed = yield* second.views.first((view) => view.status === "running")
+        assert.deepInclude(resumed, { session_id: first.session_id, epoch: 2 })
+        yield* Scope.close(second.scope, Exit.void)
+        // As after a death of choird: a process lives on, and the next choird knows of it by the session's row alone.
+        const left = yield* stray(life.workspace)
+        const sessions = yield* second.within(SessionStore)
+        yield* sessions.recordContainer(first.session_id!, 2, left)
+        const third = yield* beginLife(home)
+        yield* third.lifecycle.recover
+        assert.isTrue(yield* isGone(left.processes[0]?.pid ?? 0))
+        assert.deepInclude(yield* third.views.first((view) => view.status === "running"), {
+          session_id: first.session_id,
+          epoch: 3
+        })
+      })
+    )
+
+    it.effect("frees what nobody uses any more, and does not let one agent that cannot come up hold up the rest (D15)", () =>
+      Effect.gen(function* () {
+        const home = yield* makeAgentHome((id, { agents }) => ({
+          agents: { ...(agents as object), [`${id}-b`]: (agents as Record<string, unknown>)[id] }
+        }))
+        const other = AgentId.make(`${home.agent_id}-b`)
+        yield* makeImage(home.home, other)
+        const life = yield* beginLife(home.home)
+        yield* life.lifecycle.start(home.agent_id, {})
+        const elsewhere = { workspace: ResourceName.make("spare"), dm: ResourceName.make("hall") }
+        yield* life.lifecycle.start(other, elsewhere)
+        yield* Scope.close(life.scope, Exit.void)
+        home.noImage(other)
+        const next = yield* beginLife(home.home)
+        const gone = AgentId.make("gone")
+        const { acquire } = yield* next.within(Leases)
+        yield* acquire(gone, (yield* sessionOf(next, other)).session_id, [{ kind: "notion", name: "wiki" }])
+        yield* next.lifecycle.recover
+        assert.deepStrictEqual(yield* leasesOf(next, gone), [])
+        yield* next.views.first((view) => view.agent_id === home.agent_id && view.status === "running")
+        const crashed = yield* next.views.first((view) => view.agent_id === other && view.status === "crashed")
+        assert.match(crashed.reason ?? "", /choirctl agent build/u)
+        assert.strictEqual((yield* sessionOf(next, other)).status, "crashed")
+        assert.deepStrictEqual(yield* leasesOf(next, other), [])
+      })
+    )
+
+    it.effect("writes the agent's output and its own words on it to the agent's log", () =>
+      Effect.gen(function* () {
+        const life = yield* setUp
+        const { agent_id, home, lifecycle } = life
+        yield* Effect.provide(
+          Effect.gen(function* () {
+            const { session_id } = yield* lifecycle.start(agent_id, {})
+            yield* lifecycle.stop(agent_id)
+            const lines = readFileSync(join(home, "logs", `${agent_id}.log`), "utf8")
+              .trim()
+              .split("\n")
+              .map((line) => JSON.parse(line) as Record<string, unknown>)
+            const own = { level: "INFO", source: agent_id, session_id }
+            assert.deepInclude(
+              lines.map(({ timestamp: _, ...line }) => line),
+              { ...own, message: "epoch 1 fresh at 0" }
+            )
+            assert.deepInclude(
+              lines.map(({ timestamp: _, ...line }) => line),
+              { ...own, message: "plain words" }
+            )
+            assert.isTrue(lines.some((line) => line["source"] === "choird" && line["message"] === "the agent runs"))
+          }),
+          life.logged
+        )
+      })
+    )
+  })
+})

@@ -1,0 +1,100 @@
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { ResourceName } from "#schema/Ids.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { OUTBOX_PAGE_MAX } from "#src/shared/limits.ts"
+import { describeEngines } from "../../support/engines.ts"
+import { newAgent, stores } from "../../support/stores.ts"
+
+let dms = 0
+const newMessage = (source_id: string, text = source_id) => ({
+  source_id,
+  gateway: ResourceName.make("terminal"),
+  dm: ResourceName.make(`dm-${dms}`),
+  agent_id: newAgent(),
+  kind: "refusal" as const,
+  text,
+  in_reply_to: null
+})
+/** A DM of the test's own, and messages to it. */
+const start = (name: string) => {
+  dms += 1
+  const dm = ResourceName.make(`dm-${dms}`)
+  return { dm, message: (id: string, text?: string) => newMessage(`${name}-${dms}-${id}`, text) }
+}
+
+describeEngines("Outbox", (it, { kind }) => {
+  it.effect("holds a message once per source_id, in order, until it is delivered", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const { dm, message } = start(kind)
+      const first = message("a")
+      yield* outbox.tell(first)
+      yield* outbox.tell({ ...first, text: "changed" })
+      yield* outbox.tell(message("b"))
+      const rows = yield* outbox.undelivered(dm, undefined)
+      const { source_id, text } = first
+      assert.deepStrictEqual(rows[0], {
+        ...first,
+        outbox_id: rows[0]?.outbox_id ?? "",
+        source: "choird",
+        source_id,
+        part: 0,
+        text
+      })
+      assert.strictEqual(rows.length, 2)
+      const ids = rows.map(({ outbox_id }) => outbox_id)
+      assert.deepStrictEqual(yield* outbox.undelivered(dm, ids[0]), rows.slice(1))
+      assert.deepStrictEqual(yield* outbox.undelivered(dm, "nonsense"), rows)
+      yield* outbox.failed(ids[0] ?? "")
+      yield* outbox.failed("nonsense")
+      assert.strictEqual(yield* outbox.delivered([ids[0] ?? "", "nonsense", "9".repeat(19)]), 1)
+      assert.strictEqual(yield* outbox.delivered(ids), 1)
+      assert.strictEqual(yield* outbox.delivered([]), 0)
+      assert.deepStrictEqual(yield* outbox.undelivered(dm, undefined), [])
+      const sql = yield* SqlClient.SqlClient
+      assert.deepStrictEqual(
+        yield* sql`SELECT attempts FROM choir_control.outbox WHERE dm = ${dm} ORDER BY outbox_id`,
+        [{ attempts: 1 }, { attempts: 0 }]
+      )
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("is read in pages", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const { dm, message } = start(kind)
+      const count = OUTBOX_PAGE_MAX + 1
+      yield* Effect.forEach(
+        Array.from({ length: count }, (_, index) => message(String(index))),
+        outbox.tell
+      )
+      const page = yield* outbox.undelivered(dm, undefined)
+      assert.strictEqual(page.length, OUTBOX_PAGE_MAX)
+      assert.strictEqual((yield* outbox.undelivered(dm, page.at(-1)?.outbox_id)).length, 1)
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("shows a reader that goes on after an id every row of racing writers", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const { dm, message } = start(kind)
+      const seen: Array<string> = []
+      const read = Effect.gen(function* () {
+        const rows = yield* outbox.undelivered(dm, seen.at(-1))
+        seen.push(...rows.map(({ outbox_id }) => outbox_id))
+      })
+      const writes = Array.from({ length: 40 }, (_, index) => outbox.tell(message(String(index))))
+      yield* Effect.all([Effect.all(writes, { concurrency: 8 }), Effect.repeat(read, { times: 40 })], {
+        concurrency: 2
+      })
+      yield* read
+      assert.deepStrictEqual(
+        seen,
+        (yield* outbox.undelivered(dm, undefined)).map(({ outbox_id }) => outbox_id)
+      )
+      assert.strictEqual(seen.length, 40)
+    }).pipe(Effect.provide(stores))
+  )
+})

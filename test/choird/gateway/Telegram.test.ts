@@ -1,0 +1,366 @@
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Fiber, Layer, Redacted, Schema, Stream } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { Config } from "#schema/Config.ts"
+import { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
+import { Gateways } from "#src/choird/gateway/Gateways.ts"
+import { Inbox, type Incoming } from "#src/choird/gateway/Inbox.ts"
+import { Outbox, type Outgoing } from "#src/choird/gateway/Outbox.ts"
+import { pauseAfter, runTelegram } from "#src/choird/gateway/Telegram.ts"
+import { readUpdates, TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { makeWakes } from "#src/shared/wakes.ts"
+import { database } from "../../support/choird.ts"
+import { makeJournal } from "../../support/Journal.ts"
+import { BINDINGS, CONFIG, PHONE, stores } from "../../support/stores.ts"
+import { makeTelegram, type TelegramBot } from "../../support/telegram.ts"
+import * as fault from "../../support/telegramFaults.ts"
+
+const BOT = ResourceName.make("bot")
+const AGENT = AgentId.make("helper")
+const USER = 1
+const config = Schema.decodeUnknownSync(Config)(CONFIG)
+
+const running: AgentView = {
+  agent_id: AGENT,
+  status: "running",
+  session_id: null,
+  epoch: 1,
+  bindings: { ...BINDINGS, dm: PHONE },
+  image_version: null,
+  since_ms: 0,
+  config_version: 1,
+  reason: null
+}
+const lifecycle = Layer.mock(Lifecycle, {
+  list: Effect.succeed([running]),
+  view: () => Effect.succeed(running),
+  recover: Effect.void,
+  changes: Stream.empty
+})
+
+/** Stores in memory, on the test's own clock. */
+const makeMemory = Effect.gen(function* () {
+  const stored = makeJournal<Incoming>()
+  const health = makeJournal<string>()
+  const rows: Array<Outgoing> = []
+  const delivered: Array<string> = []
+  const attempts: Array<string> = []
+  const world = { full: false }
+  const { wake, wakes } = yield* makeWakes
+  const put = (text: string, extra: Partial<Outgoing> = {}) =>
+    Effect.suspend(() => {
+      const outbox_id = String(rows.length + 1)
+      const place = { gateway: BOT, dm: PHONE, agent_id: AGENT, kind: "reply", in_reply_to: null } as const
+      rows.push({ outbox_id, source: "event", source_id: outbox_id, part: 0, ...place, text, ...extra })
+      return wake(PHONE)
+    })
+  const services = Layer.mergeAll(
+    Layer.mock(ConfigStore, { home: "/", current: Effect.succeed({ version: 1, config }) }),
+    Layer.mock(EventStore, { appended: Stream.empty }),
+    Layer.mock(Inbox, {
+      receiveAll: (_, __, messages) =>
+        Effect.sync(() =>
+          messages.map((message) => {
+            if (world.full) return { type: "full" as const, pending: 500 }
+            stored.record(message)
+            return { type: "queued" as const, inbox_id: InboxId.make("1"), position: 0 }
+          })
+        )
+    }),
+    Layer.mock(Outbox, {
+      tell: (message) => put(message.text, message),
+      undelivered: () => Effect.sync(() => rows.filter(({ outbox_id }) => !delivered.includes(outbox_id))),
+      delivered: (ids) => Effect.sync(() => delivered.push(...ids)),
+      failed: (id) => Effect.sync(() => void attempts.push(id)),
+      wakes,
+      wake
+    }),
+    Layer.mock(GatewayHealth, {
+      report: (_, { detail, ok }) => Effect.sync(() => health.record(`${ok} ${detail}`)),
+      all: Effect.succeed(new Map())
+    }),
+    lifecycle
+  )
+  return { stored: stored.journal, health: health.journal, put, attempts, delivered, world, services }
+})
+
+const start = Effect.forkChild({ startImmediately: true })
+const DMS = [{ name: PHONE, user_id: String(USER) }]
+
+const setUp = Effect.gen(function* () {
+  const telegram = yield* makeTelegram
+  const bot = telegram.bot("1000:secret")
+  const memory = yield* makeMemory
+  const api = TelegramApi.layer(Redacted.make(bot.token), `${telegram.url}/`)
+  const run = runTelegram(BOT, DMS).pipe(
+    Effect.provide(Gateways.layer.pipe(Layer.provideMerge(Layer.merge(api, memory.services))))
+  )
+  return { telegram, bot, ...memory, run }
+})
+
+const polls = (bot: TelegramBot) =>
+  Effect.map(bot.calls.all, (calls) => calls.filter(({ method }) => method === "getUpdates"))
+const nthPoll = (bot: TelegramBot, count: number) => {
+  let seen = 0
+  return bot.calls.first(({ method }) => method === "getUpdates" && ++seen === count)
+}
+const texts = (bot: TelegramBot) => Effect.map(bot.sent.all, (sent) => sent.map(({ text }) => text))
+
+describe("Telegram inbound", () => {
+  it.effect("stores a text of a configured person, and confirms it with the next poll (E6)", () =>
+    Effect.gen(function* () {
+      const { bot, run, stored } = yield* setUp
+      yield* start(run)
+      yield* nthPoll(bot, 1)
+      const id = yield* bot.text(USER, "hello")
+      const message = { gateway: BOT, client_id: `1000:${id}`, agent_id: AGENT, dm: PHONE, text: "hello", attachments: [] }
+      assert.deepStrictEqual(yield* stored.at(0), message)
+      const next = yield* nthPoll(bot, 2)
+      assert.strictEqual(next.parameters["offset"], id + 1)
+      assert.deepStrictEqual(next.parameters["allowed_updates"], ["message"])
+      yield* bot.text(USER, "second")
+      yield* stored.at(1)
+      assert.isAtMost(yield* bot.pending, 1)
+      yield* bot.calls.first(({ method }) => method === "setMyCommands")
+    })
+  )
+
+  it.effect("drops strangers, groups, bots and nonsense without a word, and answers what it cannot take", () =>
+    Effect.gen(function* () {
+      const { bot, run, stored } = yield* setUp
+      const chat = { id: USER, type: "private" }
+      const odd: ReadonlyArray<Record<string, unknown>> = [
+        { message: { chat: { id: -5, type: "group" }, from: { id: USER, is_bot: false }, text: "in a group" } },
+        { message: { chat, from: { id: 2, is_bot: false }, text: "in another's name" } },
+        { message: { chat, from: { id: USER, is_bot: true }, text: "from a bot" } },
+        { message: { chat, text: 5 } },
+        { message: "text" },
+        { edited_message: { chat, from: { id: USER, is_bot: false }, text: "edited" } },
+        { callback_query: { id: "1" } }
+      ]
+      for (const content of odd) yield* bot.update(content)
+      yield* bot.text(2, "a stranger")
+      yield* bot.text(USER, "/nonsense")
+      yield* bot.file(USER, "photo", { name: "p", mime: "image/png", bytes: new Uint8Array(3) })
+      yield* bot.text(USER, "/status")
+      yield* bot.text(USER, "the only one")
+      yield* start(run)
+      assert.strictEqual((yield* stored.at(0)).text, "the only one")
+      yield* Effect.forEach([1, 2, 3], () => TestClock.adjust("1 second"))
+      yield* bot.sent.at(0)
+      yield* TestClock.adjust("1 second")
+      yield* bot.sent.at(1)
+      yield* TestClock.adjust("1 second")
+      yield* bot.sent.at(2)
+      const answers = yield* texts(bot)
+      assert.match(answers[0] ?? "", /do not know the command \/nonsense/u)
+      assert.match(answers[1] ?? "", /only read text/u)
+      assert.match(answers[2] ?? "", /^helper is running since 0 min\.$/u)
+      assert.strictEqual((yield* stored.all).length, 1)
+    })
+  )
+
+  it.effect("refuses politely when the agent's queue is full (R45)", () =>
+    Effect.gen(function* () {
+      const { bot, run, world } = yield* setUp
+      world.full = true
+      yield* bot.text(USER, "one more")
+      yield* start(run)
+      assert.match((yield* bot.sent.at(0)).text ?? "", /^500 messages wait for me already/u)
+    })
+  )
+
+  it.effect("waits 1, 2, 4 … 60 s after 409, 401 and 5xx, says so, and goes on by itself (R44)", () =>
+    Effect.gen(function* () {
+      const { bot, health, run, stored, telegram } = yield* setUp
+      const other = telegram.bot("2000:other")
+      yield* bot.fail("getUpdates", fault.conflict, 3)
+      yield* bot.fail("getUpdates", fault.unauthorized, 3)
+      yield* bot.fail("getUpdates", fault.badGateway, 2)
+      yield* start(run)
+      yield* nthPoll(bot, 1)
+      const pauses_s = [1, 2, 4, 8, 16, 32, 60, 60]
+      for (const [index, pause_s] of pauses_s.entries()) {
+        yield* health.at(index)
+        yield* TestClock.adjust(pause_s * 1000 - 1)
+        assert.strictEqual((yield* polls(bot)).length, index + 1)
+        yield* TestClock.adjust(1)
+        yield* nthPoll(bot, index + 2)
+      }
+      const said = yield* health.all
+      assert.match(said[0] ?? "", /^false .*409 .*another program polls with the same token/u)
+      assert.match(said[3] ?? "", /^false .*401 .*choirctl secret set/u)
+      assert.match(said[6] ?? "", /^false .*no usable answer/u)
+      assert.notInclude(said.join(), bot.token)
+      yield* bot.text(USER, "again")
+      assert.strictEqual((yield* stored.at(0)).text, "again")
+      assert.match((yield* health.at(8)) ?? "", /^true/u)
+      assert.deepStrictEqual(yield* other.calls.all, [])
+    })
+  )
+
+  it.effect("gives up a poll that is silent for 90 s and starts anew (R44)", () =>
+    Effect.gen(function* () {
+      const { bot, health, run, stored } = yield* setUp
+      yield* bot.fail("getUpdates", fault.silence)
+      yield* start(run)
+      yield* nthPoll(bot, 1)
+      yield* TestClock.adjust("90 seconds")
+      assert.match(yield* health.at(0), /no answer within 90 s/u)
+      yield* TestClock.adjust("1 second")
+      yield* nthPoll(bot, 2)
+      yield* bot.text(USER, "awake")
+      assert.strictEqual((yield* stored.at(0)).text, "awake")
+    })
+  )
+
+  it("reads only what is a message of a person in a private chat", () => {
+    const message = { chat: { id: 7, type: "private" }, from: { id: 7, is_bot: false }, text: "hi" }
+    const updates = [{ update_id: 3, message }, { update_id: 4 }]
+    assert.deepStrictEqual(readUpdates("9", updates), {
+      update_id: 4,
+      arrivals: [{ id: "9:3", user_id: "7", text: "hi" }]
+    })
+    for (const bad of [undefined, {}, "x", [{ update_id: -1 }], [{ update_id: 1.5 }], [{ message }], [null]])
+      assert.isUndefined(readUpdates("9", bad))
+  })
+})
+
+describe("Telegram outbound", () => {
+  it.effect("sends in order, one message a second to a chat (R43)", () =>
+    Effect.gen(function* () {
+      const { bot, put, run } = yield* setUp
+      for (const text of ["one", "two", "three"]) yield* put(text)
+      yield* start(run)
+      yield* bot.sent.at(0)
+      for (const index of [1, 2]) {
+        yield* TestClock.adjust(999)
+        assert.strictEqual((yield* bot.sent.all).length, index)
+        yield* TestClock.adjust(1)
+        yield* bot.sent.at(index)
+      }
+      assert.deepStrictEqual(yield* texts(bot), ["one", "two", "three"])
+    })
+  )
+
+  it.effect("obeys retry_after, and keeps what a person who blocked the bot has not got (R43)", () =>
+    Effect.gen(function* () {
+      const { attempts, bot, delivered, put, run } = yield* setUp
+      yield* bot.fail("sendMessage", fault.tooManyRequests(30))
+      yield* put("first")
+      yield* put("second")
+      yield* start(run)
+      yield* bot.calls.first(({ method }) => method === "sendMessage")
+      yield* sends(bot, 1)
+      yield* TestClock.adjust("29 seconds")
+      assert.strictEqual((yield* bot.sent.all).length, 0)
+      yield* bot.fail("sendMessage", fault.blocked)
+      yield* TestClock.adjust("1 second")
+      yield* sends(bot, 2)
+      yield* TestClock.adjust("2 seconds")
+      yield* bot.sent.at(0)
+      yield* TestClock.adjust("1 second")
+      yield* bot.sent.at(1)
+      assert.deepStrictEqual(yield* texts(bot), ["first", "second"])
+      assert.deepStrictEqual(attempts, ["1", "1"])
+      assert.include(delivered, "1")
+    })
+  )
+
+  it.effect("sends again what it cannot know to have arrived, and gives up what Telegram will never take (R43)", () =>
+    Effect.gen(function* () {
+      const { bot, put, run } = yield* setUp
+      yield* bot.fail("sendMessage", fault.cutAfterAccept)
+      yield* put("cut")
+      yield* put(" ")
+      yield* put("after")
+      yield* start(run)
+      yield* bot.sent.at(0)
+      for (const count of [1, 2, 3]) {
+        yield* sends(bot, count)
+        yield* TestClock.adjust("1 second")
+      }
+      yield* sends(bot, 4)
+      assert.deepStrictEqual(yield* texts(bot), ["cut", "cut", "after"])
+    })
+  )
+
+  it("doubles its pauses up to a minute, unless it is told how long", () => {
+    const none = { retry_after_ms: null }
+    assert.deepStrictEqual([0, 1, 5, 6, 50].map((failures) => pauseAfter(none, failures)), [1000, 2000, 32_000, 60_000, 60_000])
+    assert.deepStrictEqual([0, 5000, 1e9].map((ms) => pauseAfter({ retry_after_ms: ms }, 3)), [1000, 5000, 600_000])
+  })
+})
+
+/** Waits until so many messages were sent, whatever came of them, and what was answered is known to the sender. */
+const sends = Effect.fnUntraced(function* (bot: TelegramBot, count: number) {
+  let seen = 0
+  yield* bot.calls.first(({ method }) => method === "sendMessage" && ++seen === count)
+  // The answer travels over a real socket; whatever waits for it then waits for the clock.
+  yield* TestClock.withLive(Effect.sleep("30 millis"))
+})
+
+describe("Telegram over the stores", () => {
+  layer(stores.pipe(Layer.provideMerge(database)), { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+    const real = Effect.gen(function* () {
+      const telegram = yield* makeTelegram
+      const bot = telegram.bot("1000:secret")
+      const api = TelegramApi.layer(Redacted.make(bot.token), telegram.url)
+      const services = Gateways.layer.pipe(Layer.provideMerge(Layer.mergeAll(api, lifecycle, GatewayHealth.layer)))
+      return { bot, run: Effect.provide(runTelegram(BOT, DMS), services) }
+    })
+
+    it.effect("makes one row of a message, also when it dies between storing and confirming it (R42)", () =>
+      Effect.gen(function* () {
+        const { bot, run } = yield* real
+        const sql = yield* SqlClient.SqlClient
+        const first = yield* start(run)
+        yield* nthPoll(bot, 1)
+        yield* bot.fail("getUpdates", fault.silence)
+        yield* bot.text(USER, "once")
+        // The poll that would confirm it is on its way and never taken.
+        yield* nthPoll(bot, 2)
+        assert.strictEqual(yield* bot.pending, 1)
+        console.log("A", (yield* bot.calls.all).map((c)=>[c.method, c.parameters, c.at_ms]))
+        yield* Fiber.interrupt(first)
+        console.log("B")
+        yield* start(run.pipe(Effect.onExit((e)=>Effect.sync(()=>console.log("exit", e)))))
+        yield* Effect.sleep("3 seconds")
+        console.log((yield* bot.calls.all).map((c)=>[c.method, c.parameters, c.at_ms]))
+        yield* nthPoll(bot, 3)
+        console.log("C")
+        yield* nthPoll(bot, 4)
+        assert.strictEqual(yield* bot.pending, 0)
+        const rows = yield* sql`SELECT text FROM choir_control.inbox WHERE gateway = ${BOT}`
+        assert.deepStrictEqual(rows, [{ text: "once" }])
+        assert.isAbove(yield* Effect.flatMap(Inbox, (inbox) => inbox.offset(BOT)), 0)
+      })
+    )
+
+    it.effect("splits a long text at 4096 units, and delivers every part once, in order (R43)", () =>
+      Effect.gen(function* () {
+        const { bot, run } = yield* real
+        const outbox = yield* Outbox
+        const text = `${"a".repeat(4000)}\n\n${"🙂".repeat(2000)}`
+        const message = { gateway: BOT, dm: PHONE, agent_id: AGENT, kind: "notice", in_reply_to: null } as const
+        yield* outbox.tell({ ...message, source_id: "long", text })
+        yield* start(run)
+        yield* bot.sent.at(1)
+        assert.deepStrictEqual(yield* texts(bot), text.split("\n\n"))
+        yield* outbox.wakes(PHONE).pipe(
+          Stream.mapEffect(() => outbox.undelivered(PHONE, undefined)),
+          Stream.takeUntil((rows) => rows.length === 0),
+          Stream.runDrain,
+          Effect.race(
+            Effect.forever(Effect.andThen(Effect.sleep("10 millis"), outbox.wake(PHONE)))
+          )
+        )
+      })
+    )
+  })
+})

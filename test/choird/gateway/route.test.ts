@@ -1,0 +1,65 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { Config } from "#schema/Config.ts"
+import { AgentId, ResourceName } from "#schema/Ids.ts"
+import type { AgentStatus } from "#schema/OperatorApi.ts"
+import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
+import { route } from "#src/choird/gateway/route.ts"
+import { BINDINGS, CONFIG, PHONE } from "../../support/stores.ts"
+
+const helper = { repo: { url: "/srv/helper" }, defaults: { workspace: "main", llm: "small", dm: "phone" } }
+const config = Schema.decodeUnknownSync(Config)({ ...CONFIG, agents: { helper } })
+const BOT = ResourceName.make("bot")
+const view = (status: AgentStatus, id = "helper"): AgentView => ({
+  agent_id: AgentId.make(id),
+  status,
+  session_id: null,
+  epoch: 1,
+  bindings: status === "stopped" || status === "crashed" ? null : { ...BINDINGS, dm: PHONE },
+  image_version: null,
+  since_ms: 0,
+  config_version: 1,
+  reason: null
+})
+const from = (user_id: string, text: string | undefined, views: ReadonlyArray<AgentView> = [view("running")]) =>
+  route(config, views, BOT, { user_id, text })
+const said = (routed: ReturnType<typeof route>) => (routed.type === "refuse" ? routed.text : routed.type)
+
+describe("route", () => {
+  it("takes a text of a configured person to the agent at the DM, as it is", () => {
+    for (const status of ["running", "starting"] as const) {
+      const to = { type: "message", dm: PHONE, agent_id: "helper", text: " hi\n/status " }
+      assert.deepStrictEqual<unknown>(from("1", " hi\n/status ", [view("stopped", "other"), view(status)]), to)
+    }
+  })
+
+  it("drops strangers, and a known person at another gateway is one", () => {
+    assert.strictEqual(from("2", "hi").type, "stranger")
+    assert.strictEqual(from("local", "hi").type, "stranger")
+    assert.strictEqual(from("constructor", "/status").type, "stranger")
+    assert.strictEqual(from("2", undefined).type, "stranger")
+  })
+
+  it("says that no agent is there, and whom to start", () => {
+    for (const views of [[], [view("stopped")], [view("crashed")], [view("stopping")], [view("running", "other")].slice(1)])
+      assert.match(said(from("1", "hi", views)), /^helper does not run .*choirctl agent start helper$/u)
+    const nobody = Schema.decodeUnknownSync(Config)({ ...CONFIG, agents: {} })
+    const routed = route(nobody, [], BOT, { user_id: "1", text: "hi" })
+    assert.match(said(routed), /^No agent runs here\. .*--dm phone$/u)
+  })
+
+  it("answers commands itself: status, a greeting, and what it does not know (E6)", () => {
+    for (const text of ["/status", "/STATUS", "/status@double_bot", "/status now"])
+      assert.strictEqual(from("1", text).type, "status", text)
+    assert.match(said(from("1", "/start")), /^Hello!/u)
+    for (const text of ["/start helper", "/stop", "/approve 1", `/${"x".repeat(32)}`])
+      assert.match(said(from("1", text)), /^I do not know the command \/\w+\.\n\/status: /u, text)
+    for (const text of ["/", "/ status", "/update-all", "//x", "see /status", `/${"x".repeat(33)}`])
+      assert.strictEqual(from("1", text).type, "message", text)
+  })
+
+  it("refuses what is no text, and a text of absurd length", () => {
+    assert.match(said(from("1", undefined)), /only read text/u)
+    assert.match(said(from("1", "x".repeat(100_001))), /too long/u)
+  })
+})

@@ -1,0 +1,165 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Result } from "effect"
+import { SqlClient } from "effect/sql"
+import { AgentId, SessionId } from "#schema/Ids.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { replay, replayStart, type StoredEvent } from "#src/choird/sessions/storedEvents.ts"
+import { describeEngines } from "../../support/engines.ts"
+import { newTalk, stores, Talk } from "../../support/stores.ts"
+
+const MUTATIONS = 100_000
+const STORED_MUTATIONS = 2000
+const MUTATIONS_PER_SESSION = 50
+
+/** Numbers that are the same in each run. */
+const seeded = (seed: number) => {
+  let state = seed
+  return (below: number): number => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+/** Another character, of those that a text column can hold. */
+const otherCharacter = (random: (below: number) => number, character: string): string => {
+  const other = String.fromCodePoint(1 + random(0xd7ff))
+  return other === character ? `${other}${other}` : other
+}
+
+const mutated = (random: (below: number) => number, text: string): string => {
+  const at = random(text.length)
+  const changes = [
+    text.slice(0, at) + otherCharacter(random, text.charAt(at)) + text.slice(at + 1),
+    text.slice(0, at) + text.slice(at + 1),
+    text.slice(0, at) + otherCharacter(random, "") + text.slice(at)
+  ]
+  return changes[random(changes.length)] ?? ""
+}
+
+const proved = (session_id: SessionId, rows: ReadonlyArray<StoredEvent>): number => {
+  let at = replayStart(session_id)
+  for (const row of rows) {
+    const next = replay(at, row)
+    if (Result.isFailure(next)) return at.state.rev
+    at = next.success
+  }
+  return at.state.rev
+}
+
+describe("a replay", () => {
+  const talk = new Talk(SessionId.make("0000000000000000"), AgentId.make("helper")).turn(1, "grüße 🙂").turn(2)
+  const { session_id } = talk.caller
+  const rows = talk.links.map(({ canonical, event, hash }) => ({ rev: event.rev, canonical, hash }))
+  const before = rows.map((_, index) =>
+    rows.slice(0, index).reduce((at, row) => Result.getOrThrow(replay(at, row)), replayStart(session_id))
+  )
+
+  it(`detects ${MUTATIONS} changes of single bytes, in texts and digests (R12)`, () => {
+    const random = seeded(1)
+    let detected = 0
+    for (let count = 0; count < MUTATIONS; count++) {
+      const index = random(rows.length)
+      const [row, at] = [rows[index], before[index]]
+      if (row === undefined || at === undefined) continue
+      const bytes = random(2) === 0 ? Buffer.from(row.canonical) : Buffer.from(row.hash)
+      const place = random(bytes.length)
+      bytes[place] = (bytes[place] ?? 0) ^ (1 + random(255))
+      const changed =
+        bytes.length === row.hash.length ? { ...row, hash: bytes } : { ...row, canonical: bytes.toString("utf8") }
+      if (Result.isFailure(replay(at, changed))) detected++
+    }
+    assert.strictEqual(detected, MUTATIONS)
+  })
+
+  it("detects each swap, each removal and each repetition (R12)", () => {
+    assert.strictEqual(proved(session_id, rows), rows.length)
+    for (const [index, row] of rows.entries()) {
+      const removed = rows.toSpliced(index, 1)
+      if (index < rows.length - 1) assert.strictEqual(proved(session_id, removed), index)
+      assert.strictEqual(proved(session_id, rows.toSpliced(index, 0, row)), index + 1)
+      for (const [other, second] of rows.entries()) {
+        if (other === index) continue
+        const swapped = rows.with(index, { ...second, rev: row.rev }).with(other, { ...row, rev: second.rev })
+        assert.strictEqual(proved(session_id, swapped), Math.min(index, other))
+      }
+    }
+  })
+
+  it("does not accept another session's log", () => {
+    assert.strictEqual(proved(SessionId.make("0000000000000001"), rows), 0)
+  })
+})
+
+describeEngines("session verify", (it, { kind }) => {
+  const appendedTalk = Effect.gen(function* () {
+    const { append } = yield* EventStore
+    const talk = (yield* newTalk).turn(1, 'grüße 🙂 \\ "x"').turn(2)
+    yield* append(talk.caller, talk.heartbeat(0))
+    return talk
+  })
+
+  // The embedded engine takes all of them in its own process; over a socket a tenth shows the same.
+  const mutations = kind === "embedded" ? STORED_MUTATIONS : STORED_MUTATIONS / 10
+  it.effect(
+    `names the first event of each of ${mutations} changed texts (R12)`,
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { verify } = yield* EventStore
+        let talk = yield* appendedTalk
+        const random = seeded(2)
+        for (let count = 0; count < mutations; count++) {
+          // A session for some of them, since every change leaves a dead row that later reads pass over.
+          if (count % MUTATIONS_PER_SESSION === 0) talk = yield* appendedTalk
+          const { session_id } = talk.caller
+          const rev = 1 + random(talk.rev)
+          const canonical = talk.links[rev - 1]?.canonical ?? ""
+          const write = (text: string) => sql`UPDATE choir_control.session_events SET canonical = ${text}
+            WHERE session_id = ${session_id} AND rev = ${rev}`
+          yield* write(mutated(random, canonical))
+          const { ok, events, problem } = yield* verify(session_id)
+          assert.deepStrictEqual({ ok, events, rev: problem?.rev }, { ok: false, events: rev - 1, rev })
+          yield* write(canonical)
+        }
+        assert.isTrue((yield* verify(talk.caller.session_id)).ok)
+      }).pipe(Effect.provide(stores)),
+    { timeout: 60_000 }
+  )
+
+  it.effect("sees what was added, cut off or changed beside the texts (R12)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { verify } = yield* EventStore
+      const after = Effect.fnUntraced(function* (change: (session_id: SessionId) => Effect.Effect<unknown, unknown>) {
+        const talk = yield* appendedTalk
+        yield* change(talk.caller.session_id)
+        const { ok, problem } = yield* verify(talk.caller.session_id)
+        assert.isFalse(ok)
+        return `${problem?.rev} ${problem?.reason.split(" ").slice(0, 4).join(" ")}`
+      })
+      const events = sql("choir_control.session_events")
+      const outcomes = [
+        yield* after((id) => sql`DELETE FROM ${events} WHERE session_id = ${id} AND rev = 6`),
+        yield* after((id) => sql`DELETE FROM ${events} WHERE session_id = ${id} AND rev = 3`),
+        yield* after((id) => sql`DELETE FROM ${events} WHERE session_id = ${id}`),
+        yield* after((id) => sql`UPDATE ${events} SET rev = 8 WHERE session_id = ${id} AND rev = 6`),
+        yield* after(
+          (id) => sql`INSERT INTO ${events} (session_id, rev, event_type, lane, payload, created_at, canonical, hash)
+            SELECT session_id, 7, event_type, lane, payload, created_at, canonical, hash FROM ${events}
+            WHERE session_id = ${id} AND rev = 6`
+        ),
+        yield* after((id) => sql`UPDATE choir_control.sessions SET last_rev = 5 WHERE session_id = ${id}`),
+        yield* after((id) => sql`UPDATE choir_control.sessions SET head_hash = NULL WHERE session_id = ${id}`)
+      ]
+      assert.deepStrictEqual(outcomes, [
+        "5 the session's own row",
+        "3 the event is missing",
+        "0 the session's own row",
+        "6 the event is missing",
+        "7 its digest is " + outcomes[4]?.split(" ")[4],
+        "6 the session's own row",
+        "6 the session's own row"
+      ])
+    }).pipe(Effect.provide(stores))
+  )
+})

@@ -1,0 +1,275 @@
+/** A choird that serves the operator API on a real socket and answers what a test tells it to. */
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { NodeHttpServer } from "@effect/platform-node"
+import { Effect, Layer, Queue, Stream } from "effect"
+import { HttpRouter } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import type { ApiError } from "#schema/ApiError.ts"
+import { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
+import {
+  type AgentDetail,
+  type AgentSummary,
+  type BuildProgress,
+  type ChatEvent,
+  type CoreSummary,
+  OperatorApi,
+  type PrintedEvent,
+  type SessionSummary,
+  type SystemStatus,
+  type Verification,
+  type WorkspaceSummary
+} from "#schema/OperatorApi.ts"
+import { layerSchemaErrors } from "#src/choird/api/SchemaErrors.ts"
+import { sseResponse } from "#src/choird/api/sse.ts"
+import { listen } from "#src/shared/http.ts"
+
+export const SESSION = SessionId.make("0k8v3w9m2p1n4q7r")
+export const AGENT = AgentId.make("agent-1")
+
+export const summary: AgentSummary = {
+  agent_id: AGENT,
+  status: "running",
+  session_id: SESSION,
+  image_version: "0a1b2c",
+  uptime_ms: 65_000,
+  config_version: 3
+}
+
+export const detail: AgentDetail = {
+  agent_id: AGENT,
+  status: "running",
+  session_id: SESSION,
+  lanes: [{ lane: "edge" as never, state: "EDGE_IDLE", skill: null, step: 4 }],
+  budgets: {
+    tokens: { used: 1200, limit: 2_000_000 },
+    tool_calls: { used: 3, limit: 2000 },
+    cost_usd: { used: 0.25, limit: null },
+    core_jobs: { used: 1, limit: 8 }
+  },
+  resource_bindings: {
+    workspace: ResourceName.make("main"),
+    llm: ResourceName.make("sonnet"),
+    core_llm: ResourceName.make("sonnet"),
+    dm: ResourceName.make("terminal")
+  },
+  uptime_ms: 65_000,
+  config_version: 3,
+  last_rev: 12,
+  acked_rev: 12,
+  reason: null
+}
+
+export const systemStatus: SystemStatus = {
+  choird: { version: "0.1.0", uptime_ms: 3_700_000, config_version: 3, pid: 42 },
+  postgres: { kind: "embedded", version: "18.6", pgvector: "0.8.7", ok: true },
+  runtime: { type: "sandbox", isolation: "a sandbox", limits: ["pids"], warnings: ["it shares the network"] },
+  gateways: [{ name: ResourceName.make("terminal"), type: "console", ok: true, detail: "choirctl chat" }],
+  agents: [summary],
+  warnings: []
+}
+
+export const printedEvent: PrintedEvent = {
+  event: {
+    v: 1,
+    rev: 1,
+    event_type: "UserMsg",
+    lane: "edge" as never,
+    payload: { inbox_id: InboxId.make("7"), dm: ResourceName.make("terminal"), text: "hi", attachments: [] },
+    created_at: "2026-01-02T03:04:05.678Z"
+  },
+  hash: "ab".repeat(32)
+}
+
+/** One request as choird understood it. */
+export interface Call {
+  readonly name: string
+  readonly id?: string
+  readonly input?: unknown
+}
+
+type Answer<A> = Effect.Effect<A, ApiError>
+
+/** What choird answers. */
+export interface Answers {
+  readonly status: Answer<SystemStatus>
+  readonly config: Answer<{ readonly [key: string]: never } | string>
+  readonly workspaces: Answer<ReadonlyArray<WorkspaceSummary>>
+  readonly agents: Answer<ReadonlyArray<AgentSummary>>
+  readonly agent: Answer<AgentDetail>
+  readonly build: Answer<ReadonlyArray<BuildProgress>>
+  readonly changed: Answer<AgentSummary>
+  readonly sessions: Answer<ReadonlyArray<SessionSummary>>
+  readonly events: Answer<ReadonlyArray<PrintedEvent>>
+  readonly cores: Answer<ReadonlyArray<CoreSummary>>
+  readonly verify: Answer<Verification>
+  /** What a sent message leads to; the stream carries it to every client. */
+  readonly reaction: (text: string, inbox_id: InboxId) => ReadonlyArray<ChatEvent>
+}
+
+const usual: Answers = {
+  status: Effect.succeed(systemStatus),
+  config: Effect.succeed("the configuration"),
+  workspaces: Effect.succeed([{ name: ResourceName.make("main"), path: "/w/main", leased_by: AGENT }]),
+  agents: Effect.succeed([summary]),
+  agent: Effect.succeed(detail),
+  build: Effect.succeed([
+    { type: "step", text: "fetching" },
+    { type: "done", result: { agent_id: AGENT, image_version: "0a1b2c", path: "/i", built: true, warnings: [] } }
+  ]),
+  changed: Effect.succeed(summary),
+  sessions: Effect.succeed([
+    {
+      session_id: SESSION,
+      agent_id: AGENT,
+      status: "active",
+      started_at: "1970-01-01T00:00:00.000Z",
+      ended_at: null,
+      last_rev: 12
+    }
+  ]),
+  events: Effect.succeed([printedEvent]),
+  cores: Effect.succeed([
+    { job_name: "research" as never, state: "REASONING", step: 2, started_at: "1970-01-01T00:00:00.000Z" }
+  ]),
+  verify: Effect.succeed({ ok: true, events: 12, head: "cd".repeat(32) }),
+  reaction: (text, inbox_id) => [reply(inbox_id, `echo ${text}`), { type: "settled", inbox_id }]
+}
+
+export const reply = (inbox_id: string, text: string, part = 0): ChatEvent => ({
+  type: "message",
+  outbox_id: `${inbox_id}${part}`,
+  source: `event:${inbox_id}`,
+  part,
+  kind: "reply",
+  text,
+  in_reply_to: InboxId.make(inbox_id)
+})
+
+/** What a console sees and says; outlives a choird, as its database does. */
+export interface ChatDesk {
+  /** Messages that no client has acknowledged. */
+  readonly unread: Array<ChatEvent>
+  readonly clients: Set<Queue.Queue<ChatEvent>>
+  readonly sent: Array<{ readonly client_id: string; readonly text: string }>
+  readonly acked: Array<string>
+}
+
+export const makeDesk = (unread: ReadonlyArray<ChatEvent> = []): ChatDesk => ({
+  unread: [...unread],
+  clients: new Set(),
+  sent: [],
+  acked: []
+})
+
+/** To every client, and kept until it is acknowledged. */
+export const say = (desk: ChatDesk, events: ReadonlyArray<ChatEvent>) => {
+  desk.unread.push(...events.filter(({ type }) => type === "message"))
+  for (const client of desk.clients) for (const event of events) Queue.offerUnsafe(client, event)
+}
+
+const chatGroup = (desk: ChatDesk, answers: Answers, calls: Array<Call>) =>
+  HttpApiBuilder.group(OperatorApi, "chat", (handlers) =>
+    Effect.succeed(
+      handlers.handleAll({
+        send: ({ payload }) =>
+          Effect.sync(() => {
+            const known = desk.sent.findIndex(({ client_id }) => client_id === payload.client_id)
+            const inbox_id = InboxId.make(String((known < 0 ? desk.sent.length : known) + 1))
+            if (known < 0) {
+              desk.sent.push(payload)
+              say(desk, answers.reaction(payload.text, inbox_id))
+            }
+            return { inbox_id, position: 0 }
+          }),
+        stream: () =>
+          Effect.gen(function* () {
+            const client = yield* Queue.bounded<ChatEvent>(100)
+            desk.clients.add(client)
+            const first: ReadonlyArray<ChatEvent> = [
+              ...desk.unread,
+              { type: "agent", status: "running", reason: null },
+              { type: "activity", edge: "EDGE_IDLE", cores: [] }
+            ]
+            const events = Stream.concat(Stream.fromIterable(first), Stream.fromQueue(client)).pipe(
+              Stream.ensuring(Effect.sync(() => desk.clients.delete(client)))
+            )
+            return yield* sseResponse(Stream.map(events, (data) => ({ id: undefined, data })))
+          }),
+        ack: ({ payload }) =>
+          Effect.sync(() => {
+            calls.push({ name: "ack", input: payload })
+            desk.acked.push(...payload.outbox_ids)
+            const kept = desk.unread.filter(
+              (event) => event.type !== "message" || !payload.outbox_ids.includes(event.outbox_id)
+            )
+            desk.unread.splice(0, desk.unread.length, ...kept)
+            return { acked: payload.outbox_ids.length }
+          })
+      })
+    )
+  )
+
+/** Serves the home's socket until the scope closes; answers with the calls that arrived. */
+export const fakeChoird = Effect.fn("fakeChoird")(function* (
+  home: string,
+  told: Partial<Answers> = {},
+  desk: ChatDesk = makeDesk()
+) {
+  const answers = { ...usual, ...told }
+  const calls: Array<Call> = []
+  const noted = <A>(call: Call, answer: Answer<A>): Answer<A> =>
+    Effect.andThen(
+      Effect.sync(() => calls.push(call)),
+      answer
+    )
+  const system = HttpApiBuilder.group(OperatorApi, "system", (handlers) =>
+    Effect.succeed(
+      handlers.handleAll({
+        status: () => noted({ name: "status" }, answers.status),
+        config: () => noted({ name: "config" }, answers.config),
+        workspaces: () => noted({ name: "workspaces" }, answers.workspaces),
+        shutdown: () => noted({ name: "shutdown" }, Effect.succeed({ ok: true as const }))
+      })
+    )
+  )
+  const agents = HttpApiBuilder.group(OperatorApi, "agents", (handlers) =>
+    Effect.succeed(
+      handlers.handleAll({
+        list: () => noted({ name: "list" }, answers.agents),
+        status: ({ params }) => noted({ name: "agent", id: params.id }, answers.agent),
+        build: ({ params, payload }) =>
+          Effect.map(noted({ name: "build", id: params.id, input: payload }, answers.build), Stream.fromIterable),
+        start: ({ params, payload }) => noted({ name: "start", id: params.id, input: payload }, answers.changed),
+        stop: ({ params }) => noted({ name: "stop", id: params.id }, answers.changed),
+        restart: ({ params }) => noted({ name: "restart", id: params.id }, answers.changed)
+      })
+    )
+  )
+  const sessions = HttpApiBuilder.group(OperatorApi, "sessions", (handlers) =>
+    Effect.succeed(
+      handlers.handleAll({
+        list: ({ query }) => noted({ name: "sessions", input: query }, answers.sessions),
+        events: ({ params, query }) =>
+          Effect.map(noted({ name: "events", id: params.id, input: query }, answers.events), Stream.fromIterable),
+        cores: ({ params }) => noted({ name: "cores", id: params.id }, answers.cores),
+        cancel: ({ params, payload }) =>
+          noted(
+            { name: "cancel", id: params.id, input: payload },
+            Effect.succeed({ job_name: payload.job_name ?? ("research" as never), signal_id: "5" })
+          ),
+        verify: ({ params }) => noted({ name: "verify", id: params.id }, answers.verify)
+      })
+    )
+  )
+  const app = yield* HttpRouter.toHttpEffect(
+    HttpApiBuilder.layer(OperatorApi).pipe(
+      Layer.provide([system, agents, sessions, chatGroup(desk, answers, calls)]),
+      Layer.provide(layerSchemaErrors),
+      Layer.provide(NodeHttpServer.layerHttpServices)
+    )
+  )
+  mkdirSync(home, { recursive: true, mode: 0o700 })
+  yield* listen(app, { path: join(home, "socks", "choird.sock"), connectionsMax: 16 })
+  return calls
+})
