@@ -1,13 +1,14 @@
 /** choirctl, the operator's command line. */
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import { NodeRuntime } from "@effect/platform-node"
 import { Effect, Layer, References } from "effect"
+import { Host } from "./Host.ts"
 import { run } from "./run.ts"
 import { Screen } from "./Screen.ts"
 
 // A reader that has seen enough, as in `choirctl session events | head`, is no error.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => process.exit(0))
 
-const Platform = Layer.mergeAll(NodeServices.layer, Screen.layer, Layer.succeed(References.LogToStderr, true))
+const Platform = Layer.mergeAll(Host.layer, Screen.layer, Layer.succeed(References.LogToStderr, true))
 
 NodeRuntime.runMain(
   run(process.argv.slice(2)).pipe(

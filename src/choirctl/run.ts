@@ -3,6 +3,7 @@ import { Effect, Exit } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { cli } from "./cli.ts"
 import { EXIT, type Failure, failureOf } from "./failure.ts"
+import { parserServices } from "./Host.ts"
 import { jsonText } from "./render/jsonText.ts"
 import { paint } from "./render/paint.ts"
 import { safeText } from "./render/safeText.ts"
@@ -49,6 +50,7 @@ export const run = Effect.fn("choirctl.run")(function* (args: ReadonlyArray<stri
   const exit = yield* Command.runWith(cli, { version: VERSION, renderErrors: false })(args).pipe(
     Effect.provideService(CliConfig.CliConfig, CliConfig.make({ builtIns: builtIns })),
     Effect.provideService(CliOutput.Presenter, presenter(screen)),
+    Effect.provide(parserServices),
     Effect.exit
   )
   if (Exit.isSuccess(exit)) return EXIT.done

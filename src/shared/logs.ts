@@ -1,5 +1,5 @@
 /** Log lines: one JSON object each (spec 22.2), at most LOG_LINE_BYTES_MAX, with nothing in them that a terminal obeys. */
-import { Cause, Logger, References } from "effect"
+import { Cause, type Logger, References } from "effect"
 import { LOG_LINE_BYTES_MAX, LOG_TEXT_CHARS_MAX } from "./limits.ts"
 
 /** A line before it is written. Further fields keep their names. */
@@ -32,22 +32,27 @@ export const logText = (line: LogLine): string => {
   return JSON.stringify({ timestamp, level, source, message: cut(line.message, LOG_LINE_BYTES_MAX / 8), cut: true })
 }
 
+const isFields = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Error)
+
 const text = (value: unknown): string =>
   typeof value === "string" ? value : value instanceof Error ? value.message : JSON.stringify(value)
 
-/** What Effect's logger is told, as a line of this program. */
+const causeOf = (cause: Cause.Cause<unknown>, parts: ReadonlyArray<unknown>): string | undefined => {
+  if (cause.reasons.length > 0) return Cause.pretty(cause)
+  return parts.find((part) => part instanceof Error)?.stack
+}
+
+/** What Effect's logger is told, as a line of this program: texts make the message, objects and annotations are fields. */
 export const logLine = (source: string, options: Logger.Options<unknown>): LogLine => {
-  const { cause, date, fiber, logLevel, message } = options
-  const parts = Array.isArray(message) ? message : [message]
+  const { date, fiber, logLevel, message } = options
+  const parts: ReadonlyArray<unknown> = Array.isArray(message) ? message : [message]
+  const cause = causeOf(options.cause, parts)
+  const fixed = { timestamp: date.toISOString(), level: logLevel.toUpperCase(), source }
   const annotations = fiber.getRef(References.CurrentLogAnnotations)
-  return {
-    timestamp: date.toISOString(),
-    level: logLevel.toUpperCase(),
-    source,
-    ...annotations,
-    message: parts.map(text).join(" "),
-    ...(cause.reasons.length === 0 ? {} : { cause: Cause.pretty(cause) })
-  }
+  const fields: Readonly<Record<string, unknown>> = Object.assign({}, annotations, ...parts.filter(isFields))
+  const words = parts.filter((part) => !isFields(part)).map(text)
+  return { ...fixed, ...fields, ...fixed, message: words.join(" "), ...(cause === undefined ? {} : { cause }) }
 }
 
 /** Control characters would let a line of an agent command the terminal that shows it. */
@@ -56,7 +61,7 @@ const CONTROL = /[\p{Cc}\u{2028}\u{2029}\p{Bidi_Control}]+/gu
 /** A line for a person at a terminal. */
 export const humanText = ({ agent_id, cause, level, message, timestamp }: LogLine): string => {
   const who = typeof agent_id === "string" ? `${agent_id}: ` : ""
-  const why = typeof cause === "string" && level !== "INFO" ? ` (${cause.split("\n", 1)[0]})` : ""
+  const why = typeof cause === "string" ? ` (${cause.split("\n", 1)[0]})` : ""
   const grade = level === "INFO" ? "" : `${level} `
   return `${timestamp.slice(11, 19)} ${grade}${who}${message}${why}`.replaceAll(CONTROL, " ")
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -35,8 +36,8 @@ describe("the program choirctl", () => {
       const [piped, terminal, plain] = yield* Effect.all(
         [
           spawnChoirctl(["agent", "list"], { env }),
-          spawnChoirctl(["agent", "list"], { env, terminal: true }),
-          spawnChoirctl(["agent", "list"], { env: { ...env, NO_COLOR: "1" }, terminal: true })
+          spawnChoirctl(["agent", "list"], { env, typing: [] }),
+          spawnChoirctl(["agent", "list"], { env: { ...env, NO_COLOR: "1" }, typing: [] })
         ],
         { concurrency: 3 }
       )
@@ -53,10 +54,39 @@ describe("the program choirctl", () => {
       const desk = makeDesk([reply("900", "from yesterday")])
       yield* fakeChoird(home, {}, desk)
       const env = { CHOIR_HOME: home, TERM: "xterm", NO_COLOR: "1" }
-      const ran = yield* spawnChoirctl(["chat", "agent-1"], { env, terminal: true, stdin: "hello\r\u0004" })
+      const typing = [
+        { after: "from yesterday", text: "hello\r" },
+        { after: "echo hello", text: "\u0004" }
+      ]
+      const ran = yield* spawnChoirctl(["chat", "agent-1"], { env, typing })
       assert.strictEqual(ran.code, 0, ran.out)
-      assert.include(ran.out, "from yesterday")
       assert.strictEqual(desk.sent[0]?.text, "hello")
+      assert.deepStrictEqual(desk.acked, ["9000", "10"])
+    })
+  )
+
+  it.live("asks for a secret without echo, and for what init needs, on a terminal alone", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      const env = { CHOIR_HOME: home, TERM: "xterm" }
+      const made = yield* spawnChoirctl(["init"], {
+        env,
+        typing: [
+          { after: "Which model", text: "\r" },
+          { after: "Your numeric id", text: "1234\r" },
+          { after: "Token of the bot", text: "99:hidden\r" }
+        ]
+      })
+      assert.strictEqual(made.code, 0, made.out)
+      assert.notInclude(made.out, "99:hidden")
+      const set = yield* spawnChoirctl(["secret", "set", "key"], {
+        env,
+        typing: [{ after: "Value of key", text: "hidden\r" }]
+      })
+      assert.strictEqual(set.code, 0, set.out)
+      assert.notInclude(set.out, "hidden")
+      const secrets = JSON.parse(readFileSync(join(home, "secrets.json"), "utf8"))
+      assert.deepStrictEqual(secrets, { key: "hidden", "telegram-token": "99:hidden" })
     })
   )
 })

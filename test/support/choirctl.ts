@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process"
 import { NodeServices } from "@effect/platform-node"
 import { Effect, Layer, Stdio, Stream } from "effect"
+import { Host } from "#src/choirctl/Host.ts"
 import { run } from "#src/choirctl/run.ts"
 import { Screen } from "#src/choirctl/Screen.ts"
 
@@ -35,10 +36,10 @@ export const choirctl = Effect.fn("choirctl")(function* (
     note: (text) => Effect.sync(() => void err.push(`${text}\n`)),
     draw: (text) => Effect.sync(() => void err.push(text))
   })
-  const stdio = Stdio.layerTest({ stdin: Stream.make(new TextEncoder().encode(stdin)) })
-  const code = yield* run(["--home", home, ...args]).pipe(
-    Effect.provide(Layer.mergeAll(NodeServices.layer, screen, stdio))
-  )
+  const input = Stdio.layerTest({ stdin: Stream.make(new TextEncoder().encode(stdin)) })
+  const services = Layer.mergeAll(NodeServices.layer, input)
+  const host = Layer.succeed(Host, { provide: (work) => Effect.provide(work, services) })
+  const code = yield* run(["--home", home, ...args]).pipe(Effect.provide(Layer.merge(host, screen)))
   return { code, out: out.join(""), err: err.join("") } satisfies Ran
 })
 

@@ -69,9 +69,13 @@ const forgetOthers = Effect.gen(function* () {
   yield* sql`UPDATE choir_control.sessions SET status = 'stopped' WHERE status = 'active'`
 })
 
+type Also = (agent_id: AgentId, config: Json) => Json
+
+/** A home for a choird over the suite's database. */
+export const makeAgentHome = (also?: Also) => Effect.andThen(forgetOthers, makeHomeFolder(also))
+
 /** A home with one agent that has an image, a workspace and a console DM; `also` goes over the top level of config.json. */
-export const makeAgentHome = Effect.fnUntraced(function* (also: (agent_id: AgentId, config: Json) => Json = () => ({})) {
-  yield* forgetOthers
+export const makeHomeFolder = Effect.fnUntraced(function* (also: Also = () => ({})) {
   const root = realpathSync(yield* temporaryFolder)
   const agent_id = newAgent()
   const home = join(root, "home")

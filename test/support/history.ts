@@ -17,7 +17,7 @@ export const makeRandom = (seed: number) => {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
 }
-export type Random = ReturnType<typeof makeRandom>
+type Random = ReturnType<typeof makeRandom>
 
 export const pick = <A>(random: Random, from: ReadonlyArray<A>): A => from[Math.floor(random() * from.length)] as A
 
@@ -125,7 +125,7 @@ const candidates = (random: Random, state: SessionState): ReadonlyArray<Proposal
   return proposals
 }
 
-export interface History {
+interface History {
   /** Each commit's events. */
   readonly batches: ReadonlyArray<ReadonlyArray<ChoirEvent>>
   readonly events: ReadonlyArray<ChoirEvent>

@@ -1,6 +1,7 @@
 /** choirctl agent: set up, build, start, watch and stop agents. */
 import { Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
+import { onHost } from "#src/choirctl/Host.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import { ask, askStream } from "#src/choirctl/ask.ts"
 import { failed, refusedByChoird } from "#src/choirctl/failure.ts"
@@ -143,7 +144,8 @@ const init = Command.make(
     const { home } = yield* root
     const screen = yield* Screen
     const { initAgent } = yield* Effect.promise(() => import("#src/choirctl/initAgent.ts"))
-    const made = yield* initAgent(home, flags.id, given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm }))
+    const choice = given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm })
+    const made = yield* onHost(initAgent(home, flags.id, choice))
     for (const warning of made.warnings) yield* screen.note(`warning: ${warning}`)
     const { initAgentText } = yield* Effect.promise(() => import("#src/choirctl/render/setup.ts"))
     yield* print({ ok: true, ...made }, initAgentText)

@@ -1,6 +1,7 @@
 /** choirctl chat: talk with an agent in this terminal, or send messages from a script. */
 import { Effect, Option, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
+import { onHost } from "#src/choirctl/Host.ts"
 import { CHAT_LINE_BYTES_MAX, CHAT_SETTLED_MS_MAX } from "#src/shared/limits.ts"
 import type { ChatNews } from "#src/choirctl/ChatConnection.ts"
 import { usageError } from "#src/choirctl/failure.ts"
@@ -72,20 +73,24 @@ export const chat = Command.make(
       Flag.withDefault(CHAT_SETTLED_MS_MAX / 1000)
     )
   },
-  Effect.fnUntraced(function* ({ id, message, timeout }) {
-    const { home, json } = yield* root
-    const screen = yield* Screen
-    if (Option.exists(message, (text) => text.trim() === ""))
-      return yield* usageError("the message is empty", `choirctl chat ${id} --message "hello"`)
-    const [{ openChat }, { chatMessages }, { chatTerminal }, { openLineEditor }] = yield* load
-    const connection = yield* openChat(home, id)
-    if (Option.isNone(message) && screen.interactive && !json) {
-      const editor = yield* openLineEditor
-      return yield* chatTerminal(id, connection, editor, screen.color)
-    }
-    const texts = Option.match(message, { onNone: () => pipedLines, onSome: (text) => Stream.make(text) })
-    return yield* chatMessages(id, connection, texts, timeout * 1000, show).pipe(withProgress(`${id} is at it`))
-  }, Effect.scoped)
+  Effect.fnUntraced(
+    function* ({ id, message, timeout }) {
+      const { home, json } = yield* root
+      const screen = yield* Screen
+      if (Option.exists(message, (text) => text.trim() === ""))
+        return yield* usageError("the message is empty", `choirctl chat ${id} --message "hello"`)
+      const [{ openChat }, { chatMessages }, { chatTerminal }, { openLineEditor }] = yield* load
+      const connection = yield* openChat(home, id)
+      if (Option.isNone(message) && screen.interactive && !json) {
+        const editor = yield* openLineEditor
+        return yield* chatTerminal(id, connection, editor, screen.color)
+      }
+      const texts = Option.match(message, { onNone: () => pipedLines, onSome: (text) => Stream.make(text) })
+      return yield* chatMessages(id, connection, texts, timeout * 1000, show).pipe(withProgress(`${id} is at it`))
+    },
+    Effect.scoped,
+    onHost
+  )
 ).pipe(
   Command.withDescription("Talk with an agent; without a terminal each line of standard input is a message"),
   Command.withExamples([{ command: 'choirctl chat agent-1 --message "what is on today?"' }])

@@ -1,6 +1,7 @@
 /** choirctl doctor: whether this host and home have what Choir needs. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
+import { onHost } from "#src/choirctl/Host.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
@@ -13,7 +14,7 @@ export const doctor = Command.make(
   Effect.fnUntraced(function* () {
     const { home } = yield* root
     const { examine } = yield* Effect.promise(() => import("#src/choirctl/examine.ts"))
-    const checks = yield* examine(home).pipe(withProgress("looking around"))
+    const checks = yield* onHost(examine(home)).pipe(withProgress("looking around"))
     const ok = checks.every(({ status }) => status !== "fail")
     yield* print({ ok, checks }, doctorText)
     if (!ok) return yield* new Unsuccessful({ exit_code: EXIT.failed })

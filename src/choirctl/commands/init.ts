@@ -1,6 +1,7 @@
 /** choirctl init: a home in which choird starts. */
 import { Effect, Option, Redacted } from "effect"
 import { Command, Flag, Prompt } from "effect/cli"
+import { onHost } from "#src/choirctl/Host.ts"
 import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
 import type { Setup } from "#src/choirctl/initHome.ts"
 import { usageError } from "#src/choirctl/failure.ts"
@@ -137,7 +138,7 @@ export const init = Command.make(
     const setup = configured ? undefined : yield* setupOf(wanted, screen.interactive && !json)
     const done = yield* initHome(home, setup).pipe(withProgress("setting up"))
     yield* print({ ok: true, ...done }, initText)
-  })
+  }, onHost)
 ).pipe(
   Command.withDescription("Set up a home: folders, config.json, secrets.json and the global repository"),
   Command.withExamples([

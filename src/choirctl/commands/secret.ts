@@ -1,6 +1,7 @@
 /** choirctl secret: the values that config.json only names. */
 import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Prompt } from "effect/cli"
+import { onHost } from "#src/choirctl/Host.ts"
 import { SecretName } from "#schema/Ids.ts"
 import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
 import { failed, usageError } from "#src/choirctl/failure.ts"
@@ -27,7 +28,7 @@ const list = Command.make(
       yield* secretNames(home),
       (names) => names.join("\n") || "no secret is set: choirctl secret set <name>"
     )
-  })
+  }, onHost)
 ).pipe(
   Command.withDescription("List the names of secrets, never their values"),
   Command.withExamples([{ command: "choirctl secret list" }])
@@ -77,7 +78,7 @@ const set = Command.make(
     const replaced = yield* setSecret(home, name, secret)
     yield* print({ ok: true, name, replaced }, () => `${replaced ? "replaced" : "set"} ${name}`)
     yield* restartNote()
-  })
+  }, onHost)
 ).pipe(
   Command.withDescription("Set a secret: asked for without echo, or read from standard input"),
   Command.withExamples([{ command: "choirctl secret set openrouter-key < key.txt" }])
@@ -106,7 +107,7 @@ const remove = Command.make(
     for (const path of used) yield* screen.note(`warning: config.json still refers to ${name} at ${path}`)
     yield* print({ ok: true, name, referenced_by: used }, () => `deleted ${name}`)
     yield* restartNote()
-  })
+  }, onHost)
 ).pipe(
   Command.withDescription("Delete a secret"),
   Command.withExamples([{ command: "choirctl secret delete openrouter-key" }])

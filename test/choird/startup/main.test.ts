@@ -1,0 +1,157 @@
+import { spawn } from "node:child_process"
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { request } from "node:http"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schedule } from "effect"
+import { LIVE, makeHomeFolder } from "../../support/choird.ts"
+import { temporaryFolder } from "../../support/engines.ts"
+import { makeJournal } from "../../support/Journal.ts"
+import { processesNaming } from "../../support/processes.ts"
+
+const PROGRAM = join(import.meta.dirname, "../../../dist/choird.js")
+
+/** choird as an operator starts it; its lines on standard error, and the code it ends with. */
+const begin = (home: string, env: Readonly<Record<string, string>> = { CHOIR_LOG: "stderr" }) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const child = spawn(process.execPath, [PROGRAM, "--home", home], {
+        env: { PATH: process.env["PATH"] ?? "", ...env },
+        stdio: ["ignore", "ignore", "pipe"]
+      })
+      const lines = makeJournal<string>()
+      createInterface(child.stderr).on("line", lines.record)
+      const code = Effect.callback<number | null>((resume) => {
+        if (child.exitCode !== null) return resume(Effect.succeed(child.exitCode))
+        child.once("close", (code) => resume(Effect.succeed(code)))
+      })
+      const says = (pattern: RegExp) => lines.journal.first((line) => pattern.test(line))
+      return { pid: child.pid ?? 0, signal: (name: NodeJS.Signals) => child.kill(name), lines: lines.journal, says, code }
+    }),
+    ({ code, signal }) => Effect.andThen(Effect.sync(() => signal("SIGKILL")), code)
+  )
+
+/** Asks the operator API as choirctl does. */
+const ask = (home: string, method: string, path: string, body?: unknown) =>
+  Effect.callback<Record<string, unknown>, Error>((resume) => {
+    const headers = body === undefined ? {} : { "content-type": "application/json" }
+    request({ socketPath: join(home, "socks", "choird.sock"), method, path, headers }, (response) => {
+      const chunks: Array<Buffer> = []
+      response.on("data", (chunk: Buffer) => chunks.push(chunk))
+      response.on("end", () => resume(Effect.succeed(JSON.parse(Buffer.concat(chunks).toString()))))
+    })
+      .on("error", (error) => resume(Effect.fail(error)))
+      .end(body === undefined ? undefined : JSON.stringify(body))
+  })
+
+const agentOf = (home: string, id: string) => ask(home, "GET", `/agents/${id}`)
+
+const untilRunning = (home: string, id: string) =>
+  Effect.repeat(agentOf(home, id), { until: ({ status }) => status === "running", schedule: Schedule.spaced("20 millis") })
+
+describe("choird", LIVE, () => {
+  it.live("makes what a home lacks, goes through its ten steps, keeps others out, and stops on SIGTERM", () =>
+    Effect.gen(function* () {
+      const { agent_id, home } = yield* makeHomeFolder()
+      const choird = yield* begin(home)
+      yield* choird.says(/10\/10 choird ready in \d+ ms: config version 1, 1 agents/u)
+      const steps = (yield* choird.lines.all).flatMap((line) => / (\d+)\/10 /u.exec(line)?.[1] ?? [])
+      assert.deepStrictEqual(steps, ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"])
+      for (const folder of ["socks", "repos", "logs/archive", "data", "images"])
+        assert.strictEqual(statSync(join(home, folder)).mode & 0o077, folder === "images" ? 0o055 : 0, folder)
+      assert.deepInclude(yield* ask(home, "GET", "/status"), {
+        agents: [
+          { agent_id, status: "stopped", session_id: null, image_version: null, uptime_ms: 0, config_version: 0 }
+        ]
+      })
+      const second = yield* begin(home)
+      assert.strictEqual(yield* second.code, 75)
+      assert.match((yield* second.lines.all).join("\n"), new RegExp(`another choird runs in .*\\(pid ${choird.pid}\\)`, "u"))
+      choird.signal("SIGTERM")
+      assert.strictEqual(yield* choird.code, 0)
+      assert.isFalse(existsSync(join(home, "socks", "choird.sock")))
+      const log = join(home, "logs", "choird.log")
+      assert.strictEqual(statSync(log).mode & 0o777, 0o600)
+      const lines = readFileSync(log, "utf8").trim().split("\n")
+      for (const line of lines) assert.containsAllKeys(JSON.parse(line), ["timestamp", "level", "source", "message"])
+    })
+  )
+
+  it.live("resumes after kill -9 what was active, in the next epoch, with the first agent gone (R2, R8)", () =>
+    Effect.gen(function* () {
+      const { agent_id, home, workspace } = yield* makeHomeFolder()
+      const first = yield* begin(home)
+      yield* first.says(/choird ready/u)
+      const { session_id } = yield* ask(home, "POST", `/agents/${agent_id}/start`, {})
+      assert.isString(session_id)
+      const [old] = processesNaming(`--workspace=${workspace}`)
+      assert.isDefined(old)
+      first.signal("SIGKILL")
+      yield* first.code
+      const second = yield* begin(home, {})
+      yield* Effect.retry(untilRunning(home, agent_id), { schedule: Schedule.spaced("20 millis") })
+      assert.deepInclude(yield* agentOf(home, agent_id), { status: "running", session_id })
+      const agents = processesNaming(`--workspace=${workspace}`)
+      assert.strictEqual(agents.length, 1)
+      assert.notInclude(agents, old)
+      assert.deepStrictEqual(yield* second.lines.all, [])
+      assert.deepStrictEqual(yield* ask(home, "POST", "/shutdown"), { ok: true })
+      assert.strictEqual(yield* second.code, 0)
+      assert.deepStrictEqual(processesNaming(`--workspace=${workspace}`), [])
+    })
+  )
+
+  it.live("ends with 78, one message and no stack when the configuration is wrong (R59)", () =>
+    Effect.gen(function* () {
+      const { home, write } = yield* makeHomeFolder((_, { models }) => ({
+        models,
+        runtime: { type: "docker" },
+        transport: { http: { listen: "127.0.0.1:9400" } }
+      }))
+      const docker = yield* begin(home)
+      assert.strictEqual(yield* docker.code, 78)
+      const said = (yield* docker.lines.all).join("\n")
+      assert.match(said, /Docker is not available in this version: set runtime\.type to sandbox or auto/u)
+      assert.match(said, /WARN transport\.http: /u)
+      assert.notMatch(said, /^\s+at /mu)
+      write("config.json", { agents: 5, surprise: true })
+      const began_ms = Date.now()
+      const broken = yield* begin(home, {})
+      assert.strictEqual(yield* broken.code, 78)
+      assert.isBelow(Date.now() - began_ms, 5000)
+      const why = (yield* broken.lines.all).join("\n")
+      for (const part of ["config.json cannot be used", '["global_repo"]', '["surprise"]', "choirctl config validate"])
+        assert.include(why, part)
+      const nowhere = yield* begin(join(home, "nowhere"), {})
+      assert.strictEqual(yield* nowhere.code, 78)
+      assert.match((yield* nowhere.lines.all).join("\n"), /does not exist\nTo mend it: choirctl init/u)
+      assert.isFalse(existsSync(join(home, "nowhere")))
+    })
+  )
+
+  it.live("asks to try again with 75 when the embedded database cannot be opened, and says what helps", () =>
+    Effect.gen(function* () {
+      const { home } = yield* makeHomeFolder()
+      mkdirSync(join(home, "data"), { mode: 0o700 })
+      writeFileSync(join(home, "data", "something"), "else")
+      const choird = yield* begin(home)
+      assert.strictEqual(yield* choird.code, 75)
+      assert.match((yield* choird.lines.all).join("\n"), /embedded database in .* cannot be opened.*Restore a backup/u)
+    })
+  )
+
+  it.live("tells how it is used", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const child = spawn(process.execPath, [PROGRAM, "--hom", folder], { stdio: ["ignore", "ignore", "pipe"] })
+      const lines = makeJournal<string>()
+      createInterface(child.stderr).on("line", lines.record)
+      const code = yield* Effect.callback<number | null>((resume) => {
+        child.once("close", (code) => resume(Effect.succeed(code)))
+      })
+      assert.strictEqual(code, 2)
+      assert.match((yield* lines.journal.all).join("\n"), /'--hom'.*choird \[--home FOLDER\]/su)
+    })
+  )
+})
