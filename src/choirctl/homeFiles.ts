@@ -3,8 +3,7 @@ import { randomBytes } from "node:crypto"
 import { basename, dirname, join } from "node:path"
 import { Effect, FileSystem, Schema } from "effect"
 import { configError } from "./failure.ts"
-
-export const configPath = (home: string): string => join(home, "config.json")
+import { configPath } from "./root.ts"
 
 export const secretsPath = (home: string): string => join(home, "secrets.json")
 

@@ -6,8 +6,9 @@ import { type AgentId, ResourceName } from "#schema/Ids.ts"
 import { decodeFile } from "#src/shared/decode.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
 import { type CommandFailed, configError, failed, usageError } from "./failure.ts"
-import { configPath, fileText, readConfigText, writePrivate } from "./homeFiles.ts"
+import { fileText, readConfigText, writePrivate } from "./homeFiles.ts"
 import { AGENT_STARTER } from "./packageFolder.ts"
+import { configPath } from "./root.ts"
 
 /** What the operator named; the rest is chosen. */
 export interface Choice {

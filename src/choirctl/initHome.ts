@@ -8,9 +8,9 @@ import { decodeFile } from "#src/shared/decode.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
 import { configSchema } from "./configSchema.ts"
 import { configError } from "./failure.ts"
-import { configPath, fileText, secretsPath, writePrivate } from "./homeFiles.ts"
+import { fileText, secretsPath, writePrivate } from "./homeFiles.ts"
 import { GLOBAL_STARTER } from "./packageFolder.ts"
-import { DEFAULT_HOME } from "./root.ts"
+import { configPath, DEFAULT_HOME } from "./root.ts"
 import { addSecrets } from "./secretsFile.ts"
 
 /** What the operator answered. A key is undefined when it is set later. */

@@ -26,6 +26,9 @@ export const root = Command.make("choirctl").pipe(
   Command.withDescription("Sets up, starts and watches the agents of this host")
 )
 
+/** The configuration of a home. */
+export const configPath = (folder: string): string => join(folder, "config.json")
+
 /** Where choird listens for operators. */
 export const operatorSocket = (folder: string): string => join(folder, "socks", "choird.sock")
 

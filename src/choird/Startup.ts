@@ -66,7 +66,10 @@ const makeSchemas = Effect.gen(function* () {
  * Starts all of choird in the caller's scope and returns what to wait for: the wish of an operator that it ends, or the loss of the
  * embedded database. The operator's socket opens last, so that whoever reaches it finds choird ready.
  */
-export const startup = Effect.fn("Startup.run")(function* (options: { readonly home: string; readonly version: string }) {
+export const startup = Effect.fn("Startup.run")(function* (options: {
+  readonly home: string
+  readonly version: string
+}) {
   const began_ms = yield* Clock.currentTimeMillis
   const logs = yield* LogFiles
 

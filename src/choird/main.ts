@@ -30,13 +30,13 @@ const print = (text: string) => process.stderr.write(`${text}\n`)
 const printed = process.stderr.isTTY || process.env["CHOIR_LOG"] === "stderr" ? print : undefined
 
 /** Failures that no second try mends. */
-const LASTING = ["DatabaseRefused", "DatabaseUrlInvalid", "HomeLockFailed", "HomeNotWritable", "SchemaTooNew"]
+const LASTING = new Set(["DatabaseRefused", "DatabaseUrlInvalid", "HomeLockFailed", "HomeNotWritable", "SchemaTooNew"])
 
 /** The code that an error asks for. Without one the failure may pass, so that a supervisor tries again. */
 const codeOf = (error: unknown): number => {
   const code: unknown = Reflect.get(Object(error), Runtime.errorExitCode)
   if (typeof code === "number") return code
-  return LASTING.includes(String(Reflect.get(Object(error), "_tag"))) ? 78 : 75
+  return LASTING.has(String(Reflect.get(Object(error), "_tag"))) ? 78 : 75
 }
 
 /** Says once why choird ends. An expected failure is its message and nothing more; a bug shows where it is. */

@@ -124,11 +124,6 @@ describe("makeLockset", () => {
     assert.deepStrictEqual(keys("net:api.example S, ext:mail X"), ["net:api.example S", "ext:mail X"])
   })
 
-  it("keeps every lock an instance that an event can carry", () => {
-    for (const { request } of Result.getOrThrow(makeLockset(requests("file:./a S, workspace X"))))
-      assert.instanceOf(request, LockRequest)
-  })
-
   it.each([
     ["file:../a S", "outside"],
     ["file: X", "empty_path"],

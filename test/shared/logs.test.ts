@@ -2,7 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
 import { humanText, type LogLine, logLine, logText } from "#src/shared/logs.ts"
 
-const line = (message: string): LogLine => ({ timestamp: "2026-01-01T10:20:30.000Z", level: "INFO", source: "a", message })
+const line = (message: string): LogLine => ({
+  timestamp: "2026-01-01T10:20:30.000Z",
+  level: "INFO",
+  source: "a",
+  message
+})
 
 describe("log lines", () => {
   it.effect("make fields of objects and annotations, and cannot be told another time or source", () =>
@@ -13,7 +18,7 @@ describe("log lines", () => {
         Effect.annotateLogs({ agent_id: "ada" }),
         Effect.provide(Logger.layer([logger]))
       )
-      assert.deepStrictEqual(lines as ReadonlyArray<unknown>, [
+      assert.deepStrictEqual(lines, [
         {
           timestamp: "1970-01-01T00:00:00.000Z",
           level: "WARN",
@@ -36,7 +41,12 @@ describe("log lines", () => {
   })
 
   it("show a person no character that a terminal would obey", () => {
-    const shown = humanText({ ...line("a\u001b[2Jb\u009bc\u202ed\ne"), level: "ERROR", agent_id: "ada", cause: "why\nat x" })
+    const shown = humanText({
+      ...line("a\u001b[2Jb\u009bc\u202ed\ne"),
+      level: "ERROR",
+      agent_id: "ada",
+      cause: "why\nat x"
+    })
     assert.strictEqual(shown, "10:20:30 ERROR ada: a [2Jb c d e (why)")
   })
 })

@@ -90,7 +90,11 @@ const answer = async ({ attachments, dm, inbox_id, text }: UserMessage) => {
   const turn = { purpose: "turn", model: "none", tool_calls: [], finish_reason: "stop", usage, latency_ms: 1 }
   const reply = `${epoch}: ${text}`
   const call_id = `${session_id}-${epoch}-${rev + 2}`
-  commit({ event_type: "ModelOutput", lane: "edge", payload: { ...turn, call_id, text: reply } } as unknown as EventDraft)
+  commit({
+    event_type: "ModelOutput",
+    lane: "edge",
+    payload: { ...turn, call_id, text: reply }
+  } as unknown as EventDraft)
   const said = { kind: "reply", text: reply, in_reply_to: inbox_id }
   commit({ event_type: "AgentMessage", lane: "edge", payload: said } as EventDraft)
   await flush()

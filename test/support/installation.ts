@@ -7,7 +7,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, r
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
-import { Deferred, Effect, Option, Schedule, Schema, Stream } from "effect"
+import { Deferred, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
 import { HttpApiClient } from "effect/http-api"
 import { AgentId, type InboxId, type SessionId } from "#schema/Ids.ts"
 import { type ChatEvent, OperatorApi, type PrintedEvent } from "#schema/OperatorApi.ts"
@@ -48,12 +48,11 @@ export interface InstallationOptions {
   readonly config?: Readonly<Record<string, Schema.Json>>
 }
 
-const operator = (home: string) =>
-  HttpApiClient.make(OperatorApi, { baseUrl: "http://choird" }).pipe(
-    Effect.provide(layerSocketClient(join(home, "socks/choird.sock")))
-  )
-export type Operator = Effect.Success<ReturnType<typeof operator>>
-
+/** The client lives as long as the scope does, and its connections with it. */
+const operator = Effect.fnUntraced(function* (home: string) {
+  const http = yield* Layer.build(layerSocketClient(join(home, "socks/choird.sock")))
+  return yield* Effect.provideContext(HttpApiClient.make(OperatorApi, { baseUrl: "http://choird" }), http)
+})
 /** Processes whose ancestors include one, by /proc. */
 const descendants = (root: number): ReadonlyArray<{ readonly pid: number; readonly command: string }> => {
   const found: Array<{ pid: number; parent: number; command: string }> = []

@@ -3,11 +3,10 @@ import { Cause, Effect, Exit, Option } from "effect"
 import { Command } from "effect/cli"
 import { ask } from "#src/choirctl/ask.ts"
 import { CommandFailed, EXIT, Unsuccessful } from "#src/choirctl/failure.ts"
-import { configPath } from "#src/choirctl/homeFiles.ts"
 import { print } from "#src/choirctl/print.ts"
 import { problemsOf, type Problem, validText } from "#src/choirctl/render/config.ts"
 import { jsonText } from "#src/choirctl/render/jsonText.ts"
-import { root } from "#src/choirctl/root.ts"
+import { configPath, root } from "#src/choirctl/root.ts"
 import { Screen } from "#src/choirctl/Screen.ts"
 
 /** With --json the problems are a list of paths and reasons beside the pinned error. */

@@ -23,9 +23,7 @@ export class ProgramMissing extends Schema.TaggedError<ProgramMissing>()("Progra
 
 // From source the bundle is where the build puts it; bundled, it lies beside choird's own.
 const fromSource = extname(import.meta.url) === ".ts"
-const BUNDLE = fileURLToPath(
-  new URL(fromSource ? "../../../dist/choir-agent.js" : "./choir-agent.js", import.meta.url)
-)
+const BUNDLE = fileURLToPath(new URL(fromSource ? "../../../dist/choir-agent.js" : "./choir-agent.js", import.meta.url))
 
 const readable = (path: string, hint: string) =>
   Effect.try({

@@ -28,6 +28,7 @@ import type { EpochEnd } from "./afterEpoch.ts"
 import type { AgentPrograms } from "./AgentPrograms.ts"
 import type { Image } from "./Images.ts"
 import { awaitSilence } from "./Liveness.ts"
+import { patiently } from "./patience.ts"
 
 /** Where the API's handlers tell the epoch of what its agent did. */
 export interface Hearing {
@@ -108,7 +109,7 @@ const openContainer = Effect.fnUntraced(function* (services: EpochServices, plan
     bootstrap_token: token,
     limits: { cpus, memory_mb, pids }
   })
-  yield* services.sessions.recordContainer(session_id, epoch, container.id)
+  yield* patiently(services.sessions.recordContainer(session_id, epoch, container.id))
   return container
 })
 
@@ -198,7 +199,8 @@ export const runEpoch = Effect.fn("Epoch.run")(function* (
   const written = yield* Effect.forkScoped(services.logs.follow(row.agent_id, row.session_id, container.output))
   const { cause, ready } = yield* watch(services, plan, hearing, container)
   if (cause.type === "goodbye") yield* Effect.timeoutOption(container.exit, AGENT_EXIT_MS_MAX)
-  const token = cause.type === "crash" ? yield* fence(services, row) : yield* Effect.asVoid(revoke(services, row.session_id))
+  const token =
+    cause.type === "crash" ? yield* fence(services, row) : yield* Effect.asVoid(revoke(services, row.session_id))
   yield* container.kill
   yield* Effect.timeoutOption(Fiber.await(written), AGENT_OUTPUT_MS_MAX)
   switch (cause.type) {

@@ -114,7 +114,12 @@ interface Running extends RunHandle {
 const alreadyThere = (view: AgentView) => {
   const { agent_id, status } = view
   return status === "stopping"
-    ? new AgentRefused({ kind: "BUSY", agent_id, reason: `${agent_id} is being stopped`, hint: "try again in a moment" })
+    ? new AgentRefused({
+        kind: "BUSY",
+        agent_id,
+        reason: `${agent_id} is being stopped`,
+        hint: "try again in a moment"
+      })
     : new AgentRefused({
         kind: "ALREADY_RUNNING",
         agent_id,
@@ -194,7 +199,8 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     start: Effect.fn("Lifecycle.start")(function* (agent_id, options) {
       const { agent, config } = yield* known(agent_id)
       const bindings = bindingsOf(config, agent_id, agent, options)
-      if (Result.isFailure(bindings)) return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...bindings.failure })
+      if (Result.isFailure(bindings))
+        return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...bindings.failure })
       const fresh = options.fresh ?? false
       return yield* started({ agent_id, bindings: bindings.success, fresh, awaiting: false, unattended: false })
     }),

@@ -22,10 +22,7 @@ export const awaitSilence = Effect.fnUntraced(function* (heard_ms: () => number,
   let last: Look = { heard_ms: Math.max(start_ms, heard_ms()), looked_ms: start_ms }
   while (last.looked_ms - last.heard_ms <= threshold_ms) {
     yield* Effect.sleep(LIVENESS_LOOK_MS)
-    last = look(
-      { ...last, heard_ms: Math.max(last.heard_ms, heard_ms()) },
-      yield* Clock.currentTimeMillis
-    )
+    last = look({ ...last, heard_ms: Math.max(last.heard_ms, heard_ms()) }, yield* Clock.currentTimeMillis)
   }
   return last.looked_ms - last.heard_ms
 })

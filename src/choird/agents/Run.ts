@@ -126,7 +126,12 @@ const successor = Effect.fnUntraced(function* ({ agent_id, bindings, prepared, s
   return row
 })
 
-const factsOf = Effect.fnUntraced(function* ({ services }: Context, row: SessionRow, breaker: Breaker, proven: boolean) {
+const factsOf = Effect.fnUntraced(function* (
+  { services }: Context,
+  row: SessionRow,
+  breaker: Breaker,
+  proven: boolean
+) {
   const known = Option.getOrElse(yield* patiently(services.sessions.get(row.session_id)), () => row)
   const { frozen_reason, last_rev } = known
   return { now_ms: yield* Clock.currentTimeMillis, breaker, frozen_reason, last_rev, proven } satisfies EpochFacts
@@ -215,10 +220,11 @@ const settle = Effect.fnUntraced(function* (context: Context, ending: Effect.Suc
 })
 
 const preparedFor = Effect.fnUntraced(function* (services: RunServices, request: RunRequest) {
-  const programs = yield* Effect.mapError(
-    services.programs,
-    ({ hint, message }): Refusal => ({ kind: "NOT_READY", reason: message, hint })
-  )
+  const programs = yield* Effect.mapError(services.programs, ({ hint, message }): Refusal => ({
+    kind: "NOT_READY",
+    reason: message,
+    hint
+  }))
   return { programs, prepared: yield* prepare(services, request) }
 })
 

@@ -71,7 +71,9 @@ const checkResources = Effect.fnUntraced(function* (
   }
   const path = config.workspaces[bindings.workspace]?.path ?? ""
   if (!isFolder(path))
-    return yield* Effect.fail(notReady(`the workspace "${bindings.workspace}" is no folder: ${path}`, `mkdir -p ${path}`))
+    return yield* Effect.fail(
+      notReady(`the workspace "${bindings.workspace}" is no folder: ${path}`, `mkdir -p ${path}`)
+    )
 })
 
 const newestImage = ({ images }: PrepareServices, agent_id: AgentId) =>
@@ -124,10 +126,11 @@ export const prepare = Effect.fn("Lifecycle.prepare")(function* (
   yield* checkResources(services, config, agent_id, bindings)
   const image = yield* newestImage(services, agent_id)
   if (latest !== undefined) {
-    yield* Effect.mapError(
-      reapContainer(services, latest),
-      ({ fix, problem }): Refusal => ({ kind: "START_FAILED", reason: problem, hint: fix })
-    )
+    yield* Effect.mapError(reapContainer(services, latest), ({ fix, problem }): Refusal => ({
+      kind: "START_FAILED",
+      reason: problem,
+      hint: fix
+    }))
   }
   // The agent does not run, so that whatever it holds is left over from a run that a death cut short.
   yield* leases.release(agent_id)

@@ -17,10 +17,7 @@ const reap = Effect.fnUntraced(function* (services: RunServices, row: SessionRow
 })
 
 /** Agents without an active session that hold leases: those whose session is at its budget still await a message (D19). */
-const awaitingRuns = Effect.fnUntraced(function* (
-  { leases, sessions }: RunServices,
-  active: ReadonlySet<AgentId>
-) {
+const awaitingRuns = Effect.fnUntraced(function* ({ leases, sessions }: RunServices, active: ReadonlySet<AgentId>) {
   const holders = new Set((yield* leases.all).map(({ agent_id }) => agent_id))
   const awaiting: Array<SessionRow> = []
   for (const agent_id of holders) {
@@ -33,24 +30,28 @@ const awaitingRuns = Effect.fnUntraced(function* (
 })
 
 /** Every container is gone when this returns; the agents themselves come up afterwards, and none of them holds up another. */
-export const recoverRuns = Effect.fn("Lifecycle.recover")(
-  function* (services: RunServices, launch: (request: RunRequest) => Effect.Effect<void>) {
-    const { config, leases, sessions } = services
-    const { config: running } = yield* config.current
-    const rows = yield* sessions.active
-    yield* Effect.forEach(rows, (row) => reap(services, row), { concurrency: REAPS_IN_FLIGHT_MAX, discard: true })
-    const awaiting = yield* awaitingRuns(services, new Set(rows.map(({ agent_id }) => agent_id)))
-    const runs = [...rows.map((row) => ({ row, awaiting: false })), ...awaiting.map((row) => ({ row, awaiting: true }))]
-    for (const { awaiting, row } of runs) {
-      const { agent_id, resource_bindings: bindings, session_id } = row
-      if (Object.hasOwn(running.agents, agent_id)) {
-        yield* Effect.logInfo(awaiting ? "a message will start the agent" : "the agent is resumed", { agent_id, session_id })
-        yield* launch({ agent_id, bindings, fresh: false, awaiting, unattended: true })
-        continue
-      }
-      yield* Effect.logWarning("config.json no longer has this agent: its session is stopped", { agent_id, session_id })
-      if (!awaiting) yield* sessions.end(session_id, "stopped")
-      yield* leases.release(agent_id)
+export const recoverRuns = Effect.fn("Lifecycle.recover")(function* (
+  services: RunServices,
+  launch: (request: RunRequest) => Effect.Effect<void>
+) {
+  const { config, leases, sessions } = services
+  const { config: running } = yield* config.current
+  const rows = yield* sessions.active
+  yield* Effect.forEach(rows, (row) => reap(services, row), { concurrency: REAPS_IN_FLIGHT_MAX, discard: true })
+  const awaiting = yield* awaitingRuns(services, new Set(rows.map(({ agent_id }) => agent_id)))
+  const runs = [...rows.map((row) => ({ row, awaiting: false })), ...awaiting.map((row) => ({ row, awaiting: true }))]
+  for (const { awaiting, row } of runs) {
+    const { agent_id, resource_bindings: bindings, session_id } = row
+    if (Object.hasOwn(running.agents, agent_id)) {
+      yield* Effect.logInfo(awaiting ? "a message will start the agent" : "the agent is resumed", {
+        agent_id,
+        session_id
+      })
+      yield* launch({ agent_id, bindings, fresh: false, awaiting, unattended: true })
+      continue
     }
+    yield* Effect.logWarning("config.json no longer has this agent: its session is stopped", { agent_id, session_id })
+    if (!awaiting) yield* sessions.end(session_id, "stopped")
+    yield* leases.release(agent_id)
   }
-)
+})

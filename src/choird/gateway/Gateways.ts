@@ -70,7 +70,14 @@ export class Gateways extends Context.Service<
         const received = yield* inbox.receiveAll(
           gateway,
           offset,
-          messages.map(({ agent_id, dm, id, text }) => ({ gateway, client_id: id, agent_id, dm, text, attachments: [] }))
+          messages.map(({ agent_id, dm, id, text }) => ({
+            gateway,
+            client_id: id,
+            agent_id,
+            dm,
+            text,
+            attachments: []
+          }))
         )
         for (const [index, message] of messages.entries()) {
           const stored = received[index]

@@ -41,7 +41,9 @@ const tolerant = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.catchDefect(work, (defect) =>
     Effect.andThen(
       Effect.logError("a gateway could not go on", defect),
-      Effect.fail(new TelegramFailed({ method: "choird", code: 0, description: "the database is away", retry_after_ms: null }))
+      Effect.fail(
+        new TelegramFailed({ method: "choird", code: 0, description: "the database is away", retry_after_ms: null })
+      )
     )
   )
 

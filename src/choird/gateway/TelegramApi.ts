@@ -42,7 +42,8 @@ export class TelegramApi extends Context.Service<
     menu(commands: typeof MENU): Effect.Effect<void, TelegramFailed>
   }
 >()("choir/choird/TelegramApi") {
-  static readonly layer = (token: Redacted.Redacted, api_root: string) => Layer.effect(TelegramApi, make(token, api_root))
+  static readonly layer = (token: Redacted.Redacted, api_root: string) =>
+    Layer.effect(TelegramApi, make(token, api_root))
 }
 
 const Update = Schema.Struct({ update_id: Schema.Natural, message: Schema.optionalKey(Schema.Unknown) })

@@ -18,7 +18,11 @@ const AgentLine = Schema.fromJsonString(
 const decodeAgentLine = Schema.decodeUnknownOption(AgentLine)
 
 const words = (message: unknown): string =>
-  Array.isArray(message) ? message.map(words).join(" ") : typeof message === "string" ? message : JSON.stringify(message)
+  Array.isArray(message)
+    ? message.map(words).join(" ")
+    : typeof message === "string"
+      ? message
+      : JSON.stringify(message)
 
 /** A line of an agent's output as a line of its log. When and whose it is, choird says: the agent's word for it is not taken. */
 export const agentLine = (agent_id: AgentId, session_id: SessionId, timestamp: string, text: string): LogLine => {

@@ -42,10 +42,7 @@ const docker = Layer.effect(
   )
 )
 
-const layerOf = (
-  { type }: RuntimeConfig,
-  home: string
-): Layer.Layer<ContainerRuntime, RuntimeUnavailable, Cgroups> => {
+const layerOf = ({ type }: RuntimeConfig, home: string): Layer.Layer<ContainerRuntime, RuntimeUnavailable, Cgroups> => {
   switch (type) {
     case "auto":
     case "sandbox":
@@ -57,4 +54,5 @@ const layerOf = (
   }
 }
 
-export const chosenRuntime = (config: RuntimeConfig, home: string) => Layer.provide(layerOf(config, home), Cgroups.layer)
+export const chosenRuntime = (config: RuntimeConfig, home: string) =>
+  Layer.provide(layerOf(config, home), Cgroups.layer)

@@ -62,7 +62,9 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
         Effect.succeed({
           id: { type: "process", boot_id: "b", processes: [], cgroup: "choir-x-1" as never, workspace: "/w" },
           exit: Deferred.await(exit),
-          kill: Effect.andThen(note("killed"), Effect.andThen(kill, Deferred.succeed(exit, KILLED))).pipe(Effect.asVoid),
+          kill: Effect.andThen(note("killed"), Effect.andThen(kill, Deferred.succeed(exit, KILLED))).pipe(
+            Effect.asVoid
+          ),
           output: Stream.empty
         })
     })
@@ -155,7 +157,15 @@ describe("Epoch", () => {
       assert.isUndefined(rude.epoch.pollUnsafe())
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* rude.end, { type: "stopped" })
-      assert.deepStrictEqual(rude.did, ["recorded", "ready", "stopping", "stop 30000", "revoked", "killed", "socket closed"])
+      assert.deepStrictEqual(rude.did, [
+        "recorded",
+        "ready",
+        "stopping",
+        "stop 30000",
+        "revoked",
+        "killed",
+        "socket closed"
+      ])
     })
   )
 

@@ -2,7 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
-import type { StartAgent } from "#schema/OperatorApi.ts"
 import { bindingsOf, unknownBinding } from "#src/choird/agents/bindings.ts"
 import { CONFIG } from "../../support/stores.ts"
 
@@ -14,35 +13,45 @@ const config = Schema.decodeUnknownSync(Config)({
     deep: { repo: { url: "/srv/deep" }, defaults: { workspace: "main", llm: "small", core_llm: "large", dm: "desk" } }
   }
 })
-const bind = (id: string, options: Readonly<Record<string, string>>) => {
+const bind = (id: string, options: Readonly<Record<string, ResourceName>>) => {
   const agent_id = AgentId.make(id)
   const agent = config.agents[agent_id]
   assert.isDefined(agent)
-  return bindingsOf(config, agent_id, agent, options as StartAgent)
+  return bindingsOf(config, agent_id, agent, options)
 }
+
+const OTHER = ResourceName.make("other")
+const problemOf = (result: ReturnType<typeof bind>) => Result.getOrThrow(Result.flip(result))
 
 describe("bindingsOf", () => {
   it("takes the agent's defaults and the start's overrides, and core jobs use edge's model unless told otherwise (E14)", () => {
     assert.deepStrictEqual(
-      Result.getOrThrow(bind("helper", { dm: "phone", llm: "other" })) as object,
-      { workspace: "main", llm: "other", core_llm: "other", dm: "phone", git_identity: "me" }
+      Result.getOrThrow(bind("helper", { dm: ResourceName.make("phone"), llm: OTHER })) as object,
+      {
+        workspace: "main",
+        llm: "other",
+        core_llm: "other",
+        dm: "phone",
+        git_identity: "me"
+      }
     )
     const deep = { workspace: "main", llm: "other", core_llm: "large", dm: "desk" }
-    assert.deepStrictEqual(Result.getOrThrow(bind("deep", { llm: "other" })) as object, deep)
+    assert.deepStrictEqual(Result.getOrThrow(bind("deep", { llm: OTHER })) as object, deep)
   })
 
   it("asks for a DM when there is none by default, and names those that there are", () => {
-    assert.deepStrictEqual(Result.getFailure(bind("helper", {}))._tag, "Some")
-    assert.match(String(Result.merge(Result.mapError(bind("helper", {}), ({ hint }) => hint))), /--dm desk or phone$/u)
+    assert.match(problemOf(bind("helper", {})).hint, /--dm desk or phone$/u)
   })
 
   it("refuses names that config.json does not hold, also inherited ones and those of an older configuration", () => {
     for (const [key, name] of Object.entries({ dm: "constructor", workspace: "no", llm: "no", email: "no" })) {
-      const problem = Result.merge(Result.mapError(bind("deep", { [key]: name }), ({ reason }) => reason))
-      assert.include(String(problem), `"${name}"`)
+      assert.include(problemOf(bind("deep", { [key]: ResourceName.make(name) })).reason, `"${name}"`)
     }
     const old = Result.getOrThrow(bind("deep", {}))
     assert.isUndefined(unknownBinding(config, old))
-    assert.match(unknownBinding(config, { ...old, notion: ResourceName.make("wiki") })?.hint ?? "", /notion_integrations/u)
+    assert.match(
+      unknownBinding(config, { ...old, notion: ResourceName.make("wiki") })?.hint ?? "",
+      /notion_integrations/u
+    )
   })
 })

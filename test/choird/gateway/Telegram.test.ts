@@ -124,7 +124,14 @@ describe("Telegram inbound", () => {
       yield* start(run)
       yield* nthPoll(bot, 1)
       const id = yield* bot.text(USER, "hello")
-      const message = { gateway: BOT, client_id: `1000:${id}`, agent_id: AGENT, dm: PHONE, text: "hello", attachments: [] }
+      const message = {
+        gateway: BOT,
+        client_id: `1000:${id}`,
+        agent_id: AGENT,
+        dm: PHONE,
+        text: "hello",
+        attachments: []
+      }
       assert.deepStrictEqual(yield* stored.at(0), message)
       const next = yield* nthPoll(bot, 2)
       assert.strictEqual(next.parameters["offset"], id + 1)
@@ -294,8 +301,14 @@ describe("Telegram outbound", () => {
 
   it("doubles its pauses up to a minute, unless it is told how long", () => {
     const none = { retry_after_ms: null }
-    assert.deepStrictEqual([0, 1, 5, 6, 50].map((failures) => pauseAfter(none, failures)), [1000, 2000, 32_000, 60_000, 60_000])
-    assert.deepStrictEqual([0, 5000, 1e9].map((ms) => pauseAfter({ retry_after_ms: ms }, 3)), [1000, 5000, 600_000])
+    assert.deepStrictEqual(
+      [0, 1, 5, 6, 50].map((failures) => pauseAfter(none, failures)),
+      [1000, 2000, 32_000, 60_000, 60_000]
+    )
+    assert.deepStrictEqual(
+      [0, 5000, 1e9].map((ms) => pauseAfter({ retry_after_ms: ms }, 3)),
+      [1000, 5000, 600_000]
+    )
   })
 })
 

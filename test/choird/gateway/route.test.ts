@@ -41,7 +41,13 @@ describe("route", () => {
   })
 
   it("says that no agent is there, and whom to start", () => {
-    for (const views of [[], [view("stopped")], [view("crashed")], [view("stopping")], [view("running", "other")].slice(1)])
+    for (const views of [
+      [],
+      [view("stopped")],
+      [view("crashed")],
+      [view("stopping")],
+      [view("running", "other")].slice(1)
+    ])
       assert.match(said(from("1", "hi", views)), /^helper does not run .*choirctl agent start helper$/u)
     const nobody = Schema.decodeUnknownSync(Config)({ ...CONFIG, agents: {} })
     const routed = route(nobody, [], BOT, { user_id: "1", text: "hi" })

@@ -4,7 +4,7 @@ import { request } from "node:http"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schedule } from "effect"
+import { Deferred, Effect, Schedule } from "effect"
 import { LIVE, makeHomeFolder } from "../../support/choird.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { makeJournal } from "../../support/Journal.ts"
@@ -22,14 +22,22 @@ const begin = (home: string, env: Readonly<Record<string, string>> = { CHOIR_LOG
       })
       const lines = makeJournal<string>()
       createInterface(child.stderr).on("line", lines.record)
-      const code = Effect.callback<number | null>((resume) => {
-        if (child.exitCode !== null) return resume(Effect.succeed(child.exitCode))
-        child.once("close", (code) => resume(Effect.succeed(code)))
-      })
+      const ended = Deferred.makeUnsafe<number | null>()
+      child.once("close", (code) => Deferred.doneUnsafe(ended, Effect.succeed(code)))
       const says = (pattern: RegExp) => lines.journal.first((line) => pattern.test(line))
-      return { pid: child.pid ?? 0, signal: (name: NodeJS.Signals) => child.kill(name), lines: lines.journal, says, code }
+      return {
+        pid: child.pid ?? 0,
+        signal: (name: NodeJS.Signals) => child.kill(name),
+        lines: lines.journal,
+        says,
+        code: Deferred.await(ended)
+      }
     }),
-    ({ code, signal }) => Effect.andThen(Effect.sync(() => signal("SIGKILL")), code)
+    ({ code, signal }) =>
+      Effect.andThen(
+        Effect.sync(() => signal("SIGKILL")),
+        code
+      )
   )
 
 /** Asks the operator API as choirctl does. */
@@ -48,7 +56,10 @@ const ask = (home: string, method: string, path: string, body?: unknown) =>
 const agentOf = (home: string, id: string) => ask(home, "GET", `/agents/${id}`)
 
 const untilRunning = (home: string, id: string) =>
-  Effect.repeat(agentOf(home, id), { until: ({ status }) => status === "running", schedule: Schedule.spaced("20 millis") })
+  Effect.repeat(agentOf(home, id), {
+    until: ({ status }) => status === "running",
+    schedule: Schedule.spaced("20 millis")
+  })
 
 describe("choird", LIVE, () => {
   it.live("makes what a home lacks, goes through its ten steps, keeps others out, and stops on SIGTERM", () =>
@@ -67,7 +78,10 @@ describe("choird", LIVE, () => {
       })
       const second = yield* begin(home)
       assert.strictEqual(yield* second.code, 75)
-      assert.match((yield* second.lines.all).join("\n"), new RegExp(`another choird runs in .*\\(pid ${choird.pid}\\)`, "u"))
+      assert.match(
+        (yield* second.lines.all).join("\n"),
+        new RegExp(`another choird runs in .*\\(pid ${choird.pid}\\)`, "u")
+      )
       choird.signal("SIGTERM")
       assert.strictEqual(yield* choird.code, 0)
       assert.isFalse(existsSync(join(home, "socks", "choird.sock")))
