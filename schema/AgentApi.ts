@@ -34,11 +34,6 @@ export class LeaseAuth extends HttpApiMiddleware.Service<LeaseAuth, { provides: 
   security: { lease: HttpApiSecurity.bearer }
 }) {}
 
-/** Turns what does not decode into 400 with the paths, and never with the values. */
-export class SchemaErrors extends HttpApiMiddleware.Service<SchemaErrors>()("choir/schema/SchemaErrors", {
-  error: [BadRequest, Internal]
-}) {}
-
 /** Answers a repeated request id with its first reply (R28). */
 export class OncePerRequest extends HttpApiMiddleware.Service<OncePerRequest, { requires: Lease }>()(
   "choir/schema/OncePerRequest",

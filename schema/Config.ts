@@ -9,8 +9,11 @@ import { AgentId, ResourceName, SecretName } from "./Ids.ts"
 const withDefault = <S extends Schema.Top>(schema: S, value: S["Encoded"]) =>
   Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(schema.pipe(Schema.annotateEncoded({ default: value })) as S)
 
+/** Without a user or password, which would show in messages and logs: credentials are secrets. */
 const Url = Schema.String.check(
-  Schema.isPattern(/^https?:\/\/[^\s/?#]+/u, { message: "must be an http:// or https:// address" })
+  Schema.isPattern(/^https?:\/\/[^\s/?#@]+([/?#]|$)/u, {
+    message: "must be an http:// or https:// address without a user and password"
+  })
 )
 const HostPath = Schema.String.check(
   Schema.isPattern(/^\/[^\0]*$/u, { message: "must be an absolute path of this host" })

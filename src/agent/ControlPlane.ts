@@ -81,9 +81,7 @@ const failure = (verb: string, error: unknown): Unreachable | Denied => {
   if (!isRefusal(error))
     return new Unreachable({ verb, reason: error instanceof Error ? error.message : String(error) })
   const { message, type } = error.error
-  return RETRYABLE.has(type)
-    ? new Unreachable({ verb, reason: message })
-    : new Denied({ verb, type, reason: message })
+  return RETRYABLE.has(type) ? new Unreachable({ verb, reason: message }) : new Denied({ verb, type, reason: message })
 }
 
 const asked =

@@ -222,9 +222,16 @@ const make = Effect.fnUntraced(function* () {
       yield* Effect.forEach(open(lane), (call) => runCall(lane, call), { concurrency: "unbounded", discard: true })
     }),
     closeOpen: (lane, status, why) =>
-      Effect.forEach(open(lane), (call) => finish(lane, call, { status, summary: why, duration_ms: 0 }), {
-        discard: true
-      }),
+      Effect.forEach(
+        open(lane),
+        (call) => {
+          // What leaves the machine may have left it before the interrupt came.
+          const doubt =
+            call.stage === "committed" && call.effect === "external" ? "; whether it took effect is not known" : ""
+          return finish(lane, call, { status, summary: `${why}${doubt}`, duration_ms: 0 })
+        },
+        { discard: true }
+      ),
     closeInDoubt: Effect.suspend(() => {
       const state = arbiter.state()
       const lanes = [EDGE, ...[...state.cores.values()].map(({ lane }) => lane)]

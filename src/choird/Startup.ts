@@ -25,7 +25,7 @@ const STEPS = 10
 
 const step = (number: number, text: string) => Effect.logInfo(`${number}/${STEPS} ${text}`)
 
-/** Folders that a home may lack. Agents' files are elsewhere, so that nobody else has to look in. */
+/** The folders of docs/operating.md that a home may lack, for its owner alone. */
 const FOLDERS = ["socks", "socks/agents", "repos", "logs", "logs/archive", "data", "images"]
 
 class HomeNotWritable extends Schema.TaggedError<HomeNotWritable>()("HomeNotWritable", {

@@ -1,6 +1,6 @@
 import { Effect, type Layer } from "effect"
 import { HttpApiMiddleware } from "effect/http-api"
-import { SchemaErrors } from "#schema/AgentApi.ts"
+import { SchemaErrors } from "#schema/SchemaErrors.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
 import { badRequest, internal } from "./refusals.ts"
 

@@ -1,0 +1,19 @@
+/** Runs choirctl as a process. */
+import { NodeRuntime } from "@effect/platform-node"
+import { Effect, Layer, References } from "effect"
+import { Host } from "./Host.ts"
+import { run } from "./run.ts"
+import { Screen } from "./Screen.ts"
+
+// A reader that has seen enough, as in `choirctl session events | head`, is no error.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => process.exit(0))
+
+const Platform = Layer.mergeAll(Host.layer, Screen.layer, Layer.succeed(References.LogToStderr, true))
+
+NodeRuntime.runMain(
+  run(process.argv.slice(2)).pipe(
+    Effect.tap((code) => Effect.sync(() => void (process.exitCode = code))),
+    Effect.provide(Platform)
+  ),
+  { disableErrorReporting: true }
+)
