@@ -12,11 +12,12 @@ import {
   HttpApiSchema,
   HttpApiSecurity
 } from "effect/http-api"
-import { ApiErrors, BadRequest, Internal, Unauthorized } from "./ApiError.ts"
+import { ApiErrors, Unauthorized } from "./ApiError.ts"
 import { AgentConfig, ResourceBindings } from "./Config.ts"
 import { CoreEvent } from "./Core.ts"
 import { ChoirEvent, ToolStatus } from "./Event.ts"
 import { AgentId, CallId, Epoch, LaneId, Rev, SecretName, SessionId, Sha256 } from "./Ids.ts"
+import { SchemaErrors } from "./SchemaErrors.ts"
 import { Signal } from "./Signal.ts"
 
 /** Who calls, as its token proves. `superseded` is a token of an older epoch: it may learn that it is fenced, nothing more. */

@@ -1,6 +1,6 @@
 /** What edge hands to a core job and what a core job says back (spec 12.7). */
 import { Effect, Schema } from "effect"
-import { JobId, JobName } from "./Ids.ts"
+import { CallId, JobName } from "./Ids.ts"
 import { ToolName } from "./Tool.ts"
 
 const none = <A>(): Effect.Effect<ReadonlyArray<A>> => Effect.succeed([])
@@ -22,7 +22,8 @@ export const ToolConstraints = Schema.Struct({
 
 /** The curated task of a core job. */
 export const CoreJobStart = Schema.Struct({
-  job_id: JobId,
+  /** The call id of the spawn that started it. */
+  job_id: CallId,
   job_name: JobName,
   task_spec: Schema.NonEmptyString,
   context_bundle: ContextBundle,

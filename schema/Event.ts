@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { CoreBudgets, CoreJobStart } from "./Core.ts"
-import { CallId, InboxId, IsoInstant, JobId, JobName, LaneId, ResourceName, Rev, Sha256, SignalId } from "./Ids.ts"
+import { CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev, Sha256, SignalId } from "./Ids.ts"
 import { LockRequest, ToolEffect } from "./Tool.ts"
 
 /** The version of the event format. */
@@ -122,7 +122,7 @@ export const MemoryWriteCommitted = Schema.Struct({
 })
 
 export const CoreStarted = Schema.Struct({
-  job_id: JobId,
+  job_id: CallId,
   job_name: JobName,
   start: CoreJobStart,
   model: Schema.String,
@@ -133,7 +133,7 @@ export const CoreOutcome = Schema.Literals(["completed", "error", "cancelled", "
 export type CoreOutcome = typeof CoreOutcome.Type
 
 export const CoreStopped = Schema.Struct({
-  job_id: JobId,
+  job_id: CallId,
   job_name: JobName,
   outcome: CoreOutcome,
   summary: Schema.String,

@@ -56,13 +56,10 @@ export const coreLane = (job: JobName): LaneId => LaneId.make(`core:${job}`)
 export const jobOf = (lane: LaneId): JobName | undefined =>
   lane === EDGE ? undefined : JobName.make(lane.slice("core:".length))
 
-/** `<session>-<epoch>-<rev>` for a model call, with `-<index>` for its tool calls. Also the idempotency key of an effect. */
+/** `<session>-<epoch>-<rev>` for a model call, with `-<index>` for its tool calls. Also the idempotency key of an effect, and a
+ * spawn's is the identity of the job it started. */
 export const CallId = Schema.String.check(Schema.isPattern(/^[a-z0-9-]{1,40}$/u)).pipe(Schema.brand("CallId"))
 export type CallId = typeof CallId.Type
-
-/** The call id of a spawn, kept as the identity of the job it started. */
-export const JobId = CallId
-export type JobId = CallId
 
 /** At most 18 digits, so that each value is a bigint of the database. */
 const BigintText = Schema.String.check(Schema.isPattern(/^[1-9][0-9]{0,17}$/u))

@@ -3,7 +3,7 @@
  * are started and ended by comparing what the fold says with what runs, so that a spawn, a cancel and a recovery are one thing.
  */
 import { Cause, Deferred, Effect, Fiber, FiberMap, Stream } from "effect"
-import { EDGE, type JobId } from "#schema/Ids.ts"
+import { type CallId, EDGE } from "#schema/Ids.ts"
 import type { CoreOutcome } from "#schema/Event.ts"
 import type { Signal } from "#schema/Signal.ts"
 import { FAREWELL_MS_MAX, STOP_RESERVE_MS } from "#src/shared/limits.ts"
@@ -68,11 +68,11 @@ const job = Effect.fnUntraced(function* (core: CoreLane, exhausted: (limit: stri
 
 /** Keeps a fiber for every job that the fold knows, and takes it from a job that was cancelled, so that it starts over and ends. */
 const supervise = Effect.fnUntraced(function* (
-  jobs: FiberMap.FiberMap<JobId, void>,
+  jobs: FiberMap.FiberMap<CallId, void>,
   exhausted: (limit: string) => Effect.Effect<never>
 ) {
   const arbiter = yield* Arbiter
-  const noticed = new Set<JobId>()
+  const noticed = new Set<CallId>()
   const isNew = ({ job_id }: CoreLane) => !FiberMap.hasUnsafe(jobs, job_id)
   const isCancelled = ({ cancelled, job_id }: CoreLane) => cancelled !== undefined && !noticed.has(job_id)
   const differs = (state: SessionState) => [...state.cores.values()].some((core) => isNew(core) || isCancelled(core))
@@ -106,7 +106,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   const stopping = yield* Deferred.make<void>()
   const exhausted = (limit: string) =>
     Effect.andThen(Deferred.succeed(ending, { type: "exhausted", limit }), Effect.never)
-  const jobs = yield* FiberMap.make<JobId, void>()
+  const jobs = yield* FiberMap.make<CallId, void>()
   const supervisor = yield* Effect.forkScoped(supervise(jobs, exhausted))
   const edge = yield* runEdge(stopping).pipe(
     Effect.catch(({ limit }: Exhausted) => exhausted(limit)),

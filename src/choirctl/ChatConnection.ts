@@ -41,14 +41,14 @@ const makeShown = () => {
 }
 
 export const openChat = Effect.fn("openChat")(function* (home: string, agent_id: AgentId) {
-  const client = yield* connect(home)
+  const chat = yield* connect(home, "chat")
   const params = { id: agent_id }
   const wasShown = makeShown()
   const failure = requestFailure(home)
 
   /** Without the acknowledgement choird sends the message again, and this client knows it. */
   const acknowledge = ({ outbox_id }: Message) =>
-    Effect.ignore(client.chat.ack({ params, payload: { outbox_ids: [outbox_id] } }))
+    Effect.ignore(chat.ack({ params, payload: { outbox_ids: [outbox_id] } }))
 
   const deliver = <R>(event: ChatEvent, onNews: (news: ChatNews) => Effect.Effect<void, never, R>) =>
     event.type !== "message"
@@ -64,7 +64,7 @@ export const openChat = Effect.fn("openChat")(function* (home: string, agent_id:
       lost_ms = undefined
       yield* deliver(event, onNews)
     })
-    const once = Stream.unwrap(client.chat.stream({ params })).pipe(
+    const once = Stream.unwrap(chat.stream({ params })).pipe(
       Stream.mapError(failure),
       Stream.runForEach(({ data }) => arrived(data))
     )
@@ -82,7 +82,7 @@ export const openChat = Effect.fn("openChat")(function* (home: string, agent_id:
   const send: ChatConnection["send"] = Effect.fnUntraced(function* (text) {
     // The id makes a repeated request the same message, so one whose answer was lost is asked again.
     const client_id = randomUUID()
-    return yield* client.chat.send({ params, payload: { client_id, text } }).pipe(
+    return yield* chat.send({ params, payload: { client_id, text } }).pipe(
       Effect.mapError(failure),
       Effect.retry({
         while: passes,

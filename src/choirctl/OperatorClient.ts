@@ -10,16 +10,23 @@ import { operatorSocket, startCommand } from "./root.ts"
 
 export type OperatorClient = HttpApiClient.ForApi<typeof OperatorApi>
 
-/** Node's own HTTP, since it starts several times faster than the client that is made for servers. */
-const httpClient = (socketPath: string) =>
-  Effect.map(Layer.build(NodeHttpClient.layerNodeHttpOptions({ socketPath, keepAlive: true })), (services) =>
-    HttpClient.HttpClient.pipe(Effect.provideContext(services))
-  ).pipe(Effect.flatten)
+/** What operators ask for, by what it is about. */
+export type Group = keyof OperatorClient
 
-/** A client of the choird of this home, until the scope closes. Nothing is sent yet. */
-export const connect = (home: string) =>
+/**
+ * Node's own HTTP, since it starts several times faster than the client that is made for servers. An empty server name says that
+ * there is none to be found out.
+ */
+const httpClient = (socketPath: string) =>
+  Effect.flatMap(
+    Layer.build(NodeHttpClient.layerNodeHttpOptions({ socketPath, keepAlive: true, servername: "" })),
+    (services) => Effect.provideContext(HttpClient.HttpClient, services)
+  )
+
+/** A client of one group on the choird of this home, until the scope closes. Nothing is sent yet. */
+export const connect = <const G extends Group>(home: string, group: G) =>
   Effect.flatMap(httpClient(operatorSocket(home)), (client) =>
-    HttpApiClient.makeWith(OperatorApi, { httpClient: client, baseUrl: "http://choird" })
+    HttpApiClient.group(OperatorApi, { group, httpClient: client, baseUrl: "http://choird" })
   )
 
 const isRefusal = (error: unknown): error is ApiError =>

@@ -1,22 +1,30 @@
 /** One question to choird. */
 import { Effect, Stream } from "effect"
-import type { OperatorClient } from "./OperatorClient.ts"
+import type { Group, OperatorClient } from "./OperatorClient.ts"
 import { root } from "./root.ts"
 
 /** The client and the schemas behind it are loaded when they are needed, so that `--help` does not wait for them. */
 const load = Effect.promise(() => import("./OperatorClient.ts"))
 
 /** Asks choird of the home that the flags name. */
-export const ask = Effect.fnUntraced(function* <A, E>(question: (client: OperatorClient) => Effect.Effect<A, E>) {
+export const ask = Effect.fnUntraced(function* <const G extends Group, A, E>(
+  group: G,
+  question: (choird: OperatorClient[G]) => Effect.Effect<A, E>
+) {
   const { home } = yield* root
   const { connect, requestFailure } = yield* load
-  return yield* Effect.scoped(Effect.flatMap(connect(home), question)).pipe(Effect.mapError(requestFailure(home)))
+  return yield* Effect.scoped(Effect.flatMap(connect(home, group), question)).pipe(
+    Effect.mapError(requestFailure(home))
+  )
 })
 
 /** Asks for a stream. */
-export const askStream = <A, E, E2>(question: (client: OperatorClient) => Effect.Effect<Stream.Stream<A, E>, E2>) =>
+export const askStream = <const G extends Group, A, E, E2>(
+  group: G,
+  question: (choird: OperatorClient[G]) => Effect.Effect<Stream.Stream<A, E>, E2>
+) =>
   Effect.gen(function* () {
     const { home } = yield* root
     const { connect, requestFailure } = yield* load
-    return Stream.unwrap(Effect.flatMap(connect(home), question)).pipe(Stream.mapError(requestFailure(home)))
+    return Stream.unwrap(Effect.flatMap(connect(home, group), question)).pipe(Stream.mapError(requestFailure(home)))
   }).pipe(Stream.unwrap)

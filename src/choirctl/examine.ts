@@ -20,7 +20,7 @@ import { startCommand } from "./root.ts"
 
 /** Whether choird runs, in its own words. */
 const choirdCheck = Effect.fnUntraced(function* (home: string) {
-  const asked = yield* Effect.result(ask((choird) => choird.system.status()))
+  const asked = yield* Effect.result(ask("system", (choird) => choird.status()))
   if (asked._tag === "Success") {
     const { choird, warnings } = asked.success
     const detail = `version ${choird.version}, pid ${choird.pid}`

@@ -3,7 +3,7 @@
  * is killed in the middle of its work and carries on, and at the end the verified chain. Nothing is stubbed; only the provider is
  * the offline model, which says so.
  */
-import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NodeRuntime } from "@effect/platform-node"
@@ -69,6 +69,33 @@ const agentBelow = (root: number): number | undefined => {
   )?.pid
 }
 
+const decodeDoctor = Schema.decodeEffect(
+  Schema.fromJsonString(
+    Schema.Struct({
+      checks: Schema.Array(Schema.Struct({ name: Schema.String, status: Schema.String, detail: Schema.String }))
+    })
+  )
+)
+
+/** Where bubblewrap does not work, the agent runs as a plain process, which has to be written into config.json. */
+const chooseRuntime = Effect.fnUntraced(function* (home: string) {
+  const { stdout } = yield* choirctl(home, ["doctor", "--json"])
+  const { checks } = yield* decodeDoctor(stdout)
+  const sandbox = checks.find(({ name }) => name === "bubblewrap")
+  if (sandbox?.status === "ok") return
+  const file = join(home, "config.json")
+  const config = (yield* decodeJson(readFileSync(file, "utf8"))) as Readonly<Record<string, Schema.Json>>
+  yield* Effect.sync(() =>
+    writeFileSync(file, JSON.stringify({ ...config, runtime: { type: "process" } }, undefined, 2))
+  )
+  yield* Console.log(
+    Screen.step(
+      started,
+      `no sandbox (${sandbox?.detail ?? "bubblewrap is missing"}): the agent runs as a plain process`
+    )
+  )
+})
+
 /** Real input: Choir's own schemas are what the agent reads. */
 const fillWorkspace = (home: string) =>
   Effect.sync(() => cpSync(join(ROOT, "schema"), join(home, "workspaces/main/schema"), { recursive: true }))
@@ -85,6 +112,7 @@ const setUp = Effect.gen(function* () {
   )
   yield* must(home, "init", "--model-endpoint", endpoint, "--model-name", "offline-model")
   yield* must(home, "agent", "init", AGENT)
+  yield* chooseRuntime(home)
   yield* fillWorkspace(home)
   return home
 })

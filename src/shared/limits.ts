@@ -409,3 +409,5 @@ export const DOCTOR_TRIAL_MS_MAX = 10_000
 /** Free space of a home's file system below which `choirctl doctor` warns, and below which it fails. */
 export const DISK_FREE_BYTES_LOW = 1024 * MIB
 export const DISK_FREE_BYTES_MIN = 128 * MIB
+/** How long `status` waits for the database before it says that it does not answer. */
+export const STATUS_DATABASE_MS_MAX = 2000

@@ -124,9 +124,8 @@ const makeWish = (roll: Dice): Wish => {
   const exclusive = locks.filter((lock) => lock.exclusive)
   return {
     lane: pick(roll, LANES),
-    locks: locks.map(
-      ({ exclusive, resource }) =>
-        LockRequest.make({ resource: pick(roll, resource.spellings), mode: exclusive ? "X" : "S" })
+    locks: locks.map(({ exclusive, resource }) =>
+      LockRequest.make({ resource: pick(roll, resource.spellings), mode: exclusive ? "X" : "S" })
     ),
     shared: things(locks),
     exclusive: things(exclusive),

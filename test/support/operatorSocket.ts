@@ -25,7 +25,13 @@ export const image = {
 }
 
 export const platform = Layer.mergeAll(
-  Layer.succeed(Database, { kind: "embedded", version: "17.5", pgvector: "0.8.0", lost: Effect.never }),
+  Layer.succeed(Database, {
+    kind: "embedded",
+    version: "17.5",
+    pgvector: "0.8.0",
+    lost: Effect.never,
+    answers: Effect.succeed(true)
+  }),
   Layer.mock(ContainerRuntime, {
     type: "sandbox",
     status: Effect.succeed({

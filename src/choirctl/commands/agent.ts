@@ -29,7 +29,7 @@ const list = Command.make(
   "list",
   {},
   Effect.fnUntraced(function* () {
-    const rows = yield* ask((choird) => choird.agents.list())
+    const rows = yield* ask("agents", (choird) => choird.list())
     yield* print(rows, agentTable)
   })
 ).pipe(
@@ -41,7 +41,7 @@ const status = Command.make(
   "status",
   { id: agentId },
   Effect.fnUntraced(function* ({ id }) {
-    const detail = yield* ask((choird) => choird.agents.status({ params: { id } }))
+    const detail = yield* ask("agents", (choird) => choird.status({ params: { id } }))
     yield* print(detail, agentDetail)
   })
 ).pipe(
@@ -73,7 +73,7 @@ const start = Command.make(
   },
   Effect.fnUntraced(function* ({ fresh, id, ...flags }) {
     const payload = { ...given(flags), ...(fresh ? { fresh } : {}) }
-    const summary = yield* ask((choird) => choird.agents.start({ params: { id }, payload })).pipe(
+    const summary = yield* ask("agents", (choird) => choird.start({ params: { id }, payload })).pipe(
       withProgress(`starting ${id}`)
     )
     yield* print(summary, agentLine)
@@ -87,7 +87,9 @@ const stop = Command.make(
   "stop",
   { id: agentId },
   Effect.fnUntraced(function* ({ id }) {
-    const summary = yield* ask((choird) => choird.agents.stop({ params: { id } })).pipe(withProgress(`stopping ${id}`))
+    const summary = yield* ask("agents", (choird) => choird.stop({ params: { id } })).pipe(
+      withProgress(`stopping ${id}`)
+    )
     yield* print(summary, agentLine)
   })
 ).pipe(
@@ -99,7 +101,7 @@ const restart = Command.make(
   "restart",
   { id: agentId },
   Effect.fnUntraced(function* ({ id }) {
-    const summary = yield* ask((choird) => choird.agents.restart({ params: { id } })).pipe(
+    const summary = yield* ask("agents", (choird) => choird.restart({ params: { id } })).pipe(
       withProgress(`restarting ${id}`)
     )
     yield* print(summary, agentLine)
@@ -120,7 +122,7 @@ const build = Command.make(
   },
   Effect.fnUntraced(function* ({ force, id }) {
     const screen = yield* Screen
-    const steps = askStream((choird) => choird.agents.build({ params: { id }, payload: { force } }))
+    const steps = askStream("agents", (choird) => choird.build({ params: { id }, payload: { force } }))
     const last = yield* steps.pipe(
       Stream.tap((step) => (step.type === "step" ? screen.note(safeLine(step.text)) : Effect.void)),
       Stream.runLast

@@ -61,7 +61,7 @@ const show = Command.make(
   "show",
   {},
   Effect.fnUntraced(function* () {
-    const running = yield* ask((choird) => choird.system.config())
+    const running = yield* ask("system", (choird) => choird.config())
     yield* print(running, (value) => jsonText(value, 2))
   })
 ).pipe(

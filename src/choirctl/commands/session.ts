@@ -27,7 +27,7 @@ const list = Command.make(
   },
   Effect.fnUntraced(function* ({ agent_id }) {
     const query = Option.match(agent_id, { onNone: () => ({}), onSome: (agent_id) => ({ agent_id }) })
-    const rows = yield* ask((choird) => choird.sessions.list({ query }))
+    const rows = yield* ask("sessions", (choird) => choird.list({ query }))
     const now_ms = yield* Clock.currentTimeMillis
     yield* print(rows, (rows, color) => sessionTable(rows, now_ms, color))
   })
@@ -60,7 +60,7 @@ const events = Command.make(
       ...(Option.isSome(last) ? { last: last.value } : {}),
       ...(follow ? { follow: "true" as const } : {})
     }
-    yield* askStream((choird) => choird.sessions.events({ params: { id }, query })).pipe(
+    yield* askStream("sessions", (choird) => choird.events({ params: { id }, query })).pipe(
       Stream.map(printedEvent),
       Stream.runForEach((event) => print(event, eventLine))
     )
@@ -74,7 +74,7 @@ const cores = Command.make(
   "cores",
   { id: sessionId },
   Effect.fnUntraced(function* ({ id }) {
-    const rows = yield* ask((choird) => choird.sessions.cores({ params: { id } }))
+    const rows = yield* ask("sessions", (choird) => choird.cores({ params: { id } }))
     const now_ms = yield* Clock.currentTimeMillis
     yield* print(rows, (rows, color) => coreTable(rows, now_ms, color))
   })
@@ -95,7 +95,7 @@ const cancel = Command.make(
   },
   Effect.fnUntraced(function* ({ id, job_name }) {
     const payload = Option.match(job_name, { onNone: () => ({}), onSome: (job_name) => ({ job_name }) })
-    const cancelled = yield* ask((choird) => choird.sessions.cancel({ params: { id }, payload }))
+    const cancelled = yield* ask("sessions", (choird) => choird.cancel({ params: { id }, payload }))
     yield* print(cancelled, cancelLine)
   })
 ).pipe(
@@ -107,7 +107,7 @@ const verify = Command.make(
   "verify",
   { id: sessionId },
   Effect.fnUntraced(function* ({ id }) {
-    const result = yield* ask((choird) => choird.sessions.verify({ params: { id } })).pipe(withProgress("verifying"))
+    const result = yield* ask("sessions", (choird) => choird.verify({ params: { id } })).pipe(withProgress("verifying"))
     yield* print(result, verificationText)
     if (!result.ok) return yield* new Unsuccessful({ exit_code: EXIT.failed })
   })

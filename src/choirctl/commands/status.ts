@@ -9,7 +9,7 @@ export const status = Command.make(
   "status",
   {},
   Effect.fnUntraced(function* () {
-    const all = yield* ask((choird) => choird.system.status())
+    const all = yield* ask("system", (choird) => choird.status())
     yield* print(all, statusText)
   })
 ).pipe(

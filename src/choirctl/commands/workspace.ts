@@ -9,7 +9,7 @@ const list = Command.make(
   "list",
   {},
   Effect.fnUntraced(function* () {
-    const rows = yield* ask((choird) => choird.system.workspaces())
+    const rows = yield* ask("system", (choird) => choird.workspaces())
     yield* print(rows, workspaceTable)
   })
 ).pipe(

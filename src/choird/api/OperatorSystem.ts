@@ -7,6 +7,7 @@ import { OperatorApi, type SystemStatus } from "#schema/OperatorApi.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { notYet } from "#src/choird/config/notYet.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -58,11 +59,17 @@ export const layerOperatorSystem = (version: string) =>
               config_version: running.version,
               pid: process.pid
             },
-            postgres: { kind: database.kind, version: database.version, pgvector: database.pgvector, ok: true },
+            postgres: {
+              kind: database.kind,
+              version: database.version,
+              pgvector: database.pgvector,
+              ok: yield* database.answers
+            },
             runtime: runtimeRow(yield* runtime.status),
             gateways,
             agents: yield* Effect.forEach(views, summaries.of),
             warnings: [
+              ...notYet(running.config),
               ...gateways.flatMap(({ detail, name, ok }) =>
                 ok ? [] : [`the gateway ${name} does not work: ${detail}`]
               ),

@@ -5,7 +5,8 @@ import {
   DATABASE_REACH_MS_MAX,
   DATABASE_RETRY_MS_MAX,
   EMBEDDED_CONNECTIONS_MAX,
-  EMBEDDED_OPEN_MS_MAX
+  EMBEDDED_OPEN_MS_MAX,
+  STATUS_DATABASE_MS_MAX
 } from "#src/shared/limits.ts"
 import { type DatabaseLost, type EmbeddedOptions, openEmbedded } from "./EmbeddedPostgres.ts"
 import { type MigrationFailed, type SchemaTooNew, migrate } from "./Migrations.ts"
@@ -36,6 +37,8 @@ export class Database extends Context.Service<
     readonly pgvector: string
     /** Fails when an embedded database ends by itself. A server that goes away and comes back is only a failed query. */
     readonly lost: Effect.Effect<never, DatabaseLost>
+    /** Whether it answers a query within STATUS_DATABASE_MS_MAX. */
+    readonly answers: Effect.Effect<boolean>
   }
 >()("choir/choird/Database") {
   /**
@@ -162,6 +165,12 @@ const ready = (
       const pgvector = yield* addVector(address, server)
       const done = yield* migrate()
       if (done.length > 0) yield* Effect.logInfo(`database migrated to ${done.at(-1)}`)
-      return Database.of({ kind, version: server.version, pgvector, lost })
+      const sql = yield* SqlClient.SqlClient
+      const answers = sql`SELECT 1`.pipe(
+        Effect.as(true),
+        Effect.timeout(STATUS_DATABASE_MS_MAX),
+        Effect.orElseSucceed(() => false)
+      )
+      return Database.of({ kind, version: server.version, pgvector, lost, answers })
     })
   )

@@ -1,7 +1,7 @@
 /** What a session is at a revision: the result of the fold. It names revisions, not payloads (wire.md, Snapshots). */
 import type { HashMap } from "effect"
 import type { CoreBudgets } from "#schema/Core.ts"
-import type { CallId, InboxId, JobId, JobName, LaneId, ResourceName } from "#schema/Ids.ts"
+import type { CallId, InboxId, JobName, LaneId, ResourceName } from "#schema/Ids.ts"
 import type { CoreState, EdgeState } from "#schema/Lane.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
 
@@ -62,7 +62,7 @@ export interface EdgeLane extends LaneMemory {
 
 export interface CoreLane extends LaneMemory {
   readonly state: CoreState
-  readonly job_id: JobId
+  readonly job_id: CallId
   readonly job_name: JobName
   readonly lane: LaneId
   readonly started_rev: number
@@ -81,7 +81,7 @@ export interface CoreLane extends LaneMemory {
 
 /** A stopped job whose outcome edge still has to tell the user (spec 7.1). */
 export interface PendingReport {
-  readonly job_id: JobId
+  readonly job_id: CallId
   readonly job_name: JobName
   readonly stopped_rev: number
   readonly inbox_id: InboxId | undefined
