@@ -5,7 +5,7 @@ const program = (name: string, input: string) =>
   defineConfig({
     input,
     platform: "node",
-    external: [/^@electric-sql\//, "@vscode/ripgrep"],
+    external: [/^@electric-sql\//, "@vscode/ripgrep", "grammy"],
     output: {
       file: `dist/${name}.js`,
       format: "esm",

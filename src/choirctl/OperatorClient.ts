@@ -1,33 +1,32 @@
 /** The typed client of choird's operator API, on its Unix socket. Loaded by the commands that need it. */
-import { NodeHttpClient } from "@effect/platform-node"
-import { Effect, Layer, Schema } from "effect"
-import { HttpClient, HttpClientError } from "effect/http"
+import { ByteSize, Effect, Schema } from "effect"
+import { HttpClientError, HttpIncomingMessage } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import { type ApiError, BadRequest, Conflict, Internal, NotFound, TooLarge, TooMany } from "#schema/ApiError.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
+import { OPERATOR_ANSWER_BYTES_MAX } from "#src/shared/limits.ts"
 import { CommandFailed, EXIT, failed, refusedByChoird } from "./failure.ts"
 import { operatorSocket, startCommand } from "./root.ts"
+import { socketHttp } from "./socketHttp.ts"
 
 export type OperatorClient = HttpApiClient.ForApi<typeof OperatorApi>
 
 /** What operators ask for, by what it is about. */
 export type Group = keyof OperatorClient
 
-/**
- * Node's own HTTP, since it starts several times faster than the client that is made for servers. An empty server name says that
- * there is none to be found out.
- */
-const httpClient = (socketPath: string) =>
-  Effect.flatMap(
-    Layer.build(NodeHttpClient.layerNodeHttpOptions({ socketPath, keepAlive: true, servername: "" })),
-    (services) => Effect.provideContext(HttpClient.HttpClient, services)
-  )
-
 /** A client of one group on the choird of this home, until the scope closes. Nothing is sent yet. */
 export const connect = <const G extends Group>(home: string, group: G) =>
-  Effect.flatMap(httpClient(operatorSocket(home)), (client) =>
-    HttpApiClient.group(OperatorApi, { group, httpClient: client, baseUrl: "http://choird" })
+  Effect.flatMap(
+    socketHttp(operatorSocket(home)),
+    (httpClient) =>
+      // The group's own type and the one that the whole client has for it are the same, which a type parameter hides.
+      HttpApiClient.group(OperatorApi, { group, httpClient, baseUrl: "http://choird" }) as unknown as Effect.Effect<
+        OperatorClient[G]
+      >
   )
+
+/** Bounds what an answer may take of memory; a stream is bounded by its elements. */
+const withinLimits = Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(OPERATOR_ANSWER_BYTES_MAX))
 
 const isRefusal = (error: unknown): error is ApiError =>
   [BadRequest, NotFound, Conflict, TooLarge, TooMany, Internal].some((kind) => error instanceof kind)
@@ -81,3 +80,15 @@ export const requestFailure = (home: string) => (error: unknown) => {
     exit_code: EXIT.again
   })
 }
+
+/** Asks the choird of this home once. */
+export const askChoird = <const G extends Group, A, E>(
+  home: string,
+  group: G,
+  question: (choird: OperatorClient[G]) => Effect.Effect<A, E>
+) =>
+  Effect.flatMap(connect(home, group), question).pipe(
+    Effect.scoped,
+    withinLimits,
+    Effect.mapError(requestFailure(home))
+  )

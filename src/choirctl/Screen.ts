@@ -25,16 +25,25 @@ export class Screen extends Context.Service<
   /** The terminal or pipes that this process has. Writing to a pipe waits for its reader. */
   static readonly layer = Layer.sync(Screen, () => {
     const wanted = process.env["NO_COLOR"] === undefined || process.env["NO_COLOR"] === ""
-    const write = (stream: NodeJS.WriteStream, text: string) => Effect.sync(() => void stream.write(text))
+    const write = (stream: () => NodeJS.WriteStream, text: string) => Effect.sync(() => void stream().write(text))
+    const out = () => process.stdout
+    const err = () => process.stderr
+    // Asked for one by one, since looking at a stream of the process opens it.
     return Screen.of({
-      interactive: process.stdin.isTTY && process.stdout.isTTY,
-      typed_input: process.stdin.isTTY,
+      get interactive() {
+        return process.stdin.isTTY && process.stdout.isTTY
+      },
+      get typed_input() {
+        return process.stdin.isTTY
+      },
       terminal: process.stdout.isTTY,
       color: wanted && process.env["TERM"] !== "dumb" && process.stdout.isTTY,
-      transient: process.stderr.isTTY,
-      print: (text) => write(process.stdout, `${text}\n`),
-      note: (text) => write(process.stderr, `${text}\n`),
-      draw: (text) => write(process.stderr, text)
+      get transient() {
+        return process.stderr.isTTY
+      },
+      print: (text) => write(out, `${text}\n`),
+      note: (text) => write(err, `${text}\n`),
+      draw: (text) => write(err, text)
     })
   })
 }

@@ -12,10 +12,8 @@ export const ask = Effect.fnUntraced(function* <const G extends Group, A, E>(
   question: (choird: OperatorClient[G]) => Effect.Effect<A, E>
 ) {
   const { home } = yield* root
-  const { connect, requestFailure } = yield* load
-  return yield* Effect.scoped(Effect.flatMap(connect(home, group), question)).pipe(
-    Effect.mapError(requestFailure(home))
-  )
+  const { askChoird } = yield* load
+  return yield* askChoird(home, group, question)
 })
 
 /** Asks for a stream. */

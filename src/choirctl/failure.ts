@@ -1,7 +1,9 @@
 /** What went wrong in one shape: for people, for programs, and as an exit code (docs/operating.md). */
 import { Cause, Schema } from "effect"
 import { CliError } from "effect/cli"
-import { ErrorDetail } from "#schema/ApiError.ts"
+import type { ErrorDetail } from "#schema/ApiError.ts"
+import type { ConfigRefused } from "#src/shared/configFiles.ts"
+import { problemsOf } from "./render/config.ts"
 
 /** The exit codes of choirctl. */
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 69, again: 75, config: 78, interrupted: 130 } as const
@@ -65,9 +67,16 @@ const text = (value: unknown, key: string): string | undefined => {
   return typeof found === "string" ? found : undefined
 }
 
-const BY_TAG: Readonly<Record<string, Pick<Failure, "type" | "exit_code">>> = {
-  ConfigRefused: { type: "CONFIG", exit_code: EXIT.config },
-  InvalidFile: { type: "CONFIG", exit_code: EXIT.config },
+const isConfigRefused = (error: unknown): error is ConfigRefused => text(error, "_tag") === "ConfigRefused"
+
+/** Each problem of a home's file on a line of its own, with its path in the file. */
+const configFailure = ({ file, hint, problems }: ConfigRefused): Failure => {
+  const lines = problemsOf(problems).map(({ path, reason }) => (path === "" ? reason : `${path}: ${reason}`))
+  return { type: "CONFIG", message: `${file} cannot be used: ${lines.join("\n")}`, hint, exit_code: EXIT.config }
+}
+
+const BY_TAG: Readonly<Record<string, Pick<Failure, "type" | "exit_code" | "hint">>> = {
+  InvalidFile: { type: "CONFIG", hint: "choirctl config validate", exit_code: EXIT.config },
   GitMissing: { type: "GIT_MISSING", exit_code: EXIT.failed },
   GitFailed: { type: "GIT_FAILED", exit_code: EXIT.failed },
   RepoExists: { type: "REPO_EXISTS", exit_code: EXIT.failed },
@@ -91,10 +100,10 @@ const ofError = (error: unknown): Failure => {
     return error._tag === "ShowHelp"
       ? usageFailure(error)
       : { type: "USAGE", message: error.message, hint: "choirctl --help", exit_code: EXIT.usage }
+  if (isConfigRefused(error)) return configFailure(error)
   const known = BY_TAG[text(error, "_tag") ?? ""]
   if (known === undefined || !(error instanceof Error)) return unforeseen(error)
-  const hint = text(error, "hint")
-  return { ...known, message: error.message, ...(hint === undefined ? {} : { hint }) }
+  return { ...known, message: error.message }
 }
 
 /** How to exit after a cause, and what to print of it: nothing where the result was printed or the user left. */

@@ -14,9 +14,6 @@ const ENDPOINTS: Readonly<Partial<Record<Provider, string>>> = {
   openai: "https://api.openai.com/v1"
 }
 
-/** What is still missing of a choice, in the words of its flags. */
-export type MissingAnswer = "model-endpoint" | "model-name"
-
 export interface ModelAnswers {
   readonly provider: Provider
   readonly endpoint: string | undefined

@@ -6,7 +6,7 @@ import { run } from "./run.ts"
 import { Screen } from "./Screen.ts"
 
 // A reader that has seen enough, as in `choirctl session events | head`, is no error.
-for (const stream of [process.stdout, process.stderr]) stream.on("error", () => process.exit(0))
+process.stdout.on("error", () => process.exit(0))
 
 const Platform = Layer.mergeAll(Host.layer, Screen.layer, Layer.succeed(References.LogToStderr, true))
 

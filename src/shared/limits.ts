@@ -378,6 +378,8 @@ export const PROGRAM_READY_MS = 50
 export const PROGRAM_READY_ATTEMPTS_MAX = 1200
 /** How long a child program may take to stop before it is killed. */
 export const PROGRAM_STOP_MS_MAX = 15_000
+/** An answer of choird that choirctl reads whole. */
+export const OPERATOR_ANSWER_BYTES_MAX = 64 * MIB
 /** What choirctl waits before it shows that something is still going on. */
 export const PROGRESS_DELAY_MS = 500
 /** Between two pictures of that sign. */

@@ -1,3 +1,5 @@
+import { mkdirSync } from "node:fs"
+import { createServer, type Server, type ServerResponse } from "node:http"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -77,6 +79,44 @@ describe("choirctl", () => {
         assert.deepStrictEqual(document(asJson), { ok: false, error: refusal })
         assert.strictEqual((yield* choirctl(home, ["agent", "list"])).code, 75)
         assert.strictEqual((yield* choirctl(home, ["status"])).code, 1)
+      })
+    )
+  )
+
+  it.live("tells an answer that broke off from one that it does not understand", () =>
+    inHome(
+      Effect.fnUntraced(function* (home) {
+        const told = (answer: (response: ServerResponse) => void) =>
+          Effect.scoped(
+            Effect.gen(function* () {
+              mkdirSync(join(home, "socks"), { recursive: true })
+              yield* Effect.acquireRelease(
+                Effect.callback<Server>((resume) => {
+                  const server = createServer((_request, response) => answer(response))
+                  server.listen(join(home, "socks", "choird.sock"), () => resume(Effect.succeed(server)))
+                }),
+                (server) =>
+                  Effect.callback<void>((resume) => {
+                    server.close(() => resume(Effect.void))
+                    server.closeAllConnections()
+                  })
+              )
+              return yield* choirctl(home, ["agent", "list", "--json"])
+            })
+          )
+        const json = (response: ServerResponse, text: string) =>
+          response.setHeader("content-type", "application/json").end(text)
+        const cut = yield* told((response) => response.destroy())
+        assert.nestedPropertyVal(document(cut), "error.type", "CONNECTION_LOST")
+        assert.strictEqual(cut.code, 75)
+        const torn = yield* told((response) => {
+          response.writeHead(200, { "content-type": "application/json", "content-length": 1000 })
+          response.write('[{"agent_id"', () => response.destroy())
+        })
+        assert.strictEqual(torn.code, 75)
+        const foreign = yield* told((response) => json(response, '{"agents":[]}'))
+        assert.nestedPropertyVal(document(foreign), "error.type", "PROTOCOL")
+        assert.strictEqual(foreign.code, 1)
       })
     )
   )

@@ -1,0 +1,80 @@
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { SessionId } from "#schema/Ids.ts"
+import { describeInstallations } from "../support/everyInstallation.ts"
+import { makeInstallation } from "../support/installation.ts"
+import { answer, makeProvider, offlineModel } from "../support/provider.ts"
+import { makeTelegram, type TelegramBot } from "../support/telegram.ts"
+import { historyProblems } from "../support/verifyHistory.ts"
+
+const USER = 4711
+const STRANGER = 666
+const TOKEN = "1000:secret"
+
+const textsTo = (bot: TelegramBot, user: number) =>
+  Effect.map(bot.sent.all, (sent) => sent.filter(({ chat }) => chat.id === user).map(({ text }) => text ?? ""))
+
+/** An agent that is bound to a person at Telegram. */
+const start = (place: Parameters<Parameters<typeof describeInstallations>[1]>[0]) =>
+  Effect.gen(function* () {
+    const provider = yield* makeProvider
+    yield* provider.otherwise((request) => offlineModel(request, 0))
+    const telegram = yield* makeTelegram
+    const bot = telegram.bot(TOKEN)
+    const { secrets, ...rest } = yield* place
+    const choir = yield* makeInstallation({
+      endpoint: provider.endpoint,
+      ...rest,
+      secrets: { ...secrets, "bot-token": TOKEN },
+      config: {
+        gateways: {
+          bot: { type: "telegram", secret: "bot-token", api_root: telegram.url },
+          terminal: { type: "console" }
+        },
+        dms: {
+          phone: { gateway: "bot", user_id: String(USER), admin: true },
+          me: { gateway: "terminal", user_id: "local", admin: true }
+        }
+      }
+    })
+    const choird = yield* choir.start
+    yield* choir.build
+    const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload: { dm: "phone" as never } })
+    return { ...choir, bot, choird, provider, session_id: session_id as SessionId }
+  })
+
+describeInstallations("Telegram", (place) => {
+  it.live("answers a person once and in order, splits a long answer, and is deaf to strangers", () =>
+    Effect.gen(function* () {
+      const { bot, events, provider, session_id } = yield* start(place)
+      yield* provider.script(answer("first"), answer("long ".repeat(2000).trim()), answer("third"))
+      yield* bot.text(STRANGER, "let me in")
+      for (const text of ["one", "two", "three"]) yield* bot.text(USER, text)
+      yield* bot.sent.first(({ text }) => text === "third")
+      const texts = yield* textsTo(bot, USER)
+      assert.strictEqual(texts[0], "first")
+      assert.strictEqual(texts.at(-1), "third")
+      assert.strictEqual(texts.length, 5)
+      assert.strictEqual(texts.slice(1, -1).join(" ").replaceAll(/\s+/gu, " "), "long ".repeat(2000).trim())
+      assert.deepStrictEqual(yield* textsTo(bot, STRANGER), [])
+      assert.deepStrictEqual(historyProblems(session_id, yield* events(session_id)), [])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("takes each message once when choird is killed right after it came (R2, R42)", () =>
+    Effect.gen(function* () {
+      const installation = yield* start(place)
+      const { bot } = installation
+      yield* bot.text(USER, "hello")
+      yield* bot.sent.first(({ text }) => text !== undefined)
+      yield* bot.text(USER, "say after the crash")
+      yield* installation.choird.signal("SIGKILL")
+      yield* installation.choird.exited
+      yield* installation.start
+      yield* bot.sent.first(({ text }) => text?.includes("after the crash") === true)
+      const history = yield* installation.events(installation.session_id)
+      const heard = history.filter(({ event }) => event.event_type === "UserMsg")
+      assert.strictEqual(heard.length, 2)
+    }).pipe(Effect.scoped)
+  )
+})
