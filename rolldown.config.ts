@@ -1,24 +1,55 @@
 import { defineConfig } from "rolldown"
 
-/** One self-contained file a program, so that a sandbox needs nothing but Node and that file. */
+const BANNER = "#!/usr/bin/env node"
+const EXTERNAL = [/^@electric-sql\//, "@vscode/ripgrep", "grammy"]
+
+/**
+ * One file a program, so that a sandbox needs nothing but Node and that file. What only choird uses and finds its own files by
+ * its place, or does not survive bundling, stays a package of its own.
+ */
 const program = (name: string, input: string) =>
   defineConfig({
     input,
     platform: "node",
-    external: [/^@electric-sql\//, "@vscode/ripgrep", "grammy"],
+    external: EXTERNAL,
     output: {
       file: `dist/${name}.js`,
       format: "esm",
       codeSplitting: false,
       minify: true,
-      banner: "#!/usr/bin/env node"
+      banner: BANNER
     }
   })
+
+/**
+ * choirctl in three parts: what `--help` needs, the client of choird, and the rest on demand. A command that only asks for help
+ * must not wait for the schemas of everything.
+ */
+const choirctl = defineConfig({
+  input: { choirctl: "src/choirctl/main.ts" },
+  platform: "node",
+  external: EXTERNAL,
+  output: {
+    dir: "dist",
+    format: "esm",
+    minify: true,
+    entryFileNames: "choirctl.js",
+    chunkFileNames: "choirctl/[name].js",
+    banner: (chunk) => (chunk.isEntry ? BANNER : ""),
+    codeSplitting: {
+      includeDependenciesRecursively: true,
+      groups: [
+        { name: "start", test: /src\/choirctl\/start\.ts$/, priority: 3 },
+        { name: "client", test: /src\/choirctl\/OperatorClient\.ts$/, priority: 2 }
+      ]
+    }
+  }
+})
 
 export default [
   program("choird", "src/choird/main.ts"),
   program("postgres-worker", "src/choird/database/postgres-worker.ts"),
-  program("choirctl", "src/choirctl/main.ts"),
+  choirctl,
   program("choir-agent", "src/agent/main.ts"),
   program("offline-model", "src/offline-model/main.ts")
 ]

@@ -13,10 +13,11 @@ import {
   HttpApiSecurity
 } from "effect/http-api"
 import { ApiErrors, Unauthorized } from "./ApiError.ts"
-import { AgentConfig, ResourceBindings } from "./Config.ts"
+import { AgentConfig } from "./Config.ts"
 import { CoreEvent } from "./Core.ts"
 import { ChoirEvent, ToolStatus } from "./Event.ts"
 import { AgentId, CallId, Epoch, LaneId, Rev, SecretName, SessionId, Sha256 } from "./Ids.ts"
+import { ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 import { Signal } from "./Signal.ts"
 

@@ -288,19 +288,6 @@ const configProblems = (config: ConfigShape): ReadonlyArray<Problem> => [
 export const Config = ConfigShape.check(Schema.makeFilter((config) => configProblems(config)))
 export type Config = typeof Config.Type
 
-/** What an agent's session is bound to (spec 6.4); names of config.json. */
-export const ResourceBindings = Schema.Struct({
-  workspace: ResourceName,
-  llm: ResourceName,
-  core_llm: ResourceName,
-  dm: ResourceName,
-  voice_profile: Schema.optionalKey(ResourceName),
-  git_identity: Schema.optionalKey(ResourceName),
-  notion: Schema.optionalKey(ResourceName),
-  email: Schema.optionalKey(ResourceName)
-})
-export type ResourceBindings = typeof ResourceBindings.Type
-
 /** What an agent is told of the configuration: its own share, never another agent's, never a secret's value. */
 export const AgentConfig = Schema.Struct({
   llm: ResourceName,

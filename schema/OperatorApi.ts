@@ -6,9 +6,9 @@ import { Schema } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { ApiErrors, ErrorDetail } from "./ApiError.ts"
-import { ResourceBindings } from "./Config.ts"
 import { ChoirEvent } from "./Event.ts"
 import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256 } from "./Ids.ts"
+import { ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 
 export const AgentStatus = Schema.Literals(["stopped", "building", "starting", "running", "stopping", "crashed"])

@@ -1,6 +1,7 @@
 /** What the agent was told at INIT_HELLO and is told again when the configuration changes (spec 16.3). */
 import { Context, Effect, Layer } from "effect"
-import type { AgentConfig, Model, ResourceBindings } from "#schema/Config.ts"
+import type { AgentConfig, Model } from "#schema/Config.ts"
+import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import type { Situation } from "./decide.ts"
 

@@ -15,7 +15,7 @@ export class HomeTaken extends Schema.TaggedError<HomeTaken>()("HomeTaken", {
   override readonly [Runtime.errorExitCode] = 75
   override get message() {
     const who = this.pid === null ? "" : ` (pid ${this.pid})`
-    return `another choird runs in ${this.home}${who}: stop it with choirctl daemon stop, or choose another home with --home`
+    return `another choird runs in ${this.home}${who}: end it first (SIGTERM), or choose another home with --home`
   }
 }
 

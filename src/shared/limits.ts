@@ -10,7 +10,7 @@ const MIB = 1024 * KIB
 export const EVENT_BYTES_MAX = 512 * KIB
 /** An RPC's body in either direction (R47). */
 export const BODY_BYTES_MAX = MIB
-/** A tool's result as it stands in an event; the rest goes to a file named by its hash (R48). */
+/** A tool's result as it stands in an event; of a longer one each text keeps its beginning and its end (R48). */
 export const TOOL_RESULT_BYTES_MAX = 256 * KIB
 /** What is kept of one output stream of a process while it runs (R48). */
 export const EXEC_OUTPUT_BYTES_MAX = MIB

@@ -1,7 +1,8 @@
 /** In-memory doubles of choird's stores and lifecycle, for tests of its APIs: one world, one agent, one session. */
 import { Effect, Layer, Option, PubSub, Redacted, Result, Schema, Stream } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
-import { Config, type ResourceBindings } from "#schema/Config.ts"
+import { Config } from "#schema/Config.ts"
+import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { ChoirEvent, ChainedEvent, EventDraft } from "#schema/Event.ts"
 import { AgentId, InboxId, ResourceName, SecretName, SessionId } from "#schema/Ids.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"

@@ -3,7 +3,8 @@
  * one scope, so that nothing of an epoch outlives it (R8).
  */
 import { Clock, Deferred, Effect, Fiber, type Redacted, type Scope } from "effect"
-import type { Config, ResourceBindings } from "#schema/Config.ts"
+import type { Config } from "#schema/Config.ts"
+import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import type { LogFiles } from "#src/choird/logs/LogFiles.ts"

@@ -1,7 +1,8 @@
 /** Exclusive resources, leased to one running agent at a time (spec 6.4). */
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import type { Config, ResourceBindings } from "#schema/Config.ts"
+import type { Config } from "#schema/Config.ts"
+import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, ResourceName, type SessionId } from "#schema/Ids.ts"
 
 /** The kinds that spec 6.4 makes exclusive; `browser` is the agent's own context and is named after the agent. */

@@ -3,7 +3,7 @@
  * container and its push stream; stopping the agent is closing that scope.
  */
 import { Clock, Context, Deferred, Effect, FiberSet, Layer, Result, Schema, type Stream } from "effect"
-import type { ResourceBindings } from "#schema/Config.ts"
+import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
 import type { AgentStatus, StartAgent } from "#schema/OperatorApi.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"

@@ -1,6 +1,7 @@
 /** Which resources a run is bound to (spec 6.4): an agent's defaults, and what its start overrides of them. */
 import { Result } from "effect"
-import type { Config, ResourceBindings } from "#schema/Config.ts"
+import type { Config } from "#schema/Config.ts"
+import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { StartAgent } from "#schema/OperatorApi.ts"
 

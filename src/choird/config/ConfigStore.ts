@@ -1,6 +1,7 @@
 /** The running configuration and the secrets, read once at start and held as one snapshot each (spec 17.7). */
 import { Context, Effect, Layer, type Redacted, Ref, Schema } from "effect"
-import type { AgentConfig, Config, ResourceBindings } from "#schema/Config.ts"
+import type { AgentConfig, Config } from "#schema/Config.ts"
+import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import { SecretName } from "#schema/Ids.ts"
 import { hasValue, loadFiles } from "#src/shared/configFiles.ts"
 import { agentConfig, boundSecrets } from "./agentShare.ts"

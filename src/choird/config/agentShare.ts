@@ -1,5 +1,6 @@
 /** What an agent gets of the configuration: the resources that it is bound to, and nothing else (spec 14.2, 17.7). */
-import type { AgentConfig, Config, ResourceBindings } from "#schema/Config.ts"
+import type { AgentConfig, Config } from "#schema/Config.ts"
+import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { ResourceName, SecretName } from "#schema/Ids.ts"
 
 /** A name such as `constructor` is legal, so that a plain index would find what config.json does not hold. */

@@ -1,5 +1,5 @@
 /**
- * Agents as plain processes of choird's own user. It isolates nothing; it is for hosts without Docker and bubblewrap, and only
+ * Agents as plain processes of choird's own user. It isolates nothing; it is for hosts without bubblewrap, and only
  * when the configuration asks for it by name.
  */
 import { existsSync } from "node:fs"
@@ -24,7 +24,7 @@ const statusOf = (diesWithChoird: boolean, limits: Cgroups["Service"]["enforced"
   isolation: "None: an agent and its tools can do whatever choird's own user can.",
   limits,
   warnings: [
-    "The process runtime isolates nothing. Use Docker or the sandbox for an agent that reads text of others.",
+    "The process runtime isolates nothing. Use the sandbox for an agent that reads text of others.",
     ...(diesWithChoird ? [] : ["An agent outlives a choird that is killed, until choird starts again."])
   ]
 })

@@ -1,6 +1,6 @@
 /**
  * Agents under bubblewrap: namespaces of their own, no capabilities, a seccomp filter, a read-only root. It shares the host's
- * network, which `status` says; Docker is the stronger runtime (decision D41).
+ * network, which `status` says (decision D41).
  */
 import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs"
 import { release } from "node:os"
@@ -48,7 +48,7 @@ export const fixFor = (text: string): string => {
     const sysctl = "sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0"
     return `Allow user namespaces, with those of these settings that the host has: ${sysctl}`
   }
-  return "Run bwrap by hand to see what it needs, or use Docker"
+  return "Run bwrap by hand to see what it needs"
 }
 
 const inputsOf = (filter: Buffer | undefined, args: string) => [

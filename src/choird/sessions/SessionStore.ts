@@ -2,7 +2,7 @@
 import { Clock, Context, Effect, Layer, Option, type Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { randomBytes } from "node:crypto"
-import type { ResourceBindings } from "#schema/Config.ts"
+import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/OperatorApi.ts"
 import { canonicalJson, storableJson } from "#src/shared/canonicalJson.ts"

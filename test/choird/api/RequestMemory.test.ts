@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { makeRequestMemory } from "#src/choird/api/RequestMemory.ts"
+import { makeRandom } from "../../support/history.ts"
 import { REPLIES_BYTES_MAX, REQUEST_ID_MS_MAX, REQUEST_IDS_MAX } from "#src/shared/limits.ts"
 
 const reply = HttpServerResponse.text("done")
@@ -59,5 +60,33 @@ describe("makeRequestMemory", () => {
     memory.finish("a", running, reply, 2)
     assert.deepStrictEqual(Effect.runSyncExit(Deferred.await(running)), Exit.succeed(reply))
     assert.strictEqual(memory.begin("a", "other", false, 3).type, "run")
+  })
+
+  it("answers 10,000 random requests as a plain list of what was asked would (R28)", () => {
+    const random = makeRandom(28)
+    const memory = makeRequestMemory()
+    const asked = new Map<string, { readonly digest: string; readonly replies: Array<string> }>()
+    let executions = 0
+    for (let index = 0; index < 10_000; index++) {
+      // Ids are few and repeat; a body sometimes differs from the first one of its id.
+      const id = `id-${Math.floor(random() * 2000)}`
+      const digest = random() < 0.2 ? "other" : "body"
+      const known = asked.get(id)
+      const found = memory.begin(id, digest, true, index)
+      if (known === undefined) {
+        assert.strictEqual(found.type, "lead")
+        if (found.type !== "lead") continue
+        const text = `reply ${++executions}`
+        memory.finish(id, found.running, HttpServerResponse.text(text), index)
+        asked.set(id, { digest, replies: [text] })
+      } else if (known.digest !== digest) {
+        assert.strictEqual(found.type, "reused")
+      } else {
+        assert.strictEqual(found.type, "reply")
+        if (found.type === "reply" && found.reply.body._tag === "Uint8Array")
+          assert.strictEqual(Buffer.from(found.reply.body.body).toString(), known.replies[0])
+      }
+    }
+    assert.strictEqual(executions, asked.size)
   })
 })

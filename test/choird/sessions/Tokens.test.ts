@@ -7,6 +7,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { HELLO_GRACE_MS_MAX, SUPERSEDED_TOKENS_MAX } from "#src/shared/limits.ts"
 import { describeEngines } from "../../support/engines.ts"
+import { makeRandom } from "../../support/history.ts"
 import { BINDINGS, newAgent, stores } from "../../support/stores.ts"
 
 const newSession = Effect.flatMap(SessionStore, (sessions) => sessions.create(newAgent(), BINDINGS, "0000000"))
@@ -86,6 +87,34 @@ describeEngines("Tokens", (it) => {
       assert.strictEqual(yield* standing(lease), "unknown")
       assert.strictEqual(yield* standing(bootstrap), "unknown")
     }).pipe(Effect.provide(stores))
+  )
+
+  it.effect(
+    "know nobody by 10,000 tokens that differ from a valid one, and by the valid one until it is revoked (R29)",
+    () =>
+      Effect.gen(function* () {
+        const tokens = yield* Tokens
+        const { agent_id, session_id } = yield* newSession
+        const lease = yield* tokens.lease(yield* callerOf(yield* tokens.bootstrap(session_id, agent_id, 1)))
+        const text = Redacted.value(lease)
+        const random = makeRandom(29)
+        const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+        for (let index = 0; index < 10_000; index++) {
+          const at = Math.floor(random() * text.length)
+          const letter = letters[Math.floor(random() * letters.length)] ?? "A"
+          const changed = [
+            text.slice(0, at) + letter + text.slice(at + 1),
+            text.slice(0, at),
+            text + letter,
+            text.slice(at) + text.slice(0, at)
+          ][index % 4]
+          if (changed === undefined || changed === text) continue
+          assert.isTrue(Option.isNone(yield* tokens.identify(Redacted.make(changed))))
+        }
+        assert.strictEqual(yield* standing(lease), "current 1")
+        yield* tokens.revoke(session_id)
+        assert.strictEqual(yield* standing(lease), "unknown")
+      }).pipe(Effect.provide(stores))
   )
 
   it.effect("are stored as digests alone (R29)", () =>
