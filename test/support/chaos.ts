@@ -54,10 +54,17 @@ export const chaos = Effect.fnUntraced(
     const acknowledged: Array<{ readonly rev: number; readonly hash: string }> = []
 
     const session = Effect.map(api.agents.status({ params }), ({ session_id }) => session_id as SessionId)
+    const often = Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(600)])
+    // The breaker stops what crashes too often; a person starts it again, and that is never counted (R9).
+    const running = Effect.gen(function* () {
+      const { status } = yield* api.agents.status({ params })
+      if (status === "crashed" || status === "stopped") yield* Effect.ignore(api.agents.start({ params, payload: {} }))
+      if (status !== "running") return yield* Effect.fail("not yet")
+    })
     // A client that gets no answer asks again with the same id, as a person's program does.
     const say = (index: number) =>
-      choir.send(`chaos-${index}`, text(index)).pipe(
-        Effect.retry(Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(600)])),
+      Effect.andThen(running, choir.send(`chaos-${index}`, text(index))).pipe(
+        Effect.retry(often),
         Effect.tap(({ inbox_id }) => Effect.sync(() => sent.push(inbox_id)))
       )
     const note = Effect.gen(function* () {
@@ -66,13 +73,6 @@ export const chaos = Effect.fnUntraced(
       const at = history.find(({ event }) => event.rev === acked_rev)
       if (at !== undefined) acknowledged.push({ rev: at.event.rev, hash: at.hash })
     })
-    const running = Effect.gen(function* () {
-      const { status } = yield* api.agents.status({ params })
-      // The breaker stops what crashes too often; a person starts it again, and that is never counted (R9).
-      if (status === "crashed" || status === "stopped") yield* Effect.ignore(api.agents.start({ params, payload: {} }))
-      if (status !== "running") return yield* Effect.fail("not yet")
-    }).pipe(Effect.retry(Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(600)])))
-
     const kill = Effect.gen(function* () {
       if (target === "choird") {
         yield* choird.signal("SIGKILL")
@@ -81,21 +81,27 @@ export const chaos = Effect.fnUntraced(
         return true
       }
       const pid = Option.getOrUndefined(yield* choird.agent)
-      return pid !== undefined && (yield* Effect.sync(() => process.kill(pid, "SIGKILL")))
+      if (pid === undefined) return false
+      return yield* Effect.orElseSucceed(
+        Effect.try(() => process.kill(pid, "SIGKILL")),
+        () => false
+      )
     })
     let killed = 0
     let index = 0
     // A try that comes between two lives of the agent hits nothing and is not counted.
     for (; killed < kills && index < 3 * kills; index++) {
-      yield* running
       yield* say(index)
       if (index % 5 === 0) yield* note
       yield* Effect.sleep(yield* Random.nextIntBetween(0, 250))
-      if (yield* kill) progress?.(++killed)
+      if (!(yield* kill)) continue
+      killed += 1
+      progress?.(killed)
     }
-    yield* running
     const last = yield* say(index)
-    yield* choir.settled(last.inbox_id).pipe(Effect.timeout("60 seconds"))
+    // The last kill may trip the breaker after the last message was taken.
+    const attended = Effect.forever(Effect.andThen(Effect.ignore(running), Effect.sleep("100 millis")))
+    yield* Effect.raceFirst(choir.settled(last.inbox_id), attended).pipe(Effect.timeout("60 seconds"))
     const session_id = yield* session
     const history = yield* choir.events(session_id)
     const verification = yield* api.sessions.verify({ params: { id: session_id } })

@@ -11,7 +11,7 @@ describe("HomeLock", () => {
       yield* Scope.provide(lockHome(HOME), first)
       const taken = yield* Effect.flip(lockHome(HOME))
       assert.strictEqual(taken._tag, "HomeTaken")
-      assert.match(taken.message, new RegExp(`another choird runs in ${HOME} \\(pid ${process.pid}\\): stop it`, "u"))
+      assert.match(taken.message, new RegExp(`another choird runs in ${HOME} \\(pid ${process.pid}\\): end it`, "u"))
       yield* lockHome(`${HOME}/other`)
       yield* Scope.close(first, Exit.void)
       yield* lockHome(HOME)
