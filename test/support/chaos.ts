@@ -25,6 +25,9 @@ export interface ChaosReport {
   readonly problems: ReadonlyArray<string>
 }
 
+/** One session for the whole conversation: a budget that is reached would begin another. */
+const UNLIMITED = { total_session_tokens: 1_000_000_000, max_tool_calls_per_session: 1_000_000 }
+
 /** What a user asks for: effects outside and inside the workspace, and jobs. */
 const text = (index: number): string =>
   [
@@ -45,7 +48,7 @@ export const chaos = Effect.fnUntraced(
   function* ({ kills, progress, seed: _seed, target, ...options }: ChaosOptions) {
     const provider = yield* makeProvider
     yield* provider.otherwise((request) => offlineModel(request, "5 millis"))
-    const choir = yield* makeInstallation({ ...options, endpoint: provider.endpoint })
+    const choir = yield* makeInstallation({ ...options, config: { budgets: UNLIMITED }, endpoint: provider.endpoint })
     const { api, params } = choir
     let choird = yield* choir.start
     yield* choir.build
