@@ -7,7 +7,7 @@ import { atMost, type Row } from "./Row.ts"
 
 export const size: Effect.Effect<ReadonlyArray<Row>, unknown> = Effect.sync(() => {
   const folder = join(ROOT, "dist")
-  const names = readdirSync(folder)
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" })
   const bytes = names
     .filter((name) => name.endsWith(".js"))
     .reduce((total, name) => total + statSync(join(folder, name)).size, 0)

@@ -9,6 +9,7 @@ import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
 import { agentDetail, agentLine, agentTable, buildLine } from "#src/choirctl/render/agents.ts"
 import { safeLine } from "#src/choirctl/render/safeText.ts"
+import { initAgentText } from "#src/choirctl/render/setup.ts"
 import { root } from "#src/choirctl/root.ts"
 import { Screen } from "#src/choirctl/Screen.ts"
 import { agentId } from "./arguments.ts"
@@ -149,7 +150,6 @@ const init = Command.make(
     const choice = given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm })
     const made = yield* onHost(initAgent(home, flags.id, choice))
     for (const warning of made.warnings) yield* screen.note(`warning: ${warning}`)
-    const { initAgentText } = yield* Effect.promise(() => import("#src/choirctl/render/setup.ts"))
     yield* print({ ok: true, ...made }, initAgentText)
   })
 ).pipe(
