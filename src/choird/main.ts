@@ -4,6 +4,7 @@ import { join, resolve } from "node:path"
 import { parseArgs } from "node:util"
 import { Cause, Effect, Exit, Fiber, Layer, Logger, References, Result, Runtime, Schema } from "effect"
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
+import { nodeTooOld } from "#src/shared/nodeVersion.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
 import { startup } from "./Startup.ts"
 
@@ -75,6 +76,8 @@ const choird = (home: string) =>
   )
 
 const options = () => {
+  const tooOld = nodeTooOld(process.versions.node)
+  if (tooOld !== undefined) return { usage: `choird: ${tooOld}`, code: 78 }
   const parsed = Result.try(() =>
     parseArgs({ options: { home: { type: "string" }, help: { type: "boolean" }, version: { type: "boolean" } } })
   )
