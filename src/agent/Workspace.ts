@@ -13,9 +13,8 @@ import {
 } from "#src/shared/limits.ts"
 import { codeOf, descriptorPath, openFolder, readFile, replaceFile } from "#src/shared/nofollow.ts"
 import { PathRefused, refusedBySystem } from "./PathRefused.ts"
+import { pathInside } from "./workspacePath.ts"
 
-/** The name under which a model knows the workspace, wherever it really lies. */
-const MOUNT = "workspace"
 const NEW_FILE_MODE = 0o644
 
 /** A whole file at one moment. */
@@ -83,19 +82,14 @@ export class Workspace extends Context.Service<
   static readonly layer = (options: { readonly root: string }) => Layer.effect(Workspace, make(options.root))
 }
 
-/** The names from the root down, or why there are none. `..` is taken back by spelling, exact as no link is followed. */
+/** The names from the root down, or why there are none. */
 const namesOf = (path: string): Result.Result<ReadonlyArray<string>, PathRefused> => {
   const refuse = (reason: PathRefused["reason"]) => Result.fail(new PathRefused({ path, reason }))
   if (path === "" || path.includes("\0") || !path.isWellFormed()) return refuse("malformed")
   if (Buffer.byteLength(path) > WORKSPACE_PATH_BYTES_MAX) return refuse("too_long")
-  const parts = path.split("/").filter((part) => part !== "" && part !== ".")
-  if (path.startsWith("/") && parts.shift() !== MOUNT) return refuse("outside")
-  const names: Array<string> = []
-  for (const part of parts) {
-    if (part !== "..") names.push(part)
-    else if (names.pop() === undefined) return refuse("outside")
-  }
-  return Result.succeed(names)
+  const inside = pathInside(path)
+  if (inside === undefined) return refuse("outside")
+  return Result.succeed(inside === "" ? [] : inside.split("/"))
 }
 
 const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")

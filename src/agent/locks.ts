@@ -10,6 +10,7 @@ import { Result, Schema } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { LockRequest } from "#schema/Tool.ts"
 import { INVALID_LOCK_CHARS_MAX, LOCKSET_LOCKS_MAX, WORKSPACE_PATH_BYTES_MAX } from "#src/shared/limits.ts"
+import { pathInside } from "./workspacePath.ts"
 
 const PROBLEMS = {
   empty_path: "the path is empty; name a file or folder, or . for the whole workspace",
@@ -39,22 +40,6 @@ const FILE = "file:"
 const STAGING = ".choirtmp"
 const OTHER = /^(browser_tab|choirtmp|(mem|repo|net|ext):[!-~]{1,128})$/u
 
-/** Finds an empty, `.` or `..` name, and with it every leading, trailing or doubled slash. */
-const IRREGULAR = /(^|\/)\.{0,2}(\/|$)/u
-
-/** The path from the workspace's root down, "" for the root, or `undefined` when it leads outside. */
-const resolve = (path: string): string | undefined => {
-  if (!IRREGULAR.test(path)) return path
-  const parts = path.split("/").filter((part) => part !== "" && part !== ".")
-  if (path.startsWith("/") && parts.shift() !== "workspace") return undefined
-  const names: Array<string> = []
-  for (const part of parts) {
-    if (part !== "..") names.push(part)
-    else if (names.pop() === undefined) return undefined
-  }
-  return names.join("/")
-}
-
 const malformation = (path: string): keyof typeof PROBLEMS | undefined => {
   if (path === "") return "empty_path"
   if (path.includes("\0")) return "nul"
@@ -73,7 +58,7 @@ const malformation = (path: string): keyof typeof PROBLEMS | undefined => {
  */
 export const fileKey = (path: string): Result.Result<string, InvalidLock> => {
   const problem = malformation(path)
-  const inside = problem === undefined ? resolve(path) : undefined
+  const inside = problem === undefined ? pathInside(path) : undefined
   if (inside === undefined) {
     return invalid(FILE + path, problem ?? "outside")
   }

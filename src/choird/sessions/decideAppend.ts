@@ -1,6 +1,7 @@
 /** What becomes of a heartbeat's patches: the cells of D4, decided without touching anything (R11). */
 import { Result } from "effect"
 import type { Heartbeat } from "#schema/AgentApi.ts"
+import { isDeeperThan } from "#src/shared/canonicalJson.ts"
 import { chain, hex, type Link } from "#src/shared/hashChain.ts"
 import { EVENT_BYTES_MAX, EVENT_DEPTH_MAX } from "#src/shared/limits.ts"
 import { foldAll } from "#src/shared/session/fold.ts"
@@ -31,11 +32,6 @@ export type Decision =
       readonly hash: Buffer
     }
 
-const deeperThan = (value: unknown, levels: number): boolean =>
-  typeof value === "object" &&
-  value !== null &&
-  (levels === 0 || Object.values(value).some((inner) => deeperThan(inner, levels - 1)))
-
 /** An escaped NUL whose backslash is not itself escaped: jsonb cannot hold one, and agents replace it before they commit. */
 const NUL = /(?<!\\)(?:\\\\)*\\u0000/u
 
@@ -48,7 +44,7 @@ export const prepare = ({ base_rev, hash_prev, new_rev, patches }: Heartbeat): P
   const links: Array<Link> = []
   for (const event of patches) {
     const { rev } = event
-    if (deeperThan(event, EVENT_DEPTH_MAX))
+    if (isDeeperThan(event, EVENT_DEPTH_MAX))
       return conflict(`event ${rev} is nested deeper than ${EVENT_DEPTH_MAX} levels`)
     // Canonical JSON refuses lone surrogates, which agents replace as well.
     const next = Result.try(() => chain(links.at(-1)?.hash ?? Buffer.from(hash_prev, "hex"), event))
