@@ -14,7 +14,7 @@ import {
   RPC_RETRY_MS,
   RPC_TIMEOUT_MS
 } from "#src/shared/limits.ts"
-import { laneOf } from "#src/shared/session/fold.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"

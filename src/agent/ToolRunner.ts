@@ -6,7 +6,7 @@ import { Clock, Context, Effect, HashMap, Layer, Option, Semaphore } from "effec
 import type { ModelToolCall, PayloadOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { EDGE_LOCK_WAIT_MS, TOOLS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
-import { laneOf } from "#src/shared/session/fold.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter, type Refused } from "./Arbiter.ts"
 import { edgeWrites } from "./decide.ts"

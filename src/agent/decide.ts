@@ -10,7 +10,7 @@ import { CallId, coreLane, EDGE, type JobName, type LaneId, type SessionId } fro
 import type { UserMessage } from "#schema/Signal.ts"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
 import { REPETITIONS_REFUSED_MIN } from "#src/shared/limits.ts"
-import { laneOf } from "#src/shared/session/fold.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
 import type { CoreLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
 
 type Output = Omit<typeof ModelOutput.Type, "call_id" | "tool_calls"> & {

@@ -7,7 +7,6 @@ import { Reactivity } from "effect/reactivity"
 import type { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { DISK_FREE_BYTES_LOW, DISK_FREE_BYTES_MIN, DOCTOR_TRIAL_MS_MAX } from "#src/shared/limits.ts"
-import { socketAnswers } from "./choirdAnswers.ts"
 
 /** What became of a trial, and what to do about it. */
 export interface Check {
@@ -90,7 +89,7 @@ const AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"
 export const sandboxFix = (text: string): string =>
   /namespace|uid map|Operation not permitted|Permission denied/u.test(text)
     ? "allow user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0"
-    : "install bubblewrap 0.8 or later, in Debian: apt-get install bubblewrap util-linux; or use Docker"
+    : "install bubblewrap 0.8 or later, in Debian: apt-get install bubblewrap util-linux"
 
 /** Whether sandboxes work here, or why not. */
 export const trySandbox = Effect.gen(function* () {
@@ -102,40 +101,21 @@ export const trySandbox = Effect.gen(function* () {
   })
 })
 
-const DOCKER_SOCKET = "/var/run/docker.sock"
-
-/** Which runtime choird would take, from the two that work here and what config.json says. */
-export const runtimeCheck = (
-  wanted: Config["runtime"]["type"],
-  docker: boolean,
-  sandbox: string | undefined
-): Check => {
-  const works = sandbox === undefined
+/** Which runtime choird would take, from what works here and what config.json says. */
+export const runtimeCheck = (wanted: Config["runtime"]["type"], sandbox: string | undefined): Check => {
   if (wanted === "process")
     return check("runtime", "warn", "process, which isolates nothing", "set runtime.type to auto in config.json")
-  if (docker && wanted !== "sandbox") return check("runtime", "ok", "docker")
   if (wanted === "docker")
-    return check(
-      "runtime",
-      "fail",
-      "config.json wants docker, and no engine answers",
-      "start Docker, or set runtime.type"
-    )
-  return works
+    return check("runtime", "fail", "this version does not run docker", "set runtime.type to auto in config.json")
+  return sandbox === undefined
     ? check("runtime", "ok", "sandbox")
-    : check("runtime", "fail", `neither Docker nor bubblewrap works: ${sandbox}`, sandboxFix(sandbox))
+    : check("runtime", "fail", `bubblewrap does not work: ${sandbox}`, sandboxFix(sandbox))
 }
 
 export const sandboxCheck = (problem: string | undefined): Check =>
   problem === undefined
     ? check("bubblewrap", "ok", "a sandbox was started")
     : check("bubblewrap", "warn", problem, sandboxFix(problem))
-
-export const dockerAnswers = (config: Config | undefined) =>
-  Effect.map(
-    Effect.timeoutOption(socketAnswers(config?.runtime.docker_socket ?? DOCKER_SOCKET), DOCTOR_TRIAL_MS_MAX),
-    Option.getOrElse(() => false)
-  )
 
 const GIB = 1024 ** 3
 

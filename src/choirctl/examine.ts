@@ -6,7 +6,6 @@ import {
   check,
   type Check,
   diskCheck,
-  dockerAnswers,
   gitCheck,
   homeCheck,
   nodeCheck,
@@ -51,7 +50,6 @@ const filesChecks = Effect.fnUntraced(function* (home: string) {
 export const examine = Effect.fn("examine")(function* (home: string) {
   const { checks, files } = yield* filesChecks(home)
   const sandbox = yield* trySandbox
-  const docker = yield* dockerAnswers(files?.config)
   return [
     nodeCheck(process.versions.node),
     yield* homeCheck(home),
@@ -59,7 +57,7 @@ export const examine = Effect.fn("examine")(function* (home: string) {
     yield* gitCheck,
     yield* ripgrepCheck,
     sandboxCheck(sandbox),
-    ...(files === undefined ? [] : [runtimeCheck(files.config.runtime.type, docker, sandbox)]),
+    ...(files === undefined ? [] : [runtimeCheck(files.config.runtime.type, sandbox)]),
     ...(files === undefined ? [] : [yield* postgresCheck(files.config, files.secrets)]),
     yield* choirdCheck(home),
     yield* diskCheck(home)

@@ -108,7 +108,7 @@ const restart = Command.make(
     yield* print(summary, agentLine)
   })
 ).pipe(
-  Command.withDescription("Stop and start an agent with the same image and bindings"),
+  Command.withDescription("Stop and start an agent with the same bindings, on the newest image"),
   Command.withExamples([{ command: "choirctl agent restart agent-1" }])
 )
 

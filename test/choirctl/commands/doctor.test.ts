@@ -51,13 +51,12 @@ describe("choirctl doctor", () => {
     for (const version of ["22.19.0", "24.0.1", "26.1.0"]) assert.strictEqual(nodeCheck(version).status, "ok")
   })
 
-  it("takes Docker first, then the sandbox, and never a process by itself", () => {
-    assert.strictEqual(runtimeCheck("auto", true, undefined).detail, "docker")
-    assert.strictEqual(runtimeCheck("auto", false, undefined).detail, "sandbox")
-    assert.strictEqual(runtimeCheck("sandbox", true, undefined).detail, "sandbox")
-    assert.strictEqual(runtimeCheck("auto", false, "no bwrap").status, "fail")
-    assert.strictEqual(runtimeCheck("docker", false, undefined).status, "fail")
-    assert.strictEqual(runtimeCheck("process", true, undefined).status, "warn")
+  it("takes the sandbox, and never a process by itself", () => {
+    assert.strictEqual(runtimeCheck("auto", undefined).detail, "sandbox")
+    assert.strictEqual(runtimeCheck("sandbox", undefined).detail, "sandbox")
+    assert.strictEqual(runtimeCheck("auto", "no bwrap").status, "fail")
+    assert.strictEqual(runtimeCheck("docker", undefined).status, "fail")
+    assert.strictEqual(runtimeCheck("process", undefined).status, "warn")
   })
 
   it("says what bubblewrap lacks", () => {

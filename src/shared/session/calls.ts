@@ -1,0 +1,141 @@
+/** What model outputs and tool calls do to a state. */
+import { HashMap, Result } from "effect"
+import type { EventOf } from "#schema/Event.ts"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { sha256 } from "#src/shared/hashChain.ts"
+import { coreOf, type Folded, inWindow, laneOf, move, remembered, withCore, withEdge, withLane } from "./lanes.ts"
+import type { OpenCall, SessionState } from "./State.ts"
+
+const callsRefused = ({ error, tool_calls }: EventOf<"ModelOutput">["payload"]): string | undefined => {
+  if (error !== undefined && tool_calls.length > 0) return "a failed output proposes no calls"
+  return new Set(tool_calls.map(({ call_id }) => call_id)).size < tool_calls.length
+    ? "two calls have the same id"
+    : undefined
+}
+
+const callDigest = (name: string, input: unknown): string => sha256(canonicalJson([name, input]))
+
+export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf<"ModelOutput">): Folded => {
+  const { usage } = payload
+  const spent = {
+    ...state.spent,
+    tokens: state.spent.tokens + usage.input_tokens + usage.output_tokens,
+    cost_usd: state.spent.cost_usd + (usage.cost_usd ?? 0)
+  }
+  const memory = laneOf(state, lane)
+  if (memory === undefined) return Result.fail(`no job runs on ${lane}`)
+  const counted = countUsage({ ...state, spent }, lane, usage)
+  if (payload.purpose === "compaction" || payload.purpose === "summary") return Result.succeed(counted)
+  if (memory.calls.length > 0) return Result.fail("calls of the output before are still open")
+  const refusal = callsRefused(payload)
+  if (refusal !== undefined) return Result.fail(refusal)
+  const opened = payload.purpose === "report" ? openReport(counted, lane, rev) : Result.succeed(counted)
+  const name =
+    payload.error !== undefined
+      ? "ModelOutput.error"
+      : payload.tool_calls.length > 0
+        ? "ModelOutput.tool_calls"
+        : "ModelOutput.text"
+  return Result.map(
+    Result.flatMap(opened, (ready) =>
+      lane === EDGE && ready.edge.turn === undefined ? Result.fail("edge has no turn") : move(ready, lane, name)
+    ),
+    (moved) => {
+      const calls = payload.tool_calls.map((call) => ({
+        call_id: call.call_id,
+        name: call.name,
+        digest: callDigest(call.name, call.input),
+        stage: "proposed" as const,
+        effect: undefined,
+        output_rev: rev,
+        committed_rev: 0
+      }))
+      const step = (laneOf(moved, lane)?.step ?? 0) + 1
+      const next = inWindow(withLane(moved, lane, { calls, step }), lane, rev)
+      const core = coreOf(next, lane)
+      return core === undefined ? withEdge(next, { output_rev: rev }) : withCore(next, { ...core, output_rev: rev })
+    }
+  )
+}
+
+const countUsage = (state: SessionState, lane: LaneId, usage: EventOf<"ModelOutput">["payload"]["usage"]) => {
+  const core = coreOf(state, lane)
+  if (core === undefined) return state
+  return withCore(state, {
+    ...core,
+    spent: {
+      input_tokens: core.spent.input_tokens + usage.input_tokens,
+      output_tokens: core.spent.output_tokens + usage.output_tokens,
+      cost_usd: core.spent.cost_usd + (usage.cost_usd ?? 0)
+    }
+  })
+}
+
+const openCall = (state: SessionState, lane: LaneId, call_id: string): OpenCall | undefined =>
+  laneOf(state, lane)?.calls.find((call) => call.call_id === call_id)
+
+const withCall = (state: SessionState, lane: LaneId, call_id: string, change: Partial<OpenCall>): SessionState =>
+  withLane(state, lane, {
+    calls: (laneOf(state, lane)?.calls ?? []).map((call) => (call.call_id === call_id ? { ...call, ...change } : call))
+  })
+
+export const toolCallRequested = (state: SessionState, { lane, payload }: EventOf<"ToolCallRequested">): Folded => {
+  const call = openCall(state, lane, payload.call_id)
+  if (call?.stage !== "proposed") return Result.fail(`call ${payload.call_id} was not proposed, or not just now`)
+  const requested = withCall(state, lane, payload.call_id, { stage: "requested", effect: payload.effect })
+  const counted = { ...requested, spent: { ...state.spent, tool_calls: state.spent.tool_calls + 1 } }
+  const core = coreOf(counted, lane)
+  return Result.succeed(core === undefined ? counted : withCore(counted, { ...core, tool_calls: core.tool_calls + 1 }))
+}
+
+/** Legal again in a later epoch for a call without effect (wire.md, Recovery); the arbiter alone tells when. */
+export const toolCallCommitted = (
+  state: SessionState,
+  { lane, payload, rev }: EventOf<"ToolCallCommitted">
+): Folded => {
+  const call = openCall(state, lane, payload.call_id)
+  if (call === undefined || call.stage === "proposed") return Result.fail(`call ${payload.call_id} was not requested`)
+  if (call.stage === "committed" && call.effect !== "none")
+    return Result.fail(`call ${payload.call_id} has an effect and was committed before`)
+  return Result.succeed(withCall(state, lane, payload.call_id, { stage: "committed", committed_rev: rev }))
+}
+
+/** What a call may end as that was never committed: it was refused, its lane ended, or its deadline passed. */
+const NEVER_RAN: ReadonlySet<string> = new Set(["rejected", "cancelled", "timeout"])
+
+export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolResultCommitted">): Folded => {
+  const { lane, payload, rev } = event
+  const call = openCall(state, lane, payload.call_id)
+  const memory = laneOf(state, lane)
+  if (call === undefined || memory === undefined) return Result.fail(`call ${payload.call_id} is not open`)
+  if (call.stage !== "committed" && !NEVER_RAN.has(payload.status))
+    return Result.fail(`call ${payload.call_id} never ran and cannot be ${payload.status}`)
+  const calls = memory.calls.filter((other) => other !== call)
+  const result = sha256(canonicalJson([payload.status, payload.summary, payload.output ?? null]))
+  const again =
+    memory.repetition.call === call.digest && (memory.repetition.result === result || payload.status === "rejected")
+  const seen = [
+    ...(payload.reads ?? []).map(({ path, sha256 }) => [path, sha256] as const),
+    ...(payload.writes ?? []).map(({ after, path }) => [path, after] as const)
+  ].reduce((versions, [path, version]) => HashMap.set(versions, path, version), memory.seen)
+  const next = withLane(state, lane, {
+    calls,
+    window: remembered(memory.window, rev),
+    seen,
+    tainted: memory.tainted || payload.untrusted === true,
+    repetition: again
+      ? { ...memory.repetition, times: memory.repetition.times + 1 }
+      : { call: call.digest, result, times: 1 }
+  })
+  return calls.length > 0 ? Result.succeed(next) : move(next, lane, "ToolResultCommitted.last")
+}
+
+/** A report turn has no opening event: its first model output, or the report itself, opens it. */
+export const openReport = (state: SessionState, lane: LaneId, rev: number): Folded => {
+  if (lane !== EDGE) return Result.fail("only edge reports")
+  if (state.edge.turn?.kind === "report") return Result.succeed(state)
+  const [report] = state.reports
+  if (report === undefined || state.edge.turn !== undefined) return Result.fail("there is no job to report on")
+  return Result.succeed(withEdge(state, { turn: { kind: "report", report, rev }, step: 0, output_rev: 0 }))
+}
