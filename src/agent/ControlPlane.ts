@@ -13,8 +13,9 @@ import {
 } from "#schema/AgentApi.ts"
 import { type ApiError, ApiErrors, Unauthorized } from "#schema/ApiError.ts"
 import type { AgentConfig } from "#schema/Config.ts"
-import type { SecretName, SessionId } from "#schema/Ids.ts"
+import type { CallId, SecretName, SessionId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
+import { jobToken } from "#src/shared/jobToken.ts"
 import { RPC_ATTEMPTS_MAX, RPC_RETRY_MS, RPC_TIMEOUT_MS } from "#src/shared/limits.ts"
 
 /** choird gave no usable answer in time; asking again later is safe, since every verb is idempotent by request id. */
@@ -44,6 +45,12 @@ export interface Pushed {
   readonly signal: Signal
 }
 
+/** A core job and when its time is up, in milliseconds since 1970. */
+export interface RunningJob {
+  readonly job_id: CallId
+  readonly expires_ms: number
+}
+
 type Asked<A> = Effect.Effect<A, Unreachable | Denied>
 
 /** Speaks to choird. It holds the token: the bootstrap one until INIT_HELLO answers, then the lease's, in memory only (D12). */
@@ -54,7 +61,8 @@ export class ControlPlane extends Context.Service<
     /** The values of bound secrets; one unbound name refuses them all. */
     secrets(resources: ReadonlyArray<SecretName>): Asked<ReadonlyMap<SecretName, Redacted.Redacted>>
     heartbeat(request: Heartbeat): Asked<HeartbeatReply>
-    report(status: ReportStatus): Asked<void>
+    /** Tells how a lane does; for a core with the proof that its job runs, which expires with the job (D35). */
+    report(status: ReportStatus, job?: RunningJob): Asked<void>
     /** Says goodbye; Denied NOT_FLUSHED when choird lacks events. */
     terminate(request: {
       readonly reason: string
@@ -138,7 +146,12 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
       return new Map(Object.entries(secrets).map(([name, value]) => [name as SecretName, Redacted.make(value)]))
     }),
     heartbeat: (payload) => asked("HEARTBEAT")(rpc.HEARTBEAT({ ...envelope(), payload })),
-    report: (payload) => Effect.asVoid(asked("REPORT_STATUS")(rpc.REPORT_STATUS({ ...envelope(), payload }))),
+    report: Effect.fn("ControlPlane.report")(function* (payload, job) {
+      const { headers } = envelope()
+      const lease = Redacted.value(yield* Ref.get(token))
+      const proof = job === undefined ? {} : { "x-choir-job": jobToken(lease, job.job_id, job.expires_ms) }
+      yield* asked("REPORT_STATUS")(rpc.REPORT_STATUS({ headers: { ...headers, ...proof }, payload }))
+    }),
     terminate: Effect.fn("ControlPlane.terminate")(function* (payload) {
       const request = { ...envelope(), payload }
       yield* patiently(asked("TERMINATE_SELF")(rpc.TERMINATE_SELF(request)))

@@ -9,6 +9,7 @@ import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { ControlPlane } from "./ControlPlane.ts"
 import type { ChatTool } from "./Llm.ts"
+import { Replication } from "./Replication.ts"
 import { type AnyTool, isControl } from "./tools/ControlTool.ts"
 import { coreCancel } from "./tools/coreCancel.ts"
 import { coreInject } from "./tools/coreInject.ts"
@@ -84,6 +85,7 @@ const scan = Effect.fnUntraced(function* (choir: string, scope: ToolScope) {
 const make = Effect.fnUntraced(function* (options: { readonly choir: string; readonly rg: string }) {
   const arbiter = yield* Arbiter
   const plane = yield* ControlPlane
+  const replication = yield* Replication
   const settings = yield* AgentSettings
   const builtIn: ReadonlyArray<AnyTool> = [
     yield* fsRead,
@@ -94,7 +96,7 @@ const make = Effect.fnUntraced(function* (options: { readonly choir: string; rea
     coreInject,
     coreCancel,
     coreList(arbiter.state),
-    coreReport(arbiter.state, plane, settings)
+    coreReport(arbiter.state, plane, settings, replication.reached)
   ]
   const imaged = [...(yield* scan(options.choir, "global")), ...(yield* scan(options.choir, "agent"))]
   const tools = new Map<string, AnyTool>(builtIn.map((tool) => [toWireName(tool.llm.name), tool]))

@@ -8,6 +8,7 @@ import { AgentSettings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
 import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
+import { Replication } from "#src/agent/Replication.ts"
 import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
 import { isControl } from "#src/agent/tools/ControlTool.ts"
 import { Workspace } from "#src/agent/Workspace.ts"
@@ -39,6 +40,7 @@ const registryOf = Effect.fnUntraced(function* (files: Readonly<Record<string, s
         EventLog.layer(SESSION),
         AgentSettings.layer(settingsOf(1)),
         plane.layer(1),
+        Layer.mock(Replication, { acked: () => 0, reached: () => Effect.void }),
         Workspace.layer({ root }),
         ProcessRunner.layer({ ownsPidNamespace: false }),
         NodeServices.layer

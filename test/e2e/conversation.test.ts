@@ -36,13 +36,25 @@ describeInstallations("a conversation", (place) => {
       const hello = yield* ask("hello")
       assert.strictEqual(texts(hello.shown, "reply").length, 1)
       const work = yield* ask(
-        "job alpha: write a.txt: one two three, then run wc -w a.txt\njob beta: write b.txt: four, then read b.txt"
+        "job alpha: write a.txt: one two three, then report half way, then run wc -w a.txt\njob beta: write b.txt: four, then read b.txt"
       )
       assert.strictEqual(texts(work.shown, "reply").length, 1)
       assert.strictEqual(texts(work.shown, "report").length, 2)
       assert.strictEqual(readFileSync(join(workspace, "a.txt"), "utf8"), "one two three\n")
       assert.strictEqual(readFileSync(join(workspace, "b.txt"), "utf8"), "four\n")
       const history = yield* events(session_id)
+      const requested = history.flatMap(({ event }) =>
+        event.event_type === "ToolCallRequested" && event.payload.tool === "choir.core.report"
+          ? event.payload.call_id
+          : []
+      )
+      const reported = history.filter(
+        ({ event }) =>
+          event.event_type === "ToolResultCommitted" &&
+          requested.includes(event.payload.call_id) &&
+          event.payload.status === "success"
+      )
+      assert.strictEqual(reported.length, 1)
       assert.deepStrictEqual(historyProblems(session_id, history), [])
       assert.deepStrictEqual(conversationProblems([hello.inbox_id, work.inbox_id], history), [])
       const verification = yield* api.sessions.verify({ params: { id: session_id } })

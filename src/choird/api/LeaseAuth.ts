@@ -1,10 +1,12 @@
 /** Who may ask: the token, the socket and the named session must be of one session, before any of the body is decoded. */
-import { Effect, Layer, Option } from "effect"
+import { Clock, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { type Caller, Lease, LeaseAuth } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { jobOfToken } from "#src/shared/jobToken.ts"
 import { unauthorized } from "./refusals.ts"
 import { CurrentSocketSession } from "./SocketSession.ts"
 
@@ -30,6 +32,16 @@ export const layerLeaseAuth = Layer.effect(
   Effect.gen(function* () {
     const tokens = yield* Tokens
     const audit = yield* Audit
+    const events = yield* EventStore
+
+    /** A job's token counts while its job runs, by what is acknowledged (R21). */
+    const jobRuns = Effect.fnUntraced(function* (caller: Caller, lease: Redacted.Redacted, token: string) {
+      const job_id = jobOfToken(Redacted.value(lease), token, yield* Clock.currentTimeMillis)
+      if (job_id === undefined) return false
+      const state = yield* Effect.option(events.state(caller.session_id))
+      return Option.exists(state, ({ cores }) => [...cores.values()].some((core) => core.job_id === job_id))
+    })
+
     return LeaseAuth.of({
       lease: Effect.fnUntraced(function* (httpEffect, { credential, endpoint }) {
         const request = yield* HttpServerRequest.HttpServerRequest
@@ -40,7 +52,12 @@ export const layerLeaseAuth = Layer.effect(
           named: request.headers["x-choir-session-id"],
           socket: session?.session_id
         }
-        const reason = refusal(caller, claim)
+        const job = request.headers["x-choir-job"]
+        const reason =
+          refusal(caller, claim) ??
+          (caller === undefined || job === undefined || (yield* jobRuns(caller, credential, job))
+            ? undefined
+            : "token of a job that does not run")
         if (caller === undefined || reason !== undefined) {
           yield* audit.record({
             who: `agent:${caller?.agent_id ?? "unknown"}`,

@@ -3,11 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { EventDraft } from "#schema/Event.ts"
-import { EDGE, InboxId } from "#schema/Ids.ts"
+import { CallId, EDGE, InboxId, JobName } from "#schema/Ids.ts"
 import { layerAgentRoutes } from "#src/choird/api/AgentRoutes.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { LaneReports } from "#src/choird/api/LaneReports.ts"
 import { AGENT_CONNECTIONS_MAX, AGENT_REQUESTS_BURST, BODY_BYTES_MAX } from "#src/shared/limits.ts"
+import { jobToken } from "#src/shared/jobToken.ts"
+import type { CoreLane } from "#src/shared/session/State.ts"
 import { BODIES, openSession, type Verb, VERBS } from "../../support/agentSocket.ts"
 import { append, DM, head, layerWorld, makeWorld, OTHER_SESSION, SESSION } from "../../support/control.ts"
 import { temporaryFolder } from "../../support/engines.ts"
@@ -85,6 +87,30 @@ describe("a session's socket", () => {
       assert.strictEqual((yield* call("HEARTBEAT", { body })).status, 413)
       assert.strictEqual((yield* call("HEARTBEAT", { body, token: "nobody" })).status, 401)
       assert.notInclude(world.effects, "append")
+    })
+  )
+})
+
+describe("a core job's word (R21, D35)", () => {
+  const job_id = CallId.make("c-7-0")
+  const told = (token: string, running: boolean) =>
+    Effect.gen(function* () {
+      const { call, world } = yield* openSession
+      const cores = new Map(running ? [[JobName.make("work"), { job_id } as CoreLane]] : [])
+      world.state = { ...world.state, cores }
+      return (yield* call("REPORT_STATUS", { headers: { "x-choir-job": token } })).status
+    })
+
+  it.effect("counts while the job runs, and is 401 after its stop, its time or with another lease", () =>
+    Effect.gen(function* () {
+      const valid = jobToken("lease", job_id, 60_000)
+      assert.strictEqual(yield* told(valid, true), 200)
+      assert.strictEqual(yield* told(valid, false), 401)
+      assert.strictEqual(yield* told(jobToken("another lease", job_id, 60_000), true), 401)
+      assert.strictEqual(yield* told(jobToken("lease", CallId.make("c-8-0"), 60_000), true), 401)
+      assert.strictEqual(yield* told("nonsense", true), 401)
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* told(valid, true), 401)
     })
   )
 })
