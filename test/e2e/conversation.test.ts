@@ -43,15 +43,17 @@ describeInstallations("a conversation", (place) => {
       assert.strictEqual(readFileSync(join(workspace, "a.txt"), "utf8"), "one two three\n")
       assert.strictEqual(readFileSync(join(workspace, "b.txt"), "utf8"), "four\n")
       const history = yield* events(session_id)
-      const requested = history.flatMap(({ event }) =>
-        event.event_type === "ToolCallRequested" && event.payload.tool === "choir.core.report"
-          ? event.payload.call_id
-          : []
+      const requested = new Set(
+        history.flatMap(({ event }) =>
+          event.event_type === "ToolCallRequested" && event.payload.tool === "choir.core.report"
+            ? event.payload.call_id
+            : []
+        )
       )
       const reported = history.filter(
         ({ event }) =>
           event.event_type === "ToolResultCommitted" &&
-          requested.includes(event.payload.call_id) &&
+          requested.has(event.payload.call_id) &&
           event.payload.status === "success"
       )
       assert.strictEqual(reported.length, 1)
