@@ -6,38 +6,24 @@ import { Clock, Context, Duration, Effect, Layer, Redacted, Result, Schema, Stre
 import { Headers, HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
-import { isDeeperThan } from "#src/shared/canonicalJson.ts"
 import {
   MODEL_IDLE_MS_MAX,
   MODEL_REPLY_BYTES_MAX,
   MODEL_RETRY_AFTER_MS_MAX,
-  MODEL_TOOL_ARGUMENT_BYTES_MAX,
-  MODEL_TOOL_ARGUMENT_DEPTH_MAX,
-  MODEL_TOOL_CALLS_MAX,
-  MODEL_TOTAL_MS_MAX,
-  MODEL_USAGE_TOKENS_MAX
+  MODEL_TOTAL_MS_MAX
 } from "#src/shared/limits.ts"
 import { AgentSettings } from "./AgentSettings.ts"
+import {
+  type ChatMessage,
+  type ChatTool,
+  reported,
+  estimateTokens,
+  problem,
+  excerpt,
+  interpret,
+  requestBody
+} from "./chatCompletion.ts"
 import { SecretStore } from "./SecretStore.ts"
-
-/** A message of the chat completions API, as this client sends it. */
-export type ChatMessage =
-  | { readonly role: "system" | "user"; readonly content: string }
-  | {
-      readonly role: "assistant"
-      readonly content: string | null
-      readonly tool_calls?: ReadonlyArray<{
-        readonly id: string
-        readonly type: "function"
-        readonly function: { readonly name: string; readonly arguments: string }
-      }>
-    }
-  | { readonly role: "tool"; readonly tool_call_id: string; readonly content: string }
-
-export interface ChatTool {
-  readonly type: "function"
-  readonly function: { readonly name: string; readonly description: string; readonly parameters: unknown }
-}
 
 export interface Completion {
   /** The name of config.json that answered; a fallback's when one took over. */
@@ -73,45 +59,6 @@ export class Llm extends Context.Service<
   )
 }
 
-const Reply = Schema.Struct({
-  choices: Schema.NonEmptyArray(
-    Schema.Struct({
-      finish_reason: Schema.optionalKey(Schema.NullOr(Schema.String)),
-      message: Schema.Struct({
-        content: Schema.optionalKey(Schema.NullOr(Schema.String)),
-        tool_calls: Schema.optionalKey(
-          Schema.NullOr(
-            Schema.Array(Schema.Struct({ function: Schema.Struct({ name: Schema.String, arguments: Schema.String }) }))
-          )
-        )
-      })
-    })
-  ),
-  usage: Schema.optionalKey(
-    Schema.NullOr(
-      Schema.Struct({
-        prompt_tokens: Schema.optionalKey(Schema.Unknown),
-        completion_tokens: Schema.optionalKey(Schema.Unknown)
-      })
-    )
-  )
-})
-const decodeReply = Schema.decodeUnknownEffect(Schema.fromJsonString(Reply))
-const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
-
-/** A provider's count as far as it can be one; nonsense counts as nothing, so that the estimate stands. */
-const reported = (tokens: unknown): number =>
-  Schema.is(Schema.Natural)(tokens) ? Math.min(tokens, MODEL_USAGE_TOKENS_MAX) : 0
-
-/** A rough count that errs on the high side for English; the provider's own count wins when it is higher. */
-export const estimateTokens = (text: string): number => Math.ceil(text.length / 4)
-
-const problem = (kind: ModelError["kind"], message: string, more: Partial<ModelError> = {}): ModelError => ({
-  kind,
-  message,
-  ...more
-})
-
 const bodyText = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, ModelError> => {
   let bytes = 0
   const chunks: Array<Uint8Array> = []
@@ -131,9 +78,6 @@ const bodyText = (response: HttpClientResponse.HttpClientResponse): Effect.Effec
     Effect.andThen(Effect.sync(() => Buffer.concat(chunks).toString("utf8")))
   )
 }
-
-/** The provider's own words, shortened and in one line, since they may be a whole page. */
-const excerpt = (text: string): string => text.replaceAll(/\s+/gu, " ").trim().slice(0, 300)
 
 const retryAfter = (header: string | undefined, now: number): number | undefined => {
   if (header === undefined) return undefined
@@ -159,37 +103,6 @@ const statusProblem = Effect.fnUntraced(function* (response: HttpClientResponse.
         ? " (are the model's endpoint and name right?)"
         : ""
   return problem("http", `the provider answered ${status}${hint}${detail}`, { status })
-})
-
-const interpret = Effect.fnUntraced(function* (text: string) {
-  const reply = yield* decodeReply(text).pipe(
-    Effect.mapError(() => problem("malformed", `the answer is no chat completion: ${excerpt(text)}`))
-  )
-  const { finish_reason, message } = reply.choices[0]
-  const calls = message.tool_calls ?? []
-  if (finish_reason === "content_filter")
-    return yield* Effect.fail(problem("content_filter", "the provider's content filter stopped the answer"))
-  if (calls.length > MODEL_TOOL_CALLS_MAX)
-    return yield* Effect.fail(
-      problem("malformed", `${calls.length} tool calls in one answer; ${MODEL_TOOL_CALLS_MAX} are allowed`)
-    )
-  const large = calls.find((call) => Buffer.byteLength(call.function.arguments) > MODEL_TOOL_ARGUMENT_BYTES_MAX)
-  if (large !== undefined)
-    return yield* Effect.fail(
-      problem("too_large", `the arguments of ${large.function.name.slice(0, 64)} are too large`)
-    )
-  const content = message.content ?? ""
-  if (calls.length === 0 && content.trim() === "")
-    return yield* Effect.fail(problem("malformed", "the answer has neither text nor tool calls"))
-  const tool_calls = calls.map((call) => {
-    const parsed = decodeJson(call.function.arguments === "" ? "{}" : call.function.arguments)
-    const isUsable = Result.isSuccess(parsed) && !isDeeperThan(parsed.success, MODEL_TOOL_ARGUMENT_DEPTH_MAX)
-    return {
-      name: call.function.name.slice(0, 128),
-      input: isUsable ? parsed.success : call.function.arguments
-    }
-  })
-  return { content, tool_calls, finish_reason: (finish_reason ?? "stop").slice(0, 64), usage: reply.usage ?? undefined }
 })
 
 const make = Effect.fnUntraced(function* () {
@@ -306,17 +219,3 @@ const mayFallBack = (error: ModelError | undefined): boolean =>
     error.kind === "timeout" ||
     error.kind === "unreachable" ||
     (error.kind === "http" && (error.status ?? 0) >= 500))
-
-const requestBody = (
-  { max_tokens, model, reasoning_effort, temperature }: Model,
-  messages: ReadonlyArray<ChatMessage>,
-  tools: ReadonlyArray<ChatTool>
-): string =>
-  JSON.stringify({
-    model,
-    messages,
-    max_tokens,
-    ...(temperature === null ? {} : { temperature }),
-    ...(reasoning_effort === null ? {} : { reasoning_effort }),
-    ...(tools.length === 0 ? {} : { tools })
-  })

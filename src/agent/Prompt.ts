@@ -4,7 +4,7 @@
  */
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
-import type { ChatMessage } from "./Llm.ts"
+import type { ChatMessage } from "./chatCompletion.ts"
 import { chars, fit, fitNewest, type Room, size } from "./promptRoom.ts"
 
 /** The image's texts; an absent file is an empty text. */

@@ -1,6 +1,6 @@
 /** What of a conversation is shown where a model's context is too small for all of it. */
 import { PROMPT_CHARS_PER_TOKEN, PROMPT_RESULT_CHARS_MIN } from "#src/shared/limits.ts"
-import type { ChatMessage } from "./Llm.ts"
+import type { ChatMessage } from "./chatCompletion.ts"
 
 /** The room there is: events of the window, and tokens of the model's context that the messages may take. */
 export interface Room {

@@ -8,7 +8,8 @@ import type { AgentConfig } from "#schema/Config.ts"
 import { Config } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/AgentSettings.ts"
-import { type ChatTool, type Completion, Llm } from "#src/agent/Llm.ts"
+import { type ChatTool } from "#src/agent/chatCompletion.ts"
+import { type Completion, Llm } from "#src/agent/Llm.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
 import {
   MODEL_IDLE_MS_MAX,

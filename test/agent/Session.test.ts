@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { LockRequest } from "#schema/Tool.ts"
-import type { ChatMessage } from "#src/agent/Llm.ts"
+import type { ChatMessage } from "#src/agent/chatCompletion.ts"
 import {
   agentConfig,
   calls,

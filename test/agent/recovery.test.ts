@@ -4,7 +4,7 @@ import { Deferred, Effect, Fiber, Result } from "effect"
 import { TestClock } from "effect/testing"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { LockRequest } from "#schema/Tool.ts"
-import type { ChatMessage } from "#src/agent/Llm.ts"
+import type { ChatMessage } from "#src/agent/chatCompletion.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
 import {
   agentConfig,
