@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Queue } from "effect"
-import { TestClock } from "effect/testing"
 import { LockRequest } from "#schema/Tool.ts"
 import type { ChatMessage } from "#src/agent/chatCompletion.ts"
 import {
@@ -12,17 +11,14 @@ import {
   runAgent,
   says,
   type Script,
-  testTool
+  testTool,
+  ticking,
+  isCore
 } from "../support/agent.ts"
 
-const isCore = (messages: ReadonlyArray<ChatMessage>) =>
-  messages.some(({ content, role }) => role === "user" && content.includes("\nTask:\n"))
 const last = (messages: ReadonlyArray<ChatMessage>) => messages.at(-1)
 const isReport = (messages: ReadonlyArray<ChatMessage>) =>
   messages.some(({ content, role }) => role === "user" && content.startsWith("[control plane report]"))
-
-/** Time passes by itself wherever nothing else happens. */
-const ticking = Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust("10 millis"), Effect.yieldNow)))
 
 const spawnThen =
   (core: Script): Script =>

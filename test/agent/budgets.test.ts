@@ -1,7 +1,6 @@
 /** What a session and its jobs may use up, with everything real but the model (spec 7.6, R23–R25, D28). */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, type Schema } from "effect"
-import { TestClock } from "effect/testing"
 import type { ChatMessage } from "#src/agent/chatCompletion.ts"
 import {
   agentConfig,
@@ -12,12 +11,11 @@ import {
   runAgent,
   says,
   type Script,
-  testTool
+  testTool,
+  ticking,
+  isCore
 } from "../support/agent.ts"
 
-const ticking = Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust("25 millis"), Effect.yieldNow)))
-const isCore = (messages: ReadonlyArray<ChatMessage>) =>
-  messages.some(({ content, role }) => role === "user" && content.includes("\nTask:\n"))
 const asked = (messages: ReadonlyArray<ChatMessage>) => messages.findLast(({ role }) => role === "user")?.content ?? ""
 const job = (job_name: string, more: Readonly<Record<string, Schema.Json>> = {}) =>
   ["choir.core.spawn", { job_name, task_spec: "work", ...more }] as const

@@ -1,7 +1,6 @@
 /** Agents that die anywhere, and what the next epoch makes of what choird has (spec 13, R1, R4, R6, R23). */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Result } from "effect"
-import { TestClock } from "effect/testing"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { LockRequest } from "#schema/Tool.ts"
 import type { ChatMessage } from "#src/agent/chatCompletion.ts"
@@ -16,11 +15,11 @@ import {
   runAgent,
   says,
   type Script,
-  testTool
+  testTool,
+  ticking,
+  isCore
 } from "../support/agent.ts"
 import { makeRandom } from "../support/history.ts"
-
-const ticking = Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust("25 millis"), Effect.yieldNow)))
 
 /** Far more than a hundred lives take; a busy machine is slow and not wrong. */
 const MANY_LIVES_MS_MAX = 60_000
@@ -29,9 +28,6 @@ const CRASHES_IN_A_ROW_SEEDS = 150
 /** Both jobs write, read and send; edge starts them at one message and reads and sends at the next. */
 const script: Script = (messages) =>
   Effect.as(Effect.sleep("20 millis"), isCore(messages) ? coreSays(messages) : edgeSays(messages))
-
-const isCore = (messages: ReadonlyArray<ChatMessage>) =>
-  messages.some(({ content, role }) => role === "user" && content.includes("\nTask:\n"))
 
 const coreSays = (messages: ReadonlyArray<ChatMessage>) => {
   const results = messages.filter(({ role }) => role === "tool").length

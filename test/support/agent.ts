@@ -4,6 +4,7 @@
  */
 import { Deferred, Effect, Layer, PubSub, Result, Schema, Stream } from "effect"
 import type { HeartbeatReply } from "#schema/AgentApi.ts"
+import { TestClock } from "effect/testing"
 import { Config, type AgentConfig } from "#schema/Config.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
@@ -314,3 +315,10 @@ export const ofType = <T extends ChoirEvent["event_type"]>(events: ReadonlyArray
 /** Whether every message has its reply and nothing runs or waits. */
 export const quiet = (state: SessionState): boolean =>
   state.edge.state === "EDGE_IDLE" && state.cores.size === 0 && state.reports.length === 0
+
+/** Time passes by itself wherever nothing else happens. */
+export const ticking = Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust("25 millis"), Effect.yieldNow)))
+
+/** Whether a prompt is a core job's. */
+export const isCore = (messages: ReadonlyArray<ChatMessage>): boolean =>
+  messages.some(({ content, role }) => role === "user" && content.includes("\nTask:\n"))
