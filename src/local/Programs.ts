@@ -1,6 +1,6 @@
 /** Choir's programs as child processes, for what brings a whole installation up on one machine: the demo and `npm start`. */
 import { spawn } from "node:child_process"
-import { openSync } from "node:fs"
+import { openSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect, Schedule, Schema } from "effect"
 import {
@@ -126,3 +126,26 @@ export const choirctlHere = (home: string, args: ReadonlyArray<string>) =>
     child.on("close", (code) => resume(Effect.succeed(code ?? 1)))
     return Effect.sync(() => void child.kill())
   })
+
+/** What /proc tells of one process; nothing when it ended while the list was made. */
+const processOf = (pid: string) => {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
+    const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1])
+    return [{ pid: Number(pid), parent, command: readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ") }]
+  } catch {
+    return []
+  }
+}
+
+/** The process of an agent itself, not of what contains it, somewhere below a choird. */
+export const agentBelow = (choird: number): number | undefined => {
+  const processes = readdirSync("/proc")
+    .filter((name) => /^\d+$/u.test(name))
+    .flatMap(processOf)
+  const below = (pid: number): boolean => {
+    const parent = processes.find((each) => each.pid === pid)?.parent ?? 0
+    return parent === choird || (parent > 1 && below(parent))
+  }
+  return processes.findLast(({ command, pid }) => /node\S* .*choir-agent\.js /u.test(command) && below(pid))?.pid
+}

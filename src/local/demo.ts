@@ -3,13 +3,13 @@
  * is killed in the middle of its work and carries on, and at the end the verified chain. Nothing is stubbed; only the provider is
  * the offline model, which says so.
  */
-import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Fiber, Schedule, Schema } from "effect"
 import { ChatEvent, Verification } from "#schema/OperatorApi.ts"
-import { choirctl, offlineModel, program, ready, ROOT } from "./Programs.ts"
+import { agentBelow, choirctl, offlineModel, program, ready, ROOT } from "./Programs.ts"
 import * as Screen from "./Screen.ts"
 
 const AGENT = "demo"
@@ -48,26 +48,6 @@ const say = Effect.fnUntraced(function* (home: string, text: string) {
   if (ran.code !== 0) return yield* new DemoFailed({ step: text, reason: ran.stderr || ran.stdout })
   return seen
 })
-
-/** The process of the agent itself, somewhere below choird. */
-const agentBelow = (root: number): number | undefined => {
-  const processes = readdirSync("/proc")
-    .filter((name) => /^\d+$/u.test(name))
-    .flatMap((name) => {
-      try {
-        const stat = readFileSync(`/proc/${name}/stat`, "utf8")
-        const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1])
-        return [{ pid: Number(name), parent, command: readFileSync(`/proc/${name}/cmdline`, "utf8") }]
-      } catch {
-        return []
-      }
-    })
-  const under = new Set([root])
-  for (const { parent, pid } of processes.toSorted((a, b) => a.pid - b.pid)) if (under.has(parent)) under.add(pid)
-  return processes.findLast(
-    ({ command, pid }) => under.has(pid) && command.includes("choir-agent.js\0") && command.includes("--socket")
-  )?.pid
-}
 
 const decodeDoctor = Schema.decodeEffect(
   Schema.fromJsonString(

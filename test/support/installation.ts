@@ -3,7 +3,7 @@
  * double. Used where it matters that processes really die.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
@@ -11,6 +11,7 @@ import { Deferred, Effect, Layer, Option, Schedule, Schema, Stream } from "effec
 import { HttpApiClient } from "effect/http-api"
 import { AgentId, type InboxId, type SessionId } from "#schema/Ids.ts"
 import { type ChatEvent, OperatorApi, type PrintedEvent } from "#schema/OperatorApi.ts"
+import { agentBelow } from "#src/local/Programs.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
 import { layerSocketClient } from "#src/shared/sockets.ts"
 
@@ -53,32 +54,6 @@ const operator = Effect.fnUntraced(function* (home: string) {
   const http = yield* Layer.build(layerSocketClient(join(home, "socks/choird.sock")))
   return yield* Effect.provideContext(HttpApiClient.make(OperatorApi, { baseUrl: "http://choird" }), http)
 })
-/** Processes whose ancestors include one, by /proc. */
-const descendants = (root: number): ReadonlyArray<{ readonly pid: number; readonly command: string }> => {
-  const found: Array<{ pid: number; parent: number; command: string }> = []
-  for (const name of readdirSync("/proc")) {
-    if (!/^\d+$/u.test(name)) continue
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, "utf8")
-      const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1])
-      const command = readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ")
-      found.push({ pid: Number(name), parent, command })
-    } catch {
-      // It ended while the list was made.
-    }
-  }
-  const under = new Set([root])
-  for (let grew = true; grew;) {
-    grew = false
-    for (const { parent, pid } of found) {
-      if (under.has(pid) || !under.has(parent)) continue
-      under.add(pid)
-      grew = true
-    }
-  }
-  return found.filter(({ pid }) => under.has(pid) && pid !== root)
-}
-
 /** A choird process and what it printed. */
 export interface Choird {
   readonly pid: number
@@ -128,11 +103,7 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
     pid: child.pid ?? 0,
     exited: Deferred.await(exited),
     signal: (signal) => Effect.sync(() => void child.kill(signal)),
-    agent: Effect.sync(() =>
-      Option.fromNullishOr(
-        descendants(child.pid ?? 0).findLast(({ command }) => /node\S* .*choir-agent\.js /u.test(command))?.pid
-      )
-    )
+    agent: Effect.sync(() => Option.fromNullishOr(agentBelow(child.pid ?? 0)))
   })
 
   /** Starts choird and waits until its operator API answers. */
