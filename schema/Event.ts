@@ -175,7 +175,13 @@ export const AgentMessage = Schema.Struct({
   in_reply_to: Schema.optionalKey(InboxId)
 })
 
-const MemoryFact = Schema.Struct({ key: Schema.String, value: Schema.String, source_event: Schema.optionalKey(Sha256) })
+/** Something that a lane keeps knowing; `source_event` is the hash of the event that says so. */
+export const MemoryFact = Schema.Struct({
+  key: Schema.String,
+  value: Schema.String,
+  source_event: Schema.optionalKey(Sha256)
+})
+export type MemoryFact = typeof MemoryFact.Type
 
 /** A structured change of a lane's reference summary (spec 11.3). Every part may be absent. */
 export const MemoryDelta = Schema.Struct({
@@ -186,6 +192,7 @@ export const MemoryDelta = Schema.Struct({
   add_fact: Schema.optionalKey(MemoryFact),
   remove_fact: Schema.optionalKey(MemoryFact)
 })
+export type MemoryDelta = typeof MemoryDelta.Type
 
 export const CompactionCommitted = Schema.Struct({
   signal_id: Schema.optionalKey(SignalId),

@@ -4,11 +4,12 @@ import { ChoirEvent } from "#schema/Event.ts"
 import { InboxId, ResourceName } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
-import type { Proposal } from "#src/agent/decide.ts"
+import type { Proposal } from "#src/agent/Proposal.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
-import { settingsOf, SESSION } from "../support/agent.ts"
+import { SESSION } from "../support/testing/MemoryControlPlane.ts"
+import { settingsOf } from "../support/testing/TestAgent.ts"
 
 const arbiterLayer = Arbiter.layer.pipe(
   Layer.provideMerge(Layer.mergeAll(EventLog.layer(SESSION), AgentSettings.layer(settingsOf(1))))

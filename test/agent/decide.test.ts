@@ -1,10 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { CallId, EDGE, InboxId, JobName, type LaneId, LaneId as Lane, ResourceName } from "#schema/Ids.ts"
-import { decide, exhaustedLimit, type Proposal, type Situation } from "#src/agent/decide.ts"
+import { decide } from "#src/agent/decide.ts"
+import { exhaustedLimit } from "#src/agent/decideCalls.ts"
+import type { Proposal, Situation } from "#src/agent/Proposal.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { agentConfig, SESSION } from "../support/agent.ts"
+import { SESSION } from "../support/testing/MemoryControlPlane.ts"
+import { agentConfig } from "../support/testing/TestAgent.ts"
 import { placed, situation } from "../support/history.ts"
 
 const A = JobName.make("a")

@@ -89,12 +89,13 @@ const check = (
 
 const call = { call_id: "c", name: "t", digest: "", effect: "none", output_rev: 1, committed_rev: 0 }
 const openCalls = [{ ...call, stage: "committed" }] as unknown as ReadonlyArray<OpenCall>
-const report = { job_id: "j", job_name: "b", stopped_rev: 1, inbox_id: undefined }
+const report = { kind: "stopped", job_id: "j", job_name: "b", rev: 1, inbox_id: undefined }
 const core = {
   ...initialState.edge,
   job_id: "j",
   job_name: "a",
   lane: "core:a",
+  output: { rev: 0, isFinal: false, isSuperseded: false, isCorrection: false },
   spent: { input_tokens: 0, output_tokens: 0, cost_usd: 0 }
 } as unknown as CoreLane
 

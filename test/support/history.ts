@@ -1,12 +1,15 @@
 /** Legal histories from seeds, made by driving the real decisions with random proposals. */
 import { Result } from "effect"
-import { type ChoirEvent, EVENT_VERSION, type EventDraft } from "#schema/Event.ts"
+import { type ChoirEvent, EVENT_VERSION, type EventDraft, type MemoryDelta } from "#schema/Event.ts"
 import { EDGE, InboxId, JobName, type LaneId, ResourceName } from "#schema/Ids.ts"
-import { decide, type Proposal, type Situation } from "#src/agent/decide.ts"
+import { decide } from "#src/agent/decide.ts"
+import type { Proposal, Situation } from "#src/agent/Proposal.ts"
+import { compactionLimit } from "#src/shared/session/compacted.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
-import { agentConfig, SESSION } from "./agent.ts"
+import { SESSION } from "./testing/MemoryControlPlane.ts"
+import { agentConfig } from "./testing/TestAgent.ts"
 
 /** A generator of numbers in [0, 1) that a seed decides (mulberry32). */
 export const makeRandom = (seed: number) => {
@@ -98,11 +101,41 @@ const advance = (random: Random, lane: LaneId, call: OpenCall): Proposal => {
   return { type: "Grant", lane, call_id, locks: [], dirty: random() < 0.1, readOnly: effect === "none" }
 }
 
+const delta = (random: Random): MemoryDelta => ({
+  mode: pick(random, ["append", "overwrite"]),
+  ...(random() < 0.7 ? { summary_update: pick(random, TEXTS) } : {}),
+  ...(random() < 0.3 ? { add_fact: { key: pick(random, TEXTS), value: pick(random, TEXTS) } } : {}),
+  ...(random() < 0.2 ? { remove_fact: { key: pick(random, TEXTS), value: "" } } : {}),
+  ...(random() < 0.3 ? { add_references: [SESSION, hex(random)], remove_references: [hex(random)] } : {})
+})
+
+const hex = (random: Random) => pick(random, ["a", "b", "c"]).repeat(64)
+
+/** Of a lane's window as much as may go, or an order with nothing to do. */
+const compaction = (random: Random, state: SessionState, signal_id: string): Proposal => {
+  const lane = pick(random, [EDGE, ...[...state.cores.values()].map((core) => core.lane)])
+  const memory = laneOf(state, lane)
+  const limit = compactionLimit(state, lane)
+  const deltas = Array.from({ length: Math.floor(random() * 3) }, () => delta(random))
+  const boundary = pick(
+    random,
+    [0, ...(memory?.window ?? [])].filter((rev) => rev <= limit)
+  )
+  const boundary_rev = deltas.length === 0 ? 0 : Math.max(boundary, memory?.boundary ?? 0)
+  return {
+    type: "Compact",
+    lane,
+    deltas,
+    boundary_rev,
+    ...(deltas.length === 0 || random() < 0.5 ? { signal_id } : {})
+  }
+}
+
 const candidates = (random: Random, state: SessionState): ReadonlyArray<Proposal> => {
   const proposals: Array<Proposal> = []
   const signal_id = String(1000 + state.rev)
   const { edge } = state
-  if (random() < 0.05) proposals.push({ type: "Notice", text: "wait" }, { type: "SignalCompact", signal_id })
+  if (random() < 0.05) proposals.push({ type: "Notice", text: "wait" }, compaction(random, state, signal_id))
   if (random() < 0.05) proposals.push({ type: "SignalInject", signal_id, content: "also this" })
   if (random() < 0.05) proposals.push({ type: "SignalCancel", signal_id, job_name: pick(random, JOBS) })
   if (edge.state === "EDGE_IDLE") {

@@ -1,6 +1,10 @@
-/** What a session is at a revision: the result of the fold. It names revisions, not payloads (wire.md, Snapshots). */
+/**
+ * What a session is at a revision: the result of the fold. It names revisions, not payloads (wire.md, Snapshots); only the
+ * reference summaries, which stand for what rolled off, are held themselves (spec 13.4).
+ */
 import type { HashMap } from "effect"
 import type { CoreBudgets } from "#schema/Core.ts"
+import type { MemoryFact } from "#schema/Event.ts"
 import type { CallId, InboxId, JobName, LaneId, ResourceName } from "#schema/Ids.ts"
 import type { CoreState, EdgeState } from "#schema/Lane.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
@@ -25,6 +29,8 @@ export interface OpenCall {
   readonly output_rev: number
   /** The revision of its newest ToolCallCommitted; 0 before. */
   readonly committed_rev: number
+  /** What a `choir.core.report` tells: the revision of its request, and whether it is a question to the user. */
+  readonly report: { readonly rev: number; readonly isQuestion: boolean } | undefined
 }
 
 /** The last call of a lane and how often running it gave the same result (E11). */
@@ -32,6 +38,14 @@ export interface Repetition {
   readonly call: string
   readonly result: string
   readonly times: number
+}
+
+/** What is known of events that left a lane's window (spec 11.3), within the limits of `memory.ts`. */
+export interface ReferenceSummary {
+  readonly summary: string
+  readonly facts: ReadonlyArray<MemoryFact>
+  readonly referenced_sessions: ReadonlyArray<string>
+  readonly referenced_events: ReadonlyArray<string>
 }
 
 /** What both kinds of lanes have. */
@@ -42,6 +56,9 @@ export interface LaneMemory {
   readonly step: number
   /** The revisions of the lane's window, oldest first, at most WINDOW_REVS_MAX. */
   readonly window: ReadonlyArray<number>
+  /** The newest revision that the summary stands for; the window begins after it. */
+  readonly boundary: number
+  readonly summary: ReferenceSummary
   /** The newest version of each file that the lane has read or written (E10). */
   readonly seen: HashMap.HashMap<string, string>
   readonly tainted: boolean
@@ -60,6 +77,18 @@ export interface EdgeLane extends LaneMemory {
   readonly output_rev: number
 }
 
+/** A job's newest ModelOutput, as far as the next step depends on it. */
+export interface CoreOutput {
+  /** 0 when there is none yet. */
+  readonly rev: number
+  /** It proposes no calls, so that it is the result unless something speaks against it. */
+  readonly isFinal: boolean
+  /** An instruction came that its model may not have seen. */
+  readonly isSuperseded: boolean
+  /** The output before was a result too and did not fit, so that this one is its correction. */
+  readonly isCorrection: boolean
+}
+
 export interface CoreLane extends LaneMemory {
   readonly state: CoreState
   readonly job_id: CallId
@@ -71,19 +100,28 @@ export interface CoreLane extends LaneMemory {
   readonly budgets: CoreBudgets
   readonly tool_calls: number
   readonly injections: number
-  /** The newest ModelOutput of the job; 0 when there is none yet. */
-  readonly output_rev: number
+  /** The newest result or output, which every later prompt shows together with the instructions before it. */
+  readonly settled_rev: number
+  /** The newest instruction; 0 when there is none. */
+  readonly injection_rev: number
+  readonly output: CoreOutput
+  /** The newest report of the job, which edge is shown while the job runs; 0 when there is none. */
+  readonly report_rev: number
+  /** What the job asked the user and waits for, until an instruction comes. */
+  readonly question: { readonly rev: number; readonly asked_at: string } | undefined
   readonly spent: { readonly input_tokens: number; readonly output_tokens: number; readonly cost_usd: number }
   readonly cancelled: string | undefined
   /** The message of the turn that spawned it; its report answers that one. */
   readonly inbox_id: InboxId | undefined
 }
 
-/** A stopped job whose outcome edge still has to tell the user (spec 7.1). */
+/** What edge still has to tell the user of a job: how it ended (spec 7.1), or what it needs to know (12.7). */
 export interface PendingReport {
+  readonly kind: "stopped" | "question"
   readonly job_id: CallId
   readonly job_name: JobName
-  readonly stopped_rev: number
+  /** The CoreStopped, or the ToolCallRequested that holds the question. */
+  readonly rev: number
   readonly inbox_id: InboxId | undefined
 }
 
@@ -95,6 +133,8 @@ export interface SessionState {
   readonly spent: Spent
   /** The message last committed; later ones have greater ids. */
   readonly last_inbox_id: bigint
+  /** The newest message whose sender was told that it waits. */
+  readonly queued_inbox_id: bigint
   /** Signals that ended in an event, the newest SIGNALS_REMEMBERED_MAX. */
   readonly signals: ReadonlyArray<string>
   readonly reports: ReadonlyArray<PendingReport>

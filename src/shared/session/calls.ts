@@ -1,11 +1,11 @@
 /** What model outputs and tool calls do to a state. */
-import { HashMap, Result } from "effect"
+import { HashMap, Result, type Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { sha256 } from "#src/shared/hashChain.ts"
 import { coreOf, type Folded, inWindow, laneOf, move, remembered, withCore, withEdge, withLane } from "./lanes.ts"
-import type { OpenCall, SessionState } from "./State.ts"
+import type { CoreLane, CoreOutput, OpenCall, SessionState } from "./State.ts"
 
 const callsRefused = ({ error, tool_calls }: EventOf<"ModelOutput">["payload"]): string | undefined => {
   if (error !== undefined && tool_calls.length > 0) return "a failed output proposes no calls"
@@ -39,7 +39,9 @@ export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf
         : "ModelOutput.text"
   return Result.map(
     Result.flatMap(opened, (ready) =>
-      lane === EDGE && ready.edge.turn === undefined ? Result.fail("edge has no turn") : move(ready, lane, name)
+      (lane === EDGE ? ready.edge.turn?.kind : "turn") === payload.purpose
+        ? move(ready, lane, name)
+        : Result.fail(`no ${payload.purpose} is open on ${lane}`)
     ),
     (moved) => {
       const calls = payload.tool_calls.map((call) => ({
@@ -49,15 +51,26 @@ export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf
         stage: "proposed" as const,
         effect: undefined,
         output_rev: rev,
-        committed_rev: 0
+        committed_rev: 0,
+        report: undefined
       }))
       const step = (laneOf(moved, lane)?.step ?? 0) + 1
       const next = inWindow(withLane(moved, lane, { calls, step }), lane, rev)
       const core = coreOf(next, lane)
-      return core === undefined ? withEdge(next, { output_rev: rev }) : withCore(next, { ...core, output_rev: rev })
+      return core === undefined
+        ? withEdge(next, { output_rev: rev })
+        : withCore(next, { ...core, settled_rev: rev, output: coreOutput(core, payload.tool_calls.length === 0, rev) })
     }
   )
 }
+
+/** Its prompt was made after the newest result or output of the lane, so that an instruction since then may be unseen. */
+const coreOutput = ({ injection_rev, output, settled_rev }: CoreLane, isFinal: boolean, rev: number): CoreOutput => ({
+  rev,
+  isFinal,
+  isSuperseded: injection_rev > settled_rev,
+  isCorrection: isFinal && output.isFinal && !output.isSuperseded && injection_rev < output.rev
+})
 
 const countUsage = (state: SessionState, lane: LaneId, usage: EventOf<"ModelOutput">["payload"]["usage"]) => {
   const core = coreOf(state, lane)
@@ -80,10 +93,23 @@ const withCall = (state: SessionState, lane: LaneId, call_id: string, change: Pa
     calls: (laneOf(state, lane)?.calls ?? []).map((call) => (call.call_id === call_id ? { ...call, ...change } : call))
   })
 
-export const toolCallRequested = (state: SessionState, { lane, payload }: EventOf<"ToolCallRequested">): Folded => {
+/** The tool through which a job speaks while it runs (wire.md, Lanes and models). */
+const CORE_REPORT = "choir.core.report"
+
+const isQuestion = (input: Schema.Json): boolean =>
+  typeof input === "object" && input !== null && "kind" in input && input["kind"] === "need_info"
+
+export const toolCallRequested = (
+  state: SessionState,
+  { lane, payload, rev }: EventOf<"ToolCallRequested">
+): Folded => {
   const call = openCall(state, lane, payload.call_id)
   if (call?.stage !== "proposed") return Result.fail(`call ${payload.call_id} was not proposed, or not just now`)
-  const requested = withCall(state, lane, payload.call_id, { stage: "requested", effect: payload.effect })
+  const requested = withCall(state, lane, payload.call_id, {
+    stage: "requested",
+    effect: payload.effect,
+    report: payload.tool === CORE_REPORT ? { rev, isQuestion: isQuestion(payload.input) } : undefined
+  })
   const counted = { ...requested, spent: { ...state.spent, tool_calls: state.spent.tool_calls + 1 } }
   const core = coreOf(counted, lane)
   return Result.succeed(core === undefined ? counted : withCore(counted, { ...core, tool_calls: core.tool_calls + 1 }))
@@ -128,7 +154,21 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
       ? { ...memory.repetition, times: memory.repetition.times + 1 }
       : { call: call.digest, result, times: 1 }
   })
-  return calls.length > 0 ? Result.succeed(next) : move(next, lane, "ToolResultCommitted.last")
+  const told = withReport(next, call, event)
+  return calls.length > 0 ? Result.succeed(told) : move(told, lane, "ToolResultCommitted.last")
+}
+
+/** What a job said of itself, and what it asked, which edge owes the user from now on. */
+const withReport = (state: SessionState, { report }: OpenCall, event: EventOf<"ToolResultCommitted">): SessionState => {
+  const core = coreOf(state, event.lane)
+  if (core === undefined) return state
+  const settled = { ...core, settled_rev: event.rev }
+  if (report === undefined || event.payload.status !== "success") return withCore(state, settled)
+  const { inbox_id, job_id, job_name } = core
+  if (!report.isQuestion) return withCore(state, { ...settled, report_rev: report.rev })
+  const asked = { ...settled, report_rev: report.rev, question: { rev: report.rev, asked_at: event.created_at } }
+  const owed = { kind: "question", job_id, job_name, rev: report.rev, inbox_id } as const
+  return { ...withCore(state, asked), reports: [...state.reports, owed] }
 }
 
 /** A report turn has no opening event: its first model output, or the report itself, opens it. */

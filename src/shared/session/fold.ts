@@ -4,11 +4,12 @@
  */
 import { Result } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import { EDGE, jobOf } from "#schema/Ids.ts"
+import { EDGE, type InboxId, jobOf } from "#schema/Ids.ts"
 import { SIGNALS_REMEMBERED_MAX } from "#src/shared/limits.ts"
 import { modelOutput, openReport, toolCallCommitted, toolCallRequested, toolResultCommitted } from "./calls.ts"
 import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } from "./lanes.ts"
-import type { CoreLane, SessionState } from "./State.ts"
+import { compacted } from "./compacted.ts"
+import type { CoreLane, PendingReport, SessionState } from "./State.ts"
 
 /** Why an event does not fit the state before it. */
 export interface FoldRefusal {
@@ -23,6 +24,7 @@ export const initialState: SessionState = {
   cores: new Map(),
   spent: { tokens: 0, cost_usd: 0, tool_calls: 0 },
   last_inbox_id: 0n,
+  queued_inbox_id: 0n,
   signals: [],
   reports: [],
   ended: undefined
@@ -76,13 +78,20 @@ const coreStarted = (state: SessionState, { created_at, lane, payload, rev }: Ev
     budgets: payload.budgets,
     tool_calls: 0,
     injections: 0,
-    output_rev: 0,
+    settled_rev: rev,
+    injection_rev: 0,
+    output: { rev: 0, isFinal: false, isSuperseded: false, isCorrection: false },
+    report_rev: 0,
+    question: undefined,
     spent: { input_tokens: 0, output_tokens: 0, cost_usd: 0 },
     cancelled: undefined,
     inbox_id: turn?.kind === "turn" ? turn.inbox_id : turn?.report.inbox_id
   }
   return move(inWindow(withCore(state, core), EDGE, rev), lane, "CoreStarted")
 }
+
+const openReportOf = ({ edge }: SessionState): PendingReport | undefined =>
+  edge.turn?.kind === "report" ? edge.turn.report : undefined
 
 const coreStopped = (state: SessionState, { lane, payload, rev }: EventOf<"CoreStopped">): Folded => {
   const core = coreOf(state, lane)
@@ -97,7 +106,11 @@ const coreStopped = (state: SessionState, { lane, payload, rev }: EventOf<"CoreS
       {
         ...withEdge(moved, { tainted: moved.edge.tainted || tainted }),
         cores,
-        reports: [...moved.reports, { job_id, job_name, stopped_rev: rev, inbox_id }]
+        // A question that nobody was told yet is answered by the end of the job.
+        reports: [
+          ...moved.reports.filter((report) => report.job_id !== job_id || report.rev === openReportOf(moved)?.rev),
+          { kind: "stopped", job_id, job_name, rev, inbox_id }
+        ]
       },
       EDGE,
       rev
@@ -114,7 +127,8 @@ const injectedInstruction = (state: SessionState, { lane, payload, rev }: EventO
       const core = coreOf(seen, payload.target)
       if (core === undefined) return seen
       const tainted = core.tainted || (payload.source === "edge" && state.edge.tainted)
-      return withCore(seen, { ...core, injections: core.injections + 1, tainted })
+      const { injections } = core
+      return withCore(seen, { ...core, injections: injections + 1, injection_rev: rev, question: undefined, tainted })
     })
   })
 }
@@ -131,9 +145,15 @@ const cancelled = (state: SessionState, { lane, payload }: EventOf<"Cancelled">)
   })
 }
 
+/** A notice that answers a message which was not taken yet says that the message waits. */
+const noticed = (state: SessionState, inbox_id: InboxId | undefined): SessionState => {
+  const id = inbox_id === undefined ? 0n : BigInt(inbox_id)
+  return id <= state.queued_inbox_id || id <= state.last_inbox_id ? state : { ...state, queued_inbox_id: id }
+}
+
 const agentMessage = (state: SessionState, { lane, payload, rev }: EventOf<"AgentMessage">): Folded => {
   if (lane !== EDGE) return Result.fail("only edge speaks to the user")
-  if (payload.kind === "notice") return Result.succeed(state)
+  if (payload.kind === "notice") return Result.succeed(noticed(state, payload.in_reply_to))
   const opened = payload.kind === "report" ? openReport(state, lane, rev) : Result.succeed(state)
   return Result.flatMap(opened, (ready) => {
     const turn = ready.edge.turn
@@ -177,7 +197,7 @@ const apply = (state: SessionState, event: ChoirEvent): Folded => {
     case "AgentMessage":
       return agentMessage(state, event)
     case "CompactionCommitted":
-      return signalled(state, event.payload.signal_id)
+      return Result.flatMap(signalled(state, event.payload.signal_id), (heard) => compacted(heard, event))
     case "MemoryWriteCommitted":
     case "SkillTransitionCommitted":
       return Result.succeed(state)

@@ -3,6 +3,7 @@ import { HashMap, Result } from "effect"
 import { EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
 import { CORE_TRANSITIONS, EDGE_TRANSITIONS, type CoreState, type EdgeState, type LaneMove } from "#schema/Lane.ts"
 import { WINDOW_REVS_MAX } from "#src/shared/limits.ts"
+import { emptySummary } from "./memory.ts"
 import type { CoreLane, EdgeLane, LaneMemory, SessionState } from "./State.ts"
 
 /** The state after an event, or why the event does not fit. */
@@ -13,6 +14,8 @@ export const freshLane: LaneMemory = {
   calls: [],
   step: 0,
   window: [],
+  boundary: 0,
+  summary: emptySummary,
   seen: HashMap.empty(),
   tainted: false,
   repetition: { call: "", result: "", times: 0 }

@@ -10,7 +10,7 @@ const dm = ResourceName.make("terminal")
 const watched = new Set([one, two])
 
 const idle = { ...initialState, last_inbox_id: 2n }
-const report = { job_id: CallId.make("c"), job_name: job, stopped_rev: 3, inbox_id: one }
+const report = { kind: "stopped", job_id: CallId.make("c"), job_name: job, rev: 3, inbox_id: one } as const
 const turn = (inbox_id: InboxId) => ({ kind: "turn" as const, inbox_id, dm, rev: 1 })
 
 describe("settledIn", () => {

@@ -1,0 +1,100 @@
+/** What a lane, a tool or a signal wants to happen, and what may be known when it is decided on. */
+import { Result } from "effect"
+import type { Budgets } from "#schema/Config.ts"
+import type { CoreJobStart } from "#schema/Core.ts"
+import type {
+  CoreOutcome,
+  EventDraft,
+  MemoryDelta,
+  ModelOutput,
+  PayloadOf,
+  ToolResultCommitted
+} from "#schema/Event.ts"
+import type { CallId, InboxId, JobName, LaneId, SessionId } from "#schema/Ids.ts"
+import type { UserMessage } from "#schema/Signal.ts"
+import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
+
+export type Output = Omit<typeof ModelOutput.Type, "call_id" | "tool_calls"> & {
+  readonly tool_calls: ReadonlyArray<{ readonly name: string; readonly input: PayloadOf<"ToolCallRequested">["input"] }>
+}
+type ResultPayload = Omit<typeof ToolResultCommitted.Type, "call_id">
+
+export type Proposal =
+  | { readonly type: "UserMessage"; readonly message: UserMessage }
+  /** A message waits behind others; its sender is told its place, once. */
+  | { readonly type: "Queued"; readonly inbox_id: InboxId; readonly position: number }
+  | { readonly type: "Output"; readonly lane: LaneId; readonly output: Output }
+  /** A known tool with a valid input asks for its turn. */
+  | {
+      readonly type: "Request"
+      readonly lane: LaneId
+      readonly call_id: CallId
+      readonly tool: string
+      readonly input: PayloadOf<"ToolCallRequested">["input"]
+      readonly effect: ToolEffect
+      readonly locks: ReadonlyArray<LockRequest>
+      readonly allowed_tools: ReadonlyArray<string> | undefined
+    }
+  /** The locks are there. */
+  | {
+      readonly type: "Grant"
+      readonly lane: LaneId
+      readonly call_id: CallId
+      readonly locks: ReadonlyArray<LockRequest>
+      readonly dirty: boolean
+      readonly readOnly: boolean
+    }
+  | { readonly type: "Result"; readonly lane: LaneId; readonly call_id: CallId; readonly result: ResultPayload }
+  | {
+      readonly type: "Spawn"
+      readonly call_id: CallId
+      readonly start: Omit<CoreJobStart, "job_id">
+      readonly model: string
+    }
+  | { readonly type: "InjectCore"; readonly call_id: CallId; readonly job_name: JobName; readonly content: string }
+  | { readonly type: "CancelCore"; readonly call_id: CallId; readonly job_name: JobName; readonly reason: string }
+  /** The user's or the operator's signals, which act without a tool call. */
+  | { readonly type: "SignalInject"; readonly signal_id: string; readonly content: string }
+  | { readonly type: "SignalCancel"; readonly signal_id: string; readonly job_name: JobName }
+  /**
+   * The oldest of a lane's window, up to a revision, gives way to the summary that the deltas make. Without deltas nothing was to
+   * be done, and only the order to compact is answered.
+   */
+  | {
+      readonly type: "Compact"
+      readonly lane: LaneId
+      readonly deltas: ReadonlyArray<MemoryDelta>
+      readonly boundary_rev: number
+      readonly signal_id?: string
+    }
+  | {
+      readonly type: "StopCore"
+      readonly job_name: JobName
+      readonly outcome: CoreOutcome
+      readonly summary: string
+      readonly result?: PayloadOf<"CoreStopped">["result"]
+    }
+  /** Answers the open turn, or reports on the oldest stopped job. */
+  | { readonly type: "Answer"; readonly text: string }
+  | { readonly type: "Notice"; readonly text: string }
+  /** Ends the session at one of its limits; the text says how to go on. */
+  | { readonly type: "End"; readonly by: "budget"; readonly reason: string; readonly text: string }
+
+/** What a decision may know besides the state. */
+export interface Situation {
+  readonly session_id: SessionId
+  readonly epoch: number
+  readonly budgets: Budgets
+  readonly confirm_external: "never" | "tainted" | "always"
+}
+
+/** `reason` is a sentence for the model or the log; `exhausted` names the session's limit that is reached. */
+export interface Rejected {
+  readonly reason: string
+  readonly exhausted?: string
+}
+export type Decision = Result.Result<ReadonlyArray<EventDraft>, Rejected>
+
+export const accept = (...events: ReadonlyArray<EventDraft>): Decision => Result.succeed(events)
+export const reject = (reason: string, exhausted?: string): Decision =>
+  Result.fail(exhausted === undefined ? { reason } : { reason, exhausted })

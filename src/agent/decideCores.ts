@@ -1,0 +1,112 @@
+/** What starts, instructs, cancels and ends core jobs (spec 7.3, 12.7, 12.8). Each has its effect and its result in one batch. */
+import type { EventDraft, PayloadOf } from "#schema/Event.ts"
+import { type CallId, coreLane, EDGE, type JobName } from "#schema/Ids.ts"
+import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
+import { accept, type Decision, type Proposal, reject, type Situation } from "./Proposal.ts"
+
+/** Edge's calls that run and change something. A spawn waits for them (D30). */
+export const edgeWrites = (state: SessionState): ReadonlyArray<OpenCall> =>
+  state.edge.calls.filter((call) => call.stage === "committed" && call.effect !== "none")
+
+const control = (call_id: CallId, summary: string, output: PayloadOf<"ToolResultCommitted">["output"]) =>
+  [
+    { event_type: "ToolCallCommitted", lane: EDGE, payload: { call_id, locks: [] } },
+    {
+      event_type: "ToolResultCommitted",
+      lane: EDGE,
+      payload: {
+        call_id,
+        status: "success",
+        summary,
+        duration_ms: 0,
+        ...(output === undefined ? {} : { output })
+      }
+    }
+  ] as const satisfies ReadonlyArray<EventDraft>
+
+export const spawn = (
+  state: SessionState,
+  { call_id, model, start }: Extract<Proposal, { type: "Spawn" }>,
+  { budgets }: Situation
+): Decision => {
+  const { job_name } = start
+  const [write] = edgeWrites(state)
+  if (write !== undefined) return reject(`${write.name} still runs; start the job when it has ended`)
+  if (state.cores.has(job_name)) return reject(`a job named ${job_name} already runs; choose another name`)
+  if (state.cores.size >= budgets.max_core_jobs)
+    return reject(`${budgets.max_core_jobs} jobs run already (budgets.max_core_jobs); wait for one to end`)
+  const wall = start.tool_constraints.time_budget_ms
+  const [committed, result] = control(call_id, `job ${job_name} was started`, { job_name, status: "started" })
+  return accept(
+    committed,
+    {
+      event_type: "CoreStarted",
+      lane: coreLane(job_name),
+      payload: {
+        job_id: call_id,
+        job_name,
+        start: { ...start, job_id: call_id },
+        model,
+        budgets: {
+          max_steps: budgets.per_job_max_steps,
+          max_tool_calls: budgets.per_job_max_tool_calls,
+          wall_time_ms: wall > 0 ? Math.min(wall, budgets.per_job_wall_time_ms) : budgets.per_job_wall_time_ms,
+          max_injections: budgets.max_injections_per_job
+        }
+      }
+    },
+    result
+  )
+}
+
+const noJob = (state: SessionState, job: string): string =>
+  `no job named ${job} runs; running: ${[...state.cores.keys()].join(", ") || "none"}`
+
+export const injectCore = (state: SessionState, proposal: Extract<Proposal, { type: "InjectCore" }>): Decision => {
+  const { call_id, content, job_name } = proposal
+  const core = state.cores.get(job_name)
+  if (core === undefined) return reject(noJob(state, job_name))
+  if (core.injections >= core.budgets.max_injections)
+    return reject(`the job ${job_name} took its limit of ${core.budgets.max_injections} injections`)
+  const [committed, result] = control(call_id, `the instruction was passed to ${job_name}`, { job_name })
+  const target = coreLane(job_name)
+  return accept(
+    committed,
+    { event_type: "InjectedInstruction", lane: target, payload: { target, source: "edge", content } },
+    result
+  )
+}
+
+export const cancelCore = (state: SessionState, proposal: Extract<Proposal, { type: "CancelCore" }>): Decision => {
+  const { call_id, job_name, reason } = proposal
+  if (!state.cores.has(job_name)) return reject(noJob(state, job_name))
+  const [committed, result] = control(call_id, `the job ${job_name} is being cancelled`, { job_name })
+  const target = coreLane(job_name)
+  return accept(committed, { event_type: "Cancelled", lane: target, payload: { target, by: "edge", reason } }, result)
+}
+
+export const signalCancel = (state: SessionState, signal_id: string, job_name: JobName): Decision => {
+  const target = coreLane(job_name)
+  const reason = state.cores.has(job_name) ? "cancelled by the user" : "no_such_job"
+  const payload = { signal_id, target, by: "user", reason } as PayloadOf<"Cancelled">
+  return accept({ event_type: "Cancelled", lane: target, payload })
+}
+
+export const stopCore = (state: SessionState, proposal: Extract<Proposal, { type: "StopCore" }>): Decision => {
+  const { job_name, outcome, result, summary } = proposal
+  const core = state.cores.get(job_name)
+  if (core === undefined) return reject(noJob(state, job_name))
+  const { cost_usd, input_tokens, output_tokens } = core.spent
+  return accept({
+    event_type: "CoreStopped",
+    lane: core.lane,
+    payload: {
+      job_id: core.job_id,
+      job_name,
+      outcome,
+      summary,
+      usage: { input_tokens, output_tokens, ...(cost_usd > 0 ? { cost_usd } : {}) },
+      ...(result === undefined ? {} : { result })
+    }
+  })
+}

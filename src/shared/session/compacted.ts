@@ -1,0 +1,38 @@
+/** What a compaction does to a state: the oldest of a lane's window gives way to the summary that stands for it (spec 11.3). */
+import { Result } from "effect"
+import type { EventOf } from "#schema/Event.ts"
+import type { LaneId } from "#schema/Ids.ts"
+import { type Folded, laneOf, withLane } from "./lanes.ts"
+import { applyDelta } from "./memory.ts"
+import type { SessionState } from "./State.ts"
+
+/**
+ * The newest revision that a compaction of a lane may reach. What is open stays: the newest output with its calls, which the lane
+ * goes on from. The open turn's message and a job's task are shown from their own revisions, whatever the window holds.
+ */
+export const compactionLimit = (state: SessionState, lane: LaneId): number => {
+  const memory = laneOf(state, lane)
+  if (memory === undefined) return 0
+  const output = "job_id" in memory ? memory.output.rev : memory.output_rev
+  return output === 0 ? state.rev : output - 1
+}
+
+export const compacted = (state: SessionState, { lane, payload, rev }: EventOf<"CompactionCommitted">): Folded => {
+  const { boundary_rev, delta, signal_id } = payload
+  const memory = laneOf(state, lane)
+  if (memory === undefined)
+    return signal_id === undefined ? Result.fail(`no job runs on ${lane}`) : Result.succeed(state)
+  // An order to compact ends in an event even where there was nothing to do.
+  if (boundary_rev <= memory.boundary && signal_id !== undefined && Object.keys(delta).length === 1)
+    return Result.succeed(state)
+  if (boundary_rev < memory.boundary) return Result.fail(`the window begins after ${memory.boundary} already`)
+  if (boundary_rev >= rev || boundary_rev > compactionLimit(state, lane))
+    return Result.fail(`the window is needed from ${compactionLimit(state, lane) + 1} on`)
+  return Result.succeed(
+    withLane(state, lane, {
+      boundary: boundary_rev,
+      window: memory.window.filter((seen) => seen > boundary_rev),
+      summary: applyDelta(memory.summary, delta)
+    })
+  )
+}

@@ -1,0 +1,31 @@
+/**
+ * The revisions whose events a state cannot do without: it names them, and what comes next is read from them. The tail of a recovery
+ * starts at the oldest of them (wire.md, Snapshots).
+ */
+import type { LaneMemory, PendingReport, SessionState } from "./State.ts"
+
+const ofCalls = ({ calls }: LaneMemory): ReadonlyArray<number> => calls.flatMap(({ output_rev }) => output_rev)
+
+const ofReports = (reports: ReadonlyArray<PendingReport>): ReadonlyArray<number> => reports.map(({ rev }) => rev)
+
+/** Without the windows, which only prompts read; see {@link windowsOf}. */
+export const namedRevs = ({ cores, edge, reports }: SessionState): ReadonlyArray<number> =>
+  [
+    ...ofCalls(edge),
+    edge.output_rev,
+    ...(edge.turn === undefined ? [] : [edge.turn.rev, ...(edge.turn.kind === "report" ? [edge.turn.report.rev] : [])]),
+    ...ofReports(reports),
+    ...[...cores.values()].flatMap((core) => [
+      ...ofCalls(core),
+      core.started_rev,
+      core.output.rev,
+      core.report_rev,
+      core.question?.rev ?? 0
+    ])
+  ].filter((rev) => rev > 0)
+
+/** The window of each lane, oldest first. */
+export const windowsOf = ({ cores, edge }: SessionState): ReadonlyArray<ReadonlyArray<number>> => [
+  edge.window,
+  ...[...cores.values()].map(({ window }) => window)
+]
