@@ -9,8 +9,10 @@ import { EVENT_BYTES_MAX, EVENT_DEPTH_MAX } from "#src/shared/limits.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
-import { decide, type Proposal } from "./decide.ts"
+import { decide } from "./decide.ts"
 import { EventLog } from "./EventLog.ts"
+import type { Proposal } from "./Proposal.ts"
+import { residentRevs } from "./residentRevs.ts"
 
 /**
  * The proposal was refused; nothing happened. `exhausted` names the session's limit that is reached; `unfit` is content that no
@@ -32,6 +34,8 @@ export class Arbiter extends Context.Service<
   {
     /** Commits the events of a proposal as one batch, or refuses it. */
     commit(proposal: Proposal): Effect.Effect<ReadonlyArray<ChoirEvent>, Refused>
+    /** Takes over events that choird acknowledged in an earlier epoch, before anything is committed in this one. */
+    restore(events: ReadonlyArray<ChoirEvent>): Effect.Effect<void>
     /** The fold of everything committed. */
     state(): SessionState
     /** Waits until a state holds, looking at each commit. The answer is the state of a moment later. */
@@ -47,7 +51,18 @@ export class Arbiter extends Context.Service<
       const settings = yield* AgentSettings
       const listeners: Array<(events: ReadonlyArray<ChoirEvent>) => void> = []
       const waiters = new Set<() => void>()
-      let state = yield* recovered(log)
+      let state = initialState
+
+      /** They folded once already, so a refusal is a defect. */
+      const restore = (events: ReadonlyArray<ChoirEvent>) =>
+        Effect.suspend(() => {
+          const folded = foldAll(state, events)
+          if (Result.isFailure(folded)) return Effect.die(folded.failure)
+          log.restore(events)
+          state = folded.success
+          if (log.isFull()) log.trim(log.head(), residentRevs(state, log))
+          return Effect.void
+        })
 
       const commit = Effect.fnUntraced(function* (proposal: Proposal) {
         const now = yield* Clock.currentTimeMillis
@@ -83,19 +98,13 @@ export class Arbiter extends Context.Service<
 
       return Arbiter.of({
         commit,
+        restore,
         state: () => state,
         until,
         onCommit: (listener) => Effect.sync(() => void listeners.push(listener))
       })
     })
   )
-}
-
-/** What was acknowledged before this process began. It folded once already, so a refusal is a defect. */
-const recovered = (log: EventLog["Service"]) => {
-  const events = Array.from({ length: log.head() }, (_, index) => log.get(index + 1))
-  const folded = foldAll(initialState, events)
-  return Result.isSuccess(folded) ? Effect.succeed(folded.success) : Effect.die(folded.failure)
 }
 
 /** Gives drafts their places and their time, in a form that every store keeps unchanged. */

@@ -2,14 +2,14 @@
 import { Clock, Effect, Result, Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { JobName } from "#schema/Ids.ts"
-import { CORE_SUMMARY_CHARS_MAX, REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
-import type { CoreLane } from "#src/shared/session/State.ts"
+import { CORE_SUMMARY_CHARS_MAX, QUESTION_WAIT_MS_MAX, REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
+import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { Arbiter } from "./Arbiter.ts"
-import type { Proposal } from "./decide.ts"
 import { EventLog } from "./EventLog.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import { ModelCalls } from "./ModelCalls.ts"
 import { corePrompt } from "./Prompt.ts"
+import type { Proposal } from "./Proposal.ts"
 import { resultProblem } from "./resultSchema.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { ToolRunner } from "./ToolRunner.ts"
@@ -20,15 +20,13 @@ export type CoreStep =
   | { readonly type: "run" }
   | { readonly type: "ask"; readonly correction: string | undefined }
   | { readonly type: "stop"; readonly stop: Stop }
+  /** The user was asked something; milliseconds to wait for the answer. */
+  | { readonly type: "await"; readonly wait_ms: number }
 
-/** What a job knows of its newest model output and its start. */
+/** What a job said last and what it was started with. */
 export interface CoreRecord {
   readonly output: EventOf<"ModelOutput"> | undefined
   readonly started: EventOf<"CoreStarted">
-  /** Whether an instruction came that the output's model may not have seen: after it, or while it was asked. */
-  readonly instructed: boolean
-  /** Whether the output before was a final one too, so that this one is its correction. */
-  readonly corrected: boolean
 }
 
 const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
@@ -50,13 +48,13 @@ const spentLimit = (core: CoreLane, now: number): string | undefined =>
     : timeLimit(core, now)
 
 /** A final text is the result; with an output schema it must fit it, and one correction is asked for. */
-const finish = (text: string, { corrected, started }: CoreRecord): CoreStep => {
+const finish = (text: string, isCorrection: boolean, { started }: CoreRecord): CoreStep => {
   const { output_schema } = started.payload.start
   if (output_schema === undefined) return stop("completed", text, text)
   const parsed = decodeJson(text.trim().replace(/^```(?:json)?\s*|\s*```$/gu, ""))
   const problem = Result.isFailure(parsed) ? "the result is not JSON" : resultProblem(output_schema, parsed.success)
   if (problem === undefined && Result.isSuccess(parsed)) return stop("completed", text, parsed.success)
-  if (corrected) return stop("error", `the job ended without the result that was asked for: ${problem}`)
+  if (isCorrection) return stop("error", `the job ended without the result that was asked for: ${problem}`)
   return { type: "ask", correction: `The result does not fit what was asked for: ${problem}.` }
 }
 
@@ -64,18 +62,31 @@ export const coreStep = (core: CoreLane, record: CoreRecord, now: number): CoreS
   if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)
   if (core.state === "CORE_WAITING_TOOL") {
     // Nothing runs past the job's time, nor is what the time cut off run again.
-    const late = timeLimit(core, now)
-    return late === undefined ? { type: "run" } : stop("budget", late)
+    const limit = timeLimit(core, now)
+    return limit === undefined ? { type: "run" } : stop("budget", limit)
   }
   const { output } = record
   if (output?.payload.error !== undefined) return stop("error", output.payload.error.message)
   if (core.repetition.times >= REPETITIONS_STUCK_MIN) return stop("stuck", "the job kept repeating the same step")
-  const final = output !== undefined && output.payload.tool_calls.length === 0 && !record.instructed
-  const next = final ? finish(output.payload.text ?? "", record) : ({ type: "ask", correction: undefined } as const)
+  const { isCorrection, isFinal, isSuperseded, rev } = core.output
+  const isResult = isFinal && !isSuperseded && core.injection_rev < rev
+  const next: CoreStep = isResult
+    ? finish(output?.payload.text ?? "", isCorrection, record)
+    : { type: "ask", correction: undefined }
   if (next.type === "stop") return next
+  const wait_ms = core.question === undefined ? 0 : Date.parse(core.question.asked_at) + QUESTION_WAIT_MS_MAX - now
+  if (wait_ms > 0 && !isResult && timeLimit(core, now) === undefined) return { type: "await", wait_ms }
   const limit = spentLimit(core, now)
   return limit === undefined ? next : stop("budget", limit)
 }
+
+/** Whether there is a reason to go on: the answer, a cancel, or the end of the job. */
+const isAnswered =
+  ({ job_id, job_name }: CoreLane) =>
+  (state: SessionState): boolean => {
+    const core = state.cores.get(job_name)
+    return core?.job_id !== job_id || core.question === undefined || core.cancelled !== undefined
+  }
 
 /** Runs a job to its end and commits that end. */
 export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
@@ -86,18 +97,12 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
   const runner = yield* ToolRunner
   const texts = yield* ImageTexts
 
-  const record = (core: CoreLane): CoreRecord => {
-    const started = log.get(core.started_rev) as EventOf<"CoreStarted">
-    const events = core.window.map(log.get)
-    const outputs = events.filter((event) => event.event_type === "ModelOutput")
-    const output = outputs.at(-1)
-    const asked = events.findLast((event) => event.rev < core.output_rev && event.event_type !== "InjectedInstruction")
-    const instructed = events.some(
-      (event) => event.event_type === "InjectedInstruction" && event.rev > (asked?.rev ?? 0)
-    )
-    const corrected = outputs.at(-2)?.payload.tool_calls.length === 0
-    return { output, started, instructed, corrected }
-  }
+  const sources = { find: log.find, identity: texts, isMasked: registry.masked }
+
+  const record = ({ output, started_rev }: CoreLane): CoreRecord => ({
+    started: log.get(started_rev) as EventOf<"CoreStarted">,
+    output: output.rev === 0 ? undefined : (log.get(output.rev) as EventOf<"ModelOutput">)
+  })
   const step = Effect.fnUntraced(function* (core: CoreLane) {
     const known = record(core)
     const next = coreStep(core, known, yield* Clock.currentTimeMillis)
@@ -111,9 +116,11 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
         const { allowed_tools } = known.started.payload.start.tool_constraints
         const tools = registry.offered(core.lane, allowed_tools)
         return yield* calls.ask(core.lane, "turn", core.model, tools, (room) =>
-          corePrompt(arbiter.state().cores.get(job_name) ?? core, log.get, texts, room, next.correction)
+          corePrompt(arbiter.state().cores.get(job_name) ?? core, sources, room, next.correction)
         )
       }
+      case "await":
+        return yield* Effect.timeoutOption(arbiter.until(isAnswered(core)), next.wait_ms)
     }
   })
   const first = arbiter.state().cores.get(job_name)?.job_id

@@ -3,16 +3,17 @@
  * crash goes on like one that never stopped.
  */
 import { Deferred, Effect } from "effect"
-import type { EventOf } from "#schema/Event.ts"
+import type { ChoirEvent } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
 import { REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
-import type { SessionState } from "#src/shared/session/State.ts"
+import type { PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { EventLog } from "./EventLog.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { ModelCalls } from "./ModelCalls.ts"
+import { reported } from "./projection.ts"
 import { edgePrompt } from "./Prompt.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { ToolRunner } from "./ToolRunner.ts"
@@ -52,8 +53,11 @@ export const edgeStep = ({ edge, reports }: SessionState, turn_max_steps: number
 }
 
 /** The runtime's report where the model gives none. */
-const plainReport = ({ payload }: EventOf<"CoreStopped">): string =>
-  `The job ${payload.job_name} ended (${payload.outcome}): ${payload.summary}`
+const plainReport = ({ job_name }: PendingReport, event: ChoirEvent | undefined): string => {
+  if (event?.event_type === "CoreStopped")
+    return `The job ${job_name} ended (${event.payload.outcome}): ${event.payload.summary}`
+  return `The job ${job_name} asks: ${reported(event)?.text ?? "it did not say what"}`
+}
 
 /** Runs edge until `stopping`, which it obeys between two steps, or until a limit of the session is reached. */
 export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.Deferred<void>) {
@@ -66,11 +70,12 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
   const settings = yield* AgentSettings
   const texts = yield* ImageTexts
 
+  const sources = { find: log.find, identity: texts, isMasked: registry.masked }
+
   const reportText = (): string | undefined => {
     const state = arbiter.state()
     const report = state.edge.turn?.kind === "report" ? state.edge.turn.report : state.reports[0]
-    const event = report === undefined ? undefined : log.get(report.stopped_rev)
-    return event?.event_type === "CoreStopped" ? plainReport(event) : undefined
+    return report === undefined ? undefined : plainReport(report, log.find(report.rev))
   }
   const say = (text: string) => Effect.ignore(arbiter.commit({ type: "Answer", text }))
   const answer = (rev: number) => {
@@ -88,7 +93,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
       purpose,
       llm,
       registry.offered(EDGE),
-      (room) => edgePrompt(arbiter.state(), log.get, texts, room) ?? []
+      (room) => edgePrompt(arbiter.state(), sources, room) ?? []
     )
   })
   // Once taken a message is committed, whatever else happens. One that was taken before, as after a reconnect, is refused.

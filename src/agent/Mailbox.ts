@@ -10,8 +10,11 @@ import { MAILBOX_MAX } from "#src/shared/limits.ts"
 export class Mailbox extends Context.Service<
   Mailbox,
   {
-    /** Drops a message that came before, as after a reconnect. choird never has MAILBOX_MAX messages unacknowledged. */
-    put(message: UserMessage): Effect.Effect<void>
+    /**
+     * Its place in the queue, from 1; 0 for a message that came before, as after a reconnect, which is dropped. choird never has
+     * MAILBOX_MAX messages unacknowledged.
+     */
+    put(message: UserMessage): Effect.Effect<number>
     /** The next message; waits for one. An interrupt leaves it where it was. */
     readonly next: Effect.Effect<UserMessage>
   }
@@ -23,9 +26,9 @@ export class Mailbox extends Context.Service<
       return Mailbox.of({
         put: (message) => {
           const id = BigInt(message.inbox_id)
-          if (id <= newest) return Effect.void
+          if (id <= newest) return Effect.succeed(0)
           newest = id
-          return Effect.asVoid(Queue.offer(queue, message))
+          return Effect.andThen(Queue.offer(queue, message), Queue.size(queue))
         },
         next: Queue.take(queue)
       })

@@ -5,16 +5,20 @@
 import { Cause, Deferred, Effect, Fiber, FiberMap, Stream } from "effect"
 import { type CallId, EDGE } from "#schema/Ids.ts"
 import type { CoreOutcome } from "#schema/Event.ts"
-import type { Signal } from "#schema/Signal.ts"
+import type { Signal, UserMessage } from "#schema/Signal.ts"
 import { FAREWELL_MS_MAX, STOP_RESERVE_MS } from "#src/shared/limits.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
+import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
+import { Compactor } from "./Compactor.ts"
 import { ControlPlane } from "./ControlPlane.ts"
 import { runCore } from "./CoreJob.ts"
 import { runEdge } from "./EdgeLane.ts"
 import { EventLog } from "./EventLog.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { Replication, Severed } from "./Replication.ts"
+import { StatusReports } from "./StatusReports.ts"
+import { ToolRegistry } from "./ToolRegistry.ts"
 import { type Exhausted, ToolRunner } from "./ToolRunner.ts"
 
 /** Why an epoch ends in good order. */
@@ -22,13 +26,32 @@ type Ending =
   | { readonly type: "stopped"; readonly deadline_ms: number }
   | { readonly type: "exhausted"; readonly limit: string }
 
+/** Queues a message; who has to wait is told so, once (spec 7.1). */
+const take = Effect.fnUntraced(function* (message: UserMessage) {
+  const arbiter = yield* Arbiter
+  const mailbox = yield* Mailbox
+  const { edge, reports } = arbiter.state()
+  const isBusy = edge.turn !== undefined || reports.length > 0
+  const place = yield* mailbox.put(message)
+  const position = isBusy ? place : place - 1
+  if (place > 0 && position > 0)
+    yield* Effect.ignore(arbiter.commit({ type: "Queued", inbox_id: message.inbox_id, position }))
+})
+
+/** The signal comes again at each reconnect, and the heartbeats tell of the same change. */
+const refreshed = Effect.fnUntraced(function* (config_version: number) {
+  const settings = yield* AgentSettings
+  const replication = yield* Replication
+  if (config_version !== settings.current().config_version) yield* replication.refresh
+})
+
 /** Passes signals on. Each ends in an event; one that came before is refused by the fold and dropped. */
 const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, signal: Signal) {
   const arbiter = yield* Arbiter
-  const mailbox = yield* Mailbox
+  const compactor = yield* Compactor
   switch (signal.type) {
     case "UserMessage":
-      return yield* mailbox.put(signal)
+      return yield* take(signal)
     case "Inject":
       return yield* Effect.ignore(
         arbiter.commit({ type: "SignalInject", signal_id: signal.signal_id, content: signal.content })
@@ -38,10 +61,11 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
         arbiter.commit({ type: "SignalCancel", signal_id: signal.signal_id, job_name: signal.job_name })
       )
     case "Compact":
-      return yield* Effect.ignore(arbiter.commit({ type: "SignalCompact", signal_id: signal.signal_id }))
+      return yield* compactor.request(signal.lane ?? EDGE, signal.signal_id)
     case "Stop":
       return yield* Deferred.succeed(ending, { type: "stopped", deadline_ms: signal.deadline_ms })
     case "ConfigChanged":
+      return yield* refreshed(signal.config_version)
     case "ApprovalResolved":
       return undefined
   }
@@ -108,6 +132,11 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
     Effect.andThen(Deferred.succeed(ending, { type: "exhausted", limit }), Effect.never)
   const jobs = yield* FiberMap.make<CallId, void>()
   const supervisor = yield* Effect.forkScoped(supervise(jobs, exhausted))
+  const compactor = yield* Compactor
+  const registry = yield* ToolRegistry
+  const reports = yield* StatusReports
+  yield* Effect.forkScoped(reports.run)
+  const compacting = yield* Effect.forkScoped(compactor.run(registry.masked))
   const edge = yield* runEdge(stopping).pipe(
     Effect.catch(({ limit }: Exhausted) => exhausted(limit)),
     Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("edge broke", cause))),
@@ -115,7 +144,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
     Effect.forkScoped
   )
   const how = yield* Effect.raceFirst(Deferred.await(ending), Effect.andThen(Fiber.join(edge), Effect.never))
-  yield* Fiber.interrupt(supervisor)
+  yield* Fiber.interruptAll([supervisor, compacting])
   yield* FiberMap.clear(jobs)
   if (how.type === "stopped") {
     // First, so that edge does not begin to report on what ends here; it does so when the session is resumed.

@@ -10,8 +10,19 @@ export interface Room {
 
 export const chars = ({ tokens }: Room): number => tokens * PROMPT_CHARS_PER_TOKEN
 
+const sizes = new WeakMap<ChatMessage, number>()
+
+const sizeOf = (message: ChatMessage): number => {
+  const before = sizes.get(message)
+  if (before !== undefined) return before
+  const { length } = JSON.stringify(message)
+  sizes.set(message, length)
+  return length
+}
+
+/** Characters as they are sent. Most messages are shown many times, so that each is measured once. */
 export const size = (messages: ReadonlyArray<ChatMessage>): number =>
-  messages.reduce((total, message) => total + JSON.stringify(message).length, 0)
+  messages.reduce((total, message) => total + sizeOf(message), 0)
 
 /** A model's calls with their results, which providers want together, or a message that stands alone. */
 const grouped = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<ReadonlyArray<ChatMessage>> => {

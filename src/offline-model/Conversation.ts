@@ -18,7 +18,7 @@ export type Turn =
   | { readonly kind: "instructions"; readonly text: string; readonly exchanges: ReadonlyArray<Exchange> }
 
 const REPORT_MARK = "[control plane report]"
-const INJECTION_MARK = /^\[(?:control plane )?(?:instruction|injection|injected instruction)\b[^\]]{0,200}\]/iu
+const INJECTION_MARK = /^\[(?:control plane |further )?(?:instruction|injection|injected instruction)\b[^\]]{0,200}\]/iu
 const TASK = /^[ \t]*Task:/mu
 const HEADING = /^(?:#+ |[A-Z][A-Za-z _]{0,40}:)/u
 

@@ -12,6 +12,7 @@ import {
 import { type ChatCompletion, type ChatRequest, OFFLINE_MODEL, textOf } from "./ChatCompletion.ts"
 import { type Exchange, turnOf } from "./Conversation.ts"
 import { type Instruction, parseInstructions } from "./Instruction.ts"
+import { keepMemory, MEMORY_DELTA } from "./keepMemory.ts"
 import { reportSentence, smallTalk } from "./smallTalk.ts"
 import { type ToolResult, clip, needsReading, sentence } from "./ToolResult.ts"
 
@@ -141,8 +142,9 @@ const choiceOf = (request: ChatRequest): ChatCompletion["choices"][0] => {
   const limit = request.max_completion_tokens ?? request.max_tokens ?? OFFLINE_MODEL_TEXT_CHARS_MAX
   const turn = turnOf(request, SPAWN)
   const offered = new Set(request.tool_choice === "none" ? [] : (request.tools ?? []).map((tool) => tool.function.name))
-  const next =
-    turn.kind === "report"
+  const next = offered.has(MEMORY_DELTA)
+    ? { ask: [{ tool: MEMORY_DELTA, input: keepMemory(request) }] }
+    : turn.kind === "report"
       ? { answer: reportSentence(turn.text) }
       : followAll({ results: [...turn.exchanges], offered }, turn.text)
   const shared = { index: 0, logprobs: null } as const

@@ -63,7 +63,7 @@ const reportField = (text: string, json: unknown, keys: ReadonlyArray<string>): 
   return undefined
 }
 
-/** One sentence on a job that stopped, from a report of the control plane. */
+/** One sentence on a job that stopped or asks something, from a report of the control plane. */
 export const reportSentence = (report: string): string => {
   const json = parseJson(report)
   if (Array.isArray(json)) return json.map((one) => reportSentence(JSON.stringify(one))).join("\n")
@@ -71,6 +71,8 @@ export const reportSentence = (report: string): string => {
   const outcome = reportField(report, json, ["outcome", "status"]) ?? "completed"
   const summary = reportField(report, json, ["summary", "result", "text"])
   if (job === undefined) return clip(report, OFFLINE_MODEL_SUMMARY_CHARS_MAX) || "A core job has stopped."
+  const question = reportField(report, json, ["asks"])
+  if (question !== undefined) return clip(`${job} asks: ${question}`, OFFLINE_MODEL_SUMMARY_CHARS_MAX)
   const verdict = /^(?:completed|done|success)$/iu.test(outcome) ? "is done" : `stopped with outcome ${outcome}`
   return clip(`${job} ${verdict}${summary === undefined ? "." : `: ${summary}`}`, OFFLINE_MODEL_SUMMARY_CHARS_MAX)
 }

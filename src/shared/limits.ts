@@ -235,6 +235,10 @@ export const HTTP_IDLE_MS_MAX = 30_000
 export const AGENT_CONNECTIONS_MAX = 8
 /** Connections that a client opens to a socket of choird; what one is still closing counts as well, so it is below AGENT_CONNECTIONS_MAX. */
 export const CLIENT_CONNECTIONS_MAX = 6
+/** Requests of an agent at once beside its push stream and its heartbeat, for each of which a connection stays free (R62). */
+export const AGENT_CALLS_MAX = CLIENT_CONNECTIONS_MAX - 2
+/** Of these, host tools that may take longer than RPC_TIMEOUT_MS, so that a quick one never waits for slow ones (R62). */
+export const SLOW_HOST_CALLS_MAX = AGENT_CALLS_MAX - 1
 /** Open connections to the operator's socket. */
 export const OPERATOR_CONNECTIONS_MAX = 64
 /** Requests that a session may send per second in the long run (R47). */
@@ -286,6 +290,12 @@ export const SESSIONS_LISTED_MAX = 1000
 export const INBOX_PENDING_MAX = 500
 /** Outbox rows of one read. */
 export const OUTBOX_PAGE_MAX = 100
+/** What people asked of one session and no event carries yet; the next is refused politely. */
+export const SIGNALS_PENDING_MAX = 100
+/** What is said to wait when so much was asked of a session. */
+export const SIGNALS_FULL_RETRY_MS = 5000
+/** How long a request may wait for the event that its signal ends in; a compaction asks a model (spec 11.3). */
+export const SIGNAL_WAIT_MS_MAX = 120_000
 /** Signals of one read. */
 export const SIGNALS_PAGE_MAX = 100
 /** UTF-16 units of a Telegram message (R43). */
@@ -304,6 +314,48 @@ export const CORE_TASK_CHARS_MAX = 100_000
 export const CONTROL_TIMEOUT_MS = 20_000
 /** Tools of one agent that run at once (D1); further ones wait under their locks. */
 export const TOOLS_IN_FLIGHT_MAX = 8
+/** Host tools that one agent waits for at once, a connection or an answer; its tools in flight (D1) are fewer. */
+export const HOST_CALLS_MAX = 2 * TOOLS_IN_FLIGHT_MAX
+/** What a host tool gets beyond its own time, so that its own words on a late answer reach the model. */
+export const HOST_CALL_GRACE_MS = 1000
+/** Host tools that choird runs at once for one session, those included whose agent hung up, which run on. */
+export const HOST_TOOLS_RUNNING_MAX = 16
+/** What an agent is told to wait when that many run. */
+export const HOST_TOOL_RETRY_MS = 1000
+/** A host tool's output as JSON, so that its answer stays below BODY_BYTES_MAX. */
+export const HOST_OUTPUT_BYTES_MAX = 768 * KIB
+/** Hits of one search of a session's log, and how many a model gets that does not say (spec 11.7). */
+export const LOG_SEARCH_HITS_MAX = 50
+export const LOG_SEARCH_HITS = 10
+/** Characters of a search of a session's log, and words in it. */
+export const LOG_SEARCH_QUERY_CHARS_MAX = 500
+export const LOG_SEARCH_WORDS_MAX = 16
+/** Characters of an event that are shown around the word that was found. */
+export const LOG_SEARCH_EXCERPT_CHARS_MAX = 400
+/** Characters of an event that are shown when it is asked for by its hash. */
+export const LOG_SEARCH_EVENT_CHARS_MAX = 4000
+/** Canonical bytes of events that an agent looks through before it lets its other lanes go on; a few milliseconds of work. */
+export const LOG_SEARCH_SLICE_BYTES = 256 * KIB
+/** Revisions and canonical bytes that choird looks through for one request by words; what is older takes another request. */
+export const LOG_SEARCH_REVS_MAX = 5000
+export const LOG_SEARCH_BYTES_MAX = 16 * MIB
+/** Revisions that choird looks through for one request by hash, for which the events are not read. */
+export const LOG_SEARCH_HASHES_MAX = 100_000
+/** One search of a session's log in choird; its pages take milliseconds each. */
+export const LOG_SEARCH_TIMEOUT_MS = 10_000
+/** Requests that one call of choir.memory.query makes to choird, and the time after which it makes no further one. */
+export const LOG_SEARCH_REQUESTS_MAX = 20
+export const LOG_SEARCH_MS_MAX = 3000
+/** Tools of one agent that wait behind those; the next one is refused. */
+export const TOOLS_QUEUED_MAX = 64
+/** Manifests of one tools folder of an image. */
+export const IMAGE_TOOLS_MAX = 128
+/** A secret, or a form of one, that is shorter cannot be told from other text and is not scrubbed. */
+export const SECRET_FORM_CHARS_MIN = 4
+/** Long results that are kept in files of the workspace; the oldest go first (R48). */
+export const RESULT_FILES_MAX = 64
+/** What these files may hold together, in bytes. */
+export const RESULT_FILES_BYTES_MAX = 64 * MIB
 /** A core job's summary, shown to edge and the user. */
 export const CORE_SUMMARY_CHARS_MAX = 4000
 /** Messages that an agent holds until edge is idle; more than choird lets wait for one agent. */
@@ -413,3 +465,46 @@ export const DISK_FREE_BYTES_LOW = 1024 * MIB
 export const DISK_FREE_BYTES_MIN = 128 * MIB
 /** How long `status` waits for the database before it says that it does not answer. */
 export const STATUS_DATABASE_MS_MAX = 2000
+/** A lane's reference summary as text; of a longer one the newest part stays (spec 11.3). */
+export const SUMMARY_CHARS_MAX = 8000
+/** Facts of a lane's reference summary; of more the newest stay. */
+export const SUMMARY_FACTS_MAX = 64
+/** The key of a fact, and its value. */
+export const SUMMARY_FACT_CHARS_MAX = 500
+/** References of a lane's reference summary, of each kind; of more the newest stay. */
+export const SUMMARY_REFERENCES_MAX = 64
+/** How long a job waits for the answer to what it asked the user; then it goes on without (E12). */
+export const QUESTION_WAIT_MS_MAX = 600_000
+/** Canonical bytes of a session's log that the agent keeps in memory; a log above it loses what choird acknowledged (D9). */
+export const RESIDENT_LOG_BYTES_MAX = 24 * MIB
+/** Canonical bytes of a lane's window that stay in memory however old they are; no prompt holds more. */
+export const RESIDENT_WINDOW_BYTES_MAX = 4 * MIB
+/** Characters of a job's newest report that edge's prompts repeat. */
+export const PROJECTED_REPORT_CHARS_MAX = 500
+/** Of one event, what the model of a compaction is shown. */
+export const COMPACTION_EVENT_CHARS_MAX = 8000
+/** Orders to compact one lane that wait for the compaction under way; more than that are one (the oldest are sent again by choird). */
+export const COMPACTION_ORDERS_MAX = 100
+/** Characters of an event's hash that models are shown and may refer to it by. */
+export const MEMORY_HASH_CHARS = 12
+/** Bytes of a text without any place to split it that are merged into tokens as one; the work grows with their square. */
+export const TOKEN_PIECE_BYTES_MAX = 256
+/** UTF-16 units that are counted into tokens before other lanes may go on; a few milliseconds of work. */
+export const TOKEN_SLICE_CHARS = 4096
+/** Tokens of the vocabulary that are read before other lanes may go on. */
+export const TOKEN_VOCABULARY_SLICE = 20_000
+/** Texts whose count is remembered, and the UTF-16 units from which that is worth it; the longest unused go first. */
+export const TOKEN_COUNTS_MAX = 4096
+export const TOKEN_COUNTED_CHARS_MIN = 200
+/** How far a provider's count of a prompt may be from ours before it is taken for nonsense, as a factor of it. */
+export const TOKEN_FACTOR_MIN = 0.5
+export const TOKEN_FACTOR_MAX = 4
+/** Models whose factor is remembered; the longest unused go first. */
+export const TOKEN_FACTORS_MAX = 64
+/** What the offline model quotes of one event when it keeps a memory, and of all of them. */
+export const OFFLINE_MODEL_MEMORY_LINE_CHARS_MAX = 200
+export const OFFLINE_MODEL_MEMORY_CHARS_MAX = 1500
+/** Between two reports of one lane's state to choird: at most five a second (wire.md, Verbs). */
+export const STATUS_INTERVAL_MS = 200
+/** A job's own words in one report. */
+export const CORE_EVENT_CHARS_MAX = 8192

@@ -4,8 +4,8 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
-import { EVENT_BYTES_MAX, HEARTBEAT_PATCH_BYTES_MAX } from "#src/shared/limits.ts"
-import { SESSION } from "../support/agent.ts"
+import { EVENT_BYTES_MAX, HEARTBEAT_PATCH_BYTES_MAX, RESIDENT_LOG_BYTES_MAX } from "#src/shared/limits.ts"
+import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { makeHistory, makeRandom } from "../support/history.ts"
 
 const notice = (rev: number, text: string) =>
@@ -88,6 +88,42 @@ describe("EventLog", () => {
       assert.isTrue(log.append([notice(1, "a".repeat(EVENT_BYTES_MAX - frame))]))
       assert.isFalse(log.append([notice(2, "a"), notice(3, "a".repeat(EVENT_BYTES_MAX - frame + 1))]))
       assert.strictEqual(log.head(), 1)
+    })
+  )
+
+  it.effect("lets acknowledged events go beyond its room, oldest first, and keeps the named ones (D9)", () =>
+    withLog((log) => {
+      const size = 100_000
+      const count = Math.ceil((2.5 * RESIDENT_LOG_BYTES_MAX) / size)
+      const hashes: Array<string> = []
+      for (let rev = 1; rev <= count; rev++) {
+        log.append([notice(rev, "a".repeat(size))])
+        hashes.push(log.hashAt(rev))
+        if (log.isFull()) log.trim(rev - 10, new Set([3, 5]))
+      }
+      assert.isAtMost(log.bytesAfter(log.oldest() - 1), RESIDENT_LOG_BYTES_MAX + 10 * 2 * size)
+      assert.isAbove(log.oldest(), count / 2)
+      assert.strictEqual(log.get(3).rev, 3)
+      assert.strictEqual(log.get(5).rev, 5)
+      assert.isUndefined(log.find(4))
+      assert.throws(() => log.get(4), RangeError)
+      assert.strictEqual(log.hashAt(log.oldest() - 1), hashes[log.oldest() - 2])
+      assert.strictEqual(log.hashAt(count), hashes[count - 1])
+      assert.strictEqual(log.after(log.oldest() - 1, 1)?.base_rev, log.oldest() - 1)
+      log.trim(count - 10, new Set([5]))
+      assert.isUndefined(log.find(3))
+      assert.strictEqual(log.get(5).rev, 5)
+    })
+  )
+
+  it.effect("never lets go of what choird does not have (R14)", () =>
+    withLog((log) => {
+      const size = 200_000
+      const count = Math.ceil((1.5 * RESIDENT_LOG_BYTES_MAX) / size)
+      for (let rev = 1; rev <= count; rev++) log.append([notice(rev, "a".repeat(size))])
+      log.trim(7, new Set())
+      assert.strictEqual(log.oldest(), 8)
+      assert.strictEqual(log.after(7, 1)?.events[0]?.rev, 8)
     })
   )
 

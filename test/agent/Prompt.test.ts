@@ -60,21 +60,26 @@ const stopped = draft("CoreStopped", "core:work", {
 const injected = (target: string, content: string) =>
   draft("InjectedInstruction", target, { target, source: target === "edge" ? "user" : "edge", content })
 
+const sourcesOf = (find: (rev: number) => ChoirEvent | undefined) => ({
+  find,
+  identity: IDENTITY,
+  isMasked: (name: string) => name === "hidden-tool"
+})
 const history = (drafts: ReadonlyArray<EventDraft>) => {
   const events = placed(initialState, drafts)
   const folded = foldAll(initialState, events)
   if (Result.isFailure(folded)) throw new Error(`${folded.failure.rev}: ${folded.failure.reason}`)
-  return { state: folded.success, read: (rev: number) => events[rev - 1] as ChoirEvent }
+  return { state: folded.success, sources: sourcesOf((rev) => events[rev - 1]) }
 }
 const edge = (drafts: ReadonlyArray<EventDraft>, room = ROOMY) => {
-  const { read, state } = history(drafts)
-  return edgePrompt(state, read, IDENTITY, room) ?? []
+  const { sources, state } = history(drafts)
+  return edgePrompt(state, sources, room) ?? []
 }
 const core = (drafts: ReadonlyArray<EventDraft>, room = ROOMY, correction?: string) => {
-  const { read, state } = history(drafts)
+  const { sources, state } = history(drafts)
   const lane = state.cores.get(JobName.make("work"))
   if (lane === undefined) throw new Error("no job")
-  return corePrompt(lane, read, IDENTITY, room, correction)
+  return corePrompt(lane, sources, room, correction)
 }
 /** The messages after the system text, one line each. */
 const lines = (messages: ReadonlyArray<ChatMessage>) =>
@@ -135,7 +140,9 @@ describe("edgePrompt", () => {
       stopped,
       injected("edge", "x")
     ])
-    assert.deepStrictEqual(lines(messages).slice(1, 3), [
+    assert.deepStrictEqual(lines(messages).slice(0, 4), [
+      "system: [control plane] Open now:\n- job work ended; its report to the user is still to come",
+      "user: go",
       "system: [control plane] job work runs",
       'system: [control plane] job ended: {"job_name":"work","outcome":"completed","summary":"3","result":3}'
     ])
@@ -159,7 +166,13 @@ describe("edgePrompt", () => {
   })
 
   it("has nothing to ask when nothing is to be answered", () => {
-    assert.isUndefined(edgePrompt(initialState, () => assert.fail("read"), IDENTITY, ROOMY))
+    assert.isUndefined(
+      edgePrompt(
+        initialState,
+        sourcesOf(() => assert.fail("read")),
+        ROOMY
+      )
+    )
   })
 
   it("keeps the turn's message when the window ends after it, and shows no result without its call", () => {
@@ -167,7 +180,7 @@ describe("edgePrompt", () => {
       calling("edge", "t", `c${index}`),
       ...result("edge", `c${index}`, { summary: String(index) })
     ]).flat()
-    const shown = lines(edge([userMsg("1", "go"), ...long], { event_window: 5, tokens: 100_000 }))
+    const shown = lines(edge([userMsg("1", "go"), ...long], { event_window: 2, tokens: 100_000 }))
     assert.strictEqual(shown[0], "user: go")
     assert.deepStrictEqual(
       shown.slice(1).map((line) => line.split(/[={]/u)[0]),
@@ -237,7 +250,7 @@ describe("corePrompt", () => {
         assert.notStrictEqual(event.lane, "edge", `seed ${seed}, revision ${rev}`)
         return event
       }
-      for (const lane of state.cores.values()) corePrompt(lane, read, IDENTITY, ROOMY, undefined)
+      for (const lane of state.cores.values()) corePrompt(lane, sourcesOf(read), ROOMY, undefined)
     }
   })
 })
@@ -250,8 +263,8 @@ describe("every prompt", () => {
       for (const room of [ROOMY, { event_window: 4, tokens: 100_000 }, { event_window: 50, tokens: 900 }]) {
         const prompts = [...state.cores.values()]
           .filter(({ calls }) => calls.length === 0)
-          .map((lane) => corePrompt(lane, read, IDENTITY, room, undefined))
-        if (state.edge.calls.length === 0) prompts.push(edgePrompt(state, read, IDENTITY, room) ?? [])
+          .map((lane) => corePrompt(lane, sourcesOf(read), room, undefined))
+        if (state.edge.calls.length === 0) prompts.push(edgePrompt(state, sourcesOf(read), room) ?? [])
         for (const messages of prompts) {
           const open: Array<string> = []
           for (const message of messages) {

@@ -2,19 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Queue } from "effect"
 import { LockRequest } from "#schema/Tool.ts"
 import type { ChatMessage } from "#src/agent/chatCompletion.ts"
-import {
-  agentConfig,
-  calls,
-  makePlane,
-  ofType,
-  quiet,
-  runAgent,
-  says,
-  type Script,
-  testTool,
-  ticking,
-  isCore
-} from "../support/agent.ts"
+import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
+import { calls, says, type Script, isCore } from "../support/testing/ScriptedModel.ts"
+import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
 
 const last = (messages: ReadonlyArray<ChatMessage>) => messages.at(-1)
 const isReport = (messages: ReadonlyArray<ChatMessage>) =>
@@ -36,14 +26,14 @@ describe("Session", () => {
   it.effect("answers each message with exactly one reply, in order", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       yield* Effect.forkScoped(
         runAgent({ plane, script: (messages) => Effect.succeed(says(`heard ${last(messages)?.content}`)) })
       )
       for (const text of ["one", "two", "three"]) yield* plane.say(text)
-      yield* plane.until((events, state) => ofType(events, "AgentMessage").length === 3 && quiet(state))
+      yield* plane.until((events, state) => spoken(events).length === 3 && quiet(state))
       assert.deepStrictEqual(
-        ofType(plane.events, "AgentMessage").map(({ payload }) => [payload.kind, payload.in_reply_to, payload.text]),
+        spoken(plane.events).map(({ payload }) => [payload.kind, payload.in_reply_to, payload.text]),
         [
           ["reply", "1", "heard one"],
           ["reply", "2", "heard two"],
@@ -56,7 +46,7 @@ describe("Session", () => {
   it.effect("runs the calls of one output under their locks and shows the model every result", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       const order: Array<string> = []
       const slow = testTool(
         "slow.write",
@@ -103,7 +93,7 @@ describe("Session", () => {
     () =>
       Effect.gen(function* () {
         yield* ticking
-        const plane = yield* makePlane
+        const plane = yield* makeMemoryControlPlane
         const finish = yield* Deferred.make<void>()
         const write = testTool("mem.write", () => Effect.succeed({ status: "success", summary: "written" }))
         const script: Script = (messages, tools) => {
@@ -132,7 +122,7 @@ describe("Session", () => {
   it.effect("ends a cancelled job, closes its running call and leaves none of its fibers behind (R20)", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       const interrupted = yield* Deferred.make<void>()
       const endless = testTool("slow.wait", () =>
         Effect.never.pipe(Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined)))
@@ -158,7 +148,7 @@ describe("Session", () => {
   it.effect("answers a signal for a job that does not run with an event", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       yield* Effect.forkScoped(runAgent({ plane, script: () => Effect.succeed(says("hi")) }))
       yield* plane.push({ type: "CancelCore", signal_id: "9" as never, job_name: "nobody" as never })
       yield* plane.until((events) => events.length === 1)
@@ -169,7 +159,7 @@ describe("Session", () => {
   it.effect("passes an instruction on to a running job, which goes on with it", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       const gate = yield* Deferred.make<void>()
       const script: Script = (messages, tools) => {
         if (!isCore(messages) && last(messages)?.role === "user" && last(messages)?.content === "tell it")
@@ -195,7 +185,7 @@ describe("Session", () => {
     () =>
       Effect.gen(function* () {
         yield* ticking
-        const plane = yield* makePlane
+        const plane = yield* makeMemoryControlPlane
         const asked = yield* Queue.bounded<void>(10)
         const script: Script = (messages, tools) =>
           spawnThen(() => Effect.never)(messages, tools).pipe(Effect.tap(Queue.offer(asked, undefined)))
@@ -215,7 +205,7 @@ describe("Session", () => {
   it.effect("ends the session at its token limit, tells the user once and starts nothing more (R23, R24)", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       const tool = testTool("mem.read", () => Effect.succeed({ status: "success", summary: "read" }), {
         readOnly: true
       })
@@ -237,7 +227,7 @@ describe("Session", () => {
   it.effect("refuses a call from its fifth identical result on and ends the job as stuck at the eighth (R25)", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       let runs = 0
       const tool = testTool("mem.read", () =>
         Effect.sync(() => {
@@ -268,7 +258,7 @@ describe("Session", () => {
         [{ per_job_max_tool_calls: 3, per_job_max_steps: 6 }, 6, 6],
         [{ per_job_wall_time_ms: 4500 }, 5, 5]
       ] as const) {
-        const plane = yield* makePlane
+        const plane = yield* makeMemoryControlPlane
         let step = 0
         const tool = testTool("mem.read", () =>
           Effect.delay(
@@ -297,7 +287,7 @@ describe("Session", () => {
   it.effect("tells a model error as the reply and goes on with the next message (7.7)", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       let failed = false
       const script: Script = () => {
         if (failed) return Effect.succeed(says("better"))
@@ -307,8 +297,8 @@ describe("Session", () => {
       yield* Effect.forkScoped(runAgent({ plane, script }))
       yield* plane.say("one")
       yield* plane.say("two")
-      yield* plane.until((events) => ofType(events, "AgentMessage").length === 2)
-      const [first, second] = ofType(plane.events, "AgentMessage")
+      yield* plane.until((events) => spoken(events).length === 2)
+      const [first, second] = spoken(plane.events)
       assert.include(first?.payload.text, "the provider answered 500")
       assert.strictEqual(second?.payload.text, "better")
     })

@@ -5,20 +5,9 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { LockRequest } from "#schema/Tool.ts"
 import type { ChatMessage } from "#src/agent/chatCompletion.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
-import {
-  agentConfig,
-  calls,
-  makePlane,
-  type MemoryPlane,
-  ofType,
-  quiet,
-  runAgent,
-  says,
-  type Script,
-  testTool,
-  ticking,
-  isCore
-} from "../support/agent.ts"
+import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
+import { calls, says, type Script, isCore } from "../support/testing/ScriptedModel.ts"
+import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../support/testing/TestAgent.ts"
 import { makeRandom } from "../support/history.ts"
 
 /** Far more than a hundred lives take; a busy machine is slow and not wrong. */
@@ -72,7 +61,7 @@ const done = (events: ReadonlyArray<ChoirEvent>) =>
 const repeats = (values: ReadonlyArray<string>) => values.length - new Set(values).size
 
 /** Every invariant of a whole history; `where` says which crash broke it. */
-const check = ({ events }: MemoryPlane, ledger: ReadonlyArray<string>, where: string) => {
+const check = ({ events }: MemoryControlPlane, ledger: ReadonlyArray<string>, where: string) => {
   const messages = ofType(events, "AgentMessage").map(({ payload }) => payload)
   const replies = messages.filter(({ kind }) => kind === "reply").map(({ in_reply_to }) => in_reply_to as string)
   assert.deepStrictEqual(
@@ -114,7 +103,7 @@ const check = ({ events }: MemoryPlane, ledger: ReadonlyArray<string>, where: st
 }
 
 /** How one life of an agent ends: a plan that is made before it starts and waited for after. */
-type Crash = (plane: MemoryPlane) => { readonly onCommit?: () => void; readonly dead: Effect.Effect<void> }
+type Crash = (plane: MemoryControlPlane) => { readonly onCommit?: () => void; readonly dead: Effect.Effect<void> }
 
 const afterAcknowledged =
   (rev: number): Crash =>
@@ -136,7 +125,7 @@ const atCommit =
 
 /** Lives through the crashes, one in each epoch, and then to the end. Answers how many commits the last life made. */
 const live = Effect.fnUntraced(function* (crashes: ReadonlyArray<Crash>, where: string) {
-  const plane = yield* makePlane
+  const plane = yield* makeMemoryControlPlane
   const ledger: Array<string> = []
   const tools = makeTools(ledger)
   yield* plane.say("start")
@@ -202,7 +191,7 @@ describe("recovery", () => {
   it.effect("runs a read again after a crash and never an external call, which it closes as unknown (R6)", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       const runs: Array<string> = []
       const tool = (name: string, effect: "none" | "workspace" | "external") =>
         testTool(
@@ -237,7 +226,7 @@ describe("recovery", () => {
   it.effect("goes on with an external call that waited for its turn when the agent died", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       const sent: Array<string> = []
       const locks = [LockRequest.make({ resource: "browser_tab", mode: "X" })]
       const hold = testTool("a.hold", () => Effect.never, { locks, readOnly: true, timeout_ms: 1000 })
@@ -280,7 +269,7 @@ describe("recovery", () => {
           ...places.map((at) => [`after ${at}`, afterAcknowledged(at)] as const)
         ]
         for (const [where, crash] of crashes) {
-          const plane = yield* makePlane
+          const plane = yield* makeMemoryControlPlane
           yield* plane.say("start")
           const { dead, onCommit } = crash(plane)
           const watch = onCommit === undefined ? {} : { onCommit }

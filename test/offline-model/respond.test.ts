@@ -125,7 +125,7 @@ describe("respond", () => {
   it("works through a core job's task, its injections included", () => {
     const opening = [
       user("You work on one job.\n\nTask:\nwrite x: 1\nreport half way\nrun cat x\n\nContext:\nread secret\n"),
-      user("[control plane instruction]\nrun date")
+      user("[further instruction] run date")
     ]
     const { batches, text } = converse(opening, CORE, ({ tool }) =>
       success("ok", tool === "choir-exec" ? { exit_code: 0, stdout: "1\n", stderr: "" } : undefined)
@@ -222,6 +222,23 @@ describe("respond", () => {
       assert.deepStrictEqual(batches, [])
       assert.strictEqual(text, expected)
     }
+  })
+
+  it("tells what a job asks", () => {
+    const report = user('[control plane report]\n{"job_name":"merge","asks":"Which branch?"}')
+    assert.strictEqual(converse([report], EDGE).text, "merge asks: Which branch?")
+  })
+
+  it("keeps a memory by quoting what was said, where only that is offered", () => {
+    const said = JSON.stringify([{ role: "user", content: "my cat\nis Tom" }])
+    const text = `Events, oldest first:\n0123456789ab UserMsg ${said}\n0123456789ab ModelOutput []`
+    const { choices } = respond(request([user(text)], ["choir-memory-delta"]), 0)
+    const [call] = choices[0].message.tool_calls ?? []
+    assert.strictEqual(call?.function.name, "choir-memory-delta")
+    assert.deepStrictEqual(JSON.parse(call?.function.arguments ?? ""), {
+      mode: "append",
+      summary_update: "The user said: my cat is Tom"
+    })
   })
 
   it("never passes for a language model", () => {

@@ -1,0 +1,144 @@
+/** Which events of a lane give way to its summary, what the model is asked, and what of its answer counts (spec 11.3). */
+import { Result, Schema } from "effect"
+import type { ChoirEvent, EventOf, MemoryDelta } from "#schema/Event.ts"
+import type { ReferenceSummary } from "#src/shared/session/State.ts"
+import { COMPACTION_EVENT_CHARS_MAX, MEMORY_HASH_CHARS, SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
+import type { ChatMessage, ChatTool } from "./chatCompletion.ts"
+import { COMPACTION_INSTRUCTIONS } from "./instructions.ts"
+import { llmView } from "./tools/toolInput.ts"
+
+/** An event of a window as the compaction's model reads it. */
+export interface Folding {
+  readonly event: ChoirEvent
+  readonly hash: string
+  readonly messages: ReadonlyArray<ChatMessage>
+}
+
+/** The positions after which a window may be cut: no call stands on one side and its result on the other. */
+const cuts = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<number> => {
+  const open = new Set<string>()
+  return events.flatMap((event, index) => {
+    if (event.event_type === "ModelOutput") for (const { call_id } of event.payload.tool_calls) open.add(call_id)
+    if (event.event_type === "ToolResultCommitted") open.delete(event.payload.call_id)
+    return open.size === 0 ? [index + 1] : []
+  })
+}
+
+/** How much of a window is to stay; `events` may be 0 for all that may go. */
+export interface Stay {
+  readonly events: number
+  readonly chars: number
+}
+
+const line = ({ event, hash, messages }: Folding): string => {
+  const text = messages.length === 0 ? "" : JSON.stringify(messages)
+  const cut = text.length <= COMPACTION_EVENT_CHARS_MAX ? text : `${text.slice(0, COMPACTION_EVENT_CHARS_MAX)}…`
+  return `${hash.slice(0, MEMORY_HASH_CHARS)} ${event.event_type} ${cut}`.toWellFormed()
+}
+
+/**
+ * How many of the oldest events are to be folded: enough that the rest fits `stay`, not more than fit `room_chars` of a prompt, none
+ * after `limit_rev`. 0 when nothing can be.
+ */
+export const foldedCount = (
+  window: ReadonlyArray<Folding>,
+  stay: Stay,
+  limit_rev: number,
+  room_chars: number
+): number => {
+  const lengths = window.map((folding) => line(folding).length)
+  const sizes = window.map(({ messages }) => JSON.stringify(messages).length)
+  let staying = sizes.reduce((total, length) => total + length, 0)
+  let asked = 0
+  let count = 0
+  const allowed = new Set(cuts(window.map(({ event }) => event)))
+  for (const [index, { event }] of window.entries()) {
+    if (event.rev > limit_rev) break
+    asked += lengths[index] ?? 0
+    if (asked > room_chars) break
+    staying -= sizes[index] ?? 0
+    if (allowed.has(index + 1)) count = index + 1
+    const left = window.length - (index + 1)
+    if (count === index + 1 && left <= stay.events && staying <= stay.chars) break
+  }
+  return count
+}
+
+const Reference = Schema.String.check(Schema.isMaxLength(64))
+const FactInput = Schema.Struct({
+  key: Schema.NonEmptyString,
+  value: Schema.String,
+  source_event: Schema.optionalKey(Reference)
+})
+/** The delta of spec 11.3 as a model writes it: hashes may be the short ones that it was shown. */
+const DeltaInput = Schema.Struct({
+  mode: Schema.Literals(["append", "overwrite"]),
+  summary_update: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(SUMMARY_CHARS_MAX))),
+  add_references: Schema.optionalKey(Schema.Array(Reference)),
+  remove_references: Schema.optionalKey(Schema.Array(Reference)),
+  add_fact: Schema.optionalKey(FactInput),
+  remove_fact: Schema.optionalKey(Schema.Struct({ key: Schema.NonEmptyString }))
+})
+const decodeDelta = Schema.decodeUnknownResult(DeltaInput)
+
+const DELTA = llmView("choir.memory.delta", "Change the lane's reference summary.", DeltaInput)
+const DELTA_WIRE_NAME = DELTA.name.replaceAll(".", "-")
+
+/** The one tool of a compaction. It exists in these calls alone and runs nothing: its arguments are the answer. */
+export const deltaTool: ChatTool = {
+  type: "function",
+  function: { name: DELTA_WIRE_NAME, description: DELTA.description, parameters: DELTA.input_schema }
+}
+
+export const compactionPrompt = (
+  summary: ReferenceSummary,
+  folding: ReadonlyArray<Folding>
+): ReadonlyArray<ChatMessage> => [
+  { role: "system", content: COMPACTION_INSTRUCTIONS },
+  {
+    role: "user",
+    content: `Reference summary (its text may have ${SUMMARY_CHARS_MAX} characters):\n${JSON.stringify(summary)}\n\nEvents, oldest first:\n${folding.map(line).join("\n")}`
+  }
+]
+
+/** The full hash behind what a model wrote, if it was shown such an event or the summary holds it already. */
+const resolver = (summary: ReferenceSummary, folding: ReadonlyArray<Folding>) => {
+  const known = [...folding.map(({ hash }) => hash), ...summary.referenced_events, ...summary.referenced_sessions]
+  return (text: string): ReadonlyArray<string> => {
+    const found = text.length < MEMORY_HASH_CHARS ? undefined : known.find((hash) => hash.startsWith(text))
+    return found === undefined ? [] : [found]
+  }
+}
+
+/** What of an answer can be applied; nothing when the model called no delta that fits. */
+export const deltasOf = (
+  { payload }: EventOf<"ModelOutput">,
+  summary: ReferenceSummary,
+  folding: ReadonlyArray<Folding>
+): ReadonlyArray<MemoryDelta> => {
+  const resolve = resolver(summary, folding)
+  return payload.tool_calls.flatMap(({ input, name }) => {
+    const decoded = name.replaceAll(".", "-") === DELTA_WIRE_NAME ? decodeDelta(input) : undefined
+    if (decoded === undefined || Result.isFailure(decoded)) return []
+    const { add_fact, add_references, mode, remove_fact, remove_references, summary_update } = decoded.success
+    const source = add_fact?.source_event === undefined ? undefined : resolve(add_fact.source_event)[0]
+    return [
+      {
+        mode,
+        ...(summary_update === undefined ? {} : { summary_update }),
+        ...(add_references === undefined ? {} : { add_references: add_references.flatMap(resolve) }),
+        ...(remove_references === undefined ? {} : { remove_references: remove_references.flatMap(resolve) }),
+        ...(add_fact === undefined
+          ? {}
+          : {
+              add_fact: {
+                key: add_fact.key,
+                value: add_fact.value,
+                ...(source === undefined ? {} : { source_event: source })
+              }
+            }),
+        ...(remove_fact === undefined ? {} : { remove_fact: { key: remove_fact.key, value: "" } })
+      }
+    ]
+  })
+}

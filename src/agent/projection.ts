@@ -1,0 +1,59 @@
+/** What is open, taken from the state into every prompt, so that no summary can lose it (spec 11.3): jobs, questions, obligations. */
+import type { ChoirEvent } from "#schema/Event.ts"
+import { PROJECTED_REPORT_CHARS_MAX } from "#src/shared/limits.ts"
+import type { CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
+import type { ChatMessage } from "./chatCompletion.ts"
+import type { Find } from "./promptWindow.ts"
+
+/** What a job said with `choir.core.report`, as its request holds it. */
+export const reported = (
+  event: ChoirEvent | undefined
+): { readonly kind: string; readonly text: string } | undefined => {
+  const input = event?.event_type === "ToolCallRequested" ? event.payload.input : undefined
+  if (typeof input !== "object" || input === null || !("kind" in input) || !("text" in input)) return undefined
+  const { kind, text } = input
+  return typeof kind === "string" && typeof text === "string" ? { kind, text } : undefined
+}
+
+const short = (text: string): string =>
+  text.length <= PROJECTED_REPORT_CHARS_MAX ? text : `${text.slice(0, PROJECTED_REPORT_CHARS_MAX).toWellFormed()}…`
+
+const jobLine = ({ job_name, question, report_rev, started_at, step }: CoreLane, find: Find): string => {
+  const said = report_rev === 0 ? undefined : reported(find(report_rev))
+  const last = said === undefined ? "" : `; ${said.kind}: ${short(said.text)}`
+  const waits = question === undefined ? "" : "; it waits for the user's answer, to be passed on with choir-core-inject"
+  return `job ${job_name}: step ${step}, since ${started_at}${last}${waits}`
+}
+
+/** Edge's open matters beside the one that it is asked about, or nothing when there are none. */
+export const edgeProjection = (
+  state: SessionState,
+  find: Find,
+  asked: PendingReport | undefined
+): ReadonlyArray<ChatMessage> => {
+  const lines = [
+    ...[...state.cores.values()].map((core) => jobLine(core, find)),
+    ...state.reports
+      .filter((report) => report.rev !== asked?.rev)
+      .map(({ job_name, kind }) =>
+        kind === "stopped"
+          ? `job ${job_name} ended; its report to the user is still to come`
+          : `job ${job_name} asks something; the user is still to be told`
+      ),
+    ...(state.queued_inbox_id > state.last_inbox_id ? ["a further message of the user waits"] : [])
+  ]
+  if (lines.length === 0) return []
+  return [{ role: "system", content: `[control plane] Open now:\n${lines.map((line) => `- ${line}`).join("\n")}` }]
+}
+
+/** What a job has to know of its own state beyond its events. */
+export const coreProjection = ({ question }: CoreLane): ReadonlyArray<ChatMessage> =>
+  question === undefined
+    ? []
+    : [
+        {
+          role: "system",
+          content:
+            "[control plane] Nobody answered your question yet. Go on with what you can, or end and say what is missing."
+        }
+      ]

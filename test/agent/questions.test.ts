@@ -1,0 +1,136 @@
+/** Jobs that need to know something (spec 12.7, need_info), and messages that have to wait (spec 7.1). */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { JobName, SignalId } from "#schema/Ids.ts"
+import type { ChatMessage } from "#src/agent/chatCompletion.ts"
+import { QUESTION_WAIT_MS_MAX } from "#src/shared/limits.ts"
+import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
+import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
+import { ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
+
+const QUESTION = "Which branch?"
+const report = testTool("choir.core.report", () => Effect.succeed({ status: "success", summary: "told" }), {
+  effect: "none",
+  lanes: "core",
+  readOnly: true
+})
+
+const userText = (messages: ReadonlyArray<ChatMessage>) =>
+  messages.findLast(({ role }) => role === "user")?.content ?? ""
+const isAsked = (messages: ReadonlyArray<ChatMessage>) => messages.at(-1)?.role === "user"
+
+/** Edge starts a job that asks, tells the user what it asks, and passes the answer on. */
+const edgeSays = (messages: ReadonlyArray<ChatMessage>) => {
+  const text = userText(messages)
+  if (text.startsWith("[control plane report]")) return says(`relayed ${text.split("\n")[1]}`)
+  if (!isAsked(messages)) return says("done")
+  return text === "go"
+    ? calls(["choir.core.spawn", { job_name: "work", task_spec: "merge" }])
+    : calls(["choir.core.inject", { job_name: "work", content: text }])
+}
+
+const coreSays = (messages: ReadonlyArray<ChatMessage>) => {
+  const told = messages.find(({ content }) => content?.startsWith("[further instruction]") === true)
+  if (told !== undefined) return says(`merged ${told.content}`)
+  if (messages.some(({ content }) => content?.includes("Nobody answered") === true)) return says("gave up")
+  return messages.some(({ role }) => role === "tool")
+    ? assert.fail("a job that asked is not to be asked again before the answer")
+    : calls(["choir.core.report", { kind: "need_info", text: QUESTION }])
+}
+const script: Script = (messages) => Effect.sync(() => (isCore(messages) ? coreSays(messages) : edgeSays(messages)))
+
+describe("need_info", () => {
+  it.effect("reaches the user through edge, and the answer goes to the job, which waits for it", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      yield* Effect.forkScoped(runAgent({ plane, script, tools: [report] }))
+      yield* plane.say("go")
+      yield* plane.until((events) => spoken(events).length === 2)
+      assert.deepStrictEqual(
+        spoken(plane.events).map(({ payload }) => [payload.kind, payload.text, payload.in_reply_to]),
+        [
+          ["reply", "done", "1"],
+          ["report", `relayed {"job_name":"work","asks":"${QUESTION}"}`, "1"]
+        ]
+      )
+      assert.strictEqual(plane.state().cores.size, 1)
+      yield* plane.say("main")
+      yield* plane.until((events, state) => ofType(events, "CoreStopped").length === 1 && quiet(state))
+      assert.strictEqual(ofType(plane.events, "CoreStopped")[0]?.payload.summary, "merged [further instruction] main")
+    })
+  )
+
+  it.effect("goes on without an answer after its time, and in a later epoch waits only for what is left (E12)", () =>
+    Effect.gen(function* () {
+      const plane = yield* makeMemoryControlPlane
+      const first = yield* Effect.forkScoped(runAgent({ plane, script, tools: [report] }))
+      const clock = yield* ticking
+      yield* plane.say("go")
+      yield* plane.until((events) => spoken(events).length === 2)
+      yield* Fiber.interrupt(first)
+      yield* Fiber.interrupt(clock)
+      yield* TestClock.adjust(QUESTION_WAIT_MS_MAX - 1000)
+      assert.strictEqual(plane.state().cores.size, 1)
+      yield* Effect.forkScoped(runAgent({ plane, script, tools: [report], epoch: 2 }))
+      yield* ticking
+      yield* plane.until((events) => ofType(events, "CoreStopped").length === 1)
+      assert.strictEqual(ofType(plane.events, "CoreStopped")[0]?.payload.summary, "gave up")
+    })
+  )
+
+  it.effect("is dropped unasked when the job ends before edge could tell", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const held = yield* Deferred.make<void>()
+      const slow: Script = (messages, tools) =>
+        isCore(messages) || isAsked(messages) ? script(messages, tools) : Effect.as(Deferred.await(held), says("done"))
+      yield* Effect.forkScoped(runAgent({ plane, script: slow, tools: [report] }))
+      yield* plane.say("go")
+      yield* plane.until((_, state) => state.reports.some(({ kind }) => kind === "question"))
+      yield* plane.push({ type: "CancelCore", signal_id: SignalId.make("7"), job_name: JobName.make("work") })
+      yield* plane.until((events) => ofType(events, "CoreStopped").length === 1)
+      assert.deepStrictEqual(
+        plane.state().reports.map(({ kind }) => kind),
+        ["stopped"]
+      )
+      yield* Deferred.succeed(held, undefined)
+      yield* plane.until((_, state) => quiet(state))
+      assert.strictEqual(spoken(plane.events).length, 2)
+    })
+  )
+})
+
+describe("a message that waits", () => {
+  it.effect("is acknowledged with its place once, however often it is delivered, and has its own turn (7.1)", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const held = yield* Deferred.make<void>()
+      const slow: Script = () => Effect.as(Deferred.await(held), says("heard"))
+      const life = yield* Effect.forkScoped(runAgent({ plane, script: slow }))
+      yield* plane.say("one")
+      yield* plane.until((_, state) => state.edge.turn !== undefined)
+      yield* plane.say("two")
+      yield* plane.say("three")
+      yield* plane.until((events) => ofType(events, "AgentMessage").length === 2)
+      yield* Fiber.interrupt(life)
+      yield* Effect.forkScoped(runAgent({ plane, script: slow, epoch: 2 }))
+      yield* Deferred.succeed(held, undefined)
+      yield* plane.until((events, state) => spoken(events).length === 3 && quiet(state))
+      assert.deepStrictEqual<unknown>(
+        ofType(plane.events, "AgentMessage").map(({ payload }) => [payload.kind, payload.in_reply_to]),
+        [
+          ["notice", "2"],
+          ["notice", "3"],
+          ["reply", "1"],
+          ["reply", "2"],
+          ["reply", "3"]
+        ]
+      )
+      assert.match(ofType(plane.events, "AgentMessage")[1]?.payload.text ?? "", /number 2 in the queue/u)
+    })
+  )
+})
