@@ -4,6 +4,7 @@
  */
 import { Effect, Schema } from "effect"
 import { AgentId, ResourceName, SecretName } from "./Ids.ts"
+import { RequestTemplate } from "./RequestTemplate.ts"
 
 /** Shown in the JSON Schema as well as filled in, so that an editor tells what an absent key means. */
 const withDefault = <S extends Schema.Top>(schema: S, value: S["Encoded"]) =>
@@ -45,7 +46,8 @@ export const Model = Schema.Struct({
       output: Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
     })
   ),
-  fallback: withDefault(Schema.Array(ResourceName), [])
+  fallback: withDefault(Schema.Array(ResourceName), []),
+  request_template: withDefault(RequestTemplate, {})
 })
 export type Model = typeof Model.Type
 

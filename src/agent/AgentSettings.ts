@@ -3,7 +3,7 @@ import { Context, Effect, Layer } from "effect"
 import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import type { Situation } from "./decide.ts"
+import type { Situation } from "./Proposal.ts"
 
 export interface Settings {
   readonly session_id: SessionId
@@ -12,6 +12,10 @@ export interface Settings {
   readonly config_version: number
   readonly config: AgentConfig
 }
+
+/** A model of a configuration by its name there, if it is one of those that the agent is bound to. */
+export const boundModel = ({ models }: AgentConfig, name: string): Model | undefined =>
+  Object.hasOwn(models, name) ? (models as Readonly<Record<string, Model>>)[name] : undefined
 
 /** Holds one snapshot, replaced whole: who takes it once at the start of a call never sees half a change (R58). */
 export class AgentSettings extends Context.Service<
@@ -36,7 +40,7 @@ export class AgentSettings extends Context.Service<
           budgets: settings.config.budgets,
           confirm_external: settings.config.approvals.confirm_external
         }),
-        model: (name) => (settings.config.models as Readonly<Record<string, Model>>)[name],
+        model: (name) => boundModel(settings.config, name),
         replace: (config_version, config) =>
           Effect.sync(() => {
             settings = { ...settings, config_version, config }

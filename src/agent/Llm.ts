@@ -2,17 +2,12 @@
  * Chat completions of an OpenAI-compatible endpoint (spec 21). What comes back is hostile input: sizes, counts and times are
  * capped, tool calls are structured or nothing, redirects are not followed. A failure is data: it becomes an event.
  */
-import { Clock, Context, Duration, Effect, Layer, Redacted, Result, Schema, Stream } from "effect"
-import { Headers, HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
-import type { Model } from "#schema/Config.ts"
+import { Clock, Context, Duration, Effect, Layer, Redacted, Result, type Schema } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
-import {
-  MODEL_IDLE_MS_MAX,
-  MODEL_REPLY_BYTES_MAX,
-  MODEL_RETRY_AFTER_MS_MAX,
-  MODEL_TOTAL_MS_MAX
-} from "#src/shared/limits.ts"
-import { AgentSettings } from "./AgentSettings.ts"
+import { MODEL_RETRY_AFTER_MS_MAX, MODEL_TOTAL_MS_MAX } from "#src/shared/limits.ts"
+import { boundModel } from "./AgentSettings.ts"
 import {
   type ChatMessage,
   type ChatTool,
@@ -23,6 +18,8 @@ import {
   interpret,
   requestBody
 } from "./chatCompletion.ts"
+import { bodyText, statusProblem } from "./modelResponse.ts"
+import { makeScrub } from "./scrub.ts"
 import { SecretStore } from "./SecretStore.ts"
 
 export interface Completion {
@@ -32,8 +29,17 @@ export interface Completion {
   readonly tool_calls: ReadonlyArray<{ readonly name: string; readonly input: Schema.Json }>
   readonly finish_reason: string
   readonly usage: Usage
+  /** The prompt's tokens as the provider counted them; absent where it said nothing or nonsense. */
+  readonly prompt_tokens?: number
   readonly latency_ms: number
   readonly error?: ModelError
+}
+
+/** What an attempt needs besides the prompt, taken once for a whole call: a switch meanwhile counts for the next one (R35, R58). */
+interface Candidate {
+  readonly name: string
+  readonly model: Model
+  readonly key: Redacted.Redacted | undefined
 }
 
 /** Asks models. */
@@ -41,14 +47,15 @@ export class Llm extends Context.Service<
   Llm,
   {
     /**
-     * One completion by a bound model. After a 429 it announces the wait, obeys Retry-After up to a minute and asks once more
-     * (R26); after that, or after a timeout or a 5xx, the model's fallbacks take over (E9). Never fails: the last attempt's
-     * error is in the completion.
+     * One completion by a model of `config`. After a 429 it announces the wait, obeys Retry-After up to a minute and asks once
+     * more (R26); after that, or after a timeout or a 5xx, the model's fallbacks take over (E9). All attempts use `config` and
+     * the secrets of the call's beginning (R35). Never fails: the last attempt's error is in the completion.
      */
     complete(
       model: string,
       messages: ReadonlyArray<ChatMessage>,
       tools: ReadonlyArray<ChatTool>,
+      config: AgentConfig,
       announce: (wait: Duration.Duration) => Effect.Effect<void>
     ): Effect.Effect<Completion>
   }
@@ -59,59 +66,23 @@ export class Llm extends Context.Service<
   )
 }
 
-const bodyText = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, ModelError> => {
-  let bytes = 0
-  const chunks: Array<Uint8Array> = []
-  return response.stream.pipe(
-    Stream.mapError((error) => problem("unreachable", `the answer broke off: ${error.message}`)),
-    Stream.timeoutOrElse({
-      duration: MODEL_IDLE_MS_MAX,
-      orElse: () => Stream.fail(problem("timeout", `nothing came for ${MODEL_IDLE_MS_MAX / 1000} s`))
-    }),
-    Stream.runForEach((chunk) => {
-      bytes += chunk.byteLength
-      if (bytes > MODEL_REPLY_BYTES_MAX)
-        return Effect.fail(problem("too_large", `the answer is larger than ${MODEL_REPLY_BYTES_MAX} bytes`))
-      chunks.push(chunk)
-      return Effect.void
-    }),
-    Effect.andThen(Effect.sync(() => Buffer.concat(chunks).toString("utf8")))
-  )
-}
+/** A provider may quote the request that it refuses; its words reach people and the log, the key must not, nor a part of it. */
+const withoutKey = ({ key }: Candidate) => makeScrub(key === undefined ? [] : [Redacted.value(key)])
 
-const retryAfter = (header: string | undefined, now: number): number | undefined => {
-  if (header === undefined) return undefined
-  const parsed = Headers.parseRetryAfter(header)
-  if (Result.isFailure(parsed)) return undefined
-  const wait = Math.ceil(Duration.toMillis(Headers.retryAfterDelay(parsed.success, now)))
-  return Math.min(wait, Number.MAX_SAFE_INTEGER)
-}
-
-const statusProblem = Effect.fnUntraced(function* (response: HttpClientResponse.HttpClientResponse) {
-  const { status } = response
-  const said = yield* Effect.orElseSucceed(bodyText(response), () => "")
-  const detail = said === "" ? "" : `: ${excerpt(said)}`
-  if (status === 429) {
-    const wait = retryAfter(response.headers["retry-after"], yield* Clock.currentTimeMillis)
-    const more = wait === undefined ? { status } : { status, retry_after_ms: wait }
-    return problem("rate_limited", `the provider's rate limit is reached${detail}`, more)
-  }
-  const hint =
-    status === 401 || status === 403
-      ? " (is the model's secret right? choirctl secret set)"
-      : status === 404
-        ? " (are the model's endpoint and name right?)"
-        : ""
-  return problem("http", `the provider answered ${status}${hint}${detail}`, { status })
+/** Tokens and money of an attempt that was read to its end, or that a provider probably worked for. */
+const usageOf = ({ price }: Model, input_tokens: number, output_tokens: number): Usage => ({
+  input_tokens,
+  output_tokens,
+  ...(price === undefined ? {} : { cost_usd: (input_tokens * price.input + output_tokens * price.output) / 1e6 })
 })
 
 const make = Effect.fnUntraced(function* () {
   const http = yield* HttpClient.HttpClient
   const secrets = yield* SecretStore
-  const settings = yield* AgentSettings
 
-  const post = Effect.fnUntraced(function* (model: Model, body: string) {
-    const key = model.secret === undefined ? undefined : yield* secrets.get(model.secret)
+  const post = Effect.fnUntraced(function* (candidate: Candidate, body: string) {
+    const { key, model } = candidate
+    const redact = withoutKey(candidate)
     const bare = HttpClientRequest.post(`${model.endpoint.replace(/\/+$/u, "")}/chat/completions`).pipe(
       HttpClientRequest.bodyText(body, "application/json"),
       HttpClientRequest.acceptJson
@@ -123,86 +94,91 @@ const make = Effect.fnUntraced(function* () {
         Effect.mapError((error) =>
           problem(
             "unreachable",
-            `it cannot be reached at ${model.endpoint} (is it running, and is the endpoint in config.json right?): ${excerpt(error.message)}`
+            `it cannot be reached at ${model.endpoint} (is it running, and is the endpoint in config.json right?): ${excerpt(redact(error.message))}`
           )
         )
       )
-    if (response.status < 200 || response.status > 299) return yield* Effect.fail(yield* statusProblem(response))
-    return yield* Effect.flatMap(bodyText(response), interpret)
-  })
-
-  /** A provider may quote the request that it refuses; its words reach people and the log, the key must not. */
-  const withoutKey = Effect.fnUntraced(function* (model: Model, error: ModelError) {
-    const key = model.secret === undefined ? undefined : yield* secrets.get(model.secret)
-    const value = key === undefined ? "" : Redacted.value(key)
-    return value === "" ? error : { ...error, message: error.message.replaceAll(value, "<redacted>") }
+    if (response.status < 200 || response.status > 299)
+      return yield* Effect.fail(yield* statusProblem(response, redact))
+    return yield* interpret(yield* bodyText(response), redact)
   })
 
   /** One attempt of one model; its failure is part of the answer. */
   const attempt = Effect.fnUntraced(function* (
-    name: string,
+    candidate: Candidate,
     messages: ReadonlyArray<ChatMessage>,
     tools: ReadonlyArray<ChatTool>
   ) {
+    const { model, name } = candidate
     const started = yield* Clock.currentTimeMillis
-    const model = settings.model(name)
-    const body = model === undefined ? "" : requestBody(model, messages, tools)
-    const outcome =
-      model === undefined
-        ? Result.fail(problem("http", "it is not configured"))
-        : yield* Effect.result(
-            post(model, body).pipe(
-              Effect.scoped,
-              Effect.catch((error) => Effect.flatMap(withoutKey(model, error), Effect.fail)),
-              Effect.timeoutOrElse({
-                duration: MODEL_TOTAL_MS_MAX,
-                orElse: () =>
-                  Effect.fail(problem("timeout", `no whole answer in ${MODEL_TOTAL_MS_MAX / 60_000} minutes`))
-              })
-            )
-          )
+    const body = requestBody(model, messages, tools)
+    const outcome = yield* Effect.result(
+      post(candidate, body).pipe(
+        Effect.scoped,
+        Effect.timeoutOrElse({
+          duration: MODEL_TOTAL_MS_MAX,
+          orElse: () => Effect.fail(problem("timeout", `no whole answer in ${MODEL_TOTAL_MS_MAX / 60_000} minutes`))
+        })
+      )
+    )
     const latency_ms = Math.max(0, (yield* Clock.currentTimeMillis) - started)
     if (Result.isFailure(outcome)) {
-      const error = { ...outcome.failure, message: `the model "${name}": ${outcome.failure.message}` }
-      const usage = { input_tokens: 0, output_tokens: 0 }
-      return { model: name, tool_calls: [], finish_reason: "error", usage, latency_ms, error } satisfies Completion
+      const { failure } = outcome
+      const usage = usageOf(model, mayBeBilled(failure.kind) ? estimateTokens(body) : 0, 0)
+      return failed(name, { ...failure, message: `the model "${name}": ${failure.message}` }, usage, latency_ms)
     }
     const { content, finish_reason, tool_calls, usage } = outcome.success
-    const input_tokens = Math.max(reported(usage?.prompt_tokens), estimateTokens(body))
+    const prompt_tokens = reported(usage?.prompt_tokens)
     const written = content + tool_calls.map((call) => JSON.stringify(call)).join("")
-    const output_tokens = Math.max(reported(usage?.completion_tokens), estimateTokens(written))
-    const price = model?.price
-    const cost =
-      price === undefined ? {} : { cost_usd: (input_tokens * price.input + output_tokens * price.output) / 1e6 }
     return {
       model: name,
       tool_calls,
       finish_reason,
-      usage: { input_tokens, output_tokens, ...cost },
+      usage: usageOf(
+        model,
+        Math.max(prompt_tokens, estimateTokens(body)),
+        Math.max(reported(usage?.completion_tokens), estimateTokens(written))
+      ),
       latency_ms,
+      ...(prompt_tokens === 0 ? {} : { prompt_tokens }),
       ...(content === "" ? {} : { text: content })
     } satisfies Completion
+  })
+
+  /** The model and its fallbacks as they are now; those that the agent is not bound to are left out. */
+  const candidates = Effect.fnUntraced(function* (config: AgentConfig, name: string) {
+    const names = [name, ...(boundModel(config, name)?.fallback ?? [])]
+    const found = yield* Effect.forEach(names, (name) => {
+      const model = boundModel(config, name)
+      if (model === undefined) return Effect.succeed([])
+      const key = model.secret === undefined ? Effect.undefined : secrets.get(model.secret)
+      return Effect.map(key, (key): ReadonlyArray<Candidate> => [{ name, model, key }])
+    })
+    return found.flat()
   })
 
   const complete = Effect.fn("Llm.complete")(function* (
     name: string,
     messages: ReadonlyArray<ChatMessage>,
     tools: ReadonlyArray<ChatTool>,
+    config: AgentConfig,
     announce: (wait: Duration.Duration) => Effect.Effect<void>
   ) {
-    let completion: Completion = yield* attempt(name, messages, tools)
+    const [first, ...others] = yield* candidates(config, name)
+    if (first === undefined) return failed(name, problem("http", `the model "${name}" is not configured`), NO_USAGE, 0)
+    let completion: Completion = yield* attempt(first, messages, tools)
     if (completion.error?.kind === "rate_limited") {
-      const asked = completion.error.retry_after_ms ?? settings.current().config.rate_limit_retry_ms
+      const asked = completion.error.retry_after_ms ?? config.rate_limit_retry_ms
       const wait = Duration.millis(Math.min(asked, MODEL_RETRY_AFTER_MS_MAX))
       yield* announce(wait)
       yield* Effect.sleep(wait)
-      completion = yield* attempt(name, messages, tools)
+      completion = yield* attempt(first, messages, tools)
     }
-    for (const other of settings.model(name)?.fallback ?? []) {
+    for (const other of others) {
       if (!mayFallBack(completion.error)) break
       yield* Effect.logWarning("a fallback model takes over", {
         from: completion.model,
-        to: other,
+        to: other.name,
         error: completion.error
       })
       completion = yield* attempt(other, messages, tools)
@@ -211,6 +187,21 @@ const make = Effect.fnUntraced(function* () {
   })
   return Llm.of({ complete })
 })
+
+const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 }
+
+const failed = (model: string, error: ModelError, usage: Usage, latency_ms: number): Completion => ({
+  model,
+  tool_calls: [],
+  finish_reason: "error",
+  usage,
+  latency_ms,
+  error
+})
+
+/** Whether the provider read the prompt before it failed, so that a loop of such answers reaches the budget's end. */
+const mayBeBilled = (kind: ModelError["kind"]): boolean =>
+  kind === "malformed" || kind === "too_large" || kind === "content_filter" || kind === "timeout"
 
 /** E9: what another provider may do better. A refused key or a malformed answer is for a person to see. */
 const mayFallBack = (error: ModelError | undefined): boolean =>

@@ -1,81 +1,157 @@
 /** A lane's model calls: room in replication and budget, the prompt, the call, the commit of its output (spec 7.7). */
 import { Context, Duration, Effect, Layer } from "effect"
-import type { PayloadOf } from "#schema/Event.ts"
-import type { LaneId } from "#schema/Ids.ts"
-import { AgentSettings } from "./AgentSettings.ts"
+import type { AgentConfig, Model } from "#schema/Config.ts"
+import type { ChoirEvent, EventOf, PayloadOf } from "#schema/Event.ts"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
+import { AgentSettings, boundModel } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
-import { Budget } from "./Budget.ts"
-import { type ChatMessage, type ChatTool, estimateTokens } from "./chatCompletion.ts"
+import { Budget, type Reservation } from "./Budget.ts"
+import { type ChatMessage, type ChatTool, estimateTokens, outputTokensMax, textsOf } from "./chatCompletion.ts"
 import { type Completion, Llm } from "./Llm.ts"
 import type { Room } from "./promptRoom.ts"
 import { Replication } from "./Replication.ts"
+import { Tokens } from "./Tokens.ts"
 import type { Exhausted } from "./ToolRunner.ts"
+
+/** The size of a prompt that was sent. */
+export interface PromptTokens {
+  /** The newest revision when it was made. */
+  readonly rev: number
+  /** The name of config.json that answered. */
+  readonly model: string
+  /** As the provider counted it. */
+  readonly reported: number
+  /** As {@link Tokens} counted it; absent where it is far below the length at which a window is compacted. */
+  readonly counted?: number
+}
 
 /** Asks a model for a lane and commits what it said. */
 export class ModelCalls extends Context.Service<
   ModelCalls,
   {
-    /** Asks with the messages that `prompt` makes for the room there is. The output, or its error, is committed after this. */
+    /**
+     * Asks with the messages that `prompt` makes for the room there is. Everything from the room to the last fallback follows
+     * one snapshot of the settings (R58). A model that the agent is not bound to any more gives way to the lane's present one.
+     * The answer is the committed output, which may be an error; nothing when the lane ended meanwhile.
+     */
     ask(
       lane: LaneId,
       purpose: PayloadOf<"ModelOutput">["purpose"],
       model: string,
       tools: ReadonlyArray<ChatTool>,
       prompt: (room: Room) => ReadonlyArray<ChatMessage>
-    ): Effect.Effect<void, Exhausted>
+    ): Effect.Effect<EventOf<"ModelOutput"> | undefined, Exhausted>
+    /** The prompt of the lane's newest turn or report call whose provider counted it. */
+    lastPromptTokens(lane: LaneId): PromptTokens | undefined
   }
 >()("choir/agent/ModelCalls") {
   static readonly layer = Layer.effect(
     ModelCalls,
-    Effect.gen(function* () {
-      const arbiter = yield* Arbiter
-      const budget = yield* Budget
-      const llm = yield* Llm
-      const replication = yield* Replication
-      const settings = yield* AgentSettings
-
-      const announce = (model: string) => (wait: Duration.Duration) =>
-        Effect.ignore(
-          arbiter.commit({
-            type: "Notice",
-            text: `The provider of the model "${model}" limits its rate; asking again in ${Duration.format(wait)}.`
-          })
-        )
-      const commit = Effect.fnUntraced(function* (
-        lane: LaneId,
-        purpose: PayloadOf<"ModelOutput">["purpose"],
-        completion: Completion
-      ) {
-        // An answer that no event can hold becomes an error of the call, as an oversized one does.
-        yield* arbiter.commit({ type: "Output", lane, output: { purpose, ...completion } }).pipe(
-          Effect.catchTag("Refused", ({ reason }) => {
-            const { latency_ms, model, usage } = completion
-            const error = { kind: "too_large", message: `the model "${model}": ${reason}` } as const
-            const output = { purpose, model, tool_calls: [], finish_reason: "error", usage, latency_ms, error }
-            return Effect.ignore(arbiter.commit({ type: "Output", lane, output }))
-          })
-        )
-      })
-
-      return ModelCalls.of({
-        ask: Effect.fn("ModelCalls.ask")(function* (lane, purpose, name, tools, prompt) {
-          yield* replication.room
-          const model = settings.model(name)
-          const context_window = model?.context_window ?? 0
-          const max_tokens = model?.max_tokens ?? 0
-          const described = estimateTokens(JSON.stringify(tools))
-          const { event_window } = settings.current().config.memory
-          const messages = prompt({ event_window, tokens: Math.max(0, context_window - max_tokens - described) })
-          const estimate = estimateTokens(JSON.stringify(messages)) + described + max_tokens
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              yield* budget.reserve(estimate)
-              const completion = yield* llm.complete(name, messages, tools, announce(name))
-              yield* commit(lane, purpose, completion)
-            })
-          )
-        })
-      })
-    })
+    Effect.suspend(() => make())
   )
 }
+
+/** The model that a lane's call is made with: the named one, or the lane's present one where that is not bound any more. */
+export const presentModel = (config: AgentConfig, lane: LaneId, name: string): string => {
+  if (boundModel(config, name) !== undefined) return name
+  return lane === EDGE ? config.llm : config.core_llm
+}
+
+/** The most that a call may cost: by the dearest of the models that may answer it. */
+const reservation = (config: AgentConfig, name: string, prompt_tokens: number): Reservation => {
+  const names = [name, ...(boundModel(config, name)?.fallback ?? [])]
+  const models = names.flatMap((name) => boundModel(config, name) ?? [])
+  const cost = (model: Model) =>
+    (prompt_tokens * (model.price?.input ?? 0) + outputTokensMax(model) * (model.price?.output ?? 0)) / 1e6
+  return {
+    tokens: prompt_tokens + Math.max(0, ...models.map(outputTokensMax)),
+    cost_usd: Math.max(0, ...models.map(cost))
+  }
+}
+
+const make = Effect.fnUntraced(function* () {
+  const arbiter = yield* Arbiter
+  const budget = yield* Budget
+  const llm = yield* Llm
+  const replication = yield* Replication
+  const settings = yield* AgentSettings
+  const tokens = yield* Tokens
+  const sizes = new Map<LaneId, PromptTokens>()
+
+  const announce = (model: string) => (wait: Duration.Duration) =>
+    Effect.ignore(
+      arbiter.commit({
+        type: "Notice",
+        text: `The provider of the model "${model}" limits its rate; asking again in ${Duration.format(wait)}.`
+      })
+    )
+  const commit = Effect.fnUntraced(function* (
+    lane: LaneId,
+    purpose: PayloadOf<"ModelOutput">["purpose"],
+    completion: Omit<Completion, "prompt_tokens">
+  ) {
+    // An answer that no event can hold becomes an error of the call, as an oversized one does.
+    const committed = yield* arbiter.commit({ type: "Output", lane, output: { purpose, ...completion } }).pipe(
+      Effect.catchTag("Refused", ({ reason }) => {
+        const { latency_ms, model, usage } = completion
+        const error = { kind: "too_large", message: `the model "${model}": ${reason}` } as const
+        const output = { purpose, model, tool_calls: [], finish_reason: "error", usage, latency_ms, error }
+        return Effect.orElseSucceed(
+          arbiter.commit({ type: "Output", lane, output }),
+          (): ReadonlyArray<ChoirEvent> => []
+        )
+      })
+    )
+    return committed.find((event) => event.event_type === "ModelOutput")
+  })
+
+  /** Counted only where it is near the length at which windows are compacted, so that small sessions never pay for it. */
+  const counted = (config: AgentConfig, name: string, texts: ReadonlyArray<string>) => {
+    const near = config.memory.compact_at * (boundModel(config, name)?.context_window ?? 0)
+    return tokens.certainlyBelow(texts, near) ? Effect.undefined : tokens.count(texts)
+  }
+  const remember = (lane: LaneId, size: PromptTokens) => {
+    for (const known of sizes.keys()) if (laneOf(arbiter.state(), known) === undefined) sizes.delete(known)
+    sizes.set(lane, size)
+    if (size.counted !== undefined) tokens.observe(size.model, size.counted, size.reported)
+  }
+
+  const ask = Effect.fn("ModelCalls.ask")(function* (
+    lane: LaneId,
+    purpose: PayloadOf<"ModelOutput">["purpose"],
+    wanted: string,
+    tools: ReadonlyArray<ChatTool>,
+    prompt: (room: Room) => ReadonlyArray<ChatMessage>
+  ) {
+    yield* replication.room
+    const { config } = settings.current()
+    const name = presentModel(config, lane, wanted)
+    if (name !== wanted) yield* Effect.logWarning(`the model "${wanted}" is not bound any more; "${name}" takes over`)
+    const model = boundModel(config, name)
+    const offered = JSON.stringify(tools)
+    const described = estimateTokens(offered)
+    const room = model === undefined ? 0 : model.context_window - outputTokensMax(model) - described
+    const messages = prompt({ event_window: config.memory.event_window, tokens: Math.max(0, room) })
+    const { rev } = arbiter.state()
+    const most = reservation(config, name, estimateTokens(JSON.stringify(messages)) + described)
+    return yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* budget.reserve(most)
+        const [completion, size] = yield* Effect.all(
+          [
+            llm.complete(name, messages, tools, config, announce(name)),
+            counted(config, name, [offered, ...textsOf(messages)])
+          ],
+          { concurrency: 2 }
+        )
+        const { prompt_tokens: reported, ...said } = completion
+        if (reported !== undefined && (purpose === "turn" || purpose === "report"))
+          remember(lane, { rev, model: said.model, reported, ...(size === undefined ? {} : { counted: size }) })
+        return yield* commit(lane, purpose, said)
+      })
+    )
+  })
+
+  return ModelCalls.of({ ask, lastPromptTokens: (lane) => sizes.get(lane) })
+})

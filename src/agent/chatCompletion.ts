@@ -62,6 +62,13 @@ export const reported = (tokens: unknown): number =>
 /** A rough count that errs on the high side for English; the provider's own count wins when it is higher. */
 export const estimateTokens = (text: string): number => Math.ceil(text.length / 4)
 
+/** What of messages takes tokens, in the pieces that stay the same from prompt to prompt. */
+export const textsOf = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<string> =>
+  messages.flatMap((message) => [
+    message.content ?? "",
+    ...(message.role === "assistant" ? (message.tool_calls ?? []).map((call) => call.function.arguments) : [])
+  ])
+
 export const problem = (kind: ModelError["kind"], message: string, more: Partial<ModelError> = {}): ModelError => ({
   kind,
   message,
@@ -69,11 +76,24 @@ export const problem = (kind: ModelError["kind"], message: string, more: Partial
 })
 
 /** The provider's own words, shortened and in one line, since they may be a whole page. */
-export const excerpt = (text: string): string => text.replaceAll(/\s+/gu, " ").trim().slice(0, 300)
+export const excerpt = (text: string): string => text.slice(0, 3000).replaceAll(/\s+/gu, " ").trim().slice(0, 300)
 
-export const interpret = Effect.fnUntraced(function* (text: string) {
+/**
+ * Some servers put a model's reasoning in front of its answer instead of into a field of its own. It is nobody's to read
+ * (invariant 6); an answer that is nothing else is none.
+ */
+const withoutThoughts = (content: string): string => {
+  const opening = /^\s*<(think|thinking|reasoning)>/u.exec(content)
+  if (opening === null) return content
+  const closing = `</${opening[1]}>`
+  const end = content.indexOf(closing)
+  return end < 0 ? "" : content.slice(end + closing.length).trimStart()
+}
+
+/** Reads an answer; `redact` takes secrets out of what an error quotes of it. */
+export const interpret = Effect.fnUntraced(function* (text: string, redact: (text: string) => string) {
   const reply = yield* decodeReply(text).pipe(
-    Effect.mapError(() => problem("malformed", `the answer is no chat completion: ${excerpt(text)}`))
+    Effect.mapError(() => problem("malformed", `the answer is no chat completion: ${excerpt(redact(text))}`))
   )
   const { finish_reason, message } = reply.choices[0]
   const calls = message.tool_calls ?? []
@@ -86,9 +106,9 @@ export const interpret = Effect.fnUntraced(function* (text: string) {
   const large = calls.find((call) => Buffer.byteLength(call.function.arguments) > MODEL_TOOL_ARGUMENT_BYTES_MAX)
   if (large !== undefined)
     return yield* Effect.fail(
-      problem("too_large", `the arguments of ${large.function.name.slice(0, 64)} are too large`)
+      problem("too_large", `the arguments of ${redact(large.function.name).slice(0, 64)} are too large`)
     )
-  const content = message.content ?? ""
+  const content = withoutThoughts(message.content ?? "")
   if (calls.length === 0 && content.trim() === "")
     return yield* Effect.fail(problem("malformed", "the answer has neither text nor tool calls"))
   const tool_calls = calls.map((call) => {
@@ -102,16 +122,21 @@ export const interpret = Effect.fnUntraced(function* (text: string) {
   return { content, tool_calls, finish_reason: (finish_reason ?? "stop").slice(0, 64), usage: reply.usage ?? undefined }
 })
 
+/** The most tokens that an answer may have, for room and budget: what is sent, whichever key says so. */
+export const outputTokensMax = ({ max_tokens, request_template }: Model): number => {
+  const { max_completion_tokens, max_tokens: replaced } = request_template
+  const counts = [max_completion_tokens, replaced].filter(Schema.is(Schema.Natural))
+  return counts.length === 0 ? max_tokens : Math.min(Math.max(...counts), MODEL_USAGE_TOKENS_MAX)
+}
+
+/** A request as JSON. The model's template has the last word on every key that the schema lets it set; null leaves one out. */
 export const requestBody = (
-  { max_tokens, model, reasoning_effort, temperature }: Model,
+  { max_tokens, model, reasoning_effort, request_template, temperature }: Model,
   messages: ReadonlyArray<ChatMessage>,
   tools: ReadonlyArray<ChatTool>
-): string =>
-  JSON.stringify({
-    model,
-    messages,
-    max_tokens,
-    ...(temperature === null ? {} : { temperature }),
-    ...(reasoning_effort === null ? {} : { reasoning_effort }),
-    ...(tools.length === 0 ? {} : { tools })
-  })
+): string => {
+  const own = { model, messages, max_tokens, temperature, reasoning_effort, ...(tools.length === 0 ? {} : { tools }) }
+  return JSON.stringify(
+    Object.fromEntries(Object.entries({ ...own, ...request_template }).filter(([, value]) => value !== null))
+  )
+}

@@ -1,130 +1,14 @@
-/** The client against a provider on a real socket: spec 7.7, E9, R26, and the hostile endpoint of the threat model. */
+/** The client against a provider on a real socket: spec 7.7, 21, E9, R26. */
 import { assert, describe, it } from "@effect/vitest"
-import { NodeHttpClient } from "@effect/platform-node"
-import { Deferred, Duration, Effect, Fiber, Layer, Logger, Redacted, Schema } from "effect"
-import { HttpServerResponse } from "effect/http"
+import { Deferred, Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
-import type { AgentConfig } from "#schema/Config.ts"
-import { Config } from "#schema/Config.ts"
-import { SecretName } from "#schema/Ids.ts"
-import { AgentSettings } from "#src/agent/AgentSettings.ts"
-import { type ChatTool } from "#src/agent/chatCompletion.ts"
-import { type Completion, Llm } from "#src/agent/Llm.ts"
-import { SecretStore } from "#src/agent/SecretStore.ts"
-import {
-  MODEL_IDLE_MS_MAX,
-  MODEL_REPLY_BYTES_MAX,
-  MODEL_TOOL_ARGUMENT_BYTES_MAX,
-  MODEL_TOOL_CALLS_MAX,
-  MODEL_TOTAL_MS_MAX,
-  MODEL_USAGE_TOKENS_MAX
-} from "#src/shared/limits.ts"
-import { agentConfig, settingsOf } from "../support/agent.ts"
-import * as double from "../support/provider.ts"
+import type { ChatTool } from "#src/agent/chatCompletion.ts"
+import { MODEL_IDLE_MS_MAX, MODEL_TOTAL_MS_MAX } from "#src/shared/limits.ts"
+import { answering, asking, KEY, MESSAGES } from "../support/askedModel.ts"
+import * as double from "../support/testing/Provider.ts"
 
-const KEY = "sk-canary-0123456789"
-const MESSAGES = [{ role: "user", content: "hi" }] as const
 const TOOL: ChatTool = { type: "function", function: { name: "choir-exec", description: "d", parameters: {} } }
-
-const decodeConfig = Schema.decodeUnknownSync(Config)
-const configOf = (models: object): AgentConfig => ({
-  ...agentConfig(),
-  models: decodeConfig({ global_repo: { url: "/g" }, models }).models
-})
-
-/** One provider, bound as `small` with its key. `more` are further keys of the model, or further models. */
-const asking = Effect.fnUntraced(function* (
-  provider: double.Provider,
-  more: object = {},
-  models: object = {},
-  tools: ReadonlyArray<ChatTool> = [],
-  announced: Deferred.Deferred<void> = Deferred.makeUnsafe()
-) {
-  const small = { provider: "p", model: "m", endpoint: provider.endpoint, secret: "key", ...more }
-  const waits: Array<number> = []
-  const secrets = Layer.effectDiscard(
-    Effect.flatMap(SecretStore, (store) => store.replaceAll(new Map([[SecretName.make("key"), Redacted.make(KEY)]])))
-  ).pipe(Layer.provideMerge(SecretStore.layer))
-  const layer = Llm.layer.pipe(
-    Layer.provide([
-      secrets,
-      AgentSettings.layer(settingsOf(1, configOf({ small, ...models }))),
-      NodeHttpClient.layerUndici
-    ])
-  )
-  const completion = yield* Effect.flatMap(Llm, (llm) =>
-    llm.complete("small", MESSAGES, tools, (wait) =>
-      Effect.suspend(() => {
-        waits.push(Duration.toMillis(wait))
-        return Effect.asVoid(Deferred.succeed(announced, undefined))
-      })
-    )
-  ).pipe(Effect.provide(layer))
-  return { completion, waits }
-})
-
 const start = Effect.forkChild({ startImmediately: true })
-const answering = Effect.fnUntraced(function* (...replies: ReadonlyArray<double.Reply>) {
-  const provider = yield* double.makeProvider
-  yield* provider.script(...replies)
-  return (yield* asking(provider)).completion
-})
-
-const body = (message: unknown, more: object = {}): double.Reply =>
-  double.raw(JSON.stringify({ choices: [{ message, finish_reason: "stop" }], ...more }))
-const calling = (name: unknown, args: unknown): unknown => ({ tool_calls: [{ function: { name, arguments: args } }] })
-
-/** What an endpoint may answer that is no use, and what is made of it. */
-const HOSTILE: ReadonlyArray<readonly [string, double.Reply, NonNullable<Completion["error"]>["kind"]]> = [
-  ["nothing", double.raw(""), "malformed"],
-  ["a page", double.raw("<html>hello</html>", 200, "text/html"), "malformed"],
-  ["half of a JSON text", double.raw('{"choices":[{"mess'), "malformed"],
-  ["null", double.raw("null"), "malformed"],
-  ["a list", double.raw("[]"), "malformed"],
-  ["a number", double.raw("1e999"), "malformed"],
-  ["bytes that are no UTF-8", double.raw("\uFFFD\u0000\u0001"), "malformed"],
-  ["an empty object", double.raw("{}"), "malformed"],
-  ["no choices", double.raw('{"choices":[]}'), "malformed"],
-  ["choices that are none", double.raw('{"choices":{"0":1}}'), "malformed"],
-  ["a choice without a message", double.raw('{"choices":[{}]}'), "malformed"],
-  ["a message that is a text", body("hi"), "malformed"],
-  ["a content that is a list", body({ content: ["hi"] }), "malformed"],
-  ["a content that is a number", body({ content: 7 }), "malformed"],
-  ["an empty content", body({ content: "" }), "malformed"],
-  ["a blank content", body({ content: " \n\t" }), "malformed"],
-  ["no content and no calls", body({ content: null, tool_calls: [] }), "malformed"],
-  ["calls that are a text", body({ tool_calls: "choir-exec" }), "malformed"],
-  ["a call without a function", body({ tool_calls: [{}] }), "malformed"],
-  ["a call whose name is none", body(calling(1, "{}")), "malformed"],
-  ["arguments that are no text", body(calling("choir-exec", { a: 1 })), "malformed"],
-  ["too many calls", double.manyToolCalls(MODEL_TOOL_CALLS_MAX + 1, "choir-exec"), "malformed"],
-  ["ten thousand calls", double.manyToolCalls(10_000, "choir-exec"), "malformed"],
-  [
-    "arguments that are too large",
-    double.callTools([{ name: "t", input: "a".repeat(MODEL_TOOL_ARGUMENT_BYTES_MAX + 1) }]),
-    "too_large"
-  ],
-  [
-    "arguments too large in bytes alone",
-    double.callTools([{ name: "t", input: "é".repeat(MODEL_TOOL_ARGUMENT_BYTES_MAX / 2 + 1) }]),
-    "too_large"
-  ],
-  ["an answer that is too large", double.oversize(MODEL_REPLY_BYTES_MAX), "too_large"],
-  ["an answer without an end", double.endless, "too_large"],
-  ["what the filter cut off", double.contentFilter("half"), "content_filter"],
-  ["a redirect to elsewhere", double.redirect("http://127.0.0.1:9/v1/chat/completions"), "http"],
-  ["a permanent redirect", double.redirect("/elsewhere", 308), "http"],
-  ["a redirect that would change the method", double.redirect("/elsewhere", 303), "http"],
-  ["400", double.failing(400, "context_length_exceeded"), "http"],
-  ["401", double.failing(401), "http"],
-  ["404", double.failing(404), "http"],
-  ["500", double.failing(500), "http"],
-  ["529 with a page", double.raw("<html>".repeat(1000), 529, "text/html"), "http"],
-  ["204", Effect.succeed(HttpServerResponse.empty({ status: 204 })), "malformed"],
-  ["a failure without an end", Effect.map(double.endless, (reply) => HttpServerResponse.setStatus(reply, 500)), "http"],
-  ["a connection that is cut", double.cut(), "unreachable"],
-  ["a connection that is cut midway", double.cut('{"choices":'), "unreachable"]
-]
 
 describe("Llm", () => {
   it.effect("asks as the protocol says and understands text, calls and usage", () =>
@@ -158,65 +42,27 @@ describe("Llm", () => {
     })
   )
 
-  for (const [what, reply, kind] of HOSTILE)
-    it.effect(`takes ${what} for a failed call of kind ${kind}`, () =>
-      Effect.gen(function* () {
-        const { error, ...rest } = yield* answering(reply)
-        assert.strictEqual(error?.kind, kind, error?.message)
-        assert.deepStrictEqual([rest.text, rest.tool_calls, rest.finish_reason], [undefined, [], "error"])
-        assert.isBelow(error?.message.length ?? 0, 600)
-        assert.notInclude(error?.message, "\n")
-      })
-    )
-
-  it.effect("never follows a redirect, so that nobody else sees the key or the prompt", () =>
+  it.effect("sends a model's request template: what it adds, replaces and leaves out (21.4)", () =>
     Effect.gen(function* () {
-      const other = yield* double.makeProvider
       const provider = yield* double.makeProvider
-      yield* provider.script(double.redirect(`${other.endpoint}/chat/completions`, 307))
-      yield* asking(provider)
-      assert.deepStrictEqual(yield* other.requests.all, [])
-    })
-  )
-
-  it.effect("keeps arguments that do not parse, or nest too deep, as the text that they are", () =>
-    Effect.gen(function* () {
-      const deep = "[".repeat(20_000) + "]".repeat(20_000)
-      const inputs = ["{broken", "", deep, "3", '{"a":1}', "NaN"]
-      const { tool_calls } = yield* answering(double.callTools(inputs.map((input) => ({ name: "t", input }))))
-      assert.deepStrictEqual(
-        tool_calls.map(({ input }) => input),
-        ["{broken", {}, deep, 3, { a: 1 }, "NaN"]
-      )
-    })
-  )
-
-  it.effect("takes the greater of reported and estimated usage, and nonsense for nothing (D28)", () =>
-    Effect.gen(function* () {
-      const usages: ReadonlyArray<readonly [unknown, unknown]> = [
-        [undefined, 100],
-        [null, 100],
-        [{ prompt_tokens: -5, completion_tokens: -5 }, 100],
-        [{ prompt_tokens: 0.5, completion_tokens: "many" }, 100],
-        [{ prompt_tokens: 1e300, completion_tokens: 1 }, 100],
-        [{ completion_tokens: 5000 }, 5000],
-        [{ completion_tokens: Number.MAX_SAFE_INTEGER }, MODEL_USAGE_TOKENS_MAX]
-      ]
-      for (const [usage, output_tokens] of usages) {
-        const completion = yield* answering(double.answer("a".repeat(400), { usage }))
-        assert.strictEqual(completion.usage.output_tokens, output_tokens, JSON.stringify(usage))
-        assert.isAtLeast(completion.usage.input_tokens, 10)
+      yield* provider.script(double.answer("a"), double.answer("b"))
+      const request_template = {
+        max_tokens: null,
+        max_completion_tokens: 8000,
+        top_p: 0.9,
+        provider: { order: ["x", null] }
       }
-    })
-  )
-
-  it.effect("cuts what it passes on: names of tools and reasons to finish", () =>
-    Effect.gen(function* () {
-      const long = "x".repeat(100_000)
-      const choices = [{ message: calling(long, "{}"), finish_reason: long }]
-      const completion = yield* answering(double.raw(JSON.stringify({ choices })))
-      assert.isAtMost(completion.finish_reason.length, 64)
-      assert.isAtMost(completion.tool_calls[0]?.name.length ?? 0, 128)
+      yield* asking(provider, { temperature: null, request_template })
+      yield* asking(provider, { request_template: { temperature: 1, unknown: null } })
+      const [first, second] = yield* provider.requests.all
+      const asked = { model: "m", messages: MESSAGES }
+      assert.deepStrictEqual<unknown>(first?.body, {
+        ...asked,
+        max_completion_tokens: 8000,
+        top_p: 0.9,
+        provider: { order: ["x", null] }
+      })
+      assert.deepStrictEqual<unknown>(second?.body, { ...asked, max_tokens: 4096, temperature: 1 })
     })
   )
 

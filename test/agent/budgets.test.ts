@@ -2,19 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, type Schema } from "effect"
 import type { ChatMessage } from "#src/agent/chatCompletion.ts"
-import {
-  agentConfig,
-  calls,
-  makePlane,
-  ofType,
-  quiet,
-  runAgent,
-  says,
-  type Script,
-  testTool,
-  ticking,
-  isCore
-} from "../support/agent.ts"
+import { seeded } from "../support/seeded.ts"
+import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
+import { calls, says, type Script, isCore } from "../support/testing/ScriptedModel.ts"
+import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
 
 const asked = (messages: ReadonlyArray<ChatMessage>) => messages.findLast(({ role }) => role === "user")?.content ?? ""
 const job = (job_name: string, more: Readonly<Record<string, Schema.Json>> = {}) =>
@@ -40,7 +31,7 @@ describe("budgets", () => {
       yield* ticking
       const COST = 1000
       for (const limit of [3000, 6500, 10_000, 20_001]) {
-        const plane = yield* makePlane
+        const plane = yield* makeMemoryControlPlane
         let step = 0
         const script = starting([job("a"), job("b"), job("c")], () =>
           Effect.delay(
@@ -71,6 +62,79 @@ describe("budgets", () => {
     })
   )
 
+  it.effect("hold whatever the order in which lanes call and tools run: tokens, money and tool calls (R23)", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const [TOKENS, COST_USD, LANES] = [2000, 0.5, 5]
+      for (let seed = 1; seed <= 18; seed++) {
+        const next = seeded(seed)
+        const limits = [
+          { total_session_tokens: 1 + next(40_000) },
+          { max_cost_usd: (1 + next(1000)) / 100 },
+          { max_tool_calls_per_session: 5 + next(30) }
+        ][seed % 3]
+        let step = 0
+        const script = starting([job("a"), job("b"), job("c"), job("d")], () =>
+          Effect.suspend(() => {
+            const reads = Array.from({ length: 1 + next(3) }, () => ["mem.read", { step: step++ }] as const)
+            const input_tokens = next(TOKENS)
+            const usage = {
+              input_tokens,
+              output_tokens: next(TOKENS - input_tokens),
+              cost_usd: (next(100) / 100) * COST_USD
+            }
+            return Effect.delay(Effect.succeed({ ...calls(...reads), usage }), next(2000))
+          })
+        )
+        const plane = yield* makeMemoryControlPlane
+        const budgets = { per_job_max_steps: 1000, per_job_max_tool_calls: 1000, ...limits }
+        yield* plane.say("go")
+        const agent = yield* Effect.forkScoped(runAgent({ plane, script, tools: [read], config: agentConfig(budgets) }))
+        assert.strictEqual(yield* Fiber.join(agent), "budget", `seed ${seed}`)
+        const { spent } = plane.state()
+        const { max_cost_usd, max_tool_calls_per_session, total_session_tokens } = agentConfig(budgets).budgets
+        assert.isAtMost(spent.tokens, total_session_tokens + LANES * TOKENS, `seed ${seed}`)
+        assert.isAtMost(spent.cost_usd, (max_cost_usd ?? Number.POSITIVE_INFINITY) + LANES * COST_USD, `seed ${seed}`)
+        assert.isAtMost(spent.tool_calls, max_tool_calls_per_session, `seed ${seed}`)
+        const told = plane.events.filter((event) => JSON.stringify(event.payload).includes("fresh session"))
+        assert.strictEqual(told.length, 1, `seed ${seed}`)
+      }
+    })
+  )
+
+  it.effect("tell the user once when five lanes reach the limit at the same moment (R24)", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const together = yield* Deferred.make<void>()
+      let arrived = 0
+      const last = (said: Effect.Success<ReturnType<Script>>) =>
+        Effect.suspend(() => {
+          arrived += 1
+          if (arrived === 5) Deferred.doneUnsafe(together, Effect.void)
+          return Effect.as(Deferred.await(together), { ...said, usage: { input_tokens: 12_000, output_tokens: 1000 } })
+        })
+      const jobs = [job("a"), job("b"), job("c"), job("d")]
+      const script: Script = (messages, tools) =>
+        asked(messages) === "more"
+          ? last(calls(["mem.read", {}]))
+          : starting(jobs, () => last(calls(["mem.read", {}])))(messages, tools)
+      const config = agentConfig({ total_session_tokens: 25_000 })
+      yield* plane.say("go")
+      yield* plane.say("more")
+      const agent = yield* Effect.forkScoped(runAgent({ plane, script, tools: [read], config }))
+      assert.strictEqual(yield* Fiber.join(agent), "budget")
+      assert.strictEqual(arrived, 5)
+      const told = plane.events.filter((event) => JSON.stringify(event.payload).includes("fresh session"))
+      assert.strictEqual(told.length, 1)
+      assert.strictEqual(ofType(plane.events, "CoreStopped").length, 4)
+      assert.strictEqual(
+        ofType(plane.events, "ModelOutput").filter(({ payload }) => payload.usage.input_tokens === 12_000).length,
+        5
+      )
+    })
+  )
+
   it.effect("end the session at its cost and at its tool calls, in words that name the limit (R24)", () =>
     Effect.gen(function* () {
       yield* ticking
@@ -78,7 +142,7 @@ describe("budgets", () => {
         [{ max_cost_usd: 1 }, "max_cost_usd", 4],
         [{ max_tool_calls_per_session: 3 }, "max_tool_calls_per_session", 4]
       ] as const) {
-        const plane = yield* makePlane
+        const plane = yield* makeMemoryControlPlane
         let step = 0
         const script: Script = () =>
           Effect.sync(() => ({
@@ -101,7 +165,7 @@ describe("budgets", () => {
   it.effect("end a turn after its steps with a reply that says so", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       let step = 0
       const script: Script = () => Effect.sync(() => calls(["mem.read", { step: step++ }]))
       yield* plane.say("go")
@@ -115,7 +179,7 @@ describe("budgets", () => {
   it.effect("refuse one job and one instruction too many, and edge sees why", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       const script: Script = (messages, tools) => {
         if (asked(messages) !== "tell" || messages.at(-1)?.role !== "user")
           return starting([job("a"), job("b"), job("c")], () => Effect.never)(messages, tools)
@@ -126,7 +190,7 @@ describe("budgets", () => {
       yield* plane.say("go")
       yield* plane.say("tell")
       yield* Effect.forkScoped(runAgent({ plane, script, config }))
-      yield* plane.until((events) => ofType(events, "AgentMessage").length === 2)
+      yield* plane.until((events) => spoken(events).length === 2)
       const refused = ofType(plane.events, "ToolResultCommitted")
         .filter(({ payload }) => payload.status === "rejected")
         .map(({ payload }) => payload.summary)
@@ -141,7 +205,7 @@ describe("budgets", () => {
   it.effect("cut a call at the job's time, and neither wait for it nor run it again (E12, R25)", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       let runs = 0
       const endless = testTool(
         "mem.wait",
@@ -173,7 +237,7 @@ describe("budgets", () => {
   it.effect("end a turn, and not the process, when a tool's result is more than an event may hold (R48)", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       const deep = JSON.parse("[".repeat(1000) + "]".repeat(1000))
       let runs = 0
       const large = testTool(
@@ -197,7 +261,7 @@ describe("budgets", () => {
 describe("a job's result", () => {
   const schema = { output_schema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] } }
   const finishing = Effect.fnUntraced(function* (...answers: ReadonlyArray<string>) {
-    const plane = yield* makePlane
+    const plane = yield* makeMemoryControlPlane
     const seen: Array<string> = []
     const script = starting([job("a", schema)], (messages) =>
       Effect.sync(() => {
@@ -239,7 +303,7 @@ describe("a job's model", () => {
   it.effect("ends the job when it fails, and edge tells it, in the runtime's words if its own fails too (7.7)", () =>
     Effect.gen(function* () {
       yield* ticking
-      const plane = yield* makePlane
+      const plane = yield* makeMemoryControlPlane
       const failed = { finish_reason: "error", error: { kind: "http", message: "the provider answered 500" } } as const
       const replied = yield* Deferred.make<void>()
       const script: Script = (messages, tools) => {

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
+import { ResourceName } from "#schema/Ids.ts"
 
 const decode = Schema.decodeUnknownExit(Config, { errors: "all", onExcessProperty: "error" })
 
@@ -105,6 +106,8 @@ const withAt = (value: unknown, path: ReadonlyArray<string>, leaf: unknown): unk
   return inner === DELETED ? others : { ...others, [key]: inner }
 }
 
+const nested = (levels: number): unknown => JSON.parse("[".repeat(levels) + "]".repeat(levels))
+
 type Row = readonly [path: string, value: unknown, reason: RegExp, reported?: string]
 
 /** Where, what stands there, why it is refused, and where that is told when it is not the same place. */
@@ -135,6 +138,15 @@ const INVALID: ReadonlyArray<Row> = [
   ["models.sonnet.price", { input: -1, output: 1 }, /greater than or equal to 0/u, "models.sonnet.price.input"],
   ["models.sonnet.fallback", ["nope"], /no model "nope" \(known: .*gpt4o/u, "models.sonnet.fallback.0"],
   ["models.sonnet.fallback", ["sonnet"], /own fallback/u, "models.sonnet.fallback.0"],
+  ["models.sonnet.request_template", ["top_p"], /object/u],
+  ...["model", "messages", "tools", "stream", "n"].map((key): Row => [
+    `models.sonnet.request_template.${key}`,
+    null,
+    /set by Choir and cannot be in a request template/u
+  ]),
+  ["models.sonnet.request_template", { a: "x".repeat(16_400) }, /more than 16384 characters/u],
+  ["models.sonnet.request_template", { a: nested(16) }, /deeper than 16 levels/u],
+  ["models.sonnet.request_template", { a: nested(5000) }, /deeper than 16 levels/u],
   ["models.sonnet.secret", "UPPER", /secret name/u],
   ["models.sonnet.api_key", "sk-1", /no excess property/u],
   ["tts.eleven.provider", "other", /elevenlabs/u],
@@ -211,6 +223,17 @@ describe("Config", () => {
   it("takes a global repository as all that has to be there", () => {
     const exit = decode({ global_repo: { url: "/srv/global" } })
     assert.isTrue(Exit.isSuccess(exit) && exit.value.global_repo.ref === "main")
+  })
+
+  it("takes a request template of any keys but those that say what is asked, and prints its schema (21.4)", () => {
+    const template = { top_p: 0.9, provider: { order: ["a"] }, max_tokens: null, stop: [nested(14)] }
+    const exit = decode(withAt(example, ["models", "sonnet", "request_template"], template))
+    assert.deepStrictEqual<unknown>(
+      Exit.isSuccess(exit) && exit.value.models[ResourceName.make("sonnet")]?.request_template,
+      template
+    )
+    const document = JSON.stringify(Schema.toJsonSchemaDocument(Config, { onExcessProperty: "error" }))
+    assert.include(document, '"request_template":{')
   })
 
   it.effect.each(INVALID)("refuses %s = %o with its path and the reason (R57)", ([path, value, reason, reported]) =>

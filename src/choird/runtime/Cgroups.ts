@@ -17,7 +17,7 @@ export const CgroupName = Schema.String.check(Schema.isPattern(/^choir-[0-9a-z]{
 export type CgroupName = typeof CgroupName.Type
 
 /** A group that could not be made or given its limits. */
-class CgroupError extends Schema.TaggedError<CgroupError>()("CgroupError", {
+export class CgroupError extends Schema.TaggedError<CgroupError>()("CgroupError", {
   file: Schema.String,
   cause: Schema.Defect()
 }) {

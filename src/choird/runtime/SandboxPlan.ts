@@ -17,6 +17,8 @@ export interface SandboxSources {
   readonly choir: string
   readonly node: string
   readonly program: string
+  /** What the agent counts tokens by; without it it estimates them. */
+  readonly vocabulary?: string
   readonly rg: string
 }
 
@@ -46,6 +48,8 @@ export const INSIDE: AgentPaths = {
   choir: "/choir",
   rg: "/opt/choir/bin/rg"
 }
+/** Beside the program, where it looks. */
+const INSIDE_VOCABULARY = "/opt/choir/choir-agent.o200k"
 export const INSIDE_PATH = "/opt/choir/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /** Parts of /etc that programs need and that tell nothing about who uses the host. */
@@ -96,6 +100,7 @@ const places = (sources: SandboxSources): ReadonlyArray<ReadonlyArray<string>> =
   ["--ro-bind", sources.choir, INSIDE.choir],
   ["--ro-bind", sources.node, INSIDE.node],
   ["--ro-bind", sources.program, INSIDE.program],
+  ...(sources.vocabulary === undefined ? [] : [["--ro-bind-try", sources.vocabulary, INSIDE_VOCABULARY]]),
   ["--ro-bind", sources.rg, INSIDE.rg],
   ["--chdir", INSIDE.workspace]
 ]
@@ -188,6 +193,7 @@ const BOUND: ReadonlyArray<readonly [kind: "d" | "f", source: keyof SandboxSourc
   ["d", "choir"],
   ["f", "node"],
   ["f", "program"],
+  ["f", "vocabulary"],
   ["f", "rg"]
 ]
 
@@ -200,6 +206,7 @@ export const boundSources = (uid: number): SandboxSources => {
     choir: at("choir"),
     node: at("node"),
     program: at("program"),
+    vocabulary: at("vocabulary"),
     rg: at("rg")
   }
 }
@@ -225,7 +232,10 @@ export const rootChain = (
   BIND,
   "sh",
   bindBase(uid),
-  ...(sources === undefined ? [] : BOUND.flatMap(([kind, name]) => [kind, sources[name], name])),
+  ...BOUND.flatMap(([kind, name]) => {
+    const source = sources?.[name]
+    return source === undefined ? [] : [kind, source, name]
+  }),
   "--",
   ...dyingWith(parent, ["bwrap", "--args", FD.args, "--", ...command], asUid(uid))
 ]

@@ -122,7 +122,10 @@ interface SandboxOptions {
 }
 
 /** Real paths of everything a spec names, or why its workspace is refused. */
-const resolveSources = Effect.fnUntraced(function* (spec: ContainerSpec, home: string) {
+const resolveSources = Effect.fnUntraced(function* (
+  spec: ContainerSpec,
+  home: string
+): Effect.fn.Return<Plan.SandboxSources, ContainerError> {
   const refused = specError(spec)
   if (refused !== undefined) return yield* refused
   const sources = {
@@ -133,9 +136,10 @@ const resolveSources = Effect.fnUntraced(function* (spec: ContainerSpec, home: s
     program: yield* realPath(spec.program),
     rg: yield* realPath(spec.rg)
   }
+  const vocabulary = sources.program.replace(/\.js$/u, ".o200k")
   const { workspace, ...relied } = sources
   const problem = workspaceProblem(workspace, [yield* realPath(home), ...Object.values(relied)])
-  if (problem === undefined) return sources
+  if (problem === undefined) return existsSync(vocabulary) ? { ...sources, vocabulary } : sources
   return yield* new ContainerError({
     reason: "refused",
     problem: `the workspace ${workspace} ${problem}`,
@@ -156,7 +160,8 @@ const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
     const sources = { ...found, node }
     const uid = root ? yield* uids(spec.agent_id) : undefined
     if (uid !== undefined) {
-      yield* requireReadable([sources.choir, sources.program, sources.rg])
+      const { choir, program, rg, vocabulary } = sources
+      yield* requireReadable([choir, program, rg, ...(vocabulary === undefined ? [] : [vocabulary])])
       yield* giveWorkspace(uid, sources.workspace)
       yield* giveSocket(uid, sources.socket_dir)
     }

@@ -89,8 +89,10 @@ describe.skipIf(reason !== undefined)("SandboxRuntime", LIVE, () => {
       })
       assert.strictEqual(agent.cwd, "/workspace")
       assert.strictEqual(
-        yield* agent.sh("hostname; id -u; whoami; rg --version | head -c 7; cat /choir/version.json"),
-        "choir\n1000\nchoir\nripgrep{}"
+        yield* agent.sh(
+          "hostname; id -u; whoami; rg --version | head -c 7; cat /choir/version.json /opt/choir/*.o200k"
+        ),
+        "choir\n1000\nchoir\nripgrep{}words"
       )
       assert.strictEqual(yield* agent.sh("touch /workspace/a /tmp/b /run/c /dev/shm/d && echo written"), "written")
     }).pipe(Effect.provide(Sandbox))

@@ -65,6 +65,7 @@ export const makeRig = Effect.fnUntraced(function* (agent = "dev") {
   writeFileSync(join(image, "choir", "version.json"), "{}")
   for (const folder of [socket_dir, workspace]) mkdirSync(folder, { mode: 0o700 })
   cpSync(join(import.meta.dirname, "choir-agent.js"), join(home, "choir-agent.js"))
+  writeFileSync(join(home, "choir-agent.o200k"), "words")
   const links = yield* Queue.bounded<Socket>(8)
   const server = createServer((socket) => Queue.offerUnsafe(links, socket))
   yield* Effect.callback<void>((resume) => {

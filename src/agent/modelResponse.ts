@@ -1,0 +1,59 @@
+/** An answer of a model's endpoint as HTTP gives it, before its content is looked at: hostile in size, speed and status. */
+import { Clock, Duration, Effect, Result, Stream } from "effect"
+import { Headers, type HttpClientResponse } from "effect/http"
+import type { ModelError } from "#schema/Event.ts"
+import { MODEL_IDLE_MS_MAX, MODEL_REPLY_BYTES_MAX } from "#src/shared/limits.ts"
+import { excerpt, problem } from "./chatCompletion.ts"
+
+/** The body as text, within the limits of size and of silence. */
+export const bodyText = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, ModelError> => {
+  let bytes = 0
+  const chunks: Array<Uint8Array> = []
+  return response.stream.pipe(
+    Stream.mapError((error) => problem("unreachable", `the answer broke off: ${error.message}`)),
+    Stream.timeoutOrElse({
+      duration: MODEL_IDLE_MS_MAX,
+      orElse: () => Stream.fail(problem("timeout", `nothing came for ${MODEL_IDLE_MS_MAX / 1000} s`))
+    }),
+    Stream.runForEach((chunk) => {
+      bytes += chunk.byteLength
+      if (bytes > MODEL_REPLY_BYTES_MAX)
+        return Effect.fail(problem("too_large", `the answer is larger than ${MODEL_REPLY_BYTES_MAX} bytes`))
+      chunks.push(chunk)
+      return Effect.void
+    }),
+    Effect.andThen(Effect.sync(() => Buffer.concat(chunks).toString("utf8")))
+  )
+}
+
+const retryAfter = (header: string | undefined, now: number): number | undefined => {
+  if (header === undefined) return undefined
+  const parsed = Headers.parseRetryAfter(header)
+  if (Result.isFailure(parsed)) return undefined
+  const wait = Math.ceil(Duration.toMillis(Headers.retryAfterDelay(parsed.success, now)))
+  return Math.min(wait, Number.MAX_SAFE_INTEGER)
+}
+
+/** What an answer that is no success says; `redact` takes secrets out of it. */
+export const statusProblem = Effect.fnUntraced(function* (
+  response: HttpClientResponse.HttpClientResponse,
+  redact: (text: string) => string
+) {
+  const { status } = response
+  const said = redact(yield* Effect.orElseSucceed(bodyText(response), () => ""))
+  const detail = said === "" ? "" : `: ${excerpt(said)}`
+  if (status === 429) {
+    const wait = retryAfter(response.headers["retry-after"], yield* Clock.currentTimeMillis)
+    const more = wait === undefined ? { status } : { status, retry_after_ms: wait }
+    return problem("rate_limited", `the provider's rate limit is reached${detail}`, more)
+  }
+  const hint =
+    status === 401 || status === 403
+      ? " (is the model's secret right? choirctl secret set)"
+      : status === 404
+        ? " (are the model's endpoint and name right?)"
+        : status >= 300 && status <= 399
+          ? " (a redirect, which is never followed: is the model's endpoint right?)"
+          : ""
+  return problem("http", `the provider answered ${status}${hint}${detail}`, { status })
+})

@@ -1,0 +1,257 @@
+/** The hostile endpoint of the threat model: whatever it answers is an error in words, or an answer that makes sense (spec 7.7). */
+import { gzipSync } from "node:zlib"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
+import type { Completion } from "#src/agent/Llm.ts"
+import {
+  MODEL_REPLY_BYTES_MAX,
+  MODEL_TOOL_ARGUMENT_BYTES_MAX,
+  MODEL_TOOL_CALLS_MAX,
+  MODEL_USAGE_TOKENS_MAX
+} from "#src/shared/limits.ts"
+import { answering, asking } from "../support/askedModel.ts"
+import * as double from "../support/testing/Provider.ts"
+
+const body = (message: unknown, more: object = {}): double.Reply =>
+  double.raw(JSON.stringify({ choices: [{ message, finish_reason: "stop" }], ...more }))
+const calling = (name: unknown, args: unknown): unknown => ({ tool_calls: [{ function: { name, arguments: args } }] })
+
+/** Nobody asked for compression, so nothing is unpacked: a bomb stays as small as it is. */
+const compressed: double.Reply = Effect.sync(() =>
+  HttpServerResponse.uint8Array(gzipSync(Buffer.alloc(1_000_000, 97)), {
+    contentType: "application/json",
+    headers: { "content-encoding": "gzip" }
+  })
+)
+
+/** What is odd and still an answer, and what is taken from it. */
+const ODD: ReadonlyArray<readonly [string, double.Reply, Partial<Completion>]> = [
+  [
+    "a call in prose",
+    body({ content: '<tool_call>{"name":"choir-exec","arguments":{}}</tool_call>' }),
+    {
+      text: '<tool_call>{"name":"choir-exec","arguments":{}}</tool_call>',
+      tool_calls: []
+    }
+  ],
+  ["reasoning before the answer", body({ content: "\n<think>a <b> secret</think>\n\nFour." }), { text: "Four." }],
+  ["reasoning that is only quoted", body({ content: "Say <think>x</think>." }), { text: "Say <think>x</think>." }],
+  [
+    "prose that finishes for calls",
+    double.raw('{"choices":[{"finish_reason":"tool_calls","message":{"content":"a"}}]}'),
+    {
+      text: "a",
+      tool_calls: [],
+      finish_reason: "tool_calls"
+    }
+  ],
+  ["no reason to finish", double.raw('{"choices":[{"message":{"content":"a"}}]}'), { finish_reason: "stop" }],
+  ["keys that nobody knows", body({ content: "a", refusal: null, audio: { id: 1 } }, { x: [[[]]] }), { text: "a" }],
+  [
+    "a thousand choices",
+    double.raw(`{"choices":[${Array.from({ length: 1000 }, (_, n) => `{"message":{"content":"${n}"}}`).join(",")}]}`),
+    { text: "0" }
+  ],
+  ["NUL and half characters", body({ content: "a\u0000\ud800" }), { text: "a\u0000\ud800" }],
+  [
+    "keys of the prototype",
+    body(calling("t", '{"__proto__":{"x":1},"constructor":1}')),
+    {
+      tool_calls: [{ name: "t", input: JSON.parse('{"__proto__":{"x":1},"constructor":1}') }]
+    }
+  ],
+  ["a name that is empty", body(calling("", "{}")), { tool_calls: [{ name: "", input: {} }] }],
+  ["a name that is a path", body(calling("../../bin/sh", "[]")), { tool_calls: [{ name: "../../bin/sh", input: [] }] }],
+  [
+    "the same id twice",
+    body({ tool_calls: [1, 2].map(() => ({ id: "x", function: { name: "t", arguments: "1" } })) }),
+    {
+      tool_calls: [
+        { name: "t", input: 1 },
+        { name: "t", input: 1 }
+      ]
+    }
+  ],
+  [
+    "usage that is a text",
+    body({ content: "a" }, { usage: { prompt_tokens: "1000", completion_tokens: [] } }),
+    { text: "a" }
+  ],
+  [
+    "the wrong type of content",
+    double.raw('{"choices":[{"message":{"content":"a"}}]}', 200, "text/html"),
+    { text: "a" }
+  ],
+  ["another status of success", double.raw('{"choices":[{"message":{"content":"a"}}]}', 201), { text: "a" }]
+]
+
+/** What an endpoint may answer that is no use, and what is made of it. */
+const HOSTILE: ReadonlyArray<readonly [string, double.Reply, NonNullable<Completion["error"]>["kind"]]> = [
+  ["nothing", double.raw(""), "malformed"],
+  ["a page", double.raw("<html>hello</html>", 200, "text/html"), "malformed"],
+  ["half of a JSON text", double.raw('{"choices":[{"mess'), "malformed"],
+  ["null", double.raw("null"), "malformed"],
+  ["a list", double.raw("[]"), "malformed"],
+  ["a number", double.raw("1e999"), "malformed"],
+  ["bytes that are no UTF-8", double.raw("\uFFFD\u0000\u0001"), "malformed"],
+  ["an empty object", double.raw("{}"), "malformed"],
+  ["no choices", double.raw('{"choices":[]}'), "malformed"],
+  ["choices that are none", double.raw('{"choices":{"0":1}}'), "malformed"],
+  ["a choice without a message", double.raw('{"choices":[{}]}'), "malformed"],
+  ["a message that is a text", body("hi"), "malformed"],
+  ["a content that is a list", body({ content: ["hi"] }), "malformed"],
+  ["a content that is a number", body({ content: 7 }), "malformed"],
+  ["an empty content", body({ content: "" }), "malformed"],
+  ["a blank content", body({ content: " \n\t" }), "malformed"],
+  ["no content and no calls", body({ content: null, tool_calls: [] }), "malformed"],
+  ["calls that are a text", body({ tool_calls: "choir-exec" }), "malformed"],
+  ["a call without a function", body({ tool_calls: [{}] }), "malformed"],
+  ["a call whose name is none", body(calling(1, "{}")), "malformed"],
+  ["arguments that are no text", body(calling("choir-exec", { a: 1 })), "malformed"],
+  ["too many calls", double.manyToolCalls(MODEL_TOOL_CALLS_MAX + 1, "choir-exec"), "malformed"],
+  ["ten thousand calls", double.manyToolCalls(10_000, "choir-exec"), "malformed"],
+  [
+    "arguments that are too large",
+    double.callTools([{ name: "t", input: "a".repeat(MODEL_TOOL_ARGUMENT_BYTES_MAX + 1) }]),
+    "too_large"
+  ],
+  [
+    "arguments too large in bytes alone",
+    double.callTools([{ name: "t", input: "é".repeat(MODEL_TOOL_ARGUMENT_BYTES_MAX / 2 + 1) }]),
+    "too_large"
+  ],
+  ["an answer that is too large", double.oversize(MODEL_REPLY_BYTES_MAX), "too_large"],
+  ["an answer without an end", double.endless, "too_large"],
+  ["what the filter cut off", double.contentFilter("half"), "content_filter"],
+  ["a redirect to elsewhere", double.redirect("http://127.0.0.1:9/v1/chat/completions"), "http"],
+  ["a permanent redirect", double.redirect("/elsewhere", 308), "http"],
+  ["a redirect that would change the method", double.redirect("/elsewhere", 303), "http"],
+  ["400", double.failing(400, "context_length_exceeded"), "http"],
+  ["401", double.failing(401), "http"],
+  ["404", double.failing(404), "http"],
+  ["500", double.failing(500), "http"],
+  ["a redirect without a target", double.raw("", 302), "http"],
+  ["429 twice", double.rateLimited({ seconds: 0 }), "rate_limited"],
+  [
+    "a call in the old form",
+    body({ content: null, function_call: { name: "choir-exec", arguments: "{}" } }),
+    "malformed"
+  ],
+  ["a stream of events", double.raw('data: {"choices":[]}\n\ndata: [DONE]\n', 200, "text/event-stream"), "malformed"],
+  ["two answers in one", double.raw('{"choices":[]}{"choices":[]}'), "malformed"],
+  ["a choice that is null", double.raw('{"choices":[null]}'), "malformed"],
+  ["a million open brackets", double.raw("[".repeat(1_000_000)), "malformed"],
+  ["compressed bytes", compressed, "malformed"],
+  [
+    "a reason to finish that is a number",
+    double.raw('{"choices":[{"finish_reason":1,"message":{"content":"a"}}]}'),
+    "malformed"
+  ],
+  ["529 with a page", double.raw("<html>".repeat(1000), 529, "text/html"), "http"],
+  ["204", Effect.succeed(HttpServerResponse.empty({ status: 204 })), "malformed"],
+  ["a failure without an end", Effect.map(double.endless, (reply) => HttpServerResponse.setStatus(reply, 500)), "http"],
+  ["a connection that is cut", double.cut(), "unreachable"],
+  ["a connection that is cut midway", double.cut('{"choices":'), "unreachable"]
+]
+
+describe("a hostile answer", () => {
+  for (const [what, reply, kind] of HOSTILE)
+    it.effect(`takes ${what} for a failed call of kind ${kind}`, () =>
+      Effect.gen(function* () {
+        const { error, ...rest } = yield* answering(reply)
+        assert.strictEqual(error?.kind, kind, error?.message)
+        assert.deepStrictEqual([rest.text, rest.tool_calls, rest.finish_reason], [undefined, [], "error"])
+        assert.isBelow(error?.message.length ?? 0, 600)
+        assert.notInclude(error?.message, "\n")
+      })
+    )
+
+  for (const [what, reply, expected] of ODD)
+    it.effect(`takes ${what} for an answer`, () =>
+      Effect.gen(function* () {
+        const completion = yield* answering(reply)
+        assert.isUndefined(completion.error)
+        assert.deepStrictEqual<unknown>({ ...completion, ...expected }, completion)
+        assert.isAtLeast(completion.usage.input_tokens, 10)
+      })
+    )
+
+  it.effect("counts the prompt of an answer that is no use, unless the provider refused to answer (D28)", () =>
+    Effect.gen(function* () {
+      for (const [reply, isBilled] of [
+        [double.raw("{}"), true],
+        [double.contentFilter("half"), true],
+        [double.failing(500), false],
+        [double.cut(), false]
+      ] as const) {
+        const provider = yield* double.makeProvider
+        yield* provider.script(reply)
+        const { usage } = (yield* asking(provider, { price: { input: 1e6, output: 0 } })).completion
+        assert.strictEqual(usage.input_tokens > 10, isBilled)
+        assert.strictEqual(usage.cost_usd, usage.input_tokens)
+      }
+    })
+  )
+
+  it.effect("says of a redirect that it was not followed", () =>
+    Effect.gen(function* () {
+      const { error } = yield* answering(double.redirect("https://elsewhere.example/v1/chat/completions", 308))
+      assert.include(
+        error?.message,
+        "answered 308 (a redirect, which is never followed: is the model's endpoint right?)"
+      )
+    })
+  )
+
+  it.effect("never follows a redirect, so that nobody else sees the key or the prompt", () =>
+    Effect.gen(function* () {
+      const other = yield* double.makeProvider
+      const provider = yield* double.makeProvider
+      yield* provider.script(double.redirect(`${other.endpoint}/chat/completions`, 307))
+      yield* asking(provider)
+      assert.deepStrictEqual(yield* other.requests.all, [])
+    })
+  )
+
+  it.effect("keeps arguments that do not parse, or nest too deep, as the text that they are", () =>
+    Effect.gen(function* () {
+      const deep = "[".repeat(20_000) + "]".repeat(20_000)
+      const inputs = ["{broken", "", deep, "3", '{"a":1}', "NaN"]
+      const { tool_calls } = yield* answering(double.callTools(inputs.map((input) => ({ name: "t", input }))))
+      assert.deepStrictEqual(
+        tool_calls.map(({ input }) => input),
+        ["{broken", {}, deep, 3, { a: 1 }, "NaN"]
+      )
+    })
+  )
+
+  it.effect("takes the greater of reported and estimated usage, and nonsense for nothing (D28)", () =>
+    Effect.gen(function* () {
+      const usages: ReadonlyArray<readonly [unknown, unknown]> = [
+        [undefined, 100],
+        [null, 100],
+        [{ prompt_tokens: -5, completion_tokens: -5 }, 100],
+        [{ prompt_tokens: 0.5, completion_tokens: "many" }, 100],
+        [{ prompt_tokens: 1e300, completion_tokens: 1 }, 100],
+        [{ completion_tokens: 5000 }, 5000],
+        [{ completion_tokens: Number.MAX_SAFE_INTEGER }, MODEL_USAGE_TOKENS_MAX]
+      ]
+      for (const [usage, output_tokens] of usages) {
+        const completion = yield* answering(double.answer("a".repeat(400), { usage }))
+        assert.strictEqual(completion.usage.output_tokens, output_tokens, JSON.stringify(usage))
+        assert.isAtLeast(completion.usage.input_tokens, 10)
+      }
+    })
+  )
+
+  it.effect("cuts what it passes on: names of tools and reasons to finish", () =>
+    Effect.gen(function* () {
+      const long = "x".repeat(100_000)
+      const choices = [{ message: calling(long, "{}"), finish_reason: long }]
+      const completion = yield* answering(double.raw(JSON.stringify({ choices })))
+      assert.isAtMost(completion.finish_reason.length, 64)
+      assert.isAtMost(completion.tool_calls[0]?.name.length ?? 0, 128)
+    })
+  )
+})
