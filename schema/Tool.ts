@@ -40,7 +40,7 @@ export type LockRequest = typeof LockRequest.Type
 export const ToolEffect = Schema.Literals(["none", "workspace", "external"])
 export type ToolEffect = typeof ToolEffect.Type
 
-/** Which lanes see a tool's results. */
+/** Which lanes may call a tool and see its results; with `none` both call it and its output is kept nowhere (spec 8.5). */
 export const Exposure = Schema.Literals(["edge", "core", "both", "none"])
 
 const JsonObject = Schema.Record(Schema.String, Schema.Unknown)
@@ -64,9 +64,13 @@ export const ToolRuntimeView = Schema.Struct({
   /** The specification's older spelling of `effect`: none, write, external. */
   side_effect: Schema.optionalKey(Schema.Literals(["none", "write", "external"])),
   network: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
-  secret_resources: Schema.Array(SecretName).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
+  /** Secrets that a call is given: their names, or `llm` and `core_llm` for those of the bound models (spec 14.3). */
+  secret_resources: Schema.Array(SecretName)
+    .check(Schema.isMaxLength(16))
+    .pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
   idempotent: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
   exposure: Exposure.pipe(Schema.withDecodingDefaultKey(Effect.succeed("both" as const))),
+  /** Results stand whole in the log, and models see their status and summary alone (spec 8.5). */
   prompt_mask: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
   untrusted: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
   version: Schema.String.pipe(Schema.withDecodingDefaultKey(Effect.succeed("1.0")))

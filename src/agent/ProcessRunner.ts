@@ -1,7 +1,8 @@
 /** Runs commands for tools so that nothing of them is left when the answer is given (R22). */
 import { type ChildProcess, spawn } from "node:child_process"
 import { writeFileSync } from "node:fs"
-import { Clock, Context, Deferred, Effect, Layer, Option, Schema } from "effect"
+import { Writable } from "node:stream"
+import { Clock, Context, Deferred, Effect, Layer, Option, Redacted, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import {
   EXEC_OUTPUT_BYTES_MAX,
@@ -26,6 +27,10 @@ import {
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 /** The kernel takes a tool's memory before the agent's (D13). */
 const OOM_SCORE = "1000"
+/** A folder that anything of the agent may write into; who gets secrets reads no configuration from it. */
+const HOME = "/tmp"
+const NO_HOME = "/nonexistent"
+const SECRETS_FD = 3
 
 export interface Command {
   readonly command: string
@@ -36,6 +41,11 @@ export interface Command {
   readonly stdin?: string | Uint8Array
   /** Beyond PATH, HOME, LANG, TERM and {@link CALL_MARKER}; nothing of the agent's own environment is handed on. */
   readonly env?: Readonly<Record<string, string>>
+  /**
+   * Written to a descriptor of its own, whose number is in CHOIR_SECRETS_FD, and closed afterwards. It is a socket, which nobody
+   * else can open through /proc. HOME is then a folder that does not exist.
+   */
+  readonly secrets?: Redacted.Redacted
 }
 
 export interface ProcessResult {
@@ -95,14 +105,28 @@ interface Running {
 const notStarted = ({ command }: Command, error: unknown): CommandNotStarted =>
   new CommandNotStarted({ command, code: codeOf(error) ?? "unknown" })
 
-const launch = (call_id: CallId, { command, args, cwd, stdin, env }: Command): ChildProcess =>
-  spawn(command, [...args], {
+const launch = (call_id: CallId, { command, args, cwd, stdin, env, secrets }: Command): ChildProcess => {
+  const home = secrets === undefined ? { HOME } : { HOME: NO_HOME, CHOIR_SECRETS_FD: String(SECRETS_FD) }
+  return spawn(command, [...args], {
     cwd,
-    env: { PATH, HOME: "/tmp", LANG: "C.UTF-8", TERM: "dumb", ...env, [CALL_MARKER]: call_id },
+    env: { PATH, LANG: "C.UTF-8", TERM: "dumb", ...home, ...env, [CALL_MARKER]: call_id },
     // A session of its own, so that the whole group can be told from the agent's.
     detached: true,
-    stdio: [stdin === undefined ? "ignore" : "pipe", "pipe", "pipe"]
+    stdio: [
+      stdin === undefined ? "ignore" : "pipe",
+      "pipe",
+      "pipe",
+      ...(secrets === undefined ? [] : ["pipe" as const])
+    ]
   })
+}
+
+/** A command that does not read what it is given closes it; that is its own affair. */
+const give = (stream: unknown, content: string | Uint8Array | undefined) => {
+  if (!(stream instanceof Writable)) return
+  stream.on("error", () => undefined)
+  stream.end(content)
+}
 
 /** Listens from the first moment on: none of its events waits for a listener. */
 const start = (call_id: CallId, command: Command): Running => {
@@ -117,9 +141,6 @@ const start = (call_id: CallId, command: Command): Running => {
   }
   child.stdout?.on("data", (chunk: Buffer) => running.stdout.push(chunk))
   child.stderr?.on("data", (chunk: Buffer) => running.stderr.push(chunk))
-  // A command that does not read its input closes it; that is its own affair.
-  child.stdin?.on("error", () => undefined)
-  child.stdin?.end(command.stdin)
   child.once("spawn", () => Deferred.doneUnsafe(running.started, Effect.void))
   child.on("error", (error) => Deferred.doneUnsafe(running.started, Effect.fail(notStarted(command, error))))
   child.once("exit", (code, signal) => {
@@ -127,6 +148,11 @@ const start = (call_id: CallId, command: Command): Running => {
     Deferred.doneUnsafe(running.exited, Effect.succeed(how))
   })
   child.once("close", () => Deferred.doneUnsafe(running.closed, Effect.void))
+  // Last, since a command that could not be started has no streams and says so by its error.
+  if (child.pid !== undefined) {
+    give(child.stdin, command.stdin)
+    if (command.secrets !== undefined) give(child.stdio[SECRETS_FD], Redacted.value(command.secrets))
+  }
   return running
 }
 
@@ -214,7 +240,7 @@ const make = ({ ownsPidNamespace }: { readonly ownsPidNamespace: boolean }): Pro
     const { child } = running
     const survivors = yield* sweep(remainsOf(call_id))
     yield* within(running.closed, PROCESS_DRAIN_MS)
-    for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
+    for (const stream of child.stdio) stream?.destroy()
     child.unref()
     if (child.pid !== undefined) leaders.delete(child.pid)
     return survivors

@@ -20,6 +20,9 @@ import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { ControlPlane } from "./ControlPlane.ts"
 import { type Batch, EventLog } from "./EventLog.ts"
+import { fetchSecrets } from "./fetchSecrets.ts"
+import { residentRevs } from "./residentRevs.ts"
+import { SecretStore } from "./SecretStore.ts"
 
 /** choird will not take this agent's events any more: a newer epoch runs, or the session is frozen or over. */
 export class Severed extends Schema.TaggedError<Severed>()("Severed", { reason: Schema.String }) {
@@ -40,6 +43,8 @@ export class Replication extends Context.Service<
     readonly room: Effect.Effect<void>
     /** Sends now and waits until everything committed so far is acknowledged. */
     readonly flush: Effect.Effect<void>
+    /** Takes over a newer configuration with its secrets, if there is one. */
+    readonly refresh: Effect.Effect<void>
     /** Sends heartbeats until choird severs the session. */
     readonly run: Effect.Effect<never, Severed>
   }
@@ -62,6 +67,10 @@ const urgent = (event: ChoirEvent, state: SessionState): boolean => {
     case "CoreStopped":
     case "Cancelled":
       return true
+    case "InjectedInstruction":
+    case "CompactionCommitted":
+      // Somebody waits for what became of the order.
+      return event.payload.signal_id !== undefined
     case "ToolCallCommitted":
       return laneOf(state, event.lane)?.calls.some(isExternal(event.payload.call_id)) === true
     default:
@@ -73,6 +82,7 @@ const make = Effect.fnUntraced(function* () {
   const arbiter = yield* Arbiter
   const log = yield* EventLog
   const plane = yield* ControlPlane
+  const secrets = yield* SecretStore
   const settings = yield* AgentSettings
   const wake = yield* Queue.sliding<void>(1)
   const waiters = new Set<{ readonly rev: number; readonly done: Deferred.Deferred<void> }>()
@@ -94,6 +104,7 @@ const make = Effect.fnUntraced(function* () {
         waiters.delete(waiter)
         Deferred.doneUnsafe(waiter.done, Effect.void)
       }
+      if (log.isFull()) log.trim(acked, residentRevs(arbiter.state(), log))
     })
   const reached = (rev: number) =>
     Effect.suspend(() => {
@@ -133,14 +144,20 @@ const make = Effect.fnUntraced(function* () {
     yield* acknowledge(reply.ack_rev)
     const wanted = reply.action === "RESEND_FROM" ? reply.resend_from : undefined
     sent = Math.min(wanted === undefined ? reply.ack_rev : Math.max(0, wanted - 1), log.head())
+    if (sent < log.oldest() - 1)
+      return yield* new Severed({ reason: `choird lost events before ${log.oldest()}, which it had acknowledged` })
     if (reply.action === "BACKOFF") yield* Effect.sleep(reply.retry_after_ms ?? RPC_RETRY_MS)
     else if (sent <= before && sent < head) yield* Effect.sleep(RPC_RETRY_MS)
     if (reply.config_version_latest !== settings.current().config_version) yield* refresh
   })
+  // The secrets come first: whoever sees the new configuration finds what it names.
   const refresh = Effect.gen(function* () {
-    const latest = yield* plane.config(settings.current().config_version)
-    if (latest.config !== undefined) yield* settings.replace(latest.config_version, latest.config)
+    const { config, config_version } = yield* plane.config(settings.current().config_version)
+    if (config === undefined) return
+    yield* secrets.replaceAll(yield* fetchSecrets(config, secrets.named()))
+    yield* settings.replace(config_version, config)
   }).pipe(
+    Effect.provideService(ControlPlane, plane),
     // The next heartbeat asks again; until then events matter more.
     Effect.timeout(RPC_TIMEOUT_MS),
     Effect.catch((error) => Effect.logWarning("the new configuration did not arrive", error.message))
@@ -179,6 +196,7 @@ const make = Effect.fnUntraced(function* () {
   return Replication.of({
     acked: () => acked,
     reached,
+    refresh,
     room,
     flush: Effect.suspend(() => {
       Queue.offerUnsafe(wake, undefined)

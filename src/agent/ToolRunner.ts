@@ -2,19 +2,21 @@
  * The way of a tool call (spec 8.9): check, request, locks, commit, intent barrier, run, result, release. It runs in the fiber of
  * its lane; every way out commits a result, and the locks are free only after that.
  */
-import { Clock, Context, Effect, HashMap, Layer, Option, Semaphore } from "effect"
+import { Clock, Context, Effect, HashMap, Layer, Option } from "effect"
 import type { ModelToolCall, PayloadOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
-import { EDGE_LOCK_WAIT_MS, TOOLS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
+import { EDGE_LOCK_WAIT_MS, TOOLS_IN_FLIGHT_MAX, TOOLS_QUEUED_MAX } from "#src/shared/limits.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter, type Refused } from "./Arbiter.ts"
-import { edgeWrites } from "./decide.ts"
+import { edgeWrites } from "./decideCores.ts"
+import { type CallDeadline, makeCallDeadline } from "./callDeadline.ts"
 import { EventLog } from "./EventLog.ts"
 import { inlineResult } from "./inlineResult.ts"
 import { type Grant, LockManager } from "./LockManager.ts"
 import { Replication } from "./Replication.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
+import { makeToolSlots } from "./ToolSlots.ts"
 import { type ControlTool, isControl } from "./tools/ControlTool.ts"
 import type { PreparedCall, Tool, ToolOutcome } from "./tools/Tool.ts"
 
@@ -60,7 +62,7 @@ const make = Effect.fnUntraced(function* () {
   const log = yield* EventLog
   const registry = yield* ToolRegistry
   const replication = yield* Replication
-  const inFlight = yield* Semaphore.make(TOOLS_IN_FLIGHT_MAX)
+  const slots = makeToolSlots(TOOLS_IN_FLIGHT_MAX, TOOLS_QUEUED_MAX)
 
   /**
    * A result of a call that was closed meanwhile, as by a cancel, is dropped: the first one stands. One that no event can hold is
@@ -144,7 +146,8 @@ const make = Effect.fnUntraced(function* () {
     call: OpenCall,
     tool: Tool,
     prepared: PreparedCall,
-    grant: Grant
+    grant: Grant,
+    deadline: CallDeadline
   ) {
     const [committed] = yield* arbiter.commit({
       type: "Grant",
@@ -155,20 +158,15 @@ const make = Effect.fnUntraced(function* () {
       readOnly: tool.readOnly
     })
     const started = yield* Clock.currentTimeMillis
-    const late = (what: string): Effect.Effect<Result> =>
-      Effect.map(Clock.currentTimeMillis, (now) => ({
-        status: "timeout",
-        summary: `${tool.llm.name} ${what} within ${prepared.timeout_ms} ms`,
-        duration_ms: Math.max(0, now - started)
-      }))
     // The intent barrier: an effect outside the machine happens only once choird knows that it is meant to (D3).
     const barrier =
       tool.effect === "external" && committed !== undefined ? replication.reached(committed.rev) : Effect.void
     const durable = yield* barrier.pipe(
       Effect.as(true),
-      Effect.timeoutOrElse({ duration: prepared.timeout_ms, orElse: () => Effect.succeed(false) })
+      Effect.timeoutOrElse({ duration: yield* deadline.left, orElse: () => Effect.succeed(false) })
     )
-    if (!durable) return yield* finish(lane, call, yield* late("was not started: choird did not confirm the intent"))
+    if (!durable)
+      return yield* finish(lane, call, yield* deadline.passed("was not started: choird did not confirm the intent"))
     const run = prepared.run({ lane, call_id: call.call_id, seen: seen(lane) }).pipe(
       Effect.flatMap((outcome) =>
         Effect.map(Effect.all([Clock.currentTimeMillis, grant.dirty]), ([now, dirty]) =>
@@ -182,7 +180,7 @@ const make = Effect.fnUntraced(function* () {
           duration_ms: 0
         } satisfies Result)
       ),
-      Effect.timeoutOrElse({ duration: prepared.timeout_ms, orElse: () => late("did not end") })
+      Effect.timeoutOrElse({ duration: yield* deadline.left, orElse: () => deadline.passed("did not end") })
     )
     yield* finish(lane, call, yield* run)
   })
@@ -191,9 +189,19 @@ const make = Effect.fnUntraced(function* () {
     const prepared = yield* found.prepare(input)
     if (call.stage === "proposed") yield* request(lane, call, found, input, prepared)
     const wait_ms = lane === EDGE ? EDGE_LOCK_WAIT_MS : prepared.timeout_ms
-    yield* locks.withLocks(lane, prepared.locks, { wait_ms }, (grant) =>
-      inFlight.withPermit(underLocks(lane, call, found, prepared, grant))
-    )
+    const inSlot = Effect.fnUntraced(function* (grant: Grant) {
+      const deadline = yield* makeCallDeadline(found.llm.name, prepared.timeout_ms)
+      yield* slots
+        .run(prepared.timeout_ms, underLocks(lane, call, found, prepared, grant, deadline))
+        .pipe(
+          Effect.catchTag("SlotRefused", ({ message, reason }) =>
+            reason === "full"
+              ? finish(lane, call, rejected(message))
+              : Effect.flatMap(deadline.passed("was not started: it got no turn"), (late) => finish(lane, call, late))
+          )
+        )
+    })
+    yield* locks.withLocks(lane, prepared.locks, { wait_ms }, inSlot)
   })
 
   const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: OpenCall) {

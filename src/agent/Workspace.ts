@@ -3,7 +3,7 @@
  * following links (R39, R40). What cannot be reached so is refused with a sentence for the model.
  */
 import { createHash } from "node:crypto"
-import { closeSync, constants, openSync, opendirSync } from "node:fs"
+import { closeSync, constants, lstatSync, openSync, opendirSync, rmSync } from "node:fs"
 import { Context, Effect, Layer, Random, Result, Schedule, Schema, type Scope } from "effect"
 import {
   FOLDER_ENTRIES_MAX,
@@ -16,6 +16,7 @@ import { PathRefused, refusedBySystem } from "./PathRefused.ts"
 import { pathInside } from "./workspacePath.ts"
 
 const NEW_FILE_MODE = 0o644
+const PRIVATE_FILE_MODE = 0o600
 
 /** A whole file at one moment. */
 export interface WorkspaceFile {
@@ -33,7 +34,13 @@ export interface WorkspaceWrite {
   readonly after: string
 }
 
-interface WorkspaceListing {
+/** How much a folder of kept files may hold. */
+export interface KeepLimits {
+  readonly files: number
+  readonly bytes: number
+}
+
+export interface WorkspaceListing {
   /** Sorted names; a folder's ends in `/`, a link's in `@`. */
   readonly entries: ReadonlyArray<string>
   /** Whether the folder holds more than these. */
@@ -41,7 +48,7 @@ interface WorkspaceListing {
 }
 
 /** An open folder that stays the same one, whatever takes its name. */
-interface WorkspaceFolder {
+export interface WorkspaceFolder {
   /** Relative to the root; empty for the root itself. */
   readonly path: string
   /** Where a child of this process can be started in it. */
@@ -72,6 +79,11 @@ export class Workspace extends Context.Service<
       path: string,
       change: (current: WorkspaceFile | undefined) => Result.Result<Uint8Array, E>
     ): Effect.Effect<WorkspaceWrite, PathRefused | E>
+    /**
+     * Writes a file that only this user may read (0600), with its folders, and removes the oldest files beside it until all of them
+     * are within the limits. The folder is for such files alone. It needs no lock: readers see whole files.
+     */
+    keep(path: string, bytes: Uint8Array, limits: KeepLimits): Effect.Effect<void, PathRefused>
     /** Lists at most {@link FOLDER_ENTRIES_MAX} entries of a folder. */
     list(path: string): Effect.Effect<WorkspaceListing, PathRefused>
     /** Opens a folder for a child process, while the scope lives. */
@@ -113,6 +125,22 @@ const listFolder = (folder: number): WorkspaceListing => {
     return { entries: entries.sort(), truncated: false }
   } finally {
     handle.closeSync()
+  }
+}
+
+/** Removes the oldest files of an open folder beyond the limits; the one called `newest` stays, and what is no file. */
+const removeOldest = (folder: number, newest: string, limits: KeepLimits): void => {
+  const others = listFolder(folder).entries.flatMap((name) => {
+    const path = `${descriptorPath(folder)}/${name}`
+    const stat = lstatSync(path, { throwIfNoEntry: false })
+    return stat?.isFile() === true && name !== newest ? [{ path, written_ms: stat.mtimeMs, bytes: stat.size }] : []
+  })
+  let files = 1
+  let bytes = lstatSync(`${descriptorPath(folder)}/${newest}`, { throwIfNoEntry: false })?.size ?? 0
+  for (const file of others.sort((a, b) => b.written_ms - a.written_ms)) {
+    files += 1
+    bytes += file.bytes
+    if (files > limits.files || bytes > limits.bytes) rmSync(file.path, { force: true })
   }
 }
 
@@ -175,6 +203,14 @@ const make = Effect.fnUntraced(function* (root: string) {
     return current === undefined ? { path: at.path, after } : { path: at.path, before: current.file.sha256, after }
   }, Effect.scoped)
 
+  const keep = Effect.fn("Workspace.keep")(function* (path: string, bytes: Uint8Array, limits: KeepLimits) {
+    const at = yield* locate(path)
+    if (bytes.length > WORKSPACE_FILE_BYTES_MAX) return yield* new PathRefused({ path: at.path, reason: "too_large" })
+    const folder = yield* open(at.path, at.parents, true)
+    yield* replace(at.path, folder, at.name, bytes, PRIVATE_FILE_MODE)
+    yield* attempt(at.path, () => removeOldest(folder, at.name, limits))
+  }, Effect.scoped)
+
   const folder = Effect.fn("Workspace.folder")(function* (path: string) {
     const names = yield* Effect.fromResult(namesOf(path))
     return { path: names.join("/"), cwd: descriptorPath(yield* open(path, names)) }
@@ -185,5 +221,5 @@ const make = Effect.fnUntraced(function* (root: string) {
     return yield* attempt(path, () => listFolder(opened))
   }, Effect.scoped)
 
-  return Workspace.of({ root, read, update, list, folder })
+  return Workspace.of({ root, read, update, keep, list, folder })
 })

@@ -2,7 +2,7 @@
 import type { Schema } from "effect"
 import { TOOL_RESULT_BYTES_MAX } from "#src/shared/limits.ts"
 
-const bytesOf = (value: Schema.Json): number => Buffer.byteLength(JSON.stringify(value))
+export const jsonBytes = (value: Schema.Json): number => Buffer.byteLength(JSON.stringify(value))
 
 /** Keeps both ends: a command's error stands last, its first complaint first. */
 const cutMiddle = (text: string, chars: number): string => {
@@ -21,18 +21,33 @@ const shrink = (output: Schema.Json, chars: number): Schema.Json => {
       key,
       typeof value === "string"
         ? cutMiddle(value, chars)
-        : bytesOf(value) > chars
+        : jsonBytes(value) > chars
           ? cutMiddle(JSON.stringify(value), chars)
           : value
     ])
   )
 }
 
-export const inlineResult = (output: Schema.Json): Schema.Json => {
-  if (bytesOf(output) <= TOOL_RESULT_BYTES_MAX) return output
-  for (let chars = TOOL_RESULT_BYTES_MAX >> 1; chars >= 1024; chars >>= 1) {
+/** The shortest that a long text or value is cut to before the output loses its shape. */
+const MEMBER_CHARS_MIN = 1024
+
+/** Whether an object is long by the number of its members, so that cutting each of them is of no use. */
+const hasTooManyMembers = (output: Schema.Json, bytes_max: number): boolean => {
+  if (typeof output !== "object" || output === null || Array.isArray(output)) return false
+  let bytes = 0
+  return Object.entries(output).some(([key, value]) => {
+    bytes += Math.min(jsonBytes(value), MEMBER_CHARS_MIN) + key.length
+    return bytes > bytes_max
+  })
+}
+
+/** The output, or as much of it as fits; its shape stays when it is an object. */
+export const inlineResult = (output: Schema.Json, bytes_max = TOOL_RESULT_BYTES_MAX): Schema.Json => {
+  if (jsonBytes(output) <= bytes_max) return output
+  const shortest = hasTooManyMembers(output, bytes_max) ? bytes_max : MEMBER_CHARS_MIN
+  for (let chars = bytes_max >> 1; chars >= shortest; chars >>= 1) {
     const smaller = shrink(output, chars)
-    if (bytesOf(smaller) <= TOOL_RESULT_BYTES_MAX) return smaller
+    if (jsonBytes(smaller) <= bytes_max) return smaller
   }
-  return cutMiddle(JSON.stringify(output), TOOL_RESULT_BYTES_MAX >> 3)
+  return cutMiddle(JSON.stringify(output), bytes_max >> 3)
 }

@@ -6,8 +6,7 @@ import { parseArgs } from "node:util"
 import { NodeHttpClient, NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Cause, Effect, Exit, FileSystem, Layer, Logger, References, Runtime, Schema } from "effect"
 import type { InitHelloReply } from "#schema/AgentApi.ts"
-import type { ChoirEvent } from "#schema/Event.ts"
-import { AgentId, type SecretName, SessionId } from "#schema/Ids.ts"
+import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersionFile } from "#schema/Image.ts"
 import { decodeFile } from "#src/shared/decode.ts"
 import { MODEL_TOTAL_MS_MAX } from "#src/shared/limits.ts"
@@ -15,8 +14,10 @@ import { layerSocketClient } from "#src/shared/sockets.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { Budget } from "./Budget.ts"
+import { Compactor } from "./Compactor.ts"
 import { ControlPlane } from "./ControlPlane.ts"
 import { EventLog } from "./EventLog.ts"
+import { fetchSecrets } from "./fetchSecrets.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import { Llm } from "./Llm.ts"
 import { LockManager } from "./LockManager.ts"
@@ -26,8 +27,10 @@ import { ProcessRunner } from "./ProcessRunner.ts"
 import { Replication } from "./Replication.ts"
 import { SecretStore } from "./SecretStore.ts"
 import { runSession } from "./Session.ts"
+import { StatusReports } from "./StatusReports.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { ToolRunner } from "./ToolRunner.ts"
+import { Tokens } from "./Tokens.ts"
 import { Workspace } from "./Workspace.ts"
 
 const AGENT_VERSION = "0.1.0"
@@ -69,31 +72,27 @@ const environment = Effect.suspend(() => {
   return Schema.decodeUnknownEffect(Environment)({ AGENT_ID, CHOIR_BOOTSTRAP_TOKEN, CHOIR_SESSION_ID })
 }).pipe(Effect.mapError(({ message }) => new BadInvocation({ problem: message })))
 
-/** Introduces the agent and takes over the acknowledged history, page by page. */
-const hello = Effect.fnUntraced(function* (agent_id: AgentId, session_id: SessionId, image: ImageVersionFile) {
-  const plane = yield* ControlPlane
-  const { image_version, skill_manifest_hash, tool_manifest_hash } = image
-  const request = {
-    agent_id,
-    session_id,
-    image_version,
-    agent_version: AGENT_VERSION,
-    tool_manifest_hash,
-    skill_manifest_hash
-  }
-  const first = yield* plane.hello(request)
-  const history: Array<ChoirEvent> = [...first.tail_events]
-  let page: InitHelloReply = first
-  while (page.tail_more) {
-    page = yield* plane.hello({ ...request, tail_from: history.length + 1 })
-    history.push(...page.tail_events)
-  }
-  return { first, history }
-})
+type Introduction = Parameters<ControlPlane["Service"]["hello"]>[0]
 
-const secretNames = ({ config }: InitHelloReply): ReadonlyArray<SecretName> => [
-  ...new Set(Object.values(config.models).flatMap(({ secret }) => secret ?? []))
-]
+const introduction = (agent_id: AgentId, session_id: SessionId, image: ImageVersionFile): Introduction => {
+  const { image_version, skill_manifest_hash, tool_manifest_hash } = image
+  return { agent_id, session_id, image_version, agent_version: AGENT_VERSION, tool_manifest_hash, skill_manifest_hash }
+}
+
+/** Takes over the acknowledged history page by page, so that a long one is never held as a whole (D9). */
+const takeOver = Effect.fnUntraced(function* (introduced: Introduction, first: InitHelloReply) {
+  const arbiter = yield* Arbiter
+  const log = yield* EventLog
+  const plane = yield* ControlPlane
+  yield* arbiter.restore(first.tail_events)
+  let more = first.tail_more
+  while (more) {
+    const page = yield* plane.hello({ ...introduced, tail_from: log.head() + 1 })
+    yield* arbiter.restore(page.tail_events)
+    more = page.tail_more
+  }
+  yield* Effect.logInfo(`epoch ${first.epoch} ${first.status} at revision ${log.head()}`)
+})
 
 /**
  * The models' own client: a slow model may think for minutes before its answer begins. Fresh, because clients share a memoized
@@ -114,32 +113,37 @@ const program = Effect.gen(function* () {
   const plane = ControlPlane.layer(session_id, bootstrap).pipe(Layer.provide(layerSocketClient(options.socket)))
 
   return yield* Effect.gen(function* () {
-    const { first, history } = yield* hello(agent_id, session_id, image)
+    const control = yield* ControlPlane
+    const introduced = introduction(agent_id, session_id, image)
+    const first = yield* control.hello(introduced)
     const { config, config_version, epoch, resource_bindings } = first
     const settings = AgentSettings.layer({ session_id, epoch, resource_bindings, config_version, config })
-    yield* Effect.logInfo(`epoch ${epoch} ${first.status} at revision ${history.length}`)
-    const control = yield* ControlPlane
-    const values = yield* control.secrets(secretNames(first))
+    const values = yield* fetchSecrets(config, new Set())
 
-    const log = Layer.effectDiscard(Effect.flatMap(EventLog, (log) => Effect.sync(() => log.restore(history)))).pipe(
-      Layer.provideMerge(EventLog.layer(session_id))
-    )
     const secrets = Layer.effectDiscard(Effect.flatMap(SecretStore, (store) => store.replaceAll(values))).pipe(
       Layer.provideMerge(SecretStore.layer)
     )
-    const base = Arbiter.layer.pipe(
-      Layer.provideMerge(Layer.mergeAll(log, settings, secrets, LockManager.layer, Mailbox.layer))
+    const base = Layer.effectDiscard(takeOver(introduced, first)).pipe(
+      Layer.provideMerge(Arbiter.layer),
+      Layer.provideMerge(
+        Layer.mergeAll(EventLog.layer(session_id), settings, secrets, LockManager.layer, Mailbox.layer)
+      )
     )
     const guards = Layer.mergeAll(
       Replication.layer,
       Budget.layer,
       Llm.layer.pipe(Layer.provide(modelHttp)),
+      Tokens.layer,
       ImageTexts.layer(options.choir),
       Workspace.layer({ root: options.workspace }),
       ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"] })
     ).pipe(Layer.provideMerge(base))
-    const tools = ToolRegistry.layer({ choir: options.choir, rg: options.rg }).pipe(Layer.provideMerge(guards))
-    const runners = Layer.mergeAll(ToolRunner.layer, ModelCalls.layer).pipe(Layer.provideMerge(tools))
+    const models = Compactor.layer.pipe(
+      Layer.provideMerge(Layer.mergeAll(ModelCalls.layer, StatusReports.layer)),
+      Layer.provideMerge(guards)
+    )
+    const tools = ToolRegistry.layer({ choir: options.choir, rg: options.rg }).pipe(Layer.provideMerge(models))
+    const runners = ToolRunner.layer.pipe(Layer.provideMerge(tools))
     return yield* Effect.provide(runSession, runners)
   }).pipe(Effect.annotateLogs({ session_id }), Effect.provide(plane))
 })

@@ -3,7 +3,7 @@ import { closeSync, existsSync, mkdtempSync, openSync, rmSync, watch, writeFileS
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Redacted } from "effect"
 import { CallId } from "#schema/Ids.ts"
 import { type Command, ProcessRunner } from "#src/agent/ProcessRunner.ts"
 import { EXEC_OUTPUT_BYTES_MAX } from "#src/shared/limits.ts"
@@ -113,6 +113,42 @@ layer(ProcessRunner.layer({ ownsPidNamespace: false }), { excludeTestServices: t
     it.effect("an input that nobody reads", () =>
       Effect.gen(function* () {
         assert.strictEqual((yield* sh("exec 0<&-", { stdin: "x".repeat(1_000_000) })).exit_code, 0)
+      })
+    )
+
+    it.effect("secrets on a descriptor, and in no place that another process could read (R32)", () =>
+      Effect.gen(function* () {
+        const secrets = Redacted.make(`{"a":"canary-0123456789"}`)
+        const script =
+          'cat <&"$CHOIR_SECRETS_FD"; cat /proc/$$/environ /proc/$$/cmdline | tr "\\0" "\\n"; ls -l /proc/$$/fd/3; cat /proc/$$/fd/3'
+        const { stdout } = yield* sh(script, { secrets, stdin: "input" })
+        const [document, ...rest] = stdout.text.split(/(?<=\})/u)
+        assert.strictEqual(document, Redacted.value(secrets))
+        assert.notInclude(rest.join(""), "canary")
+        assert.include(rest.join(""), "CHOIR_SECRETS_FD=3\n")
+        assert.include(rest.join(""), "socket:")
+      })
+    )
+
+    it.effect("secrets with no home folder, where anything may have left a configuration", () =>
+      Effect.gen(function* () {
+        const { stdout } = yield* sh('ls "$HOME" 2>&1; echo "$HOME"', { secrets: Redacted.make("{}") })
+        assert.match(stdout.text, /No such file.*\n\/nonexistent\n$/su)
+      })
+    )
+
+    it.effect("secrets that nobody reads, and a mebibyte of them to one that does", () =>
+      Effect.gen(function* () {
+        const secrets = Redacted.make("x".repeat(1024 * 1024))
+        const scripts = ["true", "exec 3<&-", "echo spam >&3", "head -c 10 <&3"]
+        for (const script of scripts) assert.strictEqual((yield* sh(script, { secrets })).exit_code, 0, script)
+        assert.strictEqual((yield* sh("wc -c <&3", { secrets })).stdout.text.trim(), String(1024 * 1024))
+      })
+    )
+
+    it.effect("no descriptor 3 to who gets no secrets", () =>
+      Effect.gen(function* () {
+        assert.strictEqual((yield* sh("test ! -e /proc/$$/fd/3")).exit_code, 0)
       })
     )
 

@@ -1,79 +1,29 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Clock, Deferred, Effect, Exit, Fiber, Layer, Option, Stream } from "effect"
+import { Cause, Clock, Deferred, Effect, Exit, Fiber, Option, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import type { Heartbeat, HeartbeatReply } from "#schema/AgentApi.ts"
-import { CallId, EDGE, InboxId, ResourceName } from "#schema/Ids.ts"
+import type { HeartbeatReply } from "#schema/AgentApi.ts"
+import { CallId, EDGE, InboxId, ResourceName, SecretName } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
-import { ControlPlane, Denied, Unreachable } from "#src/agent/ControlPlane.ts"
-import type { Proposal } from "#src/agent/decide.ts"
+import { Denied, Unreachable } from "#src/agent/ControlPlane.ts"
+import type { Proposal } from "#src/agent/Proposal.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
+import { SecretStore } from "#src/agent/SecretStore.ts"
 import { Replication } from "#src/agent/Replication.ts"
 import { REPLICATION_EVENTS_MAX, RPC_RETRY_MS } from "#src/shared/limits.ts"
 import { initialState } from "#src/shared/session/fold.ts"
-import { agentConfig, SESSION, settingsOf } from "../support/agent.ts"
+import { SESSION } from "../support/testing/MemoryControlPlane.ts"
+import { agentConfig } from "../support/testing/TestAgent.ts"
+import {
+  type Answer,
+  type Beat,
+  INTERVAL_MS,
+  makeHeartbeats,
+  replicating,
+  reply,
+  unreachable
+} from "../support/heartbeats.ts"
 import { makeHistory, makeRandom, placed } from "../support/history.ts"
-
-type Answer = Effect.Effect<HeartbeatReply, Unreachable | Denied>
-interface Beat extends Heartbeat {
-  readonly at: number
-}
-
-const INTERVAL_MS = 5000
-const reply = (ack_rev: number, more: Partial<HeartbeatReply> = {}): HeartbeatReply => ({
-  ack_rev,
-  action: "OK",
-  config_version_latest: 1,
-  ...more
-})
-const unreachable = new Unreachable({ verb: "HEARTBEAT", reason: "cut" })
-
-/** choird as the tests want it: it keeps what was sent, and answers as told, by default with what it stored. */
-const makeChoird = () => {
-  const beats: Array<Beat> = []
-  const scripted: Array<(beat: Beat) => Answer> = []
-  let stored = 0
-  const store = ({ base_rev, new_rev }: Heartbeat): HeartbeatReply => {
-    if (base_rev > stored) return reply(stored, { action: "RESEND_FROM", resend_from: stored + 1 })
-    stored = Math.max(stored, new_rev)
-    return reply(stored)
-  }
-  let config: Effect.Effect<{ config_version: number; config?: ReturnType<typeof agentConfig> }, Unreachable> =
-    Effect.succeed({ config_version: 1 })
-  const layer = Layer.succeed(
-    ControlPlane,
-    ControlPlane.of({
-      hello: () => Effect.die("unused"),
-      secrets: () => Effect.die("unused"),
-      report: () => Effect.void,
-      terminate: () => Effect.void,
-      config: () => config,
-      signals: Stream.never,
-      heartbeat: (request) =>
-        Effect.flatMap(Clock.currentTimeMillis, (at) => {
-          const beat = { ...request, at }
-          beats.push(beat)
-          const next = scripted.shift()
-          return next === undefined ? Effect.succeed(store(beat)) : next(beat)
-        })
-    })
-  )
-  return {
-    beats,
-    store,
-    stored: () => stored,
-    answer: (...answers: ReadonlyArray<(beat: Beat) => Answer>) => void scripted.push(...answers),
-    configure: (next: typeof config) => {
-      config = next
-    },
-    layer
-  }
-}
-
-const world = (choird: ReturnType<typeof makeChoird>) => {
-  const base = Layer.mergeAll(EventLog.layer(SESSION), AgentSettings.layer(settingsOf(1)), choird.layer)
-  return Replication.layer.pipe(Layer.provideMerge(Arbiter.layer), Layer.provideMerge(base))
-}
 
 const start = Effect.forkChild({ startImmediately: true })
 /** Starts replication and lets its first, empty heartbeat pass. */
@@ -99,7 +49,8 @@ const say = (id: number) =>
       created_at: ""
     }
   })
-const compact = (id: number) => commit({ type: "SignalCompact", signal_id: String(id) })
+/** An event that nobody waits for. */
+const unurgent = commit({ type: "Compact", lane: EDGE, deltas: [], boundary_rev: 0 })
 const call = CallId.make(`${SESSION}-1-2-0`)
 const proposeCall = (effect: "workspace" | "external") =>
   Effect.gen(function* () {
@@ -132,10 +83,10 @@ const grant = commit({ type: "Grant", lane: EDGE, call_id: call, locks: [], dirt
 
 describe("Replication", () => {
   it.effect("sends what people wait for within the debounce, and the rest at the interval (D7)", () => {
-    const choird = makeChoird()
+    const choird = makeHeartbeats()
     return Effect.gen(function* () {
       yield* running
-      yield* compact(1)
+      yield* unurgent
       yield* TestClock.adjust(INTERVAL_MS - 1)
       assert.strictEqual(choird.stored(), 0)
       yield* TestClock.adjust(1)
@@ -146,7 +97,7 @@ describe("Replication", () => {
       yield* TestClock.adjust(20)
       assert.strictEqual(choird.stored(), 2)
       assert.isAtMost((choird.beats.at(-1)?.at ?? 0) - now, 20)
-    }).pipe(Effect.provide(world(choird)))
+    }).pipe(Effect.provide(replicating(choird)))
   })
 
   for (const [effect, isAtOnce] of [
@@ -154,7 +105,7 @@ describe("Replication", () => {
     ["workspace", false]
   ] as const)
     it.effect(`${isAtOnce ? "sends" : "does not send"} the intent of an ${effect} call at once (D3)`, () => {
-      const choird = makeChoird()
+      const choird = makeHeartbeats()
       return Effect.gen(function* () {
         yield* running
         yield* proposeCall(effect)
@@ -165,11 +116,11 @@ describe("Replication", () => {
         assert.strictEqual(choird.stored(), isAtOnce ? 4 : 3)
         yield* TestClock.adjust(INTERVAL_MS)
         assert.strictEqual(choird.stored(), 4)
-      }).pipe(Effect.provide(world(choird)))
+      }).pipe(Effect.provide(replicating(choird)))
     })
 
   it.effect("beats without news at the interval, with the digest of what choird has", () => {
-    const choird = makeChoird()
+    const choird = makeHeartbeats()
     return Effect.gen(function* () {
       yield* running
       const log = yield* EventLog
@@ -179,11 +130,11 @@ describe("Replication", () => {
         [0, 1, 2, 3].map((beat) => [beat * INTERVAL_MS, 0, 0, 0])
       )
       assert.deepStrictEqual([choird.beats[0]?.hash_prev, choird.beats[0]?.hash_new], [log.hashAt(0), log.hashAt(0)])
-    }).pipe(Effect.provide(world(choird)))
+    }).pipe(Effect.provide(replicating(choird)))
   })
 
   it.effect("sends again what got no answer, and wakes who waits only when choird says that it has it", () => {
-    const choird = makeChoird()
+    const choird = makeHeartbeats()
     return Effect.gen(function* () {
       const replication = yield* Replication
       // The first is lost on the way there, the second on the way back.
@@ -211,11 +162,11 @@ describe("Replication", () => {
           [0, 1]
         ]
       )
-    }).pipe(Effect.provide(world(choird)))
+    }).pipe(Effect.provide(replicating(choird)))
   })
 
   it.effect("wakes who waits when choird asks to go on after what it has", () => {
-    const choird = makeChoird()
+    const choird = makeHeartbeats()
     return Effect.gen(function* () {
       const replication = yield* Replication
       choird.answer((beat) => {
@@ -227,16 +178,16 @@ describe("Replication", () => {
       yield* running
       yield* Fiber.join(waiter)
       assert.strictEqual(choird.beats.length, 1)
-    }).pipe(Effect.provide(world(choird)))
+    }).pipe(Effect.provide(replicating(choird)))
   })
 
   it.effect("goes back as far as choird asks, while what is acknowledged never falls (R10)", () => {
-    const choird = makeChoird()
+    const choird = makeHeartbeats()
     return Effect.gen(function* () {
       const replication = yield* Replication
       yield* running
       yield* say(1)
-      yield* compact(1)
+      yield* unurgent
       yield* TestClock.adjust(20)
       assert.strictEqual(replication.acked(), 2)
       choird.answer(() => Effect.succeed(reply(0, { action: "RESEND_FROM", resend_from: 1 })))
@@ -250,11 +201,11 @@ describe("Replication", () => {
           [0, 3]
         ]
       )
-    }).pipe(Effect.provide(world(choird)))
+    }).pipe(Effect.provide(replicating(choird)))
   })
 
   it.effect("does not ask in a hurry when choird repeats itself, nor believes in more than there is", () => {
-    const choird = makeChoird()
+    const choird = makeHeartbeats()
     return Effect.gen(function* () {
       const replication = yield* Replication
       choird.answer(
@@ -271,11 +222,11 @@ describe("Replication", () => {
       assert.strictEqual(choird.beats.length, 5)
       yield* TestClock.adjust(RPC_RETRY_MS)
       assert.strictEqual(replication.acked(), 1)
-    }).pipe(Effect.provide(world(choird)))
+    }).pipe(Effect.provide(replicating(choird)))
   })
 
   it.effect("waits as long as BACKOFF says", () => {
-    const choird = makeChoird()
+    const choird = makeHeartbeats()
     return Effect.gen(function* () {
       choird.answer(() => Effect.succeed(reply(0, { action: "BACKOFF", retry_after_ms: 777 })))
       yield* say(1)
@@ -284,7 +235,7 @@ describe("Replication", () => {
       assert.strictEqual(choird.beats.length, 1)
       yield* TestClock.adjust(1)
       assert.strictEqual(choird.stored(), 1)
-    }).pipe(Effect.provide(world(choird)))
+    }).pipe(Effect.provide(replicating(choird)))
   })
 
   for (const [name, answer, reason] of [
@@ -293,18 +244,18 @@ describe("Replication", () => {
     ["choird denies it", Effect.fail(new Denied({ verb: "HEARTBEAT", type: "AUTH", reason: "over" })), /over/u]
   ] as const)
     it.effect(`ends where ${name} (R8, R11)`, () => {
-      const choird = makeChoird()
+      const choird = makeHeartbeats()
       return Effect.gen(function* () {
         choird.answer(() => answer)
         yield* say(1)
         const fiber = yield* running
         assert.match(severedBy(yield* Fiber.await(fiber)) ?? "", reason)
         assert.strictEqual(choird.beats.length, 1)
-      }).pipe(Effect.provide(world(choird)))
+      }).pipe(Effect.provide(replicating(choird)))
     })
 
   it.effect("fetches a newer configuration, and replicates on when it does not come (R58)", () => {
-    const choird = makeChoird()
+    const choird = makeHeartbeats()
     return Effect.gen(function* () {
       const settings = yield* AgentSettings
       const newer = () => Effect.succeed(reply(0, { config_version_latest: 2 }))
@@ -317,18 +268,26 @@ describe("Replication", () => {
       yield* say(1)
       yield* TestClock.adjust("1 minute")
       assert.strictEqual(choird.stored(), 1)
-      choird.configure(Effect.succeed({ config_version: 2, config: agentConfig({ turn_max_steps: 3 }) }))
+      const next = agentConfig({ turn_max_steps: 3 })
+      const secret = SecretName.make("key")
+      const models = Object.fromEntries(
+        Object.entries(next.models).map(([name, model]) => [name, { ...model, secret }])
+      )
+      choird.configure(Effect.succeed({ config_version: 2, config: { ...next, models } }))
       choird.answer(newer)
       yield* TestClock.adjust(INTERVAL_MS)
       const { config, config_version } = settings.current()
       assert.deepStrictEqual([config_version, config.budgets.turn_max_steps], [2, 3])
-    }).pipe(Effect.provide(world(choird)))
+      assert.deepStrictEqual([...new Set(choird.asked)], [secret])
+      const held = yield* (yield* SecretStore).get(secret)
+      assert.strictEqual(held === undefined ? "" : Redacted.value(held), "of key")
+    }).pipe(Effect.provide(replicating(choird)))
   })
 
   it.effect(
     "stops new work at the limit of what choird lacks, loses nothing, and goes on when it is back (R14)",
     () => {
-      const choird = makeChoird()
+      const choird = makeHeartbeats()
       return Effect.gen(function* () {
         const replication = yield* Replication
         const log = yield* EventLog
@@ -354,33 +313,33 @@ describe("Replication", () => {
         yield* TestClock.adjust(INTERVAL_MS)
         assert.deepStrictEqual([choird.stored(), replication.acked()], [log.head(), log.head()])
         assert.strictEqual(log.head(), REPLICATION_EVENTS_MAX + 1)
-      }).pipe(Effect.provide(world(choird)))
+      }).pipe(Effect.provide(replicating(choird)))
     }
   )
 
   it.effect("flushes at once, and an answer from before does not undo what is known", () => {
-    const choird = makeChoird()
+    const choird = makeHeartbeats()
     return Effect.gen(function* () {
       const replication = yield* Replication
       yield* running
-      yield* compact(1)
+      yield* unurgent
       const flush = yield* start(replication.flush)
       yield* TestClock.adjust(20)
       yield* Fiber.join(flush)
       choird.answer(() => Effect.succeed(reply(0)))
-      yield* compact(2)
+      yield* unurgent
       const again = yield* start(replication.flush)
       yield* TestClock.adjust(1000)
       yield* Fiber.join(again)
       assert.strictEqual(replication.acked(), 2)
-    }).pipe(Effect.provide(world(choird)))
+    }).pipe(Effect.provide(replicating(choird)))
   })
 
   it.effect("brings every history over a line that drops, repeats and delays, in order and whole (R10)", () =>
     Effect.gen(function* () {
       for (let seed = 1; seed <= 30; seed++) {
         const random = makeRandom(seed)
-        const choird = makeChoird()
+        const choird = makeHeartbeats()
         const { batches, events } = makeHistory(seed, 60)
         yield* Effect.gen(function* () {
           const log = yield* EventLog
@@ -410,7 +369,7 @@ describe("Replication", () => {
             assert.deepStrictEqual([hash_prev, hash_new], [log.hashAt(base_rev), log.hashAt(new_rev)])
           }
           yield* Fiber.interrupt(fiber)
-        }).pipe(Effect.provide(world(choird)))
+        }).pipe(Effect.provide(replicating(choird)))
       }
     })
   )

@@ -7,6 +7,7 @@ import {
   readFileSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync
 } from "node:fs"
 import { createServer } from "node:net"
@@ -130,6 +131,48 @@ describe("Workspace", () => {
         assert.strictEqual(readFileSync(join(outside, "file"), "utf8"), OUTSIDE_TEXT)
         assert.deepStrictEqual(readdirSync(outside), ["file"])
         assert.isFalse(existsSync(join(root, "nothing")))
+      })
+    )
+  )
+
+  it.effect("keeps private files, the newest of them, within a number and a size (R49)", () =>
+    inWorkspace(
+      Effect.fnUntraced(function* ({ workspace, root }) {
+        const keep = Effect.fnUntraced(function* (
+          name: string,
+          bytes: number,
+          limits: { files: number; bytes: number }
+        ) {
+          yield* workspace.keep(`kept/${name}`, Buffer.alloc(bytes), limits)
+          const age = Number(name.slice(1))
+          utimesSync(join(root, "kept", name), age, age)
+          return readdirSync(join(root, "kept")).sort()
+        })
+        mkdirSync(join(root, "kept/folder"), { recursive: true })
+        symlinkSync("/etc/hostname", join(root, "kept/link"))
+        const others = ["folder", "link"]
+        yield* keep("f1", 10, { files: 3, bytes: 100 })
+        yield* keep("f2", 10, { files: 3, bytes: 100 })
+        assert.deepStrictEqual(yield* keep("f3", 10, { files: 3, bytes: 100 }), ["f1", "f2", "f3", ...others])
+        assert.deepStrictEqual(yield* keep("f4", 10, { files: 3, bytes: 100 }), ["f2", "f3", "f4", ...others])
+        assert.deepStrictEqual(yield* keep("f5", 80, { files: 9, bytes: 100 }), ["f3", "f4", "f5", ...others])
+        assert.deepStrictEqual(yield* keep("f6", 200, { files: 9, bytes: 100 }), ["f6", ...others])
+        assert.strictEqual(statSync(join(root, "kept/f6")).mode & 0o777, 0o600)
+      })
+    )
+  )
+
+  it.effect("keeps nothing through a link, and no more than a file may hold", () =>
+    inWorkspace(
+      Effect.fnUntraced(function* ({ workspace, root, outside }) {
+        symlinkSync(outside, join(root, "link"))
+        const limits = { files: 1, bytes: 1 }
+        const refused = yield* Effect.flip(workspace.keep("link/file", Buffer.from("x"), limits))
+        assert.strictEqual(refused.reason, "link")
+        assert.strictEqual(readFileSync(join(outside, "file"), "utf8"), OUTSIDE_TEXT)
+        const large = yield* Effect.flip(workspace.keep("file", Buffer.alloc(WORKSPACE_FILE_BYTES_MAX + 1), limits))
+        assert.strictEqual(large.reason, "too_large")
+        assert.strictEqual((yield* Effect.flip(workspace.keep("../file", Buffer.from("x"), limits))).reason, "outside")
       })
     )
   )

@@ -24,6 +24,8 @@ export interface ToolOutcome {
   readonly summary: string
   /** JSON for the model. */
   readonly output?: Schema.Json
+  /** SHA-256 of the file that holds all of an output that is cut here, in hex (R48). */
+  readonly artifact_ref?: string
   readonly untrusted?: boolean
   readonly reads?: ReadonlyArray<FileVersion>
   readonly writes?: ReadonlyArray<{ readonly path: string; readonly before?: string; readonly after: string }>
@@ -44,6 +46,8 @@ export interface Tool {
   readonly lanes: "both" | "edge" | "core"
   /** Whether edge may call it while core jobs run (spec 7.2). */
   readonly readOnly: boolean
+  /** Whether models see only the status and the summary of its results (`prompt_mask`, spec 8.5). */
+  readonly masked?: boolean
   /** Strict on types, lenient on unknown keys; fails with a sentence for the model. */
   prepare(input: unknown): Effect.Effect<PreparedCall, InvalidInput>
 }

@@ -8,6 +8,7 @@ import { ProcessRunner, type ProcessResult } from "#src/agent/ProcessRunner.ts"
 import { Workspace } from "#src/agent/Workspace.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { decodeInput, llmView, refusal } from "./toolInput.ts"
+import { keepWholeOutput } from "./wholeOutput.ts"
 
 const Input = Schema.Struct({
   command: Schema.NonEmptyString.check(
@@ -36,7 +37,8 @@ const outcomeOf = (result: ProcessResult, timeout_ms: number): ToolOutcome => {
     const summary = `the command was killed after ${timeout_ms} ms`
     return { status: "timeout", summary, output }
   }
-  const summary = `exit code ${exit_code} after ${result.duration_ms} ms`
+  // Without its duration, or no result would ever be the same as the one before (E11).
+  const summary = `exit code ${exit_code}`
   return { status: exit_code === 0 ? "success" : "error", summary, output }
 }
 
@@ -48,7 +50,7 @@ export const exec: Effect.Effect<Tool, never, ProcessRunner | Workspace> = Effec
   return {
     llm: llmView(
       "choir.exec",
-      "Run a shell command in the workspace. Every process it started is killed when it returns, background ones too. Long output is cut in its middle.",
+      "Run a shell command in the workspace. Every process it started is killed when it returns, background ones too. Long output is cut in its middle, and whole_output then names the file with all of it.",
       Input
     ),
     effect: "workspace",
@@ -60,9 +62,9 @@ export const exec: Effect.Effect<Tool, never, ProcessRunner | Workspace> = Effec
         locks: [LockRequest.make({ resource: "workspace", mode: "X" })],
         timeout_ms: timeout_ms + PROCESS_GRACE_MS,
         run: ({ call_id }) =>
-          Effect.match(
-            processes.run(call_id, { command: shell, args: ["-c", command], cwd: workspace.root, timeout_ms }),
-            { onSuccess: (result) => outcomeOf(result, timeout_ms), onFailure: refusal }
+          processes.run(call_id, { command: shell, args: ["-c", command], cwd: workspace.root, timeout_ms }).pipe(
+            Effect.flatMap((result) => keepWholeOutput(workspace, outcomeOf(result, timeout_ms))),
+            Effect.catch((error) => Effect.succeed(refusal(error)))
           )
       }
     })

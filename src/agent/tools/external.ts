@@ -1,11 +1,17 @@
-/** A tool that is a manifest and an executable (spec 8.8): JSON on standard input, JSON on standard output, no secrets. */
+/**
+ * A tool that is a manifest and an executable (spec 8.8): JSON on standard input and output, the secrets that its manifest names on
+ * a descriptor of their own, and nothing else of the agent's.
+ */
 import { Effect, JsonSchema, Option, Schema, SchemaRepresentation } from "effect"
-import { effectOf, type ToolManifest } from "#schema/Tool.ts"
+import type { CallId } from "#schema/Ids.ts"
+import { effectOf, LockRequest, type ToolManifest } from "#schema/Tool.ts"
 import { PROCESS_GRACE_MS, TOOL_STDERR_CHARS_MAX } from "#src/shared/limits.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/ProcessRunner.ts"
+import { type CallSecrets, makeToolSecrets } from "#src/agent/toolSecrets.ts"
 import { Workspace } from "#src/agent/Workspace.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { decodeInput, refusal } from "./toolInput.ts"
+import { keepWholeOutput } from "./wholeOutput.ts"
 
 const SUMMARY_CHARS = 500
 
@@ -58,51 +64,78 @@ const failureOf = (result: ProcessResult): string | undefined => {
   return result.stdout.dropped > 0 ? "printed more than a tool may" : undefined
 }
 
-const outcomeOf = ({ llm, runtime }: ToolManifest, result: ProcessResult): ToolOutcome => {
+const outcomeOf = (
+  { llm, runtime }: ToolManifest,
+  result: ProcessResult,
+  secrets: CallSecrets | undefined
+): ToolOutcome => {
   const value = decodeJson(result.stdout.text)
   const failure = failureOf(result) ?? (Option.isNone(value) ? "printed something that is not JSON" : undefined)
-  const reply = Option.isNone(value) ? {} : replyOf(value.value)
+  const reply = Option.isNone(value)
+    ? {}
+    : replyOf(secrets === undefined ? value.value : secrets.scrubJson(value.value))
   const untrusted = runtime.untrusted || reply.untrusted === true ? { untrusted: true } : {}
+  const isHidden = runtime.exposure === "none"
   if (failure !== undefined) {
-    const stderr = result.stderr.text.slice(-TOOL_STDERR_CHARS_MAX).toWellFormed()
-    return { ...refusal({ message: `${llm.name} ${failure}` }, { stderr }), ...untrusted }
+    const message = `${llm.name} ${failure}`
+    const printed = secrets === undefined ? result.stderr.text : secrets.scrub(result.stderr.text)
+    const stderr = printed.slice(-TOOL_STDERR_CHARS_MAX).toWellFormed()
+    return { ...(isHidden ? { status: "error", summary: message } : refusal({ message }, { stderr })), ...untrusted }
   }
-  const { status = "success", summary = `${llm.name} ended after ${result.duration_ms} ms`, output } = reply
+  const { status = "success", summary = `${llm.name} ended`, output } = reply
   return {
     status,
     summary: summary.replace(/\s+/gu, " ").slice(0, SUMMARY_CHARS).toWellFormed(),
-    ...(output === undefined || runtime.exposure === "none" ? {} : { output }),
+    ...(output === undefined || isHidden ? {} : { output }),
     ...untrusted
   }
 }
 
 const lanesOf = ({ runtime }: ToolManifest): Tool["lanes"] => (runtime.exposure === "none" ? "both" : runtime.exposure)
 
+/**
+ * Who gets secrets runs beside no command of choir.exec: it has the same user, and could look into the memory of what runs
+ * (spec 14.3, D13).
+ */
+const locksOf = ({ runtime }: ToolManifest): ReadonlyArray<LockRequest> =>
+  runtime.secret_resources.length === 0
+    ? runtime.locks
+    : [...runtime.locks, LockRequest.make({ resource: "workspace", mode: "S" })]
+
 /** The tool of a manifest; `executable` is its checked path. */
 export const external = Effect.fnUntraced(function* (manifest: ToolManifest, executable: string) {
   const processes = yield* ProcessRunner
   const workspace = yield* Workspace
+  const given = yield* makeToolSecrets(manifest.runtime.secret_resources)
   const decode = decodeInput(yield* inputSchemaOf(manifest))
-  const { locks, timeout_ms } = manifest.runtime
+  const { prompt_mask, timeout_ms } = manifest.runtime
+  const locks = locksOf(manifest)
   const effect = effectOf(manifest)
+
+  const run = Effect.fnUntraced(function* (call_id: CallId, stdin: string) {
+    const secrets = yield* given.take
+    const command = { command: executable, args: [], cwd: workspace.root, stdin, timeout_ms }
+    const result = yield* processes.run(
+      call_id,
+      secrets === undefined ? command : { ...command, secrets: secrets.document }
+    )
+    const outcome = outcomeOf(manifest, result, secrets)
+    // What a model is not shown, no file of the workspace shows it either.
+    return prompt_mask ? outcome : yield* keepWholeOutput(workspace, outcome)
+  })
+
   const tool: Tool = {
     llm: manifest.llm,
     effect,
     lanes: lanesOf(manifest),
     readOnly: effect === "none",
+    masked: prompt_mask,
     prepare: Effect.fn("external.prepare")(function* (raw) {
       const stdin = JSON.stringify(yield* decode(raw))
       return {
         locks,
         timeout_ms: timeout_ms + PROCESS_GRACE_MS,
-        run: ({ call_id }) =>
-          Effect.match(
-            processes.run(call_id, { command: executable, args: [], cwd: workspace.root, stdin, timeout_ms }),
-            {
-              onSuccess: (result) => outcomeOf(manifest, result),
-              onFailure: refusal
-            }
-          )
+        run: ({ call_id }) => Effect.catch(run(call_id, stdin), (error) => Effect.succeed(refusal(error)))
       }
     })
   }

@@ -33,6 +33,13 @@ describe("choir.exec", () => {
     })
   )
 
+  it.live("gives the same result for the same output, so that repetitions are seen (E11)", () =>
+    Effect.gen(function* () {
+      const { run } = yield* shell
+      assert.deepStrictEqual(yield* run({ command: "echo out" }), yield* run({ command: "echo out" }))
+    })
+  )
+
   it.live("E12 kills a command at its timeout and keeps what it printed", () =>
     Effect.gen(function* () {
       const { run } = yield* shell

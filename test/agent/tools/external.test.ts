@@ -1,36 +1,12 @@
-import { chmodSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
-import { ToolManifest } from "#schema/Tool.ts"
-import { external } from "#src/agent/tools/external.ts"
-import { laneThatSaw, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
-
-const manifestOf = (input_schema: object, runtime: object = {}) =>
-  Schema.decodeUnknownSync(ToolManifest)({
-    llm: { name: "say.it", description: "Says it.", input_schema },
-    runtime: { exec_path: "say", ...runtime }
-  })
-
-const anything = { type: "object" }
-
-const made = Effect.fnUntraced(function* (script: string, runtime: object = {}, input_schema: object = anything) {
-  const { root, outside } = yield* temporaryWorkspace
-  const executable = join(outside, "say")
-  writeFileSync(executable, `#!/bin/sh\n${script}\n`)
-  chmodSync(executable, 0o755)
-  const made = external(manifestOf(input_schema, runtime), executable)
-  const tool = yield* Effect.provideContext(made, yield* toolServices(root))
-  const run = Effect.fnUntraced(function* (input: unknown = {}) {
-    return yield* (yield* tool.prepare(input)).run(laneThatSaw())
-  })
-  return { root, tool, run }
-})
+import { Effect } from "effect"
+import { externalTool } from "../../support/externalTool.ts"
+import { processesNaming } from "../../support/processes.ts"
 
 describe("external", () => {
   it.live("gives the input to the executable and its JSON to the model", () =>
     Effect.gen(function* () {
-      const { run } = yield* made("cat")
+      const { run } = yield* externalTool("cat")
       const { status, output } = yield* run({ a: [1, "é"], b: null })
       assert.deepStrictEqual([status, output], ["success", { a: [1, "é"], b: null }])
     })
@@ -48,7 +24,7 @@ describe("external", () => {
   for (const [printed, outcome] of replies) {
     it.live(`understands ${printed}`, () =>
       Effect.gen(function* () {
-        const { run } = yield* made(`cat <<'JSON'\n${printed}\nJSON`)
+        const { run } = yield* externalTool(`cat <<'JSON'\n${printed}\nJSON`)
         assert.deepStrictEqual<unknown>(yield* run(), outcome)
       })
     )
@@ -57,7 +33,7 @@ describe("external", () => {
   for (const printed of [`{"status":"maybe","x":1}`, `[1,2]`, `"text"`, `3`, `null`]) {
     it.live(`takes ${printed} as plain output`, () =>
       Effect.gen(function* () {
-        const { status, output } = yield* (yield* made(`echo '${printed}'`)).run()
+        const { status, output } = yield* (yield* externalTool(`echo '${printed}'`)).run()
         assert.deepStrictEqual([status, output], ["success", JSON.parse(printed)])
       })
     )
@@ -74,7 +50,7 @@ describe("external", () => {
   for (const [name, script, problem] of failures) {
     it.live(`is an error with the end of standard error when the executable ${name}`, () =>
       Effect.gen(function* () {
-        const { run } = yield* made(script, { timeout_ms: 400 })
+        const { run } = yield* externalTool(script, { runtime: { timeout_ms: 400 } })
         const { status, summary, output } = yield* run()
         assert.strictEqual(status, "error")
         assert.match(summary, problem)
@@ -83,30 +59,52 @@ describe("external", () => {
     )
   }
 
+  it.live("R22 leaves no process behind, at its end or at its timeout", () =>
+    Effect.gen(function* () {
+      const scripts: Readonly<Record<string, (sleep: string) => string>> = {
+        success: (sleep) => `setsid ${sleep} & nohup ${sleep} >/dev/null 2>&1 & (setsid sh -c '${sleep} &' &); echo 1`,
+        error: (sleep) => `trap '' TERM; setsid ${sleep} & (setsid sh -c '${sleep} &' &); ${sleep}`
+      }
+      for (const [status, script] of Object.entries(scripts)) {
+        const duration = `98764.${process.pid}${status.length}`
+        const { run } = yield* externalTool(script(`sleep ${duration}`), { runtime: { timeout_ms: 300 } })
+        assert.strictEqual((yield* run()).status, status)
+        assert.deepStrictEqual(processesNaming(duration), [])
+      }
+    })
+  )
+
+  it.live("gives the same result for the same output, so that repetitions are seen (E11)", () =>
+    Effect.gen(function* () {
+      const { run } = yield* externalTool("echo 1")
+      assert.deepStrictEqual(yield* run(), yield* run())
+    })
+  )
+
   it.live("runs in the workspace with the call's id and nothing of the agent's environment", () =>
     Effect.gen(function* () {
-      const { root, run } = yield* made(`echo "[\\"$PWD\\",\\"$CHOIR_CALL_ID\\",\\"$(env | wc -l)\\"]"`)
+      const { root, run } = yield* externalTool(`echo "[\\"$PWD\\",\\"$CHOIR_CALL_ID\\",\\"$(env | wc -l)\\"]"`)
       assert.deepStrictEqual((yield* run()).output, [root, "s-1-1-0", "6"])
     })
   )
 
   it.live("marks every result of an untrusted tool, and hides the output of one that nobody sees", () =>
     Effect.gen(function* () {
-      const untrusted = yield* made("echo 1", { untrusted: true })
+      const untrusted = yield* externalTool("echo 1", { runtime: { untrusted: true } })
       assert.strictEqual((yield* untrusted.run()).untrusted, true)
-      const failing = yield* made("exit 1", { untrusted: true })
+      const failing = yield* externalTool("exit 1", { runtime: { untrusted: true } })
       assert.strictEqual((yield* failing.run()).untrusted, true)
-      const hidden = yield* made("echo 1", { exposure: "none" })
-      assert.notProperty(yield* hidden.run(), "output")
+      for (const script of ["echo 1", "echo {}; echo reason >&2; exit 1"]) {
+        const hidden = yield* externalTool(script, { runtime: { exposure: "none" } })
+        assert.notProperty(yield* hidden.run(), "output")
+      }
     })
   )
 
   it.effect("checks inputs against the manifest's schema and drops keys that it closes out", () =>
     Effect.gen(function* () {
-      const { tool } = yield* made(
-        "cat",
-        {},
-        {
+      const { tool } = yield* externalTool("cat", {
+        input_schema: {
           type: "object",
           properties: {
             city: { type: "string", pattern: "^[a-z]+$" },
@@ -116,7 +114,7 @@ describe("external", () => {
           required: ["city"],
           additionalProperties: false
         }
-      )
+      })
       yield* tool.prepare({ city: "rome", days: 3, unit: "c", unknown: true })
       for (const input of [
         {},
@@ -143,7 +141,7 @@ describe("external", () => {
       ]
       for (const { $ref, ...schema } of schemas) {
         const properties = { n: { $ref: `#/${$ref}/n` } }
-        const { tool } = yield* made("cat", {}, { ...schema, type: "object", properties })
+        const { tool } = yield* externalTool("cat", { input_schema: { ...schema, type: "object", properties } })
         yield* tool.prepare({ n: 1 })
         yield* Effect.flip(tool.prepare({ n: "1" }))
       }
@@ -153,7 +151,7 @@ describe("external", () => {
   it.effect("is not made from a schema that it could not check", () =>
     Effect.gen(function* () {
       for (const schema of [{ type: "object", not: { required: ["a"] } }, { $ref: "https://example.org/x" }]) {
-        const error = yield* Effect.flip(made("cat", {}, schema))
+        const error = yield* Effect.flip(externalTool("cat", { input_schema: schema }))
         assert.strictEqual(error._tag, "InputSchemaRefused")
         assert.include(error.message, "say.it")
       }
@@ -163,13 +161,13 @@ describe("external", () => {
   it.effect("takes locks, effect and lanes from its manifest", () =>
     Effect.gen(function* () {
       const locks = [{ resource: "net:weather", mode: "X" }]
-      const { tool } = yield* made("cat", { locks, side_effect: "none", exposure: "core" })
+      const { tool } = yield* externalTool("cat", { runtime: { locks, side_effect: "none", exposure: "core" } })
       assert.deepStrictEqual([tool.effect, tool.readOnly, tool.lanes], ["none", true, "core"])
       assert.deepStrictEqual(
         (yield* tool.prepare({})).locks.map(({ resource }) => resource),
         ["net:weather"]
       )
-      assert.strictEqual((yield* made("cat")).tool.effect, "external")
+      assert.strictEqual((yield* externalTool("cat")).tool.effect, "external")
     })
   )
 })

@@ -1,0 +1,88 @@
+/**
+ * Tools that run in choird (EXECUTE_HOST_TOOL, spec 12.5). A lane that is interrupted hangs up and leaves nothing behind in the agent;
+ * choird runs the tool to its own end.
+ */
+import { Effect, type Schema } from "effect"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
+import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
+import { HOST_CALL_GRACE_MS } from "#src/shared/limits.ts"
+import { coreOf } from "#src/shared/session/lanes.ts"
+import { Arbiter } from "#src/agent/Arbiter.ts"
+import { ControlPlane, Denied, type HostCall, type HostReply, type Unreachable } from "#src/agent/ControlPlane.ts"
+import { Replication } from "#src/agent/Replication.ts"
+import type { Tool, ToolOutcome } from "./Tool.ts"
+import { decodeInput, llmView, refusal } from "./toolInput.ts"
+
+/** Asks choird to run a host tool for a lane. A job proves that it runs, once choird knows that it does (D35). */
+export type AskHost = (lane: LaneId, call: HostCall) => Effect.Effect<HostReply, Unreachable | Denied>
+
+export const makeAskHost = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  const plane = yield* ControlPlane
+  const replication = yield* Replication
+  const ask: AskHost = (lane, call) => {
+    if (lane === EDGE) return plane.execute(call)
+    const core = coreOf(arbiter.state(), lane)
+    if (core === undefined)
+      return Effect.fail(
+        new Denied({ verb: "EXECUTE_HOST_TOOL", type: "NOT_RUNNING", reason: "the job does not run any more" })
+      )
+    const { budgets, job_id, started_at, started_rev } = core
+    const expires_ms = Date.parse(started_at) + budgets.wall_time_ms
+    return Effect.andThen(replication.reached(started_rev), plane.execute(call, { job_id, expires_ms }))
+  }
+  return ask
+})
+
+export interface HostToolSpec {
+  readonly name: string
+  /** For the model. */
+  readonly description: string
+  /** choird is sent what this decodes to. */
+  readonly input: Schema.Decoder<Schema.Json>
+  readonly effect: ToolEffect
+  readonly lanes: Tool["lanes"]
+  readonly readOnly: boolean
+  readonly locks: ReadonlyArray<LockRequest>
+  /** More than choird gives the tool, since the way there and the wait for a connection count. */
+  readonly timeout_ms: number
+  /** Whether its output is text from outside. */
+  readonly untrusted: boolean
+}
+
+const said = (output: Schema.Json): string | undefined => {
+  const error = typeof output === "object" && output !== null && "error" in output ? output["error"] : undefined
+  return typeof error === "string" ? error : undefined
+}
+
+const outcomeOf = (name: string, { output, status }: HostReply): ToolOutcome => {
+  const known = status === "success" || status === "timeout" ? status : "error"
+  const summary = said(output) ?? (known === "success" ? `${name} answered` : `${name} ended with ${status}`)
+  return { status: known, summary, output }
+}
+
+/** A tool whose run is one request to choird. */
+export const hostTool = (spec: HostToolSpec, ask: AskHost): Tool => {
+  const { description, effect, input, lanes, locks, name, readOnly, timeout_ms, untrusted } = spec
+  const llm = llmView(name, description, input)
+  const decode = decodeInput(input)
+  const doubt = effect === "none" ? "" : "; whether it took effect is not known"
+  return {
+    llm,
+    effect,
+    lanes,
+    readOnly,
+    prepare: Effect.fn("hostTool.prepare")(function* (raw) {
+      const decoded = yield* decode(raw)
+      return {
+        locks,
+        timeout_ms: timeout_ms + HOST_CALL_GRACE_MS,
+        run: ({ call_id, lane }) =>
+          Effect.match(ask(lane, { tool_name: llm.name, call_id, input: decoded, timeout_ms }), {
+            onSuccess: (reply) => ({ ...outcomeOf(name, reply), ...(untrusted ? { untrusted } : {}) }),
+            onFailure: (error) => refusal({ message: error._tag === "Denied" ? error.message : error.message + doubt })
+          })
+      }
+    })
+  }
+}

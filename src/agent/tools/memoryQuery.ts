@@ -1,0 +1,178 @@
+/**
+ * choir.memory.query, store `working`: searches the lane's own view of the session's log (spec 11.7). What the agent holds is searched
+ * here, what left it in choird (D9); a lane sees no more of the log than its prompt could have shown it.
+ */
+import { Clock, Effect, Result, Schema } from "effect"
+import type { ChoirEvent } from "#schema/Event.ts"
+import {
+  CONTROL_TIMEOUT_MS,
+  LOG_SEARCH_MS_MAX,
+  LOG_SEARCH_REQUESTS_MAX,
+  LOG_SEARCH_SLICE_BYTES,
+  RPC_TIMEOUT_MS
+} from "#src/shared/limits.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
+import {
+  LogAnswer,
+  type LogHit,
+  LogQuery,
+  logSearch,
+  type LogView,
+  outputRevOf,
+  sees,
+  viewOf
+} from "#src/shared/session/search.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import type { EventLog } from "#src/agent/EventLog.ts"
+import type { AskHost } from "./hostTool.ts"
+import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
+import { decodeInput, llmView, refusal } from "./toolInput.ts"
+
+/** What a search needs to know of the session. */
+interface Sources {
+  readonly log: EventLog["Service"]
+  readonly ask: AskHost
+  /** Whether models see only how the results of a tool ended (`prompt_mask`, spec 8.5). */
+  readonly isMasked: (tool: string) => boolean
+}
+
+/** A search of one lane, from a revision, exclusive, back to the beginning of its view. */
+interface Search {
+  readonly context: ToolContext
+  readonly view: LogView
+  readonly query: LogQuery
+  readonly before: number
+}
+
+/** What was found, and the revision before which nothing was looked at yet. */
+interface Found {
+  readonly hits: ReadonlyArray<LogHit>
+  readonly next: number
+  readonly problem?: string
+}
+
+const MEMORY_QUERY = llmView(
+  "choir.memory.query",
+  "Search what happened in this session, as far back as it goes: by words, or by the hash of an event. The newest hits come first.",
+  LogQuery
+)
+
+/** The tool whose result an event is, as the output named it that proposed the call. */
+const toolOf = (log: EventLog["Service"], event: ChoirEvent): string | undefined => {
+  if (event.event_type !== "ToolResultCommitted") return undefined
+  const { call_id } = event.payload
+  const output = log.find(outputRevOf(call_id) ?? 0)
+  return output?.event_type === "ModelOutput"
+    ? output.payload.tool_calls.find((call) => call.call_id === call_id)?.name
+    : undefined
+}
+
+/** A result that prompts mask is not found either, nor one of which it is not known. */
+const isShown = ({ isMasked }: Sources, { event_type, tool }: LogHit): boolean =>
+  event_type !== "ToolResultCommitted" || (tool !== undefined && !isMasked(tool))
+
+/** Looks through what is here, in slices, so that other lanes go on meanwhile. */
+const searchHere = Effect.fnUntraced(function* (sources: Sources, { before, query, view }: Search) {
+  const { log } = sources
+  const search = logSearch(query)
+  const look = (rev: number): LogHit | undefined => {
+    const event = log.get(rev)
+    const hit = sees(view, event) ? search.hit(event, () => log.hashAt(rev)) : undefined
+    const tool = hit === undefined ? undefined : toolOf(log, event)
+    return hit === undefined || tool === undefined ? hit : { ...hit, tool }
+  }
+  const hits: Array<LogHit> = []
+  let next = before
+  let slice = log.bytesAfter(Math.max(next, log.oldest()) - 1)
+  while (hits.length < query.limit && next > Math.max(view.from, log.oldest())) {
+    next -= 1
+    const hit = look(next)
+    if (hit !== undefined && isShown(sources, hit)) hits.push(hit)
+    if (log.bytesAfter(next - 1) - slice < LOG_SEARCH_SLICE_BYTES) continue
+    yield* Effect.yieldNow
+    // Meanwhile events may have come, and old ones may have left: then the rest is choird's.
+    if (next >= log.oldest()) slice = log.bytesAfter(next - 1)
+  }
+  return { hits, next } satisfies Found
+})
+
+const decodeAnswer = Schema.decodeUnknownEffect(LogAnswer)
+
+/** One request to choird for what is before a revision, in words where it fails. */
+const request = Effect.fnUntraced(function* ({ ask }: Sources, { context, query }: Search, { hits, next }: Found) {
+  const { call_id, lane } = context
+  const input = { ...query, limit: query.limit - hits.length, before_rev: next }
+  const asked = ask(lane, { tool_name: MEMORY_QUERY.name, call_id, input, timeout_ms: RPC_TIMEOUT_MS })
+  const { output, status } = yield* Effect.mapError(asked, ({ message }) => message)
+  return status === "success"
+    ? yield* Effect.orDie(decodeAnswer(output))
+    : yield* Effect.fail(`choird ended the search with ${status}`)
+})
+
+/** Asks choird for what is older, until there is enough, nothing is left, or it took long. What was found stays if choird fails. */
+const searchThere = Effect.fnUntraced(function* (sources: Sources, search: Search, here: Found) {
+  const { query, view } = search
+  const started = yield* Clock.currentTimeMillis
+  let found = here
+  for (let requests = 0; requests < LOG_SEARCH_REQUESTS_MAX; requests += 1) {
+    const isLate = (yield* Clock.currentTimeMillis) - started >= LOG_SEARCH_MS_MAX
+    if (isLate || found.hits.length >= query.limit || found.next <= view.from) break
+    const answer = yield* Effect.result(request(sources, search, found))
+    if (Result.isFailure(answer)) return { ...found, problem: answer.failure }
+    const hits = answer.success.hits.filter((hit) => isShown(sources, hit))
+    // Each answer leads further back, whatever it says, so that the search ends.
+    const next = Math.min(found.next - 1, answer.success.next_before_rev ?? view.from)
+    found = { hits: [...found.hits, ...hits], next }
+  }
+  return found
+})
+
+const outcomeOf = ({ from }: LogView, isTainted: boolean, { hits, next, problem }: Found): ToolOutcome => {
+  if (problem !== undefined && hits.length === 0)
+    return refusal({ message: `events before revision ${next} could not be searched: ${problem}` })
+  const isMore = next > from
+  const count = hits.length === 1 ? "1 event" : `${hits.length} events`
+  return {
+    status: "success",
+    summary: isMore ? `${count}; none before revision ${next} was looked at` : count,
+    output: {
+      hits,
+      ...(isMore ? { next_before_rev: next } : {}),
+      ...(problem === undefined ? {} : { problem })
+    },
+    ...(isTainted || hits.some(({ untrusted }) => untrusted === true) ? { untrusted: true } : {})
+  }
+}
+
+export const memoryQuery = (
+  log: EventLog["Service"],
+  state: () => SessionState,
+  ask: AskHost,
+  isMasked: Sources["isMasked"]
+): Tool => {
+  const sources: Sources = { log, ask, isMasked }
+  const decode = decodeInput(LogQuery)
+
+  const run = Effect.fnUntraced(function* (query: LogQuery, context: ToolContext) {
+    const lane = laneOf(state(), context.lane)
+    const view = viewOf(state(), context.lane)
+    if (lane === undefined || view === undefined) return refusal({ message: "the job does not run any more" })
+    // A search that names no place begins before the output that asks for it, which holds the words that it looks for.
+    const asking = lane.calls.find(({ call_id }) => call_id === context.call_id)?.output_rev ?? Infinity
+    const before = Math.min(query.before_rev ?? asking, log.head() + 1)
+    const search: Search = { context, view, query, before }
+    const found = yield* searchThere(sources, search, yield* searchHere(sources, search))
+    return outcomeOf(view, laneOf(state(), context.lane)?.tainted ?? lane.tainted, found)
+  })
+
+  return {
+    llm: MEMORY_QUERY,
+    effect: "none",
+    lanes: "both",
+    readOnly: true,
+    prepare: Effect.fn("memoryQuery.prepare")(function* (raw) {
+      const query = yield* decode(raw)
+      return { locks: [], timeout_ms: CONTROL_TIMEOUT_MS, run: (context) => run(query, context) }
+    })
+  }
+}

@@ -1,0 +1,68 @@
+/** Where all of an output goes that is too long for its event: a file of the workspace, which choir.fs.read can show (R48). */
+import { createHash } from "node:crypto"
+import { Effect, type Schema } from "effect"
+import { isDeeperThan } from "#src/shared/canonicalJson.ts"
+import { RESULT_FILES_BYTES_MAX, RESULT_FILES_MAX, TOOL_RESULT_BYTES_MAX } from "#src/shared/limits.ts"
+import { inlineResult, jsonBytes } from "#src/agent/inlineResult.ts"
+import type { Workspace } from "#src/agent/Workspace.ts"
+import type { ToolOutcome } from "./Tool.ts"
+
+const FOLDER = ".choirtmp/results"
+/** Of an event's share, what the words about the file may take. */
+const NOTE_BYTES = 512
+/** A longer text of an output stands by itself in the file, so that its lines can be asked for. */
+const LONG_MEMBER_BYTES = 1024
+/** Deeper values are written without line breaks, since their indentation would be most of the file. */
+const INDENTED_LEVELS_MAX = 8
+const NAME_CHARS = 32
+
+type Members = Readonly<Record<string, Schema.Json>>
+
+const isObject = (output: Schema.Json): output is Members =>
+  typeof output === "object" && output !== null && !Array.isArray(output)
+
+/** An object whose long members are all texts, as a command's output is: the short ones in a line, then each text under its name. */
+const sectionsOf = (output: Schema.Json): string | undefined => {
+  if (typeof output === "string") return output
+  if (!isObject(output)) return undefined
+  const short: Array<readonly [string, Schema.Json]> = []
+  const texts: Array<string> = []
+  for (const [name, value] of Object.entries(output)) {
+    if (jsonBytes(value) <= LONG_MEMBER_BYTES) short.push([name, value])
+    else if (typeof value === "string") texts.push(`==> ${name} <==\n${value}`)
+    else return undefined
+  }
+  return texts.length === 0 ? undefined : [JSON.stringify(Object.fromEntries(short)), ...texts].join("\n")
+}
+
+const fileOf = (output: Schema.Json) => {
+  const text = sectionsOf(output)
+  const bytes = Buffer.from(
+    text ?? JSON.stringify(output, undefined, isDeeperThan(output, INDENTED_LEVELS_MAX) ? 0 : 1)
+  )
+  const sha256 = createHash("sha256").update(bytes).digest("hex")
+  // Named by what it holds: the same result of a repeated call stays the same (E11), and artifact_ref leads to its file.
+  return { bytes, sha256, path: `${FOLDER}/${sha256.slice(0, NAME_CHARS)}.${text === undefined ? "json" : "txt"}` }
+}
+
+/**
+ * Cuts an output that does not fit its event, keeps all of it in a file, and says in the output which one. When the file cannot be
+ * written the cut output stands alone.
+ */
+export const keepWholeOutput = Effect.fnUntraced(function* (workspace: Workspace["Service"], outcome: ToolOutcome) {
+  const { output } = outcome
+  if (output === undefined || jsonBytes(output) <= TOOL_RESULT_BYTES_MAX) return outcome
+  const cut = inlineResult(output, TOOL_RESULT_BYTES_MAX - NOTE_BYTES)
+  const { bytes, path, sha256 } = fileOf(output)
+  const limits = { files: RESULT_FILES_MAX, bytes: RESULT_FILES_BYTES_MAX }
+  return yield* Effect.match(workspace.keep(path, bytes, limits), {
+    onSuccess: (): ToolOutcome => {
+      const note = `cut here; ${bytes.length} bytes are in ${path}: read it with choir-fs-read (head, tail or lines)`
+      const told = isObject(cut)
+        ? Object.fromEntries([...Object.entries(cut), ["whole_output", note]])
+        : `${typeof cut === "string" ? cut : JSON.stringify(cut)}\n[${note}]`
+      return { ...outcome, output: told, artifact_ref: sha256 }
+    },
+    onFailure: (): ToolOutcome => ({ ...outcome, output: cut })
+  })
+})
