@@ -27,6 +27,8 @@ export interface Caller {
   readonly agent_id: AgentId
   readonly epoch: number
   readonly standing: "bootstrap" | "current" | "superseded"
+  /** The running core job that the call is of, as its token proves (D35); absent for edge. */
+  readonly job_id?: CallId
 }
 export class Lease extends Context.Service<Lease, Caller>()("choir/schema/Lease") {}
 

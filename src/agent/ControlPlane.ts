@@ -1,5 +1,5 @@
 /** What this agent asks of choird: the verbs of the agent API with the envelope filled in, and the push stream. */
-import { Context, Effect, Layer, Redacted, Ref, Schedule, Schema, Stream } from "effect"
+import { Context, Effect, Layer, Redacted, Ref, Schedule, Schema, Semaphore, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import { randomUUID } from "node:crypto"
@@ -13,10 +13,19 @@ import {
 } from "#schema/AgentApi.ts"
 import { type ApiError, ApiErrors, Unauthorized } from "#schema/ApiError.ts"
 import type { AgentConfig } from "#schema/Config.ts"
+import type { ToolStatus } from "#schema/Event.ts"
 import type { CallId, SecretName, SessionId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
+import type { ToolName } from "#schema/Tool.ts"
 import { jobToken } from "#src/shared/jobToken.ts"
-import { RPC_ATTEMPTS_MAX, RPC_RETRY_MS, RPC_TIMEOUT_MS } from "#src/shared/limits.ts"
+import {
+  AGENT_CALLS_MAX,
+  HOST_CALLS_MAX,
+  RPC_ATTEMPTS_MAX,
+  RPC_RETRY_MS,
+  RPC_TIMEOUT_MS,
+  SLOW_HOST_CALLS_MAX
+} from "#src/shared/limits.ts"
 
 /** choird gave no usable answer in time; asking again later is safe, since every verb is idempotent by request id. */
 export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable", {
@@ -51,6 +60,20 @@ export interface RunningJob {
   readonly expires_ms: number
 }
 
+/** A tool that choird is to run. `timeout_ms` covers everything: the wait for a connection, repeats, and the tool itself. */
+export interface HostCall {
+  readonly tool_name: ToolName
+  readonly call_id: CallId
+  readonly input: Schema.Json
+  readonly timeout_ms: number
+}
+
+/** How a host tool ended. */
+export interface HostReply {
+  readonly status: ToolStatus
+  readonly output: Schema.Json
+}
+
 type Asked<A> = Effect.Effect<A, Unreachable | Denied>
 
 /** Speaks to choird. It holds the token: the bootstrap one until INIT_HELLO answers, then the lease's, in memory only (D12). */
@@ -63,6 +86,12 @@ export class ControlPlane extends Context.Service<
     heartbeat(request: Heartbeat): Asked<HeartbeatReply>
     /** Tells how a lane does; for a core with the proof that its job runs, which expires with the job (D35). */
     report(status: ReportStatus, job?: RunningJob): Asked<void>
+    /**
+     * Runs a host tool; for a core with the proof that its job runs. It is asked again with the same request id while choird is away,
+     * so that it runs once (R28). At most SLOW_HOST_CALLS_MAX of those with more than RPC_TIMEOUT_MS are with choird at once, the
+     * others wait in order: quick calls, heartbeats and the push stream always find a connection (R62).
+     */
+    execute(call: HostCall, job?: RunningJob): Asked<HostReply>
     /** Says goodbye; Denied NOT_FLUSHED when choird lacks events. */
     terminate(request: {
       readonly reason: string
@@ -108,7 +137,39 @@ const patiently = <A>(call: Asked<A>): Asked<A> =>
     times: RPC_ATTEMPTS_MAX
   })
 
+/**
+ * Keeps connections free for heartbeats and the push stream, and one for quick calls: a permit of `all` is a connection, and a slow
+ * call needs one of `slow` too.
+ */
+const makeConnections = Effect.gen(function* () {
+  const all = yield* Semaphore.make(AGENT_CALLS_MAX)
+  const slow = yield* Semaphore.make(SLOW_HOST_CALLS_MAX)
+  let waiting = 0
+  return {
+    one: all.withPermit,
+    /** Refuses more than HOST_CALLS_MAX at once. */
+    host: <A>(timeout_ms: number, call: Asked<A>): Asked<A> => {
+      const verb = "EXECUTE_HOST_TOOL"
+      const connected = timeout_ms > RPC_TIMEOUT_MS ? slow.withPermit(all.withPermit(call)) : all.withPermit(call)
+      const timely = Effect.timeoutOrElse(connected, {
+        duration: timeout_ms,
+        orElse: () => Effect.fail(new Unreachable({ verb, reason: `there was no answer within ${timeout_ms} ms` }))
+      })
+      return Effect.suspend(() => {
+        if (waiting >= HOST_CALLS_MAX)
+          return Effect.fail(new Unreachable({ verb, reason: `${waiting} host tools are waited for already` }))
+        waiting += 1
+        return Effect.ensuring(
+          timely,
+          Effect.sync(() => void (waiting -= 1))
+        )
+      })
+    }
+  }
+})
+
 const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Redacted.Redacted) {
+  const connections = yield* makeConnections
   const token = yield* Ref.make(bootstrap)
   const http = HttpClient.mapRequestEffect(yield* HttpClient.HttpClient, (request) =>
     Effect.map(Ref.get(token), (current) => HttpClientRequest.bearerToken(request, current))
@@ -117,6 +178,13 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
   const envelope = (request_id = randomUUID() as string) => ({
     headers: { "x-choir-request-id": request_id, "x-choir-session-id": session_id }
   })
+  /** The envelope of a core's call with the proof that its job runs (D35). */
+  const proven = (job: RunningJob | undefined) =>
+    Effect.map(Ref.get(token), (lease) => {
+      const { headers } = envelope()
+      if (job === undefined) return headers
+      return { ...headers, "x-choir-job": jobToken(Redacted.value(lease), job.job_id, job.expires_ms) }
+    })
 
   const last = yield* Ref.make<string | undefined>(undefined)
   const connect = Effect.fnUntraced(function* () {
@@ -147,10 +215,16 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
     }),
     heartbeat: (payload) => asked("HEARTBEAT")(rpc.HEARTBEAT({ ...envelope(), payload })),
     report: Effect.fn("ControlPlane.report")(function* (payload, job) {
-      const { headers } = envelope()
-      const lease = Redacted.value(yield* Ref.get(token))
-      const proof = job === undefined ? {} : { "x-choir-job": jobToken(lease, job.job_id, job.expires_ms) }
-      yield* asked("REPORT_STATUS")(rpc.REPORT_STATUS({ headers: { ...headers, ...proof }, payload }))
+      const headers = yield* proven(job)
+      yield* asked("REPORT_STATUS")(connections.one(rpc.REPORT_STATUS({ headers, payload })))
+    }),
+    execute: Effect.fn("ControlPlane.execute")(function* ({ timeout_ms, ...payload }, job) {
+      const headers = yield* proven(job)
+      const call = Effect.mapError(rpc.EXECUTE_HOST_TOOL({ headers, payload }), (error) =>
+        failure("EXECUTE_HOST_TOOL", error)
+      )
+      const { output, status } = yield* connections.host(timeout_ms, patiently(call))
+      return { output, status }
     }),
     terminate: Effect.fn("ControlPlane.terminate")(function* (payload) {
       const request = { ...envelope(), payload }

@@ -4,6 +4,7 @@ import { type AgentPrograms, type ProgramMissing } from "./agents/AgentPrograms.
 import { Images } from "./agents/Images.ts"
 import { Leases } from "./agents/Leases.ts"
 import { Lifecycle } from "./agents/Lifecycle.ts"
+import { Models } from "./agents/Models.ts"
 import { layerAgentRoutes } from "./api/AgentRoutes.ts"
 import { AgentSockets } from "./api/AgentSockets.ts"
 import { LaneReports } from "./api/LaneReports.ts"
@@ -12,15 +13,18 @@ import { ConfigStore } from "./config/ConfigStore.ts"
 import { GatewayHealth } from "./gateway/GatewayHealth.ts"
 import { Inbox } from "./gateway/Inbox.ts"
 import { Outbox } from "./gateway/Outbox.ts"
+import { layerHostTools } from "./hosttools/layerHostTools.ts"
 import { Audit } from "./logs/Audit.ts"
 import { Git } from "./repos/Git.ts"
 import { Repos } from "./repos/Repos.ts"
 import { EventStore } from "./sessions/EventStore.ts"
 import { SessionStore } from "./sessions/SessionStore.ts"
 import { Signals } from "./sessions/Signals.ts"
+import { Steering } from "./sessions/Steering.ts"
 import { Tokens } from "./sessions/Tokens.ts"
 
-const Stores = Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer).pipe(
+const Stores = Steering.layer.pipe(
+  Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer)),
   Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer))
 )
 
@@ -32,7 +36,7 @@ const ImageBuilder = Layer.unwrap(
 
 /** The agents' own API is part of it, since an agent is started by what its API needs. */
 export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
-  layerAgentRoutes.pipe(
+  Layer.merge(Layer.provide(layerAgentRoutes, layerHostTools), Models.layer).pipe(
     Layer.provideMerge(Lifecycle.layer(programs)),
     Layer.provideMerge(Layer.mergeAll(AgentSockets.layer, ImageBuilder)),
     Layer.provideMerge(Layer.mergeAll(Stores, LaneReports.layer, GatewayHealth.layer, Shutdown.layer))

@@ -5,6 +5,7 @@ import { AgentApi, type Caller, type InitHello, Lease } from "#schema/AgentApi.t
 import { type SessionId, SignalId } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { type HostRequest, HostTools } from "#src/choird/hosttools/HostTools.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type Pushed, Signals } from "#src/choird/sessions/Signals.ts"
@@ -15,6 +16,7 @@ import {
   badRequest,
   conflict,
   fromEventTooLarge,
+  fromHostToolRefused,
   fromSecretMissing,
   fromSessionUnknown,
   notFlushed,
@@ -41,6 +43,7 @@ const services = Effect.gen(function* () {
     audit: yield* Audit,
     config: yield* ConfigStore,
     events: yield* EventStore,
+    hostTools: yield* HostTools,
     lifecycle: yield* Lifecycle,
     reports: yield* LaneReports,
     signals: yield* Signals,
@@ -135,6 +138,27 @@ const secrets = Effect.fn("AgentApi.GET_SECRETS")(function* (
   return { secrets: Object.fromEntries(values) }
 })
 
+/** A run belongs to the epoch, not to the request: who asks again finds it. A flood is not audited (R47), any other refusal is. */
+const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
+  services: Services,
+  caller: Caller,
+  request: HostRequest
+) {
+  const verb = "EXECUTE_HOST_TOOL"
+  const session = yield* CurrentSocketSession
+  if (session === undefined) return yield* denied(services, caller, verb, "it came by no session's socket")
+  const { call_id, tool_name } = request
+  const outcome = yield* services.hostTools.execute(caller, request, session.runs).pipe(
+    Effect.tapError(({ kind, reason }) =>
+      kind === "RATE_LIMITED"
+        ? Effect.void
+        : audited(services, caller, verb, { refused: kind, tool: words(tool_name), reason: words(reason) })
+    ),
+    Effect.mapError(fromHostToolRefused)
+  )
+  return { call_id, ...outcome }
+})
+
 /** Signals as they come, after the computed ConfigChanged when the run still has an older configuration. */
 const push = Effect.fn("AgentApi.events")(function* (
   services: Services,
@@ -209,16 +233,7 @@ export const layerAgentHandlers = HttpApiBuilder.group(
         if (payload.current_config_version === version) return { config_version: version }
         return { config_version: version, config: yield* config.agentConfig(bindings) }
       }),
-      EXECUTE_HOST_TOOL: ({ payload }) =>
-        Effect.flatMap(Lease, (caller) =>
-          Effect.andThen(
-            audited(all, caller, "EXECUTE_HOST_TOOL", {
-              refused: "NOT_AVAILABLE",
-              tool: words(payload.tool_name)
-            }),
-            Effect.fail(notFound("NOT_AVAILABLE", "choird runs no host tool of that name"))
-          )
-        ),
+      EXECUTE_HOST_TOOL: ({ payload }) => Effect.flatMap(Lease, (caller) => executeHostTool(all, caller, payload)),
       events: ({ headers, query }) =>
         Effect.flatMap(Lease, (caller) => push(all, caller, query, headers["last-event-id"]))
     })

@@ -1,7 +1,7 @@
 /** A socket for each running session (D10): one application for all of them, built once, told apart by the socket. */
 import { rmdirSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { Clock, Context, Deferred, Effect, Layer, type Scope } from "effect"
+import { Clock, Context, Deferred, Effect, Layer, Scope } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type HttpApp, listen, refusalResponse } from "#src/shared/http.ts"
@@ -53,11 +53,14 @@ export class AgentSockets extends Context.Service<
         open: Effect.fn("AgentSockets.open")(function* (session_id) {
           const path = join(home, "socks", "agents", session_id, "choird.sock")
           const dir = dirname(path)
-          const session = makeSocketSession(session_id, yield* Clock.currentTimeMillis)
+          const runs = yield* Scope.make()
+          const session = makeSocketSession(session_id, yield* Clock.currentTimeMillis, runs)
           yield* Effect.addFinalizer(() =>
             Effect.andThen(reports.forget(session_id), Effect.ignore(Effect.try(() => rmdirSync(dir))))
           )
           yield* listen(limited(app, session), { path, connectionsMax: AGENT_CONNECTIONS_MAX })
+          // First of all: the listener waits for its requests, and they wait for what runs.
+          yield* Effect.addFinalizer((exit) => Scope.close(runs, exit))
           return { dir, path }
         }),
         mount: (routes) => Effect.asVoid(Deferred.succeed(mounted, routes))

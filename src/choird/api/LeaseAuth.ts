@@ -34,12 +34,13 @@ export const layerLeaseAuth = Layer.effect(
     const audit = yield* Audit
     const events = yield* EventStore
 
-    /** A job's token counts while its job runs, by what is acknowledged (R21). */
-    const jobRuns = Effect.fnUntraced(function* (caller: Caller, lease: Redacted.Redacted, token: string) {
+    /** The job of a token. It counts while its job runs, by what is acknowledged (R21). */
+    const runningJob = Effect.fnUntraced(function* (caller: Caller, lease: Redacted.Redacted, token: string) {
       const job_id = jobOfToken(Redacted.value(lease), token, yield* Clock.currentTimeMillis)
-      if (job_id === undefined) return false
+      if (job_id === undefined) return undefined
       const state = yield* Effect.option(events.state(caller.session_id))
-      return Option.exists(state, ({ cores }) => [...cores.values()].some((core) => core.job_id === job_id))
+      const runs = Option.exists(state, ({ cores }) => [...cores.values()].some((core) => core.job_id === job_id))
+      return runs ? job_id : undefined
     })
 
     return LeaseAuth.of({
@@ -52,12 +53,14 @@ export const layerLeaseAuth = Layer.effect(
           named: request.headers["x-choir-session-id"],
           socket: session?.session_id
         }
-        const job = request.headers["x-choir-job"]
-        const reason =
-          refusal(caller, claim) ??
-          (caller === undefined || job === undefined || (yield* jobRuns(caller, credential, job))
+        const token = request.headers["x-choir-job"]
+        const early = refusal(caller, claim)
+        const job_id =
+          caller === undefined || early !== undefined || token === undefined
             ? undefined
-            : "token of a job that does not run")
+            : yield* runningJob(caller, credential, token)
+        const reason =
+          early ?? (token === undefined || job_id !== undefined ? undefined : "token of a job that does not run")
         if (caller === undefined || reason !== undefined) {
           yield* audit.record({
             who: `agent:${caller?.agent_id ?? "unknown"}`,
@@ -69,7 +72,7 @@ export const layerLeaseAuth = Layer.effect(
           return yield* unauthorized()
         }
         if (endpoint.identifier !== "INIT_HELLO" && caller.standing === "current") yield* tokens.settle(caller)
-        return yield* Effect.provideService(httpEffect, Lease, caller)
+        return yield* Effect.provideService(httpEffect, Lease, job_id === undefined ? caller : { ...caller, job_id })
       })
     })
   })

@@ -7,6 +7,7 @@ import { ImageVersion } from "#schema/Image.ts"
 import { type AgentDetail, type BuildProgress, OperatorApi } from "#schema/OperatorApi.ts"
 import { Images } from "#src/choird/agents/Images.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -45,6 +46,7 @@ const services = Effect.gen(function* () {
     events: yield* EventStore,
     images: yield* Images,
     lifecycle: yield* Lifecycle,
+    models: yield* Models,
     reports: yield* LaneReports,
     sessions: yield* SessionStore,
     summaries: yield* AgentSummaries
@@ -110,7 +112,7 @@ export const layerOperatorAgents = HttpApiBuilder.group(
   "agents",
   Effect.fnUntraced(function* (handlers) {
     const all = yield* services
-    const { lifecycle, summaries } = all
+    const { lifecycle, models, summaries } = all
     const changed = <R>(change: Effect.Effect<AgentView, Parameters<typeof fromAgentRefused>[0], R>) =>
       Effect.flatMap(Effect.mapError(change, fromAgentRefused), summaries.of)
     return handlers.handleAll({
@@ -119,7 +121,9 @@ export const layerOperatorAgents = HttpApiBuilder.group(
       build: ({ params, payload }) => build(all, params.id, payload.force ?? false),
       start: ({ params, payload }) => changed(lifecycle.start(params.id, payload)),
       stop: ({ params }) => changed(lifecycle.stop(params.id)),
-      restart: ({ params }) => changed(lifecycle.restart(params.id))
+      restart: ({ params }) => changed(lifecycle.restart(params.id)),
+      models: ({ params }) => Effect.mapError(models.get(params.id), fromAgentRefused),
+      setModels: ({ params, payload }) => Effect.mapError(models.set(params.id, "operator", payload), fromAgentRefused)
     })
   })
 )

@@ -6,8 +6,10 @@ import { type AgentId, ResourceName } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { readCommand } from "#src/choird/gateway/readCommand.ts"
 import { CHAT_TEXT_CHARS_MAX, CHAT_UNACKED_MAX, QUEUE_FULL_RETRY_MS } from "#src/shared/limits.ts"
 import { ChatStream } from "./ChatStream.ts"
 import { badRequest, conflict, fromAgentRefused, queueFull, tooLarge } from "./refusals.ts"
@@ -33,6 +35,7 @@ export const layerOperatorChat = HttpApiBuilder.group(
   "chat",
   Effect.fnUntraced(function* (handlers) {
     const chat = yield* ChatStream
+    const commands = yield* GatewayCommands
     const config = yield* ConfigStore
     const inbox = yield* Inbox
     const lifecycle = yield* Lifecycle
@@ -53,14 +56,28 @@ export const layerOperatorChat = HttpApiBuilder.group(
       return { view, dm, gateway: place.gateway }
     })
 
+    /** A console whose agent is there to hear this text. */
+    const listening = Effect.fnUntraced(function* (agent_id: AgentId, text: string) {
+      const { dm, gateway, view } = yield* console(agent_id)
+      if (view.status !== "running" && view.status !== "starting")
+        return yield* conflict("NOT_RUNNING", `${agent_id} is ${view.status}`, `choirctl agent start ${agent_id}`)
+      if (text.length > CHAT_TEXT_CHARS_MAX)
+        return yield* tooLarge(`a message is at most ${CHAT_TEXT_CHARS_MAX} characters`)
+      return { dm, gateway }
+    })
+
     return handlers.handleAll({
+      command: Effect.fn("OperatorApi.command")(function* ({ params, payload }) {
+        const { gateway } = yield* listening(params.id, payload.text)
+        const read = readCommand(payload.text)
+        if (read === undefined) return { answer: null }
+        if (read.type === "say") return { answer: { kind: "notice" as const, text: read.text } }
+        const speaker = { agent_id: params.id, gateway, request_id: payload.client_id }
+        return { answer: yield* commands.run(read.command, speaker) }
+      }),
       send: Effect.fn("OperatorApi.send")(function* ({ params, payload }) {
         const agent_id = params.id
-        const { dm, gateway, view } = yield* console(agent_id)
-        if (view.status !== "running" && view.status !== "starting")
-          return yield* conflict("NOT_RUNNING", `${agent_id} is ${view.status}`, `choirctl agent start ${agent_id}`)
-        if (payload.text.length > CHAT_TEXT_CHARS_MAX)
-          return yield* tooLarge(`a message is at most ${CHAT_TEXT_CHARS_MAX} characters`)
+        const { dm, gateway } = yield* listening(agent_id, payload.text)
         // Neither the database nor the chain can hold these (wire.md, Events).
         const text = payload.text.toWellFormed().replaceAll("\0", "\u{FFFD}")
         const message = { gateway, client_id: payload.client_id, agent_id, dm, text, attachments: [] }

@@ -6,6 +6,7 @@ import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { listen } from "#src/shared/http.ts"
 import { OPERATOR_CONNECTIONS_MAX } from "#src/shared/limits.ts"
 import { AgentSummaries } from "./AgentSummaries.ts"
@@ -24,7 +25,7 @@ export const layerOperatorServer = (version: string) =>
       const app = yield* HttpRouter.toHttpEffect(
         HttpApiBuilder.layer(OperatorApi).pipe(
           Layer.provide([layerOperatorSystem(version), layerOperatorAgents, layerOperatorSessions, layerOperatorChat]),
-          Layer.provide([layerSchemaErrors, AgentSummaries.layer, ChatStream.layer]),
+          Layer.provide([layerSchemaErrors, AgentSummaries.layer, ChatStream.layer, GatewayCommands.layer]),
           Layer.provide(NodeHttpServer.layerHttpServices)
         )
       )

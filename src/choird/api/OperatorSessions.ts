@@ -1,13 +1,14 @@
-/** What an operator asks of a session: its events, its jobs, its proof. */
-import { Effect, Option, Stream } from "effect"
+/** What an operator asks of a session: its events, its jobs, its proof, and what its agent is to do. */
+import { randomUUID } from "node:crypto"
+import { Effect, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import type { JobName, SessionId } from "#schema/Ids.ts"
-import { OperatorApi, type SessionSummary } from "#schema/OperatorApi.ts"
-import { Audit } from "#src/choird/logs/Audit.ts"
+import type { SessionId } from "#schema/Ids.ts"
+import { OperatorApi, type SessionSummary, type SignalSummary } from "#schema/OperatorApi.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { Signals } from "#src/choird/sessions/Signals.ts"
-import { badRequest, conflict, fromSessionUnknown, notFound } from "./refusals.ts"
+import { type Order, type Ordered, Steering } from "#src/choird/sessions/Steering.ts"
+import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
+import { badRequest, fromSessionUnknown, fromSteeringRefused } from "./refusals.ts"
 
 const summary = ({ agent_id, ended_at, last_rev, session_id, started_at, status }: SessionRow): SessionSummary => ({
   session_id,
@@ -24,27 +25,31 @@ const natural = (name: string, value: number | undefined) =>
     ? Effect.succeed(value)
     : Effect.fail(badRequest(`${name} is a whole number from 0`))
 
-/** The one job that is meant: the named one, or the only one. */
-const chosen = (running: ReadonlyArray<JobName>, named: JobName | undefined) => {
-  if (named !== undefined)
-    return running.includes(named)
-      ? Effect.succeed(named)
-      : Effect.fail(notFound("NO_SUCH_JOB", `no job ${named} runs`, `running: ${running.join(", ") || "none"}`))
-  const [only, ...others] = running
-  if (only === undefined) return Effect.fail(notFound("NO_SUCH_JOB", "no job runs in this session"))
-  return others.length === 0
-    ? Effect.succeed(only)
-    : Effect.fail(conflict("JOB_AMBIGUOUS", "several jobs run", `name one of: ${running.join(", ")}`))
-}
+/** The order's request as the operator makes it. */
+const asked = (session_id: SessionId, { request_id, wait_ms = 0 }: { request_id?: string; wait_ms?: number }) => ({
+  session_id,
+  request_id: `operator:${request_id ?? randomUUID()}`,
+  who: "operator",
+  wait_ms: Math.min(wait_ms, SIGNAL_WAIT_MS_MAX)
+})
+
+const signalled = ({ ended, signal_id }: Pick<Ordered, "ended" | "signal_id">): SignalSummary => ({
+  signal_id,
+  rev: ended?.rev ?? null,
+  refused: ended?.refused ?? null
+})
 
 export const layerOperatorSessions = HttpApiBuilder.group(
   OperatorApi,
   "sessions",
   Effect.fnUntraced(function* (handlers) {
-    const audit = yield* Audit
     const events = yield* EventStore
     const sessions = yield* SessionStore
-    const signals = yield* Signals
+    const steering = yield* Steering
+    const order = <const O extends Order>(session_id: SessionId, asking: Parameters<typeof asked>[1], order: O) =>
+      Effect.mapError(steering.order(asked(session_id, asking), order), (error) =>
+        error._tag === "SessionUnknown" ? fromSessionUnknown(error) : fromSteeringRefused(error)
+      )
     const state = (session_id: SessionId) => Effect.mapError(events.state(session_id), fromSessionUnknown)
     return handlers.handleAll({
       list: ({ query }) => Effect.map(sessions.list(query.agent_id), (rows) => rows.map(summary)),
@@ -64,21 +69,18 @@ export const layerOperatorSessions = HttpApiBuilder.group(
         Effect.map(state(params.id), ({ cores }) =>
           [...cores.values()].map(({ job_name, started_at, state, step }) => ({ job_name, state, step, started_at }))
         ),
-      cancel: Effect.fn("OperatorApi.cancel")(function* ({ params, payload }) {
-        const { cores } = yield* state(params.id)
-        const row = yield* sessions.get(params.id)
-        const job_name = yield* chosen([...cores.keys()], payload.job_name)
-        if (!Option.exists(row, ({ status }) => status === "active"))
-          return yield* conflict("NOT_RUNNING", "the session does not run", "its jobs go on when the agent is started")
-        const signal_id = yield* signals.cancelCore(params.id, job_name)
-        yield* audit.record({
-          who: "operator",
-          action: "session.cancel",
-          session_id: params.id,
-          detail: { job_name, signal_id }
-        })
-        return { job_name, signal_id }
+      cancel: Effect.fn("OperatorApi.cancel")(function* ({ params, payload: { job_name, ...asking } }) {
+        const named = job_name === undefined ? {} : { job_name }
+        const ordered = yield* order(params.id, asking, { type: "CancelCore", ...named })
+        return { job_name: ordered.wish.job_name, ...signalled(ordered) }
       }),
+      inject: ({ params, payload: { text, ...asking } }) =>
+        Effect.map(order(params.id, asking, { type: "Inject", content: text }), signalled),
+      compact: ({ params, payload: { lane, ...asking } }) =>
+        Effect.map(
+          order(params.id, asking, lane === undefined ? { type: "Compact" } : { type: "Compact", lane }),
+          signalled
+        ),
       verify: ({ params }) => Effect.mapError(events.verify(params.id), fromSessionUnknown)
     })
   })

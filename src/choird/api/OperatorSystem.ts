@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
-import { OperatorApi, type SystemStatus } from "#schema/OperatorApi.ts"
+import { type ModelSummary, OperatorApi, type SystemStatus } from "#schema/OperatorApi.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -23,6 +23,21 @@ const gatewayRows = (config: Config, healths: ReadonlyMap<ResourceName, Health>)
     const name = ResourceName.make(key)
     return { name, type, ...(healths.get(name) ?? (type === "console" ? CONSOLE : NOT_STARTED)) }
   })
+
+const modelRows = ({ models, tts }: Config): ReadonlyArray<ModelSummary> => [
+  ...Object.entries(models).map(([name, { model, provider }]): ModelSummary => ({
+    name: ResourceName.make(name),
+    type: "llm",
+    provider,
+    model
+  })),
+  ...Object.entries(tts).map(([name, { model_id, provider }]): ModelSummary => ({
+    name: ResourceName.make(name),
+    type: "tts",
+    provider,
+    model: model_id
+  }))
+]
 
 const runtimeRow = ({ isolation, limits, type, warnings }: RuntimeStatus): SystemStatus["runtime"] => ({
   type,
@@ -89,6 +104,7 @@ export const layerOperatorSystem = (version: string) =>
             leased_by: held.find((lease) => lease.name === name)?.agent_id ?? null
           }))
         }),
+        models: () => Effect.map(config.current, ({ config }) => modelRows(config)),
         shutdown: Effect.fn("OperatorApi.shutdown")(function* () {
           yield* audit.record({ who: "operator", action: "shutdown", detail: {} })
           // The scope is the request's: it closes when the reply has been written.

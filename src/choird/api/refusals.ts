@@ -13,7 +13,11 @@ import {
 import type { BuildError } from "#src/choird/agents/Images.ts"
 import type { AgentRefused } from "#src/choird/agents/Lifecycle.ts"
 import type { SecretMissing } from "#src/choird/config/ConfigStore.ts"
+import type { HostToolRefused } from "#src/choird/hosttools/HostTools.ts"
 import type { EventTooLarge, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
+import { HOST_TOOL_RETRY_MS } from "#src/shared/limits.ts"
+import type { SteeringRefused } from "#src/choird/sessions/Steering.ts"
+import { SIGNALS_FULL_RETRY_MS } from "#src/shared/limits.ts"
 
 const detail = (type: string, message: string, hint?: string): ErrorDetail =>
   hint === undefined ? { type, message } : { type, message, hint }
@@ -53,9 +57,39 @@ export const fromAgentRefused = ({ hint, kind, reason }: AgentRefused): ApiError
 
 export const fromSessionUnknown = ({ hint, message }: SessionUnknown) => notFound("UNKNOWN_SESSION", message, hint)
 
+export const fromSteeringRefused = ({ hint, kind, reason }: SteeringRefused): ApiError => {
+  switch (kind) {
+    case "EMPTY":
+      return new BadRequest({ error: detail(kind, reason, hint) })
+    case "TOO_LARGE":
+      return tooLarge(reason, hint)
+    case "NO_SUCH_JOB":
+      return notFound(kind, reason, hint)
+    case "SIGNALS_FULL":
+      return new TooMany({ error: { ...detail(kind, reason, hint), retry_after_ms: SIGNALS_FULL_RETRY_MS } })
+    case "JOB_AMBIGUOUS":
+    case "NOT_RUNNING":
+    case "REQUEST_ID_REUSED":
+      return conflict(kind, reason, hint)
+  }
+}
+
 export const fromEventTooLarge = ({ hint, message }: EventTooLarge) => tooLarge(message, hint)
 
 export const fromSecretMissing = ({ hint, message }: SecretMissing) => notFound("SECRET_MISSING", message, hint)
+
+export const fromHostToolRefused = ({ kind, reason }: HostToolRefused): ApiError => {
+  switch (kind) {
+    case "NOT_AVAILABLE":
+      return notFound(kind, reason)
+    case "BAD_REQUEST":
+      return badRequest(reason)
+    case "CALL_ID_REUSED":
+      return conflict(kind, reason)
+    case "RATE_LIMITED":
+      return new TooMany({ error: { ...detail(kind, reason), retry_after_ms: HOST_TOOL_RETRY_MS } })
+  }
+}
 
 /** A build fails after its stream has begun, so this is a line of the stream. */
 export const refusedBuild = ({ _tag, message }: BuildError) => detail(_tag, message)

@@ -1,13 +1,18 @@
 import { statSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { AgentId, coreLane, EDGE, InboxId, JobName, SessionId } from "#schema/Ids.ts"
+import { AgentId, coreLane, EDGE, InboxId, JobName, LaneId, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import { LaneReports } from "#src/choird/api/LaneReports.ts"
 import { Shutdown } from "#src/choird/api/Shutdown.ts"
 import { RepoCacheFailed } from "#src/choird/repos/Repos.ts"
-import { AGENT, append, SESSION } from "../../support/control.ts"
+import { CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
+import { AGENT, append, SESSION, type World } from "../../support/control.ts"
 import { answered, image, images, openOperator, output, said, started } from "../../support/operatorSocket.ts"
 import { ask, refusalOf } from "../../support/unixHttp.ts"
+
+/** What was asked of the session, in order. */
+const wished = ({ wishes }: World) =>
+  [...wishes.values()].map(({ wish: { type, ...rest } }) => [type, ...Object.values(rest)].join(" "))
 
 const STRANGER = AgentId.make("bob")
 const NO_SESSION = SessionId.make("zzzzzzzzzzzzzzzz")
@@ -186,19 +191,93 @@ describe("sessions", () => {
         })
       assert.nestedInclude(yield* Effect.flip(cancel()), { "error.type": "NO_SUCH_JOB" })
       yield* append(world, [said(one), started("a")])
-      assert.deepStrictEqual(yield* cancel(), { job_name: JobName.make("a"), signal_id: "7" })
+      const signal = { signal_id: SignalId.make("7"), rev: null, refused: null }
+      assert.deepStrictEqual(yield* cancel(), { job_name: JobName.make("a"), ...signal })
       yield* append(world, [started("b")])
       const ambiguous = yield* Effect.flip(cancel())
       assert.nestedInclude(ambiguous, { "error.type": "JOB_AMBIGUOUS", "error.hint": "name one of: a, b" })
       assert.nestedInclude(yield* Effect.flip(cancel("c")), { "error.hint": "running: a, b" })
       yield* cancel("b")
-      assert.deepStrictEqual(world.effects, ["cancel a", "cancel b"])
+      assert.deepStrictEqual(wished(world), ["CancelCore a", "CancelCore b"])
       assert.deepStrictEqual(
         (yield* api.sessions.cores({ params: { id: SESSION } })).map(({ job_name }) => job_name),
         [JobName.make("a"), JobName.make("b")]
       )
       world.row = { ...world.row, status: "stopped" }
-      assert.nestedInclude(yield* Effect.flip(cancel("a")), { "error.type": "NOT_RUNNING" })
+      const stopped = yield* Effect.flip(cancel("a"))
+      assert.nestedInclude(stopped, { "error.type": "NOT_RUNNING", "error.hint": "choirctl agent start ada" })
+    })
+  )
+
+  it.effect("take instructions and compactions, the same request once (R28)", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const params = { id: SESSION }
+      const inject = (text: string, request_id?: string) =>
+        api.sessions.inject({ params, payload: { text, ...(request_id === undefined ? {} : { request_id }) } })
+      const first = yield* inject("be quick", "r1")
+      assert.deepStrictEqual(first, { signal_id: SignalId.make("7"), rev: null, refused: null })
+      assert.deepStrictEqual(yield* inject("be quick", "r1"), first)
+      yield* inject("be quick")
+      yield* api.sessions.compact({ params, payload: {} })
+      yield* api.sessions.compact({ params, payload: { lane: EDGE } })
+      assert.deepStrictEqual(wished(world), ["Inject be quick", "Inject be quick", "Compact", "Compact edge"])
+      assert.nestedInclude(yield* Effect.flip(inject("be slow", "r1")), { "error.type": "REQUEST_ID_REUSED" })
+    })
+  )
+
+  const refusals: ReadonlyArray<
+    readonly [string, { readonly text?: string; readonly lane?: string }, (world: World) => void, string]
+  > = [
+    ["an empty instruction", { text: " \n" }, () => undefined, "EMPTY"],
+    ["one that no event could hold", { text: "x".repeat(CHAT_TEXT_CHARS_MAX + 1) }, () => undefined, "TOO_LARGE"],
+    ["a lane that is not there", { lane: "core:nobody" }, () => undefined, "NO_SUCH_JOB"],
+    ["more than a session can keep", { text: "x" }, (world) => (world.full = true), "SIGNALS_FULL"],
+    [
+      "a session that does not run",
+      { text: "x" },
+      (world) => (world.row = { ...world.row, status: "closed" }),
+      "NOT_RUNNING"
+    ]
+  ]
+  for (const [what, { lane, text }, arrange, type] of refusals)
+    it.effect(`refuse ${what}, and leave one audit row without its words (R77)`, () =>
+      Effect.gen(function* () {
+        const { api, world } = yield* openOperator()
+        arrange(world)
+        const params = { id: SESSION }
+        const asked =
+          text === undefined
+            ? api.sessions.compact({ params, payload: { lane: LaneId.make(lane ?? "") } })
+            : api.sessions.inject({ params, payload: { text } })
+        assert.nestedInclude(yield* Effect.flip(asked), { "error.type": type })
+        assert.lengthOf(world.audit, 1)
+        assert.deepInclude(world.audit[0], { who: "operator", session_id: SESSION })
+        assert.nestedPropertyVal(world.audit[0], "detail.refused", type)
+        assert.strictEqual(world.wishes.size, 0)
+      })
+    )
+
+  it.effect("that nobody knows are refused and audited", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const asked = api.sessions.inject({ params: { id: NO_SESSION }, payload: { text: "x" } })
+      assert.nestedInclude(yield* Effect.flip(asked), { "error.type": "UNKNOWN_SESSION" })
+      assert.nestedPropertyVal(world.audit[0], "detail.refused", "UNKNOWN_SESSION")
+    })
+  )
+})
+
+describe("models", () => {
+  it.effect("are listed, told and switched", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const rows = yield* api.system.models()
+      assert.deepStrictEqual(rows, [{ name: ResourceName.make("small"), type: "llm", provider: "p", model: "m" }])
+      const used = { llm: ResourceName.make("small"), in_use: true }
+      assert.deepInclude(yield* api.agents.models({ params: { id: AGENT } }), used)
+      yield* api.agents.setModels({ params: { id: AGENT }, payload: { llm: ResourceName.make("small") } })
+      assert.deepStrictEqual(world.effects, ["operator sets small -"])
     })
   )
 })

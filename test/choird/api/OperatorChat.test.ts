@@ -21,6 +21,56 @@ describe("chat", () => {
     })
   )
 
+  it.effect("answers commands itself, and leaves every other text to the agent (spec 19.3)", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      yield* append(world, [said(one), started("a")])
+      const command = (text: string, client_id = "c1") =>
+        Effect.map(api.chat.command(message(text, client_id)), ({ answer }) => answer)
+      assert.deepStrictEqual(yield* command("hello /status"), null)
+      assert.match((yield* command("/nonsense"))?.text ?? "", /^I do not know the command/u)
+      assert.deepStrictEqual(yield* command("/cores"), { kind: "notice", text: "a: initializing, step 0" })
+      assert.deepStrictEqual(yield* command("/inject"), { kind: "notice", text: "Usage: /inject <message>" })
+      const noted = { kind: "notice" as const, text: "Noted. It is read at the next step." }
+      assert.deepStrictEqual(yield* command("/inject faster"), noted)
+      assert.deepStrictEqual(yield* command("/inject faster"), noted)
+      assert.deepStrictEqual(yield* command("/cancel b", "c2"), {
+        kind: "refusal",
+        text: "No job b runs. Running: a."
+      })
+      assert.deepStrictEqual(yield* command("/cancel", "c3"), { kind: "notice", text: "a is being cancelled." })
+      assert.deepStrictEqual(
+        [...world.wishes].map(([id, { wish }]) => [id, wish.type]),
+        [
+          ["screen:c1", "Inject"],
+          ["screen:c3", "CancelCore"]
+        ]
+      )
+      assert.deepStrictEqual(
+        world.audit.map(({ who, detail }) => [who, (detail as { refused?: string }).refused]),
+        [
+          ["gateway:screen", undefined],
+          ["gateway:screen", undefined],
+          ["gateway:screen", "NO_SUCH_JOB"],
+          ["gateway:screen", undefined]
+        ]
+      )
+      assert.match((yield* command("/model"))?.text ?? "", /^small answers and works\.$/u)
+      assert.match((yield* command("/model llm small"))?.text ?? "", /^small answers from the next step on/u)
+      assert.deepStrictEqual(world.effects, ["gateway:screen sets small -"])
+      assert.deepStrictEqual(world.inbox, [])
+    })
+  )
+
+  it.effect("has no session to steer when the last one has reached its budget", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      world.view = { ...world.view, session_id: null }
+      const { answer } = yield* api.chat.command(message("/compact"))
+      assert.strictEqual(answer?.kind, "refusal")
+    })
+  )
+
   const refusals: ReadonlyArray<readonly [string, (world: World) => void, Record<string, unknown>]> = [
     [
       "an agent bound elsewhere, with the command that would bind it",

@@ -7,10 +7,12 @@ import { AgentApi } from "#schema/AgentApi.ts"
 import { SessionId } from "#schema/Ids.ts"
 import { type ChatEvent, OperatorApi } from "#schema/OperatorApi.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Models } from "#src/choird/agents/Models.ts"
 import { layerAgentRoutes } from "#src/choird/api/AgentRoutes.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { layerOperatorServer } from "#src/choird/api/OperatorServer.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { layerHostTools } from "#src/choird/hosttools/layerHostTools.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { layerSocketClient } from "#src/shared/sockets.ts"
@@ -55,7 +57,8 @@ const run = Effect.gen(function* () {
   }
   const services = yield* Layer.build(
     Layer.mergeAll(layerAgentRoutes, layerOperatorServer("0.1.0")).pipe(
-      Layer.provideMerge(AgentSockets.layer),
+      Layer.provide(layerHostTools),
+      Layer.provideMerge([AgentSockets.layer, Models.layer]),
       Layer.provideMerge([platform, images(), lifecycle(view, told), Layer.succeedContext(base)])
     )
   )

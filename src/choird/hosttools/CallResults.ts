@@ -1,0 +1,73 @@
+/**
+ * What became of host tools with an effect, by call_id (D3): the row stands before the run and is completed after it, so that a call
+ * which a crash cut off is known as such and never runs again.
+ */
+import { Context, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { ToolStatus } from "#schema/Event.ts"
+import type { CallId, SessionId } from "#schema/Ids.ts"
+import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import type { HostOutcome } from "./HostTool.ts"
+
+/** One call of a session, and the digest of what it asks for. */
+export interface HostCallKey {
+  readonly session_id: SessionId
+  readonly call_id: CallId
+  readonly digest: string
+}
+
+export type Claim =
+  /** Nobody ran it: the caller is to. */
+  | { readonly type: "mine" }
+  | { readonly type: "done"; readonly outcome: HostOutcome }
+  /** It was begun, and how it ended was not kept. */
+  | { readonly type: "in doubt" }
+  /** The same call_id asked for something else. */
+  | { readonly type: "reused" }
+
+/** Claims calls and keeps their outcomes; they stay as long as the session's log does. */
+export class CallResults extends Context.Service<
+  CallResults,
+  {
+    claim(call: HostCallKey): Effect.Effect<Claim>
+    /** Completes a claim. */
+    keep(call: HostCallKey, outcome: HostOutcome): Effect.Effect<void>
+  }
+>()("choir/choird/CallResults") {
+  static readonly layer = Layer.effect(
+    CallResults,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      return CallResults.of({
+        claim: Effect.fn("CallResults.claim")(function* ({ call_id, digest, session_id }) {
+          const hash = Buffer.from(digest, "hex")
+          const inserted =
+            yield* sql`INSERT INTO choir_control.call_results (session_id, call_id, request_hash, response)
+            VALUES (${session_id}, ${call_id}, ${hash}, 'null'::jsonb) ON CONFLICT DO NOTHING RETURNING call_id`
+          if (inserted.length > 0) return { type: "mine" } as const
+          const [row] = yield* sql<StoredCall>`SELECT request_hash, response FROM choir_control.call_results
+            WHERE session_id = ${session_id} AND call_id = ${call_id}`
+          return yield* claimed(row, hash)
+        }, Effect.orDie),
+        keep: Effect.fn("CallResults.keep")(function* ({ call_id, session_id }, outcome) {
+          yield* sql`UPDATE choir_control.call_results SET response = ${canonicalJson(outcome)}::jsonb
+            WHERE session_id = ${session_id} AND call_id = ${call_id}`
+        }, Effect.orDie)
+      })
+    })
+  )
+}
+
+interface StoredCall {
+  readonly request_hash: Uint8Array
+  /** `null` until the run has ended. */
+  readonly response: unknown
+}
+
+const decodeOutcome = Schema.decodeUnknownEffect(Schema.Struct({ status: ToolStatus, output: Schema.Json }))
+
+const claimed = Effect.fnUntraced(function* (row: StoredCall | undefined, hash: Buffer) {
+  if (row === undefined || !hash.equals(row.request_hash)) return { type: "reused" } as const
+  if (row.response === null) return { type: "in doubt" } as const
+  return { type: "done", outcome: yield* decodeOutcome(row.response) } as const
+})

@@ -1,0 +1,52 @@
+/** What a tool is to choird that runs it for an agent (spec 12.5): a strict input, an effect class, a deadline and a handler. */
+import { Effect, Schema } from "effect"
+import type { Caller } from "#schema/AgentApi.ts"
+import type { ToolStatus } from "#schema/Event.ts"
+import type { ToolEffect } from "#schema/Tool.ts"
+
+/** How a run ended. What an agent or its model is to know of a failure stands in the output. */
+export interface HostOutcome {
+  readonly status: ToolStatus
+  readonly output: Schema.Json
+}
+
+/** An input that does not fit; `problem` names the places, never the values. */
+export interface InputRefused {
+  readonly _tag: "InputRefused"
+  readonly problem: string
+}
+
+export interface HostTool {
+  readonly name: string
+  /** Of a tool with an effect the outcome is kept by call_id, and it never runs twice for one (D3). */
+  readonly effect: ToolEffect
+  readonly timeout_ms: number
+  /** The run for an input that fits. It is interrupted at its timeout and when the epoch of its caller ends. */
+  prepare(input: Schema.Json, caller: Caller): Effect.Effect<Effect.Effect<HostOutcome>, InputRefused>
+}
+
+interface HostToolSpec<S extends Schema.Decoder<unknown>> extends Pick<HostTool, "name" | "effect" | "timeout_ms"> {
+  readonly input: S
+  run(input: S["Type"], caller: Caller): Effect.Effect<HostOutcome>
+}
+
+/** A failure in words. */
+export const failed = (status: Exclude<ToolStatus, "success">, error: string): HostOutcome => ({
+  status,
+  output: { error }
+})
+
+/** A tool whose input is decoded strictly, since it comes from inside a sandbox. */
+export const makeHostTool = <S extends Schema.Decoder<unknown>>(spec: HostToolSpec<S>): HostTool => {
+  const decode = Schema.decodeUnknownEffect(spec.input, { errors: "all", onExcessProperty: "error" })
+  return {
+    name: spec.name,
+    effect: spec.effect,
+    timeout_ms: spec.timeout_ms,
+    prepare: (input, caller) =>
+      Effect.mapBoth(decode(input), {
+        onSuccess: (decoded) => spec.run(decoded, caller),
+        onFailure: ({ message }): InputRefused => ({ _tag: "InputRefused", problem: message })
+      })
+  }
+}

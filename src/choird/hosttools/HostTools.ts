@@ -1,0 +1,153 @@
+/**
+ * Runs host tools for agents (EXECUTE_HOST_TOOL, spec 12.5). A run belongs to its session's epoch, not to the request that began it:
+ * a caller that hangs up and asks again finds it still there, and it ends with the epoch at the latest.
+ */
+import { Context, Effect, Fiber, Layer, Schema, type Scope, Semaphore } from "effect"
+import type { Caller } from "#schema/AgentApi.ts"
+import type { CallId, SessionId } from "#schema/Ids.ts"
+import { canonicalJson, storableJson } from "#src/shared/canonicalJson.ts"
+import { sha256 } from "#src/shared/hashChain.ts"
+import { API_PROBLEM_CHARS_MAX, HOST_OUTPUT_BYTES_MAX, HOST_TOOLS_RUNNING_MAX } from "#src/shared/limits.ts"
+import { CallResults, type HostCallKey } from "./CallResults.ts"
+import { failed, type HostOutcome, type HostTool } from "./HostTool.ts"
+
+/** choird does not run what was asked for. `kind` is also the API's error type. */
+export class HostToolRefused extends Schema.TaggedError<HostToolRefused>()("HostToolRefused", {
+  kind: Schema.Literals(["NOT_AVAILABLE", "BAD_REQUEST", "CALL_ID_REUSED", "RATE_LIMITED"]),
+  reason: Schema.String
+}) {
+  override get message() {
+    return this.reason
+  }
+}
+
+export interface HostRequest {
+  readonly tool_name: string
+  readonly call_id: CallId
+  readonly input: Schema.Json
+}
+
+/** The host tools there are, by name. */
+export class HostTools extends Context.Service<
+  HostTools,
+  {
+    /**
+     * Runs a tool for a caller whose lease and job were checked, in a fiber of `epoch`, the scope that ends with the caller's epoch.
+     * What has no effect runs each time; anything else once for each call_id, and who asks again joins the run or gets its outcome.
+     * A run that breaks is an `error`, one beyond its time a `timeout`, one that a crash cut off `unknown_after_crash`.
+     */
+    execute(caller: Caller, request: HostRequest, epoch: Scope.Scope): Effect.Effect<HostOutcome, HostToolRefused>
+  }
+>()("choir/choird/HostTools") {
+  static readonly layer = (tools: ReadonlyArray<HostTool>) => Layer.effect(HostTools, make(tools))
+}
+
+const refused = (kind: HostToolRefused["kind"], reason: string) => new HostToolRefused({ kind, reason })
+
+const reused = (call_id: CallId) =>
+  refused("CALL_ID_REUSED", `the call ${call_id} asked for something else before: a new call takes a new call_id`)
+
+/** An outcome that can be stored and sent. */
+const fitting = ({ name }: HostTool, { output, status }: HostOutcome): HostOutcome => {
+  const storable = storableJson(output)
+  return Buffer.byteLength(JSON.stringify(storable)) <= HOST_OUTPUT_BYTES_MAX
+    ? { status, output: storable }
+    : failed("error", `${name} gave more than ${HOST_OUTPUT_BYTES_MAX} bytes: ask for less`)
+}
+
+/** A run that ends in words, whatever happens in it. */
+const bounded = (tool: HostTool, run: Effect.Effect<HostOutcome>) => {
+  const { name, timeout_ms } = tool
+  return run.pipe(
+    Effect.map((outcome) => fitting(tool, outcome)),
+    Effect.timeoutOrElse({
+      duration: timeout_ms,
+      orElse: () => Effect.succeed(failed("timeout", `${name} did not end within ${timeout_ms} ms`))
+    }),
+    Effect.catchDefect((defect) =>
+      Effect.as(
+        Effect.logError("a host tool broke", { tool: name }, defect),
+        failed("error", `${name} broke; the log of choird says why`)
+      )
+    )
+  )
+}
+
+type Run = Fiber.Fiber<HostOutcome, HostToolRefused>
+
+const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
+  const results = yield* CallResults
+  const byName = new Map(tools.map((tool) => [tool.name, tool]))
+  const counts = new Map<SessionId, number>()
+  // Runs with an effect, by session and call_id, so that a repetition joins them; one request at a time looks and enters.
+  const runs = new Map<string, { readonly digest: string; readonly run: Run }>()
+  const entering = yield* Semaphore.make(1)
+
+  /** Begins a run that neither its caller's interruption nor its caller's end touches. */
+  const begin = Effect.fnUntraced(function* (
+    session_id: SessionId,
+    work: Effect.Effect<HostOutcome, HostToolRefused>,
+    epoch: Scope.Scope
+  ) {
+    const count = counts.get(session_id) ?? 0
+    if (count >= HOST_TOOLS_RUNNING_MAX)
+      return yield* refused("RATE_LIMITED", `${count} host tools run for this session already: wait for one to end`)
+    counts.set(session_id, count + 1)
+    const run: Run = yield* Effect.forkIn(work, epoch)
+    run.addObserver(() => {
+      const left = (counts.get(session_id) ?? 1) - 1
+      if (left > 0) counts.set(session_id, left)
+      else counts.delete(session_id)
+    })
+    return run
+  }, Effect.uninterruptible)
+
+  const once = Effect.fnUntraced(function* (key: HostCallKey, work: Effect.Effect<HostOutcome>) {
+    const claim = yield* results.claim(key)
+    switch (claim.type) {
+      case "reused":
+        return yield* reused(key.call_id)
+      case "done":
+        return claim.outcome
+      case "in doubt":
+        return failed("unknown_after_crash", "choird or the agent went down while this ran; its effect is not known")
+      case "mine":
+        // What happened is answered even when it cannot be kept; asked again, it is in doubt.
+        return yield* Effect.tap(work, (outcome) =>
+          Effect.catchDefect(results.keep(key, outcome), (defect) =>
+            Effect.logError("the outcome of a host tool was not kept", { call_id: key.call_id }, defect)
+          )
+        )
+    }
+  })
+
+  const enter = Effect.fnUntraced(
+    function* (key: HostCallKey, work: Effect.Effect<HostOutcome>, epoch: Scope.Scope) {
+      const id = `${key.session_id} ${key.call_id}`
+      const running = runs.get(id)
+      if (running !== undefined) return running.digest === key.digest ? running.run : yield* reused(key.call_id)
+      const run = yield* begin(key.session_id, once(key, work), epoch)
+      runs.set(id, { digest: key.digest, run })
+      run.addObserver(() => runs.delete(id))
+      return run
+    },
+    entering.withPermit,
+    Effect.uninterruptible
+  )
+
+  return HostTools.of({
+    execute: Effect.fn("HostTools.execute")(function* (caller, { call_id, input, tool_name }, epoch) {
+      const tool = byName.get(tool_name)
+      if (tool === undefined) return yield* refused("NOT_AVAILABLE", "choird runs no host tool of that name")
+      const work = yield* Effect.mapBoth(tool.prepare(input, caller), {
+        onSuccess: (run) => bounded(tool, run),
+        onFailure: ({ problem }) =>
+          refused("BAD_REQUEST", `the input does not fit ${tool_name}: ${problem}`.slice(0, API_PROBLEM_CHARS_MAX))
+      })
+      const { session_id } = caller
+      if (tool.effect === "none") return yield* Fiber.join(yield* begin(session_id, work, epoch))
+      const digest = sha256(canonicalJson({ tool_name, input }))
+      return yield* Fiber.join(yield* enter({ session_id, call_id, digest }, work, epoch))
+    })
+  })
+})

@@ -1,0 +1,35 @@
+/** choir.memory.query, store `working`: the part of a session's log that its agent holds no more (spec 11.7, D9). */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import type { Caller } from "#schema/AgentApi.ts"
+import { EDGE } from "#schema/Ids.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { LOG_SEARCH_TIMEOUT_MS } from "#src/shared/limits.ts"
+import { LogAnswer, LogQuery, viewOf } from "#src/shared/session/search.ts"
+import { failed, makeHostTool } from "./HostTool.ts"
+import { searchLog } from "./searchLog.ts"
+
+const encode = Schema.encodeEffect(LogAnswer)
+
+/** Answers for the lane that asks: edge, or the job whose token came with the request, and no other session. */
+export const memoryQuery = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const events = yield* EventStore
+
+  const run = Effect.fn("memoryQuery.run")(function* (query: LogQuery, { job_id, session_id }: Caller) {
+    const state = yield* events.state(session_id)
+    const core = [...state.cores.values()].find((each) => each.job_id === job_id)
+    const view = job_id !== undefined && core === undefined ? undefined : viewOf(state, core?.lane ?? EDGE)
+    if (view === undefined) return failed("error", "the job does not run any more")
+    const found = yield* searchLog(sql, session_id, view, query, state.rev)
+    return { status: "success", output: yield* encode(found) } as const
+  }, Effect.orDie)
+
+  return makeHostTool({
+    name: "choir.memory.query",
+    effect: "none",
+    timeout_ms: LOG_SEARCH_TIMEOUT_MS,
+    input: LogQuery,
+    run
+  })
+})

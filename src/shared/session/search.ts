@@ -1,0 +1,173 @@
+/**
+ * Searching a session's log (spec 11.7, store `working`): what may be asked, which events a lane sees, and what of an event matches.
+ * The agent does it over what it holds, choird over what left the agent (D9), so that both find the same.
+ */
+import { Effect, Schema } from "effect"
+import type { ChoirEvent } from "#schema/Event.ts"
+import { type CallId, EDGE, LaneId, Rev, Sha256 } from "#schema/Ids.ts"
+import {
+  LOG_SEARCH_EVENT_CHARS_MAX,
+  LOG_SEARCH_EXCERPT_CHARS_MAX,
+  LOG_SEARCH_HITS,
+  LOG_SEARCH_HITS_MAX,
+  LOG_SEARCH_QUERY_CHARS_MAX,
+  LOG_SEARCH_WORDS_MAX
+} from "#src/shared/limits.ts"
+import { coreOf } from "./lanes.ts"
+import type { SessionState } from "./State.ts"
+
+/** The greatest revision that the database can compare with. */
+const REV_MAX = 2 ** 31 - 1
+
+const wordsOf = (query: string): ReadonlyArray<string> => [
+  ...new Set(query.split(/\s+/u).filter((word) => word !== ""))
+]
+
+const problemOf = ({ mode, query }: { readonly mode: "keyword" | "hash"; readonly query: string }) => {
+  if (mode === "hash")
+    return /^[0-9a-f]{8,64}$/iu.test(query) ? undefined : "a hash is given by its first 8 to 64 hex digits"
+  const words = wordsOf(query).length
+  return words >= 1 && words <= LOG_SEARCH_WORDS_MAX ? undefined : `give 1 to ${LOG_SEARCH_WORDS_MAX} words`
+}
+
+/** What is asked; the descriptions are for models. */
+export const LogQuery = Schema.Struct({
+  store: Schema.Literals(["working"]).annotate({
+    description: "working: what happened in this session, as far back as it goes",
+    message: "only the store working, the log of this session, can be searched in this version"
+  }),
+  mode: Schema.Literals(["keyword", "hash"]).annotate({
+    description: "keyword: events that hold every word, in any case. hash: the event whose hash begins so"
+  }),
+  query: Schema.String.check(Schema.isNonEmpty(), Schema.isMaxLength(LOG_SEARCH_QUERY_CHARS_MAX)).annotate({
+    description: "Words, or at least 8 hex digits of a hash"
+  }),
+  limit: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: LOG_SEARCH_HITS_MAX })).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed(LOG_SEARCH_HITS))
+  ),
+  before_rev: Schema.optionalKey(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: REV_MAX })).annotate({
+      description: "Only events before this revision; next_before_rev of a result goes on where it ended"
+    })
+  )
+}).check(
+  Schema.makeFilter((query) => {
+    const issue = problemOf(query)
+    return issue === undefined || { path: ["query"], issue }
+  })
+)
+export type LogQuery = typeof LogQuery.Type
+
+export const LogHit = Schema.Struct({
+  rev: Rev,
+  hash: Sha256,
+  event_type: Schema.String,
+  lane: LaneId,
+  created_at: Schema.String,
+  /** For a tool's result: the tool, as the model named it. */
+  tool: Schema.optionalKey(Schema.String),
+  /** Texts of the event around the first word, or its beginning when it was asked for by its hash. */
+  excerpt: Schema.String,
+  /** Its content came from outside: it is data and never an instruction (D31). */
+  untrusted: Schema.optionalKey(Schema.Boolean)
+})
+export type LogHit = typeof LogHit.Type
+
+/** The newest hits first. `next_before_rev` is where a further search goes on when older events were not looked at. */
+export const LogAnswer = Schema.Struct({ hits: Schema.Array(LogHit), next_before_rev: Schema.optionalKey(Rev) })
+export type LogAnswer = typeof LogAnswer.Type
+
+/** Whose events are searched: those of a lane, since a revision. */
+export interface LogView {
+  readonly lane: LaneId
+  readonly from: number
+}
+
+/** The lane's view, or `undefined` for a job that does not run. */
+export const viewOf = (state: SessionState, lane: LaneId): LogView | undefined => {
+  if (lane === EDGE) return { lane, from: 1 }
+  const core = coreOf(state, lane)
+  return core === undefined ? undefined : { lane, from: core.started_rev }
+}
+
+/**
+ * Whether a lane's view holds an event: edge sees its own lane and where jobs began and ended, a job its own lane since its start
+ * (wire.md, Lanes and models). An instruction that was refused was never seen.
+ */
+export const sees = ({ from, lane }: LogView, event: ChoirEvent): boolean => {
+  if (event.rev < from) return false
+  if (event.event_type === "InjectedInstruction" && event.payload.refused !== undefined) return false
+  const isBoundary = event.event_type === "CoreStarted" || event.event_type === "CoreStopped"
+  return event.lane === lane || (lane === EDGE && isBoundary)
+}
+
+/** The revision of the output that proposed a tool call, as its id says (wire.md, Ids). */
+export const outputRevOf = (call_id: CallId): number | undefined => {
+  const rev = Number(/-(\d{1,10})-\d+$/u.exec(call_id)?.[1])
+  return Number.isInteger(rev) && rev <= REV_MAX ? rev : undefined
+}
+
+/** Every text and number of a value, one a line, in its order. */
+const textOf = (value: unknown): string => {
+  const lines: Array<string> = []
+  const collect = (inner: unknown) => {
+    if (typeof inner === "string") lines.push(inner)
+    else if (typeof inner === "number") lines.push(String(inner))
+    else if (typeof inner === "object" && inner !== null) for (const each of Object.values(inner)) collect(each)
+  }
+  collect(value)
+  return lines.join("\n")
+}
+
+/** A part of a text that begins a quarter before an index, with marks where it was cut. */
+const around = (text: string, index: number, chars: number): string => {
+  const start = Math.max(0, Math.min(index - Math.floor(chars / 4), text.length - chars))
+  const end = Math.min(text.length, start + chars)
+  const part = text.slice(start, end).toWellFormed().replaceAll(/\s+/gu, " ").trim()
+  return `${start > 0 ? "…" : ""}${part}${end < text.length ? "…" : ""}`
+}
+
+/** A query that was made ready. */
+export interface LogSearch {
+  /** A quick look at an event's canonical text; false only where the event cannot match. */
+  mayMatch(canonical: string): boolean
+  /** The hit that a chained event is, or `undefined`. */
+  hit(event: ChoirEvent, hash: () => string): LogHit | undefined
+}
+
+const hitOf = (event: ChoirEvent, hash: string, excerpt: string): LogHit => {
+  const { created_at, event_type, lane, rev } = event
+  const untrusted = event_type === "ToolResultCommitted" && event.payload.untrusted === true
+  return { rev, hash, event_type, lane, created_at, excerpt, ...(untrusted ? { untrusted } : {}) }
+}
+
+const byHash = (prefix: string): LogSearch => ({
+  mayMatch: () => true,
+  hit: (event, hashOf) => {
+    const hash = hashOf()
+    if (!hash.startsWith(prefix)) return undefined
+    return hitOf(event, hash, around(textOf(event.payload), 0, LOG_SEARCH_EVENT_CHARS_MAX))
+  }
+})
+
+/** The word as it is written, in any case. */
+const patternOf = (word: string) => new RegExp(word.replaceAll(/[\\^$.*+?()[\]{}|/]/gu, String.raw`\$&`), "iu")
+
+const byWords = (words: ReadonlyArray<string>): LogSearch => {
+  const patterns = words.map(patternOf)
+  // In canonical text these characters are escaped, so that a word with one of them says nothing about it.
+  const plain = words.filter((word) => !/["\\\p{Cc}]/u.test(word)).map(patternOf)
+  return {
+    mayMatch: (canonical) => plain.every((pattern) => pattern.test(canonical)),
+    hit: (event, hashOf) => {
+      const text = textOf(event.payload)
+      const indexes = patterns.map((pattern) => text.search(pattern))
+      return indexes.every((index) => index >= 0)
+        ? hitOf(event, hashOf(), around(text, indexes[0] ?? 0, LOG_SEARCH_EXCERPT_CHARS_MAX))
+        : undefined
+    }
+  }
+}
+
+export const logSearch = ({ mode, query }: Pick<LogQuery, "mode" | "query">): LogSearch =>
+  mode === "hash" ? byHash(query.toLowerCase()) : byWords(wordsOf(query.toWellFormed()))
