@@ -7,7 +7,7 @@ import { Sse } from "effect/encoding"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { ApiErrors, ErrorDetail } from "./ApiError.ts"
 import { ChoirEvent } from "./Event.ts"
-import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256 } from "./Ids.ts"
+import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256, SignalId } from "./Ids.ts"
 import { ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 
@@ -75,6 +75,40 @@ export const CoreSummary = Schema.Struct({
   started_at: Schema.String
 })
 export type CoreSummary = typeof CoreSummary.Type
+
+/** A named model or voice provider of config.json. */
+export const ModelSummary = Schema.Struct({
+  name: ResourceName,
+  type: Schema.Literals(["llm", "tts"]),
+  provider: Schema.String,
+  model: Schema.String
+})
+export type ModelSummary = typeof ModelSummary.Type
+
+/** What an agent uses, or would at its next start, and the defaults of config.json that it goes back to (E14). */
+export const AgentModels = Schema.Struct({
+  agent_id: AgentId,
+  llm: ResourceName,
+  core_llm: ResourceName,
+  default_llm: ResourceName,
+  default_core_llm: ResourceName,
+  voice_profile: Schema.NullOr(ResourceName),
+  /** Whether the running agent has the newest configuration; it has after its next heartbeat. */
+  in_use: Schema.Boolean
+})
+export type AgentModels = typeof AgentModels.Type
+
+/** The idempotency key of a client: any text of 1 to 80 of these characters, usually a UUID. */
+const ClientId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._:-]{1,80}$/u))
+
+/** How a signal is asked for: the same `request_id` and body make one signal; `wait_ms` is how long to wait for its event. */
+const asking = { request_id: Schema.optionalKey(ClientId), wait_ms: Schema.optionalKey(Schema.Natural) } as const
+
+/** A signal and the event that it ended in; `rev` is null while there is none, `refused` says why nothing came of it. */
+const signalled = { signal_id: SignalId, rev: Schema.NullOr(Rev), refused: Schema.NullOr(Schema.String) } as const
+
+export const SignalSummary = Schema.Struct(signalled)
+export type SignalSummary = typeof SignalSummary.Type
 
 /** `problem` says at which revision and why the chain or the fold does not hold. */
 export const Verification = Schema.Struct({
@@ -179,6 +213,7 @@ const System = HttpApiGroup.make("system").add(
   HttpApiEndpoint.get("status", "/status", { success: SystemStatus, error }),
   HttpApiEndpoint.get("config", "/config", { success: Schema.Json, error }),
   HttpApiEndpoint.get("workspaces", "/workspaces", { success: Schema.Array(WorkspaceSummary), error }),
+  HttpApiEndpoint.get("models", "/models", { success: Schema.Array(ModelSummary), error }),
   HttpApiEndpoint.post("shutdown", "/shutdown", { success: Schema.Struct({ ok: Schema.Literal(true) }), error })
 )
 
@@ -198,7 +233,14 @@ const Agents = HttpApiGroup.make("agents").add(
     error
   }),
   HttpApiEndpoint.post("stop", "/agents/:id/stop", { params: agent, success: AgentSummary, error }),
-  HttpApiEndpoint.post("restart", "/agents/:id/restart", { params: agent, success: AgentSummary, error })
+  HttpApiEndpoint.post("restart", "/agents/:id/restart", { params: agent, success: AgentSummary, error }),
+  HttpApiEndpoint.get("models", "/agents/:id/models", { params: agent, success: AgentModels, error }),
+  HttpApiEndpoint.post("setModels", "/agents/:id/models", {
+    params: agent,
+    payload: Schema.Struct({ llm: Schema.optionalKey(ResourceName), core_llm: Schema.optionalKey(ResourceName) }),
+    success: AgentModels,
+    error
+  })
 )
 
 const Sessions = HttpApiGroup.make("sessions").add(
@@ -220,12 +262,28 @@ const Sessions = HttpApiGroup.make("sessions").add(
   HttpApiEndpoint.get("cores", "/sessions/:id/cores", { params: session, success: Schema.Array(CoreSummary), error }),
   HttpApiEndpoint.post("cancel", "/sessions/:id/cancel", {
     params: session,
-    payload: Schema.Struct({ job_name: Schema.optionalKey(JobName) }),
-    success: Schema.Struct({ job_name: JobName, signal_id: Schema.String }),
+    payload: Schema.Struct({ job_name: Schema.optionalKey(JobName), ...asking }),
+    success: Schema.Struct({ job_name: JobName, ...signalled }),
+    error
+  }),
+  HttpApiEndpoint.post("inject", "/sessions/:id/inject", {
+    params: session,
+    payload: Schema.Struct({ text: Schema.String, ...asking }),
+    success: SignalSummary,
+    error
+  }),
+  HttpApiEndpoint.post("compact", "/sessions/:id/compact", {
+    params: session,
+    payload: Schema.Struct({ lane: Schema.optionalKey(LaneId), ...asking }),
+    success: SignalSummary,
     error
   }),
   HttpApiEndpoint.post("verify", "/sessions/:id/verify", { params: session, success: Verification, error })
 )
+
+/** What choird itself answers to a command. */
+const ChatAnswer = Schema.Struct({ kind: Schema.Literals(["notice", "refusal"]), text: Schema.String })
+export type ChatAnswer = typeof ChatAnswer.Type
 
 /** SSE, so that a client which comes back says with Last-Event-ID what it has shown. */
 export const ChatEvents = Schema.Struct({ ...Sse.EventEncoded.fields, data: Schema.fromJsonString(ChatEvent) })
@@ -233,11 +291,15 @@ export const ChatEvents = Schema.Struct({ ...Sse.EventEncoded.fields, data: Sche
 const Chat = HttpApiGroup.make("chat").add(
   HttpApiEndpoint.post("send", "/chat/:id/messages", {
     params: agent,
-    payload: Schema.Struct({
-      client_id: Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._:-]{1,80}$/u)),
-      text: Schema.NonEmptyString
-    }),
+    payload: Schema.Struct({ client_id: ClientId, text: Schema.NonEmptyString }),
     success: Schema.Struct({ inbox_id: InboxId, position: Schema.Natural }),
+    error
+  }),
+  /** Does what a command of the chat says (spec 19.3); `answer` is null for a text that is none, and therefore a message. */
+  HttpApiEndpoint.post("command", "/chat/:id/commands", {
+    params: agent,
+    payload: Schema.Struct({ client_id: ClientId, text: Schema.NonEmptyString }),
+    success: Schema.Struct({ answer: Schema.NullOr(ChatAnswer) }),
     error
   }),
   HttpApiEndpoint.get("stream", "/chat/:id/events", {

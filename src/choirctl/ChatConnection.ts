@@ -5,19 +5,27 @@
 import { randomUUID } from "node:crypto"
 import { Clock, Effect, Schedule, Stream } from "effect"
 import type { AgentId, InboxId } from "#schema/Ids.ts"
-import type { ChatEvent } from "#schema/OperatorApi.ts"
+import type { ChatAnswer, ChatEvent } from "#schema/OperatorApi.ts"
 import { CHAT_RECONNECT_MS, CHAT_RECONNECT_MS_MAX, CHAT_SHOWN_MAX } from "#src/shared/limits.ts"
 import { type CommandFailed, EXIT } from "./failure.ts"
 import { connect, requestFailure } from "./OperatorClient.ts"
 
-/** What a client is told: the events of choird, and whether there is a choird. */
-export type ChatNews = ChatEvent | { readonly type: "connection"; readonly up: boolean }
+/** What a client is told: the events of choird, its answers to commands, and whether there is a choird. */
+export type ChatNews =
+  | ChatEvent
+  | ({ readonly type: "answer" } & ChatAnswer)
+  | { readonly type: "connection"; readonly up: boolean }
+
+/** A message that waits for edge, behind `position` others, or the answer of choird to a command of the chat (spec 19.3). */
+export type Sent =
+  | { readonly type: "message"; readonly inbox_id: InboxId; readonly position: number }
+  | ({ readonly type: "answer" } & ChatAnswer)
 
 export interface ChatConnection {
   /** Hands over news in order, until it is interrupted or there is no coming back. Each message comes once. */
   follow<R>(onNews: (news: ChatNews) => Effect.Effect<void, never, R>): Effect.Effect<never, CommandFailed, R>
-  /** Sends a message once, also across a restart of choird. `position` is how many messages wait before it. */
-  send(text: string): Effect.Effect<{ readonly inbox_id: InboxId; readonly position: number }, CommandFailed>
+  /** Sends a text once, also across a restart of choird. */
+  send(text: string): Effect.Effect<Sent, CommandFailed>
 }
 
 /** Whether it helps to try again: choird is gone for a while, and has refused nothing. */
@@ -81,8 +89,14 @@ export const openChat = Effect.fn("openChat")(function* (home: string, agent_id:
 
   const send: ChatConnection["send"] = Effect.fnUntraced(function* (text) {
     // The id makes a repeated request the same message, so one whose answer was lost is asked again.
-    const client_id = randomUUID()
-    return yield* chat.send({ params, payload: { client_id, text } }).pipe(
+    const request = { params, payload: { client_id: randomUUID(), text } }
+    const sent = Effect.gen(function* (): Effect.fn.Return<Sent, unknown> {
+      // Only choird knows its commands; a text that cannot be one spares the question.
+      const { answer } = text.startsWith("/") ? yield* chat.command(request) : { answer: null }
+      if (answer !== null) return { type: "answer", ...answer }
+      return { type: "message", ...(yield* chat.send(request)) }
+    })
+    return yield* sent.pipe(
       Effect.mapError(failure),
       Effect.retry({
         while: passes,

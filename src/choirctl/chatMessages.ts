@@ -74,8 +74,9 @@ export const chatMessages = Effect.fn("chatMessages")(function* <E, R, R2>(
   )
 
   const one = Effect.fnUntraced(function* (text: string) {
-    const { inbox_id } = yield* connection.send(text)
-    yield* Effect.raceFirst(settled.wait(inbox_id), gone).pipe(
+    const sent = yield* connection.send(text)
+    if (sent.type === "answer") return yield* show(sent)
+    yield* Effect.raceFirst(settled.wait(sent.inbox_id), gone).pipe(
       Effect.timeoutOrElse({
         duration: settled_ms_max,
         orElse: () =>

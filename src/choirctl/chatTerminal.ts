@@ -41,8 +41,9 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   const send = Effect.fnUntraced(
     function* (text: string) {
       if (text.trim() === "") return
-      const { position } = yield* connection.send(text)
-      if (position > 0) yield* dim(`${position} before this one`)
+      const sent = yield* connection.send(text)
+      if (sent.type === "answer") yield* editor.above(messageText(sent, color))
+      else if (sent.position > 0) yield* dim(`${sent.position} before this one`)
     },
     Effect.catchTag("CommandFailed", ({ hint, problem }) =>
       dim(hint === undefined ? `not sent: ${problem}` : `not sent: ${problem} (${hint})`)

@@ -7,6 +7,7 @@ import { config } from "./commands/config.ts"
 import { doctor } from "./commands/doctor.ts"
 import { init } from "./commands/init.ts"
 import { logs } from "./commands/logs.ts"
+import { models } from "./commands/model.ts"
 import { secret } from "./commands/secret.ts"
 import { session } from "./commands/session.ts"
 import { status } from "./commands/status.ts"
@@ -14,7 +15,7 @@ import { workspace } from "./commands/workspace.ts"
 import { root } from "./root.ts"
 
 const tree: Command.Command.Any = root.pipe(
-  Command.withSubcommands([init, agent, chat, session, secret, workspace, config, logs, status, doctor])
+  Command.withSubcommands([init, agent, chat, session, models, secret, workspace, config, logs, status, doctor])
 )
 
 export const cli = root.pipe(
@@ -23,6 +24,7 @@ export const cli = root.pipe(
     agent,
     chat,
     session,
+    models,
     secret,
     workspace,
     config,

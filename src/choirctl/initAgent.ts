@@ -7,7 +7,7 @@ import { decodeFile } from "#src/shared/decode.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
 import { type CommandFailed, configError, failed, usageError } from "./failure.ts"
 import { fileText, readConfigText, writePrivate } from "./homeFiles.ts"
-import { AGENT_STARTER } from "./packageFolder.ts"
+import { AGENT_STARTER } from "./starters.ts"
 import { configPath } from "./root.ts"
 
 /** What the operator named; the rest is chosen. */

@@ -9,7 +9,7 @@ import { createRepo } from "#src/shared/scaffold.ts"
 import { configSchema } from "./configSchema.ts"
 import { configError } from "./failure.ts"
 import { fileText, secretsPath, writePrivate } from "./homeFiles.ts"
-import { GLOBAL_STARTER } from "./packageFolder.ts"
+import { GLOBAL_STARTER } from "./starters.ts"
 import { configPath, DEFAULT_HOME } from "./root.ts"
 import { addSecrets } from "./secretsFile.ts"
 

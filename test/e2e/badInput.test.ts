@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { INBOX_PENDING_MAX } from "#src/shared/limits.ts"
 import { makeInstallation, ROOT } from "../support/installation.ts"
-import { hang, makeProvider } from "../support/provider.ts"
+import { hang, makeProvider } from "../support/testing/Provider.ts"
 
 /** Runs choird on a home until it ends. */
 const choirdOn = (home: string) =>

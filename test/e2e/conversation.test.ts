@@ -6,7 +6,7 @@ import type { SessionId } from "#schema/Ids.ts"
 import type { ChatEvent } from "#schema/OperatorApi.ts"
 import { describeInstallations } from "../support/everyInstallation.ts"
 import { makeInstallation } from "../support/installation.ts"
-import { answer, callTools, failing, makeProvider, offlineModel, raw } from "../support/provider.ts"
+import { answer, callTools, failing, makeProvider, offlineModel, raw } from "../support/testing/Provider.ts"
 import { conversationProblems, historyProblems } from "../support/verifyHistory.ts"
 
 const texts = (shown: ReadonlyArray<ChatEvent>, kind: string) =>

@@ -48,10 +48,11 @@ const show = Effect.fnUntraced(function* (news: ChatNews) {
   const screen = yield* Screen
   if (json) return yield* news.type === "connection" ? Effect.void : screen.print(jsonText(news))
   if (news.type === "agent" && news.reason !== null) yield* screen.note(safeText(`${news.status}: ${news.reason}`))
-  if (news.type !== "message") return
+  if (news.type !== "message" && news.type !== "answer") return
   yield* eraseLine
   const text = messageText(news, screen.color)
-  yield* news.kind === "reply" || news.kind === "report" ? screen.print(text) : screen.note(text)
+  const wanted = news.type === "answer" || news.kind === "reply" || news.kind === "report"
+  yield* wanted ? screen.print(text) : screen.note(text)
 })
 
 export const chat = Command.make(

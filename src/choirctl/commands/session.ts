@@ -1,20 +1,14 @@
 /** choirctl session: what an agent did, and the proof of it. */
 import { Clock, Effect, Option, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { AgentId, JobName } from "#schema/Ids.ts"
+import { AgentId } from "#schema/Ids.ts"
 import { ask, askStream } from "#src/choirctl/ask.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
-import {
-  cancelLine,
-  coreTable,
-  eventLine,
-  printedEvent,
-  sessionTable,
-  verificationText
-} from "#src/choirctl/render/sessions.ts"
+import { coreTable, eventLine, printedEvent, sessionTable, verificationText } from "#src/choirctl/render/sessions.ts"
 import { sessionId } from "./arguments.ts"
+import { cancel, compact, coreCancel, inject } from "./steering.ts"
 
 const list = Command.make(
   "list",
@@ -83,26 +77,6 @@ const cores = Command.make(
   Command.withExamples([{ command: "choirctl session cores 0k8v3w9m2p1n4q7r" }])
 )
 
-const cancel = Command.make(
-  "cancel",
-  {
-    id: sessionId,
-    job_name: Argument.String("job-name").pipe(
-      Argument.withDescription("The job; may be left out when only one runs"),
-      Argument.withSchema(JobName),
-      Argument.optional
-    )
-  },
-  Effect.fnUntraced(function* ({ id, job_name }) {
-    const payload = Option.match(job_name, { onNone: () => ({}), onSome: (job_name) => ({ job_name }) })
-    const cancelled = yield* ask("sessions", (choird) => choird.cancel({ params: { id }, payload }))
-    yield* print(cancelled, cancelLine)
-  })
-).pipe(
-  Command.withDescription("Cancel a core job"),
-  Command.withExamples([{ command: "choirctl session cancel 0k8v3w9m2p1n4q7r research" }])
-)
-
 const verify = Command.make(
   "verify",
   { id: sessionId },
@@ -118,5 +92,5 @@ const verify = Command.make(
 
 export const session = Command.make("session").pipe(
   Command.withDescription("Read, verify and steer sessions"),
-  Command.withSubcommands([list, events, cores, cancel, verify])
+  Command.withSubcommands([list, events, cores, inject, compact, cancel, coreCancel, verify])
 )

@@ -3,7 +3,7 @@ import type { ChatEvent } from "#schema/OperatorApi.ts"
 import { paint } from "./paint.ts"
 import { safeLine, safeText } from "./safeText.ts"
 
-type Message = Extract<ChatEvent, { readonly type: "message" }>
+type Message = Pick<Extract<ChatEvent, { readonly type: "message" }>, "kind" | "text">
 
 /** A message as it is read: a reply says nothing of itself, everything else says what it is. */
 export const messageText = ({ kind, text }: Message, color: boolean): string => {

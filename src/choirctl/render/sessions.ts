@@ -1,6 +1,13 @@
 /** Sessions, their events and their proof for people. */
 import type { ChoirEvent } from "#schema/Event.ts"
-import type { CoreSummary, PrintedEvent, SessionStatus, SessionSummary, Verification } from "#schema/OperatorApi.ts"
+import type {
+  CoreSummary,
+  PrintedEvent,
+  SessionStatus,
+  SessionSummary,
+  SignalSummary,
+  Verification
+} from "#schema/OperatorApi.ts"
 import { paint, type Paint } from "./paint.ts"
 import { safeLine } from "./safeText.ts"
 import { table } from "./table.ts"
@@ -38,7 +45,20 @@ export const coreTable = (rows: ReadonlyArray<CoreSummary>, now_ms: number, colo
         color
       )
 
-export const cancelLine = ({ job_name }: { readonly job_name: string }): string => `${job_name} is being cancelled`
+/** What became of a signal, with the event that it ended in as far as that was waited for. */
+const signalLine = ({ refused, rev, signal_id }: SignalSummary, asked: string, done: string): string => {
+  if (rev === null) return `${asked} (signal ${signal_id})`
+  return refused === null ? `${done}, revision ${rev}` : `not done, revision ${rev}: ${safeLine(refused)}`
+}
+
+export const cancelLine = (signal: SignalSummary & { readonly job_name: string }): string =>
+  signalLine(signal, `${signal.job_name} is being cancelled`, `${signal.job_name} was cancelled`)
+
+export const injectLine = (signal: SignalSummary): string =>
+  signalLine(signal, "edge is told at its next safe point", "edge was told")
+
+export const compactLine = (signal: SignalSummary): string =>
+  signalLine(signal, "compaction was asked for", "the working memory was compacted")
 
 export const verificationText = ({ events, head, ok, problem }: Verification, color: boolean): string =>
   ok

@@ -1,8 +1,8 @@
 /** The programs that every container gets from this installation: Node, the agent's bundle and ripgrep. */
 import { accessSync, constants, realpathSync } from "node:fs"
-import { extname } from "node:path"
-import { fileURLToPath } from "node:url"
+import { join } from "node:path"
 import { Effect, Schema } from "effect"
+import { packageFolder } from "#src/shared/packageFolder.ts"
 
 /** Real paths of this host. */
 export interface AgentPrograms {
@@ -21,9 +21,7 @@ export class ProgramMissing extends Schema.TaggedError<ProgramMissing>()("Progra
   }
 }
 
-// From source the bundle is where the build puts it; bundled, it lies beside choird's own.
-const fromSource = extname(import.meta.url) === ".ts"
-const BUNDLE = fileURLToPath(new URL(fromSource ? "../../../dist/choir-agent.js" : "./choir-agent.js", import.meta.url))
+const BUNDLE = join(packageFolder, "dist", "choir-agent.js")
 
 const readable = (path: string, hint: string) =>
   Effect.try({

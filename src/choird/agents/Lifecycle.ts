@@ -67,7 +67,12 @@ export class Lifecycle extends Context.Service<
     start(agent_id: AgentId, options: StartAgent): Effect.Effect<AgentView, AgentRefused>
     /** Graceful: safe point, flush, TERMINATE_SELF; then kill after AGENT_STOP_MS_MAX, and say what was lost. */
     stop(agent_id: AgentId): Effect.Effect<AgentView, AgentRefused>
-    /** Stop and start with the same bindings. */
+    /** Binds a running agent to other models until it is started again; crashes keep them. */
+    rebind(
+      agent_id: AgentId,
+      models: Pick<ResourceBindings, "llm" | "core_llm">
+    ): Effect.Effect<AgentView, AgentRefused>
+    /** Stop and start with the bindings of the start. */
     restart(agent_id: AgentId): Effect.Effect<AgentView, AgentRefused>
     /** Ends what an earlier life of choird left running, then resumes each session that was active. */
     readonly recover: Effect.Effect<void>
@@ -128,6 +133,14 @@ const alreadyThere = (view: AgentView) => {
       })
 }
 
+const notRunning = (agent_id: AgentId) =>
+  new AgentRefused({
+    kind: "NOT_RUNNING",
+    agent_id,
+    reason: `${agent_id} does not run`,
+    hint: `choirctl agent start ${agent_id}`
+  })
+
 const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
   const all = yield* services(programs)
   const { config, hearings, views } = all
@@ -177,14 +190,7 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
   const stopped = Effect.fnUntraced(function* (agent_id: AgentId) {
     yield* known(agent_id)
     const running = runs.get(agent_id)
-    if (running === undefined) {
-      return yield* new AgentRefused({
-        kind: "NOT_RUNNING",
-        agent_id,
-        reason: `${agent_id} does not run`,
-        hint: `choirctl agent start ${agent_id}`
-      })
-    }
+    if (running === undefined) return yield* notRunning(agent_id)
     yield* Deferred.succeed(running.stop, undefined)
     yield* Deferred.await(running.ended)
     return running.request
@@ -207,6 +213,12 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     stop: Effect.fn("Lifecycle.stop")(function* (agent_id) {
       yield* stopped(agent_id)
       return views.of(agent_id)
+    }),
+    rebind: Effect.fn("Lifecycle.rebind")(function* (agent_id, models) {
+      const { bindings } = views.of(agent_id)
+      return bindings === null
+        ? yield* notRunning(agent_id)
+        : yield* views.change(agent_id, { bindings: { ...bindings, ...models } })
     }),
     restart: Effect.fn("Lifecycle.restart")(function* (agent_id) {
       const { bindings } = yield* stopped(agent_id)

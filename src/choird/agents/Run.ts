@@ -75,11 +75,11 @@ const epoch = Effect.fnUntraced(function* (context: Context, row: SessionRow, to
   const { agent_id, bindings, prepared, programs, services, stop } = context
   const { epoch, session_id } = row
   const { version } = yield* services.config.current
+  // The view's bindings stay: the models in them may have been switched since the start (spec 17.1).
   yield* services.views.change(agent_id, {
     status: "starting",
     session_id,
     epoch,
-    bindings,
     image_version: prepared.image.image_version,
     since_ms: yield* Clock.currentTimeMillis,
     config_version: version

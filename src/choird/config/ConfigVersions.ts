@@ -35,3 +35,19 @@ export const layerConfigVersions = Layer.effectDiscard(
     yield* store.number(version)
   }).pipe(Effect.orDie)
 )
+
+/**
+ * Takes the next number for the running configuration, whose content is the same: an agent is bound to other models, and asks anew
+ * when the number changes. The number is used by {@link ConfigStore.number}.
+ */
+export const nextConfigVersion = (sql: SqlClient.SqlClient, store: ConfigStore["Service"]) =>
+  Effect.gen(function* () {
+    const { config } = yield* store.current
+    const text = canonicalJson(config)
+    const [row] = yield* sql<{
+      readonly version: number
+    }>`INSERT INTO choir_control.config_versions (version, config, hash)
+      SELECT coalesce(max(version), 0) + 1, ${text}::jsonb, ${Buffer.from(sha256(text), "hex")}
+      FROM choir_control.config_versions RETURNING version`
+    return row?.version ?? (yield* Effect.die(new Error("the configuration got no number")))
+  }).pipe(Effect.orDie)

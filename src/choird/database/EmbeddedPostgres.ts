@@ -1,7 +1,6 @@
 import { Deferred, Effect, Exit, Schema, type Scope } from "effect"
-import { extname } from "node:path"
+import { extname, join } from "node:path"
 import type { Duplex } from "node:stream"
-import { fileURLToPath } from "node:url"
 import { MessageChannel, Worker } from "node:worker_threads"
 import {
   EMBEDDED_CLOSE_MS_MAX,
@@ -9,6 +8,7 @@ import {
   EMBEDDED_STUCK_MS_MAX,
   IDLE_IN_TRANSACTION_MS_MAX
 } from "#src/shared/limits.ts"
+import { packageFolder } from "#src/shared/packageFolder.ts"
 import { PortStream } from "./PortStream.ts"
 import type { WorkerOptions, WorkerOrder, WorkerReport } from "./workerProtocol.ts"
 
@@ -48,13 +48,9 @@ export interface EmbeddedPostgres {
   readonly lost: Effect.Effect<never, DatabaseLost>
 }
 
-// From source the neighbours are TypeScript and the build's folder is elsewhere; bundled, all lie in one folder.
-const fromSource = extname(import.meta.url) === ".ts"
-const WORKER = new URL(fromSource ? "./postgres-worker.ts" : "./postgres-worker.js", import.meta.url)
-const TEMPLATE = new URL(
-  fromSource ? "../../../dist/postgres-template.tar.gz" : "./postgres-template.tar.gz",
-  import.meta.url
-)
+// A neighbour of this file from source and compiled, and of the bundle that holds this file.
+const WORKER = new URL(`./postgres-worker${extname(import.meta.url)}`, import.meta.url)
+const TEMPLATE = join(packageFolder, "dist", "postgres-template.tar.gz")
 
 const start = (options: WorkerOptions) =>
   Effect.callback<Worker, EmbeddedUnusable>((resume) => {
@@ -101,7 +97,7 @@ export const openEmbedded = Effect.fn("EmbeddedPostgres.open")(function* (
   const worker = yield* Effect.acquireRelease(
     start({
       folder: options.folder,
-      template: options.template ?? fileURLToPath(TEMPLATE),
+      template: options.template ?? TEMPLATE,
       idleInTransactionMs: options.idleInTransactionMs ?? IDLE_IN_TRANSACTION_MS_MAX
     }),
     (worker) => {

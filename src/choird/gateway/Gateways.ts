@@ -1,12 +1,14 @@
 /** Takes what people send at a gateway to their agents, and answers for choird where no agent can (spec 19.2, R42, R45). */
-import { Clock, Context, Effect, Layer, Metric, Option } from "effect"
-import type { AgentId, ResourceName } from "#schema/Ids.ts"
+import { Context, Effect, Layer, Metric } from "effect"
+import type { ResourceName } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { GatewayCommands } from "./GatewayCommands.ts"
 import { Inbox } from "./Inbox.ts"
 import { Outbox, type Outgoing } from "./Outbox.ts"
-import { type Arrival, route } from "./route.ts"
+import { type Arrival, type Route, route } from "./route.ts"
+
+type Message = Extract<Route, { readonly type: "message" }> & Pick<Arrival, "id">
 
 const strangers = Metric.counter("choir_gateway_strangers", { incremental: true })
 
@@ -23,8 +25,8 @@ export class Gateways extends Context.Service<
   static readonly layer = Layer.effect(
     Gateways,
     Effect.gen(function* () {
+      const commands = yield* GatewayCommands
       const config = yield* ConfigStore
-      const events = yield* EventStore
       const inbox = yield* Inbox
       const lifecycle = yield* Lifecycle
       const outbox = yield* Outbox
@@ -35,38 +37,12 @@ export class Gateways extends Context.Service<
         message: Pick<Outgoing, "dm" | "agent_id" | "kind" | "text">
       ) => outbox.tell({ ...message, gateway, source_id: `${gateway}:${id}`, in_reply_to: null })
 
-      /** What `/status` answers: a few words for a person. */
-      const status = Effect.fnUntraced(function* (agent_id: AgentId) {
-        const view = yield* Effect.orDie(lifecycle.view(agent_id))
-        const state =
-          view.session_id === null
-            ? undefined
-            : Option.getOrUndefined(yield* Effect.option(events.state(view.session_id)))
-        const minutes = Math.floor(((yield* Clock.currentTimeMillis) - view.since_ms) / 60_000)
-        const cores = [...(state?.cores.keys() ?? [])]
-        return [
-          `${agent_id} is ${view.status}${view.status === "running" ? ` since ${minutes} min` : ""}.`,
-          ...(view.reason === null ? [] : [`${view.reason}.`]),
-          ...(state === undefined ? [] : [state.edge.state === "EDGE_IDLE" ? "Nothing is open." : "It is at work."]),
-          ...(cores.length === 0 ? [] : [`Jobs: ${cores.join(", ")}.`])
-        ].join("\n")
-      })
-
-      const receive = Effect.fn("Gateways.receive")(function* (
+      /** What the messages came to; a repeated batch finds them stored. */
+      const store = Effect.fnUntraced(function* (
         gateway: ResourceName,
         offset: number,
-        arrivals: ReadonlyArray<Arrival>
+        messages: ReadonlyArray<Message>
       ) {
-        const { config: running } = yield* config.current
-        const views = yield* lifecycle.list
-        const routed = arrivals.map((arrival) => ({ arrival, to: route(running, views, gateway, arrival) }))
-        for (const { arrival, to } of routed) {
-          if (to.type === "stranger") yield* Metric.update(strangers, 1)
-          if (to.type === "refuse") yield* tell(gateway, arrival, { ...to, kind: "refusal" })
-          if (to.type === "status")
-            yield* tell(gateway, arrival, { ...to, kind: "notice", text: yield* status(to.agent_id) })
-        }
-        const messages = routed.flatMap(({ arrival, to }) => (to.type === "message" ? [{ id: arrival.id, ...to }] : []))
         const received = yield* inbox.receiveAll(
           gateway,
           offset,
@@ -85,6 +61,39 @@ export class Gateways extends Context.Service<
           const text = `${stored.pending} messages wait for me already, so I did not take this one. Please send it again later.`
           yield* tell(gateway, message, { ...message, kind: "refusal", text })
         }
+      })
+
+      const receive = Effect.fn("Gateways.receive")(function* (
+        gateway: ResourceName,
+        offset: number,
+        arrivals: ReadonlyArray<Arrival>
+      ) {
+        const { config: running } = yield* config.current
+        let messages: Array<Message> = []
+        for (const arrival of arrivals) {
+          const { id } = arrival
+          const to = route(running, yield* lifecycle.list, gateway, arrival)
+          switch (to.type) {
+            case "stranger":
+              yield* Metric.update(strangers, 1)
+              break
+            case "message":
+              messages.push({ id, ...to })
+              break
+            case "refuse":
+            case "say":
+              yield* tell(gateway, arrival, { ...to, kind: to.type === "say" ? "notice" : "refusal" })
+              break
+            case "command": {
+              // What was said before the command comes before it; the offset waits for the whole batch.
+              yield* store(gateway, 0, messages)
+              messages = []
+              const answer = yield* commands.run(to.command, { agent_id: to.agent_id, gateway, request_id: id })
+              yield* tell(gateway, arrival, { ...to, ...answer })
+            }
+          }
+        }
+        yield* store(gateway, offset, messages)
       })
 
       return Gateways.of({ receive })

@@ -11,7 +11,7 @@ import {
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
 import { Outbox, type Outgoing } from "./Outbox.ts"
-import { MENU } from "./route.ts"
+import { MENU } from "./readCommand.ts"
 import { TelegramApi, TelegramFailed } from "./TelegramApi.ts"
 
 /** How long to wait after the n-th failure in a row, from 0: doubling up to a minute, and what Telegram asks for before that. */

@@ -6,7 +6,8 @@ import {
   TELEGRAM_REPLY_BYTES_MAX,
   TELEGRAM_STALL_MS_MAX
 } from "#src/shared/limits.ts"
-import type { Arrival, MENU } from "./route.ts"
+import type { MENU } from "./readCommand.ts"
+import type { Arrival } from "./route.ts"
 
 /** A call that Telegram refused or that got no usable answer. */
 export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("TelegramFailed", {

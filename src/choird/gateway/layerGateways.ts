@@ -2,6 +2,7 @@
 import { Effect, Layer, Result } from "effect"
 import { ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { GatewayCommands } from "./GatewayCommands.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
 import { runTelegram } from "./Telegram.ts"
@@ -37,4 +38,4 @@ export const layerGateways = Layer.effectDiscard(
       )
     }
   })
-).pipe(Layer.provide(Gateways.layer))
+).pipe(Layer.provide(Gateways.layer), Layer.provide(GatewayCommands.layer))

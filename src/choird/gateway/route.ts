@@ -3,6 +3,7 @@ import type { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
+import { type Command, readCommand } from "./readCommand.ts"
 
 /** What a person sent, as far as it could be read. */
 export interface Arrival {
@@ -22,20 +23,12 @@ interface Place {
 export type Route =
   /** From somebody whom no DM is configured for: no reply, so that a bot tells strangers nothing. */
   | { readonly type: "stranger" }
-  | ({ readonly type: "refuse"; readonly text: string } & Place)
-  | ({ readonly type: "status" } & Place)
+  | ({ readonly type: "refuse" | "say"; readonly text: string } & Place)
+  | ({ readonly type: "command"; readonly command: Command } & Place)
   | ({ readonly type: "message"; readonly text: string } & Place)
-
-/** The commands that a bot's menu shows. */
-export const MENU: ReadonlyArray<{ readonly command: string; readonly description: string }> = [
-  { command: "status", description: "What the agent is doing" }
-]
 
 /** Speaks where a DM has no agent at all. */
 const NOBODY = AgentId.make("choird")
-
-/** `/name@bot rest`: Telegram adds the bot's name in its menus. */
-const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@[A-Za-z0-9_]{1,64})?(?:\s|$)/u
 
 const isThere = ({ status }: AgentView) => status === "starting" || status === "running"
 
@@ -49,14 +42,6 @@ const away = (config: Config, dm: ResourceName, last: AgentView | undefined) => 
   const who = name === undefined ? "No agent runs here." : `${name} does not run at the moment.`
   const help = name === undefined ? `choirctl agent start <agent> --dm ${dm}` : `choirctl agent start ${name}`
   return { agent_id: AgentId.make(name ?? NOBODY), text: `${who} Your message was not delivered. To start it: ${help}` }
-}
-
-const command = (name: string, rest: string): { readonly status: true } | { readonly text: string } => {
-  if (name === "status") return { status: true }
-  const known = MENU.map(({ command, description }) => `/${command}: ${description}`).join("\n")
-  // A bare /start is what a messenger sends for a person who opens the chat; it never starts an agent (E6).
-  if (name === "start" && rest === "") return { text: `Hello! Write to me in plain words.\n${known}` }
-  return { text: `I do not know the command /${name}.\n${known}` }
 }
 
 export const route = (
@@ -73,8 +58,7 @@ export const route = (
   const place = { dm, agent_id: bound.agent_id }
   if (text === undefined) return { type: "refuse", ...place, text: "I can only read text messages." }
   if (text.length > CHAT_TEXT_CHARS_MAX) return { type: "refuse", ...place, text: "That message is too long for me." }
-  const [matched, name] = COMMAND.exec(text) ?? []
-  if (matched === undefined || name === undefined) return { type: "message", ...place, text }
-  const known = command(name.toLowerCase(), text.slice(matched.length).trim())
-  return "status" in known ? { type: "status", ...place } : { type: "refuse", ...place, text: known.text }
+  const read = readCommand(text)
+  if (read === undefined) return { type: "message", ...place, text }
+  return read.type === "say" ? { type: "say", ...place, text: read.text } : { ...read, ...place }
 }

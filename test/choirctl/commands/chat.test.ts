@@ -46,6 +46,31 @@ describe("choirctl chat --message", () => {
     })
   )
 
+  it.live("prints what choird answers to a command, and sends every other text on (spec 19.3)", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const desk = makeDesk()
+      const command = (text: string) => (text === "/cores" ? { kind: "notice" as const, text: "No job runs." } : null)
+      const calls = yield* fakeChoird(home, { command }, desk)
+      const ran = yield* choirctl(home, ["chat", "agent-1"], { stdin: "/cores\n/etc/hosts is what?\nhello /cores\n" })
+      assert.deepStrictEqual(ran, {
+        code: 0,
+        out: "notice: No job runs.\necho /etc/hosts is what?\necho hello /cores\n",
+        err: ""
+      })
+      assert.lengthOf(
+        calls.filter(({ name }) => name === "command"),
+        2
+      )
+      assert.deepStrictEqual(
+        desk.sent.map(({ text }) => text),
+        ["/etc/hosts is what?", "hello /cores"]
+      )
+      const programs = yield* choirctl(home, ["chat", "agent-1", "--message", "/cores", "--json"])
+      assert.deepStrictEqual(documents(programs).at(-1), { type: "answer", kind: "notice", text: "No job runs." })
+    })
+  )
+
   it.live("sends each line of standard input when the one before is settled", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder

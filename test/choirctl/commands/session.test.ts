@@ -1,5 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Conflict } from "#schema/ApiError.ts"
+import { SignalId } from "#schema/Ids.ts"
+import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
 import { choirctl, document, documents } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { fakeChoird, printedEvent, SESSION } from "../../support/fakeChoird.ts"
@@ -51,13 +54,87 @@ describe("choirctl session", () => {
     })
   )
 
-  it.effect("cancels the job that is named", () =>
+  const ended = (rev: number | null, refused: string | null = null) => ({
+    signal: Effect.succeed({ signal_id: SignalId.make("5"), rev, refused })
+  })
+  const inputs = (calls: ReadonlyArray<{ readonly input?: unknown }>) =>
+    calls.map(({ input }) => {
+      const { request_id, ...rest } = input as { readonly request_id: string }
+      assert.match(request_id, /^[A-Za-z0-9-]{1,80}$/u)
+      return rest
+    })
+
+  it.effect("cancels the job that is named, under both names of the command", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
       const calls = yield* fakeChoird(home)
       const ran = yield* choirctl(home, ["session", "cancel", SESSION, "tidy"])
-      assert.strictEqual(ran.out, "tidy is being cancelled\n")
-      assert.deepStrictEqual(calls[0]?.input, { job_name: "tidy" })
+      assert.strictEqual(ran.out, "tidy is being cancelled (signal 5)\n")
+      yield* choirctl(home, ["session", "cancel", SESSION])
+      const asJson = yield* choirctl(home, ["session", "core-cancel", SESSION, "tidy", "--json"])
+      assert.deepStrictEqual(document(asJson), { job_name: "tidy", signal_id: "5", rev: null, refused: null })
+      assert.deepStrictEqual(inputs(calls), [{ job_name: "tidy" }, {}, { job_name: "tidy" }])
+      assert.strictEqual((yield* choirctl(home, ["session", "core-cancel", SESSION])).code, 2)
+      assert.strictEqual((yield* choirctl(home, ["session", "cancel", SESSION, "No Job"])).code, 2)
+    })
+  )
+
+  it.effect("injects an argument, or standard input, and waits when asked to", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home, ended(9))
+      const ran = yield* choirctl(home, ["session", "inject", SESSION, "be quick", "--wait"])
+      assert.deepStrictEqual(ran, { code: 0, out: "edge was told, revision 9\n", err: "" })
+      yield* choirctl(home, ["session", "inject", SESSION, "--request-id", "r1"], { stdin: "line 1\nline 2\n" })
+      assert.deepStrictEqual(inputs(calls), [
+        { text: "be quick", wait_ms: SIGNAL_WAIT_MS_MAX },
+        { text: "line 1\nline 2" }
+      ])
+      assert.nestedPropertyVal(calls[1], "input.request_id", "r1")
+      for (const text of [[], [" "]])
+        assert.strictEqual((yield* choirctl(home, ["session", "inject", SESSION, ...text])).code, 2)
+      assert.lengthOf(calls, 2)
+    })
+  )
+
+  it.effect("compacts and waits, unless told otherwise", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home, ended(12))
+      const waited = yield* choirctl(home, ["session", "compact", SESSION])
+      assert.deepStrictEqual(waited, { code: 0, out: "the working memory was compacted, revision 12\n", err: "" })
+      yield* choirctl(home, ["session", "compact", SESSION, "--no-wait", "--lane", "core:tidy"])
+      assert.deepStrictEqual(inputs(calls), [{ wait_ms: SIGNAL_WAIT_MS_MAX }, { lane: "core:tidy" }])
+      assert.strictEqual((yield* choirctl(home, ["session", "compact", SESSION, "--lane", "core:"])).code, 2)
+    })
+  )
+
+  it.effect("exits 75 when the event did not come in time, and says why nothing came of a signal", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* fakeChoird(home, ended(null))
+          const late = yield* choirctl(home, ["session", "compact", SESSION, "--json"])
+          assert.strictEqual(late.code, 75)
+          assert.deepStrictEqual(document(late), { signal_id: "5", rev: null, refused: null })
+        })
+      )
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* fakeChoird(home, ended(4, "the session has\u001b[2J ended"))
+          const ran = yield* choirctl(home, ["session", "inject", SESSION, "x", "--wait"])
+          assert.deepStrictEqual(
+            [ran.code, ran.out.replaceAll("\u{FFFD}", "?")],
+            [1, "not done, revision 4: the session has?[2J ended\n"]
+          )
+        })
+      )
+      const error = { type: "NOT_RUNNING", message: "the session is stopped", hint: "choirctl agent start agent-1" }
+      yield* fakeChoird(home, { signal: Effect.fail(new Conflict({ error })) })
+      const refused = yield* choirctl(home, ["session", "compact", SESSION, "--json"])
+      assert.strictEqual(refused.code, 1)
+      assert.deepStrictEqual(document(refused), { ok: false, error })
     })
   )
 

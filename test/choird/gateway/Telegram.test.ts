@@ -1,51 +1,42 @@
-import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Fiber, Layer, Redacted, Schema, Stream } from "effect"
-import { SqlClient } from "effect/sql"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Redacted, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { Config } from "#schema/Config.ts"
-import { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
-import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { InboxId, SignalId } from "#schema/Ids.ts"
+import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
-import { Gateways } from "#src/choird/gateway/Gateways.ts"
 import { Inbox, type Incoming } from "#src/choird/gateway/Inbox.ts"
 import { Outbox, type Outgoing } from "#src/choird/gateway/Outbox.ts"
 import { pauseAfter, runTelegram } from "#src/choird/gateway/Telegram.ts"
 import { readUpdates, TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { type Order, type Request, Steering } from "#src/choird/sessions/Steering.ts"
+import { initialState } from "#src/shared/session/fold.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
-import { database } from "../../support/choird.ts"
-import { makeJournal } from "../../support/Journal.ts"
-import { BINDINGS, CONFIG, PHONE, stores } from "../../support/stores.ts"
-import { makeTelegram, type TelegramBot } from "../../support/telegram.ts"
-import * as fault from "../../support/telegramFaults.ts"
+import { makeJournal } from "../../support/testing/Journal.ts"
+import { CONFIG, PHONE } from "../../support/stores.ts"
+import {
+  AGENT,
+  BOT,
+  DMS,
+  gateways,
+  lifecycle,
+  nthPoll,
+  polls,
+  SESSION,
+  texts,
+  USER
+} from "../../support/telegramBot.ts"
+import { makeTelegram } from "../../support/testing/Telegram.ts"
+import * as fault from "../../support/testing/TelegramFaults.ts"
 
-const BOT = ResourceName.make("bot")
-const AGENT = AgentId.make("helper")
-const USER = 1
 const config = Schema.decodeUnknownSync(Config)(CONFIG)
-
-const running: AgentView = {
-  agent_id: AGENT,
-  status: "running",
-  session_id: null,
-  epoch: 1,
-  bindings: { ...BINDINGS, dm: PHONE },
-  image_version: null,
-  since_ms: 0,
-  config_version: 1,
-  reason: null
-}
-const lifecycle = Layer.mock(Lifecycle, {
-  list: Effect.succeed([running]),
-  view: () => Effect.succeed(running),
-  recover: Effect.void,
-  changes: Stream.empty
-})
 
 /** Stores in memory, on the test's own clock. */
 const makeMemory = Effect.gen(function* () {
   const stored = makeJournal<Incoming>()
+  const orders = makeJournal<{ readonly request: Request; readonly order: Order }>()
   const health = makeJournal<string>()
   const rows: Array<Outgoing> = []
   const delivered: Array<string> = []
@@ -61,7 +52,7 @@ const makeMemory = Effect.gen(function* () {
     })
   const services = Layer.mergeAll(
     Layer.mock(ConfigStore, { home: "/", current: Effect.succeed({ version: 1, config }) }),
-    Layer.mock(EventStore, { appended: Stream.empty }),
+    Layer.mock(EventStore, { state: () => Effect.succeed(initialState) }),
     Layer.mock(Inbox, {
       receiveAll: (_, __, messages) =>
         Effect.sync(() =>
@@ -88,13 +79,28 @@ const makeMemory = Effect.gen(function* () {
       report: (_, { detail, ok }) => Effect.sync(() => health.record(`${ok} ${detail}`)),
       all: Effect.succeed(new Map())
     }),
+    Layer.mock(Steering, {
+      order: (request, order) =>
+        Effect.sync(() => {
+          orders.record({ request, order })
+          return { signal_id: SignalId.make("1"), wish: order as never, ended: null }
+        })
+    }),
+    Layer.mock(Models, {}),
     lifecycle
   )
-  return { stored: stored.journal, health: health.journal, outcomes: outcomes.journal, put, world, services }
+  return {
+    orders: orders.journal,
+    stored: stored.journal,
+    health: health.journal,
+    outcomes: outcomes.journal,
+    put,
+    world,
+    services
+  }
 })
 
 const start = Effect.forkChild({ startImmediately: true })
-const DMS = [{ name: PHONE, user_id: String(USER) }]
 
 const setUp = Effect.gen(function* () {
   const telegram = yield* makeTelegram
@@ -102,20 +108,10 @@ const setUp = Effect.gen(function* () {
   const memory = yield* makeMemory
   const api = TelegramApi.layer(Redacted.make(bot.token), `${telegram.url}/`)
   const run = runTelegram(BOT, DMS).pipe(
-    Effect.provide(Gateways.layer.pipe(Layer.provideMerge(Layer.merge(api, memory.services))))
+    Effect.provide(gateways.pipe(Layer.provideMerge(Layer.merge(api, memory.services))))
   )
   return { telegram, bot, ...memory, run }
 })
-
-const polls = (bot: TelegramBot) =>
-  Effect.map(bot.calls.all, (calls) => calls.filter(({ method }) => method === "getUpdates"))
-/** Waits for the n-th call of a method, from 1. The journal may show an entry twice. */
-const nthCall = (bot: TelegramBot, name: string, count: number) => {
-  const seen = new Set<unknown>()
-  return bot.calls.first((call) => call.method === name && seen.add(call).size === count)
-}
-const nthPoll = (bot: TelegramBot, count: number) => nthCall(bot, "getUpdates", count)
-const texts = (bot: TelegramBot) => Effect.map(bot.sent.all, (sent) => sent.map(({ text }) => text))
 
 describe("Telegram inbound", () => {
   it.effect("stores a text of a configured person, and confirms it with the next poll (E6)", () =>
@@ -173,8 +169,37 @@ describe("Telegram inbound", () => {
       const answers = yield* texts(bot)
       assert.match(answers[0] ?? "", /do not know the command \/nonsense/u)
       assert.match(answers[1] ?? "", /only read text/u)
-      assert.match(answers[2] ?? "", /^helper is running since 0 min\.$/u)
+      assert.match(answers[2] ?? "", /^helper is running since 0 min\.\nNothing is open\.$/u)
       assert.strictEqual((yield* stored.all).length, 1)
+    })
+  )
+
+  it.effect("takes a command to the session of the person's agent, after what was said before it (spec 19.3)", () =>
+    Effect.gen(function* () {
+      const { bot, orders, run, stored } = yield* setUp
+      yield* bot.text(USER, "first")
+      const id = yield* bot.text(USER, "/inject@double_bot  use the\nother branch ")
+      yield* bot.text(2, "/inject from a stranger")
+      yield* bot.text(USER, "/inject")
+      yield* bot.text(USER, "/compact")
+      yield* bot.text(USER, "last")
+      yield* start(run)
+      const injected = yield* orders.at(0)
+      assert.strictEqual((yield* stored.all).length, 1)
+      const request = { session_id: SESSION, request_id: `bot:1000:${id}`, who: "gateway:bot", wait_ms: 0 }
+      assert.deepStrictEqual(injected, { request, order: { type: "Inject", content: "use the\nother branch" } })
+      assert.deepStrictEqual((yield* orders.at(1)).order, { type: "Compact" })
+      assert.strictEqual((yield* stored.at(1)).text, "last")
+      for (const index of [0, 1, 2]) {
+        yield* bot.sent.at(index)
+        yield* TestClock.adjust("1 second")
+      }
+      assert.deepStrictEqual(yield* texts(bot), [
+        "Noted. Nothing is open, so it is read with your next message.",
+        "Usage: /inject <message>",
+        "The older part of the conversation is being summarised."
+      ])
+      assert.strictEqual((yield* orders.all).length, 2)
     })
   )
 
@@ -308,56 +333,6 @@ describe("Telegram outbound", () => {
     assert.deepStrictEqual(
       [0, 5000, 1e9].map((ms) => pauseAfter({ retry_after_ms: ms }, 3)),
       [1000, 5000, 600_000]
-    )
-  })
-})
-
-describe("Telegram over the stores", () => {
-  layer(stores.pipe(Layer.provideMerge(database)), { excludeTestServices: true, timeout: "30 seconds" })((it) => {
-    const real = Effect.gen(function* () {
-      const telegram = yield* makeTelegram
-      const bot = telegram.bot("1000:secret")
-      const api = TelegramApi.layer(Redacted.make(bot.token), telegram.url)
-      const services = Gateways.layer.pipe(Layer.provideMerge(Layer.mergeAll(api, lifecycle, GatewayHealth.layer)))
-      return { bot, run: Effect.provide(runTelegram(BOT, DMS), services) }
-    })
-
-    it.effect("makes one row of a message, also when it dies between storing and confirming it (R42)", () =>
-      Effect.gen(function* () {
-        const { bot, run } = yield* real
-        const sql = yield* SqlClient.SqlClient
-        const first = yield* start(run)
-        yield* nthPoll(bot, 1)
-        yield* bot.fail("getUpdates", fault.silence)
-        yield* bot.text(USER, "once")
-        // The poll that would confirm it is never taken.
-        assert.isDefined((yield* nthPoll(bot, 2)).parameters["offset"])
-        assert.strictEqual(yield* bot.pending, 1)
-        yield* Fiber.interrupt(first)
-        yield* start(run)
-        assert.isUndefined((yield* nthPoll(bot, 3)).parameters["offset"])
-        assert.isDefined((yield* nthPoll(bot, 4)).parameters["offset"])
-        const rows = yield* sql`SELECT text FROM choir_control.inbox WHERE gateway = ${BOT}`
-        assert.deepStrictEqual(rows, [{ text: "once" }])
-        assert.isAbove(yield* Effect.flatMap(Inbox, (inbox) => inbox.offset(BOT)), 0)
-      })
-    )
-
-    it.effect("splits a long text at 4096 units, and delivers every part once, in order (R43)", () =>
-      Effect.gen(function* () {
-        const { bot, run } = yield* real
-        const outbox = yield* Outbox
-        const text = `${"a".repeat(4000)}\n\n${"🙂".repeat(2000)}`
-        const message = { gateway: BOT, dm: PHONE, agent_id: AGENT, kind: "notice", in_reply_to: null } as const
-        yield* outbox.tell({ ...message, source_id: "long", text })
-        yield* start(run)
-        yield* bot.sent.at(1)
-        assert.deepStrictEqual(yield* texts(bot), text.split("\n\n"))
-        const sql = yield* SqlClient.SqlClient
-        const undelivered = sql`SELECT 1 FROM choir_control.outbox WHERE delivered_at IS NULL`
-        yield* Effect.repeat(undelivered, { until: (rows) => rows.length === 0 })
-        assert.strictEqual((yield* bot.sent.all).length, 2)
-      })
     )
   })
 })

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { Config } from "#schema/Config.ts"
-import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import type { AgentStatus } from "#schema/OperatorApi.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { route } from "#src/choird/gateway/route.ts"
@@ -23,7 +23,7 @@ const view = (status: AgentStatus, id = "helper"): AgentView => ({
 })
 const from = (user_id: string, text: string | undefined, views: ReadonlyArray<AgentView> = [view("running")]) =>
   route(config, views, BOT, { user_id, text })
-const said = (routed: ReturnType<typeof route>) => (routed.type === "refuse" ? routed.text : routed.type)
+const said = (routed: ReturnType<typeof route>) => ("text" in routed ? routed.text : routed.type)
 
 describe("route", () => {
   it("takes a text of a configured person to the agent at the DM, as it is", () => {
@@ -54,14 +54,56 @@ describe("route", () => {
     assert.match(said(routed), /^No agent runs here\. .*--dm phone$/u)
   })
 
-  it("answers commands itself: status, a greeting, and what it does not know (E6)", () => {
+  it("reads commands, and answers those that nobody knows and those that are used wrongly (E6)", () => {
+    const command = (text: string) => {
+      const routed = from("1", text)
+      return routed.type === "command" ? routed.command : routed
+    }
     for (const text of ["/status", "/STATUS", "/status@double_bot", "/status now"])
-      assert.strictEqual(from("1", text).type, "status", text)
+      assert.deepStrictEqual(command(text), { type: "status" }, text)
+    assert.deepStrictEqual(command("/cores"), { type: "cores" })
+    assert.deepStrictEqual(command("/cancel"), { type: "cancel", job_name: undefined })
+    assert.deepStrictEqual(command("/cancel tidy"), { type: "cancel", job_name: JobName.make("tidy") })
+    assert.deepStrictEqual(command("/compact"), { type: "compact" })
+    assert.deepStrictEqual(command("/inject \n a\n/b "), { type: "inject", content: "a\n/b" })
+    assert.deepStrictEqual(command("/model"), { type: "model" })
+    assert.deepStrictEqual(command("/model llm  large"), { type: "set model", llm: ResourceName.make("large") })
     assert.match(said(from("1", "/start")), /^Hello!/u)
-    for (const text of ["/start helper", "/stop", "/approve 1", `/${"x".repeat(32)}`])
-      assert.match(said(from("1", text)), /^I do not know the command \/\w+\.\n\/status: /u, text)
-    for (const text of ["/", "/ status", "/update-all", "//x", "see /status", `/${"x".repeat(33)}`])
+    for (const text of ["/start helper", "/stop", "/approve 1", `/${"x".repeat(32)}`, "/constructor"])
+      assert.match(
+        said(from("1", text)),
+        /^I do not know the command \/\w+\.\n\/status: .*\n\/inject <message>: /su,
+        text
+      )
+    for (const [text, usage] of [
+      ["/inject", "/inject <message>"],
+      ["/inject  \n", "/inject <message>"],
+      ["/cancel Two Words", "/cancel <job>"],
+      ["/cancel ../x", "/cancel <job>"],
+      ["/model large", "/model [llm <name>]"],
+      ["/model llm", "/model [llm <name>]"],
+      ["/model llm a b", "/model [llm <name>]"]
+    ] as const)
+      assert.strictEqual(said(from("1", text)), `Usage: ${usage}`, text)
+    for (const text of ["/", "/ status", "/update-all", "//x", "see /status", `/${"x".repeat(33)}`, "/etc/passwd?"])
       assert.strictEqual(from("1", text).type, "message", text)
+  })
+
+  describe("R46: every command, by who sends it and whose agent is there", () => {
+    const people = { admin: "1", regular: "3", stranger: "2" } as const
+    const places = { admin: PHONE, regular: ResourceName.make("tablet"), stranger: undefined } as const
+    const dms = { phone: { gateway: "bot", user_id: "1", admin: true }, tablet: { gateway: "bot", user_id: "3" } }
+    const shared = Schema.decodeUnknownSync(Config)({ ...CONFIG, dms: { ...CONFIG.dms, ...dms }, agents: { helper } })
+    const commands = ["/status", "/cores", "/cancel a", "/compact", "/inject x", "/model", "/model llm large"]
+    for (const [role, user_id] of Object.entries(people))
+      for (const whose of ["own", "another's"] as const)
+        it(`${role}, ${whose} agent`, () => {
+          const dm = whose === "own" ? places[role as keyof typeof places] : ResourceName.make("desk")
+          const bound = { ...view("running"), bindings: { ...BINDINGS, dm: dm ?? PHONE } }
+          const expected = role === "stranger" ? "stranger" : whose === "own" ? "command" : "refuse"
+          for (const text of commands)
+            assert.strictEqual(route(shared, [bound], BOT, { user_id, text }).type, expected, text)
+        })
   })
 
   it("refuses what is no text, and a text of absurd length", () => {

@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Schedule } from "effect"
 import { LIVE, makeHomeFolder } from "../../support/choird.ts"
 import { temporaryFolder } from "../../support/engines.ts"
-import { makeJournal } from "../../support/Journal.ts"
+import { makeJournal } from "../../support/testing/Journal.ts"
 import { processesNaming } from "../../support/processes.ts"
 
 const PROGRAM = join(import.meta.dirname, "../../../dist/choird.js")

@@ -1,0 +1,124 @@
+/** choirctl session inject, compact, cancel and core-cancel: what a running session is asked to do (spec 17.1). */
+import { Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { JobName, LaneId, type SessionId } from "#schema/Ids.ts"
+import type { SignalSummary } from "#schema/OperatorApi.ts"
+import { ask } from "#src/choirctl/ask.ts"
+import { EXIT, Unsuccessful, usageError } from "#src/choirctl/failure.ts"
+import { onHost } from "#src/choirctl/Host.ts"
+import { print } from "#src/choirctl/print.ts"
+import { withProgress } from "#src/choirctl/progress.ts"
+import { readInput, withoutLineEnd } from "#src/choirctl/readInput.ts"
+import { cancelLine, compactLine, injectLine } from "#src/choirctl/render/sessions.ts"
+import { CHAT_LINE_BYTES_MAX, SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
+import { sessionId } from "./arguments.ts"
+
+const wait = (description: string, byDefault: boolean) =>
+  Flag.Boolean("wait").pipe(Flag.withDescription(description), Flag.withDefault(byDefault))
+
+const requestId = Flag.String("request-id").pipe(
+  Flag.withDescription("The same id and request take effect once, however often they are sent"),
+  Flag.withMetavar("<id>"),
+  Flag.optional
+)
+
+const WAIT = "Wait for the event that it ends in"
+
+/** How a signal is asked for; see the operator API. */
+const asking = ({ request_id, wait }: { readonly request_id: Option.Option<string>; readonly wait: boolean }) => ({
+  request_id: Option.getOrElse(request_id, () => crypto.randomUUID()),
+  ...(wait ? { wait_ms: SIGNAL_WAIT_MS_MAX } : {})
+})
+
+/** Prints a signal. The exit code tells when nothing came of it, or when the event may still come. */
+const printSignal = Effect.fnUntraced(function* <A extends SignalSummary>(
+  signal: A,
+  waited: boolean,
+  text: (signal: A) => string
+) {
+  yield* print(signal, text)
+  if (signal.refused !== null) return yield* new Unsuccessful({ exit_code: EXIT.failed })
+  if (waited && signal.rev === null) return yield* new Unsuccessful({ exit_code: EXIT.again })
+})
+
+const jobName = Argument.String("job-name").pipe(
+  Argument.withDescription("A job, as choirctl session cores shows it"),
+  Argument.withSchema(JobName)
+)
+
+const cancelJob = Effect.fnUntraced(function* (
+  id: SessionId,
+  job_name: JobName | undefined,
+  flags: Parameters<typeof asking>[0]
+) {
+  const payload = { ...(job_name === undefined ? {} : { job_name }), ...asking(flags) }
+  const cancelled = yield* ask("sessions", (choird) => choird.cancel({ params: { id }, payload }))
+  yield* printSignal(cancelled, flags.wait, cancelLine)
+})
+
+export const cancel = Command.make(
+  "cancel",
+  { id: sessionId, job_name: Argument.optional(jobName), request_id: requestId, wait: wait(WAIT, false) },
+  ({ id, job_name, ...flags }) => cancelJob(id, Option.getOrUndefined(job_name), flags)
+).pipe(
+  Command.withDescription("Cancel a core job; without a name the only one that runs"),
+  Command.withExamples([{ command: "choirctl session cancel 0k8v3w9m2p1n4q7r research" }])
+)
+
+export const coreCancel = Command.make(
+  "core-cancel",
+  { id: sessionId, job_name: jobName, request_id: requestId, wait: wait(WAIT, false) },
+  ({ id, job_name, ...flags }) => cancelJob(id, job_name, flags)
+).pipe(
+  Command.withDescription("Cancel the core job of this name"),
+  Command.withExamples([{ command: "choirctl session core-cancel 0k8v3w9m2p1n4q7r research --wait" }])
+)
+
+export const inject = Command.make(
+  "inject",
+  {
+    id: sessionId,
+    text: Argument.String("text").pipe(
+      Argument.withDescription("What edge is to know; standard input when it is absent"),
+      Argument.optional
+    ),
+    request_id: requestId,
+    wait: wait(WAIT, false)
+  },
+  Effect.fnUntraced(function* ({ id, text, ...flags }) {
+    const said = Option.isSome(text) ? text.value : withoutLineEnd(yield* readInput(CHAT_LINE_BYTES_MAX))
+    if (said.trim() === "")
+      return yield* usageError("the instruction is empty", `choirctl session inject ${id} "use the other branch"`)
+    const payload = { text: said, ...asking(flags) }
+    const injected = yield* ask("sessions", (choird) => choird.inject({ params: { id }, payload }))
+    yield* printSignal(injected, flags.wait, injectLine)
+  }, onHost)
+).pipe(
+  Command.withDescription("Tell edge something at its next safe point, without waiting for its turn to end"),
+  Command.withExamples([{ command: 'choirctl session inject 0k8v3w9m2p1n4q7r "use the other branch"' }])
+)
+
+export const compact = Command.make(
+  "compact",
+  {
+    id: sessionId,
+    lane: Flag.String("lane").pipe(
+      Flag.withDescription("edge, which is the default, or core:<job-name>"),
+      Flag.withMetavar("<lane>"),
+      Flag.withSchema(LaneId),
+      Flag.optional
+    ),
+    request_id: requestId,
+    wait: wait(`${WAIT}, at most ${SIGNAL_WAIT_MS_MAX / 1000} s; --no-wait does not`, true)
+  },
+  Effect.fnUntraced(function* ({ id, lane, ...flags }) {
+    const payload = { ...(Option.isSome(lane) ? { lane: lane.value } : {}), ...asking(flags) }
+    const compacted = yield* ask("sessions", (choird) => choird.compact({ params: { id }, payload })).pipe(
+      withProgress("compacting")
+    )
+    yield* printSignal(compacted, flags.wait, compactLine)
+  })
+).pipe(
+  Command.withDescription("Summarise the older part of a lane's working memory"),
+  Command.withExamples([{ command: "choirctl session compact 0k8v3w9m2p1n4q7r --lane core:research" }])
+)

@@ -1,0 +1,106 @@
+/**
+ * Which models an agent speaks with, and the switch to others while it runs (spec 16.3, 17.1). A switch is transient: it lasts until
+ * the agent is started again, across crashes of it, and is never written into config.json.
+ */
+import { Context, Effect, Layer, Result, Semaphore } from "effect"
+import { SqlClient } from "effect/sql"
+import type { AgentModels } from "#schema/OperatorApi.ts"
+import type { AgentId, ResourceName } from "#schema/Ids.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { nextConfigVersion } from "#src/choird/config/ConfigVersions.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { Signals } from "#src/choird/sessions/Signals.ts"
+import { unknownBinding } from "./bindings.ts"
+import { AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
+
+/** The models to switch to; what is absent stays, and a core model that was edge's goes with it (E14). */
+export interface ModelChoice {
+  readonly llm?: ResourceName
+  readonly core_llm?: ResourceName
+}
+
+/** Tells and switches agents' models. */
+export class Models extends Context.Service<
+  Models,
+  {
+    /** What an agent uses, or would at its next start. */
+    get(agent_id: AgentId): Effect.Effect<AgentModels, AgentRefused>
+    /** Takes effect at the agent's next model call. Refused unless the agent runs and the models and their secrets are there. */
+    set(agent_id: AgentId, who: string, choice: ModelChoice): Effect.Effect<AgentModels, AgentRefused>
+  }
+>()("choir/choird/Models") {
+  static readonly layer = Layer.effect(
+    Models,
+    Effect.suspend(() => make())
+  )
+}
+
+const make = Effect.fnUntraced(function* () {
+  const audit = yield* Audit
+  const config = yield* ConfigStore
+  const lifecycle = yield* Lifecycle
+  const signals = yield* Signals
+  const sql = yield* SqlClient.SqlClient
+  const one = yield* Semaphore.make(1)
+
+  const modelsOf = Effect.fnUntraced(function* (view: AgentView) {
+    const { config: running, version } = yield* config.current
+    const defaults = running.agents[view.agent_id]?.defaults
+    if (defaults === undefined) return yield* Effect.die(new Error(`${view.agent_id} is in no configuration`))
+    const start = { llm: defaults.llm, core_llm: defaults.core_llm ?? defaults.llm }
+    return {
+      agent_id: view.agent_id,
+      llm: view.bindings?.llm ?? start.llm,
+      core_llm: view.bindings?.core_llm ?? start.core_llm,
+      default_llm: start.llm,
+      default_core_llm: start.core_llm,
+      voice_profile: (view.bindings ?? defaults).voice_profile ?? null,
+      in_use: view.status === "running" && view.config_version === version
+    } satisfies AgentModels
+  })
+
+  const checked = Effect.fnUntraced(function* (agent_id: AgentId, choice: ModelChoice) {
+    const refuse = (kind: AgentRefused["kind"], reason: string, hint: string) =>
+      new AgentRefused({ kind, agent_id, reason, hint })
+    const { bindings, session_id, status } = yield* lifecycle.view(agent_id)
+    if (bindings === null || status !== "running")
+      return yield* refuse(
+        "NOT_RUNNING",
+        `${agent_id} is ${status}, and a switch of models does not outlast a start`,
+        `choirctl agent start ${agent_id} --llm <name>, or change its defaults in config.json`
+      )
+    const llm = choice.llm ?? bindings.llm
+    const core_llm = choice.core_llm ?? (bindings.core_llm === bindings.llm ? llm : bindings.core_llm)
+    const wanted = { ...bindings, llm, core_llm }
+    const unknown = unknownBinding((yield* config.current).config, wanted)
+    if (unknown !== undefined) return yield* refuse("NOT_READY", unknown.reason, unknown.hint)
+    for (const name of yield* config.secretsOf(wanted)) {
+      const value = yield* Effect.result(config.secret(name))
+      if (Result.isFailure(value))
+        return yield* refuse("NOT_READY", value.failure.message, `${value.failure.hint}, then restart choird`)
+    }
+    return { llm, core_llm, session_id }
+  })
+
+  /** The bindings change before the version does, so that whoever sees the new number is told of the new models. */
+  const apply = Effect.fnUntraced(function* (agent_id: AgentId, choice: ModelChoice) {
+    const { core_llm, llm, session_id } = yield* checked(agent_id, choice)
+    const version = yield* nextConfigVersion(sql, config)
+    const view = yield* lifecycle.rebind(agent_id, { llm, core_llm })
+    yield* config.number(version)
+    if (session_id !== null) yield* signals.configChanged(session_id, version)
+    return yield* modelsOf(view)
+  }, one.withPermit)
+
+  return Models.of({
+    get: (agent_id) => Effect.flatMap(lifecycle.view(agent_id), modelsOf),
+    set: Effect.fn("Models.set")(function* (agent_id, who, choice) {
+      const entry = { who, action: "model.set", agent_id }
+      const models = yield* Effect.tapErrorTag(apply(agent_id, choice), "AgentRefused", ({ kind }) =>
+        audit.record({ ...entry, detail: { ...choice, refused: kind } })
+      )
+      yield* audit.record({ ...entry, detail: { llm: models.llm, core_llm: models.core_llm } })
+      return models
+    })
+  })
+})

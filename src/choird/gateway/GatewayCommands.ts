@@ -1,0 +1,146 @@
+/** Does what a command of a chat asks for, and answers in words for a person (spec 19.3). */
+import { Clock, Context, Effect, Layer, Option } from "effect"
+import type { AgentId, ResourceName } from "#schema/Ids.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Models } from "#src/choird/agents/Models.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import type { Command } from "./readCommand.ts"
+
+/** Who typed it, and the identity that makes a repetition the same request. */
+export interface Speaker {
+  readonly agent_id: AgentId
+  readonly gateway: ResourceName
+  readonly request_id: string
+}
+
+export interface Answer {
+  readonly kind: "notice" | "refusal"
+  readonly text: string
+}
+
+/** Runs commands for the person at an agent's DM. */
+export class GatewayCommands extends Context.Service<
+  GatewayCommands,
+  {
+    /** Never fails: what is refused is said. A command that is repeated with its request_id takes effect once. */
+    run(command: Command, speaker: Speaker): Effect.Effect<Answer>
+  }
+>()("choir/choird/GatewayCommands") {
+  static readonly layer = Layer.effect(
+    GatewayCommands,
+    Effect.suspend(() => make())
+  )
+}
+
+const notice = (...lines: ReadonlyArray<string>): Answer => ({ kind: "notice", text: lines.join("\n") })
+const refusal = (text: string): Answer => ({ kind: "refusal", text })
+
+const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+
+/** `CORE_WAITING_TOOL` as a person reads it. */
+const stateWords = (state: string) =>
+  state
+    .replace(/^[A-Z]+_/u, "")
+    .toLowerCase()
+    .replaceAll("_", " ")
+
+const statusText = (view: AgentView, state: SessionState | undefined, now_ms: number): Answer => {
+  const minutes = Math.floor((now_ms - view.since_ms) / 60_000)
+  const cores = [...(state?.cores.keys() ?? [])]
+  return notice(
+    `${view.agent_id} is ${view.status}${view.status === "running" ? ` since ${minutes} min` : ""}.`,
+    ...(view.reason === null ? [] : [`${view.reason}.`]),
+    ...(state === undefined ? [] : [state.edge.state === "EDGE_IDLE" ? "Nothing is open." : "It is at work."]),
+    ...(cores.length === 0 ? [] : [`Jobs: ${cores.join(", ")}.`])
+  )
+}
+
+const coresText = (state: SessionState | undefined): Answer => {
+  const cores = [...(state?.cores.values() ?? [])]
+  if (cores.length === 0) return notice("No job runs.")
+  return notice(...cores.map(({ job_name, state, step }) => `${job_name}: ${stateWords(state)}, step ${step}`))
+}
+
+const orderOf = (command: Extract<Command, { readonly type: "inject" | "compact" | "cancel" }>): Order => {
+  switch (command.type) {
+    case "inject":
+      return { type: "Inject", content: command.content }
+    case "compact":
+      return { type: "Compact" }
+    case "cancel":
+      return command.job_name === undefined
+        ? { type: "CancelCore" }
+        : { type: "CancelCore", job_name: command.job_name }
+  }
+}
+
+const make = Effect.fnUntraced(function* () {
+  const events = yield* EventStore
+  const lifecycle = yield* Lifecycle
+  const models = yield* Models
+  const steering = yield* Steering
+
+  const look = Effect.fnUntraced(function* (agent_id: AgentId) {
+    const view = yield* Effect.orDie(lifecycle.view(agent_id))
+    const state =
+      view.session_id === null ? undefined : Option.getOrUndefined(yield* Effect.option(events.state(view.session_id)))
+    return { view, state }
+  })
+
+  const steer = Effect.fnUntraced(function* (order: Order, { agent_id, gateway, request_id }: Speaker) {
+    const { state, view } = yield* look(agent_id)
+    const { session_id } = view
+    if (session_id === null)
+      return refusal("There is no conversation at the moment; your next message starts a fresh one.")
+    const request = { session_id, request_id: `${gateway}:${request_id}`, who: `gateway:${gateway}`, wait_ms: 0 }
+    const ordered = yield* Effect.result(steering.order(request, order))
+    if (ordered._tag === "Failure") {
+      const { hint, message } = ordered.failure
+      return refusal(`${sentence(message)}${order.type === "CancelCore" ? ` ${sentence(hint)}` : ""}`)
+    }
+    const { wish } = ordered.success
+    switch (wish.type) {
+      case "Inject":
+        return notice(
+          state?.edge.state === "EDGE_IDLE"
+            ? "Noted. Nothing is open, so it is read with your next message."
+            : "Noted. It is read at the next step."
+        )
+      case "CancelCore":
+        return notice(`${wish.job_name} is being cancelled.`)
+      case "Compact":
+        return notice("The older part of the conversation is being summarised.")
+    }
+  })
+
+  const setModel = Effect.fnUntraced(function* (llm: ResourceName, { agent_id, gateway }: Speaker) {
+    const set = yield* Effect.result(models.set(agent_id, `gateway:${gateway}`, { llm }))
+    if (set._tag === "Failure") return refusal(`${sentence(set.failure.reason)} ${sentence(set.failure.hint)}`)
+    return notice(`${llm} answers from the next step on, until the agent is started again.`)
+  })
+
+  return GatewayCommands.of({
+    run: Effect.fn("GatewayCommands.run")(function* (command, speaker) {
+      switch (command.type) {
+        case "status": {
+          const { state, view } = yield* look(speaker.agent_id)
+          return statusText(view, state, yield* Clock.currentTimeMillis)
+        }
+        case "cores":
+          return coresText((yield* look(speaker.agent_id)).state)
+        case "inject":
+        case "compact":
+        case "cancel":
+          return yield* steer(orderOf(command), speaker)
+        case "model": {
+          const { core_llm, llm } = yield* Effect.orDie(models.get(speaker.agent_id))
+          return notice(llm === core_llm ? `${llm} answers and works.` : `${llm} answers, ${core_llm} works in jobs.`)
+        }
+        case "set model":
+          return yield* setModel(command.llm, speaker)
+      }
+    })
+  })
+})

@@ -1,0 +1,89 @@
+/** The commands of a chat (spec 19.3), read from what a person typed. All of them are about the agent at the person's own DM (R46). */
+import { Option, Schema } from "effect"
+import { JobName, ResourceName } from "#schema/Ids.ts"
+
+export type Command =
+  | { readonly type: "status" }
+  | { readonly type: "cores" }
+  | { readonly type: "cancel"; readonly job_name: JobName | undefined }
+  | { readonly type: "compact" }
+  | { readonly type: "inject"; readonly content: string }
+  | { readonly type: "model" }
+  | { readonly type: "set model"; readonly llm: ResourceName }
+
+/** `say` is a command that needs nothing but this answer: a greeting, how a command is used, which ones there are. */
+export type Read =
+  | { readonly type: "command"; readonly command: Command }
+  | { readonly type: "say"; readonly text: string }
+
+interface Entry {
+  readonly usage: string
+  readonly description: string
+  /** Undefined for what is no use of this command. */
+  readonly read: (rest: string) => Command | undefined
+}
+
+const jobName = Schema.decodeUnknownOption(JobName)
+const resourceName = Schema.decodeUnknownOption(ResourceName)
+
+const COMMANDS: Readonly<Record<string, Entry>> = {
+  status: { usage: "", description: "What the agent is doing", read: () => ({ type: "status" }) },
+  cores: { usage: "", description: "The jobs that run", read: () => ({ type: "cores" }) },
+  cancel: {
+    usage: " <job>",
+    description: "End a job; without a name the only one",
+    read: (rest) => {
+      if (rest === "") return { type: "cancel", job_name: undefined }
+      const job_name = Option.getOrUndefined(jobName(rest))
+      return job_name === undefined ? undefined : { type: "cancel", job_name }
+    }
+  },
+  inject: {
+    usage: " <message>",
+    description: "Tell the agent something in the middle of its work",
+    read: (rest) => (rest === "" ? undefined : { type: "inject", content: rest })
+  },
+  compact: {
+    usage: "",
+    description: "Summarise the older part of the conversation",
+    read: () => ({ type: "compact" })
+  },
+  model: {
+    usage: " [llm <name>]",
+    description: "Which model answers, or switch to another",
+    read: (rest) => {
+      if (rest === "") return { type: "model" }
+      const [what, name, ...more] = rest.split(/\s+/u)
+      const llm = what === "llm" && more.length === 0 ? Option.getOrUndefined(resourceName(name)) : undefined
+      return llm === undefined ? undefined : { type: "set model", llm }
+    }
+  }
+}
+
+/** The commands that a bot's menu shows. */
+export const MENU: ReadonlyArray<{ readonly command: string; readonly description: string }> = Object.entries(
+  COMMANDS
+).map(([command, { description }]) => ({ command, description }))
+
+const HELP = Object.entries(COMMANDS)
+  .map(([name, { description, usage }]) => `/${name}${usage}: ${description}`)
+  .join("\n")
+
+/** `/name@bot rest`: Telegram adds the bot's name in its menus. */
+const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@[A-Za-z0-9_]{1,64})?(?:\s|$)/u
+
+/** Undefined for a text that is no command and therefore for the agent. */
+export const readCommand = (text: string): Read | undefined => {
+  const [matched, typed] = COMMAND.exec(text) ?? []
+  if (matched === undefined || typed === undefined) return undefined
+  const name = typed.toLowerCase()
+  const rest = text.slice(matched.length).trim()
+  const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (entry !== undefined) {
+    const command = entry.read(rest)
+    return command === undefined ? { type: "say", text: `Usage: /${name}${entry.usage}` } : { type: "command", command }
+  }
+  // A bare /start is what a messenger sends for a person who opens the chat; it never starts an agent (E6).
+  if (name === "start" && rest === "") return { type: "say", text: `Hello! Write to me in plain words.\n${HELP}` }
+  return { type: "say", text: `I do not know the command /${name}.\n${HELP}` }
+}

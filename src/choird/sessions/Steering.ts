@@ -1,0 +1,225 @@
+/**
+ * What people ask of a running session, from the command line and from gateways alike: instructions to edge, the end of a job,
+ * compaction (spec 11.3, 12.8, 17.1). Each is checked against what is acknowledged, stored once for its request id, and ends in an
+ * event; each and each refusal is audited (R77).
+ */
+import { Context, Effect, Layer, Option, Schema, Stream } from "effect"
+import type { ChoirEvent } from "#schema/Event.ts"
+import { jobOf, type JobName, type LaneId, type Rev, type SessionId, type SignalId } from "#schema/Ids.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
+import { storableJson } from "#src/shared/canonicalJson.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import { EventStore, SessionUnknown } from "./EventStore.ts"
+import { type SessionRow, SessionStore } from "./SessionStore.ts"
+import { type Sent, Signals, type Wish } from "./Signals.ts"
+
+/** Why a session cannot be asked for this, with what helps. `kind` is also the API's error type. */
+export class SteeringRefused extends Schema.TaggedError<SteeringRefused>()("SteeringRefused", {
+  kind: Schema.Literals([
+    "EMPTY",
+    "TOO_LARGE",
+    "NO_SUCH_JOB",
+    "JOB_AMBIGUOUS",
+    "NOT_RUNNING",
+    "SIGNALS_FULL",
+    "REQUEST_ID_REUSED"
+  ]),
+  reason: Schema.String,
+  hint: Schema.String
+}) {
+  override get message() {
+    return this.reason
+  }
+}
+
+/** What is asked for; a job that is not named is the only one that runs. */
+export type Order =
+  | { readonly type: "Inject"; readonly content: string }
+  | { readonly type: "CancelCore"; readonly job_name?: JobName }
+  | { readonly type: "Compact"; readonly lane?: LaneId }
+
+export interface Request {
+  readonly session_id: SessionId
+  /** The same id and order make one signal, however often they are asked for (R28). */
+  readonly request_id: string
+  /** For the audit: `operator`, `gateway:<name>`. */
+  readonly who: string
+  /** How long to wait for the event, in milliseconds; 0 does not wait. */
+  readonly wait_ms: number
+}
+
+/** The event that a signal ended in. `refused` says why nothing came of it. */
+export interface Ended {
+  readonly rev: Rev
+  readonly refused: string | null
+}
+
+export interface Ordered<T extends Wish["type"] = Wish["type"]> {
+  readonly signal_id: SignalId
+  readonly wish: Extract<Wish, { readonly type: T }>
+  /** Null while no event that choird knows of ends it. */
+  readonly ended: Ended | null
+}
+
+/** Steers sessions. */
+export class Steering extends Context.Service<
+  Steering,
+  {
+    /** Makes a signal of an order and waits for its event as long as the request says. */
+    order<const O extends Order>(
+      request: Request,
+      order: O
+    ): Effect.Effect<Ordered<O["type"]>, SteeringRefused | SessionUnknown>
+  }
+>()("choir/choird/Steering") {
+  static readonly layer = Layer.effect(
+    Steering,
+    Effect.suspend(() => make())
+  )
+}
+
+const refused = (kind: SteeringRefused["kind"], reason: string, hint: string) =>
+  Effect.fail(new SteeringRefused({ kind, reason, hint }))
+
+const ACTIONS = { Inject: "session.inject", CancelCore: "session.cancel", Compact: "session.compact" } as const
+
+/** The one job that is meant: the named one, or the only one. */
+const chosenJob = ({ cores }: SessionState, named: JobName | undefined) => {
+  const running = [...cores.keys()]
+  const names = running.join(", ") || "none"
+  if (named !== undefined)
+    return running.includes(named)
+      ? Effect.succeed(named)
+      : refused("NO_SUCH_JOB", `no job ${named} runs`, `running: ${names}`)
+  const [only, ...others] = running
+  if (only === undefined) return refused("NO_SUCH_JOB", "no job runs in this session", `running: ${names}`)
+  return others.length === 0
+    ? Effect.succeed(only)
+    : refused("JOB_AMBIGUOUS", "several jobs run", `name one of: ${names}`)
+}
+
+/** What an order comes to in this state. */
+const wishOf = Effect.fnUntraced(function* (state: SessionState, order: Order) {
+  switch (order.type) {
+    case "Inject": {
+      const { content } = order
+      if (content.trim() === "") return yield* refused("EMPTY", "the instruction is empty", "say what edge is to know")
+      if (content.length > CHAT_TEXT_CHARS_MAX)
+        return yield* refused(
+          "TOO_LARGE",
+          `an instruction is at most ${CHAT_TEXT_CHARS_MAX} characters`,
+          "put the rest into a file of the workspace and name it"
+        )
+      return { type: "Inject", content } satisfies Wish
+    }
+    case "CancelCore":
+      return { type: "CancelCore", job_name: yield* chosenJob(state, order.job_name) } satisfies Wish
+    case "Compact": {
+      const job_name = order.lane === undefined ? undefined : jobOf(order.lane)
+      if (job_name !== undefined) yield* chosenJob(state, job_name)
+      return (order.lane === undefined ? { type: "Compact" } : { type: "Compact", lane: order.lane }) satisfies Wish
+    }
+  }
+})
+
+/** Whether an order is the one that a stored wish came from. */
+const isSame = (order: Order, wish: Wish): boolean => {
+  switch (order.type) {
+    case "Inject":
+      return wish.type === "Inject" && wish.content === storableJson(order.content)
+    case "CancelCore":
+      return wish.type === "CancelCore" && (order.job_name === undefined || wish.job_name === order.job_name)
+    case "Compact":
+      return wish.type === "Compact" && wish.lane === order.lane
+  }
+}
+
+const queued = ({ agent_id }: SessionRow, sent: Sent, order: Order) => {
+  switch (sent.type) {
+    case "inactive":
+      return refused("NOT_RUNNING", `the session is ${sent.status}`, `choirctl agent start ${agent_id}`)
+    case "full":
+      return refused("SIGNALS_FULL", `${sent.pending} requests wait for this session already`, "ask again later")
+    case "queued":
+      return isSame(order, sent.wish)
+        ? Effect.succeed(sent)
+        : refused("REQUEST_ID_REUSED", "this request id was used for another request", "take a new one")
+  }
+}
+
+const signalOf = ({ event_type, payload }: ChoirEvent): string | undefined =>
+  event_type === "InjectedInstruction" || event_type === "Cancelled" || event_type === "CompactionCommitted"
+    ? payload.signal_id
+    : undefined
+
+const endedIn = (event: ChoirEvent): Ended => {
+  if (event.event_type === "InjectedInstruction") return { rev: event.rev, refused: event.payload.refused ?? null }
+  const nothing = event.event_type === "Cancelled" && event.payload.reason === "no_such_job"
+  return { rev: event.rev, refused: nothing ? "the job had stopped before" : null }
+}
+
+/** What an audit row keeps of an order: never the words of an instruction. */
+const auditDetail = (order: Order): Readonly<Record<string, string | number | null>> => {
+  switch (order.type) {
+    case "Inject":
+      return { chars: order.content.length }
+    case "CancelCore":
+      return { job_name: order.job_name ?? null }
+    case "Compact":
+      return { lane: order.lane ?? null }
+  }
+}
+
+const make = Effect.fnUntraced(function* () {
+  const audit = yield* Audit
+  const events = yield* EventStore
+  const sessions = yield* SessionStore
+  const signals = yield* Signals
+
+  const place = Effect.fnUntraced(function* ({ request_id, session_id }: Request, row: SessionRow, order: Order) {
+    // What it asked for may be over by now, so a repeated request is not checked again.
+    const earlier = yield* signals.asked(session_id, request_id)
+    if (earlier !== undefined) return yield* queued(row, { type: "queued", ...earlier }, order)
+    if (row.status !== "active") return yield* queued(row, { type: "inactive", status: row.status }, order)
+    const wish = yield* wishOf(yield* events.state(session_id), order)
+    return yield* queued(row, yield* signals.send(session_id, request_id, wish), order)
+  })
+
+  /** Reads the head before the row, so that the event is either acknowledged by now or comes after that head. */
+  const outcome = Effect.fnUntraced(function* ({ request_id, session_id, wait_ms }: Request, signal_id: SignalId) {
+    const { rev: head } = yield* events.head(session_id)
+    const asked = yield* signals.asked(session_id, request_id)
+    const acked_rev = asked?.acked_rev ?? null
+    const log =
+      acked_rev === null
+        ? events.events(session_id, { from: head + 1, follow: true })
+        : events.events(session_id, { from: acked_rev, follow: false })
+    const ending = log.pipe(
+      Stream.filter(({ event }) => signalOf(event) === signal_id),
+      Stream.runHead
+    )
+    const found = yield* acked_rev === null ? Effect.timeoutOption(ending, wait_ms) : Effect.asSome(ending)
+    return Option.match(Option.flatten(found), { onNone: () => null, onSome: ({ event }) => endedIn(event) })
+  })
+
+  const order = Effect.fn("Steering.order")(function* <const O extends Order>(request: Request, order: O) {
+    const { session_id, who } = request
+    const entry = { who, action: ACTIONS[order.type], session_id }
+    const detail = auditDetail(order)
+    const row = Option.getOrUndefined(yield* sessions.get(session_id))
+    const placed = row === undefined ? new SessionUnknown({ session_id }) : place(request, row, order)
+    const { signal_id, wish } = yield* Effect.tapError(placed, (error) =>
+      audit.record({
+        ...entry,
+        detail: { ...detail, refused: error._tag === "SteeringRefused" ? error.kind : "UNKNOWN_SESSION" }
+      })
+    )
+    const job = wish.type === "CancelCore" ? { job_name: wish.job_name } : {}
+    yield* audit.record({ ...entry, detail: { ...detail, ...job, signal_id } })
+    const ended = request.wait_ms === 0 ? null : yield* outcome(request, signal_id)
+    // A stored wish of another type is refused as another request's.
+    return { signal_id, wish: wish as Ordered<O["type"]>["wish"], ended }
+  })
+  return Steering.of({ order })
+})

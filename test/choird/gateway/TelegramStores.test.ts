@@ -1,0 +1,97 @@
+import { assert, describe, layer } from "@effect/vitest"
+import { Effect, Fiber, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { Models } from "#src/choird/agents/Models.ts"
+import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
+import { Inbox } from "#src/choird/gateway/Inbox.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { runTelegram } from "#src/choird/gateway/Telegram.ts"
+import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
+import { database } from "../../support/choird.ts"
+import { PHONE, stores } from "../../support/stores.ts"
+import { AGENT, BOT, DMS, gateways, lifecycle, nthPoll, SESSION, texts, USER } from "../../support/telegramBot.ts"
+import { makeTelegram } from "../../support/testing/Telegram.ts"
+import * as fault from "../../support/testing/TelegramFaults.ts"
+
+const allDelivered = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const undelivered = sql`SELECT 1 FROM choir_control.outbox WHERE delivered_at IS NULL`
+  yield* Effect.repeat(undelivered, { until: (rows) => rows.length === 0 })
+})
+
+const start = Effect.forkChild({ startImmediately: true })
+
+describe("Telegram over the stores", () => {
+  layer(stores.pipe(Layer.provideMerge(database)), { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+    const real = Effect.gen(function* () {
+      const telegram = yield* makeTelegram
+      const bot = telegram.bot("1000:secret")
+      const api = TelegramApi.layer(Redacted.make(bot.token), telegram.url)
+      const services = gateways.pipe(
+        Layer.provideMerge(Layer.mergeAll(api, lifecycle, Layer.mock(Models, {}), GatewayHealth.layer))
+      )
+      return { bot, run: Effect.provide(runTelegram(BOT, DMS), services) }
+    })
+
+    it.effect("makes one row of a message, also when it dies between storing and confirming it (R42)", () =>
+      Effect.gen(function* () {
+        const { bot, run } = yield* real
+        const sql = yield* SqlClient.SqlClient
+        const first = yield* start(run)
+        yield* nthPoll(bot, 1)
+        yield* bot.fail("getUpdates", fault.silence)
+        yield* bot.text(USER, "once")
+        // The poll that would confirm it is never taken.
+        assert.isDefined((yield* nthPoll(bot, 2)).parameters["offset"])
+        assert.strictEqual(yield* bot.pending, 1)
+        yield* Fiber.interrupt(first)
+        yield* start(run)
+        assert.isUndefined((yield* nthPoll(bot, 3)).parameters["offset"])
+        assert.isDefined((yield* nthPoll(bot, 4)).parameters["offset"])
+        const rows = yield* sql`SELECT text FROM choir_control.inbox WHERE gateway = ${BOT}`
+        assert.deepStrictEqual(rows, [{ text: "once" }])
+        assert.isAbove(yield* Effect.flatMap(Inbox, (inbox) => inbox.offset(BOT)), 0)
+      })
+    )
+
+    it.effect("makes one signal of a command, also when it dies before the confirmation (R28)", () =>
+      Effect.gen(function* () {
+        const { bot, run } = yield* real
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`INSERT INTO choir_control.sessions (session_id, agent_id, status, resource_bindings)
+          VALUES (${SESSION}, ${AGENT}, 'active', '{}')`
+        const first = yield* start(run)
+        yield* nthPoll(bot, 1)
+        yield* bot.fail("getUpdates", fault.silence)
+        yield* bot.text(USER, "/inject be quick")
+        assert.match((yield* bot.sent.at(0)).text ?? "", /^Noted\./u)
+        yield* nthPoll(bot, 2)
+        yield* allDelivered
+        yield* Fiber.interrupt(first)
+        yield* start(run)
+        assert.isDefined((yield* nthPoll(bot, 4)).parameters["offset"])
+        const rows = yield* sql`SELECT kind, payload FROM choir_control.signals WHERE session_id = ${SESSION}`
+        assert.deepStrictEqual(rows, [{ kind: "Inject", payload: { content: "be quick" } }])
+        assert.strictEqual((yield* bot.sent.all).length, 1)
+        const audited = yield* sql`SELECT who, action, detail FROM choir_control.audit WHERE session_id = ${SESSION}`
+        assert.deepInclude(audited[0], { who: "gateway:bot", action: "session.inject" })
+        assert.notInclude(JSON.stringify(audited), "quick")
+      })
+    )
+
+    it.effect("splits a long text at 4096 units, and delivers every part once, in order (R43)", () =>
+      Effect.gen(function* () {
+        const { bot, run } = yield* real
+        const outbox = yield* Outbox
+        const text = `${"a".repeat(4000)}\n\n${"🙂".repeat(2000)}`
+        const message = { gateway: BOT, dm: PHONE, agent_id: AGENT, kind: "notice", in_reply_to: null } as const
+        yield* outbox.tell({ ...message, source_id: "long", text })
+        yield* start(run)
+        yield* bot.sent.at(1)
+        assert.deepStrictEqual(yield* texts(bot), text.split("\n\n"))
+        yield* allDelivered
+        assert.strictEqual((yield* bot.sent.all).length, 2)
+      })
+    )
+  })
+})

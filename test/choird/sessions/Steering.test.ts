@@ -1,0 +1,145 @@
+import { assert } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { SqlClient } from "effect/sql"
+import { coreLane, EDGE, JobName, type SessionId, type SignalId } from "#schema/Ids.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
+import { SIGNALS_PENDING_MAX } from "#src/shared/limits.ts"
+import { describeEngines } from "../../support/engines.ts"
+import { started, stopped } from "../../support/operatorSocket.ts"
+import { newTalk, stores, type Talk } from "../../support/stores.ts"
+
+const INJECT: Order = { type: "Inject", content: "be quick" }
+const JOB = JobName.make("tidy")
+
+const order = (session_id: SessionId, request_id: string, order: Order, wait_ms = 0) =>
+  Effect.flatMap(Steering, (steering) => steering.order({ session_id, request_id, who: "operator", wait_ms }, order))
+
+const store = (talk: Talk, from: number) =>
+  Effect.flatMap(EventStore, (events) => events.append(talk.caller, talk.heartbeat(from)))
+
+const injected = (signal_id: SignalId, refused?: string) =>
+  ({
+    event_type: "InjectedInstruction",
+    lane: EDGE,
+    payload: {
+      signal_id,
+      target: EDGE,
+      source: "user",
+      content: "be quick",
+      ...(refused === undefined ? {} : { refused })
+    }
+  }) as const
+
+const rows = (session_id: SessionId) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql<{ readonly kind: string; readonly payload: unknown }>`SELECT kind, payload FROM choir_control.signals
+      WHERE session_id = ${session_id} ORDER BY signal_id`
+  )
+
+const auditOf = (session_id: SessionId) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql<{ readonly action: string; readonly detail: Record<string, unknown> }>`SELECT action, detail
+      FROM choir_control.audit WHERE session_id = ${session_id} ORDER BY id`
+  )
+
+describeEngines("Steering", (it) => {
+  it.effect("waits for the event that a signal ends in, and finds it again for the same request (R28)", () =>
+    Effect.gen(function* () {
+      const talk = yield* newTalk
+      const { session_id } = talk.caller
+      const { ended, signal_id } = yield* order(session_id, "r1", INJECT)
+      assert.isNull(ended)
+      const waiting = yield* order(session_id, "r1", INJECT, 60_000).pipe(Effect.forkChild({ startImmediately: true }))
+      yield* store(talk.turn(1), 0)
+      talk.commit(injected(signal_id))
+      yield* store(talk, 3)
+      assert.deepStrictEqual((yield* Fiber.join(waiting)).ended, { rev: 4, refused: null })
+      // The session has ended meanwhile, and what was asked for before is answered all the same.
+      yield* Effect.flatMap(SessionStore, (sessions) => sessions.end(session_id, "stopped"))
+      const again = yield* order(session_id, "r1", INJECT, 60_000)
+      assert.deepStrictEqual([again.signal_id, again.ended], [signal_id, { rev: 4, refused: null }])
+      assert.deepStrictEqual(yield* rows(session_id), [{ kind: "Inject", payload: { content: "be quick" } }])
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("tells why nothing came of a signal", () =>
+    Effect.gen(function* () {
+      const talk = yield* newTalk
+      const { session_id } = talk.caller
+      const { signal_id } = yield* order(session_id, "r1", INJECT)
+      talk.commit(injected(signal_id, "the session has ended"))
+      yield* store(talk, 0)
+      const { ended } = yield* order(session_id, "r1", INJECT, 1)
+      assert.deepStrictEqual(ended, { rev: 1, refused: "the session has ended" })
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("stops waiting after its time, and the signal stays", () =>
+    Effect.gen(function* () {
+      const talk = yield* newTalk
+      const { session_id } = talk.caller
+      const { ended } = yield* order(session_id, "r1", { type: "Compact" }, 20)
+      assert.isNull(ended)
+      assert.deepStrictEqual(yield* rows(session_id), [{ kind: "Compact", payload: {} }])
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("makes one signal of a request that comes many times at once (R28)", () =>
+    Effect.gen(function* () {
+      const talk = yield* newTalk
+      const { session_id } = talk.caller
+      const asked = Array.from({ length: 10 }, () => order(session_id, "r1", INJECT))
+      const ids = new Set((yield* Effect.all(asked, { concurrency: 10 })).map(({ signal_id }) => signal_id))
+      assert.strictEqual(ids.size, 1)
+      assert.lengthOf(yield* rows(session_id), 1)
+      const other = yield* Effect.flip(order(session_id, "r1", { type: "Compact" }))
+      assert.deepInclude(other, { _tag: "SteeringRefused", kind: "REQUEST_ID_REUSED" })
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("cancels a job once, also when it is asked again after the job has ended (R28)", () =>
+    Effect.gen(function* () {
+      const talk = yield* newTalk
+      const { session_id } = talk.caller
+      talk.commit(started("tidy"))
+      yield* store(talk, 0)
+      const first = yield* order(session_id, "r1", { type: "CancelCore" })
+      assert.deepStrictEqual(first.wish, { type: "CancelCore", job_name: JOB })
+      const target = coreLane(JOB)
+      const payload = { signal_id: first.signal_id, target, by: "user", reason: "cancelled by the user" } as const
+      talk.commit({ event_type: "Cancelled", lane: target, payload }, stopped("tidy", "cancelled"))
+      yield* store(talk, 1)
+      const again = yield* order(session_id, "r1", { type: "CancelCore", job_name: JOB }, 1000)
+      assert.deepStrictEqual([again.signal_id, again.ended], [first.signal_id, { rev: 2, refused: null }])
+      const late = yield* Effect.flip(order(session_id, "r2", { type: "CancelCore", job_name: JOB }))
+      assert.deepInclude(late, { _tag: "SteeringRefused", kind: "NO_SUCH_JOB" })
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect(
+    "keeps a bounded number of signals, and refuses sessions that do not run, each with one audit row (R77)",
+    () =>
+      Effect.gen(function* () {
+        const talk = yield* newTalk
+        const { session_id } = talk.caller
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`INSERT INTO choir_control.signals (session_id, kind, payload)
+        SELECT ${session_id}, 'Compact', '{}' FROM generate_series(1, ${SIGNALS_PENDING_MAX}::int)`
+        assert.deepInclude(yield* Effect.flip(order(session_id, "r1", INJECT)), { kind: "SIGNALS_FULL" })
+        yield* Effect.flatMap(SessionStore, (sessions) => sessions.end(session_id, "crashed"))
+        assert.deepInclude(yield* Effect.flip(order(session_id, "r2", INJECT)), {
+          kind: "NOT_RUNNING",
+          reason: "the session is crashed",
+          hint: `choirctl agent start ${talk.caller.agent_id}`
+        })
+        assert.deepStrictEqual(yield* auditOf(session_id), [
+          { action: "session.inject", detail: { chars: 8, refused: "SIGNALS_FULL" } },
+          { action: "session.inject", detail: { chars: 8, refused: "NOT_RUNNING" } }
+        ])
+      }).pipe(Effect.provide(stores))
+  )
+})
