@@ -4,6 +4,7 @@ import { Effect, Layer } from "effect"
 import { layerAgentRoutes } from "#src/choird/api/AgentRoutes.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { LaneReports } from "#src/choird/api/LaneReports.ts"
+import type { HostTool } from "#src/choird/hosttools/HostTool.ts"
 import { layerWorld, makeWorld, SESSION } from "./control.ts"
 import { temporaryFolder } from "./engines.ts"
 import { ask } from "./unixHttp.ts"
@@ -48,14 +49,17 @@ interface Call {
 }
 
 /** A world whose session listens, and a function that asks it. */
-export const openSession = Effect.gen(function* () {
+export const openSession = Effect.suspend(() => openSessionWith([]))
+
+/** The same with host tools. */
+export const openSessionWith = Effect.fnUntraced(function* (hostTools: ReadonlyArray<HostTool>) {
   const world = yield* makeWorld
   const home = yield* temporaryFolder
   const services = yield* Layer.build(
     layerAgentRoutes.pipe(
       Layer.provideMerge(AgentSockets.layer),
       Layer.provideMerge(LaneReports.layer),
-      Layer.provideMerge(layerWorld(world, home))
+      Layer.provideMerge(layerWorld(world, home, hostTools))
     )
   )
   const { dir, path } = yield* Effect.provideContext(

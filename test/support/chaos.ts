@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { Effect, Option, Random, Schedule } from "effect"
 import type { InboxId, SessionId } from "#schema/Ids.ts"
 import { makeInstallation, type InstallationOptions } from "./installation.ts"
-import { makeProvider, offlineModel } from "./provider.ts"
+import { makeProvider, offlineModel } from "./testing/Provider.ts"
 import { conversationProblems, historyProblems, ledgerProblems } from "./verifyHistory.ts"
 
 export interface ChaosOptions extends Omit<InstallationOptions, "endpoint"> {

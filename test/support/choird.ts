@@ -19,7 +19,7 @@ import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import * as ProcessRuntime from "#src/choird/runtime/ProcessRuntime.ts"
 import { embeddedTemplate, temporaryFolder } from "./engines.ts"
-import { makeJournal } from "./Journal.ts"
+import { makeJournal } from "./testing/Journal.ts"
 import { newAgent } from "./stores.ts"
 
 const DM = ResourceName.make("desk")

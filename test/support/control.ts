@@ -4,16 +4,21 @@ import type { Caller } from "#schema/AgentApi.ts"
 import { Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { ChoirEvent, ChainedEvent, EventDraft } from "#schema/Event.ts"
-import { AgentId, InboxId, ResourceName, SecretName, SessionId } from "#schema/Ids.ts"
+import { AgentId, InboxId, ResourceName, SecretName, SessionId, SignalId } from "#schema/Ids.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { AgentRefused, type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore, SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import { Inbox, type Incoming } from "#src/choird/gateway/Inbox.ts"
 import { Outbox, type Outgoing } from "#src/choird/gateway/Outbox.ts"
 import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
+import { type Claim, CallResults } from "#src/choird/hosttools/CallResults.ts"
+import type { HostOutcome, HostTool } from "#src/choird/hosttools/HostTool.ts"
+import { HostTools } from "#src/choird/hosttools/HostTools.ts"
 import { type Appended, EventStore, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { type Pushed, Signals } from "#src/choird/sessions/Signals.ts"
+import { type Asked, type Pushed, Signals } from "#src/choird/sessions/Signals.ts"
+import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
@@ -83,6 +88,10 @@ export interface World {
   events: Array<ChainedEvent>
   state: typeof initialState
   inboxFull: boolean
+  /** So much was asked of the session already. */
+  full: boolean
+  /** What people asked of the session, by the id of the request. */
+  readonly wishes: Map<string, Asked>
   /** What TERMINATE_SELF waits for inside the lifecycle. */
   terminated: Effect.Effect<void>
   readonly tokens: Map<string, Caller>
@@ -104,6 +113,8 @@ export const makeWorld = Effect.gen(function* () {
     events: [],
     state: initialState,
     inboxFull: false,
+    full: false,
+    wishes: new Map(),
     terminated: Effect.void,
     tokens: new Map([
       ["boot", caller("bootstrap")],
@@ -294,6 +305,34 @@ const gateways = (world: World) =>
     })
   )
 
+/** A stored wish, ended by the event that carries its id. */
+const asked = (world: World, request_id: string): Asked | undefined => {
+  const found = world.wishes.get(request_id)
+  if (found === undefined) return undefined
+  const ending = world.events.find(
+    ({ event }) => "signal_id" in event.payload && event.payload.signal_id === found.signal_id
+  )
+  return { ...found, acked_rev: ending?.event.rev ?? null }
+}
+
+/** What each agent would be told of its models; `set` is one more effect. */
+const models = (world: World) => {
+  const of = (agent_id: AgentId) => ({
+    agent_id,
+    llm: name("small"),
+    core_llm: name("small"),
+    default_llm: name("small"),
+    default_core_llm: name("small"),
+    voice_profile: null,
+    in_use: true
+  })
+  return Layer.mock(Models, {
+    get: (agent_id) => Effect.succeed(of(agent_id)),
+    set: (agent_id, who, { core_llm, llm }) =>
+      Effect.as(effect(world, `${who} sets ${llm ?? "-"} ${core_llm ?? "-"}`), of(agent_id))
+  })
+}
+
 const stores = (world: World) =>
   Layer.mergeAll(
     Layer.mock(Audit, { record: (entry) => Effect.sync(() => void world.audit.push(entry)) }),
@@ -306,7 +345,14 @@ const stores = (world: World) =>
       list: () => Effect.sync(() => [world.row])
     }),
     Layer.mock(Signals, {
-      cancelCore: (_, job_name) => Effect.as(effect(world, `cancel ${job_name}`), "7"),
+      asked: (_, request_id) => Effect.sync(() => asked(world, request_id)),
+      send: (_, request_id, wish) =>
+        Effect.sync(() => {
+          if (world.full) return { type: "full", pending: 100 }
+          const signal_id = SignalId.make(String(7 + world.wishes.size))
+          world.wishes.set(request_id, { signal_id, wish, acked_rev: null })
+          return { type: "queued", signal_id, wish, acked_rev: null }
+        }),
       stream: (_, after) =>
         Stream.concat(
           Stream.fromIterable(world.pushed.filter(({ id }) => Number(id ?? 0) > Number(after ?? 0))),
@@ -315,6 +361,38 @@ const stores = (world: World) =>
     })
   )
 
+/** What host tools with an effect were asked and answered, in memory. */
+const callResults = Layer.sync(CallResults, () => {
+  const stored = new Map<string, { readonly digest: string; outcome: HostOutcome | undefined }>()
+  const claimed = (digest: string, before: { digest: string; outcome: HostOutcome | undefined }): Claim => {
+    if (before.digest !== digest) return { type: "reused" }
+    return before.outcome === undefined ? { type: "in doubt" } : { type: "done", outcome: before.outcome }
+  }
+  return CallResults.of({
+    claim: ({ call_id, digest }) =>
+      Effect.sync(() => {
+        const before = stored.get(call_id)
+        if (before !== undefined) return claimed(digest, before)
+        stored.set(call_id, { digest, outcome: undefined })
+        return { type: "mine" }
+      }),
+    keep: ({ call_id, digest }, outcome) => Effect.sync(() => void stored.set(call_id, { digest, outcome }))
+  })
+})
+
 /** All the services that the APIs are built on. */
-export const layerWorld = (world: World, home: string) =>
-  Layer.mergeAll(configStore(home), tokens(world), lifecycle(world), eventStore(world), gateways(world), stores(world))
+export const layerWorld = (world: World, home: string, hostTools: ReadonlyArray<HostTool> = []) =>
+  Steering.layer.pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        configStore(home),
+        HostTools.layer(hostTools).pipe(Layer.provide(callResults)),
+        tokens(world),
+        lifecycle(world),
+        eventStore(world),
+        gateways(world),
+        stores(world),
+        models(world)
+      )
+    )
+  )

@@ -1,14 +1,15 @@
 /**
  * An agent without a model, in the place of the real one: it speaks the agent API as a program of its own. The file `script` of
- * its workspace, read at each start, says how it starts; messages say what it does then: `crash`, `hang`, `budget`, `rewrite`, and
- * anything else is answered with `<epoch>: <text>`.
+ * its workspace, read at each start, says how it starts; messages say what it does then: `crash`, `hang`, `budget`, `rewrite`,
+ * `model` (answers with the models it has and the secrets it may have), and anything else is answered with `<epoch>: <text>`.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { type IncomingMessage, request } from "node:http"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { parseArgs } from "node:util"
-import type { InitHelloReply } from "#schema/AgentApi.ts"
+import type { HeartbeatReply, InitHelloReply } from "#schema/AgentApi.ts"
+import type { AgentConfig } from "#schema/Config.ts"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import type { ImageVersionFile } from "#schema/Image.ts"
@@ -48,6 +49,11 @@ const rpc = async <A>(verb: string, body: unknown): Promise<A> => {
 }
 
 const links: Array<Link> = []
+interface Settings {
+  readonly config_version: number
+  readonly config: AgentConfig
+}
+let settings: Settings | undefined
 let epoch = 0
 let acked = 0
 let heartbeats: NodeJS.Timeout | undefined
@@ -62,18 +68,33 @@ const commit = (draft: EventDraft) => {
 /** Sends what choird lacks. Anything but OK ends the program, as it ends the real one. */
 const flush = async () => {
   const new_rev = links.length
-  const reply = await rpc<{ ack_rev: number; action: string }>("HEARTBEAT", {
+  const reply = await rpc<HeartbeatReply>("HEARTBEAT", {
     epoch,
     base_rev: acked,
     new_rev,
     hash_prev: hex(hashAt(acked)),
     hash_new: hex(hashAt(new_rev)),
     patches: links.slice(acked).map(({ event }) => event),
-    config_version: 1,
+    config_version: settings?.config_version ?? 0,
     timestamp: new Date().toISOString()
   })
   if (reply.action !== "OK") throw new Error(`HEARTBEAT: ${reply.action}`)
   acked = reply.ack_rev
+  if (reply.config_version_latest !== settings?.config_version) await configure()
+}
+
+const configure = async () => {
+  const current_config_version = settings?.config_version ?? 0
+  const latest = await rpc<Partial<Settings>>("FETCH_DYNAMIC_CONFIG", { current_config_version })
+  if (latest.config !== undefined) settings = latest as Settings
+}
+
+/** What the agent knows of its models now. */
+const models = async () => {
+  const { core_llm, llm, models } = settings?.config ?? ({} as AgentConfig)
+  const resources = Object.values(models).flatMap(({ secret }) => secret ?? [])
+  const { secrets } = await rpc<{ secrets: Record<string, string> }>("GET_SECRETS", { resources })
+  return `${llm} ${core_llm} ${Object.values(secrets).join("+")}`
 }
 
 const leave = async (reason: string) => {
@@ -102,6 +123,7 @@ const answer = async ({ attachments, dm, inbox_id, text }: UserMessage) => {
 
 const obey = async (signal: Signal) => {
   if (signal.type === "Stop" && script !== "stubborn") return leave("stopped")
+  if (signal.type === "ConfigChanged") return configure()
   if (signal.type !== "UserMessage") return undefined
   switch (signal.text) {
     case "crash":
@@ -111,6 +133,8 @@ const obey = async (signal: Signal) => {
     case "budget":
       await answer(signal)
       return leave("budget")
+    case "model":
+      return answer({ ...signal, text: await models() })
     case "rewrite":
       await answer(signal)
       links[acked - 1] = { ...links[acked - 1]!, hash: Buffer.alloc(32) }
@@ -128,6 +152,7 @@ const main = async () => {
   const hello = await rpc<InitHelloReply>("INIT_HELLO", { agent_id, session_id, ...request })
   token = hello.lease_token
   epoch = hello.epoch
+  settings = hello
   for (const event of hello.tail_events) links.push(chain(hashAt(links.length), event))
   acked = links.length
   console.log(JSON.stringify({ level: "INFO", message: `epoch ${epoch} ${hello.status} at ${acked}` }))

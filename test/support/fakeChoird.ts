@@ -6,16 +6,20 @@ import { Effect, Layer, Queue, Stream } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ApiError } from "#schema/ApiError.ts"
-import { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
+import { AgentId, InboxId, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import {
   type AgentDetail,
+  type AgentModels,
   type AgentSummary,
   type BuildProgress,
+  type ChatAnswer,
   type ChatEvent,
   type CoreSummary,
+  type ModelSummary,
   OperatorApi,
   type PrintedEvent,
   type SessionSummary,
+  type SignalSummary,
   type SystemStatus,
   type Verification,
   type WorkspaceSummary
@@ -58,6 +62,16 @@ export const detail: AgentDetail = {
   last_rev: 12,
   acked_rev: 12,
   reason: null
+}
+
+export const agentModels: AgentModels = {
+  agent_id: AGENT,
+  llm: ResourceName.make("opus"),
+  core_llm: ResourceName.make("sonnet"),
+  default_llm: ResourceName.make("sonnet"),
+  default_core_llm: ResourceName.make("sonnet"),
+  voice_profile: null,
+  in_use: false
 }
 
 export const systemStatus: SystemStatus = {
@@ -103,6 +117,11 @@ export interface Answers {
   readonly events: Answer<ReadonlyArray<PrintedEvent>>
   readonly cores: Answer<ReadonlyArray<CoreSummary>>
   readonly verify: Answer<Verification>
+  readonly signal: Answer<SignalSummary>
+  readonly models: Answer<ReadonlyArray<ModelSummary>>
+  readonly agentModels: Answer<AgentModels>
+  /** What a text is answered by choird itself; null for a message. */
+  readonly command: (text: string) => ChatAnswer | null
   /** What a sent message leads to; the stream carries it to every client. */
   readonly reaction: (text: string, inbox_id: InboxId) => ReadonlyArray<ChatEvent>
 }
@@ -133,6 +152,10 @@ const usual: Answers = {
     { job_name: "research" as never, state: "REASONING", step: 2, started_at: "1970-01-01T00:00:00.000Z" }
   ]),
   verify: Effect.succeed({ ok: true, events: 12, head: "cd".repeat(32) }),
+  signal: Effect.succeed({ signal_id: SignalId.make("5"), rev: null, refused: null }),
+  models: Effect.succeed([{ name: ResourceName.make("sonnet"), type: "llm", provider: "p", model: "m" }]),
+  agentModels: Effect.succeed(agentModels),
+  command: () => null,
   reaction: (text, inbox_id) => [reply(inbox_id, `echo ${text}`), { type: "settled", inbox_id }]
 }
 
@@ -182,6 +205,11 @@ const chatGroup = (desk: ChatDesk, answers: Answers, calls: Array<Call>) =>
             }
             return { inbox_id, position: 0 }
           }),
+        command: ({ payload }) =>
+          Effect.sync(() => {
+            calls.push({ name: "command", input: payload })
+            return { answer: answers.command(payload.text) }
+          }),
         stream: () =>
           Effect.gen(function* () {
             const client = yield* Queue.bounded<ChatEvent>(100)
@@ -229,6 +257,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
         status: () => noted({ name: "status" }, answers.status),
         config: () => noted({ name: "config" }, answers.config),
         workspaces: () => noted({ name: "workspaces" }, answers.workspaces),
+        models: () => noted({ name: "models" }, answers.models),
         shutdown: () => noted({ name: "shutdown" }, Effect.succeed({ ok: true as const }))
       })
     )
@@ -242,7 +271,10 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
           Effect.map(noted({ name: "build", id: params.id, input: payload }, answers.build), Stream.fromIterable),
         start: ({ params, payload }) => noted({ name: "start", id: params.id, input: payload }, answers.changed),
         stop: ({ params }) => noted({ name: "stop", id: params.id }, answers.changed),
-        restart: ({ params }) => noted({ name: "restart", id: params.id }, answers.changed)
+        restart: ({ params }) => noted({ name: "restart", id: params.id }, answers.changed),
+        models: ({ params }) => noted({ name: "agentModels", id: params.id }, answers.agentModels),
+        setModels: ({ params, payload }) =>
+          noted({ name: "setModels", id: params.id, input: payload }, answers.agentModels)
       })
     )
   )
@@ -256,8 +288,10 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
         cancel: ({ params, payload }) =>
           noted(
             { name: "cancel", id: params.id, input: payload },
-            Effect.succeed({ job_name: payload.job_name ?? ("research" as never), signal_id: "5" })
+            Effect.map(answers.signal, (signal) => ({ job_name: payload.job_name ?? ("research" as never), ...signal }))
           ),
+        inject: ({ params, payload }) => noted({ name: "inject", id: params.id, input: payload }, answers.signal),
+        compact: ({ params, payload }) => noted({ name: "compact", id: params.id, input: payload }, answers.signal),
         verify: ({ params }) => noted({ name: "verify", id: params.id }, answers.verify)
       })
     )

@@ -47,6 +47,8 @@ export interface InstallationOptions {
   readonly postgres?: Schema.Json
   readonly secrets?: Readonly<Record<string, string>>
   readonly config?: Readonly<Record<string, Schema.Json>>
+  /** The folder of the bundles, `dist` by default. */
+  readonly programs?: string
 }
 
 /** The client lives as long as the scope does, and its connections with it. */
@@ -110,7 +112,8 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
   const start = Effect.gen(function* () {
     let output = ""
     const exited = yield* Deferred.make<number | string>()
-    const child = spawn(process.execPath, [join(ROOT, "dist/choird.js"), "--home", home], {
+    const program = join(options.programs ?? join(ROOT, "dist"), "choird.js")
+    const child = spawn(process.execPath, [program, "--home", home], {
       stdio: ["ignore", "pipe", "pipe"],
       env: { PATH: process.env["PATH"], HOME: process.env["HOME"] }
     })

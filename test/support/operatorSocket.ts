@@ -109,13 +109,13 @@ export const started = (name: string): EventDraft => {
     }
   }
 }
-export const stopped = (name: string): EventDraft => ({
+export const stopped = (name: string, outcome: "completed" | "cancelled" = "completed"): EventDraft => ({
   event_type: "CoreStopped",
   lane: coreLane(JobName.make(name)),
   payload: {
     job_id: CallId.make(`job-${name}`),
     job_name: JobName.make(name),
-    outcome: "completed",
+    outcome,
     summary: "done",
     usage
   }

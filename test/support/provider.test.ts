@@ -3,7 +3,7 @@ import { NodeHttpClient } from "@effect/platform-node"
 import { Effect, Fiber, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
-import * as double from "./provider.ts"
+import * as double from "./testing/Provider.ts"
 
 const CALL = { model: "offline-model", messages: [{ role: "user", content: "say hi" }] }
 

@@ -14,6 +14,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
+import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { chain, genesis, hex, type Link } from "#src/shared/hashChain.ts"
 import { temporaryFolder } from "./engines.ts"
@@ -48,7 +49,8 @@ export const makeHome = (config: unknown = CONFIG, secrets: unknown = SECRETS) =
   })
 
 /** Every store, new over the database that the suite has: building it again is a restart of choird. */
-export const stores = Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer).pipe(
+export const stores = Steering.layer.pipe(
+  Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer)),
   Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer)),
   Layer.provideMerge(Layer.unwrap(Effect.map(makeHome(), (home) => ConfigStore.layer({ home })))),
   Layer.orDie

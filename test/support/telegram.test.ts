@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { Api, GrammyError, InputFile } from "grammy"
-import * as double from "./telegram.ts"
-import * as fault from "./telegramFaults.ts"
+import * as double from "./testing/Telegram.ts"
+import * as fault from "./testing/TelegramFaults.ts"
 
 class CallFailed extends Schema.TaggedError<CallFailed>()("CallFailed", { cause: Schema.Defect() }) {
   /** The code of the Bot API, or 0 when there was no answer of it at all. */

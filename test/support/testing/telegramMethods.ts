@@ -1,4 +1,4 @@
-/** What the methods of the Bot API do to a bot of the Telegram double; polling lives in telegram.ts, since it waits. */
+/** What the methods of the Bot API do to a bot of the Telegram double; polling lives in Telegram.ts, since it waits. */
 import { Predicate } from "effect"
 import { parseJson } from "#src/offline-model/looseJson.ts"
 import type { FormFile } from "./multipart.ts"

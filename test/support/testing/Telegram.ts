@@ -9,7 +9,7 @@ import { listen } from "#src/offline-model/HttpListener.ts"
 import { parseJson } from "#src/offline-model/looseJson.ts"
 import { type Journal, type JournalWriter, makeJournal } from "./Journal.ts"
 import { parseMultipart } from "./multipart.ts"
-import { type Fault, respondWith, suffer } from "./telegramFaults.ts"
+import { type Fault, respondWith, suffer } from "./TelegramFaults.ts"
 import {
   type ApiCall,
   type ApiReply,

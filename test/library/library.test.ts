@@ -1,0 +1,213 @@
+/**
+ * The package that `npm pack` makes, in the hands of a stranger: installed into a project of its own, type-checked with everything
+ * it declares, and tested on plain Node (interfaces.md, Library).
+ */
+import { execFileSync } from "node:child_process"
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { assert, afterAll, beforeAll, describe, it } from "@effect/vitest"
+import { ROOT } from "../support/installation.ts"
+
+const PACK_MS_MAX = 120_000
+const PACKED_BYTES_MAX = 10 * 2 ** 20
+
+/** What the package is made of. The copy is packed, since packing writes another package.json for as long as it takes. */
+const PACKAGE_SOURCES = [
+  "package.json",
+  "package-lock.json",
+  "rolldown.config.ts",
+  "tsconfig.json",
+  "tsconfig.library.json",
+  "README.md",
+  "schema",
+  "src",
+  "docs",
+  "docker",
+  "test/support/testing",
+  "dist/postgres-template.tar.gz"
+]
+
+interface Manifest {
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
+  readonly exports: Readonly<Record<string, string | null | { readonly types: string; readonly default: string }>>
+}
+
+const folder = mkdtempSync(join(tmpdir(), "choir-library-"))
+const project = join(folder, "stranger")
+const installed = join(project, "node_modules", "choir")
+let tarball = ""
+
+const run = (program: string, args: ReadonlyArray<string>, cwd: string): string => {
+  try {
+    return execFileSync(program, args, { cwd, encoding: "utf8", stdio: "pipe", timeout: PACK_MS_MAX })
+  } catch (error) {
+    const { stderr, stdout } = error as { readonly stdout: string; readonly stderr: string }
+    throw new Error(`${program} ${args.join(" ")} failed:\n${stdout}\n${stderr}`, { cause: error })
+  }
+}
+
+const pack = (): string => {
+  const copy = join(folder, "choir")
+  for (const path of PACKAGE_SOURCES.filter((path) => existsSync(join(ROOT, path))))
+    cpSync(join(ROOT, path), join(copy, path), { recursive: true, preserveTimestamps: true })
+  symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"))
+  const before = readFileSync(join(copy, "package.json"), "utf8")
+  run("npm", ["pack", "--offline", "--pack-destination", folder], copy)
+  assert.strictEqual(readFileSync(join(copy, "package.json"), "utf8"), before, "packing restores package.json")
+  const name = readdirSync(folder).find((name) => name.endsWith(".tgz"))
+  assert.ok(name)
+  return join(folder, name)
+}
+
+const manifest = (): Manifest => JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as Manifest
+
+/**
+ * What npm would do, without a network: the tarball is unpacked, and exactly the packages that its manifest names are links to the
+ * repository's own, whose dependencies Node finds beside their real paths.
+ */
+const install = () => {
+  cpSync(join(ROOT, "test/library/stranger"), project, { recursive: true })
+  mkdirSync(installed, { recursive: true })
+  run("tar", ["-xzf", tarball, "-C", installed, "--strip-components=1"], folder)
+  const { dependencies, peerDependencies } = manifest()
+  for (const name of [...Object.keys(dependencies), ...Object.keys(peerDependencies), "@types/node"]) {
+    const link = join(project, "node_modules", name)
+    mkdirSync(dirname(link), { recursive: true })
+    symlinkSync(join(ROOT, "node_modules", name), link)
+  }
+}
+
+const filesOf = (path: string): ReadonlyArray<string> =>
+  readdirSync(path, { recursive: true, encoding: "utf8" }).filter((name) => statSync(join(path, name)).isFile())
+
+/** Every name that the package can be imported by. */
+const everyExport = (): ReadonlyArray<string> => {
+  const { exports } = manifest()
+  const files = filesOf(installed).map((name) => `./${name}`)
+  return Object.entries(exports).flatMap(([name, target]) => {
+    if (target === null || typeof target === "string") return []
+    const [before = "", after = ""] = target.default.split("*", 2)
+    return files
+      .filter((file) => file.startsWith(before) && file.endsWith(after))
+      .map((file) => name.replace("*", file.slice(before.length, -after.length)))
+      .filter((name) => exports[name] !== null)
+      .map((name) => `choir/${name.slice(2)}`)
+  })
+}
+
+describe("the packed package", () => {
+  beforeAll(() => {
+    tarball = pack()
+    install()
+  }, PACK_MS_MAX)
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  it("passes a stranger's compiler, libraries included, and the stranger's test", { timeout: PACK_MS_MAX }, () => {
+    const imports = everyExport().map((name, index) => `import type * as module${index} from "${name}"`)
+    const uses = imports.map((_, index) => `typeof module${index}`)
+    writeFileSync(
+      join(project, "test/everyExport.ts"),
+      `${imports.join("\n")}\nexport type EveryModule = [\n  ${uses.join(",\n  ")}\n]\n`
+    )
+    run(join(ROOT, "node_modules/.bin/tsc"), ["--project", project], project)
+    assert.match(run(process.execPath, ["--test", "test/session.ts"], project), /pass [1-9]\d*\n.*fail 0\n/su)
+  })
+
+  it("resolves and imports by every name that it exports, and runs nothing by that", () => {
+    const names = everyExport()
+    for (const name of [
+      "schema/Event",
+      "agent/Arbiter",
+      "agent/LockManager",
+      "agent/SecretStore",
+      "agent/ControlPlane"
+    ])
+      assert.include(names, `choir/${name}`)
+    for (const name of ["choird/database/Database", "testing/MemoryControlPlane", "testing/ScriptedModel"])
+      assert.include(names, `choir/${name}`)
+    for (const name of ["testing/TestAgent", "testing/Provider", "testing/Telegram"])
+      assert.include(names, `choir/${name}`)
+    assert.deepStrictEqual(
+      names.filter((name) => /(^|\/)(main|postgres-worker|postgres-template)$/u.test(name)),
+      []
+    )
+    const program = `for (const name of ${JSON.stringify(names)}) await import(name)\nconsole.log("imported")`
+    writeFileSync(join(project, "everyExport.mjs"), program)
+    assert.strictEqual(run(process.execPath, ["everyExport.mjs"], project), "imported\n")
+  })
+
+  it("finds its own worker, template and programs", () => {
+    writeFileSync(
+      join(project, "parts.mjs"),
+      `import { Effect } from "effect"
+import { agentPrograms } from "choir/choird/agents/AgentPrograms"
+import { openEmbedded } from "choir/choird/database/EmbeddedPostgres"
+await Effect.runPromise(Effect.scoped(openEmbedded({ folder: "data" })))
+console.log((await Effect.runPromise(agentPrograms)).program)
+`
+    )
+    assert.strictEqual(run(process.execPath, ["parts.mjs"], project).trim(), join(installed, "dist/choir-agent.js"))
+    assert.match(run(process.execPath, [join(installed, "dist/choirctl.js"), "--version"], project), /0\.1\.0/u)
+  })
+
+  it("is JavaScript with declarations and source maps that names its files as they are", () => {
+    const library = join(installed, "dist/library")
+    const names = filesOf(library)
+    const modules = names.filter((name) => name.endsWith(".js")).map((name) => name.slice(0, -".js".length))
+    assert.deepStrictEqual(
+      names.toSorted(),
+      modules.flatMap((name) => [`${name}.d.ts`, `${name}.js`, `${name}.js.map`]).toSorted()
+    )
+    const folders = new Set(modules.map((name) => name.split("/", 1)[0]))
+    assert.deepStrictEqual(folders, new Set(["agent", "choird", "offline-model", "schema", "shared", "testing"]))
+    const specifiers = names
+      .filter((name) => !name.endsWith(".map"))
+      .flatMap((name) =>
+        [...readFileSync(join(library, name), "utf8").matchAll(/(?:\bfrom |\bimport |\bimport\()"([^"]+)"/gu)].map(
+          ([, specifier = ""]) => ({ name, specifier })
+        )
+      )
+    assert.ok(specifiers.length > modules.length)
+    assert.deepStrictEqual(
+      specifiers.filter(({ specifier }) => specifier.startsWith("#") || specifier.endsWith(".ts")),
+      []
+    )
+    const map = JSON.parse(readFileSync(join(library, "agent/Arbiter.js.map"), "utf8")) as Record<string, unknown>
+    assert.match(String(map["sourcesContent"]), /class Arbiter extends/u)
+  })
+
+  it("holds what runs and nothing of the repository's own", () => {
+    const files = filesOf(installed)
+    const strange = files.filter((name) => !/^(dist|docs|docker)\/|^(package\.json|README\.md)$/u.test(name))
+    assert.deepStrictEqual(strange, [])
+    assert.deepStrictEqual(
+      files.filter((name) => name.endsWith(".ts") && !name.endsWith(".d.ts")),
+      []
+    )
+    const text = readFileSync(join(installed, "package.json"), "utf8")
+    assert.notMatch(text, /node-linux|devDependencies|optionalDependencies|scripts|"imports"/u)
+    assert.deepStrictEqual(Object.keys(manifest().peerDependencies), ["effect"])
+    assert.notProperty(manifest().dependencies, "effect")
+    assert.isBelow(statSync(tarball).size, PACKED_BYTES_MAX)
+  })
+})
+
+describe("docs/embedding.md", () => {
+  it("shows the stranger's test as it is run", () => {
+    const [, shown] = /```ts\n(.*?)```/su.exec(readFileSync(join(ROOT, "docs/embedding.md"), "utf8")) ?? []
+    assert.strictEqual(shown, readFileSync(join(ROOT, "test/library/stranger/test/session.ts"), "utf8"))
+  })
+})

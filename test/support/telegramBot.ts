@@ -1,0 +1,46 @@
+/** A bot of the Telegram double with one person and one running agent, and what tests ask of the bot. */
+import { Effect, Layer, Stream } from "effect"
+import { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
+import { Gateways } from "#src/choird/gateway/Gateways.ts"
+import { BINDINGS, PHONE } from "./stores.ts"
+import type { TelegramBot } from "./testing/Telegram.ts"
+
+export const BOT = ResourceName.make("bot")
+export const AGENT = AgentId.make("helper")
+export const SESSION = SessionId.make("0123456789abcdef")
+/** The person at the DM of the bot. */
+export const USER = 1
+export const DMS = [{ name: PHONE, user_id: String(USER) }]
+
+const running: AgentView = {
+  agent_id: AGENT,
+  status: "running",
+  session_id: SESSION,
+  epoch: 1,
+  bindings: { ...BINDINGS, dm: PHONE },
+  image_version: null,
+  since_ms: 0,
+  config_version: 1,
+  reason: null
+}
+/** The person's agent, which runs. */
+export const lifecycle = Layer.mock(Lifecycle, {
+  list: Effect.succeed([running]),
+  view: () => Effect.succeed(running),
+  recover: Effect.void,
+  changes: Stream.empty
+})
+
+export const gateways = Gateways.layer.pipe(Layer.provide(GatewayCommands.layer))
+
+export const polls = (bot: TelegramBot) =>
+  Effect.map(bot.calls.all, (calls) => calls.filter(({ method }) => method === "getUpdates"))
+/** Waits for the n-th call of a method, from 1. The journal may show an entry twice. */
+const nthCall = (bot: TelegramBot, name: string, count: number) => {
+  const seen = new Set<unknown>()
+  return bot.calls.first((call) => call.method === name && seen.add(call).size === count)
+}
+export const nthPoll = (bot: TelegramBot, count: number) => nthCall(bot, "getUpdates", count)
+export const texts = (bot: TelegramBot) => Effect.map(bot.sent.all, (sent) => sent.map(({ text }) => text))

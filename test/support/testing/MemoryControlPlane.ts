@@ -1,0 +1,163 @@
+/**
+ * choird as an agent sees it, in memory. It checks what choird checks: epochs, revisions, chain and fold; and it can be away, or
+ * lose what an agent sends, so that crashes are tried without processes.
+ */
+import { Deferred, Effect, Layer, PubSub, Result, Stream } from "effect"
+import type { HeartbeatReply } from "#schema/AgentApi.ts"
+import type { ChoirEvent } from "#schema/Event.ts"
+import { InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
+import type { Signal } from "#schema/Signal.ts"
+import { ControlPlane, Denied } from "#src/agent/ControlPlane.ts"
+import { chain, genesis, hex } from "#src/shared/hashChain.ts"
+import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+
+/** The one session that a control plane in memory has. */
+export const SESSION = SessionId.make("0123456789abcdef")
+
+/** Outlives agents, as choird does: give each life of an agent the same one. */
+export interface MemoryControlPlane {
+  /** What is acknowledged: the committed events that would survive a crash of the agent, in order. */
+  readonly events: ReadonlyArray<ChoirEvent>
+  /** Their fold. */
+  state(): SessionState
+  /** Sends a signal to the agent, and again to its next lives until an event answers it. */
+  push(signal: Signal): Effect.Effect<void>
+  /** Sends a user's message and answers its inbox id, from 1. */
+  say(text: string): Effect.Effect<InboxId>
+  /** Waits until acknowledged events fit. */
+  until(fits: (events: ReadonlyArray<ChoirEvent>, state: SessionState) => boolean): Effect.Effect<void>
+  /** Takes no heartbeat while the effect runs. */
+  away<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
+  /** From here on nothing of the running agent arrives and it gets no answer, until the next one starts. */
+  cutOff(): void
+  /** Stores until a revision is reached, whose reply is lost already; waits for that. */
+  cutOffAt(rev: number): Effect.Effect<void>
+  /** Why the agent said goodbye, once choird had everything. */
+  readonly terminated: Deferred.Deferred<string>
+  /** What an agent of this epoch speaks to; agents of earlier epochs are fenced from then on. */
+  layer(epoch: number): Layer.Layer<ControlPlane>
+}
+
+/** A control plane without events. */
+export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.gen(function* () {
+  const events: Array<ChoirEvent> = []
+  const inbox: Array<Signal> = []
+  const pushes = yield* PubSub.unbounded<Signal>()
+  const looks = new Set<() => void>()
+  const terminated = yield* Deferred.make<string>()
+  let state = initialState
+  let hash: Uint8Array = genesis(SESSION)
+  let current = 0
+  let present = true
+  let deafFrom = Number.POSITIVE_INFINITY
+  const isDeaf = () => events.length >= deafFrom
+  let messages = 0
+
+  const store = (patches: ReadonlyArray<ChoirEvent>) => {
+    const folded = foldAll(state, patches)
+    if (Result.isFailure(folded)) throw new Error(`refused: ${folded.failure.reason}`)
+    for (const event of patches) hash = chain(hash, event).hash
+    events.push(...patches)
+    state = folded.success
+    for (const look of looks) look()
+  }
+  const unanswered = () =>
+    inbox.filter(
+      (signal) =>
+        signal.type !== "Stop" &&
+        !("inbox_id" in signal && BigInt(signal.inbox_id) <= state.last_inbox_id) &&
+        !("signal_id" in signal && state.signals.includes(signal.signal_id))
+    )
+  const plane: MemoryControlPlane = {
+    events,
+    state: () => state,
+    terminated,
+    cutOff: () => {
+      deafFrom = 0
+    },
+    cutOffAt: (rev) =>
+      Effect.suspend(() => {
+        deafFrom = rev
+        return plane.until(isDeaf)
+      }),
+    push: (signal) =>
+      Effect.suspend(() => {
+        inbox.push(signal)
+        return Effect.asVoid(PubSub.publish(pushes, signal))
+      }),
+    say: (text) =>
+      Effect.suspend(() => {
+        const inbox_id = InboxId.make(String(++messages))
+        const dm = ResourceName.make("me")
+        return Effect.as(
+          plane.push({ type: "UserMessage", inbox_id, dm, text, attachments: [], created_at: "" }),
+          inbox_id
+        )
+      }),
+    until: (fits) =>
+      Effect.suspend(() => {
+        if (fits(events, state)) return Effect.void
+        const reached = Deferred.makeUnsafe<void>()
+        const look = () => {
+          if (fits(events, state)) Deferred.doneUnsafe(reached, Effect.void)
+        }
+        looks.add(look)
+        return Effect.ensuring(
+          Deferred.await(reached),
+          Effect.sync(() => looks.delete(look))
+        )
+      }),
+    away: (effect) =>
+      Effect.suspend(() => {
+        present = false
+        return Effect.ensuring(
+          effect,
+          Effect.sync(() => {
+            present = true
+          })
+        )
+      }),
+    layer: (epoch) => {
+      current = epoch
+      deafFrom = Number.POSITIVE_INFINITY
+      return Layer.succeed(
+        ControlPlane,
+        ControlPlane.of({
+          hello: () => Effect.die("whoever starts the agent restores its log from `events`"),
+          secrets: () => Effect.succeed(new Map()),
+          config: (config_version) => Effect.succeed({ config_version }),
+          report: () => Effect.void,
+          execute: () => Effect.die("this control plane has no host tools"),
+          terminate: ({ final_rev, reason }) =>
+            Effect.suspend(() => {
+              if (isDeaf()) return Effect.never
+              return final_rev === events.length
+                ? Effect.asVoid(Deferred.succeed(terminated, reason))
+                : Effect.fail(new Denied({ verb: "TERMINATE_SELF", type: "NOT_FLUSHED", reason: "" }))
+            }),
+          heartbeat: ({ base_rev, hash_new, patches }) =>
+            Effect.suspend((): Effect.Effect<HeartbeatReply> => {
+              if (isDeaf()) return Effect.never
+              const reply = { ack_rev: events.length, config_version_latest: 1 }
+              if (epoch !== current) return Effect.succeed({ ...reply, action: "FENCED" })
+              if (!present) return Effect.succeed({ ...reply, action: "BACKOFF", retry_after_ms: 50 })
+              if (base_rev !== events.length)
+                return Effect.succeed({ ...reply, action: "RESEND_FROM", resend_from: events.length + 1 })
+              store(patches)
+              if (hex(hash) !== hash_new) throw new Error("the chain differs")
+              return isDeaf() ? Effect.never : Effect.succeed({ ...reply, ack_rev: events.length, action: "OK" })
+            }),
+          signals: Stream.unwrap(
+            Effect.map(PubSub.subscribe(pushes), (subscription) =>
+              Stream.concat(Stream.fromIterable(unanswered()), Stream.fromSubscription(subscription)).pipe(
+                Stream.map((signal) => ({ id: undefined, signal }))
+              )
+            )
+          )
+        })
+      )
+    }
+  }
+  return plane
+})

@@ -1,0 +1,53 @@
+/** A model that says what a test wants, in place of {@link Llm}; for one that is asked over HTTP see Provider. */
+import { Effect, Layer, type Schema } from "effect"
+import { ToolName, toWireName } from "#schema/Tool.ts"
+import type { ChatMessage, ChatTool } from "#src/agent/chatCompletion.ts"
+import { type Completion, Llm } from "#src/agent/Llm.ts"
+
+/** An answer; what it leaves out is filled in: no tool calls, `stop`, 10 tokens in and 5 out. */
+export type Said = Partial<Completion>
+
+/** What a scripted model sees and says. It may wait, and it never fails: a provider's failure is `error` in what it says. */
+export type Script = (messages: ReadonlyArray<ChatMessage>, tools: ReadonlyArray<ChatTool>) => Effect.Effect<Said>
+
+/** A model's answer in text. */
+export const says = (text: string): Said => ({ text })
+
+/** A model's tool calls, by canonical names. */
+export const calls = (...wanted: ReadonlyArray<readonly [name: string, input: Schema.Json]>): Said => ({
+  tool_calls: wanted.map(([name, input]) => ({ name: toWireName(ToolName.make(name)), input })),
+  finish_reason: "tool_calls"
+})
+
+/** Says one thing after the other, whatever it is asked. A request too many is a defect of the test. */
+export const inOrder = (...said: ReadonlyArray<Said>): Script => {
+  const left = [...said]
+  return () =>
+    Effect.suspend(() => {
+      const next = left.shift()
+      return next === undefined
+        ? Effect.die(new Error(`the script has ${said.length} answers and was asked for one more`))
+        : Effect.succeed(next)
+    })
+}
+
+/** Whether a prompt is a core job's; edge's begin otherwise. */
+export const isCore = (messages: ReadonlyArray<ChatMessage>): boolean =>
+  messages.some(({ content, role }) => role === "user" && content.includes("\nTask:\n"))
+
+/** Answers every request by the script, in no time of its own. */
+export const layerScriptedModel = (script: Script): Layer.Layer<Llm> =>
+  Layer.succeed(
+    Llm,
+    Llm.of({
+      complete: (model, messages, tools) =>
+        Effect.map(script(messages, tools), (said) => ({
+          model,
+          tool_calls: [],
+          finish_reason: "stop",
+          usage: { input_tokens: 10, output_tokens: 5 },
+          latency_ms: 0,
+          ...said
+        }))
+    })
+  )

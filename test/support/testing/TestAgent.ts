@@ -1,0 +1,158 @@
+/**
+ * An agent in one process: the real arbiter, locks, lanes, budgets and replication, over a control plane in memory, a scripted
+ * model and tools that are functions.
+ */
+import { Effect, Layer, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { Config, type AgentConfig } from "#schema/Config.ts"
+import type { ChoirEvent } from "#schema/Event.ts"
+import { ResourceName } from "#schema/Ids.ts"
+import { ToolName, toWireName } from "#schema/Tool.ts"
+import { AgentSettings, type Settings } from "#src/agent/AgentSettings.ts"
+import { Arbiter } from "#src/agent/Arbiter.ts"
+import { Budget } from "#src/agent/Budget.ts"
+import { Compactor } from "#src/agent/Compactor.ts"
+import { EventLog } from "#src/agent/EventLog.ts"
+import { ImageTexts } from "#src/agent/ImageTexts.ts"
+import { LockManager } from "#src/agent/LockManager.ts"
+import { Mailbox } from "#src/agent/Mailbox.ts"
+import { ModelCalls } from "#src/agent/ModelCalls.ts"
+import { Replication } from "#src/agent/Replication.ts"
+import { runSession } from "#src/agent/Session.ts"
+import { SecretStore } from "#src/agent/SecretStore.ts"
+import { StatusReports } from "#src/agent/StatusReports.ts"
+import { Tokens } from "#src/agent/Tokens.ts"
+import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
+import { ToolRunner } from "#src/agent/ToolRunner.ts"
+import { type AnyTool } from "#src/agent/tools/ControlTool.ts"
+import { coreCancel } from "#src/agent/tools/coreCancel.ts"
+import { coreInject } from "#src/agent/tools/coreInject.ts"
+import { coreList } from "#src/agent/tools/coreList.ts"
+import { coreSpawn } from "#src/agent/tools/coreSpawn.ts"
+import type { PreparedCall, Tool } from "#src/agent/tools/Tool.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import { type MemoryControlPlane, SESSION } from "./MemoryControlPlane.ts"
+import { layerScriptedModel, type Script } from "./ScriptedModel.ts"
+
+const decodeConfig = Schema.decodeUnknownSync(Config)
+
+/** An agent's configuration with the defaults of config.json. */
+export const agentConfig = (budgets: Partial<AgentConfig["budgets"]> = {}): AgentConfig => {
+  const config = decodeConfig({
+    global_repo: { url: "/global" },
+    models: { small: { provider: "test", model: "small", endpoint: "http://127.0.0.1:1/v1" } }
+  })
+  return {
+    llm: ResourceName.make("small"),
+    core_llm: ResourceName.make("small"),
+    models: config.models,
+    budgets: { ...config.budgets, ...budgets },
+    memory: config.memory,
+    approvals: config.approvals,
+    heartbeat_interval_ms: config.heartbeat_interval_ms,
+    rate_limit_retry_ms: config.rate_limit_retry_ms
+  }
+}
+
+/** What an agent of this epoch is told at INIT_HELLO. */
+export const settingsOf = (epoch: number, config: AgentConfig = agentConfig()): Settings => {
+  const name = ResourceName.make
+  const resource_bindings = { workspace: name("ws"), llm: name("small"), core_llm: name("small"), dm: name("me") }
+  return { session_id: SESSION, epoch, resource_bindings, config_version: 1, config }
+}
+
+/** A tool of a test: what it does, how it counts, and what it locks. */
+export const testTool = (
+  name: string,
+  run: PreparedCall["run"],
+  options: Partial<Pick<Tool, "effect" | "readOnly" | "lanes"> & Pick<PreparedCall, "locks" | "timeout_ms">> = {}
+): Tool => ({
+  llm: { name: ToolName.make(name), description: name, input_schema: { type: "object" } },
+  effect: options.effect ?? "workspace",
+  lanes: options.lanes ?? "both",
+  readOnly: options.readOnly ?? false,
+  prepare: () => Effect.succeed({ locks: options.locks ?? [], timeout_ms: options.timeout_ms ?? 60_000, run })
+})
+
+const layerTools = (tools: ReadonlyArray<Tool>) =>
+  Layer.effect(
+    ToolRegistry,
+    Effect.gen(function* () {
+      const arbiter = yield* Arbiter
+      const settings = yield* AgentSettings
+      const all: ReadonlyArray<AnyTool> = [
+        coreSpawn(settings),
+        coreInject,
+        coreCancel,
+        coreList(arbiter.state),
+        ...tools
+      ]
+      const byName = new Map(all.map((tool) => [toWireName(tool.llm.name), tool]))
+      return ToolRegistry.of({
+        find: (lane, wire) => {
+          const tool = byName.get(wire)
+          return tool?.lanes === "edge" && lane !== "edge" ? undefined : tool
+        },
+        offered: () => [],
+        names: () => [...byName.keys()],
+        masked: () => false
+      })
+    })
+  )
+
+/** What {@link runSession} needs around an arbiter, its locks and its control plane: a model, tools and no identity texts. */
+export const layerLanes = (options: { readonly script: Script; readonly tools?: ReadonlyArray<Tool> }) => {
+  const around = Layer.mergeAll(
+    Mailbox.layer,
+    Replication.layer,
+    Budget.layer,
+    Tokens.layer,
+    layerScriptedModel(options.script),
+    layerTools(options.tools ?? []),
+    Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" })
+  )
+  const models = Compactor.layer.pipe(
+    Layer.provideMerge(Layer.mergeAll(ModelCalls.layer, StatusReports.layer)),
+    Layer.provideMerge(around)
+  )
+  return ToolRunner.layer.pipe(Layer.provideMerge(models))
+}
+
+export interface AgentOptions {
+  readonly plane: MemoryControlPlane
+  readonly script: Script
+  readonly tools?: ReadonlyArray<Tool>
+  readonly epoch?: number
+  readonly config?: AgentConfig
+  /** Sees each commit of this life, before replication does. */
+  readonly onCommit?: () => void
+}
+
+/** One life of an agent: it restores what the plane has and runs until it ends or is interrupted, which is its crash. */
+export const runAgent = (options: AgentOptions) => {
+  const { config = agentConfig(), epoch = 1, onCommit = () => undefined, plane } = options
+  const restored = Layer.effectDiscard(
+    Effect.flatMap(Arbiter, (arbiter) => Effect.andThen(arbiter.restore([...plane.events]), arbiter.onCommit(onCommit)))
+  )
+  const settings = AgentSettings.layer(settingsOf(epoch, config))
+  const authority = restored.pipe(
+    Layer.provideMerge(Layer.mergeAll(Arbiter.layer, LockManager.layer, SecretStore.layer)),
+    Layer.provideMerge(Layer.mergeAll(EventLog.layer(SESSION), settings, plane.layer(epoch)))
+  )
+  return Effect.provide(runSession, layerLanes(options).pipe(Layer.provideMerge(authority)))
+}
+
+/** Events of one type, in order. */
+export const ofType = <T extends ChoirEvent["event_type"]>(events: ReadonlyArray<ChoirEvent>, type: T) =>
+  events.filter((event): event is Extract<ChoirEvent, { event_type: T }> => event.event_type === type)
+
+/** What the user was told beside notices. */
+export const spoken = (events: ReadonlyArray<ChoirEvent>) =>
+  ofType(events, "AgentMessage").filter(({ payload }) => payload.kind !== "notice")
+
+/** Whether every message has its reply and nothing runs or waits. */
+export const quiet = (state: SessionState): boolean =>
+  state.edge.state === "EDGE_IDLE" && state.cores.size === 0 && state.reports.length === 0
+
+/** Time passes by itself wherever nothing else happens. */
+export const ticking = Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust("25 millis"), Effect.yieldNow)))
