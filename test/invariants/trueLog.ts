@@ -1,0 +1,102 @@
+/** Invariant 4: the log alone says what a session is; it is never rewritten, here or at choird, and summaries are only views of it. */
+import { assert } from "@effect/vitest"
+import { Effect, Layer, Result } from "effect"
+import type { ChoirEvent } from "#schema/Event.ts"
+import { EDGE, InboxId, ResourceName, Rev, Sha256 } from "#schema/Ids.ts"
+import { AgentSettings } from "#src/agent/AgentSettings.ts"
+import { Arbiter } from "#src/agent/Arbiter.ts"
+import { EventLog } from "#src/agent/EventLog.ts"
+import type { Proposal } from "#src/agent/Proposal.ts"
+import { decide, prepare } from "#src/choird/sessions/decideAppend.ts"
+import { chain, genesis, hex } from "#src/shared/hashChain.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
+import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import { SESSION } from "../support/testing/MemoryControlPlane.ts"
+import { settingsOf } from "../support/testing/TestAgent.ts"
+
+const message = (inbox_id: string, text: string): Proposal => ({
+  type: "UserMessage",
+  message: {
+    type: "UserMessage",
+    inbox_id: InboxId.make(inbox_id),
+    dm: ResourceName.make("me"),
+    text,
+    attachments: [],
+    created_at: ""
+  }
+})
+
+/** The proposals of a short session: two turns, and a compaction of the first. */
+const PROPOSALS: ReadonlyArray<Proposal> = [
+  message("1", "one"),
+  { type: "Answer", text: "answered" },
+  message("2", "two"),
+  { type: "Compact", lane: EDGE, boundary_rev: 2, deltas: [{ mode: "append", summary_update: "One was answered." }] },
+  { type: "Answer", text: "answered again" }
+]
+
+/** What choird holds, folded and chained from the events themselves. */
+const stored = (events: ReadonlyArray<ChoirEvent>) => {
+  let hash: Buffer = genesis(SESSION)
+  const hashes = [hash, ...events.map((event) => (hash = chain(hash, event).hash))]
+  const state = Result.getOrThrow(foldAll(initialState, events))
+  return { hashes, hash, replay: { at: { hash, state }, problem: undefined } }
+}
+
+/** What choird makes of a heartbeat with these events when it has `held`. */
+const offered = (held: ReadonlyArray<ChoirEvent>, sent: ReadonlyArray<ChoirEvent>): string => {
+  const { hashes, replay } = stored(held)
+  const heartbeat = {
+    epoch: 1 as never,
+    base_rev: Rev.make(0),
+    new_rev: Rev.make(sent.length),
+    hash_prev: Sha256.make(hex(genesis(SESSION))),
+    hash_new: Sha256.make(hex(stored(sent).hash)),
+    patches: sent,
+    config_version: 1,
+    timestamp: ""
+  }
+  const prepared = prepare(heartbeat)
+  if (prepared.type !== "chain") return prepared.type
+  return decide(heartbeat, prepared.links, replay, (rev) => hashes[rev]).type
+}
+
+const authority = Arbiter.layer.pipe(
+  Layer.provideMerge(Layer.mergeAll(EventLog.layer(SESSION), AgentSettings.layer(settingsOf(1))))
+)
+
+export const logIsTheTruth = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  const log = yield* EventLog
+  const held = (): ReadonlyArray<ChoirEvent> => Array.from({ length: log.head() }, (_, index) => log.get(index + 1))
+  for (const proposal of PROPOSALS) {
+    const before = structuredClone(held())
+    yield* arbiter.commit(proposal)
+    assert.deepStrictEqual(
+      held().slice(0, before.length),
+      before,
+      `${proposal.type} changed what was committed before it`
+    )
+    assert.deepStrictEqual(Result.getOrThrow(foldAll(initialState, held())), arbiter.state())
+  }
+  const events = held()
+  assert.strictEqual(arbiter.state().edge.summary.summary, "One was answered.")
+  assert.include(JSON.stringify(events), "one", "a summary took the place of events")
+
+  const refused = yield* Effect.flip(arbiter.commit({ type: "Notice", text: "x".repeat(EVENT_BYTES_MAX) }))
+  assert.strictEqual(refused.unfit, true)
+  assert.strictEqual(arbiter.state().rev, log.head(), "the state knows of an event that the log does not hold")
+
+  const [first] = events
+  assert.ok(first?.event_type === "UserMsg")
+  const another: ChoirEvent = { ...first, payload: { ...first.payload, text: "another" } }
+  const forged = [another, ...events.slice(1)]
+  assert.notStrictEqual(
+    hex(stored(forged).hash),
+    log.hashAt(events.length),
+    "the newest digest does not depend on the oldest event"
+  )
+  assert.strictEqual(offered(events.slice(0, 3), events), "store")
+  assert.strictEqual(offered(events, events), "duplicate")
+  assert.strictEqual(offered(events.slice(0, 3), forged), "conflict", "choird took another history for its own")
+}).pipe(Effect.provide(authority))
