@@ -96,10 +96,12 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
       (room) => edgePrompt(arbiter.state(), sources, room) ?? []
     )
   })
-  // Once taken a message is committed, whatever else happens. One that was taken before, as after a reconnect, is refused.
-  const take = Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(restore(mailbox.next), (message) => Effect.ignore(arbiter.commit({ type: "UserMessage", message })))
-  )
+  // A report goes first, and a message that is taken is committed in the same turn. One that was taken before is refused.
+  const take = Effect.suspend(() => {
+    const next = edgeStep(arbiter.state(), settings.current().config.budgets.turn_max_steps)
+    const message = next.type === "wait" && !Deferred.isDoneUnsafe(stopping) ? mailbox.take() : undefined
+    return message === undefined ? Effect.void : Effect.ignore(arbiter.commit({ type: "UserMessage", message }))
+  })
   const step = Effect.suspend(() => {
     const next = edgeStep(arbiter.state(), settings.current().config.budgets.turn_max_steps)
     switch (next.type) {
@@ -113,10 +115,10 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
         return say(arbiter.state().edge.turn?.kind === "report" ? (reportText() ?? next.text) : next.text)
       case "wait":
         return Effect.raceAllFirst([
-          take,
+          mailbox.arrived,
           arbiter.until((state) => state.edge.state === "EDGE_IDLE" && state.reports.length > 0),
           Deferred.await(stopping)
-        ])
+        ]).pipe(Effect.andThen(Effect.uninterruptible(take)))
     }
   })
   while (!Deferred.isDoneUnsafe(stopping)) yield* step

@@ -2,7 +2,7 @@
  * Messages that wait for edge to be idle (spec 7.1). choird's inbox is the real queue: what stands here is a copy that a restart
  * gets again.
  */
-import { Context, Effect, Layer, Queue } from "effect"
+import { Context, Effect, Latch, Layer } from "effect"
 import type { UserMessage } from "#schema/Signal.ts"
 import { MAILBOX_MAX } from "#src/shared/limits.ts"
 
@@ -15,22 +15,34 @@ export class Mailbox extends Context.Service<
      * MAILBOX_MAX messages unacknowledged.
      */
     put(message: UserMessage): Effect.Effect<number>
-    /** The next message; waits for one. An interrupt leaves it where it was. */
-    readonly next: Effect.Effect<UserMessage>
+    /** Waits until there is a message, and takes none: a wait that loses a race must not lose a message. */
+    readonly arrived: Effect.Effect<void>
+    /** Takes the next message, in the same turn in which its commit is decided. */
+    take(): UserMessage | undefined
   }
 >()("choir/agent/Mailbox") {
   static readonly layer = Layer.effect(
     Mailbox,
-    Effect.map(Queue.bounded<UserMessage>(MAILBOX_MAX), (queue) => {
+    Effect.map(Latch.make(false), (filled) => {
+      const waiting: Array<UserMessage> = []
       let newest = 0n
       return Mailbox.of({
-        put: (message) => {
-          const id = BigInt(message.inbox_id)
-          if (id <= newest) return Effect.succeed(0)
-          newest = id
-          return Effect.andThen(Queue.offer(queue, message), Queue.size(queue))
-        },
-        next: Queue.take(queue)
+        put: (message) =>
+          Effect.suspend(() => {
+            const id = BigInt(message.inbox_id)
+            if (id <= newest) return Effect.succeed(0)
+            if (waiting.length === MAILBOX_MAX)
+              return Effect.die(new Error("choird lets more messages wait than it may"))
+            newest = id
+            waiting.push(message)
+            return Effect.as(filled.open, waiting.length)
+          }),
+        arrived: filled.await,
+        take: () => {
+          const message = waiting.shift()
+          if (waiting.length === 0) filled.closeUnsafe()
+          return message
+        }
       })
     })
   )

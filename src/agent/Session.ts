@@ -152,13 +152,15 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
     yield* endJobs("cancelled", "the agent was stopped")
     yield* Effect.timeoutOption(Fiber.await(edge), Math.max(0, how.deadline_ms - STOP_RESERVE_MS))
     yield* Fiber.interrupt(edge)
+    // Edge may have started one more before it saw that it stops.
+    yield* endJobs("cancelled", "the agent was stopped")
     yield* runner.closeOpen(EDGE, "cancelled", "the agent was stopped")
     return "stopped"
   }
-  yield* endJobs("budget", how.limit)
-  // An answer that the model gave already goes out as it is.
+  // An answer that the model gave already goes out as it is. Edge stands still first, so that it starts no job behind those that end.
   yield* arbiter.until((state) => state.edge.state !== "EDGE_FINALIZING")
   yield* Fiber.interrupt(edge)
+  yield* endJobs("budget", how.limit)
   yield* runner.closeOpen(EDGE, "cancelled", how.limit)
   const text = `I have to stop: ${how.limit}. Your next message starts a fresh session; the limit is in config.json.`
   yield* Effect.ignore(arbiter.commit({ type: "End", by: "budget", reason: how.limit, text }))
