@@ -4,26 +4,32 @@ import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect } from "effect"
 import { commandLine } from "./commandLine.ts"
+import { history } from "./history.ts"
+import { locks } from "./locks.ts"
 import type { Row } from "./Row.ts"
 import { size } from "./size.ts"
 import { startup } from "./startup.ts"
+import { steps } from "./steps.ts"
 
 const BENCHMARKS: ReadonlyArray<{
   readonly ids: ReadonlyArray<string>
   readonly run: Effect.Effect<ReadonlyArray<Row>, unknown>
 }> = [
+  { ids: ["P1", "P2", "P3", "R61"], run: steps },
   { ids: ["P6"], run: startup },
   { ids: ["P7"], run: commandLine },
-  { ids: ["P12"], run: size }
+  { ids: ["P10"], run: locks },
+  { ids: ["P12"], run: size },
+  { ids: ["R66"], run: history }
 ]
 
-const cells = ({ floor, id, name, ok, ratio, target, unit, value }: Row): ReadonlyArray<string> => [
+const cells = ({ floor, id, least, name, ok, ratio, target, unit, value }: Row): ReadonlyArray<string> => [
   id,
   name,
   `${value} ${unit}`,
   floor === null ? "" : String(floor),
   ratio === null ? "" : `${ratio}x`,
-  ratio === null ? `<= ${target}` : `<= ${target}x`,
+  `${least ? ">=" : "<="} ${target}${ratio === null ? "" : "x"}`,
   ok ? "ok" : "MISSED"
 ]
 

@@ -1,8 +1,8 @@
 /** P6, choird's half: until it is ready on an existing home, and what it and one idle agent take of memory. */
 import { readdirSync, readFileSync } from "node:fs"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { makeInstallation, type InstallationOptions } from "../test/support/installation.ts"
-import { startPostgres, whyNoPostgres } from "../test/support/postgres.ts"
+import { onPostgres } from "./postgres.ts"
 import { atMost, median, type Row } from "./Row.ts"
 
 const STARTS = 5
@@ -59,21 +59,7 @@ const measure = Effect.fnUntraced(function* (name: string, options: Partial<Inst
   ]
 }, Effect.scoped)
 
-const onPostgres = Effect.gen(function* () {
-  const missing = whyNoPostgres()
-  if (missing !== undefined) {
-    yield* Effect.logWarning(`left out: P6 with a Postgres server (${missing})`)
-    return []
-  }
-  const server = yield* Effect.acquireRelease(
-    Effect.promise(() => startPostgres({ vector: true })),
-    ({ stop }) => Effect.promise(stop)
-  )
-  const url = `postgres://${server.user}@${encodeURIComponent(server.host)}:${server.port}/postgres`
-  const postgres: Schema.Json = { url_secret: "postgres-url" }
-  return yield* measure("Postgres", { postgres, secrets: { "postgres-url": url } }, 1000)
-}).pipe(Effect.scoped)
-
 export const startup: Effect.Effect<ReadonlyArray<Row>, unknown> = Effect.gen(function* () {
-  return [...(yield* onPostgres), ...(yield* measure("embedded", {}, 1500))]
+  const server = yield* onPostgres("P6", (options) => measure("Postgres", options, 1000))
+  return [...server, ...(yield* measure("embedded", {}, 1500))]
 })

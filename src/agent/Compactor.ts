@@ -92,11 +92,16 @@ const make = Effect.fnUntraced(function* () {
     return Math.max(0, config.memory.compact_at * context)
   }
 
+  const hasJustFailed = (memory: EdgeLane | CoreLane): boolean => {
+    const { length } = memory.window
+    const failed = failedAt.get("job_id" in memory ? memory.lane : EDGE)
+    return (
+      failed !== undefined && length >= failed && length < failed + settings.current().config.memory.event_window / 4
+    )
+  }
+
   const isFull = Effect.fnUntraced(function* (memory: EdgeLane | CoreLane, folding: ReadonlyArray<Folding>) {
     const { event_window } = settings.current().config.memory
-    const failed = failedAt.get("job_id" in memory ? memory.lane : EDGE)
-    if (failed !== undefined && memory.window.length >= failed && memory.window.length < failed + event_window / 4)
-      return false
     if (memory.window.length >= event_window) return true
     const limit = threshold(memory) / tokens.factor(modelOf(memory))
     const window = textsOf(folding.flatMap(({ messages }) => messages))
@@ -107,6 +112,7 @@ const make = Effect.fnUntraced(function* () {
     const state = arbiter.state()
     const memory = laneOf(state, lane)
     if (memory === undefined) return undefined
+    if (!ordered && hasJustFailed(memory)) return undefined
     const folding = foldingOf(memory, isMasked)
     if (!ordered && !(yield* isFull(memory, folding))) return undefined
     const { event_window } = settings.current().config.memory

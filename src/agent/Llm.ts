@@ -124,7 +124,7 @@ const make = Effect.fnUntraced(function* () {
     const latency_ms = Math.max(0, (yield* Clock.currentTimeMillis) - started)
     if (Result.isFailure(outcome)) {
       const { failure } = outcome
-      const usage = usageOf(model, mayBeBilled(failure.kind) ? estimateTokens(body) : 0, 0)
+      const usage = usageOf(model, mayBeBilled(failure.kind) ? estimateTokens(body.length) : 0, 0)
       return failed(name, { ...failure, message: `the model "${name}": ${failure.message}` }, usage, latency_ms)
     }
     const { content, finish_reason, tool_calls, usage } = outcome.success
@@ -136,8 +136,8 @@ const make = Effect.fnUntraced(function* () {
       finish_reason,
       usage: usageOf(
         model,
-        Math.max(prompt_tokens, estimateTokens(body)),
-        Math.max(reported(usage?.completion_tokens), estimateTokens(written))
+        Math.max(prompt_tokens, estimateTokens(body.length)),
+        Math.max(reported(usage?.completion_tokens), estimateTokens(written.length))
       ),
       latency_ms,
       ...(prompt_tokens === 0 ? {} : { prompt_tokens }),

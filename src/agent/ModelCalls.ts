@@ -7,9 +7,9 @@ import { laneOf } from "#src/shared/session/lanes.ts"
 import { AgentSettings, boundModel } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { Budget, type Reservation } from "./Budget.ts"
-import { type ChatMessage, type ChatTool, estimateTokens, outputTokensMax, textsOf } from "./chatCompletion.ts"
+import { type ChatMessage, type ChatTool, estimateTokens, jsonOf, outputTokensMax, textsOf } from "./chatCompletion.ts"
 import { type Completion, Llm } from "./Llm.ts"
-import type { Room } from "./promptRoom.ts"
+import { type Room, size } from "./promptRoom.ts"
 import { Replication } from "./Replication.ts"
 import { Tokens } from "./Tokens.ts"
 import type { Exhausted } from "./ToolRunner.ts"
@@ -129,12 +129,12 @@ const make = Effect.fnUntraced(function* () {
     const name = presentModel(config, lane, wanted)
     if (name !== wanted) yield* Effect.logWarning(`the model "${wanted}" is not bound any more; "${name}" takes over`)
     const model = boundModel(config, name)
-    const offered = JSON.stringify(tools)
-    const described = estimateTokens(offered)
+    const offered = tools.map(jsonOf).join(",")
+    const described = estimateTokens(offered.length)
     const room = model === undefined ? 0 : model.context_window - outputTokensMax(model) - described
     const messages = prompt({ event_window: config.memory.event_window, tokens: Math.max(0, room) })
     const { rev } = arbiter.state()
-    const most = reservation(config, name, estimateTokens(JSON.stringify(messages)) + described)
+    const most = reservation(config, name, estimateTokens(size(messages)) + described)
     return yield* Effect.scoped(
       Effect.gen(function* () {
         yield* budget.reserve(most)

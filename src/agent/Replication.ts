@@ -9,6 +9,7 @@ import type { CallId } from "#schema/Ids.ts"
 import {
   HEARTBEAT_PATCH_BYTES_MAX,
   REPLICATION_DEBOUNCE_MS,
+  REPLICATION_GATHER_MS,
   REPLICATION_EVENTS_MAX,
   REPLICATION_BYTES_MAX,
   RPC_RETRY_MS,
@@ -57,24 +58,30 @@ export class Replication extends Context.Service<
 
 const isExternal = (call_id: CallId) => (call: OpenCall) => call.call_id === call_id && call.effect === "external"
 
-/** What a person or an external effect waits for goes out at once. */
-const urgent = (event: ChoirEvent, state: SessionState): boolean => {
+/**
+ * How soon an event is sent (D7): `now` is what a person or an external effect waits for; `soon` waits for company, since a lane makes
+ * several such events a step.
+ */
+type Urgency = "now" | "soon" | "whenever"
+
+const urgencyOf = (event: ChoirEvent, state: SessionState): Urgency => {
   switch (event.event_type) {
+    case "AgentMessage":
+      return "now"
     case "UserMsg":
     case "ModelOutput":
-    case "AgentMessage":
     case "CoreStarted":
     case "CoreStopped":
     case "Cancelled":
-      return true
+      return "soon"
     case "InjectedInstruction":
     case "CompactionCommitted":
       // Somebody waits for what became of the order.
-      return event.payload.signal_id !== undefined
+      return event.payload.signal_id === undefined ? "whenever" : "soon"
     case "ToolCallCommitted":
-      return laneOf(state, event.lane)?.calls.some(isExternal(event.payload.call_id)) === true
+      return laneOf(state, event.lane)?.calls.some(isExternal(event.payload.call_id)) === true ? "now" : "whenever"
     default:
-      return false
+      return "whenever"
   }
 }
 
@@ -84,7 +91,9 @@ const make = Effect.fnUntraced(function* () {
   const plane = yield* ControlPlane
   const secrets = yield* SecretStore
   const settings = yield* AgentSettings
-  const wake = yield* Queue.sliding<void>(1)
+  // Tokens only: whoever takes one sends all there is, so that none is missed when a wait loses a race.
+  const now = yield* Queue.sliding<void>(1)
+  const soon = yield* Queue.sliding<void>(1)
   const waiters = new Set<{ readonly rev: number; readonly done: Deferred.Deferred<void> }>()
   let acked = log.head()
   let away = false
@@ -93,7 +102,9 @@ const make = Effect.fnUntraced(function* () {
   let sent = acked
 
   yield* arbiter.onCommit((events) => {
-    if (events.some((event) => urgent(event, arbiter.state()))) Queue.offerUnsafe(wake, undefined)
+    const urgencies = new Set(events.map((event) => urgencyOf(event, arbiter.state())))
+    if (urgencies.has("now")) Queue.offerUnsafe(now, undefined)
+    else if (urgencies.has("soon")) Queue.offerUnsafe(soon, undefined)
   })
 
   const acknowledge = (rev: number) =>
@@ -171,21 +182,27 @@ const make = Effect.fnUntraced(function* () {
       return Effect.logWarning(message)
     })
   const beat: Effect.Effect<void, Severed> = Effect.gen(function* () {
-    yield* obey(yield* send(log.after(sent, HEARTBEAT_PATCH_BYTES_MAX)))
+    const reply = yield* send(log.after(sent, HEARTBEAT_PATCH_BYTES_MAX))
+    away = false
+    yield* obey(reply)
   }).pipe(
     Effect.catchTags({
       Denied: ({ reason }) => Effect.fail(new Severed({ reason })),
       Unreachable: ({ message }) => Effect.andThen(missed(message), Effect.sleep(RPC_RETRY_MS))
     })
   )
-  // Whatever is committed while a beat is under way goes with the next one, without waiting for the interval.
-  const drain: Effect.Effect<void, Severed> = Effect.andThen(
-    beat,
-    Effect.suspend(() => (sent < log.head() ? drain : Effect.void))
-  )
+  // What one heartbeat cannot hold, or choird wants again, goes with the next one at once; what was committed meanwhile waits its time.
+  const drain: Effect.Effect<void, Severed> = Effect.suspend(() => {
+    const head = log.head()
+    return Effect.andThen(
+      beat,
+      Effect.suspend(() => (sent < head || !roomAt() ? drain : Effect.void))
+    )
+  })
+  const urgent = Effect.andThen(Queue.take(now), Effect.sleep(REPLICATION_DEBOUNCE_MS))
+  const gathered = Effect.andThen(Queue.take(soon), Effect.raceFirst(Effect.sleep(REPLICATION_GATHER_MS), urgent))
   const due = Effect.suspend(() =>
-    Queue.take(wake).pipe(
-      Effect.andThen(Effect.sleep(REPLICATION_DEBOUNCE_MS)),
+    Effect.raceFirst(urgent, gathered).pipe(
       Effect.timeoutOrElse({
         duration: settings.current().config.heartbeat_interval_ms,
         orElse: () => Effect.void
@@ -199,7 +216,7 @@ const make = Effect.fnUntraced(function* () {
     refresh,
     room,
     flush: Effect.suspend(() => {
-      Queue.offerUnsafe(wake, undefined)
+      Queue.offerUnsafe(now, undefined)
       return reached(log.head())
     }),
     run: Effect.forever(Effect.andThen(drain, due))

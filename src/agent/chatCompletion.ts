@@ -59,8 +59,8 @@ const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json)
 export const reported = (tokens: unknown): number =>
   Schema.is(Schema.Natural)(tokens) ? Math.min(tokens, MODEL_USAGE_TOKENS_MAX) : 0
 
-/** A rough count that errs on the high side for English; the provider's own count wins when it is higher. */
-export const estimateTokens = (text: string): number => Math.ceil(text.length / 4)
+/** A rough count from characters that errs on the high side for English; the provider's own count wins when it is higher. */
+export const estimateTokens = (chars: number): number => Math.ceil(chars / 4)
 
 /** What of messages takes tokens, in the pieces that stay the same from prompt to prompt. */
 export const textsOf = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<string> =>
@@ -129,14 +129,30 @@ export const outputTokensMax = ({ max_tokens, request_template }: Model): number
   return counts.length === 0 ? max_tokens : Math.min(Math.max(...counts), MODEL_USAGE_TOKENS_MAX)
 }
 
+const written = new WeakMap<ChatMessage | ChatTool, string>()
+
+/** A message or a tool as it is sent. Most are sent many times, so that each is written once. */
+export const jsonOf = (part: ChatMessage | ChatTool): string => {
+  const before = written.get(part)
+  if (before !== undefined) return before
+  const json = JSON.stringify(part)
+  written.set(part, json)
+  return json
+}
+
+const jsonList = (parts: ReadonlyArray<ChatMessage | ChatTool>): string => `[${parts.map(jsonOf).join(",")}]`
+
 /** A request as JSON. The model's template has the last word on every key that the schema lets it set; null leaves one out. */
 export const requestBody = (
   { max_tokens, model, reasoning_effort, request_template, temperature }: Model,
   messages: ReadonlyArray<ChatMessage>,
   tools: ReadonlyArray<ChatTool>
 ): string => {
-  const own = { model, messages, max_tokens, temperature, reasoning_effort, ...(tools.length === 0 ? {} : { tools }) }
-  return JSON.stringify(
-    Object.fromEntries(Object.entries({ ...own, ...request_template }).filter(([, value]) => value !== null))
-  )
+  const own = { model, max_tokens, temperature, reasoning_effort, ...request_template }
+  const plain = Object.entries(own).filter(([, value]) => value !== null)
+  return `{${[
+    ...plain.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`),
+    `"messages":${jsonList(messages)}`,
+    ...(tools.length === 0 ? [] : [`"tools":${jsonList(tools)}`])
+  ].join(",")}}`
 }

@@ -155,7 +155,14 @@ NodeRuntime.runMain(
   program.pipe(
     Effect.tap((reason) => Effect.logInfo(`ended: ${reason}`)),
     Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(Cause.pretty(cause)))),
-    Effect.provide(Layer.mergeAll(NodeServices.layer, jsonLines, Layer.succeed(References.MinimumLogLevel, "Info")))
+    Effect.provide(
+      Layer.mergeAll(
+        NodeServices.layer,
+        jsonLines,
+        Layer.succeed(References.MinimumLogLevel, "Info"),
+        Layer.succeed(References.TracerEnabled, false)
+      )
+    )
   ),
   {
     disableErrorReporting: true,

@@ -2,18 +2,34 @@
 import { Clock, Duration, Effect, Result, Stream } from "effect"
 import { Headers, type HttpClientResponse } from "effect/http"
 import type { ModelError } from "#schema/Event.ts"
-import { MODEL_IDLE_MS_MAX, MODEL_REPLY_BYTES_MAX } from "#src/shared/limits.ts"
+import { MODEL_IDLE_MS_MAX, MODEL_REPLY_BYTES_MAX, MODEL_WHOLE_REPLY_BYTES_MAX } from "#src/shared/limits.ts"
 import { excerpt, problem } from "./chatCompletion.ts"
 
-/** The body as text, within the limits of size and of silence. */
+const silent = problem("timeout", `nothing came for ${MODEL_IDLE_MS_MAX / 1000} s`)
+const brokenOff = (error: Error) => problem("unreachable", `the answer broke off: ${error.message}`)
+
+/**
+ * The body as text, within the limits of size and of silence. One that says its length, as most do, is short enough to be read whole in
+ * the time that silence may last; the server cannot send more than it said.
+ */
 export const bodyText = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, ModelError> => {
+  const length = Number(response.headers["content-length"] ?? Number.NaN)
+  return length <= MODEL_WHOLE_REPLY_BYTES_MAX
+    ? Effect.timeoutOrElse(Effect.mapError(response.text, brokenOff), {
+        duration: MODEL_IDLE_MS_MAX,
+        orElse: () => Effect.fail(silent)
+      })
+    : streamedText(response)
+}
+
+const streamedText = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, ModelError> => {
   let bytes = 0
   const chunks: Array<Uint8Array> = []
   return response.stream.pipe(
-    Stream.mapError((error) => problem("unreachable", `the answer broke off: ${error.message}`)),
+    Stream.mapError(brokenOff),
     Stream.timeoutOrElse({
       duration: MODEL_IDLE_MS_MAX,
-      orElse: () => Stream.fail(problem("timeout", `nothing came for ${MODEL_IDLE_MS_MAX / 1000} s`))
+      orElse: () => Stream.fail(silent)
     }),
     Stream.runForEach((chunk) => {
       bytes += chunk.byteLength

@@ -1,6 +1,6 @@
 /** What of a conversation is shown where a model's context is too small for all of it. */
 import { PROMPT_CHARS_PER_TOKEN, PROMPT_RESULT_CHARS_MIN } from "#src/shared/limits.ts"
-import type { ChatMessage } from "./chatCompletion.ts"
+import { type ChatMessage, jsonOf } from "./chatCompletion.ts"
 
 /** The room there is: events of the window, and tokens of the model's context that the messages may take. */
 export interface Room {
@@ -10,19 +10,9 @@ export interface Room {
 
 export const chars = ({ tokens }: Room): number => tokens * PROMPT_CHARS_PER_TOKEN
 
-const sizes = new WeakMap<ChatMessage, number>()
-
-const sizeOf = (message: ChatMessage): number => {
-  const before = sizes.get(message)
-  if (before !== undefined) return before
-  const { length } = JSON.stringify(message)
-  sizes.set(message, length)
-  return length
-}
-
-/** Characters as they are sent. Most messages are shown many times, so that each is measured once. */
+/** Characters as they are sent. */
 export const size = (messages: ReadonlyArray<ChatMessage>): number =>
-  messages.reduce((total, message) => total + sizeOf(message), 0)
+  messages.reduce((total, message) => total + jsonOf(message).length, 0)
 
 /** A model's calls with their results, which providers want together, or a message that stands alone. */
 const grouped = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<ReadonlyArray<ChatMessage>> => {

@@ -190,7 +190,9 @@ export const RPC_RETRY_MS = 200
 export const RPC_ATTEMPTS_MAX = 300
 /** Patches of one heartbeat; the body around them stays below BODY_BYTES_MAX unless a single batch is larger. */
 export const HEARTBEAT_PATCH_BYTES_MAX = 768 * KIB
-/** How long an urgent event waits for company before it is sent (D7). */
+/** How long events that nobody waits for at that moment gather before they are sent (D7). */
+export const REPLICATION_GATHER_MS = 20
+/** How long an event that somebody waits for gathers company before it is sent (D7). */
 export const REPLICATION_DEBOUNCE_MS = 2
 /** Unacknowledged events beyond which no new model call starts (R14). */
 export const REPLICATION_EVENTS_MAX = 50_000
@@ -198,6 +200,8 @@ export const REPLICATION_EVENTS_MAX = 50_000
 export const REPLICATION_BYTES_MAX = 64 * MIB
 /** A model's answer in bytes (threat model, LLM endpoint). */
 export const MODEL_REPLY_BYTES_MAX = 8 * MIB
+/** A model's answer that is read in one piece when it says its length. */
+export const MODEL_WHOLE_REPLY_BYTES_MAX = MIB
 /** Tool calls in one answer of a model. */
 export const MODEL_TOOL_CALLS_MAX = 32
 /** The arguments of one tool call, as the model sent them. */
@@ -476,7 +480,7 @@ export const SUMMARY_REFERENCES_MAX = 64
 /** How long a job waits for the answer to what it asked the user; then it goes on without (E12). */
 export const QUESTION_WAIT_MS_MAX = 600_000
 /** Canonical bytes of a session's log that the agent keeps in memory; a log above it loses what choird acknowledged (D9). */
-export const RESIDENT_LOG_BYTES_MAX = 24 * MIB
+export const RESIDENT_LOG_BYTES_MAX = 12 * MIB
 /** Canonical bytes of a lane's window that stay in memory however old they are; no prompt holds more. */
 export const RESIDENT_WINDOW_BYTES_MAX = 4 * MIB
 /** Characters of a job's newest report that edge's prompts repeat. */

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { chain, genesis, hex, link } from "#src/shared/hashChain.ts"
-import { SESSION } from "../support/agent.ts"
+import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { makeHistory, makeRandom } from "../support/history.ts"
 
 const { events } = makeHistory(7, 300)

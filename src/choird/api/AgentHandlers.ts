@@ -100,6 +100,8 @@ const hello = Effect.fn("AgentApi.INIT_HELLO")(function* (
   const page = payload.tail_from
   if (page !== undefined && caller.standing !== "current")
     return yield* denied(services, caller, "INIT_HELLO", "asks for the tail with the bootstrap token")
+  // A long history takes the agent longer to read than it may be silent (D8).
+  if (page !== undefined) yield* lifecycle.heard(caller.session_id, view.config_version)
   const tail = yield* Effect.mapError(events.tail(caller.session_id, page ?? 1), fromSessionUnknown)
   const head = yield* Effect.mapError(events.head(caller.session_id), fromSessionUnknown)
   // A further page is asked for with the lease token, and a token that is being used must stay valid.
