@@ -197,7 +197,7 @@ export const REPLICATION_DEBOUNCE_MS = 2
 /** Unacknowledged events beyond which no new model call starts (R14). */
 export const REPLICATION_EVENTS_MAX = 50_000
 /** Unacknowledged canonical bytes beyond which no new model call starts (R14). */
-export const REPLICATION_BYTES_MAX = 64 * MIB
+export const REPLICATION_BYTES_MAX = 12 * MIB
 /** A model's answer in bytes (threat model, LLM endpoint). */
 export const MODEL_REPLY_BYTES_MAX = 8 * MIB
 /** A model's answer that is read in one piece when it says its length. */
@@ -479,6 +479,10 @@ export const SUMMARY_FACT_CHARS_MAX = 500
 export const SUMMARY_REFERENCES_MAX = 64
 /** How long a job waits for the answer to what it asked the user; then it goes on without (E12). */
 export const QUESTION_WAIT_MS_MAX = 600_000
+/** The old generation of an agent's heap, in MiB: several times what the largest session keeps alive (R66). */
+export const AGENT_HEAP_MIB_MAX = 512
+/** Half of the young generation of an agent's heap, in MiB. */
+export const AGENT_SEMI_SPACE_MIB_MAX = 8
 /** Canonical bytes of a session's log that the agent keeps in memory; a log above it loses what choird acknowledged (D9). */
 export const RESIDENT_LOG_BYTES_MAX = 12 * MIB
 /** Canonical bytes of a lane's window that stay in memory however old they are; no prompt holds more. */

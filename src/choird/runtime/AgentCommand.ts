@@ -1,5 +1,6 @@
 /** The agent's command line and environment, as every runtime of the host gives them (wire.md, Verbs: Bootstrap). */
 import { Redacted } from "effect"
+import { AGENT_HEAP_MIB_MAX, AGENT_SEMI_SPACE_MIB_MAX } from "#src/shared/limits.ts"
 import { CgroupName } from "./Cgroups.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import type { ContainerSpec } from "./ContainerRuntime.ts"
@@ -19,6 +20,9 @@ export const agentCommand = (paths: AgentPaths, flags: ReadonlyArray<string>): R
   paths.node,
   // SIGUSR1 would open an inspector for whoever can signal the agent (D13).
   "--disable-sigusr1",
+  // V8 lets garbage grow with the room it is given; an agent lives on far less (R66).
+  `--max-old-space-size=${AGENT_HEAP_MIB_MAX}`,
+  `--max-semi-space-size=${AGENT_SEMI_SPACE_MIB_MAX}`,
   paths.program,
   "--control-plane=uds",
   `--socket=${paths.socket}`,

@@ -1,0 +1,219 @@
+/**
+ * One start of an agent in a simulated process: the program of `src/agent/main.ts` with its real session, arbiter, locks, lanes,
+ * budgets, replication, RPC client and model client, over the simulated network and with simulated tools.
+ */
+import { Effect, Layer, Redacted } from "effect"
+import { HttpClient } from "effect/http"
+import type { InitHelloReply } from "#schema/AgentApi.ts"
+import { EDGE, type SessionId } from "#schema/Ids.ts"
+import { toWireName } from "#schema/Tool.ts"
+import { AgentSettings } from "#src/agent/AgentSettings.ts"
+import { Arbiter } from "#src/agent/Arbiter.ts"
+import { Budget } from "#src/agent/Budget.ts"
+import { Compactor } from "#src/agent/Compactor.ts"
+import { ControlPlane } from "#src/agent/ControlPlane.ts"
+import { EventLog } from "#src/agent/EventLog.ts"
+import { fetchSecrets } from "#src/agent/fetchSecrets.ts"
+import { ImageTexts } from "#src/agent/ImageTexts.ts"
+import { Llm } from "#src/agent/Llm.ts"
+import { LockManager } from "#src/agent/LockManager.ts"
+import { Mailbox } from "#src/agent/Mailbox.ts"
+import { ModelCalls } from "#src/agent/ModelCalls.ts"
+import { Replication } from "#src/agent/Replication.ts"
+import { SecretStore } from "#src/agent/SecretStore.ts"
+import { runSession } from "#src/agent/Session.ts"
+import { StatusReports } from "#src/agent/StatusReports.ts"
+import { Tokens } from "#src/agent/Tokens.ts"
+import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
+import { ToolRunner } from "#src/agent/ToolRunner.ts"
+import type { AnyTool } from "#src/agent/tools/ControlTool.ts"
+import { coreCancel } from "#src/agent/tools/coreCancel.ts"
+import { coreInject } from "#src/agent/tools/coreInject.ts"
+import { coreList } from "#src/agent/tools/coreList.ts"
+import { coreReport } from "#src/agent/tools/coreReport.ts"
+import { coreSpawn } from "#src/agent/tools/coreSpawn.ts"
+import { memoryCompact } from "#src/agent/tools/memoryCompact.ts"
+import { AGENT } from "./Database.ts"
+import type { Process } from "./Kernel.ts"
+import type { Server, Wire } from "./Network.ts"
+import { runtimeOf } from "./SimRuntime.ts"
+import { simTools } from "./tools.ts"
+import type { World } from "./World.ts"
+
+/** What one start of the agent is told by its environment, and which start it is. */
+export interface AgentIdentity {
+  /** Counts all starts of all sessions. */
+  readonly number: number
+  readonly session_id: SessionId
+  readonly epoch: number
+  readonly token: string
+}
+
+/** The services of a running agent that invariants look into. */
+export interface Probe {
+  readonly agent: AgentIdentity
+  readonly process: Process
+  readonly arbiter: Arbiter["Service"]
+  readonly log: EventLog["Service"]
+  readonly locks: LockManager["Service"]
+  readonly replication: Replication["Service"]
+  readonly settings: AgentSettings["Service"]
+}
+
+const HASH = "0".repeat(64)
+
+const introduction = (session_id: SessionId) => ({
+  agent_id: AGENT,
+  session_id,
+  image_version: "sim",
+  agent_version: "0.1.0",
+  tool_manifest_hash: HASH,
+  skill_manifest_hash: HASH
+})
+
+/** Takes over the acknowledged history page by page. */
+const takeOver = Effect.fnUntraced(function* (session_id: SessionId, first: InitHelloReply) {
+  const arbiter = yield* Arbiter
+  const log = yield* EventLog
+  const plane = yield* ControlPlane
+  yield* arbiter.restore(first.tail_events)
+  let more = first.tail_more
+  while (more) {
+    const page = yield* plane.hello({ ...introduction(session_id), tail_from: log.head() + 1 })
+    yield* arbiter.restore(page.tail_events)
+    more = page.tail_more
+  }
+})
+
+/** Counts by length; the vocabulary of the real one is a file that the host's event loop would read. */
+const tokens = Layer.succeed(
+  Tokens,
+  Tokens.of({
+    count: (texts) => Effect.sync(() => texts.reduce((total, text) => total + Math.ceil(text.length / 4), 0)),
+    certainlyBelow: (texts, most) => texts.reduce((total, text) => total + Buffer.byteLength(text), 0) < most,
+    observe: () => undefined,
+    factor: () => 1
+  })
+)
+
+const registry = (world: World, agent: AgentIdentity) =>
+  Layer.effect(
+    ToolRegistry,
+    Effect.gen(function* () {
+      const arbiter = yield* Arbiter
+      const settings = yield* AgentSettings
+      const compactor = yield* Compactor
+      const reports = yield* StatusReports
+      const all: ReadonlyArray<AnyTool> = [
+        coreSpawn(settings),
+        coreInject,
+        coreCancel,
+        coreList(arbiter.state),
+        coreReport(reports.tell),
+        memoryCompact(compactor.request),
+        ...simTools(world, agent)
+      ]
+      const byName = new Map(all.map((tool) => [toWireName(tool.llm.name), tool]))
+      const visible = (lane: string, tool: AnyTool) =>
+        tool.lanes === "both" || (tool.lanes === "edge") === (lane === EDGE)
+      const seenBy = (lane: string) => all.filter((tool) => visible(lane, tool))
+      return ToolRegistry.of({
+        find: (lane, wire) => {
+          const tool = byName.get(wire.replaceAll(".", "-"))
+          return tool !== undefined && visible(lane, tool) ? tool : undefined
+        },
+        offered: (lane, allowed = []) =>
+          seenBy(lane)
+            .filter(
+              (tool) => allowed.length === 0 || tool.llm.name === "choir.core.report" || allowed.includes(tool.llm.name)
+            )
+            .map(({ llm }) => ({
+              type: "function",
+              function: { name: toWireName(llm.name), description: llm.description, parameters: llm.input_schema }
+            })),
+        names: (lane) => seenBy(lane).map(({ llm }) => toWireName(llm.name)),
+        masked: () => false
+      })
+    })
+  )
+
+const session = Effect.fnUntraced(function* (
+  world: World,
+  agent: AgentIdentity,
+  process: Process,
+  models: HttpClient.HttpClient
+) {
+  const { session_id } = agent
+  const control = yield* ControlPlane
+  const first = yield* control.hello(introduction(session_id))
+  const { config, config_version, epoch, resource_bindings } = first
+  const settings = AgentSettings.layer({ session_id, epoch, resource_bindings, config_version, config })
+  const values = yield* fetchSecrets(config, new Set())
+  const secrets = Layer.effectDiscard(Effect.flatMap(SecretStore, (store) => store.replaceAll(values))).pipe(
+    Layer.provideMerge(SecretStore.layer)
+  )
+  const base = Layer.effectDiscard(takeOver(session_id, first)).pipe(
+    Layer.provideMerge(Arbiter.layer),
+    Layer.provideMerge(Layer.mergeAll(EventLog.layer(session_id), settings, secrets, LockManager.layer, Mailbox.layer))
+  )
+  const guards = Layer.mergeAll(
+    Replication.layer,
+    Budget.layer,
+    Llm.layer.pipe(Layer.provide(Layer.succeed(HttpClient.HttpClient, models))),
+    tokens,
+    Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" })
+  ).pipe(Layer.provideMerge(base))
+  const lanes = Compactor.layer.pipe(
+    Layer.provideMerge(Layer.mergeAll(ModelCalls.layer, StatusReports.layer)),
+    Layer.provideMerge(guards)
+  )
+  const tools = registry(world, agent).pipe(Layer.provideMerge(lanes))
+  const probe = Layer.effectDiscard(
+    Effect.gen(function* () {
+      const arbiter = yield* Arbiter
+      const seen: Probe = {
+        agent,
+        process,
+        arbiter,
+        log: yield* EventLog,
+        locks: yield* LockManager,
+        replication: yield* Replication,
+        settings: yield* AgentSettings
+      }
+      world.invariants.recovered(seen)
+      yield* arbiter.onCommit((events) => world.invariants.committed(seen, events))
+    })
+  )
+  const runners = Layer.mergeAll(ToolRunner.layer, probe).pipe(Layer.provideMerge(tools))
+  return yield* Effect.provide(runSession, runners)
+})
+
+/** Starts the agent; `ended` hears its exit code. */
+export const startAgent = (
+  world: World,
+  agent: AgentIdentity,
+  process: Process,
+  ways: { readonly choird: readonly [Wire, Server]; readonly provider: readonly [Wire, Server] },
+  ended: (code: number) => void
+): void => {
+  const { network, note } = world
+  const runtime = runtimeOf(world.kernel, process, world.draw(`scheduler ${agent.number}`), note)
+  const plane = ControlPlane.layer(agent.session_id, Redacted.make(agent.token)).pipe(
+    Layer.provide(Layer.succeed(HttpClient.HttpClient, network.client(process, ...ways.choird)))
+  )
+  const program = Effect.provide(session(world, agent, process, network.client(process, ...ways.provider)), plane)
+  runtime.start(
+    program.pipe(
+      Effect.matchCause({
+        onSuccess: (reason) => {
+          note(`${process.name} ended: ${reason}`)
+          ended(0)
+        },
+        onFailure: (cause) => {
+          world.invariants.agentFailed(agent, cause)
+          ended(1)
+        }
+      })
+    )
+  )
+}

@@ -1,0 +1,256 @@
+/**
+ * choird's tables in memory, outside of every crash. A transaction is one synchronous call: it happens whole or not at all, and what
+ * choird had only in memory is lost with it. The decisions about patches are choird's own code (`decideAppend.ts`).
+ */
+import type { Caller, Heartbeat, HeartbeatReply } from "#schema/AgentApi.ts"
+import type { ChoirEvent } from "#schema/Event.ts"
+import { AgentId, type JobName, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
+import type { Signal } from "#schema/Signal.ts"
+import { admit, decide, prepare } from "#src/choird/sessions/decideAppend.ts"
+import { genesis } from "#src/shared/hashChain.ts"
+import { APPEND_RETRY_MS } from "#src/shared/limits.ts"
+import { initialState } from "#src/shared/session/fold.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import type { Faults } from "./Faults.ts"
+import type { Seed } from "./Seed.ts"
+
+export const AGENT = AgentId.make("sim")
+export const DM = ResourceName.make("me")
+
+export interface StoredRow {
+  readonly event: ChoirEvent
+  readonly canonical: string
+  readonly hash: Buffer
+  /** The epoch whose token brought it. */
+  readonly epoch: number
+}
+
+export interface SessionTable {
+  readonly session_id: SessionId
+  status: "active" | "stopped" | "crashed" | "closed"
+  epoch: number
+  frozen_reason: string | null
+  readonly events: Array<StoredRow>
+  state: SessionState
+  hash: Buffer
+}
+
+export interface InboxRow {
+  readonly inbox_id: string
+  readonly text: string
+  session_id: SessionId | undefined
+  acked_rev: number | undefined
+}
+
+interface SignalRow {
+  readonly signal_id: string
+  readonly session_id: SessionId
+  /** What it says; of a message only the inbox row. */
+  readonly says: Signal | { readonly type: "UserMessage"; readonly inbox_id: string }
+  acked_rev: number | undefined
+}
+
+export interface OutboxRow {
+  readonly source_id: string
+  readonly kind: "reply" | "notice" | "report"
+  readonly in_reply_to: string | undefined
+  delivered: boolean
+}
+
+const idOf = (event: ChoirEvent): string | undefined => {
+  switch (event.event_type) {
+    case "InjectedInstruction":
+    case "Cancelled":
+    case "CompactionCommitted":
+      return event.payload.signal_id
+    default:
+      return undefined
+  }
+}
+
+export class Database {
+  readonly sessions = new Map<SessionId, SessionTable>()
+  readonly inbox: Array<InboxRow> = []
+  readonly signals: Array<SignalRow> = []
+  readonly outbox: Array<OutboxRow> = []
+  /** Sees each stored row and each change of an epoch, as the invariants do. */
+  onStored: (session: SessionTable, rows: ReadonlyArray<StoredRow>) => void = () => undefined
+  onFrozen: (session: SessionTable, reason: string) => void = () => undefined
+  #signals = 0
+  #away_until = 0
+  readonly #draw: Seed
+  readonly #faults: Faults
+
+  constructor(draw: Seed, faults: Faults) {
+    this.#draw = draw
+    this.#faults = faults
+  }
+
+  /** Nothing answers for a while; what was under way was not committed. */
+  leave(until: number): void {
+    this.#away_until = until
+  }
+
+  isAway(now: number): boolean {
+    return now < this.#away_until
+  }
+
+  /** What a transaction takes; a slow one may find that its caller has been fenced meanwhile. */
+  latency_ms(): number {
+    if (this.#faults.active("database") && this.#draw.chance(0.05)) return this.#draw.wait(4000)
+    return this.#draw.chance(0.9) ? 1 : this.#draw.wait(15)
+  }
+
+  active(): SessionTable | undefined {
+    return [...this.sessions.values()].find(({ status }) => status === "active")
+  }
+
+  latest(): SessionTable | undefined {
+    return [...this.sessions.values()].at(-1)
+  }
+
+  create(): SessionTable {
+    const session_id = SessionId.make(`s${String(this.sessions.size + 1).padStart(15, "0")}`)
+    const session: SessionTable = {
+      session_id,
+      status: "active",
+      epoch: 1,
+      frozen_reason: null,
+      events: [],
+      state: initialState,
+      hash: genesis(session_id)
+    }
+    this.sessions.set(session_id, session)
+    this.#signalInbox(session_id)
+    return session
+  }
+
+  resume(session: SessionTable): void {
+    session.status = "active"
+    session.epoch++
+    for (const row of this.signals) {
+      if (row.session_id !== session.session_id || row.acked_rev !== undefined || !("inbox_id" in row.says)) continue
+      const { inbox_id } = row.says
+      const message = this.inbox.find((other) => other.inbox_id === inbox_id)
+      if (message?.acked_rev !== undefined || message?.session_id !== session.session_id) row.acked_rev = 0
+    }
+    this.#signalInbox(session.session_id)
+  }
+
+  /** A person's message. */
+  say(text: string): void {
+    this.inbox.push({
+      inbox_id: String(this.inbox.length + 1),
+      text,
+      session_id: undefined,
+      acked_rev: undefined
+    })
+    const session = this.active()
+    if (session !== undefined) this.#signalInbox(session.session_id)
+  }
+
+  #signalInbox(session_id: SessionId): void {
+    for (const message of this.inbox) {
+      if (message.acked_rev !== undefined || message.session_id === session_id) continue
+      message.session_id = session_id
+      this.#signal(session_id, { type: "UserMessage", inbox_id: message.inbox_id })
+    }
+  }
+
+  #signal(session_id: SessionId, says: SignalRow["says"]): void {
+    this.signals.push({ signal_id: String(++this.#signals), session_id, says, acked_rev: undefined })
+  }
+
+  /** What a person asks of a running session beside messages. */
+  wish(wish: { readonly inject: string } | { readonly cancel: JobName } | { readonly compact: true }): void {
+    const session = this.active()
+    if (session === undefined) return
+    const signal_id = SignalId.make(String(this.#signals + 1))
+    const says: Signal =
+      "inject" in wish
+        ? { type: "Inject", signal_id, content: wish.inject }
+        : "cancel" in wish
+          ? { type: "CancelCore", signal_id, job_name: wish.cancel }
+          : { type: "Compact", signal_id }
+    this.#signal(session.session_id, says)
+  }
+
+  /** Unacknowledged signals of a session after an id, as the push stream tells them. */
+  pushes(session_id: SessionId, after: number): ReadonlyArray<{ readonly id: number; readonly signal: unknown }> {
+    return this.signals
+      .filter((row) => row.session_id === session_id && row.acked_rev === undefined && Number(row.signal_id) > after)
+      .map(({ says, signal_id }) => {
+        const id = Number(signal_id)
+        if (says.type !== "UserMessage") return { id, signal: says }
+        const text = this.inbox.find((message) => message.inbox_id === says.inbox_id)?.text ?? ""
+        const created_at = "2026-01-01T00:00:00.000Z"
+        return { id, signal: { ...says, dm: DM, text, attachments: [], created_at } }
+      })
+  }
+
+  /** One heartbeat's patches, decided by choird's code and stored with all that follows from them (D4, D6). */
+  append(caller: Caller, heartbeat: Heartbeat): Omit<HeartbeatReply, "config_version_latest"> {
+    const { base_rev, new_rev } = heartbeat
+    const session = this.sessions.get(caller.session_id)
+    if (caller.standing === "superseded" || session === undefined) return { action: "FENCED", ack_rev: base_rev }
+    const last_rev = session.events.length
+    const row = { status: session.status, epoch: session.epoch, frozen_reason: session.frozen_reason, last_rev }
+    const prepared = prepare(heartbeat)
+    const early = admit(row, caller.epoch, heartbeat, prepared)
+    const digestAt = (rev: number) => (rev === 0 ? genesis(session.session_id) : session.events[rev - 1]?.hash)
+    const decision =
+      early ??
+      (prepared.type === "chain"
+        ? decide(
+            heartbeat,
+            prepared.links,
+            { at: { hash: session.hash, state: session.state }, problem: undefined },
+            digestAt
+          )
+        : prepared)
+    switch (decision.type) {
+      case "fenced":
+        return { action: "FENCED", ack_rev: base_rev }
+      case "gap":
+        return { action: "RESEND_FROM", ack_rev: last_rev, resend_from: last_rev + 1 }
+      case "duplicate":
+        return { action: "OK", ack_rev: last_rev }
+      case "store": {
+        const { hash, links, state } = decision
+        const rows = links.map((link) => ({ ...link, epoch: caller.epoch }))
+        session.events.push(...rows)
+        Object.assign(session, { state, hash })
+        for (const { event } of rows) this.#consequences(session, event)
+        this.onStored(session, rows)
+        return { action: "OK", ack_rev: new_rev }
+      }
+      case "conflict":
+        session.frozen_reason ??= decision.reason
+        this.onFrozen(session, decision.reason)
+        return { action: "CONFLICT", ack_rev: last_rev }
+      default:
+        return { action: "CONFLICT", ack_rev: last_rev }
+    }
+  }
+
+  /** Acknowledged messages and signals, and what people are to be told. */
+  #consequences({ session_id }: SessionTable, event: ChoirEvent): void {
+    const signal_id = idOf(event)
+    const inbox_id = event.event_type === "UserMsg" ? event.payload.inbox_id : undefined
+    for (const row of this.signals) {
+      const carried = "inbox_id" in row.says ? row.says.inbox_id === inbox_id : row.signal_id === signal_id
+      if (carried && row.session_id === session_id) row.acked_rev ??= event.rev
+    }
+    for (const message of this.inbox) {
+      if (message.inbox_id !== inbox_id || message.acked_rev !== undefined) continue
+      message.acked_rev = event.rev
+      message.session_id = session_id
+    }
+    if (event.event_type !== "AgentMessage" || event.payload.text === undefined) return
+    const { in_reply_to, kind } = event.payload
+    this.outbox.push({ source_id: `${session_id}:${event.rev}`, kind, in_reply_to, delivered: false })
+  }
+
+  /** What an agent is told when the database is away. */
+  static readonly away = { action: "BACKOFF", retry_after_ms: APPEND_RETRY_MS } as const
+}

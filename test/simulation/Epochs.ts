@@ -1,0 +1,231 @@
+/**
+ * The run of the simulated agent: one epoch after the other, watched, fenced and ended by choird's own code (`Epoch.ts`,
+ * `Liveness.ts`, `afterEpoch.ts`), over a database and a host in memory.
+ */
+import { Clock, Deferred, Effect, Option, Redacted, Stream } from "effect"
+import type { SessionId } from "#schema/Ids.ts"
+import { afterEpoch } from "#src/choird/agents/afterEpoch.ts"
+import { BREAKER } from "#src/choird/agents/Breaker.ts"
+import { type EpochPlan, type EpochServices, type Hearing, runEpoch } from "#src/choird/agents/Epoch.ts"
+import { SUCCESSOR_LOOK_MS } from "#src/shared/limits.ts"
+import type { SessionTable } from "./Database.ts"
+import type { Process } from "./Kernel.ts"
+import type { Container, Machine } from "./Machine.ts"
+import type { Server } from "./Network.ts"
+import type { Seed } from "./Seed.ts"
+import type { Tokens } from "./Tokens.ts"
+import type { World } from "./World.ts"
+
+/** The life of choird that the run belongs to. */
+export interface Host {
+  readonly process: Process
+  readonly machine: Machine
+  readonly tokens: Tokens
+  readonly hearings: Map<SessionId, Hearing>
+  /** What a session's agent reaches. */
+  server(session_id: SessionId): Server
+  /** The agent is to be told to stop, until a time in ms since 1970; `undefined` once it has. */
+  stopping(session_id: SessionId, until: number | undefined): void
+  /** Whoever completes it stops the epoch that runs now. */
+  stoppable(stop: Deferred.Deferred<void>): void
+}
+
+export class Epochs {
+  readonly #world: World
+  readonly #host: Host
+  readonly #draw: Seed
+
+  constructor(world: World, host: Host) {
+    this.#world = world
+    this.#host = host
+    this.#draw = world.draw(`epochs ${host.process.name}`)
+  }
+
+  /** Waits while the database is away. */
+  readonly #patiently = Effect.suspend(() => {
+    const { database, kernel } = this.#world
+    const away: Effect.Effect<void> = Effect.suspend(() =>
+      database.isAway(kernel.now) ? Effect.andThen(Effect.sleep(500), away) : Effect.void
+    )
+    return away
+  })
+
+  #services(): EpochServices {
+    const { database } = this.#world
+    const services = {
+      hearings: this.#host.hearings,
+      logs: { follow: () => Effect.void },
+      runtime: {
+        start: (spec: {
+          readonly session_id: SessionId
+          readonly epoch: number
+          readonly bootstrap_token: Redacted.Redacted
+        }) =>
+          Effect.acquireRelease(
+            Effect.sync(() => {
+              const { bootstrap_token, epoch, session_id } = spec
+              return this.#host.machine.launch(
+                session_id,
+                epoch,
+                Redacted.value(bootstrap_token),
+                this.#host.server(session_id)
+              )
+            }),
+            (container) => this.#killed(container)
+          ).pipe(
+            Effect.map((container) => ({
+              id: {},
+              exit: this.#exited(container),
+              kill: this.#killed(container),
+              output: Stream.empty
+            }))
+          )
+      },
+      sessions: {
+        recordContainer: () => Effect.void,
+        get: (session_id: SessionId) =>
+          Effect.sync(() =>
+            Option.map(Option.fromUndefinedOr(database.sessions.get(session_id)), (session) => this.#row(session))
+          )
+      },
+      signals: {
+        stop: (session_id: SessionId, deadline_ms: number) =>
+          Effect.sync(() => {
+            this.#host.stopping(session_id, this.#world.kernel.now + deadline_ms)
+          })
+      },
+      sockets: { open: () => Effect.succeed({ dir: "" }) },
+      tokens: {
+        bootstrap: (session_id: SessionId, _agent: string, epoch: number) =>
+          Effect.sync(() => Redacted.make(this.#host.tokens.bootstrap(session_id, epoch))),
+        revoke: (session_id: SessionId) => Effect.sync(() => this.#host.tokens.revoke(session_id))
+      }
+    }
+    // Only what an epoch uses of each service is here.
+    return services as unknown as EpochServices
+  }
+
+  #exited(container: Container) {
+    return Effect.callback<{ code: number | null; signal: string | null; reason: string }>((resume) => {
+      this.#host.machine.onExit(container, () =>
+        this.#world.kernel.post(this.#host.process, () => {
+          const code = container.exit_code ?? null
+          resume(
+            Effect.succeed({
+              code,
+              signal: code === null ? "SIGKILL" : null,
+              reason: code === null ? "signalled" : "exited"
+            })
+          )
+        })
+      )
+    })
+  }
+
+  #killed(container: Container): Effect.Effect<void> {
+    return Effect.callback<void>((resume) => {
+      this.#host.machine.kill(container, () => this.#world.kernel.post(this.#host.process, () => resume(Effect.void)))
+    })
+  }
+
+  #row({ epoch, events, frozen_reason, session_id, status }: SessionTable) {
+    return {
+      session_id,
+      agent_id: "sim",
+      status,
+      epoch,
+      frozen_reason,
+      last_rev: events.length
+    } as unknown as EpochPlan["row"]
+  }
+
+  /** The run of the agent, from what the database knows on; it goes on for ever, since the operator starts the agent again. */
+  run(): Effect.Effect<unknown> {
+    const { database, invariants } = this.#world
+    return Effect.gen({ self: this }, function* () {
+      for (const container of this.#host.machine.containers) if (!container.gone) yield* this.#killed(container)
+      yield* this.#patiently
+      const known = database.latest()
+      let session: SessionTable | undefined = known ?? database.create()
+      if (known !== undefined && known.status !== "closed") this.#resume(known)
+      if (known?.status === "closed") session = undefined
+      let breaker = BREAKER
+      let token: Redacted.Redacted | undefined
+      for (;;) {
+        session ??= yield* this.#successor()
+        const end = yield* this.#epoch(session, token)
+        yield* this.#patiently
+        const now_ms = yield* Clock.currentTimeMillis
+        const { events, frozen_reason } = session
+        const next = afterEpoch(end, { now_ms, breaker, frozen_reason, last_rev: events.length, proven: true })
+        token = next.type === "restart" && end.type === "crashed" ? end.token : undefined
+        if (next.type === "await message") {
+          this.#end(session, "closed")
+          session = undefined
+          continue
+        }
+        if (next.type === "restart") breaker = next.breaker
+        else {
+          this.#end(session, next.status)
+          // The operator looks at it and starts it again.
+          yield* Effect.sleep(this.#draw.between(200, 3000))
+          yield* this.#patiently
+          breaker = BREAKER
+        }
+        this.#resume(session)
+      }
+    }).pipe(Effect.tapCause((cause) => Effect.sync(() => invariants.broke("choird", cause))))
+  }
+
+  /** One epoch, by choird's own code. */
+  #epoch(session: SessionTable, token: Redacted.Redacted | undefined) {
+    const { note, setup } = this.#world
+    const { epoch, session_id } = session
+    const stop = Deferred.makeUnsafe<void>()
+    this.#host.stoppable(stop)
+    const { crash_detection_threshold_ms } = setup
+    const plan = {
+      row: this.#row(session),
+      bindings: { workspace: "ws" },
+      config: { runtime: {}, workspaces: {}, crash_detection_threshold_ms },
+      image: { path: "" },
+      programs: {},
+      token: token ?? Redacted.make(this.#host.tokens.bootstrap(session_id, epoch)),
+      stop,
+      onReady: Effect.void,
+      onStopping: Effect.void
+    } as unknown as EpochPlan
+    return Effect.scoped(runEpoch(this.#services(), plan)).pipe(
+      Effect.orDie,
+      Effect.tap((end) =>
+        Effect.sync(() => {
+          this.#host.stopping(session_id, undefined)
+          note(`epoch ${epoch} of ${session_id} ended: ${end.type} ${"reason" in end ? end.reason : ""}`)
+        })
+      )
+    )
+  }
+
+  #end(session: SessionTable, status: SessionTable["status"]): void {
+    session.status = status
+    this.#host.tokens.revoke(session.session_id)
+  }
+
+  #resume(session: SessionTable): void {
+    this.#world.database.resume(session)
+    this.#world.invariants.resumed(session)
+  }
+
+  /** Waits for a message that starts the next session. */
+  #successor(): Effect.Effect<SessionTable> {
+    const { database } = this.#world
+    return Effect.suspend(() =>
+      database.inbox.every(({ acked_rev }) => acked_rev !== undefined)
+        ? Effect.andThen(Effect.sleep(SUCCESSOR_LOOK_MS), this.#successor())
+        : Effect.andThen(
+            this.#patiently,
+            Effect.sync(() => database.create())
+          )
+    )
+  }
+}

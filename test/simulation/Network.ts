@@ -1,0 +1,233 @@
+/**
+ * The network between simulated programs: requests and answers are texts that take their time, get lost, come twice and overtake
+ * each other; a connection can be cut, or go silent with nobody told.
+ */
+import { Cause, Effect, Queue } from "effect"
+import { HttpClient, type HttpClientError, type HttpClientRequest, type HttpClientResponse } from "effect/http"
+import type { Faults } from "./Faults.ts"
+import type { Kernel, Process } from "./Kernel.ts"
+import type { Seed } from "./Seed.ts"
+import { type Body, broken, makeResponse } from "./SimResponse.ts"
+
+export interface Request {
+  readonly path: string
+  readonly query: ReadonlyMap<string, string>
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly body: string
+}
+
+/** A body that is sent in pieces. */
+export interface Pieces {
+  write(text: string): void
+  end(): void
+  isOpen(): boolean
+}
+
+/** The server's end of a request. After the client has gone, what it says is lost. */
+export interface Exchange {
+  reply(status: number, body: string, headers?: Readonly<Record<string, string>>): void
+  stream(): Pieces
+  /** Breaks the connection. */
+  reset(): void
+}
+
+export interface Server {
+  /** Who listens, or `undefined` when nobody does. */
+  listener(): Process | undefined
+  handle(request: Request, exchange: Exchange): void
+}
+
+/** How the way between two programs behaves. */
+export interface Wire {
+  /** What one message takes at least, in ms. */
+  readonly latency_ms: number
+  /** Nothing passes until then. */
+  cut_until: number
+}
+
+/** One request of a client, from its end. */
+interface Call {
+  readonly from: Process
+  readonly wire: Wire
+  readonly server: Server
+  readonly request: HttpClientRequest.HttpClientRequest
+  readonly url: URL
+  readonly body: Body
+  readonly resume: (
+    answer: Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError>
+  ) => void
+}
+
+/** A request under way. The bytes of one answer never overtake each other, whatever others do. */
+class Connection {
+  open = true
+  listener: Process | undefined
+  readonly #call: Call
+  readonly #kernel: Kernel
+  readonly #forget: () => void
+  #answered = false
+  readonly #due: Array<() => void> = []
+  #last_at = 0
+
+  constructor(call: Call, kernel: Kernel, forget: (connection: Connection) => void) {
+    this.#call = call
+    this.#kernel = kernel
+    this.#forget = () => forget(this)
+  }
+
+  close(): void {
+    this.open = false
+    this.#forget()
+  }
+
+  fail(reason: string): void {
+    if (!this.open) return
+    this.close()
+    const { body, from, request, resume } = this.#call
+    const error = broken(request, reason)
+    this.#kernel.post(from, () => {
+      if (this.#answered) Queue.failCauseUnsafe(body, Cause.fail(error))
+      else resume(Effect.fail(error))
+    })
+  }
+
+  /** Runs at the client after a passage, unless the client has gone. */
+  arrive(passage_ms: number, deliver: () => void): void {
+    this.#last_at = Math.max(this.#last_at, this.#kernel.now + passage_ms)
+    // What became due while the client stood still is handed over in its order, whichever of the tasks runs first.
+    this.#due.push(deliver)
+    this.#kernel.after(this.#call.from, this.#last_at - this.#kernel.now, () => {
+      const next = this.#due.shift()
+      if (this.open) next?.()
+    })
+  }
+
+  head(status: number, headers: Readonly<Record<string, string>>): void {
+    if (this.#answered) return
+    this.#answered = true
+    const { body, request, resume } = this.#call
+    resume(Effect.succeed(makeResponse(request, status, headers, body)))
+  }
+
+  piece(text: string): void {
+    Queue.offerUnsafe(this.#call.body, Buffer.from(text))
+  }
+
+  end(): void {
+    this.close()
+    Queue.endUnsafe(this.#call.body)
+  }
+}
+
+export class Network {
+  readonly #kernel: Kernel
+  readonly #seed: Seed
+  readonly #faults: Faults
+  readonly #connections = new Set<Connection>()
+
+  constructor(kernel: Kernel, seed: Seed, faults: Faults) {
+    this.#kernel = kernel
+    this.#seed = seed
+    this.#faults = faults
+  }
+
+  /** A dead program's connections break, as the kernel of its host would see to it. */
+  reset(process: Process): void {
+    for (const connection of this.#connections)
+      if (connection.listener === process) this.#soon(20, () => connection.fail("connection reset"))
+  }
+
+  /** A client that speaks from one program to a server over a wire. */
+  client(from: Process, wire: Wire, server: Server): HttpClient.HttpClient {
+    return HttpClient.make((request, url) =>
+      // The queue belongs to the program that reads it: it wakes its readers by the scheduler that made it.
+      Effect.flatMap(Queue.unbounded<Uint8Array, HttpClientError.HttpClientError | Cause.Done>(), (body) =>
+        Effect.callback<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError>((resume) => {
+          const connection = this.#connect({ from, wire, server, request, url, body, resume })
+          return Effect.sync(() => connection.close())
+        })
+      )
+    )
+  }
+
+  #soon(typical_ms: number, run: () => void): void {
+    this.#kernel.after(this.#kernel.world, this.#seed.wait(typical_ms), run)
+  }
+
+  /** What a message takes now, in ms, or `undefined` when it is lost. */
+  #passage(wire: Wire): number | undefined {
+    const { rates } = this.#faults
+    if (wire.cut_until > this.#kernel.now && !this.#faults.calm) return undefined
+    if (this.#faults.active("loss") && this.#seed.chance(rates.loss)) return undefined
+    const slow = this.#faults.active("delay") && this.#seed.chance(rates.delay) ? this.#seed.wait(rates.delay_ms) : 0
+    return wire.latency_ms + this.#seed.below(3) + slow
+  }
+
+  /** What is lost is told soon, or only when all faults end: then the client has nothing but its own patience. */
+  #lose(connection: Connection): void {
+    const tell = () => connection.fail("the connection broke")
+    if (this.#faults.active("silence") && this.#seed.chance(0.5)) this.#faults.onCalm(tell)
+    else this.#soon(200, tell)
+  }
+
+  #connect(call: Call): Connection {
+    const connection = new Connection(call, this.#kernel, (it) => this.#connections.delete(it))
+    this.#connections.add(connection)
+    const { request, url } = call
+    const asked: Request = {
+      path: url.pathname,
+      query: new Map(url.searchParams),
+      headers: request.headers,
+      body: request.body._tag === "Uint8Array" ? Buffer.from(request.body.body).toString("utf8") : ""
+    }
+    this.#send(call, asked, connection)
+    if (this.#faults.active("twice") && this.#seed.chance(this.#faults.rates.twice)) this.#send(call, asked, connection)
+    return connection
+  }
+
+  #send(call: Call, asked: Request, connection: Connection): void {
+    const passage = this.#passage(call.wire)
+    if (passage === undefined) return this.#lose(connection)
+    this.#kernel.after(this.#kernel.world, passage, () => {
+      const listener = call.server.listener()
+      if (listener === undefined) return this.#soon(5, () => connection.fail("connection refused"))
+      connection.listener = listener
+      this.#kernel.post(listener, () => call.server.handle(asked, this.#exchange(call, connection)))
+    })
+  }
+
+  #exchange({ wire }: Call, connection: Connection): Exchange {
+    const toClient = (deliver: () => void) => {
+      if (!connection.open) return
+      const passage = this.#passage(wire)
+      if (passage === undefined) this.#lose(connection)
+      else connection.arrive(passage, deliver)
+    }
+    return {
+      reply: (status, text, headers = {}) =>
+        toClient(() => {
+          connection.head(status, { "content-type": "application/json", ...headers })
+          connection.piece(text)
+          connection.end()
+        }),
+      stream: () => {
+        let broke = false
+        // A stream that lost a piece brings no later one: whatever comes after the gap would be a lie.
+        const next = (deliver: () => void) => {
+          if (broke || !connection.open) return
+          const passage = this.#passage(wire)
+          if (passage !== undefined) return connection.arrive(passage, deliver)
+          broke = true
+          this.#lose(connection)
+        }
+        next(() => connection.head(200, { "content-type": "text/event-stream" }))
+        return {
+          write: (text) => next(() => connection.piece(text)),
+          end: () => next(() => connection.end()),
+          isOpen: () => connection.open
+        }
+      },
+      reset: () => connection.fail("connection reset")
+    }
+  }
+}

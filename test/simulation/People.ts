@@ -1,0 +1,58 @@
+/** The people around the agent: they write, interrupt, cancel and ask to compact, whenever it does not suit. */
+import { JobName } from "#schema/Ids.ts"
+import type { Choird } from "./Choird.ts"
+import { JOBS } from "./Script.ts"
+import type { Seed } from "./Seed.ts"
+import type { World } from "./World.ts"
+
+/** Between two things that people do, in ms. */
+const PAUSES_MS = [3000, 8000, 20_000] as const
+/** Messages of one simulation. */
+const MESSAGES_MAX = 30
+
+export class People {
+  readonly #world: World
+  readonly #choird: Choird
+  readonly #draw: Seed
+  #said = 0
+
+  constructor(world: World, choird: Choird) {
+    this.#world = world
+    this.#choird = choird
+    this.#draw = world.draw("people")
+  }
+
+  start(): void {
+    const { faults, kernel } = this.#world
+    const pause = this.#draw.pick(PAUSES_MS)
+    const act = () => {
+      if (faults.calm) return
+      this.#act()
+      kernel.after(kernel.world, this.#draw.wait(pause), act)
+    }
+    kernel.after(kernel.world, this.#draw.wait(500), act)
+  }
+
+  #act(): void {
+    const { database, kernel } = this.#world
+    const draw = this.#draw
+    const roll = draw.unit()
+    const job_name = JobName.make(draw.pick(JOBS))
+    // Whatever is sent reaches a table once choird and its database are there; until then the sender waits.
+    const send = (change: () => void): void => {
+      if (this.#choird.process === undefined || database.isAway(kernel.now))
+        return void kernel.after(kernel.world, 300, () => send(change))
+      change()
+      this.#choird.wake()
+    }
+    if (roll < 0.6 && this.#said < MESSAGES_MAX) {
+      // Some write several messages in a breath, which must stay in order.
+      for (let left = draw.pick([1, 1, 1, 3]); left > 0; left--) {
+        const text = `message ${++this.#said}`
+        send(() => database.say(text))
+      }
+    } else if (roll < 0.75) send(() => database.wish({ inject: `note ${kernel.steps % 100}` }))
+    else if (roll < 0.9) send(() => database.wish({ cancel: job_name }))
+    else send(() => database.wish({ compact: true }))
+  }
+}

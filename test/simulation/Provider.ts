@@ -1,0 +1,99 @@
+/** The models' provider: answers by the seed, late, wrongly, or not at all. It never dies, since it is not Choir's. */
+import type { Exchange, Request, Server } from "./Network.ts"
+import { type Asked, Script } from "./Script.ts"
+import { CANARY } from "./Setup.ts"
+import type { Seed } from "./Seed.ts"
+import type { World } from "./World.ts"
+
+/** What a model call takes, in ms. */
+const THINKING_MS = 900
+
+const completion = (message: object, finish_reason: string, usage: object) =>
+  JSON.stringify({ choices: [{ message, finish_reason }], usage })
+
+export class Provider implements Server {
+  readonly #world: World
+  readonly #draw: Seed
+  readonly #script: Script
+
+  constructor(world: World) {
+    this.#world = world
+    this.#draw = world.draw("provider")
+    this.#script = new Script(world.faults, world.draw("model"))
+  }
+
+  listener() {
+    return this.#world.kernel.world
+  }
+
+  handle(request: Request, exchange: Exchange): void {
+    const { faults, invariants, kernel } = this.#world
+    const asked = JSON.parse(request.body) as Asked
+    invariants.asked(asked, request.body)
+    if (faults.active("provider") && this.#draw.chance(faults.rates.provider))
+      return this.#fail(request, asked, exchange)
+    const thinking = faults.calm ? this.#draw.between(20, 100) : this.#draw.wait(THINKING_MS)
+    kernel.after(kernel.world, thinking, () => this.#answer(asked, exchange))
+  }
+
+  #answer(asked: Asked, exchange: Exchange): void {
+    const { calls, text } = this.#script.next(asked)
+    const tool_calls = calls.map(({ args, name }) => ({
+      id: "provider-own",
+      type: "function",
+      function: { name, arguments: typeof args === "string" ? args : JSON.stringify(args) }
+    }))
+    const message = { role: "assistant", content: text ?? null, ...(calls.length === 0 ? {} : { tool_calls }) }
+    exchange.reply(200, completion(message, calls.length === 0 ? "stop" : "tool_calls", this.#script.usage(asked)))
+  }
+
+  #fail(request: Request, asked: Asked, exchange: Exchange): void {
+    const { faults, kernel } = this.#world
+    const draw = this.#draw
+    const soon = (run: () => void) => kernel.after(kernel.world, draw.wait(300), run)
+    const kind = draw.pick(["429", "429", "500", "503", "401", "reset", "hang", "nonsense", "empty", "drip"])
+    switch (kind) {
+      case "429": {
+        const wait = draw.pick(["1", "3", "8", "soon", new Date(kernel.now + 4000).toUTCString()])
+        soon(() => exchange.reply(429, "slow down", draw.chance(0.7) ? { "retry-after": wait } : {}))
+        return
+      }
+      case "500":
+      case "503":
+        soon(() => exchange.reply(Number(kind), "broken"))
+        return
+      case "401":
+        // Some providers quote the key that they refuse.
+        soon(() => exchange.reply(401, `no such key: ${request.headers["authorization"] ?? ""}`))
+        return
+      case "reset":
+        soon(() => exchange.reset())
+        return
+      case "hang":
+        faults.onCalm(() => exchange.reset())
+        return
+      case "nonsense":
+        soon(() => exchange.reply(200, draw.pick(["{", "<html>", '{"choices":[]}', "null"])))
+        return
+      case "empty":
+        soon(() => exchange.reply(200, completion({ content: "" }, "stop", {})))
+        return
+      case "drip": {
+        const pieces = exchange.stream()
+        const text = completion({ content: `drip ${CANARY.length}` }, "stop", {})
+        let at = 0
+        const drip = () => {
+          if (!pieces.isOpen()) return
+          pieces.write(text.slice(at, at + 40))
+          at += 40
+          if (at >= text.length) pieces.end()
+          else kernel.after(kernel.world, draw.wait(400), drip)
+        }
+        drip()
+        return
+      }
+      default:
+        return this.#answer(asked, exchange)
+    }
+  }
+}

@@ -1,0 +1,203 @@
+/** What the simulated model says next: sensible steps of a conversation and of jobs, and now and then what no program expects. */
+import type { Faults } from "./Faults.ts"
+import type { Seed } from "./Seed.ts"
+
+interface Message {
+  readonly role: string
+  readonly content: string | null
+  readonly tool_calls?: ReadonlyArray<{ readonly function: { readonly name: string; readonly arguments: string } }>
+}
+
+/** A request of a chat completion, as far as the simulation looks at it. */
+export interface Asked {
+  readonly model: string
+  readonly temperature?: number
+  readonly max_tokens: number
+  readonly messages: ReadonlyArray<Message>
+  readonly tools?: ReadonlyArray<{ readonly function: { readonly name: string } }>
+}
+
+interface Call {
+  readonly name: string
+  /** An object, or the raw text of arguments that are none. */
+  readonly args: unknown
+}
+
+export interface Said {
+  readonly text?: string
+  readonly calls: ReadonlyArray<Call>
+}
+
+/** Names of jobs; few, so that they are taken now and then. */
+export const JOBS = ["alpha", "beta", "gamma", "delta", "omega"] as const
+const PATHS = ["a", "b", "dir/a", "dir/b", "dir", "./a", "dir/../b"] as const
+const TOOLS = [
+  "sim-look",
+  "sim-look",
+  "sim-look",
+  "sim-edit",
+  "sim-edit",
+  "sim-move",
+  "sim-sweep",
+  "sim-send",
+  "sim-post"
+] as const
+const SCHEMA = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] }
+
+/** Who asks: edge has the tool that spawns, a core the one that reports, and a summary has neither. */
+const roleOf = ({ tools = [] }: Asked): "edge" | "core" | "summary" => {
+  const names = new Set(tools.map((tool) => tool.function.name))
+  if (names.has("choir-core-spawn")) return "edge"
+  return names.has("choir-core-report") ? "core" : "summary"
+}
+
+const says = (text: string): Said => ({ text, calls: [] })
+
+export class Script {
+  readonly #faults: Faults
+  readonly #draw: Seed
+  /** Lanes whose model repeats itself, with what it says and how often yet. */
+  readonly #stuck = new Map<string, { readonly said: Said; left: number }>()
+  #count = 0
+  /** The job that was asked for last, which probably runs. */
+  #newest: string = JOBS[0]
+
+  constructor(faults: Faults, draw: Seed) {
+    this.#faults = faults
+    this.#draw = draw
+  }
+
+  next(asked: Asked): Said {
+    const role = roleOf(asked)
+    const wantsJson = asked.messages.some(({ content, role }) => role === "user" && (content ?? "").includes('"ok"'))
+    const final = wantsJson ? '{"ok":true}' : `said ${++this.#count}`
+    if (role === "summary") return this.#summary(asked)
+    if (this.#faults.calm) return says(final)
+    const lane =
+      role === "edge" ? "edge" : (asked.messages.find((message) => message.role === "user")?.content ?? "").slice(0, 60)
+    const stuck = this.#stuck.get(lane)
+    if (stuck !== undefined && --stuck.left > 0) return stuck.said
+    this.#stuck.delete(lane)
+    if (this.#faults.active("hostile-model") && this.#draw.chance(this.#faults.rates.hostile))
+      return this.#hostile(lane)
+    return role === "edge" ? this.#edge(final) : this.#core(final)
+  }
+
+  /** Honest providers count no more than was sent and allowed. */
+  usage({ max_tokens, messages }: Asked): object {
+    const draw = this.#draw
+    if (this.#faults.active("hostile-model") && draw.chance(0.1))
+      return { prompt_tokens: draw.pick([-1, 0.5, "many", 1e21, 30_000]), completion_tokens: draw.pick([null, 30_000]) }
+    return {
+      prompt_tokens: Math.floor(JSON.stringify(messages).length / 5),
+      completion_tokens: draw.below(max_tokens)
+    }
+  }
+
+  #tool(): Call {
+    const draw = this.#draw
+    const args = {
+      path: draw.pick(PATHS),
+      ms: draw.chance(0.9) ? draw.below(1500) : draw.below(9000),
+      note: String(draw.below(3))
+    }
+    return { name: draw.pick(TOOLS), args }
+  }
+
+  #tools(): ReadonlyArray<Call> {
+    return Array.from({ length: this.#draw.pick([1, 1, 2, 3, 6]) }, () => this.#tool())
+  }
+
+  #spawn(): Call {
+    const draw = this.#draw
+    this.#newest = draw.pick(JOBS)
+    const args = {
+      job_name: this.#newest,
+      task_spec: `task ${++this.#count}`,
+      ...(draw.chance(0.2) ? { output_schema: SCHEMA } : {}),
+      ...(draw.chance(0.3)
+        ? {
+            tool_constraints: {
+              allowed_tools: draw.chance(0.7) ? ["sim.look", "sim.edit"] : [],
+              time_budget_ms: draw.pick([0, 4000, 20_000])
+            }
+          }
+        : {})
+    }
+    return { name: "choir-core-spawn", args }
+  }
+
+  #edge(final: string): Said {
+    const draw = this.#draw
+    const job_name = draw.chance(0.7) ? this.#newest : draw.pick(JOBS)
+    const roll = draw.unit()
+    if (roll < 0.35) return says(final)
+    if (roll < 0.6) return { calls: this.#tools() }
+    // What edge writes and the spawn of a job in one breath: the job must not begin before the write has ended.
+    if (roll < 0.7) return { calls: [...this.#tools(), this.#spawn()] }
+    if (roll < 0.86) return { calls: Array.from({ length: draw.pick([1, 1, 2, 4]) }, () => this.#spawn()) }
+    if (roll < 0.92) {
+      const inject = () => ({ name: "choir-core-inject", args: { job_name, content: `also ${++this.#count}` } })
+      return { calls: Array.from({ length: draw.pick([1, 1, 3]) }, inject) }
+    }
+    if (roll < 0.96) return { calls: [{ name: "choir-core-cancel", args: { job_name } }] }
+    if (roll < 0.98) return { calls: [{ name: "choir-memory-compact", args: {} }] }
+    return { text: "let me see", calls: [{ name: "choir-core-list", args: {} }, this.#tool()] }
+  }
+
+  #core(final: string): Said {
+    const draw = this.#draw
+    const roll = draw.unit()
+    if (roll < 0.22) return says(draw.chance(0.1) ? "not what was asked for" : final)
+    if (roll < 0.32) {
+      const kind = draw.pick(["progress", "plan", "need_info", "partial_result"])
+      return { calls: [{ name: "choir-core-report", args: { kind, text: `report ${++this.#count}` } }] }
+    }
+    return { calls: this.#tools() }
+  }
+
+  /** What to remember of events that leave a window; now and then nothing that fits. */
+  #summary({ messages }: Asked): Said {
+    const draw = this.#draw
+    const hash = /^[0-9a-f]{8,}/mu.exec(messages.at(-1)?.content ?? "")?.[0]
+    const kind = this.#faults.active("hostile-model") ? draw.below(6) : 0
+    if (kind === 5) return says("I would rather talk")
+    if (kind === 4) return { calls: [{ name: "choir-memory-delta", args: { mode: "burn" } }] }
+    const args = {
+      mode: draw.chance(0.8) ? "append" : "overwrite",
+      summary_update: `remembered ${++this.#count}`,
+      ...(hash === undefined ? {} : { add_references: [hash] }),
+      ...(draw.chance(0.3) ? { add_fact: { key: `key ${draw.below(5)}`, value: "a fact" } } : {})
+    }
+    return { calls: [{ name: "choir-memory-delta", args }] }
+  }
+
+  #hostile(lane: string): Said {
+    const draw = this.#draw
+    const tool = this.#tool()
+    switch (draw.below(8)) {
+      case 0:
+        return { calls: [{ name: "rm-rf", args: {} }, tool] }
+      case 1:
+        return { calls: [{ name: tool.name, args: "{not json" }] }
+      case 2:
+        return {
+          calls: [
+            { name: tool.name, args: { path: 7 } },
+            { name: "choir-core-spawn", args: { job_name: "../x" } }
+          ]
+        }
+      case 3:
+        return { calls: Array.from({ length: draw.pick([33, 32, 20]) }, () => this.#tool()) }
+      case 4:
+        return { calls: [{ name: tool.name, args: { path: draw.pick(["../../etc", "", "a\0b", "\ud800"]), ms: 1 } }] }
+      case 5:
+        return { text: "\0\ud800", calls: [] }
+      default: {
+        const said = { calls: [{ name: draw.chance(0.2) ? "no-such-tool" : tool.name, args: tool.args }] }
+        this.#stuck.set(lane, { said, left: draw.pick([6, 12, 30]) })
+        return said
+      }
+    }
+  }
+}

@@ -1,0 +1,84 @@
+/** How the agent of a seed is configured: real defaults, limits that the seed makes small or not, and versions that can be told apart. */
+import { Schema } from "effect"
+import { AgentConfig, Config } from "#schema/Config.ts"
+import { ResourceName } from "#schema/Ids.ts"
+import type { Faults } from "./Faults.ts"
+import { makeSeed } from "./Seed.ts"
+
+/** Values that must never be found anywhere but in a request's authorization header. */
+export const CANARY = "canary-5f3a9c"
+
+const base = Schema.decodeUnknownSync(Config)({
+  global_repo: { url: "/global" },
+  models: { large: { provider: "sim", model: "large", endpoint: "http://provider/v1" } }
+})
+
+/** The bindings of the only agent. */
+export const BINDINGS = {
+  workspace: ResourceName.make("ws"),
+  llm: ResourceName.make("large"),
+  core_llm: ResourceName.make("small"),
+  dm: ResourceName.make("me")
+}
+
+export interface Setup {
+  readonly crash_detection_threshold_ms: number
+  /** The configuration of a version; each version says its number in two places that belong together. */
+  config(version: number): AgentConfig
+}
+
+export const makeSetup = (seed: number, faults: Faults): Setup => {
+  const draw = makeSeed(seed, "setup")
+  const small = faults.kinds.has("small-budgets")
+  const drawn = {
+    max_core_jobs: draw.between(1, 4),
+    total_session_tokens: draw.pick([20_000, 100_000, 400_000]),
+    max_cost_usd: draw.pick([null, null, 0.1]),
+    max_tool_calls_per_session: draw.pick([15, 60, 200]),
+    per_job_max_steps: draw.between(3, 12),
+    per_job_max_tool_calls: draw.between(3, 20),
+    per_job_wall_time_ms: draw.pick([5000, 20_000, 60_000]),
+    max_injections_per_job: draw.between(1, 4),
+    turn_max_steps: draw.between(2, 8)
+  }
+  const budgets = small
+    ? { ...base.budgets, ...drawn }
+    : { ...base.budgets, max_core_jobs: 4, per_job_wall_time_ms: 120_000, total_session_tokens: 50_000_000 }
+  const confirm_external = draw.pick(["never", "never", "tainted", "always"] as const)
+  const event_window = draw.pick([6, 20, 50])
+  const heartbeat_interval_ms = draw.pick([500, 2000, 5000])
+  const fallback = draw.chance(0.5) ? [ResourceName.make("spare")] : []
+  const versions = new Map<number, AgentConfig>()
+  const make = (version: number): AgentConfig => {
+    const model = (name: string, more: object = {}) => ({
+      provider: "sim",
+      model: name,
+      endpoint: "http://provider/v1",
+      temperature: version / 1000,
+      max_tokens: 200 + version,
+      context_window: 16_000,
+      price: { input: 2, output: 8 },
+      reasoning_effort: null,
+      fallback: [],
+      ...more
+    })
+    return Schema.decodeUnknownSync(AgentConfig)({
+      llm: BINDINGS.llm,
+      core_llm: BINDINGS.core_llm,
+      models: { large: model("large", { fallback, secret: "key" }), small: model("small"), spare: model("spare") },
+      budgets,
+      memory: { ...base.memory, event_window },
+      approvals: { ...base.approvals, confirm_external },
+      heartbeat_interval_ms,
+      rate_limit_retry_ms: base.rate_limit_retry_ms
+    })
+  }
+  return {
+    crash_detection_threshold_ms: base.crash_detection_threshold_ms,
+    config: (version) => {
+      const config = versions.get(version) ?? make(version)
+      versions.set(version, config)
+      return config
+    }
+  }
+}

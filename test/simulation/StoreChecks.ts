@@ -1,0 +1,186 @@
+/** What must hold of everything that choird stored and delivered: I1, I2, I6, I9 to I11, I14 and I15. */
+import { Result } from "effect"
+import type { ChoirEvent } from "#schema/Event.ts"
+import { genesis, link } from "#src/shared/hashChain.ts"
+import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import type { SessionTable, StoredRow } from "./Database.ts"
+import { fingerprint } from "./fingerprint.ts"
+import { JobRules } from "./JobRules.ts"
+import { Violation } from "./Kernel.ts"
+import { CANARY } from "./Setup.ts"
+import type { World } from "./World.ts"
+
+export class StoreChecks {
+  readonly #world: World
+  readonly #rules = new Map<string, JobRules>()
+  /** Calls whose intent choird has, with the epoch that it came from first. */
+  readonly intents = new Map<string, number>()
+  readonly #answered = new Set<string>()
+  readonly #delivered: Array<string> = []
+  #newest_message = 0
+  #spoken = 0
+  readonly #signals = new Set<string>()
+  readonly #stops = new Map<string, number>()
+  readonly #reports = new Map<string, number>()
+  /** How often a delivery may have come twice: choird died, or did not hear or note that it was accepted. */
+  #excused = 0
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  excuse(): void {
+    this.#excused++
+  }
+
+  stored(session: SessionTable, rows: ReadonlyArray<StoredRow>): void {
+    const { kernel, note } = this.#world
+    const { events, session_id } = session
+    for (const [index, row] of rows.entries()) {
+      const rev = events.length - rows.length + index + 1
+      if (row.event.rev !== rev) throw new Violation("I1", `event ${row.event.rev} is stored in place ${rev}`)
+      const previous = events[rev - 2]?.hash ?? genesis(session_id)
+      if (!link(previous, rev, row.canonical).equals(row.hash))
+        throw new Violation("I2", `the digest of event ${rev} does not follow from its text and place`)
+      if (row.epoch !== session.epoch)
+        throw new Violation("I6", `epoch ${row.epoch} wrote event ${rev} while epoch ${session.epoch} lives`)
+      if (row.canonical.includes(CANARY)) throw new Violation("I14", `event ${rev} holds a secret`)
+      kernel.digest.text(row.canonical)
+      note(`stored ${session_id} ${row.canonical.slice(0, 300)}`)
+      this.#event(session, row.event)
+    }
+  }
+
+  #event(session: SessionTable, event: ChoirEvent): void {
+    const rules = this.#rulesOf(session)
+    rules.event(event)
+    switch (event.event_type) {
+      case "UserMsg": {
+        const id = Number(event.payload.inbox_id)
+        const row = this.#world.database.inbox[id - 1]
+        if (id !== this.#newest_message + 1)
+          throw new Violation("I10", `message ${id} is stored after message ${this.#newest_message}`)
+        if (row?.text !== event.payload.text) throw new Violation("I10", `message ${id} is not what was sent`)
+        this.#newest_message = id
+        return
+      }
+      case "ToolCallCommitted":
+        if (!this.intents.has(event.payload.call_id)) this.intents.set(event.payload.call_id, session.epoch)
+        return
+      case "CoreStopped":
+        return count(this.#stops, session.session_id)
+      case "AgentMessage": {
+        this.#spoken++
+        const { in_reply_to = "", kind } = event.payload
+        if (kind === "report") count(this.#reports, session.session_id)
+        if (kind !== "reply") return
+        if (this.#answered.has(in_reply_to)) throw new Violation("I11", `message ${in_reply_to} got two replies`)
+        this.#answered.add(in_reply_to)
+        return
+      }
+      case "InjectedInstruction":
+      case "Cancelled":
+      case "CompactionCommitted":
+        return this.#signal(session, event.payload.signal_id)
+      default:
+        return
+    }
+  }
+
+  #signal({ session_id }: SessionTable, signal_id: string | undefined): void {
+    if (signal_id === undefined) return
+    const key = `${session_id} ${signal_id}`
+    if (this.#signals.has(key)) throw new Violation("S1", `signal ${signal_id} ended in two events`)
+    this.#signals.add(key)
+  }
+
+  #rulesOf(session: SessionTable): JobRules {
+    const known = this.#rules.get(session.session_id)
+    if (known !== undefined) return known
+    const rules = new JobRules(this.#world.setup.config(1))
+    this.#rules.set(session.session_id, rules)
+    return rules
+  }
+
+  delivered(source_id: string): void {
+    const { database, kernel } = this.#world
+    kernel.digest.text(source_id)
+    const place = database.outbox.findIndex((row) => row.source_id === source_id)
+    if (place < 0) throw new Violation("I11", `${source_id} was delivered but is no message`)
+    const before = this.#delivered.at(-1)
+    const last = before === undefined ? -1 : database.outbox.findIndex((row) => row.source_id === before)
+    if (place !== last && place !== last + 1)
+      throw new Violation("I11", `message ${place} of the outbox was delivered after message ${last}`)
+    this.#delivered.push(source_id)
+    const twice = this.#delivered.length - new Set(this.#delivered).size
+    if (twice > this.#excused)
+      throw new Violation("I11", `${twice} messages came twice, ${this.#excused} with an excuse`)
+  }
+
+  /** Each virtual second. */
+  second(): void {
+    const { database, faults, setup } = this.#world
+    if (database.outbox.length !== this.#spoken)
+      throw new Violation(
+        "I11",
+        `${this.#spoken} messages are stored and ${database.outbox.length} are to be delivered`
+      )
+    for (const session of database.sessions.values()) {
+      const rules = this.#rulesOf(session)
+      const { spent } = session.state
+      if (spent.tokens !== rules.tokens)
+        throw new Violation("I9", `the state counts ${spent.tokens} tokens, the events hold ${rules.tokens}`)
+      for (const core of session.state.cores.values()) rules.same(core)
+      const stops = this.#stops.get(session.session_id) ?? 0
+      const told = (this.#reports.get(session.session_id) ?? 0) + session.state.reports.length
+      if (told < stops) throw new Violation("R1", `${stops} jobs ended, and ${told} reports were made or are owed`)
+      const { max_core_jobs, total_session_tokens } = setup.config(1).budgets
+      // With a provider that counts honestly, reservations leave room for no more than the last call (D28); else R23 holds.
+      const calls = faults.kinds.has("hostile-model") ? max_core_jobs + 1 : 1
+      if (spent.tokens > total_session_tokens + calls * (rules.largest + 500))
+        throw new Violation(
+          "I9",
+          `${spent.tokens} tokens were spent, of ${total_session_tokens}; the largest call had ${rules.largest}`
+        )
+    }
+    for (const message of database.inbox)
+      if (message.acked_rev !== undefined && Number(message.inbox_id) > this.#newest_message)
+        throw new Violation("I10", `message ${message.inbox_id} counts as taken, but no event holds it`)
+  }
+
+  /** At the end: the whole log again, from its texts. */
+  end(): void {
+    for (const { events, session_id, state } of this.#world.database.sessions.values()) {
+      const parsed = events.map(({ canonical }) => JSON.parse(canonical) as ChoirEvent)
+      const folded = foldAll(initialState, parsed)
+      if (Result.isFailure(folded)) throw new Violation("I15", `${session_id}: ${folded.failure.reason}`)
+      if (fingerprint(folded.success) !== fingerprint(state))
+        throw new Violation("I15", `${session_id}: the fold of the whole log differs from the state that grew with it`)
+    }
+  }
+
+  /** After a minute without faults: everybody was answered and told, and nothing waits. */
+  settled(): void {
+    const { database } = this.#world
+    const fail = (what: string) => {
+      throw new Violation("L1", what)
+    }
+    for (const { acked_rev, inbox_id } of database.inbox) {
+      if (acked_rev === undefined) fail(`message ${inbox_id} was never taken`)
+      if (!this.#answered.has(inbox_id)) fail(`message ${inbox_id} has no reply`)
+    }
+    const waiting = database.outbox.find(({ delivered }) => !delivered)
+    if (waiting !== undefined) fail(`message ${waiting.source_id} was never delivered`)
+    const session = database.latest()
+    if (session === undefined || session.status === "closed") return
+    const { cores, edge, reports } = session.state
+    if (session.status !== "active") fail(`the session is ${session.status}`)
+    if (edge.state !== "EDGE_IDLE") fail(`edge is ${edge.state}`)
+    if (cores.size > 0) fail(`the jobs ${[...cores.keys()].join(", ")} still run`)
+    if (reports.length > 0) fail(`${reports.length} reports were never made`)
+    const signal = database.signals.find((row) => row.session_id === session.session_id && row.acked_rev === undefined)
+    if (signal !== undefined) fail(`signal ${signal.signal_id} ended in no event`)
+  }
+}
+
+const count = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1)

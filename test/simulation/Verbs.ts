@@ -1,0 +1,177 @@
+/** The agent API as choird serves it: who may call, strict bodies, and the same answers, over texts. */
+import { Deferred, Effect, Result, Schema } from "effect"
+import {
+  type Caller,
+  Heartbeat,
+  HeartbeatReply,
+  InitHello,
+  InitHelloReply,
+  ReportStatus,
+  TerminateSelf
+} from "#schema/AgentApi.ts"
+import type { SessionId } from "#schema/Ids.ts"
+import type { Hearing } from "#src/choird/agents/Epoch.ts"
+import { hex } from "#src/shared/hashChain.ts"
+import { jobOfToken } from "#src/shared/jobToken.ts"
+import { Database, type SessionTable } from "./Database.ts"
+import type { Process } from "./Kernel.ts"
+import type { Exchange, Request } from "./Network.ts"
+import { BINDINGS, CANARY } from "./Setup.ts"
+import type { Tokens } from "./Tokens.ts"
+import type { World } from "./World.ts"
+
+/** Events of one page of the tail; few, so that agents ask for several. */
+const TAIL_EVENTS = 60
+
+const strict = <S extends Schema.Codec<unknown, unknown>>(schema: S) => {
+  const decode = Schema.decodeUnknownResult(Schema.fromJsonString(schema), { errors: "all", onExcessProperty: "error" })
+  return (text: string): Result.Result<S["Type"], string> => Result.mapError(decode(text), (error) => error.message)
+}
+const readHeartbeat = strict(Heartbeat)
+const readHello = strict(InitHello)
+const readTerminate = strict(TerminateSelf)
+const readReport = strict(ReportStatus)
+const writeHeartbeat = Schema.encodeSync(Schema.fromJsonString(HeartbeatReply))
+const writeHello = Schema.encodeSync(Schema.fromJsonString(InitHelloReply))
+
+const refusal = (type: string, message: string) => JSON.stringify({ error: { type, message } })
+
+/** One life of choird, as its verbs see it. */
+export interface Serving {
+  readonly process: Process
+  readonly tokens: Tokens
+  readonly hearings: ReadonlyMap<SessionId, Hearing>
+  readonly stream: (session: SessionTable, after: number, exchange: Exchange) => void
+}
+
+export class Verbs {
+  readonly #world: World
+  readonly #serving: Serving
+
+  constructor(world: World, serving: Serving) {
+    this.#world = world
+    this.#serving = serving
+  }
+
+  handle(session_id: SessionId, request: Request, exchange: Exchange): void {
+    const { database, kernel } = this.#world
+    const verb = request.path.split("/").at(-1) ?? ""
+    const token = (request.headers["authorization"] ?? "").replace(/^Bearer /u, "")
+    const caller = this.#serving.tokens.identify(token, kernel.now)
+    const session = database.sessions.get(session_id)
+    if (caller === undefined || session === undefined || !this.#may(caller, session, verb, request, token))
+      return exchange.reply(401, refusal("AUTH", "no valid token for this session"))
+    if (verb !== "INIT_HELLO") this.#serving.tokens.settle(caller)
+    switch (verb) {
+      case "INIT_HELLO":
+        return this.#hello(caller, session, token, request, exchange)
+      case "HEARTBEAT":
+        return this.#heartbeat(caller, session, request, exchange)
+      case "TERMINATE_SELF":
+        return this.#terminate(caller, session, request, exchange)
+      case "GET_SECRETS":
+        return exchange.reply(200, JSON.stringify({ secrets: { key: CANARY } }))
+      case "REPORT_STATUS":
+        return this.#report(request, exchange)
+      case "FETCH_DYNAMIC_CONFIG": {
+        const config_version = this.#world.config_version
+        const config = this.#world.setup.config(config_version)
+        return exchange.reply(200, JSON.stringify({ config_version, config }))
+      }
+      case "events":
+        return this.#serving.stream(session, Number(request.headers["last-event-id"] ?? 0), exchange)
+      default:
+        return exchange.reply(404, refusal("NOT_AVAILABLE", verb))
+    }
+  }
+
+  #may(caller: Caller, session: SessionTable, verb: string, { headers }: Request, token: string): boolean {
+    if (caller.session_id !== session.session_id) return false
+    if (caller.standing === "bootstrap" && verb !== "INIT_HELLO") return false
+    if (caller.standing === "superseded" && verb !== "HEARTBEAT") return false
+    const job = headers["x-choir-job"]
+    if (job === undefined) return true
+    const job_id = jobOfToken(token, job, this.#world.kernel.now)
+    return job_id !== undefined && [...session.state.cores.values()].some((core) => core.job_id === job_id)
+  }
+
+  /** A body that choird's own schema refuses is a fault of the agent, whatever became of it on the way. */
+  #read<A>(read: (text: string) => Result.Result<A, string>, request: Request, exchange: Exchange): A | undefined {
+    const decoded = read(request.body)
+    if (Result.isSuccess(decoded)) return decoded.success
+    this.#world.invariants.undecodable(request.path, decoded.failure)
+    exchange.reply(400, refusal("BAD_REQUEST", decoded.failure))
+    return undefined
+  }
+
+  /** Work in the database, after what it takes; `away` when it does not answer. */
+  #transaction(work: () => void, away: () => void): void {
+    const { database, kernel } = this.#world
+    kernel.after(this.#serving.process, database.latency_ms(), database.isAway(kernel.now) ? away : work)
+  }
+
+  #hello(caller: Caller, session: SessionTable, token: string, request: Request, exchange: Exchange): void {
+    const hello = this.#read(readHello, request, exchange)
+    if (hello === undefined) return
+    const hearing = this.#serving.hearings.get(session.session_id)
+    const page = hello.tail_from
+    if (hearing?.epoch !== caller.epoch || (page !== undefined && caller.standing !== "current"))
+      return exchange.reply(401, refusal("AUTH", "no valid token for this session"))
+    this.#transaction(
+      () => {
+        const { events } = session
+        const from = (page ?? 1) - 1
+        const tail_events = events.slice(from, from + TAIL_EVENTS).map(({ event }) => event)
+        const lease_token = page === undefined ? this.#serving.tokens.lease(caller, this.#world.kernel.now) : token
+        if (page === undefined) Deferred.doneUnsafe(hearing.hello, Effect.void)
+        const config_version = this.#world.config_version
+        exchange.reply(
+          200,
+          writeHello({
+            status: events.length === 0 ? "fresh" : "resumed",
+            lease_token,
+            epoch: caller.epoch,
+            resource_bindings: BINDINGS,
+            config_version,
+            config: this.#world.setup.config(config_version),
+            tail_events,
+            tail_more: from + tail_events.length < events.length
+          })
+        )
+      },
+      () => exchange.reply(500, refusal("INTERNAL", "the request failed"))
+    )
+  }
+
+  #heartbeat(caller: Caller, session: SessionTable, request: Request, exchange: Exchange): void {
+    const { database, kernel } = this.#world
+    const heartbeat = this.#read(readHeartbeat, request, exchange)
+    if (heartbeat === undefined) return
+    const config_version_latest = this.#world.config_version
+    const answer = (reply: ReturnType<Database["append"]>) =>
+      exchange.reply(200, writeHeartbeat({ ...reply, config_version_latest }))
+    if (caller.standing === "superseded") return answer({ action: "FENCED", ack_rev: session.events.length })
+    // Liveness is that it arrived, so that a slow database never looks like a dead agent (D8).
+    const hearing = this.#serving.hearings.get(session.session_id)
+    if (hearing !== undefined && hearing.epoch === caller.epoch) hearing.heard_ms = kernel.now
+    this.#transaction(
+      () => answer(database.append(caller, heartbeat)),
+      () => answer({ ...Database.away, ack_rev: heartbeat.base_rev })
+    )
+  }
+
+  #terminate(caller: Caller, session: SessionTable, request: Request, exchange: Exchange): void {
+    const goodbye = this.#read(readTerminate, request, exchange)
+    if (goodbye === undefined) return
+    const { final_hash, final_rev, reason } = goodbye
+    if (session.events.length !== final_rev || hex(session.hash) !== final_hash)
+      return exchange.reply(409, refusal("NOT_FLUSHED", "the newest event here is another one"))
+    const hearing = this.#serving.hearings.get(session.session_id)
+    if (hearing?.epoch === caller.epoch) Deferred.doneUnsafe(hearing.goodbye, Effect.succeed(reason))
+    exchange.reply(200, JSON.stringify({ ack: true }))
+  }
+
+  #report(request: Request, exchange: Exchange): void {
+    if (this.#read(readReport, request, exchange) !== undefined) exchange.reply(200, JSON.stringify({ ack: true }))
+  }
+}

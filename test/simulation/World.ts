@@ -1,0 +1,25 @@
+/** What the parts of one simulation share. */
+import type { Invariants } from "./Invariants.ts"
+import type { Database } from "./Database.ts"
+import type { Faults } from "./Faults.ts"
+import type { Kernel } from "./Kernel.ts"
+import type { Ledger } from "./Ledger.ts"
+import type { Network } from "./Network.ts"
+import type { Seed } from "./Seed.ts"
+import type { Setup } from "./Setup.ts"
+
+export interface World {
+  readonly kernel: Kernel
+  readonly faults: Faults
+  readonly network: Network
+  readonly database: Database
+  readonly ledger: Ledger
+  readonly invariants: Invariants
+  readonly setup: Setup
+  /** The newest version of the configuration. */
+  config_version: number
+  /** A stream of random numbers of its own for each name. */
+  draw(name: string): Seed
+  /** A line of the history that a failure prints. */
+  note(line: string): void
+}

@@ -1,0 +1,64 @@
+/** Whether the simulation finds bugs at all: each planted one by the seed that is known to find it, and twenty fresh seeds run. */
+import { execFile, execFileSync } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { availableParallelism } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { MUTANTS } from "./mutants.ts"
+
+const ROOT = join(import.meta.dirname, "../..")
+const FRESH_SEEDS = 20
+const HUNT_MS_MAX = 600_000
+
+/** Other seeds for each commit, the same for all who test it. */
+const freshFrom = (): number => {
+  try {
+    return 10_000 + Number.parseInt(execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).slice(0, 6), 16)
+  } catch {
+    return 10_000
+  }
+}
+
+/** What a mutant's process says when its known seed does not find it. */
+const hunt = (name: string, from: number) =>
+  Effect.callback<string | undefined>((resume) => {
+    const args = ["--mutant", name, "--fresh", String(FRESH_SEEDS), "--from", String(from)]
+    const child = execFile(process.execPath, [join(import.meta.dirname, "main.ts"), ...args], (error, stdout, stderr) =>
+      resume(Effect.succeed(error === null ? undefined : `${stdout}${stderr}`))
+    )
+    return Effect.sync(() => child.kill())
+  })
+
+describe("planted bugs", () => {
+  it.live(
+    `are found, all ${MUTANTS.length} of them`,
+    () =>
+      Effect.gen(function* () {
+        const from = freshFrom()
+        const missed = yield* Effect.forEach(MUTANTS, ({ name }) => hunt(name, from), {
+          concurrency: availableParallelism()
+        })
+        assert.deepStrictEqual(
+          missed.filter((text) => text !== undefined),
+          []
+        )
+      }),
+    HUNT_MS_MAX
+  )
+
+  it("stand in the text that they change", () => {
+    const lost = MUTANTS.flatMap(({ also, ...mutant }) =>
+      [mutant, also].flatMap((edit) => {
+        if (edit === undefined) return []
+        const parts = readFileSync(join(ROOT, edit.file), "utf8").split(edit.find)
+        return parts.length === 2 ? [] : [`${mutant.name}: ${String(edit.find)} in ${edit.file}`]
+      })
+    )
+    assert.deepStrictEqual(lost, [])
+  })
+
+  it("have names of their own", () => {
+    assert.lengthOf(new Set(MUTANTS.map(({ name }) => name)), MUTANTS.length)
+  })
+})

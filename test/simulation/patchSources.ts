@@ -1,0 +1,49 @@
+/**
+ * Changes the text of modules while they are loaded, so that no product code knows of simulations: the limits that a few simulated
+ * minutes would never reach become small, and planted bugs are put in to see whether the invariants find them.
+ */
+import { registerHooks } from "node:module"
+
+/** A text of a file that stands there exactly once, and what takes its place. */
+export interface Edit {
+  /** From the repository's root. */
+  readonly file: string
+  readonly find: string | RegExp
+  readonly replace: string
+}
+
+const LIMITS = "src/shared/limits.ts"
+
+/** Product limits, as the simulation has them. */
+const SMALL_LIMITS = {
+  RESIDENT_LOG_BYTES_MAX: 60_000,
+  HEARTBEAT_PATCH_BYTES_MAX: 8000,
+  REPLICATION_EVENTS_MAX: 150,
+  QUESTION_WAIT_MS_MAX: 8000
+} as const
+
+const smallLimits: ReadonlyArray<Edit> = Object.entries(SMALL_LIMITS).map(([name, value]) => ({
+  file: LIMITS,
+  find: new RegExp(`export const ${name} = .*`, "u"),
+  replace: `export const ${name} = ${value}`
+}))
+
+/** Applied to the source of a file, or the reason why it cannot be. */
+const applied = (source: string, { file, find, replace }: Edit): string => {
+  const parts = source.split(find)
+  if (parts.length !== 2) throw new Error(`${String(find)} stands ${parts.length - 1} times in ${file}`)
+  return parts.join(replace)
+}
+
+/** Has to run before the first module of the product is loaded. */
+export const patchSources = (bugs: ReadonlyArray<Edit>): void => {
+  const edits = [...smallLimits, ...bugs]
+  registerHooks({
+    load: (url, context, nextLoad) => {
+      const loaded = nextLoad(url, context)
+      const mine = edits.filter(({ file }) => url.endsWith(`/${file}`))
+      if (mine.length === 0) return loaded
+      return { ...loaded, source: mine.reduce(applied, Buffer.from(loaded.source as Uint8Array).toString("utf8")) }
+    }
+  })
+}

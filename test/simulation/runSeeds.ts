@@ -1,0 +1,199 @@
+/** What the command line asks for: seeds in this process or in several, a mutant's hunt, or the regressions. */
+import { execFileSync, spawn } from "node:child_process"
+import { availableParallelism } from "node:os"
+import { createInterface } from "node:readline"
+import { setImmediate } from "node:timers/promises"
+import { FAULT_KINDS, type FaultKind } from "./Faults.ts"
+import type { Mutant } from "./mutants.ts"
+import { REGRESSIONS } from "./regressions.ts"
+import { shrink } from "./shrink.ts"
+import { type Options, type Outcome, simulate } from "./simulate.ts"
+
+export interface Values {
+  readonly seeds: string
+  readonly from: string
+  readonly step: string
+  readonly mode?: string | undefined
+  readonly without: string
+  readonly trace: boolean
+  readonly workers?: string | undefined
+  readonly fresh: string
+  readonly regressions: boolean
+}
+
+/** Seeds between two lines of progress. */
+const PROGRESS_SEEDS = 100
+/** Seeds within which each mutant has to be found. */
+const HUNTED_SEEDS_MAX = 200
+/** A child's line that says how one seed went. */
+const RESULT = "#seed"
+
+const optionsOf = ({ mode, trace, without }: Values): Options => {
+  const names = without === "" ? [] : without.split(",")
+  const unknown = names.find((name) => !FAULT_KINDS.some((kind) => kind === name))
+  if (unknown !== undefined) throw new Error(`there is no fault ${unknown}; there are ${FAULT_KINDS.join(", ")}`)
+  if (mode !== undefined && mode !== "safety" && mode !== "liveness") throw new Error(`there is no mode ${mode}`)
+  return { without: names as ReadonlyArray<FaultKind>, trace, ...(mode === undefined ? {} : { mode }) }
+}
+
+const commit = (): string => {
+  const git = (...args: ReadonlyArray<string>) => execFileSync("git", args, { encoding: "utf8", stdio: "pipe" }).trim()
+  try {
+    return `${git("rev-parse", "HEAD")}${git("status", "--porcelain") === "" ? "" : " with local changes"}`
+  } catch {
+    return "unknown"
+  }
+}
+
+const print = (text: string) => process.stdout.write(`${text}\n`)
+
+/** Everything that is needed to see a failure again and to understand it. */
+const report = (failed: Outcome, options: Options, mutant: string | undefined): void => {
+  const { options: fewest, outcome } = shrink(failed, options)
+  const without = fewest.without ?? []
+  const flags = [
+    `--seeds 1 --from ${failed.seed} --mode ${failed.mode}`,
+    ...(without.length === 0 ? [] : [`--without ${without.join(",")}`]),
+    ...(mutant === undefined ? [] : [`--mutant ${mutant}`])
+  ]
+  print(`seed ${failed.seed} failed: ${failed.violation?.message}`)
+  print(`commit ${commit()}; ${failed.mode} mode; digest ${failed.digest}`)
+  print(`faults: ${failed.faults.join(", ")}`)
+  print(`it still fails with: ${outcome.faults.join(", ") || "no fault at all"}: ${outcome.violation?.message}`)
+  for (const line of outcome.history) print(`  ${line}`)
+  print(`run it again: node test/simulation/main.ts ${flags.join(" ")}`)
+}
+
+/** Runs seeds one after the other; a turn of the host's loop between them lets it collect what they left. */
+const here = async (values: Values, options: Options, mutant: string | undefined): Promise<number> => {
+  const step = Number(values.step)
+  let failed = 0
+  for (let index = 0; index < Number(values.seeds); index += step) {
+    const outcome = simulate(Number(values.from) + index, options)
+    if (outcome.violation !== undefined) {
+      failed++
+      report(outcome, options, mutant)
+    } else if (options.trace === true) for (const line of outcome.history) print(line)
+    print(`${RESULT} ${outcome.seed} ${outcome.digest} ${outcome.violation === undefined ? "passed" : "failed"}`)
+    await setImmediate()
+  }
+  return failed
+}
+
+interface Tally {
+  passed: number
+  failed: number
+}
+
+/** One worker; what it prints beside results goes on to the terminal. */
+const worker = (args: ReadonlyArray<string>, tally: Tally, total: number): Promise<void> =>
+  new Promise((resolve) => {
+    const child = spawn(process.execPath, [import.meta.dirname + "/main.ts", ...args], {
+      stdio: ["ignore", "pipe", "inherit"]
+    })
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      if (!line.startsWith(RESULT)) {
+        print(line)
+        return
+      }
+      if (line.endsWith("passed")) tally.passed++
+      else tally.failed++
+      const done = tally.passed + tally.failed
+      if (done % PROGRESS_SEEDS === 0) process.stderr.write(`${done} of ${total} seeds, ${tally.failed} failed\n`)
+    })
+    child.on("exit", () => resolve())
+  })
+
+const inWorkers = async (values: Values, workers: number): Promise<Tally> => {
+  const total = Number(values.seeds)
+  const tally = { passed: 0, failed: 0 }
+  const flags = values.mode === undefined ? [] : ["--mode", values.mode]
+  await Promise.all(
+    Array.from({ length: workers }, (_, index) =>
+      worker(
+        [
+          "--workers",
+          "1",
+          "--step",
+          String(workers),
+          "--without",
+          values.without,
+          "--from",
+          String(Number(values.from) + index),
+          "--seeds",
+          String(total - index),
+          ...flags
+        ],
+        tally,
+        total
+      )
+    )
+  )
+  // A worker that died has not told of its seeds.
+  return { ...tally, failed: tally.failed + Math.max(0, total - tally.passed - tally.failed) }
+}
+
+const again = (): number => {
+  const broken = REGRESSIONS.filter(({ options, seed }) => simulate(seed, options).violation !== undefined)
+  for (const { issue, seed } of broken) print(`seed ${seed} fails again: ${issue}`)
+  print(`${REGRESSIONS.length - broken.length} passed, ${broken.length} failed`)
+  return broken.length
+}
+
+/** The first of these seeds that breaks what a mutant is to break, with what it says. */
+const finder = async ({ breaks }: Mutant, seeds: Iterable<number>) => {
+  for (const seed of seeds) {
+    const { violation } = simulate(seed)
+    if (violation !== undefined && breaks.includes(violation.invariant)) return { seed, message: violation.message }
+    await setImmediate()
+  }
+  return undefined
+}
+
+function* range(from: number, count: number) {
+  for (let index = 0; index < count; index++) yield from + index
+}
+
+/**
+ * Without fresh seeds: the first seed that finds a mutant. With them: its known seed, or another one after a change of the product
+ * moved it, finds it, and the fresh ones run.
+ */
+const hunt = async (values: Values, mutant: Mutant): Promise<number> => {
+  const { knownSeed, name } = mutant
+  const fresh = Number(values.fresh)
+  const known = fresh > 0 ? await finder(mutant, [knownSeed]) : undefined
+  for (const seed of range(Number(values.from), fresh)) {
+    simulate(seed)
+    await setImmediate()
+  }
+  const count = fresh > 0 ? HUNTED_SEEDS_MAX : Number(values.seeds)
+  const found = known ?? (await finder(mutant, range(fresh > 0 ? 1 : Number(values.from), count)))
+  if (found === undefined) {
+    print(`${name}: survived ${count} seeds`)
+    print("0 passed, 1 failed")
+    return 1
+  }
+  const moved = fresh > 0 && found.seed !== knownSeed ? ` (no longer by seed ${knownSeed})` : ""
+  print(`${name}: found by seed ${found.seed}${moved}: ${found.message}`)
+  print("1 passed, 0 failed")
+  return 0
+}
+
+/** Answers the exit code. */
+export const runSeeds = async (values: Values, mutant: Mutant | undefined): Promise<number> => {
+  const options = optionsOf(values)
+  if (values.regressions) return again() === 0 ? 0 : 1
+  if (mutant !== undefined && !values.trace) return hunt(values, mutant)
+  const total = Number(values.seeds)
+  const wanted = values.workers === undefined ? availableParallelism() : Number(values.workers)
+  const workers = Math.max(1, Math.min(wanted, total))
+  if (workers > 1 && !values.trace) {
+    const { failed, passed } = await inWorkers(values, workers)
+    print(`${passed} passed, ${failed} failed`)
+    return failed === 0 ? 0 : 1
+  }
+  const failed = await here(values, options, mutant?.name)
+  const ran = Math.ceil(total / Number(values.step))
+  if (values.workers !== "1" || wanted > 1) print(`${ran - failed} passed, ${failed} failed`)
+  return failed === 0 ? 0 : 1
+}

@@ -1,0 +1,70 @@
+/** The simulation over its fixed seeds, in processes of its own: the text of some modules is changed while it is loaded. */
+import { execFile } from "node:child_process"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+
+/** Seeds of every run of the tests. */
+const SEEDS = 300
+const RUN_MS_MAX = 600_000
+
+const MAIN = join(import.meta.dirname, "main.ts")
+
+/** What a run printed, whether it succeeded or not. */
+const sim = (...args: ReadonlyArray<string>) =>
+  Effect.callback<{ readonly code: number; readonly lines: ReadonlyArray<string> }>((resume) => {
+    const child = execFile(process.execPath, [MAIN, ...args], { maxBuffer: 64 * 1024 * 1024 }, (error, stdout) =>
+      resume(Effect.succeed({ code: error === null ? 0 : 1, lines: stdout.trim().split("\n") }))
+    )
+    return Effect.sync(() => child.kill())
+  })
+
+describe("the simulation", () => {
+  it.live(
+    `keeps every invariant over ${SEEDS} seeds (R6, R8, R10, R14, R20, R23, R25, R42, R43)`,
+    () =>
+      Effect.gen(function* () {
+        const { code, lines } = yield* sim("--seeds", String(SEEDS))
+        assert.strictEqual(lines.at(-1), `${SEEDS} passed, 0 failed`, lines.slice(0, 240).join("\n"))
+        assert.strictEqual(code, 0)
+      }),
+    RUN_MS_MAX
+  )
+
+  it.live(
+    "does the same for the same seed (I18)",
+    () =>
+      Effect.gen(function* () {
+        const once = sim("--seeds", "6", "--workers", "1")
+        const [first, second] = yield* Effect.all([once, once], { concurrency: 2 })
+        assert.deepStrictEqual(first.lines, second.lines)
+        assert.lengthOf(new Set(first.lines), 7)
+      }),
+    RUN_MS_MAX
+  )
+
+  it.live(
+    "says of a failure what it needs and how to run it again",
+    () =>
+      Effect.gen(function* () {
+        const { code, lines } = yield* sim("--seeds", "1", "--from", "2", "--mutant", "no-intent-barrier", "--trace")
+        assert.strictEqual(code, 1)
+        assert.match(lines[0] ?? "", /^seed 2 failed: I5: /u)
+        assert.isTrue(lines.some((line) => line.startsWith("it still fails with: ")))
+        const again = lines.find((line) => line.startsWith("run it again: "))
+        assert.match(again ?? "", /main\.ts --seeds 1 --from 2 --mode safety .*--mutant no-intent-barrier$/u)
+        assert.strictEqual(lines.at(-1), "0 passed, 1 failed")
+      }),
+    RUN_MS_MAX
+  )
+
+  it.live(
+    "finds nothing again that was found before",
+    () =>
+      Effect.gen(function* () {
+        const { code, lines } = yield* sim("--regressions")
+        assert.strictEqual(code, 0, lines.join("\n"))
+      }),
+    RUN_MS_MAX
+  )
+})

@@ -1,0 +1,113 @@
+/** One seed: a world, minutes of its time, and what came of them. */
+import { Chaos } from "./Chaos.ts"
+import { Choird } from "./Choird.ts"
+import { Database } from "./Database.ts"
+import { type FaultKind, Faults } from "./Faults.ts"
+import { Invariants } from "./Invariants.ts"
+import { EPOCH_MS, Kernel, Violation } from "./Kernel.ts"
+import { Ledger } from "./Ledger.ts"
+import { Machine } from "./Machine.ts"
+import { Network } from "./Network.ts"
+import { People } from "./People.ts"
+import { Provider } from "./Provider.ts"
+import { makeSeed } from "./Seed.ts"
+import { makeSetup } from "./Setup.ts"
+import type { World } from "./World.ts"
+
+/** Faults end here in a seed that tests liveness, in seconds. */
+const CALM_S = 240
+/** The end of a simulation, in seconds. */
+const END_S = 300
+/** Lines of the history that a failure keeps. */
+const HISTORY_LINES = 200
+
+export interface Options {
+  readonly without?: ReadonlyArray<FaultKind>
+  /** Safety: faults to the end. Liveness: a minute without any. Absent: liveness one time in three. */
+  readonly mode?: "safety" | "liveness"
+  /** Keeps all of the history. */
+  readonly trace?: boolean
+}
+
+export interface Outcome {
+  readonly seed: number
+  readonly mode: "safety" | "liveness"
+  readonly faults: ReadonlyArray<FaultKind>
+  readonly digest: string
+  readonly violation: Violation | undefined
+  readonly history: ReadonlyArray<string>
+  readonly steps: number
+  readonly events: number
+  readonly starts: number
+  readonly seconds: number
+}
+
+const modeOf = (seed: number): Outcome["mode"] => (seed % 3 === 0 ? "liveness" : "safety")
+
+/** Runs a seed. Nothing of it depends on anything but the seed, the options and the code. */
+export const simulate = (seed: number, options: Options = {}): Outcome => {
+  const mode = options.mode ?? modeOf(seed)
+  const faults = new Faults(seed, { without: options.without ?? [] })
+  const draw = (name: string) => makeSeed(seed, name)
+  const kernel = new Kernel(draw("kernel"))
+  const history: Array<string> = []
+  const note = (line: string) => {
+    invariants.logged(line)
+    history.push(`${((kernel.now - EPOCH_MS) / 1000).toFixed(3)} ${line}`)
+    if (options.trace !== true && history.length > 2 * HISTORY_LINES) history.splice(0, HISTORY_LINES)
+  }
+  const database = new Database(draw("database"), faults)
+  const ledger = new Ledger()
+  const world = {
+    kernel,
+    faults,
+    database,
+    ledger,
+    draw,
+    note,
+    config_version: 1,
+    setup: makeSetup(seed, faults),
+    network: new Network(kernel, draw("network"), faults)
+  } as unknown as World
+  const invariants = new Invariants(world)
+  Object.assign(world, { invariants })
+  const machine = new Machine(world, new Provider(world))
+  const choird = new Choird(world, machine)
+  const chaos = new Chaos(world, machine, choird)
+  database.onStored = (session, rows) => invariants.stored(session, rows)
+  database.onFrozen = (session, reason) => invariants.frozen(session, reason)
+  ledger.onStart = (run) => invariants.toolStarts(run)
+  ledger.onEffect = (run) => invariants.toolActs(run)
+  kernel.watch = (process) => {
+    invariants.step(process)
+    chaos.step(process)
+  }
+  const outcome = (violation: Violation | undefined): Outcome => ({
+    seed,
+    mode,
+    faults: [...faults.kinds],
+    digest: kernel.digest.hex(),
+    violation,
+    history: options.trace === true ? history : history.slice(-HISTORY_LINES),
+    steps: kernel.steps,
+    events: [...database.sessions.values()].reduce((total, { events }) => total + events.length, 0),
+    starts: machine.containers.length,
+    seconds: kernel.seconds()
+  })
+  try {
+    choird.start()
+    new People(world, choird).start()
+    chaos.start()
+    for (let second = 1; second <= END_S; second++) {
+      if (second === CALM_S && mode === "liveness") faults.end()
+      kernel.runUntil(EPOCH_MS + 1000 * second)
+      invariants.second()
+    }
+    invariants.end()
+    if (mode === "liveness") invariants.settled()
+    return outcome(undefined)
+  } catch (error) {
+    if (error instanceof Violation || Violation.raised !== undefined) return outcome(Violation.raised)
+    return outcome(new Violation("W3", error instanceof Error ? (error.stack ?? error.message) : String(error)))
+  }
+}

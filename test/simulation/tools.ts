@@ -1,0 +1,119 @@
+/** The tools of a simulated agent: Choir's own that need no machine, and some of each effect class that write the ledger. */
+import { Effect, Schema } from "effect"
+import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
+import { lockOn, llmView, decodeInput } from "#src/agent/tools/toolInput.ts"
+import type { PreparedCall, Tool, ToolOutcome } from "#src/agent/tools/Tool.ts"
+import { sha256 } from "#src/shared/hashChain.ts"
+import type { AgentIdentity } from "./Agent.ts"
+import type { Seed } from "./Seed.ts"
+import type { World } from "./World.ts"
+
+const Input = Schema.Struct({
+  path: Schema.String,
+  /** How long it works, in ms. */
+  ms: Schema.Natural.check(Schema.isLessThanOrEqualTo(60_000)),
+  /** Told back, so that calls can be made equal or different. */
+  note: Schema.optionalKey(Schema.String)
+})
+type Input = typeof Input.Type
+
+/** What the tools of one kind are. */
+interface Kind {
+  readonly name: string
+  readonly effect: ToolEffect
+  readonly readOnly: boolean
+  readonly timeout_ms: number
+  readonly locks: (path: string) => ReadonlyArray<readonly [resource: string, mode: LockRequest["mode"]]>
+}
+
+const KINDS: ReadonlyArray<Kind> = [
+  { name: "sim.look", effect: "none", readOnly: true, timeout_ms: 8000, locks: (path) => [[path, "S"]] },
+  { name: "sim.edit", effect: "workspace", readOnly: false, timeout_ms: 8000, locks: (path) => [[path, "X"]] },
+  { name: "sim.sweep", effect: "workspace", readOnly: false, timeout_ms: 12_000, locks: () => [[".", "X"]] },
+  {
+    name: "sim.move",
+    effect: "workspace",
+    readOnly: false,
+    timeout_ms: 8000,
+    locks: (path) => [
+      [path, "X"],
+      ["to", "X"]
+    ]
+  },
+  { name: "sim.send", effect: "external", readOnly: false, timeout_ms: 20_000, locks: () => [] },
+  { name: "sim.post", effect: "external", readOnly: false, timeout_ms: 20_000, locks: (path) => [[path, "S"]] }
+]
+
+/** How a run ends. */
+const FATES = ["fails", "breaks", "hangs", "untrusted"] as const
+
+const outcome = (kind: Kind, { note, path }: Input, fate: (typeof FATES)[number] | "works"): ToolOutcome => {
+  const version = { path, sha256: sha256(note ?? "") }
+  return {
+    status: fate === "fails" ? "error" : "success",
+    summary: `${kind.name} ${path}`,
+    output: { path, note: note ?? "" },
+    ...(fate === "untrusted" ? { untrusted: true } : {}),
+    ...(kind.effect === "none" ? { reads: [version] } : {}),
+    ...(kind.effect === "workspace" ? { writes: [{ path, after: version.sha256 }] } : {})
+  }
+}
+
+const run = (
+  world: World,
+  agent: AgentIdentity,
+  draw: Seed,
+  kind: Kind,
+  input: Input,
+  locks: ReadonlyArray<LockRequest>
+) => {
+  const { faults, kernel, ledger } = world
+  const start: PreparedCall["run"] = ({ call_id, lane }) =>
+    Effect.suspend(() => {
+      const fate = faults.active("tools") && draw.chance(faults.rates.tools) ? draw.pick(FATES) : "works"
+      const { effect, name, readOnly, timeout_ms } = kind
+      const { epoch, number, session_id } = agent
+      const entry = {
+        agent: number,
+        epoch,
+        session_id,
+        lane,
+        call_id,
+        tool: name,
+        effect,
+        readOnly,
+        locks,
+        happened_at: undefined
+      }
+      const happen = Effect.sync(() => ledger.effect(entry, kernel.now))
+      // A tool that hangs does so beyond its timeout, whatever else ends.
+      const work = Effect.sleep(fate === "hangs" && !faults.calm ? timeout_ms * 2 : input.ms / 2)
+      const end =
+        fate === "breaks" ? Effect.die(new Error("a simulated defect")) : Effect.succeed(outcome(kind, input, fate))
+      return Effect.sync(() => ledger.start(entry)).pipe(
+        Effect.andThen(work),
+        Effect.andThen(happen),
+        Effect.andThen(Effect.sleep(input.ms / 2)),
+        Effect.andThen(end),
+        Effect.ensuring(Effect.sync(() => ledger.stop(entry)))
+      )
+    })
+  return start
+}
+
+/** The tools of one start of an agent. */
+export const simTools = (world: World, agent: AgentIdentity): ReadonlyArray<Tool> => {
+  const draw = world.draw(`tools ${agent.number}`)
+  const decode = decodeInput(Input)
+  return KINDS.map((kind): Tool => ({
+    llm: llmView(kind.name, `A simulated tool: ${kind.effect}.`, Input),
+    effect: kind.effect,
+    lanes: "both",
+    readOnly: kind.readOnly,
+    prepare: Effect.fnUntraced(function* (raw) {
+      const input = yield* decode(raw)
+      const locks = yield* Effect.forEach(kind.locks(input.path), ([path, mode]) => lockOn(path, mode))
+      return { locks, timeout_ms: kind.timeout_ms, run: run(world, agent, draw, kind, input, locks) }
+    })
+  }))
+}
