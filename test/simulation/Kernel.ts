@@ -9,7 +9,7 @@ import { Digest } from "./Digest.ts"
 export const EPOCH_MS = Date.UTC(2026, 0, 1)
 
 /** Tasks without any time passing after which the simulation counts as stuck: something spins. */
-const STEPS_PER_INSTANT_MAX = 30_000
+const STEPS_PER_INSTANT_MAX = 5000
 
 /** A program of the simulated machine. What it had in memory is gone when it dies; no finalizer runs. */
 export interface Process {

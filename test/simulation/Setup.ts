@@ -8,7 +8,7 @@ import { makeSeed } from "./Seed.ts"
 /** Values that must never be found anywhere but in a request's authorization header. */
 export const CANARY = "canary-5f3a9c"
 
-const base = Schema.decodeUnknownSync(Config)({
+const base = Schema.decodeSync(Config)({
   global_repo: { url: "/global" },
   models: { large: { provider: "sim", model: "large", endpoint: "http://provider/v1" } }
 })
@@ -62,7 +62,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
       fallback: [],
       ...more
     })
-    return Schema.decodeUnknownSync(AgentConfig)({
+    return Schema.decodeSync(AgentConfig)({
       llm: BINDINGS.llm,
       core_llm: BINDINGS.core_llm,
       models: { large: model("large", { fallback, secret: "key" }), small: model("small"), spare: model("spare") },

@@ -128,6 +128,14 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     breaks: ["I16"]
   },
   {
+    name: "result-committed-twice",
+    file: session("calls.ts"),
+    find: "const calls = memory.calls.filter((other) => other !== call)",
+    replace: "const calls = memory.calls",
+    knownSeed: 2,
+    breaks: ["L1", "L2"]
+  },
+  {
     name: "call-runs-again-after-crash",
     file: agent("ToolRunner.ts"),
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
@@ -314,6 +322,14 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     replace: "",
     knownSeed: 2,
     breaks: ["J1"]
+  },
+  {
+    name: "jobs-outlive-edge",
+    file: agent("Session.ts"),
+    find: "  yield* FiberMap.clear(jobs)\n",
+    replace: "",
+    knownSeed: 78,
+    breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {
     name: "key-in-the-error",

@@ -10,4 +10,18 @@ export interface Regression {
   readonly cause: string
 }
 
-export const REGRESSIONS: ReadonlyArray<Regression> = []
+export const REGRESSIONS: ReadonlyArray<Regression> = [
+  {
+    seed: 9,
+    options: { mode: "liveness" },
+    issue: "L1: a message has no reply, and its session was closed while a job ran",
+    cause:
+      "at a limit of the session the running jobs were ended while edge could still start one; the end of the session was then refused, since a job ran, and the goodbye said all the same"
+  },
+  {
+    seed: 3,
+    options: { mode: "liveness" },
+    issue: "L1: the same, with a stop of the operator before it",
+    cause: "the same"
+  }
+]
