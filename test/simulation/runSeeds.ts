@@ -23,6 +23,8 @@ export interface Values {
 
 /** Seeds between two lines of progress. */
 const PROGRESS_SEEDS = 100
+/** Fresh seeds of a mutant only have to run, so a minute and a half of their time is enough. */
+const FRESH_S = 90
 /** Seeds within which each mutant has to be found. */
 const HUNTED_SEEDS_MAX = 200
 /** A child's line that says how one seed went. */
@@ -163,7 +165,7 @@ const hunt = async (values: Values, mutant: Mutant): Promise<number> => {
   const fresh = Number(values.fresh)
   const known = fresh > 0 ? await finder(mutant, [knownSeed]) : undefined
   for (const seed of range(Number(values.from), fresh)) {
-    simulate(seed)
+    simulate(seed, { mode: "safety", seconds: FRESH_S })
     await setImmediate()
   }
   const count = fresh > 0 ? HUNTED_SEEDS_MAX : Number(values.seeds)

@@ -38,7 +38,7 @@ describe("the simulation", () => {
         const once = sim("--seeds", "6", "--workers", "1")
         const [first, second] = yield* Effect.all([once, once], { concurrency: 2 })
         assert.deepStrictEqual(first.lines, second.lines)
-        assert.lengthOf(new Set(first.lines), 7)
+        assert.lengthOf(new Set(first.lines), 6)
       }),
     RUN_MS_MAX
   )

@@ -25,6 +25,8 @@ export interface Options {
   readonly without?: ReadonlyArray<FaultKind>
   /** Safety: faults to the end. Liveness: a minute without any. Absent: liveness one time in three. */
   readonly mode?: "safety" | "liveness"
+  /** How long a safety run takes, in seconds of its time; 300 when absent. */
+  readonly seconds?: number
   /** Keeps all of the history. */
   readonly trace?: boolean
 }
@@ -98,7 +100,8 @@ export const simulate = (seed: number, options: Options = {}): Outcome => {
     choird.start()
     new People(world, choird).start()
     chaos.start()
-    for (let second = 1; second <= END_S; second++) {
+    const end = mode === "safety" ? (options.seconds ?? END_S) : END_S
+    for (let second = 1; second <= end; second++) {
       if (second === CALM_S && mode === "liveness") faults.end()
       kernel.runUntil(EPOCH_MS + 1000 * second)
       invariants.second()
