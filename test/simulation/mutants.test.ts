@@ -25,7 +25,7 @@ const hunt = (name: string, from: number) =>
   Effect.callback<string | undefined>((resume) => {
     const args = ["--mutant", name, "--fresh", String(FRESH_SEEDS), "--from", String(from)]
     const child = execFile(process.execPath, [join(import.meta.dirname, "main.ts"), ...args], (error, stdout, stderr) =>
-      resume(Effect.succeed(error === null ? undefined : `${stdout}${stderr}`))
+      resume(Effect.succeed(error === null ? undefined : `${name}: ${stdout}${stderr}${error.signal ?? error.code}`))
     )
     return Effect.sync(() => child.kill())
   })
