@@ -248,7 +248,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("Budget.ts"),
     find: "running.add(taken)",
     replace: "running.delete(taken)",
-    knownSeed: 16,
+    knownSeed: 33,
     breaks: ["I9"]
   },
   {
