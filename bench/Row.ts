@@ -45,14 +45,9 @@ export const ratioAtMost = (
   floor: number,
   target: number
 ): Row => ({
-  id,
-  name,
-  value: round(value),
-  unit,
+  ...atMost(id, name, value, unit, target),
   floor: round(floor),
   ratio: round(value / floor),
-  target,
-  least: false,
   ok: value / floor <= target
 })
 

@@ -11,6 +11,7 @@ import { coreOf } from "#src/shared/session/lanes.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { ControlPlane } from "./ControlPlane.ts"
+import { jobProof } from "./jobProof.ts"
 import { Replication } from "./Replication.ts"
 
 /** Sends what jobs say of themselves. */
@@ -72,10 +73,7 @@ const make = Effect.fnUntraced(function* () {
       core_event
     }
     if (job === undefined) return yield* plane.report(status)
-    // choird takes a job's word only once it knows that the job runs.
-    yield* replication.reached(job.started_rev)
-    const expires_ms = Date.parse(job.started_at) + job.budgets.wall_time_ms
-    yield* plane.report(status, { job_id: job.job_id, expires_ms })
+    yield* plane.report(status, yield* jobProof(job, replication))
   })
   const round = Effect.gen(function* () {
     yield* Queue.take(wake)

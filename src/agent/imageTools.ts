@@ -62,7 +62,7 @@ const findExecutable = Effect.fnUntraced(function* (folder: string, relative: st
 })
 
 /** Asks choird for each secret that the manifest names. An agent that would miss one later does not start now. */
-const fetchSecrets = Effect.fnUntraced(function* (names: ReadonlyArray<SecretName>, broken: Broken) {
+const requireSecrets = Effect.fnUntraced(function* (names: ReadonlyArray<SecretName>, broken: Broken) {
   const plane = yield* ControlPlane
   const store = yield* SecretStore
   const { config } = (yield* AgentSettings).current()
@@ -95,7 +95,7 @@ const loadTool = Effect.fnUntraced(function* (folder: string, scope: ToolScope, 
     return yield* broken(`exec_path leaves the folder tools/${scope}: write /choir/tools/${scope}/<file>, or <file>`)
   const executable = yield* findExecutable(folder, relative, broken)
   const tool = yield* Effect.mapError(external(manifest, executable), ({ message }) => broken(message))
-  yield* fetchSecrets(runtime.secret_resources, broken)
+  yield* requireSecrets(runtime.secret_resources, broken)
   return { file, tool }
 })
 

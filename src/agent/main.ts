@@ -5,7 +5,7 @@
 import { parseArgs } from "node:util"
 import { NodeHttpClient, NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Cause, Effect, Exit, FileSystem, Layer, Logger, References, Runtime, Schema } from "effect"
-import type { InitHelloReply } from "#schema/AgentApi.ts"
+import type { InitHello } from "#schema/AgentApi.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersionFile } from "#schema/Image.ts"
 import { decodeFile } from "#src/shared/decode.ts"
@@ -30,6 +30,7 @@ import { runSession } from "./Session.ts"
 import { StatusReports } from "./StatusReports.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { ToolRunner } from "./ToolRunner.ts"
+import { takeOver } from "./takeOver.ts"
 import { Tokens } from "./Tokens.ts"
 import { Workspace } from "./Workspace.ts"
 
@@ -72,27 +73,10 @@ const environment = Effect.suspend(() => {
   return Schema.decodeUnknownEffect(Environment)({ AGENT_ID, CHOIR_BOOTSTRAP_TOKEN, CHOIR_SESSION_ID })
 }).pipe(Effect.mapError(({ message }) => new BadInvocation({ problem: message })))
 
-type Introduction = Parameters<ControlPlane["Service"]["hello"]>[0]
-
-const introduction = (agent_id: AgentId, session_id: SessionId, image: ImageVersionFile): Introduction => {
+const introduction = (agent_id: AgentId, session_id: SessionId, image: ImageVersionFile): InitHello => {
   const { image_version, skill_manifest_hash, tool_manifest_hash } = image
   return { agent_id, session_id, image_version, agent_version: AGENT_VERSION, tool_manifest_hash, skill_manifest_hash }
 }
-
-/** Takes over the acknowledged history page by page, so that a long one is never held as a whole (D9). */
-const takeOver = Effect.fnUntraced(function* (introduced: Introduction, first: InitHelloReply) {
-  const arbiter = yield* Arbiter
-  const log = yield* EventLog
-  const plane = yield* ControlPlane
-  yield* arbiter.restore(first.tail_events)
-  let more = first.tail_more
-  while (more) {
-    const page = yield* plane.hello({ ...introduced, tail_from: log.head() + 1 })
-    yield* arbiter.restore(page.tail_events)
-    more = page.tail_more
-  }
-  yield* Effect.logInfo(`epoch ${first.epoch} ${first.status} at revision ${log.head()}`)
-})
 
 /**
  * The models' own client: a slow model may think for minutes before its answer begins. Fresh, because clients share a memoized

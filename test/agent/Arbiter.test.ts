@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Result, Schema } from "effect"
 import { ChoirEvent } from "#schema/Event.ts"
-import { InboxId, ResourceName } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import type { Proposal } from "#src/agent/Proposal.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import { userMessage } from "../support/history.ts"
 import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { settingsOf } from "../support/testing/TestAgent.ts"
 
@@ -15,17 +15,6 @@ const arbiterLayer = Arbiter.layer.pipe(
   Layer.provideMerge(Layer.mergeAll(EventLog.layer(SESSION), AgentSettings.layer(settingsOf(1))))
 )
 
-const message = (inbox_id: string, text = "hi"): Proposal => ({
-  type: "UserMessage",
-  message: {
-    type: "UserMessage",
-    inbox_id: InboxId.make(inbox_id),
-    dm: ResourceName.make("me"),
-    text,
-    attachments: [],
-    created_at: ""
-  }
-})
 const notice = (text: string): Proposal => ({ type: "Notice", text })
 const start = Effect.forkChild({ startImmediately: true })
 
@@ -34,7 +23,7 @@ describe("Arbiter", () => {
     Effect.gen(function* () {
       const arbiter = yield* Arbiter
       const log = yield* EventLog
-      yield* arbiter.commit(message("1"))
+      yield* arbiter.commit(userMessage("1"))
       yield* Effect.forEach(Array.from({ length: 50 }, String), (text) => arbiter.commit(notice(text)), {
         concurrency: "unbounded"
       })
@@ -54,7 +43,7 @@ describe("Arbiter", () => {
     Effect.gen(function* () {
       const arbiter = yield* Arbiter
       const log = yield* EventLog
-      yield* arbiter.commit(message("1"))
+      yield* arbiter.commit(userMessage("1"))
       const before = arbiter.state()
       let heard = 0
       yield* arbiter.onCommit(() => heard++)
@@ -62,8 +51,8 @@ describe("Arbiter", () => {
       const usage = { input_tokens: 1, output_tokens: 1 }
       const output = { purpose: "turn", model: "m", finish_reason: "", usage, latency_ms: 0 } as const
       const refusals: ReadonlyArray<readonly [Proposal, RegExp, boolean | undefined]> = [
-        [message("1"), /taken before/u, undefined],
-        [message("2"), /no reply yet/u, undefined],
+        [userMessage("1"), /taken before/u, undefined],
+        [userMessage("2"), /no reply yet/u, undefined],
         [notice("a".repeat(EVENT_BYTES_MAX)), /bytes at most/u, true],
         [
           { type: "Output", lane: "edge" as never, output: { ...output, tool_calls: [{ name: "t", input: deep }] } },
@@ -84,7 +73,7 @@ describe("Arbiter", () => {
   it.effect("replaces what no store keeps before it chains it", () =>
     Effect.gen(function* () {
       const arbiter = yield* Arbiter
-      const [event] = yield* arbiter.commit(message("1", "a\0b\ud800"))
+      const [event] = yield* arbiter.commit(userMessage("1", "a\0b\ud800"))
       assert.strictEqual(event?.event_type === "UserMsg" && event.payload.text, "a\uFFFDb\uFFFD")
     }).pipe(Effect.provide(arbiterLayer))
   )
@@ -95,7 +84,7 @@ describe("Arbiter", () => {
       const passing = yield* start(arbiter.until(({ edge }) => edge.state === "EDGE_CONTEXT_READY"))
       const later = yield* start(arbiter.until(({ rev }) => rev === 7))
       for (const id of ["1", "2", "3", "4"]) {
-        yield* arbiter.commit(message(id))
+        yield* arbiter.commit(userMessage(id))
         yield* arbiter.commit({ type: "Answer", text: id })
       }
       yield* Fiber.join(passing)

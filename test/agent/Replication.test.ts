@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, Clock, Deferred, Effect, Exit, Fiber, Option, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import type { HeartbeatReply } from "#schema/AgentApi.ts"
-import { CallId, EDGE, InboxId, ResourceName, SecretName } from "#schema/Ids.ts"
+import { CallId, EDGE, SecretName } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import { Denied, Unreachable } from "#src/agent/ControlPlane.ts"
@@ -23,7 +23,7 @@ import {
   reply,
   unreachable
 } from "../support/heartbeats.ts"
-import { makeHistory, makeRandom, placed } from "../support/history.ts"
+import { makeHistory, makeRandom, placed, userMessage } from "../support/history.ts"
 
 const start = Effect.forkChild({ startImmediately: true })
 /** Starts replication and lets its first, empty heartbeat pass. */
@@ -37,18 +37,7 @@ const severedBy = (exit: Exit.Exit<unknown, { readonly message: string }>) =>
   Exit.isFailure(exit) ? Option.getOrUndefined(Cause.findErrorOption(exit.cause))?.message : undefined
 
 const commit = (proposal: Proposal) => Effect.flatMap(Arbiter, (arbiter) => arbiter.commit(proposal))
-const say = (id: number) =>
-  commit({
-    type: "UserMessage",
-    message: {
-      type: "UserMessage",
-      inbox_id: InboxId.make(String(id)),
-      dm: ResourceName.make("me"),
-      text: "hi",
-      attachments: [],
-      created_at: ""
-    }
-  })
+const say = (id: number) => commit(userMessage(String(id)))
 /** An event that nobody waits for. */
 const unurgent = commit({ type: "Compact", lane: EDGE, deltas: [], boundary_rev: 0 })
 const call = CallId.make(`${SESSION}-1-2-0`)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { CallId, EDGE, InboxId, JobName, type LaneId, LaneId as Lane, ResourceName } from "#schema/Ids.ts"
+import { CallId, EDGE, JobName, type LaneId, LaneId as Lane } from "#schema/Ids.ts"
 import { decide } from "#src/agent/decide.ts"
 import { exhaustedLimit } from "#src/agent/decideCalls.ts"
 import type { Proposal, Situation } from "#src/agent/Proposal.ts"
@@ -8,24 +8,13 @@ import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { agentConfig } from "../support/testing/TestAgent.ts"
-import { placed, situation } from "../support/history.ts"
+import { placed, situation, userMessage } from "../support/history.ts"
 
 const A = JobName.make("a")
 const CORE = Lane.make("core:a")
 const usage = { input_tokens: 40, output_tokens: 2 }
 const said = { purpose: "turn", model: "small", finish_reason: "stop", usage, latency_ms: 0 } as const
 
-const message = (inbox_id: string): Proposal => ({
-  type: "UserMessage",
-  message: {
-    type: "UserMessage",
-    inbox_id: InboxId.make(inbox_id),
-    dm: ResourceName.make("me"),
-    text: "hi",
-    attachments: [],
-    created_at: ""
-  }
-})
 const calling = (lane: LaneId, ...names: ReadonlyArray<string>): Proposal => ({
   type: "Output",
   lane,
@@ -94,10 +83,10 @@ const id = (rev: number, index?: number) => `${SESSION}-1-${rev}${index === unde
 const c = (rev: number, index = 0) => id(rev, index)
 
 /** A turn in which edge spawned the job a, which is at work: the spawn is the call of revision 2. */
-const spawned = [message("1"), calling(EDGE, "choir-core-spawn"), request(EDGE, c(2)), spawn(c(2))]
-const asking = [message("1"), calling(EDGE, "t")]
+const spawned = [userMessage("1"), calling(EDGE, "choir-core-spawn"), request(EDGE, c(2)), spawn(c(2))]
+const asking = [userMessage("1"), calling(EDGE, "t")]
 const repeated = (times: number) => [
-  message("1"),
+  userMessage("1"),
   ...Array.from({ length: times }, (_, index) => {
     const call = c(2 + index * 4)
     return [calling(EDGE, "t"), request(EDGE, call), grant(EDGE, call), result(EDGE, call)]
@@ -109,7 +98,7 @@ const budgets = (more: Partial<Situation["budgets"]>) => ({ budgets: agentConfig
 const REFUSED: ReadonlyArray<
   readonly [string, ReadonlyArray<Proposal>, Proposal, RegExp, Partial<Situation>?, Partial<Situation>?]
 > = [
-  ["a message that was taken", [message("5")], message("5"), /taken before/u],
+  ["a message that was taken", [userMessage("5")], userMessage("5"), /taken before/u],
   ["an output of a stopped job", [], calling(CORE, "t"), /has stopped/u],
   ["a request of a closed call", asking, request(EDGE, "x"), /not open/u],
   ["a grant of a closed call", asking, grant(EDGE, "x"), /not open/u],
@@ -169,7 +158,7 @@ const REFUSED: ReadonlyArray<
   ],
   [
     "a job while edge still writes (D30)",
-    [message("1"), calling(EDGE, "t", "s"), request(EDGE, c(2)), grant(EDGE, c(2)), request(EDGE, c(2, 1))],
+    [userMessage("1"), calling(EDGE, "t", "s"), request(EDGE, c(2)), grant(EDGE, c(2)), request(EDGE, c(2, 1))],
     spawn(c(2, 1)),
     /still runs/u
   ],
@@ -195,7 +184,7 @@ describe("decide", () => {
     })
 
   it("names calls after the session, the epoch and the place of the output (wire.md, Ids)", () => {
-    const state = after([message("1")])
+    const state = after([userMessage("1")])
     const decided = decide(state, calling(EDGE, "t", "u"), situation({ epoch: 3 }))
     if (Result.isFailure(decided)) assert.fail(decided.failure.reason)
     const [draft] = decided.success
@@ -264,7 +253,7 @@ describe("decide", () => {
       return last?.event_type === "AgentMessage" ? [last.payload.kind, last.payload.in_reply_to] : []
     }
     assert.deepStrictEqual<unknown>(kinds([]), ["notice", undefined])
-    assert.deepStrictEqual<unknown>(kinds([message("4")]), ["reply", "4"])
+    assert.deepStrictEqual<unknown>(kinds([userMessage("4")]), ["reply", "4"])
   })
 
   it("names the session's limit that is reached", () => {

@@ -16,10 +16,10 @@ import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { CgroupName } from "#src/choird/runtime/Cgroups.ts"
 import { type ContainerExit, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { admit, prepare } from "#src/choird/sessions/decideAppend.ts"
-import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
-import { BINDINGS, CONFIG, DESK } from "../support/stores.ts"
+import { activeSession, CONFIG, DESK } from "../support/stores.ts"
 import { makeMemoryControlPlane, SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { says } from "../support/testing/ScriptedModel.ts"
 import { ofType, runAgent, ticking } from "../support/testing/TestAgent.ts"
@@ -30,19 +30,7 @@ const STARTS = 5
 /** Its workspace is a folder that is there. */
 const config = Schema.decodeUnknownSync(Config)({ ...CONFIG, workspaces: { main: { path: tmpdir() } } })
 
-const first: SessionRow = {
-  session_id: SESSION,
-  agent_id: AGENT,
-  status: "active",
-  started_at: "",
-  ended_at: null,
-  resource_bindings: BINDINGS,
-  epoch: 1,
-  last_rev: 0,
-  frozen_reason: null,
-  image_version: "abc1234",
-  container: null
-}
+const first = activeSession(AGENT, SESSION)
 
 /** What is done to containers, in order; `crash` ends the one that runs. */
 interface Host {

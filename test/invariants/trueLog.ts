@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Result } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { EDGE, InboxId, ResourceName, Rev, Sha256 } from "#schema/Ids.ts"
+import { EDGE, Rev, Sha256 } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
@@ -11,26 +11,15 @@ import { decide, prepare } from "#src/choird/sessions/decideAppend.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import { userMessage } from "../support/history.ts"
 import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { settingsOf } from "../support/testing/TestAgent.ts"
 
-const message = (inbox_id: string, text: string): Proposal => ({
-  type: "UserMessage",
-  message: {
-    type: "UserMessage",
-    inbox_id: InboxId.make(inbox_id),
-    dm: ResourceName.make("me"),
-    text,
-    attachments: [],
-    created_at: ""
-  }
-})
-
 /** The proposals of a short session: two turns, and a compaction of the first. */
 const PROPOSALS: ReadonlyArray<Proposal> = [
-  message("1", "one"),
+  userMessage("1", "one"),
   { type: "Answer", text: "answered" },
-  message("2", "two"),
+  userMessage("2", "two"),
   { type: "Compact", lane: EDGE, boundary_rev: 2, deltas: [{ mode: "append", summary_update: "One was answered." }] },
   { type: "Answer", text: "answered again" }
 ]

@@ -4,7 +4,6 @@
  */
 import { Effect, Layer, Redacted } from "effect"
 import { HttpClient } from "effect/http"
-import type { InitHelloReply } from "#schema/AgentApi.ts"
 import { EDGE, type SessionId } from "#schema/Ids.ts"
 import { toWireName } from "#schema/Tool.ts"
 import { AgentSettings } from "#src/agent/AgentSettings.ts"
@@ -23,6 +22,7 @@ import { Replication } from "#src/agent/Replication.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
 import { runSession } from "#src/agent/Session.ts"
 import { StatusReports } from "#src/agent/StatusReports.ts"
+import { takeOver } from "#src/agent/takeOver.ts"
 import { Tokens } from "#src/agent/Tokens.ts"
 import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/ToolRunner.ts"
@@ -69,20 +69,6 @@ const introduction = (session_id: SessionId) => ({
   agent_version: "0.1.0",
   tool_manifest_hash: HASH,
   skill_manifest_hash: HASH
-})
-
-/** Takes over the acknowledged history page by page. */
-const takeOver = Effect.fnUntraced(function* (session_id: SessionId, first: InitHelloReply) {
-  const arbiter = yield* Arbiter
-  const log = yield* EventLog
-  const plane = yield* ControlPlane
-  yield* arbiter.restore(first.tail_events)
-  let more = first.tail_more
-  while (more) {
-    const page = yield* plane.hello({ ...introduction(session_id), tail_from: log.head() + 1 })
-    yield* arbiter.restore(page.tail_events)
-    more = page.tail_more
-  }
 })
 
 /** Counts by length; the vocabulary of the real one is a file that the host's event loop would read. */
@@ -145,14 +131,15 @@ const session = Effect.fnUntraced(function* (
 ) {
   const { session_id } = agent
   const control = yield* ControlPlane
-  const first = yield* control.hello(introduction(session_id))
+  const introduced = introduction(session_id)
+  const first = yield* control.hello(introduced)
   const { config, config_version, epoch, resource_bindings } = first
   const settings = AgentSettings.layer({ session_id, epoch, resource_bindings, config_version, config })
   const values = yield* fetchSecrets(config, new Set())
   const secrets = Layer.effectDiscard(Effect.flatMap(SecretStore, (store) => store.replaceAll(values))).pipe(
     Layer.provideMerge(SecretStore.layer)
   )
-  const base = Layer.effectDiscard(takeOver(session_id, first)).pipe(
+  const base = Layer.effectDiscard(takeOver(introduced, first)).pipe(
     Layer.provideMerge(Arbiter.layer),
     Layer.provideMerge(Layer.mergeAll(EventLog.layer(session_id), settings, secrets, LockManager.layer, Mailbox.layer))
   )

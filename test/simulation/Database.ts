@@ -6,6 +6,7 @@ import type { Caller, Heartbeat, HeartbeatReply } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { AgentId, type JobName, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
+import { signalIdOf } from "#src/choird/sessions/carried.ts"
 import { admit, decide, prepare } from "#src/choird/sessions/decideAppend.ts"
 import { genesis } from "#src/shared/hashChain.ts"
 import { APPEND_RETRY_MS } from "#src/shared/limits.ts"
@@ -55,17 +56,6 @@ export interface OutboxRow {
   readonly kind: "reply" | "notice" | "report"
   readonly in_reply_to: string | undefined
   delivered: boolean
-}
-
-const idOf = (event: ChoirEvent): string | undefined => {
-  switch (event.event_type) {
-    case "InjectedInstruction":
-    case "Cancelled":
-    case "CompactionCommitted":
-      return event.payload.signal_id
-    default:
-      return undefined
-  }
 }
 
 export class Database {
@@ -235,7 +225,7 @@ export class Database {
 
   /** Acknowledged messages and signals, and what people are to be told. */
   #consequences({ session_id }: SessionTable, event: ChoirEvent): void {
-    const signal_id = idOf(event)
+    const signal_id = signalIdOf(event)
     const inbox_id = event.event_type === "UserMsg" ? event.payload.inbox_id : undefined
     for (const row of this.signals) {
       const carried = "inbox_id" in row.says ? row.says.inbox_id === inbox_id : row.signal_id === signal_id

@@ -33,6 +33,19 @@ export const situation = (more: Partial<Situation> = {}): Situation => ({
   ...more
 })
 
+/** A user's message as edge takes it. */
+export const userMessage = (inbox_id: string, text = "hi"): Proposal => ({
+  type: "UserMessage",
+  message: {
+    type: "UserMessage",
+    inbox_id: InboxId.make(inbox_id),
+    dm: ResourceName.make("me"),
+    text,
+    attachments: [],
+    created_at: ""
+  }
+})
+
 /** Gives drafts their places in a history, a second apart. */
 export const placed = (state: SessionState, drafts: ReadonlyArray<EventDraft>): ReadonlyArray<ChoirEvent> =>
   drafts.map((draft, index) => {
@@ -140,9 +153,7 @@ const candidates = (random: Random, state: SessionState): ReadonlyArray<Proposal
   if (random() < 0.05) proposals.push({ type: "SignalCancel", signal_id, job_name: pick(random, JOBS) })
   if (edge.state === "EDGE_IDLE") {
     const inbox_id = InboxId.make(String(state.last_inbox_id + 1n + BigInt(Math.floor(random() * 3))))
-    const dm = ResourceName.make("me")
-    const message = { type: "UserMessage", inbox_id, dm, text: pick(random, TEXTS), attachments: [] } as const
-    proposals.push({ type: "UserMessage", message: { ...message, created_at: "" } })
+    proposals.push(userMessage(inbox_id, pick(random, TEXTS)))
     if (state.reports.length > 0) proposals.push(output(random, EDGE, "report"), { type: "Answer", text: "reported" })
   }
   if (edge.state === "EDGE_CONTEXT_READY" || edge.state === "EDGE_REASONING")

@@ -12,7 +12,7 @@ import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
@@ -64,6 +64,21 @@ export const BINDINGS: ResourceBindings = {
   core_llm: ResourceName.make("small"),
   dm: DESK
 }
+
+/** The row of a session that runs in its first epoch, as a store without a database answers it. */
+export const activeSession = (agent_id: AgentId, session_id: SessionId): SessionRow => ({
+  session_id,
+  agent_id,
+  status: "active",
+  started_at: "",
+  ended_at: null,
+  resource_bindings: BINDINGS,
+  epoch: 1,
+  last_rev: 0,
+  frozen_reason: null,
+  image_version: "abc1234",
+  container: null
+})
 
 let agents = 0
 /** An agent that no other test uses. */

@@ -9,6 +9,7 @@ import { HOST_CALL_GRACE_MS } from "#src/shared/limits.ts"
 import { coreOf } from "#src/shared/session/lanes.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import { ControlPlane, Denied, type HostCall, type HostReply, type Unreachable } from "#src/agent/ControlPlane.ts"
+import { jobProof } from "#src/agent/jobProof.ts"
 import { Replication } from "#src/agent/Replication.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { decodeInput, llmView, refusal } from "./toolInput.ts"
@@ -27,9 +28,7 @@ export const makeAskHost = Effect.gen(function* () {
       return Effect.fail(
         new Denied({ verb: "EXECUTE_HOST_TOOL", type: "NOT_RUNNING", reason: "the job does not run any more" })
       )
-    const { budgets, job_id, started_at, started_rev } = core
-    const expires_ms = Date.parse(started_at) + budgets.wall_time_ms
-    return Effect.andThen(replication.reached(started_rev), plane.execute(call, { job_id, expires_ms }))
+    return Effect.flatMap(jobProof(core, replication), (proof) => plane.execute(call, proof))
   }
   return ask
 })

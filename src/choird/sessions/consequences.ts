@@ -6,6 +6,7 @@ import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { insertOutbox, type OutboxMessage } from "#src/choird/gateway/outboxRows.ts"
 import { rowId } from "#src/shared/rowId.ts"
+import { inboxIdOf, signalIdOf } from "./carried.ts"
 
 /** The session that the events belong to. The binding's DM is where messages go that answer no message. */
 interface Origin {
@@ -28,19 +29,6 @@ const carried = (
     const id = rowId(idOf(event) ?? "")
     return id === undefined ? [] : [{ id, rev: event.rev }]
   })
-
-const inboxIdOf = (event: ChoirEvent) => (event.event_type === "UserMsg" ? event.payload.inbox_id : undefined)
-
-const signalIdOf = (event: ChoirEvent) => {
-  switch (event.event_type) {
-    case "InjectedInstruction":
-    case "Cancelled":
-    case "CompactionCommitted":
-      return event.payload.signal_id
-    default:
-      return undefined
-  }
-}
 
 type Spoken = EventOf<"AgentMessage"> & { readonly payload: { readonly text: string } }
 const isSpoken = (event: ChoirEvent): event is Spoken =>

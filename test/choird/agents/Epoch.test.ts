@@ -8,10 +8,10 @@ import { type EpochPlan, type EpochServices, type Hearing, runEpoch } from "#src
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { type ContainerExit, ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
-import { BINDINGS, CONFIG } from "../../support/stores.ts"
+import { activeSession, BINDINGS, CONFIG } from "../../support/stores.ts"
 
 const config = Schema.decodeUnknownSync(Config)(CONFIG)
 const AGENT = AgentId.make("helper")
@@ -25,19 +25,7 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
   const note = (what: string) => Effect.sync(() => void did.push(what))
   const exit = yield* Deferred.make<ContainerExit>()
   const frozen = { reason: null as string | null }
-  const row: SessionRow = {
-    session_id: SESSION,
-    agent_id: AGENT,
-    status: "active",
-    started_at: "",
-    ended_at: null,
-    resource_bindings: BINDINGS,
-    epoch: 1,
-    last_rev: 0,
-    frozen_reason: null,
-    image_version: "abc1234",
-    container: null
-  }
+  const row = activeSession(AGENT, SESSION)
   const mocks = Layer.mergeAll(
     Layer.mock(LogFiles, { follow: () => Effect.void, logger: Logger.make(() => undefined) }),
     Layer.mock(AgentSockets, {
