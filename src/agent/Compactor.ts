@@ -2,7 +2,7 @@
  * Keeps the windows of lanes small (spec 11.3): when one is full, or when it is told to, a model says what to remember of the oldest
  * events, and one commit swaps them for that. The lane goes on meanwhile; a call that fails leaves its window as it is.
  */
-import { Context, Effect, FiberMap, Layer, Queue } from "effect"
+import { Context, Effect, FiberSet, Layer, Queue } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { COMPACTION_ORDERS_MAX, PROMPT_CHARS_PER_TOKEN } from "#src/shared/limits.ts"
@@ -168,15 +168,22 @@ const make = Effect.fnUntraced(function* () {
 
   const run = (isMasked: IsMasked) =>
     Effect.gen(function* () {
-      const running = yield* FiberMap.make<LaneId>()
-      const again = Effect.sync(() => void Queue.offerUnsafe(wake, undefined))
+      const fibers = yield* FiberSet.make<void>()
+      const busy = new Set<LaneId>()
+      // The lane is free before the wake: an order that came meanwhile would else be passed over, and nothing wakes for it again.
+      const done = (lane: LaneId) =>
+        Effect.sync(() => {
+          busy.delete(lane)
+          Queue.offerUnsafe(wake, undefined)
+        })
       return yield* Effect.forever(
         Effect.gen(function* () {
           yield* Queue.take(wake)
           for (const lane of new Set([...grown, ...orders.keys()])) {
-            if (FiberMap.hasUnsafe(running, lane)) continue
+            if (busy.has(lane)) continue
+            busy.add(lane)
             grown.delete(lane)
-            yield* FiberMap.run(running, lane, Effect.ensuring(Effect.ignore(compact(lane, isMasked)), again))
+            yield* FiberSet.run(fibers, Effect.ensuring(Effect.ignore(compact(lane, isMasked)), done(lane)))
           }
         })
       )

@@ -23,5 +23,12 @@ export const REGRESSIONS: ReadonlyArray<Regression> = [
     options: { mode: "liveness" },
     issue: "L1: the same, with a stop of the operator before it",
     cause: "the same"
+  },
+  {
+    seed: 100308,
+    options: { mode: "liveness" },
+    issue: "L1: an order to compact, given while edge was compacted, ended in no event",
+    cause:
+      "the end of a compaction woke the compactor before the lane counted as free, so that the order that had come meanwhile was passed over, and nothing woke for it again"
   }
 ]
