@@ -280,6 +280,13 @@ export const LOG_PAGE_EVENTS_MAX = 500
 export const LOG_PAGE_BYTES_MAX = 4 * MIB
 /** Canonical bytes of a page of the tail that INIT_HELLO answers, so that the whole reply stays below BODY_BYTES_MAX. */
 export const TAIL_PAGE_BYTES_MAX = 896 * KIB
+/** Events and time of a live session after which choird writes its state down again (R5). */
+export const SNAPSHOT_EVENTS = 500
+export const SNAPSHOT_MS = 60_000
+/** A state as it is stored; a larger one is not, and a recovery folds from the last that was. */
+export const SNAPSHOT_BYTES_MAX = MIB
+/** States that wait to be written; of more the oldest are left out, since a newer one follows. */
+export const SNAPSHOTS_QUEUED_MAX = 32
 /** Sessions whose folded state choird keeps in memory; more agents than that never run at once on one host. */
 export const SESSION_STATES_MAX = 128
 /** Appends that a slow reader of the EventStore may be behind before it loses the oldest. */

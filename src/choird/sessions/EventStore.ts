@@ -17,6 +17,7 @@ import { makeWakes } from "#src/shared/wakes.ts"
 import { makeAppendPatches, type Settled } from "./appendPatches.ts"
 import { printedEvents, readHead, storedEvent, verifyLog } from "./readLog.ts"
 import { makeSessionStates } from "./sessionStates.ts"
+import { makeSnapshots } from "./snapshots.ts"
 import { readPage } from "./storedEvents.ts"
 
 export class SessionUnknown extends Schema.TaggedError<SessionUnknown>()("SessionUnknown", { session_id: SessionId }) {
@@ -86,6 +87,7 @@ export class EventStore extends Context.Service<
       const store = yield* ConfigStore
       const outbox = yield* Outbox
       const states = makeSessionStates(sql)
+      const snapshots = yield* makeSnapshots(sql)
       const readers = yield* makeWakes
       const appends = yield* PubSub.sliding<Appended>({ capacity: APPENDS_BUFFERED_MAX })
       const find = Effect.fnUntraced(function* (session_id: SessionId) {
@@ -100,7 +102,9 @@ export class EventStore extends Context.Service<
 
       const appendPatches = yield* makeAppendPatches(sql, states, store.current, ({ dms, hash, ...appended }) =>
         Effect.gen(function* () {
-          states.keep(appended.session_id, { hash, state: appended.state })
+          const at = { hash, state: appended.state }
+          states.keep(appended.session_id, at)
+          yield* snapshots.progressed(appended.session_id, at)
           yield* PubSub.publish(appends, appended)
           yield* readers.wake(appended.session_id)
           yield* Effect.forEach(dms, outbox.wake, { discard: true })

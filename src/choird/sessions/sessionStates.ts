@@ -4,6 +4,7 @@ import type { SqlClient } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
 import { hex } from "#src/shared/hashChain.ts"
 import { SESSION_STATES_MAX } from "#src/shared/limits.ts"
+import { newestSnapshot } from "./snapshots.ts"
 import { type Replay, type Replayed, replayStart, replayStored } from "./storedEvents.ts"
 
 export interface SessionStates {
@@ -26,15 +27,25 @@ export const makeSessionStates = (sql: SqlClient.SqlClient): SessionStates => {
     const oldest = states.keys().next()
     if (states.size > SESSION_STATES_MAX && oldest.done !== true) states.delete(oldest.value)
   }
-  const at = Effect.fnUntraced(function* (session_id: SessionId, rev: number, head: Buffer) {
-    const kept = states.get(session_id)
-    const from = kept !== undefined && kept.state.rev <= rev ? kept : replayStart(session_id)
+  const provedFrom = Effect.fnUntraced(function* (session_id: SessionId, from: Replayed, rev: number, head: Buffer) {
     const replay = yield* replayStored(sql, session_id, from, rev)
     if (replay.problem !== undefined) return replay
     if (!replay.at.hash.equals(head))
       return { ...replay, problem: { rev, reason: `the session's own row says ${hex(head)}` } }
     keep(session_id, replay.at)
     return replay
+  })
+  const at = Effect.fnUntraced(function* (session_id: SessionId, rev: number, head: Buffer) {
+    const kept = states.get(session_id)
+    if (kept !== undefined && kept.state.rev <= rev) return yield* provedFrom(session_id, kept, rev, head)
+    const snapshot = rev === 0 ? undefined : yield* newestSnapshot(sql, session_id, rev)
+    if (snapshot !== undefined) {
+      const replay = yield* provedFrom(session_id, snapshot, rev, head)
+      if (replay.problem === undefined) return replay
+      // Only the whole log says that it is broken: the snapshot may be what is wrong.
+      yield* Effect.logWarning(`session ${session_id} does not go on from its snapshot: ${replay.problem.reason}`)
+    }
+    return yield* provedFrom(session_id, replayStart(session_id), rev, head)
   })
   return { at, has: (session_id) => states.has(session_id), keep }
 }

@@ -29,3 +29,13 @@ export const windowsOf = ({ cores, edge }: SessionState): ReadonlyArray<Readonly
   edge.window,
   ...[...cores.values()].map(({ window }) => window)
 ]
+
+/**
+ * From which revision on a recovery needs the events: the oldest one that the state names, its windows included, so that the next
+ * prompts show what they would have shown; the one after the state when it names none.
+ */
+export const oldestNamed = (state: SessionState): number =>
+  [...namedRevs(state), ...windowsOf(state).flatMap((window) => window.slice(0, 1))].reduce(
+    (oldest, rev) => Math.min(oldest, rev),
+    state.rev + 1
+  )

@@ -1,0 +1,115 @@
+/**
+ * Folded states as rows, so that a restart of choird and of an agent folds only what came after the newest (wire.md, Snapshots). They
+ * are a shortcut and never evidence: one that does not fit the log is passed over, and `session verify` reads none.
+ */
+import { Clock, Effect, Queue, Result } from "effect"
+import type { SqlClient } from "effect/sql"
+import type { SessionId } from "#schema/Ids.ts"
+import {
+  SESSION_STATES_MAX,
+  SNAPSHOT_BYTES_MAX,
+  SNAPSHOT_EVENTS,
+  SNAPSHOT_MS,
+  SNAPSHOTS_QUEUED_MAX
+} from "#src/shared/limits.ts"
+import { decodeState, encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
+import type { Replayed } from "./storedEvents.ts"
+
+/** A snapshot's row with the digest that the log has at its revision. */
+export interface SnapshotRow {
+  readonly rev: number
+  readonly hash: Uint8Array
+  readonly fold_version: number
+  readonly snapshot: unknown
+  readonly chained: Uint8Array | null
+}
+
+/** Where a replay may start instead of at the first event, or why it may not. */
+export const usable = ({ chained, fold_version, hash, rev, snapshot }: SnapshotRow): Result.Result<Replayed, string> =>
+  chained !== null && Buffer.from(hash).equals(chained)
+    ? Result.map(decodeState(rev, fold_version, snapshot), (state) => ({ hash: Buffer.from(hash), state }))
+    : Result.fail("the log has another event there")
+
+/** The newest usable snapshot of a session up to a revision. */
+export const newestSnapshot = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  session_id: SessionId,
+  until: number
+) {
+  const rows = yield* sql<SnapshotRow>`SELECT s.rev, s.hash, s.fold_version, s.snapshot, e.hash AS chained
+    FROM choir_control.session_snapshots AS s
+    LEFT JOIN choir_control.session_events AS e ON e.session_id = s.session_id AND e.rev = s.rev
+    WHERE s.session_id = ${session_id} AND s.rev <= ${until} ORDER BY s.rev DESC`
+  for (const row of rows) {
+    const found = usable(row)
+    if (Result.isSuccess(found)) return found.success
+    yield* Effect.logWarning(`the snapshot of session ${session_id} at ${row.rev} is not used: ${found.failure}`)
+  }
+  return undefined
+})
+
+/** Stores a state, beside the newest one before it; whatever else there is goes. */
+export const storeSnapshot = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  session_id: SessionId,
+  { hash, state }: Replayed
+) {
+  const { rev } = state
+  const left = (reason: string) => Effect.logWarning(`no snapshot of session ${session_id} at ${rev}: ${reason}`)
+  const text = encodeState(state)
+  if (Result.isFailure(text)) return yield* left(text.failure)
+  const bytes = Buffer.byteLength(text.success)
+  if (bytes > SNAPSHOT_BYTES_MAX) return yield* left(`its state has ${bytes} bytes`)
+  const stored = sql`WITH left_out AS (
+      DELETE FROM choir_control.session_snapshots WHERE session_id = ${session_id} AND rev IS DISTINCT FROM
+        (SELECT max(rev) FROM choir_control.session_snapshots WHERE session_id = ${session_id} AND rev < ${rev})
+        AND rev <> ${rev}
+    )
+    INSERT INTO choir_control.session_snapshots (session_id, rev, hash, fold_version, snapshot)
+    VALUES (${session_id}, ${rev}, ${hash}, ${FOLD_VERSION}, ${text.success}::jsonb)
+    ON CONFLICT (session_id, rev) DO UPDATE
+      SET hash = excluded.hash, fold_version = excluded.fold_version, snapshot = excluded.snapshot`
+  return yield* Effect.catch(stored, ({ message }) => left(message))
+})
+
+/** When a session's state was last written down, by this life of choird. */
+interface Mark {
+  readonly rev: number
+  readonly at_ms: number
+}
+
+/** Whether a state is to be written: enough was added, or something was and it is a while since. */
+export const isDue = (mark: Mark, rev: number, now_ms: number): boolean =>
+  rev - mark.rev >= SNAPSHOT_EVENTS || (rev > mark.rev && now_ms - mark.at_ms >= SNAPSHOT_MS)
+
+export interface Snapshots {
+  /** Hears of a committed state and sees to it that it is written when it is time. It never waits for that. */
+  readonly progressed: (session_id: SessionId, at: Replayed) => Effect.Effect<void>
+}
+
+/** Writes beside the appends, one at a time, until the scope closes. */
+export const makeSnapshots = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+  const marks = new Map<SessionId, Mark>()
+  const waiting = yield* Queue.sliding<readonly [SessionId, Replayed]>(SNAPSHOTS_QUEUED_MAX)
+  yield* Queue.take(waiting).pipe(
+    Effect.flatMap(([session_id, at]) => storeSnapshot(sql, session_id, at)),
+    Effect.forever,
+    Effect.tapCause(Effect.logError),
+    Effect.forkScoped
+  )
+  const mark = (session_id: SessionId, next: Mark) => {
+    marks.delete(session_id)
+    marks.set(session_id, next)
+    const oldest = marks.keys().next()
+    if (marks.size > SESSION_STATES_MAX && oldest.done !== true) marks.delete(oldest.value)
+  }
+  const progressed = Effect.fnUntraced(function* (session_id: SessionId, at: Replayed) {
+    const now_ms = yield* Clock.currentTimeMillis
+    const last = marks.get(session_id)
+    if (!isDue(last ?? { rev: 0, at_ms: now_ms }, at.state.rev, now_ms))
+      return mark(session_id, last ?? { rev: 0, at_ms: now_ms })
+    mark(session_id, { rev: at.state.rev, at_ms: now_ms })
+    yield* Queue.offer(waiting, [session_id, at])
+  })
+  return { progressed } satisfies Snapshots
+})

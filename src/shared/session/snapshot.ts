@@ -1,0 +1,131 @@
+/**
+ * A session's state as JSON, so that a recovery folds only what came after it (wire.md, Snapshots). choird writes it and agents take
+ * it over; whoever cannot read one folds the whole log instead.
+ */
+import { Result, Schema } from "effect"
+import { CoreBudgets } from "#schema/Core.ts"
+import { MemoryFact } from "#schema/Event.ts"
+import { CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev } from "#schema/Ids.ts"
+import { CoreState, EdgeState } from "#schema/Lane.ts"
+import { ToolEffect } from "#schema/Tool.ts"
+import {
+  SIGNALS_REMEMBERED_MAX,
+  SUMMARY_FACTS_MAX,
+  SUMMARY_REFERENCES_MAX,
+  WINDOW_REVS_MAX
+} from "#src/shared/limits.ts"
+import type { SessionState } from "./State.ts"
+
+/**
+ * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
+ * no state of another fold is ever gone on from. The golden histories of the tests turn red when it should have grown.
+ */
+export const FOLD_VERSION = 1
+
+const Call = Schema.Struct({
+  call_id: CallId,
+  name: Schema.String,
+  digest: Schema.String,
+  stage: Schema.Literals(["proposed", "requested", "committed"]),
+  effect: Schema.UndefinedOr(ToolEffect),
+  output_rev: Rev,
+  committed_rev: Rev,
+  report: Schema.UndefinedOr(Schema.Struct({ rev: Rev, isQuestion: Schema.Boolean }))
+})
+
+const references = Schema.Array(Schema.String).check(Schema.isMaxLength(SUMMARY_REFERENCES_MAX))
+
+const memory = {
+  calls: Schema.Array(Call),
+  step: Schema.Natural,
+  window: Schema.Array(Rev).check(Schema.isMaxLength(WINDOW_REVS_MAX)),
+  boundary: Rev,
+  summary: Schema.Struct({
+    summary: Schema.String,
+    facts: Schema.Array(MemoryFact).check(Schema.isMaxLength(SUMMARY_FACTS_MAX)),
+    referenced_sessions: references,
+    referenced_events: references
+  }),
+  seen: Schema.HashMap(Schema.String, Schema.String),
+  tainted: Schema.Boolean,
+  repetition: Schema.Struct({ call: Schema.String, result: Schema.String, times: Schema.Natural })
+}
+
+const Report = Schema.Struct({
+  kind: Schema.Literals(["stopped", "question"]),
+  job_id: CallId,
+  job_name: JobName,
+  rev: Rev,
+  inbox_id: Schema.UndefinedOr(InboxId)
+})
+
+const Edge = Schema.Struct({
+  ...memory,
+  state: EdgeState,
+  turn: Schema.UndefinedOr(
+    Schema.Union([
+      Schema.Struct({ kind: Schema.Literal("turn"), inbox_id: InboxId, dm: ResourceName, rev: Rev }),
+      Schema.Struct({ kind: Schema.Literal("report"), report: Report, rev: Rev })
+    ])
+  ),
+  output_rev: Rev
+})
+
+const Core = Schema.Struct({
+  ...memory,
+  state: CoreState,
+  job_id: CallId,
+  job_name: JobName,
+  lane: LaneId,
+  started_rev: Rev,
+  started_at: IsoInstant,
+  model: Schema.String,
+  budgets: CoreBudgets,
+  tool_calls: Schema.Natural,
+  injections: Schema.Natural,
+  settled_rev: Rev,
+  injection_rev: Rev,
+  output: Schema.Struct({
+    rev: Rev,
+    isFinal: Schema.Boolean,
+    isSuperseded: Schema.Boolean,
+    isCorrection: Schema.Boolean
+  }),
+  report_rev: Rev,
+  question: Schema.UndefinedOr(Schema.Struct({ rev: Rev, asked_at: IsoInstant })),
+  spent: Schema.Struct({ input_tokens: Schema.Natural, output_tokens: Schema.Natural, cost_usd: Schema.Finite }),
+  cancelled: Schema.UndefinedOr(Schema.String),
+  inbox_id: Schema.UndefinedOr(InboxId)
+})
+
+/** What is undefined is written as null, a bigint as its digits, a map as its entries. */
+const State: Schema.Codec<SessionState, unknown> = Schema.toCodecJson(
+  Schema.Struct({
+    rev: Rev,
+    edge: Edge,
+    cores: Schema.ReadonlyMap(JobName, Core),
+    spent: Schema.Struct({ tokens: Schema.Natural, cost_usd: Schema.Finite, tool_calls: Schema.Natural }),
+    last_inbox_id: Schema.BigInt,
+    queued_inbox_id: Schema.BigInt,
+    signals: Schema.Array(Schema.String).check(Schema.isMaxLength(SIGNALS_REMEMBERED_MAX)),
+    reports: Schema.Array(Report),
+    ended: Schema.UndefinedOr(Schema.String)
+  })
+)
+
+const encode = Schema.encodeUnknownResult(State)
+const decode = Schema.decodeUnknownResult(State, { onExcessProperty: "error" })
+
+/** The text of a state, or why it has none. */
+export const encodeState = (state: SessionState): Result.Result<string, string> =>
+  Result.mapBoth(encode(state), { onSuccess: (value) => JSON.stringify(value), onFailure: ({ message }) => message })
+
+/** The state that a parsed text of this fold holds at a revision, or why it holds none. */
+export const decodeState = (rev: number, fold_version: number, value: unknown): Result.Result<SessionState, string> => {
+  if (fold_version !== FOLD_VERSION)
+    return Result.fail(`it is of the fold ${fold_version}, and this one is ${FOLD_VERSION}`)
+  return Result.flatMap(
+    Result.mapError(decode(value), ({ message }) => message),
+    (state) => (state.rev === rev ? Result.succeed(state) : Result.fail(`it is of revision ${state.rev}`))
+  )
+}

@@ -1,0 +1,138 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import type { SessionId } from "#schema/Ids.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { isDue } from "#src/choird/sessions/snapshots.ts"
+import { SNAPSHOT_EVENTS, SNAPSHOT_MS } from "#src/shared/limits.ts"
+import { FOLD_VERSION } from "#src/shared/session/snapshot.ts"
+import { fingerprint } from "../../simulation/fingerprint.ts"
+import { describeEngines } from "../../support/engines.ts"
+import { newTalk, notice, stores, type Talk } from "../../support/stores.ts"
+
+/** Events of one heartbeat here. */
+const BEAT = SNAPSHOT_EVENTS / 2
+
+const snapshotRevs = (session_id: SessionId) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(
+      sql<{ readonly rev: number }>`SELECT rev FROM choir_control.session_snapshots
+        WHERE session_id = ${session_id} ORDER BY rev`,
+      (rows) => rows.map(({ rev }) => rev)
+    )
+  )
+
+/** Waits until the state at a revision is written. */
+const written = ({ caller }: Talk, rev: number) =>
+  Effect.repeat(snapshotRevs(caller.session_id), { until: (revs) => revs.includes(rev) })
+
+/** Sends everything in heartbeats of BEAT events. */
+const sendAll = Effect.fnUntraced(function* (talk: Talk, from = 0) {
+  const { append } = yield* EventStore
+  for (let base = from; base < talk.rev; base += BEAT)
+    yield* append(talk.caller, talk.heartbeat(base, Math.min(talk.rev, base + BEAT)))
+})
+
+const longTalk = Effect.fnUntraced(function* (turns: number) {
+  const talk = yield* newTalk
+  for (let turn = 1; turn <= turns; turn++) talk.turn(turn)
+  return talk
+})
+
+const stateOf = ({ caller }: Talk) =>
+  Effect.flatMap(EventStore, ({ state }) => Effect.map(state(caller.session_id), fingerprint))
+
+describe("a snapshot", () => {
+  it("is due after 500 events, or a minute with any (R5)", () => {
+    const mark = { rev: 100, at_ms: 5000 }
+    assert.deepStrictEqual([SNAPSHOT_EVENTS, SNAPSHOT_MS], [500, 60_000])
+    assert.isFalse(isDue(mark, 599, 64_999))
+    assert.isTrue(isDue(mark, 600, 5000))
+    assert.isTrue(isDue(mark, 101, 65_000))
+    assert.isFalse(isDue(mark, 100, 1_000_000))
+  })
+})
+
+describeEngines("snapshots", (it) => {
+  it.effect("are written every 500 events, and the newest two of a session are kept (R5)", () =>
+    Effect.gen(function* () {
+      const talk = yield* longTalk((4 * SNAPSHOT_EVENTS) / 3 + 1)
+      yield* sendAll(talk)
+      yield* written(talk, 4 * SNAPSHOT_EVENTS)
+      assert.deepStrictEqual(yield* snapshotRevs(talk.caller.session_id), [3 * SNAPSHOT_EVENTS, 4 * SNAPSHOT_EVENTS])
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("let a restarted choird go on without the events before, which verify still asks for (R5, R12)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      // A heartbeat more than a snapshot, so that a tail is left.
+      const talk = yield* Effect.provide(longTalk((SNAPSHOT_EVENTS + BEAT) / 3), stores)
+      const { session_id } = talk.caller
+      const before = yield* Effect.gen(function* () {
+        yield* sendAll(talk)
+        yield* written(talk, SNAPSHOT_EVENTS)
+        return yield* stateOf(talk)
+      }).pipe(Effect.provide(stores))
+      yield* sql`DELETE FROM choir_control.session_events WHERE session_id = ${session_id} AND rev < ${SNAPSHOT_EVENTS}`
+      yield* Effect.gen(function* () {
+        const { append, verify } = yield* EventStore
+        assert.strictEqual(yield* stateOf(talk), before)
+        const more = talk.rev
+        talk.commit(notice("more"))
+        assert.strictEqual((yield* append(talk.caller, talk.heartbeat(more))).action, "OK")
+        const { ok, problem } = yield* verify(session_id)
+        assert.deepStrictEqual([ok, problem], [false, { rev: 1, reason: "the event is missing" }])
+      }).pipe(Effect.provide(stores))
+    })
+  )
+
+  it.effect("are passed over when they do not fit, and the log is folded as a whole", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const talk = yield* Effect.provide(longTalk((SNAPSHOT_EVENTS + BEAT) / 3), stores)
+      const { session_id } = talk.caller
+      const before = yield* Effect.gen(function* () {
+        yield* sendAll(talk)
+        yield* written(talk, SNAPSHOT_EVENTS)
+        return yield* stateOf(talk)
+      }).pipe(Effect.provide(stores))
+      const table = sql("choir_control.session_snapshots")
+      const damages = {
+        "of a newer fold": sql`UPDATE ${table} SET fold_version = ${FOLD_VERSION + 1} WHERE session_id = ${session_id}`,
+        "no state": sql`UPDATE ${table} SET fold_version = ${FOLD_VERSION}, snapshot = '{"rev":500}' WHERE session_id = ${session_id}`,
+        "another event": sql`UPDATE ${table} SET hash = ${Buffer.alloc(32)} WHERE session_id = ${session_id}`,
+        "beyond the end": sql`UPDATE ${table} SET rev = 100000 WHERE session_id = ${session_id}`
+      }
+      for (const [what, damage] of Object.entries(damages)) {
+        yield* damage
+        assert.strictEqual(yield* Effect.provide(stateOf(talk), stores), before, what)
+      }
+      assert.isTrue(
+        (yield* Effect.provide(
+          Effect.flatMap(EventStore, ({ verify }) => verify(session_id)),
+          stores
+        )).ok
+      )
+    })
+  )
+
+  it.effect("freeze no session by being wrong: only the whole log says that it is broken", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const talk = yield* Effect.provide(longTalk((SNAPSHOT_EVENTS + BEAT) / 3), stores)
+      const { session_id } = talk.caller
+      yield* Effect.provide(Effect.andThen(sendAll(talk), written(talk, SNAPSHOT_EVENTS)), stores)
+      // The next message would count as an old one.
+      yield* sql`UPDATE choir_control.session_snapshots SET snapshot = jsonb_set(snapshot, '{last_inbox_id}', '"99999"')
+        WHERE session_id = ${session_id}`
+      yield* Effect.gen(function* () {
+        const { append, state } = yield* EventStore
+        assert.strictEqual((yield* state(session_id)).last_inbox_id, BigInt(talk.rev / 3))
+        const more = talk.rev
+        talk.turn(more)
+        assert.strictEqual((yield* append(talk.caller, talk.heartbeat(more))).action, "OK")
+      }).pipe(Effect.provide(stores))
+    })
+  )
+})
