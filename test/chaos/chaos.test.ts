@@ -5,15 +5,16 @@ import { chaos } from "../support/chaos.ts"
 const MINUTES_MAX = 5 * 60_000
 
 describe("chaos", () => {
-  for (const [requirement, target] of [
-    ["R1", "agent"],
-    ["R2", "choird"]
+  for (const [requirement, target, name] of [
+    ["R1", "agent", "the agent"],
+    ["R2", "choird", "choird"],
+    ["R3", "postgres", "Postgres"]
   ] as const) {
     it.live(
-      `${requirement} loses nothing acknowledged and does nothing twice through 30 kills of the ${target}`,
+      `${requirement} loses nothing acknowledged and does nothing twice through 30 kills of ${name}`,
       () =>
         Effect.gen(function* () {
-          const { kills, messages, problems } = yield* chaos({ target, kills: 30, seed: "ci" })
+          const { kills, messages, problems } = yield* chaos({ target, database: "embedded", kills: 30, seed: "ci" })
           assert.deepStrictEqual(problems, [])
           assert.strictEqual(kills, 30)
           assert.isAbove(messages, 30)

@@ -1,29 +1,55 @@
-/** `npm run chaos -- --kills N --seed S`: kills of the agent and of choird with real processes; the last line counts them. */
+/**
+ * `npm run chaos -- --kills N --seed S`: kills of the agent, of choird and of Postgres with real processes. Options: `--target
+ * agent|choird|postgres` for one of them alone, `--database server` for a choird on a Postgres server, `--outage` for a minute
+ * without Postgres after its kills. The last line counts the targets.
+ */
 import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect } from "effect"
-import { chaos } from "../support/chaos.ts"
+import { chaos, type ChaosReport, type Target, TARGETS } from "../support/chaos.ts"
 
-const options = { kills: { type: "string", default: "200" }, seed: { type: "string", default: "1" } } as const
+const options = {
+  kills: { type: "string", default: "200" },
+  seed: { type: "string", default: "1" },
+  target: { type: "string" },
+  database: { type: "string", default: "embedded" },
+  outage: { type: "boolean", default: false }
+} as const
+
+const OUTAGE_MS = 60_000
+
+const isTarget = (text: string): text is Target => TARGETS.some((target) => target === text)
+
+/** The slowest and the middle one of the times that catching up took. */
+const catchingUp = (times: ReadonlyArray<number>): string => {
+  if (times.length === 0) return ""
+  const sorted = times.toSorted((a, b) => a - b).map(Math.round)
+  return `, caught up in ${sorted[sorted.length >> 1]} ms, at most ${sorted.at(-1)} ms`
+}
+
+const line = (target: Target, seconds: number, { catch_ups_ms, events, kills, messages, problems }: ChaosReport) =>
+  `${target}: ${kills} kills, ${messages} messages, ${events} events, ${problems.length} problems, ${seconds} s${catchingUp(catch_ups_ms)}`
+
+const { values } = parseArgs({ options })
+const { database, outage, seed, target: one } = values
+const kills = Number(values.kills)
+if (one !== undefined && !isTarget(one)) throw new Error(`there is no target ${one}`)
+if (database !== "embedded" && database !== "server") throw new Error(`there is no database ${database}`)
+const targets = one === undefined ? TARGETS : [one]
 
 const main = Effect.gen(function* () {
-  const { values } = parseArgs({ options })
-  const kills = Number(values.kills)
   let failed = 0
-  for (const target of ["agent", "choird"] as const) {
+  for (const target of targets) {
     const started = performance.now()
     const progress = (kill: number) => {
       if (kill % 10 === 0) process.stderr.write(`${target}: ${kill} of ${kills} kills\n`)
     }
-    const report = yield* chaos({ target, kills, seed: values.seed, progress })
-    const seconds = Math.round((performance.now() - started) / 1000)
-    yield* Console.log(
-      `${target}: ${report.kills} kills, ${report.messages} messages, ${report.events} events, ${report.problems.length} problems, ${seconds} s`
-    )
+    const report = yield* chaos({ target, database, kills, seed, progress, outage_ms: outage ? OUTAGE_MS : 0 })
+    yield* Console.log(line(target, Math.round((performance.now() - started) / 1000), report))
     for (const problem of report.problems) yield* Console.log(`  ${problem}`)
     failed += report.problems.length === 0 && report.kills === kills ? 0 : 1
   }
-  yield* Console.log(`${2 - failed} passed, ${failed} failed`)
+  yield* Console.log(`${targets.length - failed} passed, ${failed} failed`)
   if (failed > 0) return yield* Effect.fail("chaos found problems")
 })
 
