@@ -4,6 +4,7 @@ import { agent } from "./commands/agent.ts"
 import { chat } from "./commands/chat.ts"
 import { completions } from "./commands/completions.ts"
 import { config } from "./commands/config.ts"
+import { database } from "./commands/db.ts"
 import { doctor } from "./commands/doctor.ts"
 import { init } from "./commands/init.ts"
 import { logs } from "./commands/logs.ts"
@@ -15,7 +16,20 @@ import { workspace } from "./commands/workspace.ts"
 import { root } from "./root.ts"
 
 const tree: Command.Command.Any = root.pipe(
-  Command.withSubcommands([init, agent, chat, session, models, secret, workspace, config, logs, status, doctor])
+  Command.withSubcommands([
+    init,
+    agent,
+    chat,
+    session,
+    models,
+    secret,
+    workspace,
+    config,
+    logs,
+    database,
+    status,
+    doctor
+  ])
 )
 
 export const cli = root.pipe(
@@ -29,6 +43,7 @@ export const cli = root.pipe(
     workspace,
     config,
     logs,
+    database,
     status,
     doctor,
     completions(() => tree)

@@ -6,6 +6,7 @@ import { Cause, Effect, Exit, Fiber, Layer, Logger, References, Result, Runtime,
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
 import { nodeTooOld } from "#src/shared/nodeVersion.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
+import { maintain, type Report, type Task } from "./maintenance.ts"
 import { startup } from "./Startup.ts"
 
 const VERSION = "0.1.0"
@@ -13,10 +14,14 @@ const VERSION = "0.1.0"
 const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SIGTERM stops it
 
   choird [--home FOLDER]
+  choird [--home FOLDER] migrate
 
   --home FOLDER  the home; else CHOIR_HOME, else ~/.choir.d. choirctl init makes one
+  migrate        does what choirctl db migrate asks for while no choird runs, and ends
   CHOIR_LOG=stderr prints the log where standard error is no terminal, too
 `
+
+const INTERRUPTED = 130
 
 class BadUsage extends Schema.TaggedError<BadUsage>()("BadUsage", { problem: Schema.String }) {
   override readonly [Runtime.errorExitCode] = 2
@@ -40,52 +45,91 @@ const codeOf = (error: unknown): number => {
   return LASTING.has(String(Reflect.get(Object(error), "_tag"))) ? 78 : 75
 }
 
-/** Says once why choird ends. An expected failure is its message and nothing more; a bug shows where it is. */
-const farewell = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
-  if (Cause.hasInterruptsOnly(cause)) return 0
-  const failure = Cause.findError(cause)
-  if (Result.isFailure(failure)) {
-    yield* Effect.logError("choird broke", cause)
-    if (printed === undefined) print(`choird: ${Cause.pretty(cause)}`)
-    return 70
-  }
-  const { success: error } = failure
-  const message = error instanceof Error ? error.message : String(error)
-  yield* Effect.logError(message)
-  if (printed === undefined) print(`choird: ${message}`)
-  return codeOf(error)
-})
+/** Why a program ends, as `say` tells it. An expected failure is its message and nothing more; a bug shows where it is. */
+const farewell = (interrupted: number, say: (type: string, message: string) => void) =>
+  Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
+    if (Cause.hasInterruptsOnly(cause)) return interrupted
+    const failure = Cause.findError(cause)
+    if (Result.isFailure(failure)) {
+      yield* Effect.logError("choird broke", cause)
+      say("INTERNAL", Cause.pretty(cause))
+      return 70
+    }
+    const { success: error } = failure
+    const message = error instanceof Error ? error.message : String(error)
+    yield* Effect.logError(message)
+    say(String(Reflect.get(Object(error), "_tag")), message)
+    return codeOf(error)
+  })
 
-const choird = (home: string) =>
-  Effect.scoped(
-    Effect.gen(function* () {
-      const { ended } = yield* startup({ home, version: VERSION })
-      yield* ended
-      yield* Effect.logInfo("stopping, as the operator asked")
-    })
-  ).pipe(
+const report = (line: Report) => print(JSON.stringify(line))
+
+const run = (home: string) =>
+  Effect.gen(function* () {
+    const { ended } = yield* startup({ home, version: VERSION })
+    yield* ended
+    yield* Effect.logInfo("stopping, as the operator asked")
+  }).pipe(
+    Effect.scoped,
     Effect.as(0),
     Effect.onInterrupt(() => Effect.logInfo("stopped by a signal")),
-    Effect.catchCause(farewell),
+    Effect.catchCause(
+      farewell(0, (_, message) => {
+        if (printed === undefined) print(`choird: ${message}`)
+      })
+    )
+  )
+
+/** Standard error takes the reports of a task and nothing else. */
+const doTask = (home: string, task: Task) =>
+  maintain(home, task).pipe(
+    Effect.scoped,
+    Effect.map((result) => {
+      report({ type: "done", result })
+      return 0
+    }),
+    Effect.catchCause(farewell(INTERRUPTED, (type, message) => report({ type: "failed", error: { type, message } })))
+  )
+
+const choird = (home: string, task: Task | undefined) =>
+  (task === undefined ? run(home) : doTask(home, task)).pipe(
     Effect.provide(
       Layer.mergeAll(
         Layer.unwrap(Effect.map(LogFiles, ({ logger }) => Logger.layer([logger]))),
         Layer.succeed(References.MinimumLogLevel, "Info")
-      ).pipe(Layer.provideMerge(LogFiles.layer(home, printed)))
+      ).pipe(Layer.provideMerge(LogFiles.layer(home, task === undefined ? printed : undefined)))
     )
   )
 
-const options = () => {
+const badUsage = (problem: string) => ({ usage: new BadUsage({ problem }).message, code: 2 })
+
+/** Nothing for a choird that is to run; null for words that mean nothing. */
+const taskOf = ([name, ...rest]: ReadonlyArray<string>): Task | undefined | null => {
+  if (name === undefined) return undefined
+  return name === "migrate" && rest.length === 0 ? { name } : null
+}
+
+type Chosen =
+  | { readonly home: string; readonly task: Task | undefined }
+  | { readonly home?: never; readonly usage: string; readonly code: number }
+
+const options = (): Chosen => {
   const tooOld = nodeTooOld(process.versions.node)
   if (tooOld !== undefined) return { usage: `choird: ${tooOld}`, code: 78 }
   const parsed = Result.try(() =>
-    parseArgs({ options: { home: { type: "string" }, help: { type: "boolean" }, version: { type: "boolean" } } })
+    parseArgs({
+      options: { home: { type: "string" }, help: { type: "boolean" }, version: { type: "boolean" } },
+      allowPositionals: true
+    })
   )
-  if (Result.isFailure(parsed)) return { usage: new BadUsage({ problem: String(parsed.failure) }).message, code: 2 }
-  const { help, home, version } = parsed.success.values
+  if (Result.isFailure(parsed)) return badUsage(String(parsed.failure))
+  const { positionals, values } = parsed.success
+  const { help, home, version } = values
   if (help === true) return { usage: HELP, code: 0 }
   if (version === true) return { usage: VERSION, code: 0 }
-  return { home: resolve(home ?? process.env["CHOIR_HOME"] ?? join(homedir(), ".choir.d")) }
+  const task = taskOf(positionals)
+  if (task === null) return badUsage(`there is no task "${positionals.join(" ")}"`)
+  return { home: resolve(home ?? process.env["CHOIR_HOME"] ?? join(homedir(), ".choir.d")), task }
 }
 
 const main = () => {
@@ -95,12 +139,14 @@ const main = () => {
     process.exitCode = chosen.code
     return
   }
-  const fiber = Effect.runFork(choird(chosen.home))
-  fiber.addObserver((exit) => process.exit(Exit.isSuccess(exit) ? exit.value : 0))
+  const fiber = Effect.runFork(choird(chosen.home, chosen.task))
+  // A stopped choird has done what it was there for; a stopped task has not.
+  const interrupted = chosen.task === undefined ? 0 : INTERRUPTED
+  fiber.addObserver((exit) => process.exit(Exit.isSuccess(exit) ? exit.value : interrupted))
   let asked = false
   const stop = () => {
     // Who asks twice does not want to wait, and what is not finished is taken up by the next start.
-    if (asked) process.exit(130)
+    if (asked) process.exit(INTERRUPTED)
     asked = true
     setTimeout(() => process.exit(75), CHOIRD_STOP_MS_MAX).unref()
     Effect.runFork(Fiber.interrupt(fiber))

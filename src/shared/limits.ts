@@ -523,3 +523,7 @@ export const OFFLINE_MODEL_MEMORY_CHARS_MAX = 1500
 export const STATUS_INTERVAL_MS = 200
 /** A job's own words in one report. */
 export const CORE_EVENT_CHARS_MAX = 8192
+/** One line of what choird reports of a task to choirctl. */
+export const CHOIRD_REPORT_BYTES_MAX = MIB
+/** How long a choird that does a task may take to end when choirctl is interrupted. */
+export const CHOIRD_TASK_STOP_MS_MAX = 10_000

@@ -24,6 +24,12 @@ import {
 import { sqlProblem, sqlState } from "./sqlState.ts"
 import { withTypedTransactions } from "./transactions.ts"
 
+/** How a database is made ready. */
+interface Preparation {
+  /** Whether it is migrated first, which it is unless this is false: for what migrates or replaces it itself. */
+  readonly migrates?: boolean | undefined
+}
+
 type Unusable = DatabaseRefused | DatabaseUnreachable | MigrationFailed | SchemaTooNew | SqlError.SqlError
 
 /** choird's one database, migrated and ready: its layers also give the SQL client that works on it. */
@@ -45,7 +51,7 @@ export class Database extends Context.Service<
    * Postgres inside choird, in a folder. It survives the death of choird but not a loss of power, ignores the statement and lock
    * limits of R51, and has one backend: a query outside an open transaction waits until that transaction ends.
    */
-  static readonly layerEmbedded = (options: EmbeddedOptions) =>
+  static readonly layerEmbedded = (options: EmbeddedOptions & Preparation) =>
     Layer.unwrap(
       Effect.map(openEmbedded(options), ({ lost, stream }) => {
         const client = clientLayer({
@@ -60,7 +66,9 @@ export class Database extends Context.Service<
           connectTimeout: EMBEDDED_OPEN_MS_MAX
         })
         const address = new PostgresAddress({ host: options.folder, port: 0, database: "postgres", user: "postgres" })
-        return ready("embedded", address, lost, 0).pipe(Layer.provideMerge(client))
+        return ready({ kind: "embedded", address, lost, reachMs: 0, migrates: options.migrates ?? true }).pipe(
+          Layer.provideMerge(client)
+        )
       })
     )
 
@@ -68,13 +76,15 @@ export class Database extends Context.Service<
    * A Postgres server of version 15 or later with pgvector 0.7 or later. A server that does not answer is tried again for a
    * minute (D45); one that answers and cannot be used fails at once with the command that mends it.
    */
-  static readonly layerPostgres = (options: PostgresOptions) =>
+  static readonly layerPostgres = (options: PostgresOptions & Preparation) =>
     Layer.unwrap(
       Effect.gen(function* () {
         const address = addressOf(options)
         if (Option.isNone(address)) return yield* new DatabaseUrlInvalid()
         const client = clientLayer(clientConfig(options))
-        return ready("postgres", address.value, Effect.never, options.reachMs ?? DATABASE_REACH_MS_MAX).pipe(
+        const reachMs = options.reachMs ?? DATABASE_REACH_MS_MAX
+        const migrates = options.migrates ?? true
+        return ready({ kind: "postgres", address: address.value, lost: Effect.never, reachMs, migrates }).pipe(
           Layer.provideMerge(client)
         )
       })
@@ -150,12 +160,20 @@ const addVector = Effect.fnUntraced(function* (address: PostgresAddress, { vecto
   return vector_available ?? ""
 })
 
-const ready = (
-  kind: "embedded" | "postgres",
-  address: PostgresAddress,
-  lost: Effect.Effect<never, DatabaseLost>,
-  reachMs: number
-): Layer.Layer<Database, Unusable, SqlClient.SqlClient> =>
+interface Opened extends Required<Preparation> {
+  readonly kind: "embedded" | "postgres"
+  readonly address: PostgresAddress
+  readonly lost: Effect.Effect<never, DatabaseLost>
+  readonly reachMs: number
+}
+
+const ready = ({
+  address,
+  kind,
+  lost,
+  migrates,
+  reachMs
+}: Opened): Layer.Layer<Database, Unusable, SqlClient.SqlClient> =>
   Layer.effect(
     Database,
     Effect.gen(function* () {
@@ -163,7 +181,7 @@ const ready = (
       const problem = problemOf(server)
       if (problem !== undefined) return yield* new DatabaseRefused({ address, problem })
       const pgvector = yield* addVector(address, server)
-      const done = yield* migrate()
+      const done = migrates === false ? [] : yield* migrate()
       if (done.length > 0) yield* Effect.logInfo(`database migrated to ${done.at(-1)}`)
       const sql = yield* SqlClient.SqlClient
       const answers = sql`SELECT 1`.pipe(

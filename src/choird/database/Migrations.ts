@@ -43,7 +43,15 @@ const problemOf = (error: Migrator.MigrationError | SqlError.SqlError): string =
   return SqlError.isSqlError(cause) ? `${message} (${sqlProblem(cause)})` : message
 }
 
-const latest = Effect.fnUntraced(function* () {
+/** The newest migration that this choird knows. */
+export const NEWEST = Math.max(...Object.keys(MIGRATIONS).map(numberOf))
+
+/** The migrations up to a number, for a backup that was made when there were no more. */
+export const migrationsUntil = (last: number): Migrations =>
+  Object.fromEntries(Object.entries(MIGRATIONS).filter(([key]) => numberOf(key) <= last))
+
+/** The newest migration that a database has; 0 for one that has none. */
+export const latestMigration = Effect.fnUntraced(function* () {
   const sql = yield* SqlClient.SqlClient
   const exists = yield* sql`SELECT 1 WHERE to_regclass(${TABLE}) IS NOT NULL`
   if (exists.length === 0) return 0
@@ -64,7 +72,7 @@ export const migrate = Effect.fn("Migrations.migrate")(function* (migrations: Mi
         const limit = String(MIGRATION_MS_MAX)
         yield* sql`SELECT set_config(name, ${limit}, true) FROM unnest(ARRAY['statement_timeout', 'lock_timeout']) AS name`
         yield* sql`SELECT pg_advisory_xact_lock(${LOCK})`
-        const found = yield* latest()
+        const found = yield* latestMigration()
         if (found > known) return yield* new SchemaTooNew({ found, known })
         yield* sql`CREATE SCHEMA IF NOT EXISTS choir_control`
         const done = yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: TABLE })

@@ -26,6 +26,12 @@ export type PostgresOptions = PostgresLocation & {
   readonly connectionsMax?: number | undefined
   /** How long to keep trying when nobody answers, in milliseconds. */
   readonly reachMs?: number | undefined
+  /** How long one statement may run, {@link STATEMENT_MS_MAX} by default. */
+  readonly statementMs?: number | undefined
+  /** How long a statement waits for a lock, {@link DATABASE_LOCK_MS_MAX} by default. */
+  readonly lockMs?: number | undefined
+  /** How long a transaction waits for its own program, {@link IDLE_IN_TRANSACTION_MS_MAX} by default. */
+  readonly idleInTransactionMs?: number | undefined
 }
 
 /** The part of a location that may be shown. */
@@ -175,8 +181,8 @@ export const clientConfig = (options: PostgresOptions): PgClient.PgPoolConfig =>
   maxConnections: options.connectionsMax ?? DATABASE_CONNECTIONS_MAX,
   startupParameters: {
     TimeZone: "UTC",
-    statement_timeout: String(STATEMENT_MS_MAX),
-    lock_timeout: String(DATABASE_LOCK_MS_MAX),
-    idle_in_transaction_session_timeout: String(IDLE_IN_TRANSACTION_MS_MAX)
+    statement_timeout: String(options.statementMs ?? STATEMENT_MS_MAX),
+    lock_timeout: String(options.lockMs ?? DATABASE_LOCK_MS_MAX),
+    idle_in_transaction_session_timeout: String(options.idleInTransactionMs ?? IDLE_IN_TRANSACTION_MS_MAX)
   }
 })

@@ -32,20 +32,23 @@ const credentials = Effect.fnUntraced(function* (secret: Parameters<typeof value
   return { user: text.slice(0, at), password: Redacted.make(text.slice(at + 1)) }
 })
 
-const server = (postgres: Exclude<Postgres, { readonly embedded: true }>) =>
+const server = (postgres: Exclude<Postgres, { readonly embedded: true }>, migrates: boolean) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      if ("url_secret" in postgres) return Database.layerPostgres({ url: yield* valueOf(postgres.url_secret) })
+      if ("url_secret" in postgres)
+        return Database.layerPostgres({ url: yield* valueOf(postgres.url_secret), migrates })
       const { database, host, port } = postgres
-      return Database.layerPostgres({ host, port, database, ...(yield* credentials(postgres.secret)) })
+      return Database.layerPostgres({ host, port, database, migrates, ...(yield* credentials(postgres.secret)) })
     })
   )
 
 type Server = ReturnType<typeof server>
 type Problem = Layer.Error<Server> | Layer.Error<ReturnType<typeof Database.layerEmbedded>>
 
+/** @param migrates false for what migrates or replaces the database itself. */
 export const configuredDatabase = (
   postgres: Postgres,
-  home: string
+  home: string,
+  migrates = true
 ): Layer.Layer<Layer.Success<Server>, Problem, ConfigStore> =>
-  "embedded" in postgres ? Database.layerEmbedded({ folder: join(home, "data") }) : server(postgres)
+  "embedded" in postgres ? Database.layerEmbedded({ folder: join(home, "data"), migrates }) : server(postgres, migrates)

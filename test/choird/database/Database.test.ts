@@ -1,12 +1,13 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Deferred, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
 import { once } from "node:events"
 import { createServer } from "node:net"
 import { Database } from "#src/choird/database/Database.ts"
 import type { PostgresOptions } from "#src/choird/database/PostgresServer.ts"
+import { sqlProblem } from "#src/choird/database/sqlState.ts"
 import { describeEngines, describePostgres, postgresDatabase } from "../../support/engines.ts"
 import { startPostgres } from "../../support/postgres.ts"
 
@@ -53,6 +54,37 @@ describePostgres("Database on a server", () => {
         ["10s", "2s", "15s"]
       )
     }).pipe(Effect.provide(Effect.map(postgresDatabase, Database.layerPostgres).pipe(Layer.unwrap)))
+  )
+
+  it.live("ends a slow statement, a wait for a lock and an idle transaction, and goes on (R51)", () =>
+    Effect.gen(function* () {
+      const limits = { statementMs: 300, lockMs: 100, idleInTransactionMs: 300 }
+      const layer = Database.layerPostgres({ ...(yield* postgresDatabase), ...limits })
+      yield* Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const problem = (work: Effect.Effect<unknown, SqlError.SqlError>) => Effect.map(Effect.flip(work), sqlProblem)
+        assert.match(yield* problem(sql`SELECT pg_sleep(20)`), /canceling statement due to statement timeout/u)
+        const held = yield* Deferred.make<void>()
+        const waits = Effect.andThen(Deferred.await(held), problem(sql`SELECT * FROM choir_control.leases`))
+        const waiting = yield* Effect.forkChild(waits, { startImmediately: true })
+        const holds = [sql`LOCK TABLE choir_control.leases`, Deferred.succeed(held, undefined), Fiber.await(waiting)]
+        yield* sql.withTransaction(Effect.all(holds, { discard: true }))
+        assert.match(yield* Fiber.join(waiting), /canceling statement due to lock timeout/u)
+        const begun = yield* Deferred.make<void>()
+        const gone = Effect.repeat(
+          sql<{ count: number }>`SELECT count(*)::int AS count FROM pg_stat_activity
+            WHERE datname = current_database() AND state LIKE 'idle in transaction%'`,
+          { until: ([row]) => row?.count === 0, schedule: Schedule.spaced("20 millis") }
+        )
+        const watching = yield* Effect.forkChild(Effect.andThen(Deferred.await(begun), gone), {
+          startImmediately: true
+        })
+        const idles = [sql`SELECT 1`, Deferred.succeed(begun, undefined), Fiber.join(watching), sql`SELECT 2`]
+        const error = yield* Effect.flip(sql.withTransaction(Effect.all(idles, { discard: true })))
+        assert.strictEqual(error._tag, "SqlError")
+        assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
+      }).pipe(Effect.provide(layer))
+    })
   )
 
   it.live("goes on after the server has ended its connections, inside a transaction too", () =>

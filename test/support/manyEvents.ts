@@ -1,0 +1,53 @@
+/** A database with many events in it, each in a chain that holds. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { EDGE, SessionId } from "#schema/Ids.ts"
+import { EVENT_VERSION } from "#schema/Event.ts"
+import { insertEvents } from "#src/choird/sessions/storedEvents.ts"
+import { chain, genesis, type Link } from "#src/shared/hashChain.ts"
+import { makeRandom } from "./history.ts"
+
+const BATCH_EVENTS = 250
+const SESSION_EVENTS = 20 * BATCH_EVENTS
+const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+/** A text of about this many characters that compresses like words do. */
+const words = (random: () => number, length: number) => {
+  let text = ""
+  while (text.length < length) text += `${Math.floor(random() * 100_000).toString(36)} `
+  return text
+}
+
+/** Adds stopped sessions of notices until their events take about so many canonical bytes; answers the sessions. */
+export const fillEvents = Effect.fnUntraced(function* (bytes: number) {
+  const sql = yield* SqlClient.SqlClient
+  const random = makeRandom(7)
+  const sessions: Array<SessionId> = []
+  let written = 0
+  while (written < bytes) {
+    const name = Array.from({ length: 16 }, () => ALPHABET[Math.floor(random() * ALPHABET.length)]).join("")
+    const session_id = SessionId.make(name)
+    sessions.push(session_id)
+    yield* sql`INSERT INTO choir_control.sessions (session_id, agent_id, status, resource_bindings)
+      VALUES (${session_id}, 'many', 'stopped', '{}')`
+    let hash = genesis(session_id)
+    for (let rev = 1; rev <= SESSION_EVENTS && written < bytes;) {
+      const links: Array<Link> = []
+      for (; links.length < BATCH_EVENTS; rev += 1) {
+        const linked = chain(hash, {
+          v: EVENT_VERSION,
+          rev,
+          event_type: "AgentMessage",
+          lane: EDGE,
+          payload: { kind: "notice", text: words(random, 1000 + Math.floor(random() * 2000)) },
+          created_at: new Date(rev * 1000).toISOString()
+        })
+        hash = linked.hash
+        written += linked.canonical.length
+        links.push(linked)
+      }
+      yield* insertEvents(sql, session_id, links, hash)
+    }
+  }
+  return sessions
+})
