@@ -20,6 +20,7 @@ import { AgentId, CallId, Epoch, LaneId, Rev, SecretName, SessionId, Sha256 } fr
 import { ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 import { Signal } from "./Signal.ts"
+import { Summary } from "./Summary.ts"
 
 /** Who calls, as its token proves. `superseded` is a token of an older epoch: it may learn that it is fenced, nothing more. */
 export interface Caller {
@@ -111,7 +112,7 @@ export const TerminateSelf = Schema.Struct({
   reason: Schema.String,
   final_rev: Rev,
   final_hash: Sha256,
-  summary: Schema.optionalKey(Schema.Json)
+  summary: Schema.optionalKey(Summary)
 })
 
 const Ack = Schema.Struct({ ack: Schema.Literal(true) })

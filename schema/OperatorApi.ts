@@ -10,12 +10,11 @@ import { ChoirEvent } from "./Event.ts"
 import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256, SignalId } from "./Ids.ts"
 import { ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
+import { SessionDetailApi } from "./SessionDetailApi.ts"
+import { SessionStatus } from "./SessionStatus.ts"
 
 export const AgentStatus = Schema.Literals(["stopped", "building", "starting", "running", "stopping", "crashed"])
 export type AgentStatus = typeof AgentStatus.Type
-
-export const SessionStatus = Schema.Literals(["active", "stopped", "crashed", "closed"])
-export type SessionStatus = typeof SessionStatus.Type
 
 /** A row of `agent list`. */
 export const AgentSummary = Schema.Struct({
@@ -316,6 +315,6 @@ const Chat = HttpApiGroup.make("chat").add(
 )
 
 export class OperatorApi extends HttpApi.make("choir-operator")
-  .add(System, Agents, Sessions, Chat)
+  .add(System, Agents, Sessions, SessionDetailApi, Chat)
   .middleware(SchemaErrors)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}

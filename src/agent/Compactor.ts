@@ -12,12 +12,12 @@ import type { CoreLane, EdgeLane } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { outputTokensMax, textsOf } from "./chatCompletion.ts"
-import { compactionPrompt, deltasOf, deltaTool, foldedCount, type Folding } from "./compaction.ts"
+import { compactionPrompt, deltasOf, deltaTool, foldedCount, type Folding, foldingOf } from "./compaction.ts"
 import { EventLog } from "./EventLog.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import { ModelCalls, presentModel } from "./ModelCalls.ts"
 import { coreSystem, edgeSystem } from "./Prompt.ts"
-import { type IsMasked, messagesByEvent } from "./promptMessages.ts"
+import type { IsMasked } from "./promptMessages.ts"
 import { Tokens } from "./Tokens.ts"
 
 /** Compacts the windows of lanes. */
@@ -72,16 +72,6 @@ const make = Effect.fnUntraced(function* () {
     return "job_id" in memory ? presentModel(config, memory.lane, memory.model) : config.llm
   }
 
-  const foldingOf = (memory: EdgeLane | CoreLane, isMasked: IsMasked): ReadonlyArray<Folding> => {
-    const events = memory.window.flatMap((rev) => log.find(rev) ?? [])
-    const messages = messagesByEvent("job_id" in memory ? "core" : "edge", events, isMasked)
-    return events.map((event, index) => ({
-      event,
-      hash: event.rev < log.oldest() ? "" : log.hashAt(event.rev),
-      messages: messages[index] ?? []
-    }))
-  }
-
   /** Tokens that the window may take: a share of what the model's context leaves beside the parts that never go. */
   const threshold = (memory: EdgeLane | CoreLane): number => {
     const { config } = settings.current()
@@ -113,7 +103,7 @@ const make = Effect.fnUntraced(function* () {
     const memory = laneOf(state, lane)
     if (memory === undefined) return undefined
     if (!ordered && hasJustFailed(memory)) return undefined
-    const folding = foldingOf(memory, isMasked)
+    const folding = foldingOf(log, memory, isMasked)
     if (!ordered && !(yield* isFull(memory, folding))) return undefined
     const { event_window } = settings.current().config.memory
     const limit = threshold(memory)

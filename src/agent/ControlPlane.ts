@@ -16,6 +16,7 @@ import type { AgentConfig } from "#schema/Config.ts"
 import type { ToolStatus } from "#schema/Event.ts"
 import type { CallId, SecretName, SessionId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
+import type { Summary } from "#schema/Summary.ts"
 import type { ToolName } from "#schema/Tool.ts"
 import { jobToken } from "#src/shared/jobToken.ts"
 import {
@@ -97,6 +98,8 @@ export class ControlPlane extends Context.Service<
       readonly reason: string
       readonly final_rev: number
       readonly final_hash: string
+      /** What choird keeps of the session (spec 11.8). */
+      readonly summary?: Summary
     }): Asked<void>
     /** The newest configuration, if it is newer. */
     config(current: number): Asked<{ readonly config_version: number; readonly config?: AgentConfig }>

@@ -70,6 +70,9 @@ const reservation = (config: AgentConfig, name: string, prompt_tokens: number): 
   }
 }
 
+/** At the end of a session nobody waits for the model. */
+const unannounced = () => Effect.void
+
 const make = Effect.fnUntraced(function* () {
   const arbiter = yield* Arbiter
   const budget = yield* Budget
@@ -140,7 +143,7 @@ const make = Effect.fnUntraced(function* () {
         yield* budget.reserve(most)
         const [completion, size] = yield* Effect.all(
           [
-            llm.complete(name, messages, tools, config, announce(name)),
+            llm.complete(name, messages, tools, config, purpose === "summary" ? unannounced : announce(name)),
             counted(config, name, [offered, ...textsOf(messages)])
           ],
           { concurrency: 2 }

@@ -2,11 +2,10 @@
  * One epoch of a session: the scope that holds edge, which holds the core jobs, which hold their tool calls (invariant 1). Jobs
  * are started and ended by comparing what the fold says with what runs, so that a spawn, a cancel and a recovery are one thing.
  */
-import { Cause, Deferred, Effect, Fiber, FiberMap, Stream } from "effect"
+import { Cause, Clock, Deferred, Effect, Fiber, FiberMap, Stream } from "effect"
 import { type CallId, EDGE } from "#schema/Ids.ts"
 import type { CoreOutcome } from "#schema/Event.ts"
 import type { Signal, UserMessage } from "#schema/Signal.ts"
-import { FAREWELL_MS_MAX, STOP_RESERVE_MS } from "#src/shared/limits.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
@@ -14,7 +13,7 @@ import { Compactor } from "./Compactor.ts"
 import { ControlPlane } from "./ControlPlane.ts"
 import { runCore } from "./CoreJob.ts"
 import { runEdge } from "./EdgeLane.ts"
-import { EventLog } from "./EventLog.ts"
+import { type Parting, safePointMs, sayGoodbye, summarize } from "./farewell.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { Replication, Severed } from "./Replication.ts"
 import { StatusReports } from "./StatusReports.ts"
@@ -23,7 +22,7 @@ import { type Exhausted, ToolRunner } from "./ToolRunner.ts"
 
 /** Why an epoch ends in good order. */
 type Ending =
-  | { readonly type: "stopped"; readonly deadline_ms: number }
+  | { readonly type: "stopped"; readonly deadline_at_ms: number }
   | { readonly type: "exhausted"; readonly limit: string }
 
 /** Queues a message; who has to wait is told so, once (spec 7.1). */
@@ -63,7 +62,9 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
     case "Compact":
       return yield* compactor.request(signal.lane ?? EDGE, signal.signal_id)
     case "Stop":
-      return yield* Deferred.succeed(ending, { type: "stopped", deadline_ms: signal.deadline_ms })
+      return yield* Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        Deferred.succeed(ending, { type: "stopped", deadline_at_ms: now + signal.deadline_ms })
+      )
     case "ConfigChanged":
       return yield* refreshed(signal.config_version)
     case "ApprovalResolved":
@@ -135,6 +136,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   const compactor = yield* Compactor
   const registry = yield* ToolRegistry
   const reports = yield* StatusReports
+  const settings = yield* AgentSettings
   yield* Effect.forkScoped(reports.run)
   const compacting = yield* Effect.forkScoped(compactor.run(registry.masked))
   const edge = yield* runEdge(stopping).pipe(
@@ -150,12 +152,15 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
     // First, so that edge does not begin to report on what ends here; it does so when the session is resumed.
     yield* Deferred.succeed(stopping, undefined)
     yield* endJobs("cancelled", "the agent was stopped")
-    yield* Effect.timeoutOption(Fiber.await(edge), Math.max(0, how.deadline_ms - STOP_RESERVE_MS))
+    const { deadline_at_ms } = how
+    const left = deadline_at_ms - (yield* Clock.currentTimeMillis)
+    const { summary_timeout_ms } = settings.current().config.memory
+    yield* Effect.timeoutOption(Fiber.await(edge), safePointMs(left, summary_timeout_ms))
     yield* Fiber.interrupt(edge)
     // Edge may have started one more before it saw that it stops.
     yield* endJobs("cancelled", "the agent was stopped")
     yield* runner.closeOpen(EDGE, "cancelled", "the agent was stopped")
-    return "stopped"
+    return { reason: "stopped", deadline_at_ms } satisfies Parting
   }
   // An answer that the model gave already goes out as it is. Edge stands still first, so that it starts no job behind those that end.
   yield* arbiter.until((state) => state.edge.state !== "EDGE_FINALIZING")
@@ -164,34 +169,34 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   yield* runner.closeOpen(EDGE, "cancelled", how.limit)
   const text = `I have to stop: ${how.limit}. Your next message starts a fresh session; the limit is in config.json.`
   yield* Effect.ignore(arbiter.commit({ type: "End", by: "budget", reason: how.limit, text }))
-  return "budget"
+  return { reason: "budget" } satisfies Parting
 })
 
 /** Runs the session until it is stopped, exhausted or severed, and says goodbye once choird has everything. */
 export const runSession = Effect.gen(function* () {
   const arbiter = yield* Arbiter
-  const log = yield* EventLog
   const plane = yield* ControlPlane
   const replication = yield* Replication
   const runner = yield* ToolRunner
   const ending = yield* Deferred.make<Ending>()
+  const parted = yield* Deferred.make<void>()
 
   yield* runner.closeInDoubt
   const listening = plane.signals.pipe(
+    // What comes once the lanes have ended waits for the next epoch, or the goodbye would never have everything.
+    Stream.interruptWhen(Deferred.await(parted)),
     Stream.runForEach(({ signal }) => obey(ending, signal)),
     Effect.mapError(({ reason }) => new Severed({ reason })),
     Effect.andThen(Effect.never)
   )
-  const farewell = Effect.fnUntraced(function* (reason: string) {
-    yield* replication.flush
-    const final_rev = log.head()
-    yield* plane.terminate({ reason, final_rev, final_hash: log.hashAt(final_rev) })
-  })
   const living = Effect.gen(function* () {
+    const { ended } = arbiter.state()
     // A session that ended before a crash kept it from saying goodbye only does that.
-    const reason = arbiter.state().ended ?? (yield* Effect.scoped(lanes(ending)))
-    yield* Effect.timeout(farewell(reason), FAREWELL_MS_MAX)
-    return reason
+    const parting: Parting =
+      ended === undefined ? yield* Effect.scoped(lanes(ending)) : { reason: ended, deadline_at_ms: 0 }
+    yield* Deferred.succeed(parted, undefined)
+    yield* sayGoodbye(parting.reason, yield* summarize(parting))
+    return parting.reason
   })
   return yield* Effect.raceAllFirst([living, listening, replication.run]).pipe(
     Effect.tapCause((cause) =>

@@ -1,10 +1,12 @@
 /** Which events of a lane give way to its summary, what the model is asked, and what of its answer counts (spec 11.3). */
 import { Result, Schema } from "effect"
 import type { ChoirEvent, EventOf, MemoryDelta } from "#schema/Event.ts"
-import type { ReferenceSummary } from "#src/shared/session/State.ts"
+import type { CoreLane, EdgeLane, ReferenceSummary } from "#src/shared/session/State.ts"
 import { COMPACTION_EVENT_CHARS_MAX, MEMORY_HASH_CHARS, SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
 import type { ChatMessage, ChatTool } from "./chatCompletion.ts"
+import type { EventLog } from "./EventLog.ts"
 import { COMPACTION_INSTRUCTIONS } from "./instructions.ts"
+import { type IsMasked, messagesByEvent } from "./promptMessages.ts"
 import { llmView } from "./tools/toolInput.ts"
 
 /** An event of a window as the compaction's model reads it. */
@@ -30,7 +32,23 @@ export interface Stay {
   readonly chars: number
 }
 
-const line = ({ event, hash, messages }: Folding): string => {
+/** What a lane's window holds, as a model is shown it. */
+export const foldingOf = (
+  log: EventLog["Service"],
+  memory: EdgeLane | CoreLane,
+  isMasked: IsMasked
+): ReadonlyArray<Folding> => {
+  const events = memory.window.flatMap((rev) => log.find(rev) ?? [])
+  const messages = messagesByEvent("job_id" in memory ? "core" : "edge", events, isMasked)
+  return events.map((event, index) => ({
+    event,
+    hash: event.rev < log.oldest() ? "" : log.hashAt(event.rev),
+    messages: messages[index] ?? []
+  }))
+}
+
+/** One line of an event: its hash, its type and its messages, cut. */
+export const foldingLine = ({ event, hash, messages }: Folding): string => {
   const text = messages.length === 0 ? "" : JSON.stringify(messages)
   const cut = text.length <= COMPACTION_EVENT_CHARS_MAX ? text : `${text.slice(0, COMPACTION_EVENT_CHARS_MAX)}…`
   return `${hash.slice(0, MEMORY_HASH_CHARS)} ${event.event_type} ${cut}`.toWellFormed()
@@ -46,7 +64,7 @@ export const foldedCount = (
   limit_rev: number,
   room_chars: number
 ): number => {
-  const lengths = window.map((folding) => line(folding).length)
+  const lengths = window.map((folding) => foldingLine(folding).length)
   const sizes = window.map(({ messages }) => JSON.stringify(messages).length)
   let staying = sizes.reduce((total, length) => total + length, 0)
   let asked = 0
@@ -97,7 +115,7 @@ export const compactionPrompt = (
   { role: "system", content: COMPACTION_INSTRUCTIONS },
   {
     role: "user",
-    content: `Reference summary (its text may have ${SUMMARY_CHARS_MAX} characters):\n${JSON.stringify(summary)}\n\nEvents, oldest first:\n${folding.map(line).join("\n")}`
+    content: `Reference summary (its text may have ${SUMMARY_CHARS_MAX} characters):\n${JSON.stringify(summary)}\n\nEvents, oldest first:\n${folding.map(foldingLine).join("\n")}`
   }
 ]
 

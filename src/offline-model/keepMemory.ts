@@ -1,4 +1,4 @@
-/** How the offline model answers a compaction: it quotes what was said, which is the most that it can understand of it. */
+/** How the offline model answers a compaction and the end of a session: it quotes what was said, the most that it can understand of it. */
 import { Predicate } from "effect"
 import { OFFLINE_MODEL_MEMORY_CHARS_MAX, OFFLINE_MODEL_MEMORY_LINE_CHARS_MAX } from "#src/shared/limits.ts"
 import { type ChatRequest, textOf } from "./ChatCompletion.ts"
@@ -7,6 +7,9 @@ import { clip } from "./ToolResult.ts"
 
 /** The one tool that a request offers whose answer is a change of a reference summary (spec 11.3). */
 export const MEMORY_DELTA = "choir-memory-delta"
+
+/** The one tool that a request offers whose answer is the summary of a session (spec 11.8). */
+export const SESSION_SUMMARY = "choir-session-summary"
 
 const EVENT = /^(?:[0-9a-f]{12})? ?(UserMsg|AgentMessage|CoreStopped) (\[.*)$/u
 const SPEAKERS: Readonly<Record<string, string>> = { UserMsg: "The user said", AgentMessage: "I said", CoreStopped: "" }
@@ -24,8 +27,8 @@ const quoteOf = (line: string): ReadonlyArray<string> => {
   return [clip([SPEAKERS[type], content].filter(Boolean).join(": "), OFFLINE_MODEL_MEMORY_LINE_CHARS_MAX)]
 }
 
-/** The arguments of the call that keeps the memory: the newest quotes that fit. */
-export const keepMemory = ({ messages }: ChatRequest): Readonly<Record<string, string>> => {
+/** The newest quotes that fit. */
+const newestQuotes = ({ messages }: ChatRequest): ReadonlyArray<string> => {
   const last = messages.at(-1)
   const quotes = (last === undefined ? "" : textOf(last)).split("\n").flatMap(quoteOf)
   const kept: Array<string> = []
@@ -35,5 +38,25 @@ export const keepMemory = ({ messages }: ChatRequest): Readonly<Record<string, s
     if (left < 0) break
     kept.unshift(quote)
   }
-  return { mode: "append", summary_update: kept.join("\n") || "Steps were taken; the log has them." }
+  return kept
+}
+
+const NOTHING_SAID = "Steps were taken; the log has them."
+
+/** The arguments of the call that keeps the memory. */
+export const keepMemory = (request: ChatRequest): Readonly<Record<string, string>> => ({
+  mode: "append",
+  summary_update: newestQuotes(request).join("\n") || NOTHING_SAID
+})
+
+/** The arguments of the call that sums a session up; what was decided or is open it cannot tell. */
+export const sumUp = (request: ChatRequest): Readonly<Record<string, string | ReadonlyArray<string>>> => {
+  const quotes = newestQuotes(request)
+  return {
+    title: quotes[0] ?? "A session",
+    summary: quotes.join("\n") || NOTHING_SAID,
+    decisions: [],
+    open_points: [],
+    facts: []
+  }
 }

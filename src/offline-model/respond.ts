@@ -12,7 +12,7 @@ import {
 import { type ChatCompletion, type ChatRequest, OFFLINE_MODEL, textOf } from "./ChatCompletion.ts"
 import { type Exchange, turnOf } from "./Conversation.ts"
 import { type Instruction, parseInstructions } from "./Instruction.ts"
-import { keepMemory, MEMORY_DELTA } from "./keepMemory.ts"
+import { keepMemory, MEMORY_DELTA, SESSION_SUMMARY, sumUp } from "./keepMemory.ts"
 import { reportSentence, smallTalk } from "./smallTalk.ts"
 import { type ToolResult, clip, needsReading, sentence } from "./ToolResult.ts"
 
@@ -138,15 +138,21 @@ const promptChars = ({ messages, tools }: ChatRequest): number =>
 /** Tokens are counted as a quarter of the UTF-16 units, a common estimate for English text. */
 const tokens = (chars: number): number => Math.ceil(chars / 4)
 
+/** The calls whose arguments are the answer, for which a request offers nothing else. */
+const askedForText = (request: ChatRequest, offered: ReadonlySet<string>) => {
+  if (offered.has(MEMORY_DELTA)) return { ask: [{ tool: MEMORY_DELTA, input: keepMemory(request) }] }
+  return offered.has(SESSION_SUMMARY) ? { ask: [{ tool: SESSION_SUMMARY, input: sumUp(request) }] } : undefined
+}
+
 const choiceOf = (request: ChatRequest): ChatCompletion["choices"][0] => {
   const limit = request.max_completion_tokens ?? request.max_tokens ?? OFFLINE_MODEL_TEXT_CHARS_MAX
   const turn = turnOf(request, SPAWN)
   const offered = new Set(request.tool_choice === "none" ? [] : (request.tools ?? []).map((tool) => tool.function.name))
-  const next = offered.has(MEMORY_DELTA)
-    ? { ask: [{ tool: MEMORY_DELTA, input: keepMemory(request) }] }
-    : turn.kind === "report"
+  const next =
+    askedForText(request, offered) ??
+    (turn.kind === "report"
       ? { answer: reportSentence(turn.text) }
-      : followAll({ results: [...turn.exchanges], offered }, turn.text)
+      : followAll({ results: [...turn.exchanges], offered }, turn.text))
   const shared = { index: 0, logprobs: null } as const
   if ("answer" in next) {
     const content = clip(next.answer, Math.min(limit * 4, OFFLINE_MODEL_TEXT_CHARS_MAX))

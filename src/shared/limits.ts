@@ -381,7 +381,7 @@ export const QUEUE_FULL_RETRY_MS = 10_000
 export const BUILD_STEPS_MAX = 16
 /** From starting an agent's container until it says hello. */
 export const AGENT_START_MS_MAX = 30_000
-/** A graceful stop, from the signal to the goodbye (D18). */
+/** A graceful stop, from the signal to the goodbye, beside `memory.summary_timeout_ms` for the session's summary (D18). */
 export const AGENT_STOP_MS_MAX = 30_000
 /** From an agent's accepted goodbye to its exit; afterwards it is killed. */
 export const AGENT_EXIT_MS_MAX = 5000

@@ -241,6 +241,16 @@ describe("respond", () => {
     })
   })
 
+  it("sums a session up in the same way", () => {
+    const said = JSON.stringify([{ role: "user", content: "my cat is Tom" }])
+    const { choices } = respond(request([user(` UserMsg ${said}`)], ["choir-session-summary"]), 0)
+    const [call] = choices[0].message.tool_calls ?? []
+    assert.strictEqual(call?.function.name, "choir-session-summary")
+    const quote = "The user said: my cat is Tom"
+    const nothing = { decisions: [], open_points: [], facts: [] }
+    assert.deepStrictEqual(JSON.parse(call?.function.arguments ?? ""), { title: quote, summary: quote, ...nothing })
+  })
+
   it("never passes for a language model", () => {
     for (const text of ["Hi!", "What is the meaning of life?", "", "please write me a poem"]) {
       assert.match(converse([user(text)], EDGE).text, /I am the offline model/u)

@@ -184,10 +184,11 @@ export class Epochs {
     const stop = Deferred.makeUnsafe<void>()
     this.#host.stoppable(stop)
     const { crash_detection_threshold_ms } = setup
+    const { summary_timeout_ms } = setup.config(this.#world.config_version).memory
     const plan = {
       row: this.#row(session),
       bindings: { workspace: "ws" },
-      config: { runtime: {}, workspaces: {}, crash_detection_threshold_ms },
+      config: { runtime: {}, workspaces: {}, crash_detection_threshold_ms, memory: { summary_timeout_ms } },
       image: { path: "" },
       programs: {},
       token: token ?? Redacted.make(this.#host.tokens.bootstrap(session_id, epoch)),

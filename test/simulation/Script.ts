@@ -157,8 +157,9 @@ export class Script {
   }
 
   /** What to remember of events that leave a window; now and then nothing that fits. */
-  #summary({ messages }: Asked): Said {
+  #summary({ messages, tools = [] }: Asked): Said {
     const draw = this.#draw
+    if (tools.some((tool) => tool.function.name === "choir-session-summary")) return this.#farewell()
     const hash = /^[0-9a-f]{8,}/mu.exec(messages.at(-1)?.content ?? "")?.[0]
     const kind = this.#faults.active("hostile-model") ? draw.below(6) : 0
     if (kind === 5) return says("I would rather talk")
@@ -170,6 +171,16 @@ export class Script {
       ...(draw.chance(0.3) ? { add_fact: { key: `key ${draw.below(5)}`, value: "a fact" } } : {})
     }
     return { calls: [{ name: "choir-memory-delta", args }] }
+  }
+
+  /** What there is to say of the whole session. */
+  #farewell(): Said {
+    const draw = this.#draw
+    const list = () => Array.from({ length: draw.below(3) }, () => `point ${draw.below(100)}`)
+    const args = { title: "a session", summary: `summed up ${++this.#count}`, decisions: list(), open_points: list() }
+    if (this.#faults.active("hostile-model") && draw.chance(0.5))
+      return draw.chance(0.5) ? says("goodbye") : { calls: [{ name: "choir-session-summary", args }] }
+    return { calls: [{ name: "choir-session-summary", args: { ...args, facts: list() } }] }
   }
 
   #hostile(lane: string): Said {

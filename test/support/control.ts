@@ -342,7 +342,9 @@ const stores = (world: World) =>
     Layer.mock(SessionStore, {
       get: (session_id) => Effect.sync(() => (session_id === SESSION ? Option.some(world.row) : Option.none())),
       latest: () => Effect.sync(() => Option.some(world.row)),
-      list: () => Effect.sync(() => [world.row])
+      list: () => Effect.sync(() => [world.row]),
+      summarize: (_, { title }) => effect(world, `summary ${title}`),
+      summary: () => Effect.succeedNone
     }),
     Layer.mock(Signals, {
       asked: (_, request_id) => Effect.sync(() => asked(world, request_id)),

@@ -24,6 +24,7 @@ import {
   type Verification,
   type WorkspaceSummary
 } from "#schema/OperatorApi.ts"
+import type { SessionDetail } from "#schema/SessionDetailApi.ts"
 import { layerSchemaErrors } from "#src/choird/api/SchemaErrors.ts"
 import { sseResponse } from "#src/choird/api/sse.ts"
 import { listen } from "#src/shared/http.ts"
@@ -95,6 +96,21 @@ export const printedEvent: PrintedEvent = {
   hash: "ab".repeat(32)
 }
 
+export const sessionDetail: SessionDetail = {
+  session_id: SESSION,
+  agent_id: AGENT,
+  status: "stopped",
+  started_at: "2026-01-02T03:04:05.678Z",
+  ended_at: "2026-01-02T04:04:05.678Z",
+  epoch: 2,
+  last_rev: 12,
+  head: "ab".repeat(32),
+  image_version: "0a1b2c",
+  resource_bindings: detail.resource_bindings!,
+  frozen_reason: null,
+  summary: null
+}
+
 /** One request as choird understood it. */
 export interface Call {
   readonly name: string
@@ -114,6 +130,7 @@ export interface Answers {
   readonly build: Answer<ReadonlyArray<BuildProgress>>
   readonly changed: Answer<AgentSummary>
   readonly sessions: Answer<ReadonlyArray<SessionSummary>>
+  readonly session: Answer<SessionDetail>
   readonly events: Answer<ReadonlyArray<PrintedEvent>>
   readonly cores: Answer<ReadonlyArray<CoreSummary>>
   readonly verify: Answer<Verification>
@@ -137,6 +154,7 @@ const usual: Answers = {
     { type: "done", result: { agent_id: AGENT, image_version: "0a1b2c", path: "/i", built: true, warnings: [] } }
   ]),
   changed: Effect.succeed(summary),
+  session: Effect.succeed(sessionDetail),
   sessions: Effect.succeed([
     {
       session_id: SESSION,
@@ -296,9 +314,14 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
       })
     )
   )
+  const session = HttpApiBuilder.group(OperatorApi, "session", (handlers) =>
+    Effect.succeed(
+      handlers.handleAll({ show: ({ params }) => noted({ name: "show", id: params.id }, answers.session) })
+    )
+  )
   const app = yield* HttpRouter.toHttpEffect(
     HttpApiBuilder.layer(OperatorApi).pipe(
-      Layer.provide([system, agents, sessions, chatGroup(desk, answers, calls)]),
+      Layer.provide([system, agents, sessions, session, chatGroup(desk, answers, calls)]),
       Layer.provide(layerSchemaErrors),
       Layer.provide(NodeHttpServer.layerHttpServices)
     )

@@ -6,7 +6,14 @@ import { ask, askStream } from "#src/choirctl/ask.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
-import { coreTable, eventLine, printedEvent, sessionTable, verificationText } from "#src/choirctl/render/sessions.ts"
+import {
+  coreTable,
+  eventLine,
+  printedEvent,
+  sessionTable,
+  sessionText,
+  verificationText
+} from "#src/choirctl/render/sessions.ts"
 import { sessionId } from "./arguments.ts"
 import { cancel, compact, coreCancel, inject } from "./steering.ts"
 
@@ -28,6 +35,19 @@ const list = Command.make(
 ).pipe(
   Command.withDescription("List sessions, the newest first"),
   Command.withExamples([{ command: "choirctl session list agent-1" }])
+)
+
+const show = Command.make(
+  "show",
+  { id: sessionId },
+  Effect.fnUntraced(function* ({ id }) {
+    const detail = yield* ask("session", (choird) => choird.show({ params: { id } }))
+    const now_ms = yield* Clock.currentTimeMillis
+    yield* print(detail, (detail, color) => sessionText(detail, now_ms, color))
+  })
+).pipe(
+  Command.withDescription("Show a session: its status, times, bindings, revision, and what its agent summed up"),
+  Command.withExamples([{ command: "choirctl session show 0k8v3w9m2p1n4q7r" }])
 )
 
 const count = (name: string, description: string) =>
@@ -92,5 +112,5 @@ const verify = Command.make(
 
 export const session = Command.make("session").pipe(
   Command.withDescription("Read, verify and steer sessions"),
-  Command.withSubcommands([list, events, cores, inject, compact, cancel, coreCancel, verify])
+  Command.withSubcommands([list, show, events, cores, inject, compact, cancel, coreCancel, verify])
 )

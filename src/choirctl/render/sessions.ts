@@ -1,15 +1,10 @@
 /** Sessions, their events and their proof for people. */
 import type { ChoirEvent } from "#schema/Event.ts"
-import type {
-  CoreSummary,
-  PrintedEvent,
-  SessionStatus,
-  SessionSummary,
-  SignalSummary,
-  Verification
-} from "#schema/OperatorApi.ts"
+import type { CoreSummary, PrintedEvent, SessionSummary, SignalSummary, Verification } from "#schema/OperatorApi.ts"
+import type { SessionDetail } from "#schema/SessionDetailApi.ts"
+import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { paint, type Paint } from "./paint.ts"
-import { safeLine } from "./safeText.ts"
+import { safeLine, safeText } from "./safeText.ts"
 import { table } from "./table.ts"
 import { ago } from "./time.ts"
 
@@ -35,6 +30,35 @@ export const sessionTable = (rows: ReadonlyArray<SessionSummary>, now_ms: number
         ]),
         color
       )
+
+const listed = (title: string, entries: ReadonlyArray<string>): ReadonlyArray<string> =>
+  entries.length === 0 ? [] : [`${title}:`, ...entries.map((entry) => `  - ${safeLine(entry)}`)]
+
+/** What is known of one session; the summary is an agent's own text. */
+export const sessionText = (detail: SessionDetail, now_ms: number, color: boolean): string => {
+  const { agent_id, ended_at, epoch, frozen_reason, head, image_version, last_rev, resource_bindings, summary } = detail
+  const bindings = Object.entries(resource_bindings).map(([kind, name]) => `${kind}=${String(name)}`)
+  return [
+    `session   ${detail.session_id}`,
+    `agent     ${agent_id}, image ${image_version}, epoch ${epoch}`,
+    `status    ${paint(color, STYLES[detail.status], detail.status)}`,
+    ...(frozen_reason === null ? [] : [`frozen    ${safeLine(frozen_reason)}`]),
+    `started   ${detail.started_at} (${ago(detail.started_at, now_ms)})`,
+    `ended     ${ended_at === null ? "-" : `${ended_at} (${ago(ended_at, now_ms)})`}`,
+    `events    ${last_rev}, head ${head}`,
+    `bindings  ${bindings.join(" ")}`,
+    ...(summary === null
+      ? ["summary   none"]
+      : [
+          `summary   ${safeLine(summary.title)}`,
+          "",
+          safeText(summary.summary),
+          ...listed("decisions", summary.decisions),
+          ...listed("open points", summary.open_points),
+          ...listed("facts", summary.facts)
+        ])
+  ].join("\n")
+}
 
 export const coreTable = (rows: ReadonlyArray<CoreSummary>, now_ms: number, color: boolean): string =>
   rows.length === 0

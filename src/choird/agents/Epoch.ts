@@ -166,12 +166,16 @@ const watch = Effect.fnUntraced(function* (
   if (running.type !== "stop") return { cause: running, ready: true }
 
   yield* onStopping
-  yield* services.signals.stop(session_id, AGENT_STOP_MS_MAX)
-  const tooLate = Effect.as(Effect.sleep(AGENT_STOP_MS_MAX), running)
+  // The session's summary has its own time beside that of the stop itself (spec 11.8).
+  const limit_ms = AGENT_STOP_MS_MAX + config.memory.summary_timeout_ms
+  yield* services.signals.stop(session_id, limit_ms)
+  const tooLate = Effect.as(Effect.sleep(limit_ms), running)
   const last = yield* Effect.raceAllFirst<Effect.Effect<Cause>>([exited, silent, goodbye, tooLate])
   if (last.type === "goodbye") return { cause: last, ready: true }
-  yield* Effect.logWarning("the agent said no goodbye; what it had not sent is lost", {
-    why: last.type === "crash" ? last.reason : `it took longer than ${AGENT_STOP_MS_MAX / 1000} s`
+  const known = yield* Effect.catchDefect(Effect.option(services.sessions.get(session_id)), () => Effect.succeedNone)
+  yield* Effect.logWarning("the agent said no goodbye; what it committed after the acknowledged revision is lost", {
+    why: last.type === "crash" ? last.reason : `it took longer than ${limit_ms / 1000} s`,
+    acked_rev: known._tag === "Some" && known.value._tag === "Some" ? known.value.value.last_rev : "not known"
   })
   return { cause: running, ready: true }
 })

@@ -65,7 +65,10 @@ export class Lifecycle extends Context.Service<
     view(agent_id: AgentId): Effect.Effect<AgentView, AgentRefused>
     /** Leases, builds nothing, starts the container and waits for INIT_HELLO, at most AGENT_START_MS_MAX. Resumes unless `fresh`. */
     start(agent_id: AgentId, options: StartAgent): Effect.Effect<AgentView, AgentRefused>
-    /** Graceful: safe point, flush, TERMINATE_SELF; then kill after AGENT_STOP_MS_MAX, and say what was lost. */
+    /**
+     * Graceful (spec 17.2): safe point, summary, flush, TERMINATE_SELF. Who says no goodbye within AGENT_STOP_MS_MAX and the time of
+     * the summary is killed, and the log names the revision after which everything is lost.
+     */
     stop(agent_id: AgentId): Effect.Effect<AgentView, AgentRefused>
     /** Binds a running agent to other models until it is started again; crashes keep them. */
     rebind(

@@ -8,6 +8,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type HostRequest, HostTools } from "#src/choird/hosttools/HostTools.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Pushed, Signals } from "#src/choird/sessions/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { AGENT_WORDS_CHARS_MAX } from "#src/shared/limits.ts"
@@ -46,6 +47,7 @@ const services = Effect.gen(function* () {
     hostTools: yield* HostTools,
     lifecycle: yield* Lifecycle,
     reports: yield* LaneReports,
+    sessions: yield* SessionStore,
     signals: yield* Signals,
     tokens: yield* Tokens
   }
@@ -226,6 +228,8 @@ export const layerAgentHandlers = HttpApiBuilder.group(
         const { session_id } = yield* Lease
         const head = yield* Effect.mapError(events.head(session_id), fromSessionUnknown)
         if (head.rev !== payload.final_rev || head.hash !== payload.final_hash) return yield* notFlushed(head.rev)
+        // Before the goodbye is told of, since the run ends the session then.
+        if (payload.summary !== undefined) yield* all.sessions.summarize(session_id, payload.summary)
         yield* lifecycle.terminating(session_id, words(payload.reason))
         return { ack: true as const }
       }),

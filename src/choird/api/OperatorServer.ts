@@ -13,6 +13,7 @@ import { AgentSummaries } from "./AgentSummaries.ts"
 import { ChatStream } from "./ChatStream.ts"
 import { layerOperatorAgents } from "./OperatorAgents.ts"
 import { layerOperatorChat } from "./OperatorChat.ts"
+import { layerOperatorSessionDetail } from "./OperatorSessionDetail.ts"
 import { layerOperatorSessions } from "./OperatorSessions.ts"
 import { layerOperatorSystem } from "./OperatorSystem.ts"
 import { layerSchemaErrors } from "./SchemaErrors.ts"
@@ -24,7 +25,8 @@ export const layerOperatorServer = (version: string) =>
       const { home } = yield* ConfigStore
       const app = yield* HttpRouter.toHttpEffect(
         HttpApiBuilder.layer(OperatorApi).pipe(
-          Layer.provide([layerOperatorSystem(version), layerOperatorAgents, layerOperatorSessions, layerOperatorChat]),
+          Layer.provide([layerOperatorSystem(version), layerOperatorAgents, layerOperatorSessions]),
+          Layer.provide([layerOperatorSessionDetail, layerOperatorChat]),
           Layer.provide([layerSchemaErrors, AgentSummaries.layer, ChatStream.layer, GatewayCommands.layer]),
           Layer.provide(NodeHttpServer.layerHttpServices)
         )

@@ -1,10 +1,11 @@
 /** The sessions table: who ran when, on what, in which epoch. */
-import { Clock, Context, Effect, Layer, Option, type Schema } from "effect"
+import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { randomBytes } from "node:crypto"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
-import type { SessionStatus } from "#schema/OperatorApi.ts"
+import type { SessionStatus } from "#schema/SessionStatus.ts"
+import { Summary } from "#schema/Summary.ts"
 import { canonicalJson, storableJson } from "#src/shared/canonicalJson.ts"
 import { FROZEN_REASON_CHARS_MAX, SESSIONS_LISTED_MAX } from "#src/shared/limits.ts"
 import { dropAnswered, lockActiveSession, lockAgent, signalInbox } from "./inboxSignals.ts"
@@ -37,6 +38,10 @@ export class SessionStore extends Context.Service<
     resume(session_id: SessionId, bindings: ResourceBindings, image_version: string): Effect.Effect<SessionRow>
     /** Remembers the container of an epoch. */
     recordContainer(session_id: SessionId, epoch: number, container: Schema.Json): Effect.Effect<void>
+    /** Keeps what the agent summed up of it; an earlier summary gives way (spec 11.8). */
+    summarize(session_id: SessionId, summary: Summary): Effect.Effect<void>
+    /** The newest summary, if there is one. Apart from the row, since it may be long. */
+    summary(session_id: SessionId): Effect.Effect<Option.Option<Summary>>
     /** Ends it with a status; its tokens are dead from here on, and a stop that was asked for is forgotten. */
     end(session_id: SessionId, status: Exclude<SessionStatus, "active">): Effect.Effect<void>
     /** Marks it as one that only `--fresh` leaves behind (CONFLICT, or an event that the fold refuses). The first reason stays. */
@@ -103,6 +108,16 @@ export class SessionStore extends Context.Service<
           yield* sql`UPDATE choir_control.sessions SET container = ${canonicalJson(container)}::jsonb
             WHERE session_id = ${session_id} AND epoch = ${epoch}`
         }, Effect.orDie),
+        summarize: Effect.fn("SessionStore.summarize")(function* (session_id, summary) {
+          yield* sql`UPDATE choir_control.sessions SET summary = ${canonicalJson(storableJson(summary))}::jsonb
+            WHERE session_id = ${session_id}`
+        }, Effect.orDie),
+        summary: Effect.fn("SessionStore.summary")(function* (session_id) {
+          const [row] = yield* sql<{ readonly summary: unknown }>`SELECT summary FROM choir_control.sessions
+            WHERE session_id = ${session_id}`
+          if (row === undefined || row.summary === null) return Option.none()
+          return Option.some(yield* decodeSummary(row.summary))
+        }, Effect.orDie),
         end: Effect.fn("SessionStore.end")(function* (session_id, status) {
           yield* tokens.revoke(session_id)
           yield* sql`UPDATE choir_control.sessions SET status = ${status}, ended_at = coalesce(ended_at, now())
@@ -132,6 +147,8 @@ export class SessionStore extends Context.Service<
     })
   )
 }
+
+const decodeSummary = Schema.decodeUnknownEffect(Summary)
 
 type Stored = Omit<SessionRow, "started_at" | "ended_at" | "image_version"> & {
   readonly started_at: Date

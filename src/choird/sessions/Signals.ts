@@ -2,7 +2,7 @@
 import { Clock, Context, Effect, Layer, Option, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { type SessionId, SignalId } from "#schema/Ids.ts"
-import type { SessionStatus } from "#schema/OperatorApi.ts"
+import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { Signal, type SignalOf } from "#schema/Signal.ts"
 import { canonicalJson, storableJson } from "#src/shared/canonicalJson.ts"
 import { SIGNALS_PAGE_MAX, SIGNALS_PENDING_MAX } from "#src/shared/limits.ts"

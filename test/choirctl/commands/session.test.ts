@@ -5,7 +5,7 @@ import { SignalId } from "#schema/Ids.ts"
 import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
 import { choirctl, document, documents } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
-import { fakeChoird, printedEvent, SESSION } from "../../support/fakeChoird.ts"
+import { fakeChoird, printedEvent, SESSION, sessionDetail } from "../../support/fakeChoird.ts"
 
 describe("choirctl session", () => {
   it.effect("prints events as the pinned lines, the six fields of the chain first", () =>
@@ -35,6 +35,44 @@ describe("choirctl session", () => {
         [{ from: 3, follow: "true" }, { last: 2 }]
       )
       assert.strictEqual((yield* choirctl(home, ["session", "events", SESSION, "--last", "-1"])).code, 2)
+    })
+  )
+
+  it.effect("shows a session and what its agent summed up, whose text the terminal does not obey", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const summary = {
+        title: "Moving\u001b[2J house",
+        summary: "Boxes were packed.\nThe van is booked.",
+        decisions: ["to move in May"],
+        open_points: [],
+        facts: ["the van is\nblue"]
+      }
+      const shown = { ...sessionDetail, summary }
+      const calls = yield* fakeChoird(home, { session: Effect.succeed(shown) })
+      const { out } = yield* choirctl(home, ["session", "show", SESSION])
+      assert.deepStrictEqual(calls[0], { name: "show", id: SESSION })
+      for (const line of [
+        "status    stopped",
+        "events    12, head abab",
+        "bindings  workspace=main llm=sonnet",
+        "  - the van is blue"
+      ])
+        assert.include(out, line)
+      assert.include(out, "Boxes were packed.\nThe van is booked.\ndecisions:\n  - to move in May\nfacts:")
+      assert.notInclude(out, "\u001b")
+      assert.deepStrictEqual(document(yield* choirctl(home, ["session", "show", SESSION, "--json"])), shown)
+      assert.strictEqual((yield* choirctl(home, ["session", "show", "not-a-session"])).code, 2)
+    })
+  )
+
+  it.effect("says where a session has no summary, and why it is frozen", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      yield* fakeChoird(home, { session: Effect.succeed({ ...sessionDetail, frozen_reason: "the chain differs" }) })
+      const { out } = yield* choirctl(home, ["session", "show", SESSION])
+      assert.include(out, "frozen    the chain differs")
+      assert.include(out, "summary   none")
     })
   )
 

@@ -129,7 +129,7 @@ describe("Epoch", () => {
     })
   )
 
-  it.effect("waits for a goodbye after a stop, and 30 s at most (D18)", () =>
+  it.effect("waits for a goodbye after a stop, and at most 30 s and the time of the summary (D18)", () =>
     Effect.gen(function* () {
       const polite = yield* setUp()
       yield* polite.hello
@@ -141,7 +141,7 @@ describe("Epoch", () => {
       const rude = yield* setUp()
       yield* rude.hello
       yield* Deferred.succeed(rude.stop, undefined)
-      yield* seconds(rude.hearing, 29)
+      yield* seconds(rude.hearing, 59)
       assert.isUndefined(rude.epoch.pollUnsafe())
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* rude.end, { type: "stopped" })
@@ -149,7 +149,7 @@ describe("Epoch", () => {
         "recorded",
         "ready",
         "stopping",
-        "stop 30000",
+        "stop 60000",
         "revoked",
         "killed",
         "socket closed"

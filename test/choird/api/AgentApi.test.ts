@@ -294,6 +294,36 @@ describe("the other verbs", () => {
     })
   )
 
+  it.effect("TERMINATE_SELF keeps the session's summary before it ends, decoded strictly and never before it may", () =>
+    Effect.gen(function* () {
+      const { call, world } = yield* openSession
+      yield* append(world, [said("1"), replied("1")])
+      const { hash, rev } = head(world)
+      const summary = { title: "canary", summary: "", decisions: [], open_points: [], facts: [] }
+      const goodbye = (final_rev: number, summary: unknown) =>
+        call("TERMINATE_SELF", { body: { reason: "stop", final_rev, final_hash: hash, summary } })
+      assert.strictEqual((yield* goodbye(rev + 1, summary)).status, 409)
+      const { facts: _, ...short } = summary
+      for (const wrong of [
+        short,
+        "canary",
+        { ...summary, more: 1 },
+        { ...summary, title: "x".repeat(201) },
+        { ...summary, summary: "x".repeat(8001) },
+        { ...summary, facts: Array(33).fill("x") },
+        { ...summary, decisions: ["x".repeat(501)] },
+        { ...summary, open_points: [1] }
+      ]) {
+        const refused = yield* goodbye(rev, wrong)
+        assert.strictEqual(refused.status, 400)
+        assert.notInclude(refused.text, "canary")
+      }
+      assert.isFalse(world.effects.some((what) => /summary|terminating/u.test(what)))
+      assert.strictEqual((yield* goodbye(rev, summary)).status, 200)
+      assert.deepStrictEqual(world.effects.slice(-2), ["summary canary", "terminating stop"])
+    })
+  )
+
   it.effect("FETCH_DYNAMIC_CONFIG tells the configuration only to whom it is new", () =>
     Effect.gen(function* () {
       const { call } = yield* openSession

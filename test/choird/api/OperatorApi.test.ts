@@ -159,6 +159,22 @@ describe("agents", () => {
 })
 
 describe("sessions", () => {
+  it.effect("are shown one by one with what they are bound to and where their log ends", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      yield* append(world, [said(one), output(EDGE, "c1"), answered("reply", one, "hello")])
+      const { container: _, ...row } = world.row
+      assert.deepStrictEqual(yield* api.session.show({ params: { id: SESSION } }), {
+        ...row,
+        last_rev: 3,
+        head: world.events[2]!.hash,
+        summary: null
+      })
+      const unknown = yield* Effect.flip(api.session.show({ params: { id: NO_SESSION } }))
+      assert.nestedInclude(unknown, { "error.type": "UNKNOWN_SESSION" })
+    })
+  )
+
   it.effect("are listed, printed and verified, and unknown ones are 404", () =>
     Effect.gen(function* () {
       const { api, world } = yield* openOperator()

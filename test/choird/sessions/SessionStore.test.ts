@@ -152,6 +152,24 @@ describeEngines("SessionStore", (it) => {
     }).pipe(Effect.provide(stores))
   )
 
+  it.effect("keeps the newest summary of a session, through its epochs and whatever its texts hold (11.8)", () =>
+    Effect.gen(function* () {
+      const sessions = yield* SessionStore
+      const { session_id } = yield* sessions.create(newAgent(), BINDINGS, "0000001")
+      assert.isTrue(Option.isNone(yield* sessions.summary(session_id)))
+      const nothing = { decisions: [], open_points: [], facts: [] }
+      yield* sessions.summarize(session_id, { title: "first", summary: "", ...nothing })
+      const second = { title: "a\0b\ud800", summary: 'it\'s "quoted"', ...nothing, facts: ["\u{1F600}", ""] }
+      yield* sessions.summarize(session_id, second)
+      yield* sessions.end(session_id, "stopped")
+      yield* sessions.resume(session_id, BINDINGS, "0000001")
+      assert.deepStrictEqual(Option.getOrThrow(yield* sessions.summary(session_id)), {
+        ...second,
+        title: "a\uFFFDb\uFFFD"
+      })
+    }).pipe(Effect.provide(stores))
+  )
+
   it.effect("loses no message that races with a start (R42)", () =>
     Effect.gen(function* () {
       const [sessions, inbox] = [yield* SessionStore, yield* Inbox]

@@ -7,6 +7,7 @@ import type { HeartbeatReply } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
+import type { Summary } from "#schema/Summary.ts"
 import { ControlPlane, Denied } from "#src/agent/ControlPlane.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
@@ -33,6 +34,8 @@ export interface MemoryControlPlane {
   cutOff(): void
   /** Stores until a revision is reached, whose reply is lost already; waits for that. */
   cutOffAt(rev: number): Effect.Effect<void>
+  /** What the agents summed up when they said goodbye, in order; `undefined` where one gave nothing. */
+  readonly summaries: ReadonlyArray<Summary | undefined>
   /** Why the agent said goodbye, once choird had everything. */
   readonly terminated: Deferred.Deferred<string>
   /** What an agent of this epoch speaks to; agents of earlier epochs are fenced from then on. */
@@ -46,6 +49,9 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
   const pushes = yield* PubSub.unbounded<Signal>()
   const looks = new Set<() => void>()
   const terminated = yield* Deferred.make<string>()
+  const summaries: Array<Summary | undefined> = []
+  // Told again at each connect until the goodbye, as choird does.
+  let stop: Signal | undefined
   let state = initialState
   let hash: Uint8Array = genesis(SESSION)
   let current = 0
@@ -65,7 +71,7 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
   const unanswered = () =>
     inbox.filter(
       (signal) =>
-        signal.type !== "Stop" &&
+        (signal.type !== "Stop" || signal === stop) &&
         !("inbox_id" in signal && BigInt(signal.inbox_id) <= state.last_inbox_id) &&
         !("signal_id" in signal && state.signals.includes(signal.signal_id))
     )
@@ -73,6 +79,7 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
     events,
     state: () => state,
     terminated,
+    summaries,
     cutOff: () => {
       deafFrom = 0
     },
@@ -84,6 +91,7 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
     push: (signal) =>
       Effect.suspend(() => {
         inbox.push(signal)
+        if (signal.type === "Stop") stop = signal
         return Effect.asVoid(PubSub.publish(pushes, signal))
       }),
     say: (text) =>
@@ -129,12 +137,14 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
           config: (config_version) => Effect.succeed({ config_version }),
           report: () => Effect.void,
           execute: () => Effect.die("this control plane has no host tools"),
-          terminate: ({ final_rev, reason }) =>
+          terminate: ({ final_rev, reason, summary }) =>
             Effect.suspend(() => {
               if (isDeaf()) return Effect.never
-              return final_rev === events.length
-                ? Effect.asVoid(Deferred.succeed(terminated, reason))
-                : Effect.fail(new Denied({ verb: "TERMINATE_SELF", type: "NOT_FLUSHED", reason: "" }))
+              if (final_rev !== events.length)
+                return Effect.fail(new Denied({ verb: "TERMINATE_SELF", type: "NOT_FLUSHED", reason: "" }))
+              summaries.push(summary)
+              stop = undefined
+              return Effect.asVoid(Deferred.succeed(terminated, reason))
             }),
           heartbeat: ({ base_rev, hash_new, patches }) =>
             Effect.suspend((): Effect.Effect<HeartbeatReply> => {

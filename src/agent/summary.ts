@@ -1,0 +1,76 @@
+/** What the model is asked for when a session ends, and what of its answer counts (spec 11.8). */
+import { Result, Schema } from "effect"
+import type { ChoirEvent } from "#schema/Event.ts"
+import { type Summary, SUMMARY_LIMITS } from "#schema/Summary.ts"
+import { storableJson } from "#src/shared/canonicalJson.ts"
+import type { ReferenceSummary } from "#src/shared/session/State.ts"
+import type { ChatMessage, ChatTool } from "./chatCompletion.ts"
+import { type Folding, foldingLine } from "./compaction.ts"
+import { SUMMARY_INSTRUCTIONS } from "./instructions.ts"
+import { chars, type Room, size } from "./promptRoom.ts"
+import { llmView } from "./tools/toolInput.ts"
+
+const Answer = Schema.Struct({
+  title: Schema.NonEmptyString,
+  summary: Schema.NonEmptyString,
+  decisions: Schema.Array(Schema.String),
+  open_points: Schema.Array(Schema.String),
+  facts: Schema.Array(Schema.String)
+})
+const decodeAnswer = Schema.decodeUnknownResult(Answer)
+
+const VIEW = llmView("choir.session.summary", "Give the summary of the session.", Answer)
+const WIRE_NAME = VIEW.name.replaceAll(".", "-")
+
+/** The one tool of a summary. It exists in this call alone and runs nothing: its arguments are the answer. */
+export const summaryTool: ChatTool = {
+  type: "function",
+  function: { name: WIRE_NAME, description: VIEW.description, parameters: VIEW.input_schema }
+}
+
+/** The newest lines that fit, in their order. */
+const fitting = (lines: ReadonlyArray<string>, room_chars: number): ReadonlyArray<string> => {
+  let left = room_chars
+  const from = lines.findLastIndex((line) => {
+    // As JSON in the request, with the line's own break.
+    left -= JSON.stringify(line).length
+    return left < 0
+  })
+  return lines.slice(from + 1)
+}
+
+/** Edge's reference summary and, of its window, the newest events that the model has room for. */
+export const summaryPrompt = (
+  reference: ReferenceSummary,
+  window: ReadonlyArray<Folding>,
+  room: Room
+): ReadonlyArray<ChatMessage> => {
+  const messages = (lines: ReadonlyArray<string>): ReadonlyArray<ChatMessage> => [
+    { role: "system", content: SUMMARY_INSTRUCTIONS },
+    {
+      role: "user",
+      content: `Reference summary of what came before:\n${JSON.stringify(reference)}\n\nEvents, oldest first:\n${lines.join("\n")}`
+    }
+  ]
+  return messages(fitting(window.map(foldingLine), chars(room) - size(messages([]))))
+}
+
+const cut = (text: string, chars: number): string => text.slice(0, chars).toWellFormed()
+const cutList = (entries: ReadonlyArray<string>): ReadonlyArray<string> =>
+  entries.slice(0, SUMMARY_LIMITS.entries).map((entry) => cut(entry, SUMMARY_LIMITS.entry_chars))
+
+/** The summary that an event holds, cut to its limits; nothing when it is no summary, or not one that can be read. */
+export const summaryOf = (event: ChoirEvent | undefined): Summary | undefined => {
+  if (event?.event_type !== "ModelOutput" || event.payload.purpose !== "summary") return undefined
+  const call = event.payload.tool_calls.find(({ name }) => name.replaceAll(".", "-") === WIRE_NAME)
+  const decoded = decodeAnswer(call?.input)
+  if (Result.isFailure(decoded)) return undefined
+  const { decisions, facts, open_points, summary, title } = decoded.success
+  return storableJson({
+    title: cut(title, SUMMARY_LIMITS.title_chars),
+    summary: cut(summary, SUMMARY_LIMITS.text_chars),
+    decisions: cutList(decisions),
+    open_points: cutList(open_points),
+    facts: cutList(facts)
+  })
+}

@@ -1,0 +1,25 @@
+/** One session as its operator sees it: where it stands, what it is bound to, what its agent summed up. */
+import { Effect, Option } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { OperatorApi } from "#schema/OperatorApi.ts"
+import { EventStore, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { fromSessionUnknown } from "./refusals.ts"
+
+export const layerOperatorSessionDetail = HttpApiBuilder.group(
+  OperatorApi,
+  "session",
+  Effect.fnUntraced(function* (handlers) {
+    const events = yield* EventStore
+    const sessions = yield* SessionStore
+    return handlers.handleAll({
+      show: Effect.fn("OperatorApi.showSession")(function* ({ params: { id: session_id } }) {
+        const row = yield* sessions.get(session_id)
+        if (Option.isNone(row)) return yield* new SessionUnknown({ session_id })
+        const { container: _, ...shown } = row.value
+        const { hash: head, rev: last_rev } = yield* events.head(session_id)
+        return { ...shown, last_rev, head, summary: Option.getOrNull(yield* sessions.summary(session_id)) }
+      }, Effect.mapError(fromSessionUnknown))
+    })
+  })
+)

@@ -1,0 +1,9 @@
+/** What an agent summed up of its session at a graceful stop (spec 11.8). */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+const STATEMENTS = [`ALTER TABLE choir_control.sessions ADD COLUMN summary jsonb`]
+
+export const sessionSummaries = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.forEach(STATEMENTS, (statement) => sql.unsafe(statement), { discard: true })
+)
