@@ -1,59 +1,118 @@
-/** A log file as it grows, is emptied, or gives way to a new one (spec 22.2). */
-import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs"
+/**
+ * A log as it grows, is cut back, or gives way to a new one (spec 22.2). A rotation renames the file into the archive, whose names
+ * sort by time: so a reader that comes late finds there what was written between the file it read and the one that is written now.
+ */
+import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync, statSync } from "node:fs"
+import { basename, dirname, join } from "node:path"
+import { gunzipSync } from "node:zlib"
 import { Effect } from "effect"
-import { LOG_CHUNK_BYTES, LOG_LINE_BYTES_MAX, LOG_POLL_MS } from "#src/shared/limits.ts"
+import { archiveName, archiveStem } from "#src/shared/logArchives.ts"
+import {
+  LOG_ARCHIVE_READ_BYTES_MAX,
+  LOG_CHUNK_BYTES,
+  LOG_LINE_BYTES_MAX,
+  LOG_OPEN_TRIES_MAX,
+  LOG_POLL_MS
+} from "#src/shared/limits.ts"
 import { codeOf } from "#src/shared/nofollow.ts"
 import { failed } from "./failure.ts"
 import { type Line, makeLineSplitter } from "./lineSplitter.ts"
 
-const open = (path: string) => {
+const LINE_FEED = 0x0a
+
+/** What `find` gives, or nothing where there is no such file. */
+const present = <A>(find: () => A): A | undefined => {
   try {
-    return openSync(path, "r")
+    return find()
   } catch (error) {
     if (codeOf(error) === "ENOENT") return undefined
     throw error
   }
 }
 
-const makeReader = (path: string) => {
+/** One file, read to its end as often as one likes. */
+const makeFileReader = (file: number) => {
   const chunk = Buffer.allocUnsafe(LOG_CHUNK_BYTES)
   let splitter = makeLineSplitter(LOG_LINE_BYTES_MAX)
-  let file = open(path)
   let offset = 0
-
-  /** Takes up the file that has this name now, from its start. */
-  const restart = (next: number | undefined) => {
-    if (file !== undefined) closeSync(file)
-    file = next
-    offset = 0
+  let lines_end = 0
+  const restart = (at: number) => {
+    offset = at
+    lines_end = at
     splitter = makeLineSplitter(LOG_LINE_BYTES_MAX)
   }
+  return {
+    /** The next lines; `undefined` at the end. */
+    read: (): ReadonlyArray<Line> | undefined => {
+      const { size } = fstatSync(file)
+      // Half a line is taken back when the rest of it could not be written; anything shorter was emptied.
+      if (size < offset) restart(size >= lines_end ? lines_end : 0)
+      const bytes = readSync(file, chunk, 0, chunk.length, offset)
+      if (bytes === 0) return undefined
+      const last = chunk.subarray(0, bytes).lastIndexOf(LINE_FEED)
+      if (last >= 0) lines_end = offset + last + 1
+      offset += bytes
+      return splitter.push(chunk.subarray(0, bytes))
+    },
+    rest: () => splitter.flush(),
+    inode: () => fstatSync(file).ino,
+    close: () => closeSync(file)
+  }
+}
 
-  /** The next lines; `undefined` at the end of the file. */
-  const read = (): ReadonlyArray<Line> | undefined => {
-    if (file === undefined) return undefined
-    if (fstatSync(file).size < offset) restart(open(path))
-    if (file === undefined) return undefined
-    const bytes = readSync(file, chunk, 0, chunk.length, offset)
-    offset += bytes
-    return bytes === 0 ? undefined : splitter.push(chunk.subarray(0, bytes))
+const splitWhole = (bytes: Buffer): ReadonlyArray<Line> => {
+  const splitter = makeLineSplitter(LOG_LINE_BYTES_MAX)
+  return [...splitter.push(bytes), ...splitter.flush()]
+}
+
+const makeReader = (path: string) => {
+  const archive = join(dirname(path), "archive", basename(path, ".log"))
+  const stems = (): ReadonlyArray<string> => {
+    const names = present(() => readdirSync(archive)) ?? []
+    return [...new Set(names.flatMap((name) => archiveStem(name) ?? []))].toSorted()
   }
 
-  /** Whether another file took the name. The old one was read to its end by then. */
-  const renew = (): boolean => {
-    const now = statSync(path, { throwIfNoEntry: false })
-    if (now === undefined) return false
-    if (file !== undefined && fstatSync(file).ino === now.ino) return false
-    restart(open(path))
-    return true
+  /** The file that has the name now, and the newest archive before it; a rotation in between would tear them apart. */
+  const openNow = () => {
+    for (let tries = 1; ; tries += 1) {
+      const newest = stems().at(-1) ?? ""
+      const descriptor = present(() => openSync(path, "r"))
+      if (newest === (stems().at(-1) ?? "") || tries === LOG_OPEN_TRIES_MAX)
+        return { file: descriptor === undefined ? undefined : makeFileReader(descriptor), newest }
+      if (descriptor !== undefined) closeSync(descriptor)
+    }
+  }
+  let now = openNow()
+
+  /** The lines of an archive, whether it is compressed by now or not; none when it was removed meanwhile. */
+  const archived = (stem: string): ReadonlyArray<Line> => {
+    const plain = present(() => readFileSync(join(archive, archiveName(stem, false))))
+    if (plain !== undefined) return splitWhole(plain)
+    const gz = present(() => readFileSync(join(archive, archiveName(stem, true))))
+    return gz === undefined ? [] : splitWhole(gunzipSync(gz, { maxOutputLength: LOG_ARCHIVE_READ_BYTES_MAX }))
   }
 
   return {
-    exists: () => file !== undefined,
-    read,
-    renew,
-    rest: () => splitter.flush(),
-    close: () => restart(undefined)
+    exists: () => now.file !== undefined,
+    read: () => now.file?.read(),
+    rest: () => now.file?.rest() ?? [],
+    /** Whether another file has the name now, or none. Whoever wrote to the one before has done so to the end. */
+    isOver: (): boolean => {
+      const found = statSync(path, { throwIfNoEntry: false })
+      return found?.ino !== now.file?.inode()
+    },
+    /** Goes on with the file that has the name now. Returns the lines that were archived unseen. */
+    renew: (): ReadonlyArray<Line> => {
+      const before = now
+      now = openNow()
+      const later = stems().filter((stem) => stem > before.newest && stem <= now.newest)
+      // The first of them is the file that was read to its end here.
+      const unseen = before.file === undefined ? later : later.slice(1)
+      const lines = [...(before.file?.rest() ?? []), ...unseen.flatMap(archived)]
+      before.file?.close()
+      return lines
+    },
+    close: () => now.file?.close()
   }
 }
 
@@ -104,7 +163,10 @@ export const tailLog = Effect.fn("tailLog")(function* <R>(
   const look = Effect.gen(function* () {
     yield* Effect.sleep(LOG_POLL_MS)
     yield* drain(emitAll)
-    if (!(yield* attempt(path, reader.renew))) return
+    if (!(yield* attempt(path, reader.isOver))) return
+    // What came between the end that was read and the rename.
+    yield* drain(emitAll)
+    yield* emitAll(yield* attempt(path, reader.renew))
     yield* drain(emitAll)
   })
   return yield* Effect.forever(look)

@@ -80,6 +80,9 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* step(2, "secrets.json is in order; taking the home for this choird alone")
   yield* lockHome(home)
   yield* makeFolders(home)
+  // Not before the home is taken: another choird may still write to the same files.
+  yield* logs.archiveAfter(config.log_archive_threshold_lines)
+  yield* logs.archiving
   const base = Context.mergeAll(files, Context.make(LogFiles, logs), yield* Layer.build(NodeServices.layer))
 
   yield* step(3, "connecting to Postgres and trying the runtime")

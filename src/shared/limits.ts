@@ -409,6 +409,12 @@ export const DATABASE_PATIENCE_MS_MAX = 300_000
 export const AGENT_CHANGES_BUFFERED_MAX = 256
 /** A line of a log file (R77). */
 export const LOG_LINE_BYTES_MAX = 16 * KIB
+/** A log file that reaches this is archived, whatever its lines: choird's, and an agent's (R50). */
+export const LOG_FILE_BYTES_MAX = 64 * MIB
+export const AGENT_LOG_BYTES_MAX = 4 * MIB
+/** All logs of a home, the archived ones included, and the number of archives; the oldest of these go first (R50). */
+export const LOGS_BYTES_MAX = 1024 * MIB
+export const LOG_ARCHIVES_MAX = 10_000
 /** Characters of one text within a log line; the rest is cut. */
 export const LOG_TEXT_CHARS_MAX = 4000
 /** The pause after each batch of an agent's output, which bounds what a flood of it costs choird. */
@@ -469,6 +475,10 @@ export const CHAT_SETTLED_MS_MAX = 3_600_000
 export const LOG_POLL_MS = 200
 /** What `choirctl logs` reads at once. */
 export const LOG_CHUNK_BYTES = 256 * KIB
+/** Tries to open a log between two of its rotations. */
+export const LOG_OPEN_TRIES_MAX = 5
+/** An archived log that `choirctl logs` reads whole, when it missed a rotation: several times what one may hold. */
+export const LOG_ARCHIVE_READ_BYTES_MAX = 256 * MIB
 /** One trial of `choirctl doctor`. */
 export const DOCTOR_TRIAL_MS_MAX = 10_000
 /** Free space of a home's file system below which `choirctl doctor` warns, and below which it fails. */

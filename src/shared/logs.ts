@@ -1,5 +1,5 @@
 /** Log lines: one JSON object each (spec 22.2), at most LOG_LINE_BYTES_MAX, with nothing in them that a terminal obeys. */
-import { Cause, type Logger, References } from "effect"
+import { Cause, type Logger, References, Result } from "effect"
 import { LOG_LINE_BYTES_MAX, LOG_TEXT_CHARS_MAX } from "./limits.ts"
 
 /** A line before it is written. Further fields keep their names. */
@@ -23,20 +23,41 @@ const bounded = (value: unknown): unknown => {
   return value
 }
 
-/** The line as text without its end. One that would be too long keeps its fixed fields and a shorter message. */
-export const logText = (line: LogLine): string => {
-  const text = JSON.stringify(Object.fromEntries(Object.entries(line).map(([key, value]) => [key, bounded(value)])))
-  if (Buffer.byteLength(text) <= LOG_LINE_BYTES_MAX) return text
-  const { level, source, timestamp } = line
+/** What a line keeps when its other fields are too long, or are no JSON: enough to find what it is about. */
+const KEPT = ["timestamp", "level", "source", "session_id", "agent_id", "lane", "ref"] as const
+const KEPT_CHARS_MAX = 100
+
+const shortened = (line: LogLine): string => {
+  const kept = KEPT.flatMap((key) => {
+    const value = line[key]
+    return typeof value === "string" ? [[key, value.slice(0, KEPT_CHARS_MAX)] as const] : []
+  })
   // A character is six bytes at most where JSON escapes it.
-  return JSON.stringify({ timestamp, level, source, message: cut(line.message, LOG_LINE_BYTES_MAX / 8), cut: true })
+  return JSON.stringify({ ...Object.fromEntries(kept), message: cut(line.message, LOG_LINE_BYTES_MAX / 8), cut: true })
+}
+
+/** The line as text without its end. One that would be too long keeps what identifies it and a shorter message. */
+export const logText = (line: LogLine): string => {
+  const text = Result.try(() =>
+    JSON.stringify(Object.fromEntries(Object.entries(line).map(([key, value]) => [key, bounded(value)])))
+  )
+  return Result.isSuccess(text) && Buffer.byteLength(text.success) <= LOG_LINE_BYTES_MAX
+    ? text.success
+    : shortened(line)
 }
 
 const isFields = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Error)
 
 const text = (value: unknown): string =>
-  typeof value === "string" ? value : value instanceof Error ? value.message : JSON.stringify(value)
+  typeof value === "string"
+    ? value
+    : value instanceof Error
+      ? value.message
+      : Result.getOrElse(
+          Result.try(() => JSON.stringify(value) ?? String(value)),
+          () => String(value)
+        )
 
 const causeOf = (cause: Cause.Cause<unknown>, parts: ReadonlyArray<unknown>): string | undefined => {
   if (cause.reasons.length > 0) return Cause.pretty(cause)

@@ -49,24 +49,24 @@ const openChildFolder = (folder: number, name: string): number => {
   }
 }
 
-const makeFolder = (folder: number, name: string): void => {
+const makeFolder = (folder: number, name: string, mode: number): void => {
   try {
-    mkdirSync(childPath(folder, name), FOLDER_MODE)
+    mkdirSync(childPath(folder, name), mode)
   } catch (error) {
     if (codeOf(error) !== "EEXIST") throw error
   }
 }
 
-/** Opens the folder below `root` that `names` lead to; the caller closes it. With `create`, missing folders are made. */
+/** Opens the folder below `root` that `names` lead to; the caller closes it. With `create`, missing folders are made with `mode`. */
 export const openFolder = (
   root: number,
   names: ReadonlyArray<string>,
-  options: { readonly create: boolean }
+  options: { readonly create: boolean; readonly mode?: number }
 ): number => {
   let folder = openSync(childPath(root, "."), FOLDER)
   for (const name of names) {
     try {
-      if (options.create) makeFolder(folder, name)
+      if (options.create) makeFolder(folder, name, options.mode ?? FOLDER_MODE)
       const next = openChildFolder(folder, name)
       closeSync(folder)
       folder = next

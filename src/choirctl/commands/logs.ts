@@ -38,7 +38,7 @@ export const logs = Command.make(
         path: join(home, "logs", `${source}.log`),
         follow,
         last: Option.getOrUndefined(last),
-        hint: "choirctl agent list shows the agents; a log begins with the first start"
+        hint: `choirctl agent list shows the agents; the logs of ended sessions are in ${join(home, "logs", "archive", source)}`
       },
       ({ text }) => screen.print(shown(text))
     )

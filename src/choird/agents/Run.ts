@@ -150,6 +150,7 @@ const close = Effect.fnUntraced(function* (context: Context, row: SessionRow) {
   const { services } = context
   yield* patiently(services.sessions.end(row.session_id, "closed"))
   yield* Effect.logInfo("the session has reached its budget and is closed")
+  yield* services.logs.archive(context.agent_id)
   yield* awaitingView(context)
 })
 
@@ -203,6 +204,7 @@ const settle = Effect.fnUntraced(function* (context: Context, ending: Effect.Suc
   if (ending.status === "stopped") {
     yield* views.end(agent_id, "stopped", null)
     yield* Effect.logInfo("the agent is stopped")
+    yield* services.logs.archive(agent_id)
     return stoppedWhileStarting
   }
   yield* Effect.logError(`the agent is not started again: ${ending.reason}`)

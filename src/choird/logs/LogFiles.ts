@@ -1,10 +1,10 @@
 /** The files `logs/choird.log` and `logs/<agent>.log` of a home (spec 22.2), appended line by line, readable by their owner alone. */
-import { closeSync, constants, existsSync, mkdirSync, openSync, writeSync } from "node:fs"
-import { join } from "node:path"
-import { Clock, Context, Effect, Layer, Logger, Option, Schema, Stream } from "effect"
+import { Clock, Context, Effect, Layer, Logger, Option, Queue, Result, Schema, type Scope, Stream } from "effect"
 import { AgentId, LaneId, type SessionId } from "#schema/Ids.ts"
-import { AGENT_OUTPUT_PAUSE_MS } from "#src/shared/limits.ts"
+import { AGENT_LOG_BYTES_MAX, AGENT_OUTPUT_PAUSE_MS, LOG_FILE_BYTES_MAX } from "#src/shared/limits.ts"
 import { humanText, type LogLine, logLine, logText } from "#src/shared/logs.ts"
+import { makeLogArchive } from "./LogArchive.ts"
+import { type LogFileLimits, makeLogFile } from "./LogFile.ts"
 
 /** What an agent's own logger prints; anything else is a text of somebody in its container. */
 const AgentLine = Schema.fromJsonString(
@@ -39,28 +39,7 @@ export const agentLine = (agent_id: AgentId, session_id: SessionId, timestamp: s
   })
 }
 
-const FLAGS = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW
-
-/** Appends at once, so that the last line before a death is there. What cannot be written is lost: a full disk stops no agent. */
-const makeFile = (home: string, name: string) => {
-  const folder = join(home, "logs")
-  let descriptor: number | undefined
-  const append = (text: string) => {
-    try {
-      // A home that is not there is not made: that is what `choirctl init` is for.
-      if (descriptor === undefined && existsSync(home)) mkdirSync(folder, { recursive: true, mode: 0o700 })
-      descriptor ??= openSync(join(folder, `${name}.log`), FLAGS, 0o600)
-      writeSync(descriptor, text)
-    } catch {
-      // There is nowhere left to tell it.
-    }
-  }
-  const close = () => {
-    if (descriptor !== undefined) closeSync(descriptor)
-    descriptor = undefined
-  }
-  return { append, close }
-}
+const CHOIRD = "choird"
 
 export class LogFiles extends Context.Service<
   LogFiles,
@@ -69,45 +48,94 @@ export class LogFiles extends Context.Service<
     follow(agent_id: AgentId, session_id: SessionId, output: Stream.Stream<string>): Effect.Effect<void>
     /** Writes what this program logs to choird.log, and what it logs of an agent to that agent's log as well. */
     readonly logger: Logger.Logger<unknown, void>
+    /** Archives choird.log beyond this many lines (`log_archive_threshold_lines`). Until it is told, no file is archived for its size. */
+    archiveAfter(lines_max: number): Effect.Effect<void>
+    /** Compresses what is archived in the background, and what an earlier choird left, until the scope closes. For the holder of the home. */
+    readonly archiving: Effect.Effect<void, never, Scope.Scope>
+    /** Archives an agent's log as it is: its session has ended (spec 22.2). */
+    archive(agent_id: AgentId): Effect.Effect<void>
   }
 >()("choir/choird/LogFiles") {
   /** @param home need not exist yet, or at all. @param print takes each of choird's lines for a person as well. */
   static readonly layer = (home: string, print: ((line: string) => void) | undefined) =>
     Layer.effect(
       LogFiles,
-      Effect.gen(function* () {
-        const files = new Map<string, ReturnType<typeof makeFile>>()
-        const file = (name: string) => {
-          const found = files.get(name) ?? makeFile(home, name)
-          files.set(name, found)
-          return found
-        }
-        yield* Effect.addFinalizer(() =>
-          Effect.sync(() => {
-            for (const { close } of files.values()) close()
-          })
-        )
-        return LogFiles.of({
-          follow: (agent_id, session_id, output) =>
-            Stream.runForEachArray(output, (lines) =>
-              Clock.currentTimeMillis.pipe(
-                Effect.map((now_ms) => {
-                  const timestamp = new Date(now_ms).toISOString()
-                  const texts = lines.map((text) => `${logText(agentLine(agent_id, session_id, timestamp, text))}\n`)
-                  file(agent_id).append(texts.join(""))
-                }),
-                Effect.andThen(Effect.sleep(AGENT_OUTPUT_PAUSE_MS))
-              )
-            ),
-          logger: Logger.make((options) => {
-            const line = logLine("choird", options)
-            const written = `${logText(line)}\n`
-            file("choird").append(written)
-            const agent = Schema.decodeUnknownOption(AgentId)(line["agent_id"])
-            if (Option.isSome(agent)) file(agent.value).append(written)
-            print?.(humanText(line))
-          })
-        })
-      })
+      Effect.suspend(() => make(home, print))
     )
 }
+
+const make = Effect.fnUntraced(function* (home: string, print: ((line: string) => void) | undefined) {
+  const files = new Map<string, ReturnType<typeof makeLogFile>>()
+  const archive = makeLogArchive(home)
+  // One that waits is enough: whoever is woken looks for all that there is to do.
+  const wakes = yield* Queue.sliding<void>(1)
+  let lines_max: number | undefined
+  const file = (name: string) => {
+    const found = files.get(name) ?? makeLogFile(home, name)
+    files.set(name, found)
+    return found
+  }
+  const activeBytes = () => [...files.values()].reduce((sum, { bytes }) => sum + bytes(), 0)
+
+  /** Takes no longer than a rename. A file that cannot be moved is written on. */
+  const rotate = (name: string, now_ms: number) => {
+    const moved = Result.try(() => archive.take(name, now_ms, file(name).moveTo))
+    if (Result.isFailure(moved)) file(name).later()
+    Queue.offerUnsafe(wakes, undefined)
+  }
+  const limitsOf = (name: string): LogFileLimits =>
+    name === CHOIRD
+      ? { lines_max: lines_max ?? Infinity, bytes_max: LOG_FILE_BYTES_MAX }
+      : { lines_max: Infinity, bytes_max: AGENT_LOG_BYTES_MAX }
+  const write = (name: string, texts: ReadonlyArray<string>, now_ms: number) => {
+    const to = file(name)
+    to.append(texts.join(""), texts.length)
+    if (lines_max !== undefined && to.isFull(limitsOf(name))) rotate(name, now_ms)
+  }
+
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      for (const { close } of files.values()) close()
+    })
+  )
+
+  const tidy = Effect.gen(function* () {
+    yield* Effect.try(() => archive.trim(activeBytes())).pipe(
+      Effect.catch((error) => Effect.logWarning("old logs were not removed", error))
+    )
+    return yield* archive.compressNext
+  })
+
+  return LogFiles.of({
+    follow: (agent_id, session_id, output) =>
+      Stream.runForEachArray(output, (lines) =>
+        Clock.currentTimeMillis.pipe(
+          Effect.map((now_ms) => {
+            const timestamp = new Date(now_ms).toISOString()
+            const texts = lines.map((text) => `${logText(agentLine(agent_id, session_id, timestamp, text))}\n`)
+            write(agent_id, texts, now_ms)
+          }),
+          Effect.andThen(Effect.sleep(AGENT_OUTPUT_PAUSE_MS))
+        )
+      ),
+    logger: Logger.make((options) => {
+      const line = logLine(CHOIRD, options)
+      const written = [`${logText(line)}\n`]
+      const now_ms = options.date.getTime()
+      write(CHOIRD, written, now_ms)
+      const agent = Schema.decodeUnknownOption(AgentId)(line["agent_id"])
+      // An agent of choird's own name would get each of choird's lines about it twice.
+      if (Option.isSome(agent) && agent.value !== CHOIRD) write(agent.value, written, now_ms)
+      print?.(humanText(line))
+    }),
+    archiveAfter: (lines) => Effect.sync(() => void (lines_max = lines)),
+    archiving: Effect.try(() => archive.scan()).pipe(
+      Effect.catch((error) => Effect.logWarning("the archived logs cannot be read", error)),
+      // What is left over from an earlier life is work without a wake.
+      Effect.andThen(Effect.forever(Effect.andThen(Effect.repeat(tidy, { while: (more) => more }), Queue.take(wakes)))),
+      Effect.forkScoped,
+      Effect.asVoid
+    ),
+    archive: (agent_id) => Effect.map(Clock.currentTimeMillis, (now_ms) => rotate(agent_id, now_ms))
+  })
+})

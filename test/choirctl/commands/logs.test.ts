@@ -1,5 +1,6 @@
-import { appendFileSync, mkdirSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Queue } from "effect"
 import { TestClock } from "effect/testing"
@@ -94,6 +95,60 @@ describe("choirctl logs", () => {
       writeFileSync(path, "again\n")
       yield* look
       assert.strictEqual(yield* Queue.take(seen), "again")
+    })
+  )
+
+  /** Moves a log into its archive, as choird does. */
+  const rotate = (path: string, stem: string, gz: boolean) => {
+    const folder = join(path, "..", "archive", "agent-1")
+    mkdirSync(folder, { recursive: true })
+    if (gz) writeFileSync(join(folder, `${stem}.log.gz`), gzipSync(readFileSync(path)))
+    if (gz) rmSync(path)
+    else renameSync(path, join(folder, `${stem}.log`))
+  }
+
+  it.effect("loses no line and doubles none over any number of rotations between two looks (spec 22.2)", () =>
+    Effect.gen(function* () {
+      const { path } = yield* made
+      writeFileSync(path, "an older log\n")
+      rotate(path, "2026-01-01T00-00-00.000Z", true)
+      writeFileSync(path, "one\n")
+      const { look, seen } = yield* following(path)
+      assert.strictEqual(yield* Queue.take(seen), "one")
+      appendFileSync(path, "two\n")
+      rotate(path, "2026-01-02T00-00-00.000Z", false)
+      writeFileSync(path, "three\n")
+      rotate(path, "2026-01-03T00-00-00.000Z", true)
+      writeFileSync(path, "four\n")
+      rotate(path, "2026-01-04T00-00-00.000Z", false)
+      writeFileSync(path, "five\n")
+      yield* look
+      assert.deepStrictEqual(yield* Queue.takeN(seen, 4), ["two", "three", "four", "five"])
+      rotate(path, "2026-01-05T00-00-00.000Z", false)
+      yield* look
+      writeFileSync(path, "six\n")
+      rotate(path, "2026-01-06T00-00-00.000Z", true)
+      writeFileSync(path, "seven\n")
+      yield* look
+      assert.deepStrictEqual(yield* Queue.takeN(seen, 2), ["six", "seven"])
+      yield* look
+      assert.strictEqual(yield* Queue.size(seen), 0)
+    })
+  )
+
+  it.effect("takes half a line back that could not be written, and reads nothing twice", () =>
+    Effect.gen(function* () {
+      const { path } = yield* made
+      writeFileSync(path, "one\n")
+      const { look, seen } = yield* following(path)
+      assert.strictEqual(yield* Queue.take(seen), "one")
+      appendFileSync(path, "torn")
+      yield* look
+      truncateSync(path, 4)
+      yield* look
+      appendFileSync(path, "two\n")
+      yield* look
+      assert.deepStrictEqual(yield* Queue.takeAll(seen), ["two"])
     })
   )
 

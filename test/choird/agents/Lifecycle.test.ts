@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Option, Scope } from "effect"
@@ -346,7 +346,7 @@ describe("Lifecycle", LIVE, () => {
         })
     )
 
-    it.effect("writes the agent's output and its own words on it to the agent's log", () =>
+    it.effect("writes the agent's output and its own words on it to the agent's log, and archives it at the stop", () =>
       Effect.gen(function* () {
         const life = yield* setUp
         const { agent_id, home, lifecycle } = life
@@ -354,7 +354,9 @@ describe("Lifecycle", LIVE, () => {
           Effect.gen(function* () {
             const { session_id } = yield* lifecycle.start(agent_id, {})
             yield* lifecycle.stop(agent_id)
-            const lines = readFileSync(join(home, "logs", `${agent_id}.log`), "utf8")
+            const archive = join(home, "logs", "archive", agent_id)
+            assert.strictEqual(readdirSync(archive).length, 1)
+            const lines = readFileSync(join(archive, readdirSync(archive)[0] ?? ""), "utf8")
               .trim()
               .split("\n")
               .map((line) => JSON.parse(line) as Record<string, unknown>)

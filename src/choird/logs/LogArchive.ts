@@ -1,0 +1,162 @@
+/**
+ * `logs/archive/<source>/<timestamp>.log.gz` of a home (spec 22.2). A log comes here by one rename, as `<timestamp>.log`; it is
+ * compressed under a temporary name, which becomes `.log.gz`, and only then removed. So a death at any point leaves the whole log
+ * under one of the names, and the next start finishes it.
+ */
+import { closeSync, constants, createReadStream, createWriteStream, existsSync, openSync, readdirSync } from "node:fs"
+import { lstatSync, renameSync, rmSync } from "node:fs"
+import { pipeline } from "node:stream/promises"
+import { createGzip } from "node:zlib"
+import { Effect, Result, Schema } from "effect"
+import { AgentId } from "#schema/Ids.ts"
+import { LOG_ARCHIVES_MAX, LOGS_BYTES_MAX } from "#src/shared/limits.ts"
+import { archiveName, archiveStem } from "#src/shared/logArchives.ts"
+import { descriptorPath } from "#src/shared/nofollow.ts"
+import { openLogFolder } from "./LogFile.ts"
+
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
+const isSource = Schema.is(AgentId)
+
+interface Archive {
+  readonly source: string
+  readonly stem: string
+  readonly bytes: number
+  /** Whether it still waits to be compressed. */
+  readonly plain: boolean
+}
+
+export interface LogArchive {
+  /** Finds what earlier lives of choird left, and throws half a compression away. */
+  scan(): void
+  /** Takes a log in: `move` renames it to a free name in the open folder, and returns its bytes; 0 is nothing to take. */
+  take(source: string, now_ms: number, move: (folder: number, name: string) => number): void
+  /** Removes the oldest archives until they, with `active_bytes` of files that are still written, are within the limits. */
+  trim(active_bytes: number): void
+  /** Compresses the oldest log that waits for it; whether there was one. */
+  readonly compressNext: Effect.Effect<boolean>
+}
+
+const sizeOf = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.size ?? 0
+
+const scanned = (folder: number, source: string): ReadonlyArray<Archive> => {
+  const at = descriptorPath(folder)
+  const found = new Map<string, Archive>()
+  for (const name of readdirSync(at).toSorted()) {
+    const stem = archiveStem(name)
+    if (stem === undefined) {
+      if (archiveStem(name.replace(/\.part$/u, "")) !== undefined) rmSync(`${at}/${name}`, { force: true })
+      continue
+    }
+    const plain = name === archiveName(stem, false)
+    // The compressed file has its name only when it is whole.
+    if (!plain) rmSync(`${at}/${archiveName(stem, false)}`, { force: true })
+    found.set(stem, { source, stem, bytes: sizeOf(`${at}/${name}`), plain })
+  }
+  return [...found.values()]
+}
+
+/** Compresses a log in its open folder, as a stream in other threads than this; returns the bytes that are left of it. */
+const compressed = (folder: number, stem: string) => {
+  const at = descriptorPath(folder)
+  const plain = `${at}/${archiveName(stem, false)}`
+  const whole = `${at}/${archiveName(stem, true)}`
+  const part = `${whole}.part`
+  return Effect.tryPromise((signal) => {
+    rmSync(part, { force: true })
+    const from = createReadStream("", { fd: openSync(plain, READ) })
+    // `wx` makes the file and follows no link.
+    const to = createWriteStream(part, { flags: "wx", mode: 0o600, flush: true })
+    return pipeline(from, createGzip(), to, { signal })
+  }).pipe(
+    Effect.andThen(
+      Effect.try(() => {
+        renameSync(part, whole)
+        rmSync(plain, { force: true })
+        return sizeOf(whole)
+      })
+    )
+  )
+}
+
+const LIMITS = { bytes_max: LOGS_BYTES_MAX, archives_max: LOG_ARCHIVES_MAX }
+
+export const makeLogArchive = (home: string, { archives_max, bytes_max } = LIMITS): LogArchive => {
+  /** The oldest first. What an operator removes by hand is noticed when its turn comes. */
+  let archives: ReadonlyArray<Archive> = []
+  const keep = (next: ReadonlyArray<Archive>) => {
+    archives = next.toSorted((a, b) => (a.stem < b.stem ? -1 : a.stem > b.stem ? 1 : 0))
+  }
+  const within = <A>(source: string | undefined, use: (folder: number) => A): A => {
+    const folder = openLogFolder(home, ["logs", "archive", ...(source === undefined ? [] : [source])])
+    try {
+      return use(folder)
+    } finally {
+      closeSync(folder)
+    }
+  }
+
+  /** A later name than any of this source, so that names keep the order of the logs even where a clock does not. */
+  const freeStem = (folder: number, source: string, now_ms: number): string => {
+    const newest = archives.findLast((archive) => archive.source === source)?.stem ?? ""
+    const at = descriptorPath(folder)
+    for (let at_ms = now_ms; ; at_ms += 1) {
+      const stem = new Date(at_ms).toISOString().replaceAll(":", "-")
+      const taken = [true, false].some((gz) => existsSync(`${at}/${archiveName(stem, gz)}`))
+      if (stem > newest && !taken) return stem
+      if (stem < newest) at_ms = Date.parse(newest.replace(/T(\d\d)-(\d\d)-/u, "T$1:$2:"))
+    }
+  }
+
+  const drop = ({ source, stem }: Archive) =>
+    within(source, (folder) => {
+      for (const gz of [false, true]) rmSync(`${descriptorPath(folder)}/${archiveName(stem, gz)}`, { force: true })
+    })
+
+  return {
+    scan: () => {
+      const sources = within(undefined, (folder) => readdirSync(descriptorPath(folder))).filter(isSource)
+      // What is no folder of ours is left alone, and the others are not.
+      const found = sources.map((source) => Result.try(() => within(source, (folder) => scanned(folder, source))))
+      keep(found.flatMap((archives) => (Result.isSuccess(archives) ? archives.success : [])))
+    },
+    take: (source, now_ms, move) =>
+      within(source, (folder) => {
+        const stem = freeStem(folder, source, now_ms)
+        const bytes = move(folder, archiveName(stem, false))
+        if (bytes > 0) keep([...archives, { source, stem, bytes, plain: true }])
+      }),
+    trim: (active_bytes) => {
+      let bytes = archives.reduce((sum, archive) => sum + archive.bytes, active_bytes)
+      let gone = 0
+      for (const archive of archives) {
+        if (bytes <= bytes_max && archives.length - gone <= archives_max) break
+        drop(archive)
+        bytes -= archive.bytes
+        gone += 1
+      }
+      archives = archives.slice(gone)
+    },
+    compressNext: Effect.suspend(() => {
+      const next = archives.find(({ plain }) => plain)
+      if (next === undefined) return Effect.succeed(false)
+      const settle = (left: ReadonlyArray<Archive>) =>
+        Effect.sync(() => keep(archives.flatMap((archive) => (archive === next ? left : [archive]))))
+      return Effect.acquireUseRelease(
+        Effect.try(() => openLogFolder(home, ["logs", "archive", next.source])),
+        (folder) => compressed(folder, next.stem),
+        (folder) => Effect.sync(() => closeSync(folder))
+      ).pipe(
+        Effect.flatMap((bytes) => settle([{ ...next, bytes, plain: false }])),
+        // It stays as it is until the next start tries again; the others must not wait for it.
+        Effect.catch((error) =>
+          Effect.andThen(
+            Effect.logWarning("a log was not compressed", { archive: `${next.source}/${next.stem}` }, error),
+            settle([{ ...next, plain: false }])
+          )
+        ),
+        Effect.as(true)
+      )
+    })
+  }
+}
