@@ -13,6 +13,7 @@ import {
   HttpApiSecurity
 } from "effect/http-api"
 import { ApiErrors, Unauthorized } from "./ApiError.ts"
+import { AskedApproval } from "./Approval.ts"
 import { AgentConfig } from "./Config.ts"
 import { CoreEvent } from "./Core.ts"
 import { ChoirEvent, ToolStatus } from "./Event.ts"
@@ -149,8 +150,12 @@ const Rpc = HttpApiGroup.make("rpc")
     verb("HEARTBEAT", Heartbeat, HeartbeatReply),
     verb(
       "REQUEST_APPROVAL",
-      Schema.Struct({ request_type: Schema.String, payload: Schema.Json, call_id: CallId }),
-      Schema.Struct({ approval_id: Schema.String, status: Schema.Literals(["pending", "approved", "rejected"]) })
+      Schema.Struct({
+        request_type: Schema.String.check(Schema.isMaxLength(64)),
+        payload: Schema.Json,
+        call_id: CallId
+      }),
+      AskedApproval
     ),
     verb("REPORT_STATUS", ReportStatus, Ack),
     verb("TERMINATE_SELF", TerminateSelf, Ack),

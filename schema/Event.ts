@@ -3,8 +3,9 @@
  * `src/shared/hashChain.ts` (D5); the fold that turns them into states is in `src/shared/session` (D2).
  */
 import { Schema } from "effect"
+import { ConfirmReason } from "./Approval.ts"
 import { CoreBudgets, CoreJobStart } from "./Core.ts"
-import { CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev, Sha256, SignalId } from "./Ids.ts"
+import { ApprovalId, CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev, Sha256, SignalId } from "./Ids.ts"
 import { LockRequest, ToolEffect } from "./Tool.ts"
 
 /** The version of the event format. */
@@ -75,14 +76,18 @@ export const ToolCallRequested = Schema.Struct({
   input: Schema.Json,
   effect: ToolEffect,
   locks: Schema.Array(LockRequest),
-  skill: Schema.optionalKey(Schema.String)
+  skill: Schema.optionalKey(Schema.String),
+  /** It goes on only when a person approved it, and why that is so (D31). */
+  confirm: Schema.optionalKey(ConfirmReason)
 })
 
 /** The locks are granted; the tool runs after this. For an external tool this is the intent that choird must have (D3). */
 export const ToolCallCommitted = Schema.Struct({
   call_id: CallId,
   locks: Schema.Array(LockRequest),
-  dirty: Schema.optionalKey(Schema.Boolean)
+  dirty: Schema.optionalKey(Schema.Boolean),
+  /** Of a call that needed a person's approval: which one it got. */
+  approval_id: Schema.optionalKey(ApprovalId)
 })
 
 export const ToolStatus = Schema.Literals([

@@ -72,6 +72,10 @@ export type InboxId = typeof InboxId.Type
 export const SignalId = BigintText.pipe(Schema.brand("SignalId"))
 export type SignalId = typeof SignalId.Type
 
+/** A row that waits for a person's decision, a bigint as decimal text. */
+export const ApprovalId = BigintText.pipe(Schema.brand("ApprovalId"))
+export type ApprovalId = typeof ApprovalId.Type
+
 /** The place of an event in its session, from 1. 0 stands before the first. */
 export const Rev = Schema.Natural
 export type Rev = number

@@ -6,6 +6,7 @@ import { Schema } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { ApiErrors, ErrorDetail } from "./ApiError.ts"
+import { Approvals } from "./ApprovalApi.ts"
 import { ChoirEvent } from "./Event.ts"
 import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256, SignalId } from "./Ids.ts"
 import { ResourceBindings } from "./ResourceBindings.ts"
@@ -48,6 +49,8 @@ export const AgentDetail = Schema.Struct({
   config_version: Schema.Natural,
   last_rev: Rev,
   acked_rev: Rev,
+  /** How many approvals wait for a person. */
+  approvals_pending: Schema.Natural,
   /** Why the agent is where it is when that needs saying: the last crash, the breaker, a frozen session. */
   reason: Schema.NullOr(Schema.String)
 })
@@ -148,6 +151,8 @@ export const SystemStatus = Schema.Struct({
     Schema.Struct({ name: ResourceName, type: Schema.String, ok: Schema.Boolean, detail: Schema.String })
   ),
   agents: Schema.Array(AgentSummary),
+  /** How many approvals wait for a person. */
+  approvals: Schema.Struct({ pending: Schema.Natural }),
   warnings: Schema.Array(Schema.String)
 })
 export type SystemStatus = typeof SystemStatus.Type
@@ -315,6 +320,6 @@ const Chat = HttpApiGroup.make("chat").add(
 )
 
 export class OperatorApi extends HttpApi.make("choir-operator")
-  .add(System, Agents, Sessions, SessionDetailApi, Chat)
+  .add(System, Agents, Sessions, SessionDetailApi, Chat, Approvals)
   .middleware(SchemaErrors)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}

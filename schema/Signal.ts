@@ -1,7 +1,8 @@
 /** What choird pushes to an agent. Rows of the `signals` table end in an event; the other two are computed at connect. */
 import { Schema } from "effect"
+import { Resolution } from "./Approval.ts"
 import { Attachment } from "./Event.ts"
-import { CallId, InboxId, JobName, LaneId, ResourceName, SignalId } from "./Ids.ts"
+import { ApprovalId, InboxId, JobName, LaneId, ResourceName, SignalId } from "./Ids.ts"
 
 const kind = <const T extends string, F extends Schema.Struct.Fields>(type: T, fields: F) =>
   Schema.Struct({ type: Schema.Literal(type), ...fields })
@@ -22,7 +23,7 @@ export const Signal = Schema.Union([
   kind("Inject", { signal_id: SignalId, content: Schema.String }),
   kind("CancelCore", { signal_id: SignalId, job_name: JobName }),
   kind("Compact", { signal_id: SignalId, lane: Schema.optionalKey(LaneId) }),
-  kind("ApprovalResolved", { approval_id: CallId, status: Schema.Literals(["approved", "rejected", "expired"]) }),
+  kind("ApprovalResolved", { approval_id: ApprovalId, status: Resolution }),
   kind("ConfigChanged", { config_version: Schema.Natural }),
   kind("Stop", { deadline_ms: Schema.Natural })
 ])

@@ -1,6 +1,7 @@
 /** The whole command tree. */
 import { Command } from "effect/cli"
 import { agent } from "./commands/agent.ts"
+import { approval } from "./commands/approval.ts"
 import { chat } from "./commands/chat.ts"
 import { completions } from "./commands/completions.ts"
 import { config } from "./commands/config.ts"
@@ -21,6 +22,7 @@ const tree: Command.Command.Any = root.pipe(
     agent,
     chat,
     session,
+    approval,
     models,
     secret,
     workspace,
@@ -38,6 +40,7 @@ export const cli = root.pipe(
     agent,
     chat,
     session,
+    approval,
     models,
     secret,
     workspace,

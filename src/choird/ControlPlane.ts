@@ -5,6 +5,7 @@ import { Images } from "./agents/Images.ts"
 import { Leases } from "./agents/Leases.ts"
 import { Lifecycle } from "./agents/Lifecycle.ts"
 import { Models } from "./agents/Models.ts"
+import { Approvals } from "./approvals/Approvals.ts"
 import { layerAgentRoutes } from "./api/AgentRoutes.ts"
 import { AgentSockets } from "./api/AgentSockets.ts"
 import { LaneReports } from "./api/LaneReports.ts"
@@ -23,7 +24,7 @@ import { Signals } from "./sessions/Signals.ts"
 import { Steering } from "./sessions/Steering.ts"
 import { Tokens } from "./sessions/Tokens.ts"
 
-const Stores = Steering.layer.pipe(
+const Stores = Layer.merge(Steering.layer, Approvals.layer).pipe(
   Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer)),
   Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer))
 )

@@ -309,6 +309,24 @@ export const SIGNALS_FULL_RETRY_MS = 5000
 export const SIGNAL_WAIT_MS_MAX = 120_000
 /** Signals of one read. */
 export const SIGNALS_PAGE_MAX = 100
+/** Canonical bytes of what a person is asked to approve; a call's arguments are MODEL_TOOL_ARGUMENT_BYTES_MAX at most. */
+export const APPROVAL_PAYLOAD_BYTES_MAX = 128 * KIB
+/** Approvals of one session that wait for a person; the next request is refused. */
+export const APPROVALS_PENDING_MAX = 64
+/** Rows that `approval list` shows. */
+export const APPROVALS_LISTED_MAX = 500
+/** The one line that a list shows of an approval. */
+export const APPROVAL_SUMMARY_CHARS_MAX = 200
+/** What the message to a person shows of a payload; `choirctl approval show` prints all of it. */
+export const APPROVAL_SHOWN_CHARS_MAX = 2500
+/** What a person may give as the reason of a rejection. */
+export const APPROVAL_REASON_CHARS_MAX = 500
+/** Approvals that are ended at once when their time is up. */
+export const APPROVALS_EXPIRED_MAX = 100
+/** The longest sleep before choird looks again for approvals whose time is up, so that a clock that jumps is noticed. */
+export const APPROVAL_LOOK_MS_MAX = 60_000
+/** The pause after a look that the database did not answer. */
+export const APPROVAL_RETRY_MS = 1000
 /** UTF-16 units of a Telegram message (R43). */
 export const TELEGRAM_TEXT_CHARS_MAX = 4096
 /** How long a lost reply to INIT_HELLO may be asked for again with the bootstrap token (D12). */

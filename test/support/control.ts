@@ -4,7 +4,9 @@ import type { Caller } from "#schema/AgentApi.ts"
 import { Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { ChoirEvent, ChainedEvent, EventDraft } from "#schema/Event.ts"
-import { AgentId, InboxId, ResourceName, SecretName, SessionId, SignalId } from "#schema/Ids.ts"
+import { AgentId, ApprovalId, InboxId, ResourceName, SecretName, SessionId, SignalId } from "#schema/Ids.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { refused } from "#src/choird/approvals/ApprovalRefused.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { AgentRefused, type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
@@ -335,6 +337,16 @@ const models = (world: World) => {
 
 const stores = (world: World) =>
   Layer.mergeAll(
+    Layer.mock(Approvals, {
+      request: (_, { call_id, request_type }) =>
+        request_type === "confirm_tool"
+          ? Effect.as(effect(world, `ask ${call_id}`), {
+              approval_id: ApprovalId.make("1"),
+              status: "pending" as const
+            })
+          : refused("NOT_AVAILABLE", "not in this version", "do not go on"),
+      pending: Effect.succeed(new Map([[AGENT, 2]]))
+    }),
     Layer.mock(Audit, { record: (entry) => Effect.sync(() => void world.audit.push(entry)) }),
     Layer.mock(Leases, {
       all: Effect.succeed([{ kind: "workspace" as const, name: "desk", agent_id: AGENT, session_id: SESSION }])

@@ -6,7 +6,8 @@ import { Effect, Layer, Queue, Stream } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ApiError } from "#schema/ApiError.ts"
-import { AgentId, InboxId, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
+import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
+import { AgentId, ApprovalId, CallId, EDGE, InboxId, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import {
   type AgentDetail,
   type AgentModels,
@@ -62,6 +63,7 @@ export const detail: AgentDetail = {
   config_version: 3,
   last_rev: 12,
   acked_rev: 12,
+  approvals_pending: 1,
   reason: null
 }
 
@@ -81,7 +83,32 @@ export const systemStatus: SystemStatus = {
   runtime: { type: "sandbox", isolation: "a sandbox", limits: ["pids"], warnings: ["it shares the network"] },
   gateways: [{ name: ResourceName.make("terminal"), type: "console", ok: true, detail: "choirctl chat" }],
   agents: [summary],
+  approvals: { pending: 1 },
   warnings: []
+}
+
+export const approvalSummary: ApprovalSummary = {
+  approval_id: ApprovalId.make("7"),
+  agent_id: AGENT,
+  session_id: SESSION,
+  request_type: "confirm_tool",
+  summary: 'mail.send {"to":"ada"}',
+  status: "pending",
+  created_at: "1970-01-01T00:00:00.000Z",
+  expires_at: "1970-01-01T00:30:00.000Z"
+}
+
+export const approvalDetail: ApprovalDetail = {
+  ...approvalSummary,
+  call_id: CallId.make("s-1-4-0"),
+  lane: EDGE,
+  text: 'tool: mail.send\ninput: {"to":"ada"}',
+  payload: { tool: "mail.send", input: { to: "ada" }, lane: "edge", why: "always" },
+  hash: "3fa9c012".padEnd(64, "0"),
+  resolved_at: null,
+  resolved_by: null,
+  reason: null,
+  outcome: null
 }
 
 export const printedEvent: PrintedEvent = {
@@ -137,6 +164,8 @@ export interface Answers {
   readonly signal: Answer<SignalSummary>
   readonly models: Answer<ReadonlyArray<ModelSummary>>
   readonly agentModels: Answer<AgentModels>
+  readonly approvals: Answer<ReadonlyArray<ApprovalSummary>>
+  readonly approval: Answer<ApprovalDetail>
   /** What a text is answered by choird itself; null for a message. */
   readonly command: (text: string) => ChatAnswer | null
   /** What a sent message leads to; the stream carries it to every client. */
@@ -173,6 +202,8 @@ const usual: Answers = {
   signal: Effect.succeed({ signal_id: SignalId.make("5"), rev: null, refused: null }),
   models: Effect.succeed([{ name: ResourceName.make("sonnet"), type: "llm", provider: "p", model: "m" }]),
   agentModels: Effect.succeed(agentModels),
+  approvals: Effect.succeed([approvalSummary]),
+  approval: Effect.succeed(approvalDetail),
   command: () => null,
   reaction: (text, inbox_id) => [reply(inbox_id, `echo ${text}`), { type: "settled", inbox_id }]
 }
@@ -319,9 +350,19 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
       handlers.handleAll({ show: ({ params }) => noted({ name: "show", id: params.id }, answers.session) })
     )
   )
+  const approvals = HttpApiBuilder.group(OperatorApi, "approvals", (handlers) =>
+    Effect.succeed(
+      handlers.handleAll({
+        list: ({ query }) => noted({ name: "approvals", input: query }, answers.approvals),
+        show: ({ params }) => noted({ name: "approval", id: params.id }, answers.approval),
+        approve: ({ params, payload }) => noted({ name: "approve", id: params.id, input: payload }, answers.approval),
+        reject: ({ params, payload }) => noted({ name: "reject", id: params.id, input: payload }, answers.approval)
+      })
+    )
+  )
   const app = yield* HttpRouter.toHttpEffect(
     HttpApiBuilder.layer(OperatorApi).pipe(
-      Layer.provide([system, agents, sessions, session, chatGroup(desk, answers, calls)]),
+      Layer.provide([system, agents, approvals, sessions, session, chatGroup(desk, answers, calls)]),
       Layer.provide(layerSchemaErrors),
       Layer.provide(NodeHttpServer.layerHttpServices)
     )

@@ -6,6 +6,7 @@ import type { Caller, Heartbeat } from "#schema/AgentApi.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import { AgentId, CallId, EDGE, InboxId, ResourceName, type SessionId } from "#schema/Ids.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
@@ -49,7 +50,7 @@ export const makeHome = (config: unknown = CONFIG, secrets: unknown = SECRETS) =
   })
 
 /** Every store, new over the database that the suite has: building it again is a restart of choird. */
-export const stores = Steering.layer.pipe(
+export const stores = Layer.merge(Steering.layer, Approvals.layer).pipe(
   Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer)),
   Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer)),
   Layer.provideMerge(Layer.unwrap(Effect.map(makeHome(), (home) => ConfigStore.layer({ home })))),

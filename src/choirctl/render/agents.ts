@@ -1,5 +1,6 @@
 /** Agents for people. */
 import type { AgentDetail, AgentStatus, AgentSummary, BuildProgress } from "#schema/OperatorApi.ts"
+import { approvalsWaiting } from "./approvals.ts"
 import { paint, type Paint } from "./paint.ts"
 import { safeLine } from "./safeText.ts"
 import { fields, table } from "./table.ts"
@@ -64,7 +65,8 @@ export const agentDetail = (detail: AgentDetail, color: boolean): string => {
     ["tokens", spent(budgets.tokens)],
     ["tool calls", spent(budgets.tool_calls)],
     ["cost", `${spent(budgets.cost_usd)} USD`],
-    ["core jobs", spent(budgets.core_jobs)]
+    ["core jobs", spent(budgets.core_jobs)],
+    ["approvals", approvalsWaiting(detail.approvals_pending)]
   ])
   if (detail.lanes.length === 0) return head
   const lanes = table(

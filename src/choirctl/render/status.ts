@@ -1,6 +1,7 @@
 /** The overview of `choirctl status` for people. */
 import type { SystemStatus } from "#schema/OperatorApi.ts"
 import { agentTable } from "./agents.ts"
+import { approvalsWaiting } from "./approvals.ts"
 import { paint } from "./paint.ts"
 import { safeLine } from "./safeText.ts"
 import { fields } from "./table.ts"
@@ -9,7 +10,10 @@ import { span } from "./time.ts"
 const working = (ok: boolean, color: boolean) =>
   ok ? paint(color, "green", "ok") : paint(color, "red", "does not work")
 
-export const statusText = ({ agents, choird, gateways, postgres, runtime, warnings }: SystemStatus, color: boolean) => {
+export const statusText = (
+  { agents, approvals, choird, gateways, postgres, runtime, warnings }: SystemStatus,
+  color: boolean
+) => {
   const limits = runtime.limits.length === 0 ? "none" : runtime.limits.join(", ")
   const head = fields([
     ["choird", `${choird.version}, up ${span(choird.uptime_ms)}, config version ${choird.config_version}`],
@@ -18,6 +22,7 @@ export const statusText = ({ agents, choird, gateways, postgres, runtime, warnin
       `${working(postgres.ok, color)}, ${postgres.kind} ${safeLine(postgres.version)}, pgvector ${safeLine(postgres.pgvector)}`
     ],
     ["runtime", `${runtime.type}, limits enforced: ${limits}`],
+    ["approvals", approvalsWaiting(approvals.pending)],
     ...gateways.map(
       ({ detail, name, ok, type }) =>
         [`gateway ${name}`, `${working(ok, color)}, ${type}, ${safeLine(detail)}`] as const

@@ -4,6 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { AgentApi, type Caller, type InitHello, Lease } from "#schema/AgentApi.ts"
 import { type SessionId, SignalId } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type HostRequest, HostTools } from "#src/choird/hosttools/HostTools.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -16,6 +17,7 @@ import { LaneReports } from "./LaneReports.ts"
 import {
   badRequest,
   conflict,
+  fromApprovalRefused,
   fromEventTooLarge,
   fromHostToolRefused,
   fromSecretMissing,
@@ -41,6 +43,7 @@ const resumeAfter = (header: string | undefined) => {
 
 const services = Effect.gen(function* () {
   return {
+    approvals: yield* Approvals,
     audit: yield* Audit,
     config: yield* ConfigStore,
     events: yield* EventStore,
@@ -196,7 +199,7 @@ export const layerAgentHandlers = HttpApiBuilder.group(
   "rpc",
   Effect.fnUntraced(function* (handlers) {
     const all = yield* services
-    const { config, events, lifecycle, reports } = all
+    const { approvals, config, events, lifecycle, reports } = all
     return handlers.handleAll({
       INIT_HELLO: ({ payload, request }) =>
         Effect.flatMap(Lease, (caller) => hello(all, caller, payload, request.headers["authorization"] ?? "")),
@@ -212,13 +215,15 @@ export const layerAgentHandlers = HttpApiBuilder.group(
         yield* lifecycle.heard(caller.session_id, payload.config_version)
         return yield* Effect.mapError(events.append(caller, payload), fromEventTooLarge)
       }),
-      REQUEST_APPROVAL: ({ payload }) =>
-        Effect.flatMap(Lease, (caller) =>
-          Effect.andThen(
-            audited(all, caller, "REQUEST_APPROVAL", { refused: "NOT_AVAILABLE", call_id: payload.call_id }),
-            Effect.fail(notFound("NOT_AVAILABLE", "nothing here asks anybody for approval, so the call must not go on"))
-          )
-        ),
+      REQUEST_APPROVAL: Effect.fn("AgentApi.REQUEST_APPROVAL")(function* ({ payload }) {
+        const caller = yield* Lease
+        return yield* approvals.request(caller, payload).pipe(
+          Effect.tapError(({ kind }) =>
+            audited(all, caller, "REQUEST_APPROVAL", { refused: kind, call_id: payload.call_id })
+          ),
+          Effect.mapError(fromApprovalRefused)
+        )
+      }),
       REPORT_STATUS: Effect.fn("AgentApi.REPORT_STATUS")(function* ({ payload }) {
         const { session_id } = yield* Lease
         yield* reports.report(session_id, payload)

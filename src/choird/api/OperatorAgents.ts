@@ -8,6 +8,7 @@ import { type AgentDetail, type BuildProgress, OperatorApi } from "#schema/Opera
 import { Images } from "#src/choird/agents/Images.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -42,6 +43,7 @@ const mounted = (view: AgentView): ReadonlyArray<ImageVersion> =>
 
 const services = Effect.gen(function* () {
   return {
+    approvals: yield* Approvals,
     config: yield* ConfigStore,
     events: yield* EventStore,
     images: yield* Images,
@@ -55,7 +57,7 @@ const services = Effect.gen(function* () {
 type Services = Effect.Success<typeof services>
 
 const detail = Effect.fn("OperatorApi.agent")(function* (services: Services, agent_id: AgentId) {
-  const { config, events, lifecycle, reports, sessions, summaries } = services
+  const { approvals, config, events, lifecycle, reports, sessions, summaries } = services
   const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
   const { image_version: _, ...summary } = yield* summaries.of(view)
   const running = yield* config.current
@@ -71,6 +73,7 @@ const detail = Effect.fn("OperatorApi.agent")(function* (services: Services, age
     resource_bindings: view.bindings ?? row?.resource_bindings ?? null,
     last_rev: row?.last_rev ?? 0,
     acked_rev: state?.rev ?? 0,
+    approvals_pending: (yield* approvals.pending).get(agent_id) ?? 0,
     reason: view.reason ?? row?.frozen_reason ?? null
   }
 })

@@ -12,6 +12,7 @@ import { OPERATOR_CONNECTIONS_MAX } from "#src/shared/limits.ts"
 import { AgentSummaries } from "./AgentSummaries.ts"
 import { ChatStream } from "./ChatStream.ts"
 import { layerOperatorAgents } from "./OperatorAgents.ts"
+import { layerOperatorApprovals } from "./OperatorApprovals.ts"
 import { layerOperatorChat } from "./OperatorChat.ts"
 import { layerOperatorSessionDetail } from "./OperatorSessionDetail.ts"
 import { layerOperatorSessions } from "./OperatorSessions.ts"
@@ -26,7 +27,7 @@ export const layerOperatorServer = (version: string) =>
       const app = yield* HttpRouter.toHttpEffect(
         HttpApiBuilder.layer(OperatorApi).pipe(
           Layer.provide([layerOperatorSystem(version), layerOperatorAgents, layerOperatorSessions]),
-          Layer.provide([layerOperatorSessionDetail, layerOperatorChat]),
+          Layer.provide([layerOperatorSessionDetail, layerOperatorChat, layerOperatorApprovals]),
           Layer.provide([layerSchemaErrors, AgentSummaries.layer, ChatStream.layer, GatewayCommands.layer]),
           Layer.provide(NodeHttpServer.layerHttpServices)
         )

@@ -6,6 +6,7 @@ import { ResourceName } from "#schema/Ids.ts"
 import { type ModelSummary, OperatorApi, type SystemStatus } from "#schema/OperatorApi.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { notYet } from "#src/choird/config/notYet.ts"
 import { Database } from "#src/choird/database/Database.ts"
@@ -46,12 +47,15 @@ const runtimeRow = ({ isolation, limits, type, warnings }: RuntimeStatus): Syste
   warnings
 })
 
+const total = (counts: ReadonlyMap<string, number>) => [...counts.values()].reduce((sum, count) => sum + count, 0)
+
 /** @param version of choird, as its package says. */
 export const layerOperatorSystem = (version: string) =>
   HttpApiBuilder.group(
     OperatorApi,
     "system",
     Effect.fnUntraced(function* (handlers) {
+      const approvals = yield* Approvals
       const audit = yield* Audit
       const config = yield* ConfigStore
       const database = yield* Database
@@ -83,6 +87,7 @@ export const layerOperatorSystem = (version: string) =>
             runtime: runtimeRow(yield* runtime.status),
             gateways,
             agents: yield* Effect.forEach(views, summaries.of),
+            approvals: { pending: total(yield* approvals.pending) },
             warnings: [
               ...notYet(running.config),
               ...gateways.flatMap(({ detail, name, ok }) =>

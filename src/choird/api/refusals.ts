@@ -12,6 +12,7 @@ import {
 } from "#schema/ApiError.ts"
 import type { BuildError } from "#src/choird/agents/Images.ts"
 import type { AgentRefused } from "#src/choird/agents/Lifecycle.ts"
+import type { ApprovalRefused } from "#src/choird/approvals/ApprovalRefused.ts"
 import type { SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import type { HostToolRefused } from "#src/choird/hosttools/HostTools.ts"
 import type { EventTooLarge, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
@@ -70,6 +71,27 @@ export const fromSteeringRefused = ({ hint, kind, reason }: SteeringRefused): Ap
     case "JOB_AMBIGUOUS":
     case "NOT_RUNNING":
     case "REQUEST_ID_REUSED":
+      return conflict(kind, reason, hint)
+  }
+}
+
+export const fromApprovalRefused = ({ hint, kind, reason }: ApprovalRefused): ApiError => {
+  switch (kind) {
+    case "BAD_REQUEST":
+      return badRequest(reason)
+    case "TOO_LARGE":
+      return tooLarge(reason, hint)
+    case "NOT_AVAILABLE":
+    case "UNKNOWN_APPROVAL":
+      return notFound(kind, reason, hint)
+    case "APPROVALS_FULL":
+      return new TooMany({ error: detail(kind, reason, hint) })
+    case "CALL_ID_REUSED":
+    case "NOT_OPEN":
+    case "ALREADY_DECIDED":
+    case "EXPIRED":
+    case "SESSION_ENDED":
+    case "CHANGED":
       return conflict(kind, reason, hint)
   }
 }

@@ -4,13 +4,15 @@ import { MIGRATION_MS_MAX } from "#src/shared/limits.ts"
 import { controlPlane } from "./migrations/0001_control_plane.ts"
 import { signalRequests } from "./migrations/0002_signal_requests.ts"
 import { sessionSummaries } from "./migrations/0003_session_summaries.ts"
+import { approvals } from "./migrations/0004_approvals.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** Every migration there is, by `<number>_<name>`. One that was released is never changed: a later one mends it. */
 export const MIGRATIONS = {
   "0001_control_plane": controlPlane,
   "0002_signal_requests": signalRequests,
-  "0003_session_summaries": sessionSummaries
+  "0003_session_summaries": sessionSummaries,
+  "0004_approvals": approvals
 }
 
 /** What a migration is: it runs in the transaction that also records it. */

@@ -4,6 +4,7 @@ import type { SqlClient, SqlError } from "effect/sql"
 import type { Caller, Heartbeat } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
+import { followCalls } from "#src/choird/approvals/callApprovals.ts"
 import type { RunningConfig } from "#src/choird/config/ConfigStore.ts"
 import { sqlState } from "#src/choird/database/sqlState.ts"
 import { genesis } from "#src/shared/hashChain.ts"
@@ -54,6 +55,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (
     yield* insertEvents(sql, session_id, links, hash)
     const { config } = yield* current
     const dms = yield* applyConsequences(sql, config, { session_id, agent_id, dm }, events)
+    yield* followCalls(sql, session_id, stored.at.state, events)
     yield* sql.afterCommit(announce({ session_id, agent_id, events, state, hash, dms }))
     return { decision, last_rev }
   })

@@ -3,6 +3,7 @@
  * reference summaries, which stand for what rolled off, are held themselves (spec 13.4).
  */
 import type { HashMap } from "effect"
+import type { ConfirmReason } from "#schema/Approval.ts"
 import type { CoreBudgets } from "#schema/Core.ts"
 import type { MemoryFact } from "#schema/Event.ts"
 import type { CallId, InboxId, JobName, LaneId, ResourceName } from "#schema/Ids.ts"
@@ -25,6 +26,8 @@ export interface OpenCall {
   readonly digest: string
   readonly stage: "proposed" | "requested" | "committed"
   readonly effect: ToolEffect | undefined
+  /** Why it may only go on once a person has approved it; absent where it may go on by itself (D31). */
+  readonly confirm?: ConfirmReason
   /** The revision of the ModelOutput that proposed it. */
   readonly output_rev: number
   /** The revision of its newest ToolCallCommitted; 0 before. */

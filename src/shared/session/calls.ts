@@ -14,7 +14,8 @@ const callsRefused = ({ error, tool_calls }: EventOf<"ModelOutput">["payload"]):
     : undefined
 }
 
-const callDigest = (name: string, input: unknown): string => sha256(canonicalJson([name, input]))
+/** Equal for equal names, as the model gave them, and equal inputs. */
+export const callDigest = (name: string, input: unknown): string => sha256(canonicalJson([name, input]))
 
 export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf<"ModelOutput">): Folded => {
   const { usage } = payload
@@ -108,6 +109,7 @@ export const toolCallRequested = (
   const requested = withCall(state, lane, payload.call_id, {
     stage: "requested",
     effect: payload.effect,
+    ...(payload.confirm === undefined ? {} : { confirm: payload.confirm }),
     report: payload.tool === CORE_REPORT ? { rev, isQuestion: isQuestion(payload.input) } : undefined
   })
   const counted = { ...requested, spent: { ...state.spent, tool_calls: state.spent.tool_calls + 1 } }
@@ -124,6 +126,8 @@ export const toolCallCommitted = (
   if (call === undefined || call.stage === "proposed") return Result.fail(`call ${payload.call_id} was not requested`)
   if (call.stage === "committed" && call.effect !== "none")
     return Result.fail(`call ${payload.call_id} has an effect and was committed before`)
+  if (call.confirm !== undefined && payload.approval_id === undefined)
+    return Result.fail(`call ${payload.call_id} needs a person's approval and names none`)
   return Result.succeed(withCall(state, lane, payload.call_id, { stage: "committed", committed_rev: rev }))
 }
 

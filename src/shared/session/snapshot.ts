@@ -3,6 +3,7 @@
  * it over; whoever cannot read one folds the whole log instead.
  */
 import { Result, Schema } from "effect"
+import { ConfirmReason } from "#schema/Approval.ts"
 import { CoreBudgets } from "#schema/Core.ts"
 import { MemoryFact } from "#schema/Event.ts"
 import { CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev } from "#schema/Ids.ts"
@@ -28,6 +29,7 @@ const Call = Schema.Struct({
   digest: Schema.String,
   stage: Schema.Literals(["proposed", "requested", "committed"]),
   effect: Schema.UndefinedOr(ToolEffect),
+  confirm: Schema.optionalKey(ConfirmReason),
   output_rev: Rev,
   committed_rev: Rev,
   report: Schema.UndefinedOr(Schema.Struct({ rev: Rev, isQuestion: Schema.Boolean }))

@@ -334,13 +334,27 @@ describe("the other verbs", () => {
     })
   )
 
-  it.effect("there is nobody to approve and no host tool, which is said and audited", () =>
+  it.effect("REQUEST_APPROVAL answers the approval and how it stands, once for a request id (R28)", () =>
     Effect.gen(function* () {
       const { call, world } = yield* openSession
-      for (const verb of ["REQUEST_APPROVAL", "EXECUTE_HOST_TOOL"] as const) {
-        const answer = yield* call(verb)
-        assert.deepStrictEqual([answer.status, refusalOf(answer).type], [404, "NOT_AVAILABLE"])
+      const headers = { "x-choir-request-id": "one" }
+      for (let times = 0; times < 2; times += 1) {
+        const answer = yield* call("REQUEST_APPROVAL", { headers })
+        assert.deepStrictEqual(JSON.parse(answer.text), { approval_id: "1", status: "pending" })
       }
+      assert.deepStrictEqual(
+        world.effects.filter((each) => each.startsWith("ask")),
+        ["ask c-1"]
+      )
+    })
+  )
+
+  it.effect("there is no such kind of approval and no host tool, which is said and audited (R77)", () =>
+    Effect.gen(function* () {
+      const { call, world } = yield* openSession
+      const skill = yield* call("REQUEST_APPROVAL", { body: { ...BODIES.REQUEST_APPROVAL, request_type: "skill" } })
+      for (const answer of [skill, yield* call("EXECUTE_HOST_TOOL")])
+        assert.deepStrictEqual([answer.status, refusalOf(answer).type], [404, "NOT_AVAILABLE"])
       assert.lengthOf(world.audit, 2)
     })
   )

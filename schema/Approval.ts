@@ -1,0 +1,35 @@
+/** What a person is asked to decide, and how the decision stands (spec 19.6, D16). */
+import { Schema } from "effect"
+import { ApprovalId, LaneId } from "./Ids.ts"
+import { ToolName } from "./Tool.ts"
+
+/** `pending` until somebody decides or nobody does in time; what was approved is executed at most once (R52). */
+export const ApprovalStatus = Schema.Literals([
+  "pending",
+  "approved",
+  "rejected",
+  "expired",
+  "executing",
+  "done",
+  "failed"
+])
+export type ApprovalStatus = typeof ApprovalStatus.Type
+
+/** How a decision ends; there is one, and it never changes. */
+export const Resolution = Schema.Literals(["approved", "rejected", "expired"])
+export type Resolution = typeof Resolution.Type
+
+/** Why a call needs a person: its lane's window holds untrusted text, or each such call needs one (D31). */
+export const ConfirmReason = Schema.Literals(["tainted", "always"])
+export type ConfirmReason = typeof ConfirmReason.Type
+
+/** The payload of a `confirm_tool`: the call as it stands in the log. */
+export const ConfirmTool = Schema.Struct({ tool: ToolName, input: Schema.Json, lane: LaneId, why: ConfirmReason })
+export type ConfirmTool = typeof ConfirmTool.Type
+
+/** What an agent learns of its request. What happens after the approval is its own to know. */
+export const AskedApproval = Schema.Struct({
+  approval_id: ApprovalId,
+  status: Schema.Literals(["pending", ...Resolution.literals])
+})
+export type AskedApproval = typeof AskedApproval.Type

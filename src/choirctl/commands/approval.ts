@@ -1,0 +1,108 @@
+/** choirctl approval: what waits for a person, and the person's decision (spec 17.1). */
+import { Clock, Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { AgentId, ApprovalId } from "#schema/Ids.ts"
+import { ask } from "#src/choirctl/ask.ts"
+import { print } from "#src/choirctl/print.ts"
+import { approvalTable, approvalText, decidedLine } from "#src/choirctl/render/approvals.ts"
+
+const approvalId = Argument.String("approval-id").pipe(
+  Argument.withDescription("An approval, as choirctl approval list shows it"),
+  Argument.withSchema(ApprovalId)
+)
+
+const list = Command.make(
+  "list",
+  {
+    agent_id: Argument.String("agent-id").pipe(
+      Argument.withDescription("Only this agent's approvals"),
+      Argument.withSchema(AgentId),
+      Argument.optional
+    ),
+    all: Flag.Boolean("all").pipe(Flag.withDescription("Those that are decided, too"), Flag.withDefault(false))
+  },
+  Effect.fnUntraced(function* ({ agent_id, all }) {
+    const query = {
+      ...(Option.isSome(agent_id) ? { agent_id: agent_id.value } : {}),
+      ...(all ? { all: "true" as const } : {})
+    }
+    const rows = yield* ask("approvals", (choird) => choird.list({ query }))
+    const now_ms = yield* Clock.currentTimeMillis
+    yield* print(rows, (rows, color) => approvalTable(rows, now_ms, color))
+  })
+).pipe(
+  Command.withDescription("List what waits for a decision, the newest first"),
+  Command.withExamples([{ command: "choirctl approval list --all" }])
+)
+
+const look = (id: ApprovalId) => ask("approvals", (choird) => choird.show({ params: { id } }))
+
+const show = Command.make(
+  "show",
+  { id: approvalId },
+  Effect.fnUntraced(function* ({ id }) {
+    const approval = yield* look(id)
+    const now_ms = yield* Clock.currentTimeMillis
+    yield* print(approval, (approval, color) => approvalText(approval, now_ms, color))
+  })
+).pipe(
+  Command.withDescription("Show what is asked for, by whom, until when, and what became of it"),
+  Command.withExamples([{ command: "choirctl approval show 7" }])
+)
+
+/** A decision names what it is about; without the flag that is what choird holds at this moment. */
+const hashOf = (id: ApprovalId, hash: Option.Option<string>) =>
+  Option.match(hash, {
+    onSome: (digits) => Effect.succeed(digits),
+    onNone: () => Effect.map(look(id), ({ hash }) => hash.slice(0, 8))
+  })
+
+const hash = Flag.String("hash").pipe(
+  Flag.filter(
+    (digits) => /^[0-9a-f]{8}$/u.test(digits),
+    () => "--hash is the first 8 digits of the hash, of 0-9 and a-f"
+  ),
+  Flag.withDescription("The first 8 digits of the hash that was shown; another payload is then refused"),
+  Flag.withMetavar("<8 hex>"),
+  Flag.optional
+)
+
+const approve = Command.make(
+  "approve",
+  { id: approvalId, hash },
+  Effect.fnUntraced(function* ({ hash, id }) {
+    const payload = { hash: yield* hashOf(id, hash) }
+    yield* print(yield* ask("approvals", (choird) => choird.approve({ params: { id }, payload })), decidedLine)
+  })
+).pipe(
+  Command.withDescription("Let it happen, once"),
+  Command.withExamples([{ command: "choirctl approval approve 7 --hash 3fa9c012" }])
+)
+
+const reject = Command.make(
+  "reject",
+  {
+    id: approvalId,
+    hash,
+    reason: Flag.String("reason").pipe(
+      Flag.withDescription("Kept with the decision; the agent is not told"),
+      Flag.withMetavar("<text>"),
+      Flag.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ hash, id, reason }) {
+    const payload = {
+      hash: yield* hashOf(id, hash),
+      ...(Option.isSome(reason) ? { reason: reason.value } : {})
+    }
+    yield* print(yield* ask("approvals", (choird) => choird.reject({ params: { id }, payload })), decidedLine)
+  })
+).pipe(
+  Command.withDescription("Do not let it happen"),
+  Command.withExamples([{ command: 'choirctl approval reject 7 --reason "wrong account"' }])
+)
+
+export const approval = Command.make("approval").pipe(
+  Command.withDescription("Decide on what agents may not do by themselves"),
+  Command.withSubcommands([list, show, approve, reject])
+)

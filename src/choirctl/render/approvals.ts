@@ -1,0 +1,68 @@
+/** Approvals for people. */
+import type { ApprovalStatus } from "#schema/Approval.ts"
+import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
+import { paint, type Paint } from "./paint.ts"
+import { safeLine, safeText } from "./safeText.ts"
+import { fields, table } from "./table.ts"
+import { ago, span } from "./time.ts"
+
+const STYLES: Readonly<Record<ApprovalStatus, Paint>> = {
+  pending: "yellow",
+  approved: "green",
+  executing: "green",
+  done: "green",
+  rejected: "red",
+  expired: "dim",
+  failed: "red"
+}
+
+/** How many wait, with the command that shows them. */
+export const approvalsWaiting = (pending: number): string =>
+  pending === 0 ? "none waits" : `${pending} wait${pending === 1 ? "s" : ""}: choirctl approval list`
+
+const left = (expires_at: string, now_ms: number) => {
+  const ms = Date.parse(expires_at) - now_ms
+  return ms > 0 ? span(ms) : "over"
+}
+
+export const approvalTable = (rows: ReadonlyArray<ApprovalSummary>, now_ms: number, color: boolean): string =>
+  rows.length === 0
+    ? "no approval waits"
+    : table(
+        ["APPROVAL", "AGENT", "TYPE", "STATUS", "ASKED", "LEFT", "SUMMARY"],
+        rows.map(({ agent_id, approval_id, created_at, expires_at, request_type, status, summary }) => [
+          approval_id,
+          agent_id,
+          request_type,
+          { text: status, style: STYLES[status] },
+          ago(created_at, now_ms),
+          status === "pending" ? left(expires_at, now_ms) : "",
+          summary
+        ]),
+        color
+      )
+
+/** What is to be decided, and what became of it. */
+export const approvalText = (approval: ApprovalDetail, now_ms: number, color: boolean): string => {
+  const { agent_id, approval_id, hash, reason, resolved_at, resolved_by, status } = approval
+  const digits = hash.slice(0, 8)
+  const head = fields([
+    ["approval", approval_id],
+    ["status", paint(color, STYLES[status], status)],
+    ["agent", `${agent_id}, session ${approval.session_id}, lane ${approval.lane}`],
+    ["asked", `${approval.created_at}, ${ago(approval.created_at, now_ms)}`],
+    ["until", approval.expires_at],
+    ["hash", hash],
+    ...(resolved_at === null ? [] : [["decided", `${resolved_at} by ${safeLine(resolved_by ?? "")}`] as const]),
+    ...(reason === null ? [] : [["reason", safeLine(reason)] as const]),
+    ...(approval.outcome === null ? [] : [["outcome", safeLine(approval.outcome)] as const])
+  ])
+  const how =
+    status === "pending"
+      ? `\n\nchoirctl approval approve ${approval_id} --hash ${digits}\nchoirctl approval reject ${approval_id}`
+      : ""
+  return `${head}\n\n${safeText(approval.text)}${how}`
+}
+
+export const decidedLine = ({ approval_id, status, summary }: ApprovalDetail, color: boolean): string =>
+  `approval ${approval_id} is ${paint(color, STYLES[status], status)}: ${safeLine(summary)}`

@@ -1,0 +1,314 @@
+/**
+ * What a person has to decide before it may happen (spec 8.10, 12.5, 19.6): durable rows with one decision each (D16, D17). A decision
+ * is made here at once, whatever the agent does (E7); the agent hears of it by a signal, and by asking again.
+ */
+import { Clock, Context, Effect, Layer, Queue, Result, type Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import type { Caller } from "#schema/AgentApi.ts"
+import type { AskedApproval, ConfirmTool, Resolution } from "#schema/Approval.ts"
+import type { AgentId, CallId } from "#schema/Ids.ts"
+import { toWireName } from "#schema/Tool.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { Signals } from "#src/choird/sessions/Signals.ts"
+import {
+  APPROVAL_LOOK_MS_MAX,
+  APPROVAL_REASON_CHARS_MAX,
+  APPROVAL_RETRY_MS,
+  APPROVALS_EXPIRED_MAX,
+  APPROVALS_LISTED_MAX,
+  APPROVALS_PENDING_MAX
+} from "#src/shared/limits.ts"
+import { storableJson } from "#src/shared/canonicalJson.ts"
+import { callDigest } from "#src/shared/session/calls.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import { type ApprovalRefused, refused } from "./ApprovalRefused.ts"
+import * as rows from "./approvalRows.ts"
+import { type Refusal, resolutionOf, verdict, type Wanted } from "./approvalStatus.ts"
+import { hash8 } from "./approvalText.ts"
+import { tellAsked, tellExpired } from "./askPerson.ts"
+import { understand, type Understood } from "./requestTypes.ts"
+
+type ApprovalRow = rows.ApprovalRow
+
+export interface ApprovalRequest {
+  readonly request_type: string
+  readonly payload: Schema.Json
+  readonly call_id: CallId
+}
+
+export interface ApprovalDecision extends Wanted {
+  readonly approval_id: string
+  /** For the row and the audit: `operator`, `gateway:<name>`. */
+  readonly who: string
+  readonly reason: string | null
+}
+
+/** Asks people and keeps what they decided. */
+export class Approvals extends Context.Service<
+  Approvals,
+  {
+    /**
+     * Asks once for each call: the same call and payload, in a later epoch too, is the same approval and its present status. Refused:
+     * a payload that is not understood, another payload for the call, a call that does not wait for a person in the stored log, and
+     * the one above APPROVALS_PENDING_MAX.
+     */
+    request(caller: Caller, request: ApprovalRequest): Effect.Effect<AskedApproval, ApprovalRefused>
+    /** The one decision (R52). Refused when there was one, when its time is up, or when the person saw another payload (R54). */
+    decide(decision: ApprovalDecision): Effect.Effect<ApprovalRow, ApprovalRefused>
+    get(approval_id: string): Effect.Effect<ApprovalRow, ApprovalRefused>
+    /** Newest first, at most APPROVALS_LISTED_MAX; without `all` those that wait. */
+    list(options: { readonly agent_id?: AgentId; readonly all: boolean }): Effect.Effect<ReadonlyArray<ApprovalRow>>
+    /** How many wait, by agent. */
+    readonly pending: Effect.Effect<ReadonlyMap<AgentId, number>>
+  }
+>()("choir/choird/Approvals") {
+  /** Ends what nobody decides in time for as long as the layer lives, beginning with what came due before (R53). */
+  static readonly layer = Layer.effect(
+    Approvals,
+    Effect.suspend(() => make())
+  )
+}
+
+const unknown = (approval_id: string) =>
+  refused("UNKNOWN_APPROVAL", `there is no approval ${approval_id.slice(0, 20)}`, "choirctl approval list")
+
+/** Whether the stored log has this very call, and it waits for a person: what is shown is then what would run (R54). */
+const isAsked = (state: SessionState, call_id: CallId, { input, lane, tool, why }: ConfirmTool): boolean => {
+  const call = laneOf(state, lane)?.calls.find((open) => open.call_id === call_id)
+  return (
+    call?.stage === "requested" &&
+    call.confirm === why &&
+    call.name.replaceAll(".", "-") === toWireName(tool) &&
+    call.digest === callDigest(call.name, input)
+  )
+}
+
+const refusalOf = (row: ApprovalRow, refusal: Refusal) => {
+  const { approval_id, resolved_at, resolved_by, status } = row
+  const show = `choirctl approval show ${approval_id}`
+  switch (refusal) {
+    case "ALREADY_DECIDED":
+      return refused(
+        refusal,
+        `approval ${approval_id} was ${resolutionOf(status) ?? status} at ${resolved_at ?? "an unknown time"} by ${resolved_by ?? "nobody"}`,
+        show
+      )
+    case "EXPIRED":
+      return refused(refusal, `approval ${approval_id} expired at ${row.expires_at}`, "ask the agent to try again")
+    case "SESSION_ENDED":
+      return refused(refusal, `the session of approval ${approval_id} has ended, so it expired`, "ask the agent again")
+    case "CHANGED":
+      return refused(refusal, `the hash of approval ${approval_id} is another one: look at what it is about`, show)
+  }
+}
+
+/** What the audit keeps: names and digests, never an input. */
+const auditDetail = ({ approval_id, call_id, hash, request_type }: ApprovalRow) => ({
+  approval_id,
+  call_id,
+  request_type,
+  hash: hash8(hash)
+})
+
+const make = Effect.fnUntraced(function* () {
+  const audit = yield* Audit
+  const config = yield* ConfigStore
+  const events = yield* EventStore
+  const outbox = yield* Outbox
+  const signals = yield* Signals
+  const sql = yield* SqlClient.SqlClient
+  // A token: whoever takes it looks at the table again.
+  const changed = yield* Queue.sliding<void>(1)
+
+  const record = (who: string, action: string, row: ApprovalRow, more: { readonly refused?: Refusal } = {}) =>
+    audit.record({
+      who,
+      action: `approval.${action}`,
+      session_id: row.session_id,
+      agent_id: row.agent_id,
+      detail: { ...auditDetail(row), ...more }
+    })
+  const wakeDm = (dm: Parameters<typeof outbox.wake>[0] | undefined) =>
+    dm === undefined ? Effect.void : sql.afterCommit(outbox.wake(dm))
+
+  /** Within a transaction that holds the session's lock. */
+  const resolve = Effect.fnUntraced(function* (
+    row: ApprovalRow,
+    { status }: rows.LockedSession,
+    resolution: Resolution,
+    decider: rows.Decider
+  ) {
+    const resolved = yield* rows.resolveApproval(sql, row, resolution, decider)
+    if (status === "active") {
+      yield* rows.signalResolution(sql, resolved, resolution)
+      yield* sql.afterCommit(signals.wake(row.session_id))
+    }
+    if (resolution === "expired") yield* wakeDm(yield* tellExpired(sql, (yield* config.current).config, resolved))
+    return resolved
+  })
+
+  const lock = Effect.fnUntraced(function* ({ approval_id, session_id }: ApprovalRow) {
+    const session = yield* rows.lockSession(sql, session_id)
+    const row = yield* rows.findApproval(sql, approval_id)
+    if (session === undefined || row === undefined)
+      return yield* Effect.die(new Error(`the approval ${approval_id} or its session is gone`))
+    return { session, row }
+  })
+
+  const expire = Effect.fnUntraced(function* (found: ApprovalRow, now_ms: number) {
+    const { row, session } = yield* lock(found)
+    if (row.status !== "pending" || now_ms < Date.parse(row.expires_at)) return undefined
+    return yield* resolve(row, session, "expired", { who: "choird", reason: "nobody decided in time", now_ms })
+  }, sql.withTransaction)
+
+  const store = Effect.fnUntraced(function* (caller: Caller, request: ApprovalRequest, understood: Understood) {
+    const { agent_id, session_id } = caller
+    const { call_id, request_type } = request
+    const session = yield* rows.lockSession(sql, session_id)
+    const earlier = yield* rows.findCall(sql, session_id, call_id)
+    if (earlier !== undefined) return { type: "earlier", row: earlier, rev: session?.last_rev ?? 0 } as const
+    const state = yield* events.state(session_id)
+    if (session === undefined || !isAsked(state, call_id, understood.call)) return { type: "not open" } as const
+    const waiting = yield* rows.countPending(sql, session_id)
+    if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
+    const running = yield* config.current
+    const now_ms = yield* Clock.currentTimeMillis
+    const { canonical, hash, summary, text } = understood
+    const row = yield* rows.insertApproval(sql, {
+      session_id,
+      agent_id,
+      call_id,
+      request_type,
+      canonical,
+      hash,
+      summary,
+      lane: understood.call.lane,
+      now_ms,
+      expires_ms: now_ms + running.config.approvals.timeout_ms
+    })
+    yield* wakeDm(yield* tellAsked(sql, running.config, row, { text, state, dm: session.dm }))
+    return { type: "asked", row } as const
+  })
+
+  /** A request that comes again has heard of a decision, when there is one. */
+  const again = Effect.fnUntraced(function* (found: ApprovalRow, rev: number) {
+    const now_ms = yield* Clock.currentTimeMillis
+    const row = (yield* expire(found, now_ms)) ?? found
+    if (row.status !== "pending") yield* rows.acknowledgeResolution(sql, row, rev)
+    return row
+  })
+
+  const request = Effect.fn("Approvals.request")(function* (caller: Caller, request: ApprovalRequest) {
+    const understood = understand(request.request_type, request.payload)
+    if (Result.isFailure(understood)) {
+      const { kind, reason } = understood.failure
+      return yield* refused(kind, reason, "do not go on with it")
+    }
+    const { call_id } = request
+    // A long log is folded before its session is locked.
+    yield* Effect.ignore(events.state(caller.session_id))
+    const stored = yield* sql
+      .withTransaction(Effect.orDie(store(caller, request, understood.success)))
+      .pipe(Effect.orDie)
+    switch (stored.type) {
+      case "not open":
+        return yield* refused(
+          "NOT_OPEN",
+          `the stored log has no such call ${call_id} that waits for a person`,
+          "send it"
+        )
+      case "full":
+        return yield* refused("APPROVALS_FULL", `${stored.waiting} approvals of this session wait already`, "wait")
+      case "asked":
+        yield* Queue.offer(changed, undefined)
+        yield* record(`agent:${caller.agent_id}`, "request", stored.row)
+        return { approval_id: stored.row.approval_id, status: "pending" } as const
+      case "earlier": {
+        if (stored.row.hash !== understood.success.hash || stored.row.request_type !== request.request_type)
+          return yield* refused("CALL_ID_REUSED", `the call ${call_id} asked for something else before`, "do not go on")
+        const row = yield* Effect.orDie(again(stored.row, stored.rev))
+        return { approval_id: row.approval_id, status: resolutionOf(row.status) ?? "pending" } as const
+      }
+    }
+  })
+
+  const settle = Effect.fnUntraced(function* (found: ApprovalRow, { reason, who, ...wanted }: ApprovalDecision) {
+    const { row, session } = yield* lock(found)
+    const now_ms = yield* Clock.currentTimeMillis
+    const facts = { ...row, now_ms, expires_ms: Date.parse(row.expires_at), isOver: session.status !== "active" }
+    const { refusal, resolution } = verdict(facts, wanted)
+    const decider = resolution === wanted.resolution ? { who, reason, now_ms } : { who: "choird", reason: null, now_ms }
+    return {
+      row: resolution === undefined ? row : yield* resolve(row, session, resolution, decider),
+      refusal,
+      resolution
+    }
+  }, sql.withTransaction)
+
+  const find = Effect.fnUntraced(function* (approval_id: string) {
+    const row = yield* Effect.orDie(rows.findApproval(sql, approval_id))
+    return row ?? (yield* unknown(approval_id))
+  })
+
+  const decide = Effect.fn("Approvals.decide")(function* (decision: ApprovalDecision) {
+    const { approval_id, who } = decision
+    const action = decision.resolution === "approved" ? "approve" : "reject"
+    const found = yield* Effect.tapError(find(approval_id), ({ kind }) =>
+      audit.record({
+        who,
+        action: `approval.${action}`,
+        detail: { refused: kind, approval_id: approval_id.slice(0, 20) }
+      })
+    )
+    const reason = decision.reason === null ? null : storableJson(decision.reason.slice(0, APPROVAL_REASON_CHARS_MAX))
+    const { refusal, resolution, row } = yield* Effect.orDie(settle(found, { ...decision, reason }))
+    if (refusal === undefined) {
+      yield* record(who, action, row)
+      return row
+    }
+    if (resolution === "expired") yield* record("choird", "expire", row)
+    yield* record(who, action, row, { refused: refusal })
+    return yield* refusalOf(row, refusal)
+  })
+
+  /** Ends what is due and waits until the next one may be. */
+  const look = Effect.gen(function* () {
+    const now_ms = yield* Clock.currentTimeMillis
+    const due = yield* rows.overdue(sql, now_ms, APPROVALS_EXPIRED_MAX)
+    for (const found of due) {
+      const row = yield* expire(found, now_ms)
+      if (row !== undefined) yield* record("choird", "expire", row)
+    }
+    if (due.length === APPROVALS_EXPIRED_MAX) return
+    const next_ms = yield* rows.nextExpiry(sql)
+    const wait_ms = Math.max(1, Math.min(APPROVAL_LOOK_MS_MAX, (next_ms ?? Infinity) - now_ms))
+    yield* Effect.timeoutOption(Queue.take(changed), wait_ms)
+  })
+  const looking = look.pipe(
+    Effect.catchCause((cause) =>
+      Effect.andThen(Effect.logWarning("approvals were not looked at", cause), Effect.sleep(APPROVAL_RETRY_MS))
+    ),
+    Effect.forever
+  )
+  yield* Effect.forkScoped(looking)
+
+  const pending = Effect.map(
+    sql<{ readonly agent_id: AgentId; readonly pending: number }>`SELECT agent_id, count(*)::int AS pending
+      FROM choir_control.pending_approvals WHERE status = 'pending' GROUP BY agent_id`,
+    (counted) => new Map(counted.map(({ agent_id, pending }) => [agent_id, pending]))
+  )
+
+  return Approvals.of({
+    request,
+    decide,
+    get: find,
+    list: Effect.fn("Approvals.list")(function* ({ agent_id, all }) {
+      return yield* rows.listApprovals(sql, { agent_id, all, limit: APPROVALS_LISTED_MAX })
+    }, Effect.orDie),
+    pending: Effect.orDie(pending)
+  })
+})

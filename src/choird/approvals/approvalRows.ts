@@ -1,0 +1,165 @@
+/** The rows of `pending_approvals`. Whoever changes one holds the lock of its session's row, so that signals commit in order. */
+import { Effect } from "effect"
+import type { SqlClient } from "effect/sql"
+import type { ApprovalStatus, Resolution } from "#schema/Approval.ts"
+import { type AgentId, ApprovalId, type CallId, type LaneId, type SessionId } from "#schema/Ids.ts"
+import type { SessionStatus } from "#schema/SessionStatus.ts"
+import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { rowId } from "#src/shared/rowId.ts"
+
+/** What was asked, and how it stands. Instants are ISO texts. */
+export interface ApprovalRow {
+  readonly approval_id: ApprovalId
+  readonly session_id: SessionId
+  readonly agent_id: AgentId
+  readonly call_id: CallId
+  readonly request_type: string
+  readonly canonical: string
+  /** Lowercase hex. */
+  readonly hash: string
+  readonly summary: string
+  readonly lane: LaneId
+  readonly status: ApprovalStatus
+  readonly created_at: string
+  readonly expires_at: string
+  readonly resolved_at: string | null
+  readonly resolved_by: string | null
+  readonly reason: string | null
+  /** How the execution of what was approved ended. */
+  readonly outcome: string | null
+}
+
+type Stored = Omit<ApprovalRow, "approval_id" | "hash" | "created_at" | "expires_at" | "resolved_at"> & {
+  readonly approval_id: string
+  readonly payload_hash: Uint8Array
+  readonly created_at: Date
+  readonly expires_at: Date
+  readonly resolved_at: Date | null
+}
+
+const COLUMNS = `id::text AS approval_id, session_id, agent_id, call_id, request_type, canonical, payload_hash, summary, lane,
+  status, created_at, expires_at, resolved_at, resolved_by, reason, outcome`
+
+const approvalRow = ({ payload_hash, ...row }: Stored): ApprovalRow => ({
+  ...row,
+  approval_id: ApprovalId.make(row.approval_id),
+  hash: Buffer.from(payload_hash).toString("hex"),
+  created_at: row.created_at.toISOString(),
+  expires_at: row.expires_at.toISOString(),
+  resolved_at: row.resolved_at?.toISOString() ?? null
+})
+
+/** The session of an approval, as it stands under its lock. */
+export interface LockedSession {
+  readonly status: SessionStatus
+  readonly dm: string | null
+  readonly last_rev: number
+}
+
+export const lockSession = (sql: SqlClient.SqlClient, session_id: SessionId) =>
+  Effect.map(
+    sql<LockedSession>`SELECT status, resource_bindings ->> 'dm' AS dm, last_rev FROM choir_control.sessions
+      WHERE session_id = ${session_id} FOR UPDATE`,
+    ([session]) => session
+  )
+
+const one = <E>(rows: Effect.Effect<ReadonlyArray<Stored>, E>) =>
+  Effect.map(rows, ([row]) => (row === undefined ? undefined : approvalRow(row)))
+
+export const findApproval = (sql: SqlClient.SqlClient, approval_id: string) =>
+  one(sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
+    WHERE id = ${rowId(approval_id) ?? 0n}`)
+
+export const findCall = (sql: SqlClient.SqlClient, session_id: SessionId, call_id: CallId) =>
+  one(sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
+    WHERE session_id = ${session_id} AND call_id = ${call_id}`)
+
+/** Newest first. */
+export const listApprovals = (
+  sql: SqlClient.SqlClient,
+  { agent_id, all, limit }: { readonly agent_id: AgentId | undefined; readonly all: boolean; readonly limit: number }
+) =>
+  Effect.map(
+    sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
+      WHERE ${all ? sql.literal("true") : sql.literal("status = 'pending'")}
+        AND ${agent_id === undefined ? sql.literal("true") : sql`agent_id = ${agent_id}`}
+      ORDER BY id DESC LIMIT ${limit}`,
+    (rows) => rows.map(approvalRow)
+  )
+
+/** Waiting ones whose time is up, oldest first. */
+export const overdue = (sql: SqlClient.SqlClient, now_ms: number, limit: number) =>
+  Effect.map(
+    sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
+      WHERE status = 'pending' AND expires_at <= ${new Date(now_ms)} ORDER BY expires_at, id LIMIT ${limit}`,
+    (rows) => rows.map(approvalRow)
+  )
+
+/** When the next one is up, in milliseconds since 1970. */
+export const nextExpiry = (sql: SqlClient.SqlClient) =>
+  Effect.map(
+    sql<{ readonly expires_at: Date | null }>`SELECT min(expires_at) AS expires_at
+      FROM choir_control.pending_approvals WHERE status = 'pending'`,
+    ([row]) => row?.expires_at?.getTime()
+  )
+
+export const countPending = (sql: SqlClient.SqlClient, session_id: SessionId) =>
+  Effect.map(
+    sql<{ readonly pending: number }>`SELECT count(*)::int AS pending FROM choir_control.pending_approvals
+      WHERE session_id = ${session_id} AND status = 'pending'`,
+    ([row]) => row?.pending ?? 0
+  )
+
+type Fresh = Pick<
+  ApprovalRow,
+  "session_id" | "agent_id" | "call_id" | "request_type" | "canonical" | "hash" | "summary" | "lane"
+> & { readonly now_ms: number; readonly expires_ms: number }
+
+export const insertApproval = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, fresh: Fresh) {
+  const { agent_id, call_id, canonical, expires_ms, hash, lane, now_ms, request_type, session_id, summary } = fresh
+  const row = yield* one(sql<Stored>`INSERT INTO choir_control.pending_approvals
+      (session_id, agent_id, call_id, request_type, payload, canonical, payload_hash, summary, lane, created_at, expires_at)
+    VALUES (${session_id}, ${agent_id}, ${call_id}, ${request_type}, ${canonical}::jsonb, ${canonical},
+      ${Buffer.from(hash, "hex")}, ${summary}, ${lane}, ${new Date(now_ms)}, ${new Date(expires_ms)})
+    RETURNING ${sql.literal(COLUMNS)}`)
+  return row ?? (yield* Effect.die(new Error("the approval was not stored")))
+})
+
+/** Who decides, and why. */
+export interface Decider {
+  readonly who: string
+  readonly reason: string | null
+  readonly now_ms: number
+}
+
+/** The one decision of a row that is `pending`. */
+export const resolveApproval = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  { approval_id }: ApprovalRow,
+  resolution: Resolution,
+  { now_ms, reason, who }: Decider
+) {
+  const row = yield* one(sql<Stored>`UPDATE choir_control.pending_approvals
+    SET status = ${resolution}, resolved_at = ${new Date(now_ms)}, resolved_by = ${who}, reason = ${reason}
+    WHERE id = ${rowId(approval_id) ?? 0n} AND status = 'pending' RETURNING ${sql.literal(COLUMNS)}`)
+  return row ?? (yield* Effect.die(new Error(`the approval ${approval_id} was decided twice`)))
+})
+
+/** Tells the agent of a running session (wire.md, Push stream). */
+export const signalResolution = (
+  sql: SqlClient.SqlClient,
+  { approval_id, session_id }: ApprovalRow,
+  status: Resolution
+) =>
+  Effect.asVoid(sql`INSERT INTO choir_control.signals (session_id, kind, payload)
+    VALUES (${session_id}, 'ApprovalResolved', ${canonicalJson({ approval_id, status })}::jsonb)`)
+
+/** The agent has heard of it. */
+export const acknowledgeResolution = (
+  sql: SqlClient.SqlClient,
+  { approval_id, session_id }: ApprovalRow,
+  rev: number
+) =>
+  Effect.asVoid(sql`UPDATE choir_control.signals SET acked_rev = ${rev}
+    WHERE session_id = ${session_id} AND acked_rev IS NULL AND kind = 'ApprovalResolved'
+      AND payload ->> 'approval_id' = ${approval_id}`)

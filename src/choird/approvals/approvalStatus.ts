@@ -1,0 +1,53 @@
+/** The way of an approval, decided without touching anything (R52): pending, one decision, and for a yes one execution. */
+import type { ApprovalStatus, Resolution } from "#schema/Approval.ts"
+
+export type ApprovalStep = Resolution | "executing" | "done" | "failed"
+
+const STEPS: Readonly<Record<ApprovalStatus, ReadonlyArray<ApprovalStep>>> = {
+  pending: ["approved", "rejected", "expired"],
+  approved: ["executing"],
+  executing: ["done", "failed"],
+  rejected: [],
+  expired: [],
+  done: [],
+  failed: []
+}
+
+/** Whether a step may follow a status. */
+export const mayFollow = (status: ApprovalStatus, step: ApprovalStep): boolean => STEPS[status].includes(step)
+
+/** The decision that a status implies. */
+export const resolutionOf = (status: ApprovalStatus): Resolution | undefined =>
+  status === "pending" ? undefined : status === "rejected" || status === "expired" ? status : "approved"
+
+/** What a decision depends on. */
+export interface ApprovalFacts {
+  readonly status: ApprovalStatus
+  readonly now_ms: number
+  readonly expires_ms: number
+  /** Lowercase hex of the payload's digest. */
+  readonly hash: string
+  /** Whether what was asked for has nobody left who could do it: the session of a tool call has ended. */
+  readonly isOver: boolean
+}
+
+/** What a person wants; the digits say which payload the person saw (R54). */
+export interface Wanted {
+  readonly resolution: "approved" | "rejected"
+  readonly hash8: string
+}
+
+export type Refusal = "ALREADY_DECIDED" | "EXPIRED" | "SESSION_ENDED" | "CHANGED"
+
+/** `refusal` is what the person is told; a row may be resolved all the same, as `expired`. */
+export interface Verdict {
+  readonly resolution?: Resolution
+  readonly refusal?: Refusal
+}
+
+export const verdict = (facts: ApprovalFacts, { hash8, resolution }: Wanted): Verdict => {
+  if (facts.status !== "pending") return { refusal: facts.status === "expired" ? "EXPIRED" : "ALREADY_DECIDED" }
+  if (facts.now_ms >= facts.expires_ms) return { resolution: "expired", refusal: "EXPIRED" }
+  if (facts.isOver) return { resolution: "expired", refusal: "SESSION_ENDED" }
+  return facts.hash.startsWith(hash8) ? { resolution } : { refusal: "CHANGED" }
+}

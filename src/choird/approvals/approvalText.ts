@@ -1,0 +1,77 @@
+/**
+ * What a person reads before a decision. choird makes it from the stored payload alone: no word of a model stands for the facts, and
+ * nothing invisible or reordered is left in it (R54).
+ */
+import type { ConfirmTool } from "#schema/Approval.ts"
+import { jobOf } from "#schema/Ids.ts"
+import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
+
+/** Control, format and bidirectional characters, line separators, and what renders as nothing. */
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}]/gu
+
+const escaped = (character: string): string =>
+  Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
+    .map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`)
+    .join("")
+
+/** Canonical JSON in which every character can be seen: the escapes stand for the same value. */
+export const visibleJson = (value: unknown): string => canonicalJson(value).replaceAll(UNSEEN, escaped)
+
+const cut = (text: string, chars: number): string => (text.length <= chars ? text : `${text.slice(0, chars - 1)}…`)
+
+/** `confirm_tool` on one line. */
+export const confirmSummary = ({ input, tool }: ConfirmTool): string =>
+  cut(`${tool} ${visibleJson(input)}`, APPROVAL_SUMMARY_CHARS_MAX).toWellFormed()
+
+const WHY: Readonly<Record<ConfirmTool["why"], string>> = {
+  tainted: "it acts outside the workspace, and what the agent has read comes from strangers in part",
+  always: "it acts outside the workspace, and each such call is confirmed here"
+}
+
+const askedBy = ({ lane }: ConfirmTool): string => {
+  const job = jobOf(lane)
+  return job === undefined ? "the conversation" : `the job ${job}`
+}
+
+/** All facts of a `confirm_tool`, with its whole input. */
+export const confirmText = (call: ConfirmTool): string =>
+  [
+    `tool: ${call.tool}`,
+    `asked by: ${askedBy(call)}`,
+    `needs you because: ${WHY[call.why]}`,
+    `input: ${visibleJson(call.input)}`
+  ].join("\n")
+
+/** What a message needs to know of a row. */
+export interface Asking {
+  readonly approval_id: string
+  readonly agent_id: string
+  /** All facts, as `choirctl approval show` prints them. */
+  readonly text: string
+  readonly summary: string
+  readonly hash: string
+  readonly expires_at: string
+}
+
+/** The first digits of a payload's digest, which a decision names. */
+export const hash8 = (hash: string): string => hash.slice(0, 8)
+
+/** The message that asks a person, once for each approval. */
+export const askingText = ({ agent_id, approval_id, expires_at, hash, text }: Asking): string => {
+  const left = text.length - APPROVAL_SHOWN_CHARS_MAX
+  const shown =
+    left <= 0
+      ? text
+      : `${text.slice(0, APPROVAL_SHOWN_CHARS_MAX).toWellFormed()}…\n(${left} more characters: choirctl approval show ${approval_id})`
+  return [
+    `${agent_id} asks for your approval ${approval_id}.`,
+    shown,
+    `hash: ${hash8(hash)}, until ${expires_at}`,
+    `To decide: choirctl approval approve ${approval_id} --hash ${hash8(hash)}, or choirctl approval reject ${approval_id}`
+  ].join("\n")
+}
+
+/** The message that nobody decided in time (spec 19.6). */
+export const expiredText = ({ approval_id, summary }: Pick<Asking, "approval_id" | "summary">): string =>
+  `Approval ${approval_id} timed out: ${summary}. It was rejected automatically.`

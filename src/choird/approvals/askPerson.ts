@@ -1,0 +1,82 @@
+/** The messages about an approval at the DM where the agent's work was asked for, within the transaction of its row (spec 19.6). */
+import { Effect } from "effect"
+import type { SqlClient } from "effect/sql"
+import type { Config } from "#schema/Config.ts"
+import { type InboxId, jobOf, type ResourceName } from "#schema/Ids.ts"
+import { insertOutbox } from "#src/choird/gateway/outboxRows.ts"
+import { rowId } from "#src/shared/rowId.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import type { ApprovalRow } from "./approvalRows.ts"
+import { askingText, expiredText } from "./approvalText.ts"
+
+interface Place {
+  readonly gateway: ResourceName
+  readonly dm: ResourceName
+  readonly in_reply_to: InboxId | null
+}
+
+/** No gateway's name holds a slash, so that no other message of choird has this source. */
+const sourceOf = ({ approval_id }: ApprovalRow) => `approval/${approval_id}`
+
+/** The message that the lane of an approval works for. */
+const askedIn = ({ cores, edge }: SessionState, { lane }: ApprovalRow): InboxId | undefined => {
+  const job = jobOf(lane)
+  if (job !== undefined) return cores.get(job)?.inbox_id
+  return edge.turn?.kind === "turn" ? edge.turn.inbox_id : edge.turn?.report.inbox_id
+}
+
+/** As the inbox knows it; else the session's own DM. */
+const placeOf = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  config: Config,
+  row: ApprovalRow,
+  inbox_id: InboxId | undefined,
+  dm: string | null
+) {
+  const [place] = yield* sql<Place>`SELECT gateway, dm, inbox_id::text AS in_reply_to FROM choir_control.inbox
+    WHERE agent_id = ${row.agent_id} AND inbox_id = ${rowId(inbox_id ?? "") ?? 0n}`
+  const bound = dm !== null && Object.hasOwn(config.dms, dm) ? config.dms[dm as ResourceName] : undefined
+  if (place !== undefined || bound === undefined) return place
+  return { gateway: bound.gateway, dm: dm as ResourceName, in_reply_to: null } satisfies Place
+})
+
+/** Asks once; answers the DM that has something new. */
+export const tellAsked = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  config: Config,
+  row: ApprovalRow,
+  facts: { readonly text: string; readonly state: SessionState; readonly dm: string | null }
+) {
+  const place = yield* placeOf(sql, config, row, askedIn(facts.state, row), facts.dm)
+  if (place === undefined) {
+    yield* Effect.logWarning(`nobody is told of approval ${row.approval_id}: there is no DM ${facts.dm}`)
+    return undefined
+  }
+  const { agent_id, session_id } = row
+  const text = askingText({ ...row, text: facts.text })
+  const message = {
+    ...place,
+    source: "choird",
+    source_id: sourceOf(row),
+    agent_id,
+    session_id,
+    kind: "notice",
+    text
+  } as const
+  yield* insertOutbox(sql, config, [message])
+  return place.dm
+})
+
+/** Says that nobody decided in time, where it was asked. */
+export const tellExpired = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, config: Config, row: ApprovalRow) {
+  const [place] = yield* sql<Place>`SELECT gateway, dm, in_reply_to::text FROM choir_control.outbox
+    WHERE source = 'choird' AND source_id = ${sourceOf(row)} AND part = 0`
+  if (place === undefined) return undefined
+  const { agent_id, session_id } = row
+  const source_id = `${sourceOf(row)}/expired`
+  const text = expiredText(row)
+  yield* insertOutbox(sql, config, [
+    { ...place, source: "choird", source_id, agent_id, session_id, kind: "notice", text }
+  ])
+  return place.dm
+})

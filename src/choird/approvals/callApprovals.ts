@@ -1,0 +1,73 @@
+/**
+ * What a tool call's events say of its approval, within their transaction: a call that was committed executes what was approved, and
+ * a call that ended needs no decision any more.
+ */
+import { Clock, Effect } from "effect"
+import type { SqlClient } from "effect/sql"
+import type { ChoirEvent, EventOf, ToolStatus } from "#schema/Event.ts"
+import type { CallId, SessionId } from "#schema/Ids.ts"
+import { rowId } from "#src/shared/rowId.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import { acknowledgeResolution, type ApprovalRow, findCall, resolveApproval } from "./approvalRows.ts"
+import { mayFollow } from "./approvalStatus.ts"
+import { Approved, beginExecution } from "./Approved.ts"
+
+/** The calls that a person is or was asked about, among those open before and those that these events open. */
+const confirmed = (before: SessionState, events: ReadonlyArray<ChoirEvent>): ReadonlySet<CallId> => {
+  const lanes = [before.edge, ...before.cores.values()]
+  const open = lanes.flatMap(({ calls }) => calls.filter(({ confirm }) => confirm !== undefined))
+  const asked = events.flatMap((event) =>
+    event.event_type === "ToolCallRequested" && event.payload.confirm !== undefined ? [event.payload] : []
+  )
+  return new Set([...open, ...asked].map(({ call_id }) => call_id))
+}
+
+const committed = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  session_id: SessionId,
+  { payload: { approval_id, call_id }, rev }: EventOf<"ToolCallCommitted">
+) {
+  const row = yield* findCall(sql, session_id, call_id)
+  const approved = row === undefined || row.approval_id !== approval_id ? undefined : Approved.of(row)
+  // An honest agent never does this, and one that lies has done by now whatever it wanted to.
+  if (approved === undefined) return yield* Effect.logError("a call went on without its approval", { session_id, rev })
+  return yield* beginExecution(sql, approved)
+})
+
+const end = (sql: SqlClient.SqlClient, row: ApprovalRow, status: ToolStatus) => {
+  const last = status === "success" ? "done" : "failed"
+  const next = mayFollow(row.status, last) ? last : row.status
+  return sql`UPDATE choir_control.pending_approvals SET status = ${next}, outcome = ${status}
+    WHERE id = ${rowId(row.approval_id) ?? 0n}`
+}
+
+const ended = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  session_id: SessionId,
+  { payload: { call_id, status }, rev }: EventOf<"ToolResultCommitted">
+) {
+  const row = yield* findCall(sql, session_id, call_id)
+  if (row === undefined) return
+  const now_ms = yield* Clock.currentTimeMillis
+  if (row.status === "pending")
+    yield* resolveApproval(sql, row, "expired", { who: `agent:${row.agent_id}`, reason: "the call has ended", now_ms })
+  else yield* end(sql, row, status)
+  yield* acknowledgeResolution(sql, row, rev)
+})
+
+/** Costs nothing while no call of the session waits for a person or was approved. */
+export const followCalls = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  session_id: SessionId,
+  before: SessionState,
+  events: ReadonlyArray<ChoirEvent>
+) {
+  const calls = confirmed(before, events)
+  if (calls.size === 0) return
+  for (const event of events) {
+    if (event.event_type === "ToolCallCommitted" && calls.has(event.payload.call_id))
+      yield* committed(sql, session_id, event)
+    if (event.event_type === "ToolResultCommitted" && calls.has(event.payload.call_id))
+      yield* ended(sql, session_id, event)
+  }
+})

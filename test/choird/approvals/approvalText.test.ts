@@ -1,0 +1,55 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { ConfirmTool } from "#schema/Approval.ts"
+import { EDGE } from "#schema/Ids.ts"
+import { ToolName } from "#schema/Tool.ts"
+import { askingText, confirmSummary, confirmText, visibleJson } from "#src/choird/approvals/approvalText.ts"
+import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
+
+const call = (input: ConfirmTool["input"]): ConfirmTool => ({
+  tool: ToolName.make("mail.send"),
+  input,
+  lane: EDGE,
+  why: "tainted"
+})
+
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}]/u
+
+describe("what a person reads (R54)", () => {
+  it("holds nothing that cannot be seen, and stands for the same value", () => {
+    const hostile = {
+      bidi: "safe\u{202e}txt.exe",
+      "zero\u{200b}width": "a\u{feff}b",
+      control: "a\u{1b}[2Jb\u{7f}\u{9b}",
+      lines: "a\u{2028}b\u{2029}",
+      filler: "\u{3164}\u{115f}\u{ffa0}\u{2800}",
+      tag: "\u{e0041}"
+    }
+    const shown = visibleJson(hostile)
+    assert.notMatch(shown, UNSEEN)
+    assert.deepStrictEqual(JSON.parse(shown), hostile)
+    assert.notMatch(confirmText(call(hostile)).replaceAll("\n", ""), UNSEEN)
+    assert.notMatch(confirmSummary(call(hostile)), UNSEEN)
+  })
+
+  it("says the tool, who asks, why, and the whole input", () => {
+    assert.strictEqual(
+      confirmText(call({ to: "ada", body: "hi\nthere" })),
+      [
+        "tool: mail.send",
+        "asked by: the conversation",
+        "needs you because: it acts outside the workspace, and what the agent has read comes from strangers in part",
+        'input: {"body":"hi\\nthere","to":"ada"}'
+      ].join("\n")
+    )
+  })
+
+  it("is cut in a message, which says where the rest is", () => {
+    const long = call({ body: "x".repeat(5000) })
+    assert.isAtMost(confirmSummary(long).length, APPROVAL_SUMMARY_CHARS_MAX)
+    const asking = { approval_id: "7", agent_id: "ada", summary: "", hash: "3fa9c012ff", expires_at: "then" }
+    const message = askingText({ ...asking, text: confirmText(long) })
+    assert.isBelow(message.length, APPROVAL_SHOWN_CHARS_MAX + 400)
+    assert.match(message, /more characters: choirctl approval show 7/u)
+    assert.include(message, "choirctl approval approve 7 --hash 3fa9c012,")
+  })
+})
