@@ -248,7 +248,8 @@ const make = Effect.fnUntraced(function* () {
           .filter(({ effect, stage }) => stage === "committed" && effect !== "none")
           .map((call) => ({ lane, call }))
       )
-      const summary = "the agent went down while this ran; whether it took effect is not known"
+      const summary =
+        "the agent went down while this ran; whether it took effect is not known: check before you do it again, and tell the user"
       return Effect.forEach(
         inDoubt,
         ({ call, lane }) => finish(lane, call, { status: "unknown_after_crash", summary, duration_ms: 0 }),

@@ -5,7 +5,7 @@
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { EDGE, SignalId } from "#schema/Ids.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { grant, output, request } from "./decideCalls.ts"
+import { grant, output, request, result } from "./decideCalls.ts"
 import { cancelCore, injectCore, signalCancel, spawn, stopCore } from "./decideCores.ts"
 import { accept, type Decision, type Proposal, reject, type Situation } from "./Proposal.ts"
 
@@ -80,11 +80,7 @@ export const decide = (state: SessionState, proposal: Proposal, situation: Situa
     case "Grant":
       return grant(state, proposal)
     case "Result":
-      return accept({
-        event_type: "ToolResultCommitted",
-        lane: proposal.lane,
-        payload: { call_id: proposal.call_id, ...proposal.result }
-      })
+      return result(state, proposal)
     case "Spawn":
       return spawn(state, proposal, situation)
     case "InjectCore":

@@ -1,9 +1,11 @@
 /** Model outputs and the way of their tool calls: what may be asked for, what may run, what it came to (spec 7.4, 8.9). */
 import type { Budgets } from "#schema/Config.ts"
-import { CallId, EDGE, type LaneId } from "#schema/Ids.ts"
+import type { EventDraft } from "#schema/Event.ts"
+import { CallId, EDGE, type InboxId, type LaneId } from "#schema/Ids.ts"
+import { fromWireName } from "#schema/Tool.ts"
 import { REPETITIONS_REFUSED_MIN } from "#src/shared/limits.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
-import type { CoreLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
+import type { CoreLane, EdgeLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { accept, type Decision, type Output, type Proposal, reject, type Situation } from "./Proposal.ts"
 
 /** The session's limit that is reached, in words for the user, or `undefined`. */
@@ -69,6 +71,30 @@ export const request = (
       `${tool} acts outside the workspace and needs a person's confirmation here (approvals.confirm_external is "${confirm_external}")`
     )
   return accept({ event_type: "ToolCallRequested", lane, payload: { call_id, tool, input, effect, locks } })
+}
+
+/** The message that a lane works on, as far as there is one. */
+const askedBy = (memory: EdgeLane | CoreLane): InboxId | undefined => {
+  if ("job_id" in memory) return memory.inbox_id
+  return memory.turn?.kind === "report" ? memory.turn.report.inbox_id : memory.turn?.inbox_id
+}
+
+/**
+ * A call's end. What may have left the machine without anybody knowing is told to the user in the same batch, whatever the model makes of it:
+ * once, since a call ends once (R6).
+ */
+export const result = (state: SessionState, proposal: Extract<Proposal, { type: "Result" }>): Decision => {
+  const { call_id, lane } = proposal
+  const ended: EventDraft = { event_type: "ToolResultCommitted", lane, payload: { call_id, ...proposal.result } }
+  const memory = laneOf(state, lane)
+  const call = callOf(state, lane, call_id)
+  if (proposal.result.status !== "unknown_after_crash" || call?.effect !== "external" || memory === undefined)
+    return accept(ended)
+  const inbox_id = askedBy(memory)
+  const whose = "job_id" in memory ? ` for the job ${memory.job_name}` : ""
+  const text = `I was interrupted while ${fromWireName(call.name) ?? "a tool"} ran${whose}. Whether it took effect is not known, and I do not run it again by myself: please check.`
+  const in_reply_to = inbox_id === undefined ? {} : { in_reply_to: inbox_id }
+  return accept(ended, { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, ...in_reply_to } })
 }
 
 /** D30: while a core runs, edge only reads. What is granted before a spawn commits finishes first, see `spawn`. */

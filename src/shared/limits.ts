@@ -347,10 +347,15 @@ export const TOOLS_IN_FLIGHT_MAX = 8
 export const HOST_CALLS_MAX = 2 * TOOLS_IN_FLIGHT_MAX
 /** What a host tool gets beyond its own time, so that its own words on a late answer reach the model. */
 export const HOST_CALL_GRACE_MS = 1000
-/** Host tools that choird runs at once for one session, those included whose agent hung up, which run on. */
+/** Host tools that choird runs at once for one session, those included whose agent hung up and gave no result yet. */
 export const HOST_TOOLS_RUNNING_MAX = 16
 /** What an agent is told to wait when that many run. */
 export const HOST_TOOL_RETRY_MS = 1000
+/** How long the outcomes of host tools are kept after their session ended. */
+export const CALL_RESULTS_MS_MAX = 30 * 86_400_000
+/** Between two looks for outcomes that are older, and how many one look removes. */
+export const CALL_RESULTS_LOOK_MS = 3_600_000
+export const CALL_RESULTS_PRUNED_MAX = 10_000
 /** A host tool's output as JSON, so that its answer stays below BODY_BYTES_MAX. */
 export const HOST_OUTPUT_BYTES_MAX = 768 * KIB
 /** Hits of one search of a session's log, and how many a model gets that does not say (spec 11.7). */

@@ -89,6 +89,40 @@ describeInstallations("a conversation", (place) => {
     }).pipe(Effect.scoped)
   )
 
+  for (const target of ["agent", "choird"] as const)
+    it.live(`tells the user of an external call that a killed ${target} cut off, and never runs it again (R6)`, () =>
+      Effect.gen(function* () {
+        const choir = yield* start(place)
+        const ledger = join(choir.workspace, "ledger")
+        const { inbox_id } = yield* choir.send("doubt-1", 'call ledger.append {"note":"slow"}')
+        yield* Effect.retry(
+          Effect.suspend(() => (existsSync(ledger) ? Effect.void : Effect.fail("not yet"))),
+          Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(500)])
+        )
+        if (target === "agent") process.kill(Option.getOrThrow(yield* choir.choird.agent), "SIGKILL")
+        else {
+          yield* choir.choird.signal("SIGKILL")
+          yield* choir.choird.exited
+          yield* choir.start
+        }
+        const shown = yield* choir.settled(inbox_id)
+        const notices = texts(shown, "notice").filter((text) => text.includes("ledger.append"))
+        assert.strictEqual(notices.length, 1)
+        assert.match(notices[0] ?? "", /Whether it took effect is not known/u)
+        assert.strictEqual(texts(shown, "reply").length, 1)
+        const history = yield* choir.events(choir.session_id)
+        const results = history.flatMap(({ event }) =>
+          event.event_type === "ToolResultCommitted" ? [event.payload] : []
+        )
+        assert.deepStrictEqual(
+          results.map(({ status }) => status),
+          ["unknown_after_crash"]
+        )
+        assert.deepStrictEqual(readFileSync(ledger, "utf8"), `${results[0]?.call_id}\n`)
+        assert.deepStrictEqual(conversationProblems([inbox_id], history), [])
+      }).pipe(Effect.scoped)
+    )
+
   it.live("tells a broken provider, malformed output and an unknown tool where a person looks, and goes on", () =>
     Effect.gen(function* () {
       const { ask, provider } = yield* start(place)

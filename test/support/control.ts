@@ -390,7 +390,8 @@ const callResults = Layer.sync(CallResults, () => {
         stored.set(call_id, { digest, outcome: undefined })
         return { type: "mine" }
       }),
-    keep: ({ call_id, digest }, outcome) => Effect.sync(() => void stored.set(call_id, { digest, outcome }))
+    keep: ({ call_id, digest }, outcome) => Effect.sync(() => void stored.set(call_id, { digest, outcome })),
+    prune: Effect.succeed(0)
   })
 })
 

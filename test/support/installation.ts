@@ -25,17 +25,18 @@ export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", { outpu
   }
 }
 
-/** An external tool whose effect can be counted: it appends its call id to `ledger` in the workspace. */
+/** An external tool whose effect can be counted: it appends its call id to `ledger` in the workspace, and goes on for a minute for a note that says `slow`. */
 const LEDGER_TOOL = {
   llm: {
     name: "ledger.append",
     description: "Append a line to the ledger",
     input_schema: { type: "object", properties: { note: { type: "string" } } }
   },
-  runtime: { exec_path: "ledger.append", timeout_ms: 20_000, effect: "external" }
+  runtime: { exec_path: "ledger.append", timeout_ms: 90_000, effect: "external" }
 }
 const LEDGER_SCRIPT = `#!/bin/sh
 echo "$CHOIR_CALL_ID" >> ledger
+case "$(cat)" in *slow*) sleep 60 ;; esac
 sleep 0.02
 echo '{"status":"success","summary":"appended"}'
 `

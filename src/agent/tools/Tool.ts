@@ -17,9 +17,12 @@ export interface ToolContext {
   seen(path: string): string | undefined
 }
 
-/** A finished run. `error` and `timeout` are outcomes that the model is told of, not failures of Choir. */
+/**
+ * A finished run. `error` and `timeout` are outcomes that the model is told of, not failures of Choir; `unknown_after_crash` is what
+ * choird says of a run that its own death cut off.
+ */
 export interface ToolOutcome {
-  readonly status: "success" | "error" | "timeout"
+  readonly status: "success" | "error" | "timeout" | "unknown_after_crash"
   /** One line for people. */
   readonly summary: string
   /** JSON for the model. */

@@ -1,6 +1,6 @@
 /**
  * Tools that run in choird (EXECUTE_HOST_TOOL, spec 12.5). A lane that is interrupted hangs up and leaves nothing behind in the agent;
- * choird runs the tool to its own end.
+ * choird ends the run when the call's result reaches it.
  */
 import { Effect, type Schema } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
@@ -55,7 +55,7 @@ const said = (output: Schema.Json): string | undefined => {
 }
 
 const outcomeOf = (name: string, { output, status }: HostReply): ToolOutcome => {
-  const known = status === "success" || status === "timeout" ? status : "error"
+  const known = status === "rejected" || status === "cancelled" ? "error" : status
   const summary = said(output) ?? (known === "success" ? `${name} answered` : `${name} ended with ${status}`)
   return { status: known, summary, output }
 }

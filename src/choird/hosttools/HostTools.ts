@@ -1,6 +1,7 @@
 /**
  * Runs host tools for agents (EXECUTE_HOST_TOOL, spec 12.5). A run belongs to its session's epoch, not to the request that began it:
- * a caller that hangs up and asks again finds it still there, and it ends with the epoch at the latest.
+ * a caller that hangs up and asks again finds it still there. It ends when the session's log says that the call has ended, and with the
+ * epoch at the latest.
  */
 import { Context, Effect, Fiber, Layer, Schema, type Scope, Semaphore } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
@@ -37,6 +38,8 @@ export class HostTools extends Context.Service<
      * A run that breaks is an `error`, one beyond its time a `timeout`, one that a crash cut off `unknown_after_crash`.
      */
     execute(caller: Caller, request: HostRequest, epoch: Scope.Scope): Effect.Effect<HostOutcome, HostToolRefused>
+    /** Ends what still runs for a call whose result stands in the log: it was cancelled, or its time passed, and nobody waits for it. */
+    ended(session_id: SessionId, call_id: CallId): Effect.Effect<void>
   }
 >()("choir/choird/HostTools") {
   static readonly layer = (tools: ReadonlyArray<HostTool>) => Layer.effect(HostTools, make(tools))
@@ -73,6 +76,8 @@ const bounded = (tool: HostTool, run: Effect.Effect<HostOutcome>) => {
   )
 }
 
+const runId = (session_id: SessionId, call_id: CallId) => `${session_id} ${call_id}`
+
 type Run = Fiber.Fiber<HostOutcome, HostToolRefused>
 
 const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
@@ -82,10 +87,22 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
   // Runs with an effect, by session and call_id, so that a repetition joins them; one request at a time looks and enters.
   const runs = new Map<string, { readonly digest: string; readonly run: Run }>()
   const entering = yield* Semaphore.make(1)
+  // Every run, so that a call's end finds its own.
+  const open = new Map<string, Set<Run>>()
+
+  const keep = (id: string, run: Run) => {
+    open.set(id, (open.get(id) ?? new Set()).add(run))
+    run.addObserver(() => {
+      const left = open.get(id)
+      left?.delete(run)
+      if (left?.size === 0) open.delete(id)
+    })
+  }
 
   /** Begins a run that neither its caller's interruption nor its caller's end touches. */
   const begin = Effect.fnUntraced(function* (
     session_id: SessionId,
+    call_id: CallId,
     work: Effect.Effect<HostOutcome, HostToolRefused>,
     epoch: Scope.Scope
   ) {
@@ -94,6 +111,7 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
       return yield* refused("RATE_LIMITED", `${count} host tools run for this session already: wait for one to end`)
     counts.set(session_id, count + 1)
     const run: Run = yield* Effect.forkIn(work, epoch)
+    keep(runId(session_id, call_id), run)
     run.addObserver(() => {
       const left = (counts.get(session_id) ?? 1) - 1
       if (left > 0) counts.set(session_id, left)
@@ -123,10 +141,10 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
 
   const enter = Effect.fnUntraced(
     function* (key: HostCallKey, work: Effect.Effect<HostOutcome>, epoch: Scope.Scope) {
-      const id = `${key.session_id} ${key.call_id}`
+      const id = runId(key.session_id, key.call_id)
       const running = runs.get(id)
       if (running !== undefined) return running.digest === key.digest ? running.run : yield* reused(key.call_id)
-      const run = yield* begin(key.session_id, once(key, work), epoch)
+      const run = yield* begin(key.session_id, key.call_id, once(key, work), epoch)
       runs.set(id, { digest: key.digest, run })
       run.addObserver(() => runs.delete(id))
       return run
@@ -136,6 +154,10 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
   )
 
   return HostTools.of({
+    ended: (session_id, call_id) =>
+      Effect.sync(() => {
+        for (const run of open.get(runId(session_id, call_id)) ?? []) run.interruptUnsafe()
+      }),
     execute: Effect.fn("HostTools.execute")(function* (caller, { call_id, input, tool_name }, epoch) {
       const tool = byName.get(tool_name)
       if (tool === undefined) return yield* refused("NOT_AVAILABLE", "choird runs no host tool of that name")
@@ -145,7 +167,7 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
           refused("BAD_REQUEST", `the input does not fit ${tool_name}: ${problem}`.slice(0, API_PROBLEM_CHARS_MAX))
       })
       const { session_id } = caller
-      if (tool.effect === "none") return yield* Fiber.join(yield* begin(session_id, work, epoch))
+      if (tool.effect === "none") return yield* Fiber.join(yield* begin(session_id, call_id, work, epoch))
       const digest = sha256(canonicalJson({ tool_name, input }))
       return yield* Fiber.join(yield* enter({ session_id, call_id, digest }, work, epoch))
     })

@@ -6,7 +6,7 @@ import { AgentId, CallId, SessionId } from "#schema/Ids.ts"
 import { CallResults } from "#src/choird/hosttools/CallResults.ts"
 import { type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { type HostRequest, HostTools } from "#src/choird/hosttools/HostTools.ts"
-import { HOST_OUTPUT_BYTES_MAX, HOST_TOOLS_RUNNING_MAX } from "#src/shared/limits.ts"
+import { CALL_RESULTS_MS_MAX, HOST_OUTPUT_BYTES_MAX, HOST_TOOLS_RUNNING_MAX } from "#src/shared/limits.ts"
 import { describeEngines } from "../../support/engines.ts"
 
 let sessions = 0
@@ -137,6 +137,58 @@ describeEngines("HostTools", (it) => {
       assert.isTrue(Exit.isFailure(yield* Effect.exit(tools.execute(caller, call("count.read"), epoch))))
       assert.strictEqual(state.runs, 2)
     })
+  )
+
+  it.effect("ends what runs for a call that has its result, and nothing else; an effect stays in doubt (R6)", () =>
+    Effect.gen(function* () {
+      const { entered, epoch, letGo, start, state } = yield* makeRig
+      const tools = yield* start
+      const caller = newCaller()
+      const fork = Effect.forkChild({ startImmediately: true })
+      const sent = yield* fork(Effect.exit(tools.execute(caller, call("held.send"), epoch)))
+      yield* Deferred.await(entered)
+      const read = yield* fork(Effect.exit(tools.execute(caller, call("held.read", {}, "c-2-0"), epoch)))
+      const other = yield* fork(tools.execute(newCaller(), call("held.send"), epoch))
+      while (state.runs < 3) yield* Effect.yieldNow
+      for (const id of ["c-1-0", "c-2-0", "c-9-9"]) yield* tools.ended(caller.session_id, CallId.make(id))
+      assert.isTrue(Exit.isFailure(yield* Fiber.join(sent)) && Exit.isFailure(yield* Fiber.join(read)))
+      assert.strictEqual(state.interrupted, 2)
+      yield* letGo
+      assert.strictEqual((yield* Fiber.join(other)).status, "success")
+      assert.strictEqual((yield* tools.execute(caller, call("held.send"), epoch)).status, "unknown_after_crash")
+      assert.strictEqual(state.runs, 3)
+    })
+  )
+
+  it.effect("forgets the outcomes of sessions that ended long ago, and no others", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const results = yield* CallResults
+      const days = CALL_RESULTS_MS_MAX / 86_400_000
+      const callers = [
+        ["stopped", days + 1],
+        ["crashed", days + 1],
+        ["stopped", days - 1],
+        ["active", days + 1]
+      ] as const
+      const keys = yield* Effect.forEach(callers, ([status, age]) =>
+        Effect.gen(function* () {
+          const { agent_id, session_id } = newCaller()
+          yield* sql`INSERT INTO choir_control.sessions (session_id, agent_id, status, resource_bindings, ended_at)
+            VALUES (${session_id}, ${agent_id}, ${status}, '{}', now() - ${age} * interval '1 day')`
+          const key = { session_id, call_id: CallId.make("c-1-0"), digest: "00" }
+          yield* results.claim(key)
+          return key
+        })
+      )
+      assert.strictEqual(yield* results.prune, 2)
+      assert.strictEqual(yield* results.prune, 0)
+      const claims = yield* Effect.forEach(keys, results.claim)
+      assert.deepStrictEqual(
+        claims.map(({ type }) => type),
+        ["mine", "mine", "in doubt", "in doubt"]
+      )
+    }).pipe(Effect.provide(CallResults.layer))
   )
 
   it.effect("tells of a defect, a passed deadline and too large an output in words, and keeps them", () =>
