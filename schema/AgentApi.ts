@@ -1,6 +1,6 @@
 /**
  * What an agent may ask of choird: the eight verbs of spec 12.5 and the push stream, over HTTP on a Unix socket of the
- * session's own (E4). Names are snake_case, as on the wire. No verb can act on the host, and none can name another session.
+ * session's own or on TCP (E4). Names are snake_case, as on the wire. No verb can act on the host, and none can name another session.
  */
 import { Context, Schema } from "effect"
 import { Sse } from "effect/encoding"

@@ -5,6 +5,7 @@
 import { Effect, Schema } from "effect"
 import { AgentId, ResourceName, SecretName } from "./Ids.ts"
 import { RequestTemplate } from "./RequestTemplate.ts"
+import { HttpTransport } from "./Transport.ts"
 
 /** Shown in the JSON Schema as well as filled in, so that an editor tells what an absent key means. */
 const withDefault = <S extends Schema.Top>(schema: S, value: S["Encoded"]) =>
@@ -122,15 +123,7 @@ export const RuntimeConfig = Schema.Struct({
 })
 export type RuntimeConfig = typeof RuntimeConfig.Type
 
-const Transport = Schema.Struct({
-  http: Schema.optionalKey(
-    Schema.Struct({
-      listen: Text,
-      tls_cert: Schema.optionalKey(HostPath),
-      tls_key: Schema.optionalKey(HostPath)
-    })
-  )
-})
+const Transport = Schema.Struct({ http: Schema.optionalKey(HttpTransport) })
 
 /** The limits of a session and its jobs (7.6). `turn_max_steps` bounds the model calls of one edge turn. */
 export const Budgets = Schema.Struct({

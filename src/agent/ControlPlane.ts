@@ -23,6 +23,7 @@ import {
   AGENT_CALLS_MAX,
   HOST_CALLS_MAX,
   RPC_ATTEMPTS_MAX,
+  RPC_RETRY_AFTER_MS_MAX,
   RPC_RETRY_MS,
   RPC_TIMEOUT_MS,
   SLOW_HOST_CALLS_MAX
@@ -31,8 +32,14 @@ import {
 /** choird gave no usable answer in time; asking again later is safe, since every verb is idempotent by request id. */
 export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable", {
   verb: Schema.String,
-  reason: Schema.String
+  reason: Schema.String,
+  /** How long choird wants to be left alone (429). */
+  retry_after_ms: Schema.optionalKey(Schema.Natural)
 }) {
+  /** When it may be asked again, in ms: after the usual pause, or later when choird says so (R47). */
+  get wait_ms() {
+    return Math.min(Math.max(RPC_RETRY_MS, this.retry_after_ms ?? 0), RPC_RETRY_AFTER_MS_MAX)
+  }
   override get message() {
     return `choird did not answer ${this.verb}: ${this.reason}`
   }
@@ -120,8 +127,9 @@ const RETRYABLE = new Set(["INTERNAL", "RATE_LIMITED"])
 const failure = (verb: string, error: unknown): Unreachable | Denied => {
   if (!isRefusal(error))
     return new Unreachable({ verb, reason: error instanceof Error ? error.message : String(error) })
-  const { message, type } = error.error
-  return RETRYABLE.has(type) ? new Unreachable({ verb, reason: message }) : new Denied({ verb, type, reason: message })
+  const { message: reason, retry_after_ms, type } = error.error
+  if (!RETRYABLE.has(type)) return new Denied({ verb, type, reason })
+  return new Unreachable({ verb, reason, ...(retry_after_ms === undefined ? {} : { retry_after_ms }) })
 }
 
 const asked =
@@ -132,13 +140,15 @@ const asked =
       Effect.mapError((error) => failure(verb, error))
     )
 
-/** Repeats a request with its id while choird is away; a lost reply is answered again (R28). */
+/** The pauses between two attempts. */
+const pauses = Schedule.spaced(0).pipe(
+  Schedule.setInputType<Unreachable | Denied>(),
+  Schedule.modifyDelay(({ input }) => Effect.succeed(input._tag === "Unreachable" ? input.wait_ms : 0))
+)
+
+/** Repeats a request with its id while choird is away or wants to be left alone; a lost reply is answered again (R28). */
 const patiently = <A>(call: Asked<A>): Asked<A> =>
-  Effect.retry(call, {
-    while: (error) => error._tag === "Unreachable",
-    schedule: Schedule.spaced(RPC_RETRY_MS),
-    times: RPC_ATTEMPTS_MAX
-  })
+  Effect.retry(call, { while: (error) => error._tag === "Unreachable", schedule: pauses, times: RPC_ATTEMPTS_MAX })
 
 /**
  * Keeps connections free for heartbeats and the push stream, and one for quick calls: a permit of `all` is a connection, and a slow
@@ -195,11 +205,14 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
     const headers = after === undefined ? {} : { "last-event-id": after }
     return yield* rpc.events({ headers, query: { session_id } })
   })
-  const connection = Stream.unwrap(connect()).pipe(
+  const connection = Stream.unwrap(Effect.timeout(connect(), RPC_TIMEOUT_MS)).pipe(
     Stream.map(({ data, id }): Pushed => ({ id, signal: data })),
     Stream.tap(({ id }) => (id === undefined ? Effect.void : Ref.set(last, id))),
     Stream.mapError((error) => failure("events", error)),
-    Stream.catchTag("Unreachable", () => Stream.empty)
+    // The usual pause follows.
+    Stream.catchTag("Unreachable", ({ wait_ms }) =>
+      Stream.fromEffectDrain(Effect.sleep(Math.max(0, wait_ms - RPC_RETRY_MS)))
+    )
   )
   // A stream that ends or breaks is opened again: choird sends anew what no event acknowledged.
   const signals = Stream.repeat(connection, Schedule.spaced(RPC_RETRY_MS))

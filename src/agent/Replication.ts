@@ -188,7 +188,7 @@ const make = Effect.fnUntraced(function* () {
   }).pipe(
     Effect.catchTags({
       Denied: ({ reason }) => Effect.fail(new Severed({ reason })),
-      Unreachable: ({ message }) => Effect.andThen(missed(message), Effect.sleep(RPC_RETRY_MS))
+      Unreachable: ({ message, wait_ms }) => Effect.andThen(missed(message), Effect.sleep(wait_ms))
     })
   )
   // What one heartbeat cannot hold, or choird wants again, goes with the next one at once; what was committed meanwhile waits its time.

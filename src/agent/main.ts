@@ -1,5 +1,5 @@
 /**
- * The agent's program. It knows nothing but its socket, its folders and a bootstrap token; everything else choird tells it, and
+ * The agent's program. It knows nothing but its way to choird, its folders and a bootstrap token; everything else choird tells it, and
  * what it commits counts once choird has acknowledged it.
  */
 import { parseArgs } from "node:util"
@@ -9,7 +9,8 @@ import type { InitHello } from "#schema/AgentApi.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersionFile } from "#schema/Image.ts"
 import { decodeFile } from "#src/shared/decode.ts"
-import { MODEL_TOTAL_MS_MAX } from "#src/shared/limits.ts"
+import { layerEndpointClient } from "#src/shared/endpoints.ts"
+import { MODEL_TOTAL_MS_MAX, PUSH_IDLE_MS_MAX } from "#src/shared/limits.ts"
 import { layerSocketClient } from "#src/shared/sockets.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
@@ -51,6 +52,8 @@ const flags = Effect.try({
       options: {
         "control-plane": { type: "string", default: "uds" },
         socket: { type: "string", default: "/run/choir/choird.sock" },
+        endpoint: { type: "string" },
+        ca: { type: "string" },
         workspace: { type: "string", default: "/workspace" },
         choir: { type: "string", default: "/choir" },
         rg: { type: "string", default: "rg" },
@@ -86,15 +89,30 @@ const modelHttp = Layer.fresh(
   NodeHttpClient.layerUndiciOptions({ headersTimeout: MODEL_TOTAL_MS_MAX, bodyTimeout: MODEL_TOTAL_MS_MAX })
 )
 
+/** The one place that knows by which transport choird is reached (spec 12.3). */
+const wayToChoird = (options: Effect.Success<typeof flags>) => {
+  const { ca, endpoint, socket } = options
+  const idle_ms = PUSH_IDLE_MS_MAX
+  switch (options["control-plane"]) {
+    case "uds":
+      return Effect.succeed(layerSocketClient(socket, idle_ms))
+    case "http":
+      return endpoint === undefined
+        ? Effect.fail(new BadInvocation({ problem: "--control-plane=http needs --endpoint" }))
+        : Effect.succeed(layerEndpointClient({ url: endpoint, ca, idle_ms }))
+    default:
+      return Effect.fail(new BadInvocation({ problem: "--control-plane is uds or http" }))
+  }
+}
+
 const program = Effect.gen(function* () {
   const options = yield* flags
   const { AGENT_ID: agent_id, CHOIR_BOOTSTRAP_TOKEN: bootstrap, CHOIR_SESSION_ID: session_id } = yield* environment
-  if (options["control-plane"] !== "uds")
-    return yield* new BadInvocation({ problem: "--control-plane=uds is the only transport of this version" })
+  const choird = yield* wayToChoird(options)
   const fs = yield* FileSystem.FileSystem
   const versionFile = `${options.choir}/version.json`
   const image = yield* decodeFile(ImageVersionFile)(versionFile, yield* fs.readFileString(versionFile))
-  const plane = ControlPlane.layer(session_id, bootstrap).pipe(Layer.provide(layerSocketClient(options.socket)))
+  const plane = ControlPlane.layer(session_id, bootstrap).pipe(Layer.provide(choird))
 
   return yield* Effect.gen(function* () {
     const control = yield* ControlPlane

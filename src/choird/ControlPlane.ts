@@ -7,8 +7,8 @@ import { Lifecycle } from "./agents/Lifecycle.ts"
 import { Models } from "./agents/Models.ts"
 import { Approvals } from "./approvals/Approvals.ts"
 import { layerAgentRoutes } from "./api/AgentRoutes.ts"
-import { AgentSockets } from "./api/AgentSockets.ts"
 import { LaneReports } from "./api/LaneReports.ts"
+import { layerAgentDoors } from "./api/layerAgentDoors.ts"
 import { Shutdown } from "./api/Shutdown.ts"
 import { ConfigStore } from "./config/ConfigStore.ts"
 import { GatewayHealth } from "./gateway/GatewayHealth.ts"
@@ -39,6 +39,6 @@ const ImageBuilder = Layer.unwrap(
 export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
   Layer.merge(Layer.provide(layerAgentRoutes, layerHostTools), Models.layer).pipe(
     Layer.provideMerge(Lifecycle.layer(programs)),
-    Layer.provideMerge(Layer.mergeAll(AgentSockets.layer, ImageBuilder)),
+    Layer.provideMerge(Layer.mergeAll(layerAgentDoors, ImageBuilder)),
     Layer.provideMerge(Layer.mergeAll(Stores, LaneReports.layer, GatewayHealth.layer, Shutdown.layer))
   )

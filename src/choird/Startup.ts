@@ -9,6 +9,7 @@ import { agentPrograms } from "./agents/AgentPrograms.ts"
 import { Lifecycle } from "./agents/Lifecycle.ts"
 import { layerOperatorServer } from "./api/OperatorServer.ts"
 import { Shutdown } from "./api/Shutdown.ts"
+import { CommandLine, type TransportFlags } from "./config/AgentTransport.ts"
 import { ConfigStore } from "./config/ConfigStore.ts"
 import { layerConfigVersions } from "./config/ConfigVersions.ts"
 import { notYet } from "./config/notYet.ts"
@@ -69,6 +70,8 @@ const makeSchemas = Effect.gen(function* () {
 export const startup = Effect.fn("Startup.run")(function* (options: {
   readonly home: string
   readonly version: string
+  /** What the command line says of the agents' API. */
+  readonly transport: TransportFlags
 }) {
   const began_ms = yield* Clock.currentTimeMillis
   const logs = yield* LogFiles
@@ -83,7 +86,12 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   // Not before the home is taken: another choird may still write to the same files.
   yield* logs.archiveAfter(config.log_archive_threshold_lines)
   yield* logs.archiving
-  const base = Context.mergeAll(files, Context.make(LogFiles, logs), yield* Layer.build(NodeServices.layer))
+  const base = Context.mergeAll(
+    files,
+    Context.make(LogFiles, logs),
+    Context.make(CommandLine, options.transport),
+    yield* Layer.build(NodeServices.layer)
+  )
 
   yield* step(3, "connecting to Postgres and trying the runtime")
   const [database, runtime] = yield* Effect.all(

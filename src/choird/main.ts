@@ -6,6 +6,7 @@ import { Cause, Effect, Exit, Fiber, Layer, Logger, References, Result, Runtime,
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
 import { nodeTooOld } from "#src/shared/nodeVersion.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
+import { TRANSPORT_OPTIONS, transportFlags, type TransportFlags } from "./config/AgentTransport.ts"
 import { maintain, type Report, type Task } from "./maintenance.ts"
 import { startup } from "./Startup.ts"
 
@@ -13,11 +14,16 @@ const VERSION = "0.1.0"
 
 const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SIGTERM stops it
 
-  choird [--home FOLDER]
+  choird [--home FOLDER] [--transport uds|http|both] [--listen PLACE] [--tls-cert FILE --tls-key FILE]
   choird [--home FOLDER] migrate
 
-  --home FOLDER  the home; else CHOIR_HOME, else ~/.choir.d. choirctl init makes one
-  migrate        does what choirctl db migrate asks for while no choird runs, and ends
+  --home FOLDER     the home; else CHOIR_HOME, else ~/.choir.d. choirctl init makes one
+  --transport WAYS  uds: agents use their Unix sockets. both: the agents' API listens on TCP as well. http: likewise, and
+                    agents use that. These four win over transport.http of config.json
+  --listen PLACE    HOST:PORT, [IPv6]:PORT or :PORT; 127.0.0.1:9400 by default. Beyond loopback it needs TLS
+  --tls-cert FILE   the certificate, as PEM, followed by those that lead to its authority
+  --tls-key FILE    its key
+  migrate           does what choirctl db migrate asks for while no choird runs, and ends
   CHOIR_LOG=stderr prints the log where standard error is no terminal, too
 `
 
@@ -64,9 +70,9 @@ const farewell = (interrupted: number, say: (type: string, message: string) => v
 
 const report = (line: Report) => print(JSON.stringify(line))
 
-const run = (home: string) =>
+const run = (home: string, transport: TransportFlags) =>
   Effect.gen(function* () {
-    const { ended } = yield* startup({ home, version: VERSION })
+    const { ended } = yield* startup({ home, version: VERSION, transport })
     yield* ended
     yield* Effect.logInfo("stopping, as the operator asked")
   }).pipe(
@@ -91,8 +97,8 @@ const doTask = (home: string, task: Task) =>
     Effect.catchCause(farewell(INTERRUPTED, (type, message) => report({ type: "failed", error: { type, message } })))
   )
 
-const choird = (home: string, task: Task | undefined) =>
-  (task === undefined ? run(home) : doTask(home, task)).pipe(
+const choird = ({ home, task, transport }: Chosen) =>
+  (task === undefined ? run(home, transport) : doTask(home, task)).pipe(
     Effect.provide(
       Layer.mergeAll(
         Layer.unwrap(Effect.map(LogFiles, ({ logger }) => Logger.layer([logger]))),
@@ -109,16 +115,24 @@ const taskOf = ([name, ...rest]: ReadonlyArray<string>): Task | undefined | null
   return name === "migrate" && rest.length === 0 ? { name } : null
 }
 
-type Chosen =
-  | { readonly home: string; readonly task: Task | undefined }
-  | { readonly home?: never; readonly usage: string; readonly code: number }
+interface Chosen {
+  readonly home: string
+  readonly task: Task | undefined
+  readonly transport: TransportFlags
+}
 
-const options = (): Chosen => {
+/** What choird is to do, or why it does nothing. */
+const options = (): Chosen | { readonly home?: never; readonly usage: string; readonly code: number } => {
   const tooOld = nodeTooOld(process.versions.node)
   if (tooOld !== undefined) return { usage: `choird: ${tooOld}`, code: 78 }
   const parsed = Result.try(() =>
     parseArgs({
-      options: { home: { type: "string" }, help: { type: "boolean" }, version: { type: "boolean" } },
+      options: {
+        home: { type: "string" },
+        help: { type: "boolean" },
+        version: { type: "boolean" },
+        ...TRANSPORT_OPTIONS
+      },
       allowPositionals: true
     })
   )
@@ -129,7 +143,9 @@ const options = (): Chosen => {
   if (version === true) return { usage: VERSION, code: 0 }
   const task = taskOf(positionals)
   if (task === null) return badUsage(`there is no task "${positionals.join(" ")}"`)
-  return { home: resolve(home ?? process.env["CHOIR_HOME"] ?? join(homedir(), ".choir.d")), task }
+  const transport = transportFlags(values)
+  if (transport === undefined) return badUsage("--transport is uds, http or both")
+  return { home: resolve(home ?? process.env["CHOIR_HOME"] ?? join(homedir(), ".choir.d")), task, transport }
 }
 
 const main = () => {
@@ -139,7 +155,7 @@ const main = () => {
     process.exitCode = chosen.code
     return
   }
-  const fiber = Effect.runFork(choird(chosen.home, chosen.task))
+  const fiber = Effect.runFork(choird(chosen))
   // A stopped choird has done what it was there for; a stopped task has not.
   const interrupted = chosen.task === undefined ? 0 : INTERRUPTED
   fiber.addObserver((exit) => process.exit(Exit.isSuccess(exit) ? exit.value : interrupted))

@@ -1,6 +1,7 @@
-/** HTTP on Unix sockets: the limits of R47 on every connection, and every refusal in the one pinned shape. */
+/** HTTP servers on Unix sockets and TCP: the limits of R47 on every connection, and every refusal in the one pinned shape. */
 import { chmodSync, rmSync } from "node:fs"
-import { createServer, type Server } from "node:http"
+import { createServer, type Server, type ServerOptions } from "node:http"
+import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { NodeHttpServer } from "@effect/platform-node"
 import { ByteSize, Cause, Effect, Scope } from "effect"
@@ -95,33 +96,55 @@ const PARSER_REFUSALS: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout"
 }
 
-/** Answers bytes that are no request, which no handler ever sees. */
+/** Answers bytes that are no request, which no handler ever sees. A connection that broke, or never got through TLS, gets none. */
 const onClientError = (error: NodeJS.ErrnoException, socket: Duplex) => {
-  if (!socket.writable || error.code === "ECONNRESET") return socket.destroy()
+  if (!socket.writable || !/^(HPE|ERR_HTTP)_/u.test(error.code ?? "")) return socket.destroy()
   const body = JSON.stringify({ error: { type: "BAD_REQUEST", message: UNREADABLE.message } })
   const head = `HTTP/1.1 ${PARSER_REFUSALS[error.code ?? ""] ?? "400 Bad Request"}`
   const headers = `connection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}`
   return socket.end(`${head}\r\n${headers}\r\n\r\n${body}`, () => socket.destroy())
 }
 
-export interface ListenOptions {
-  readonly path: string
+export interface ServeOptions {
   readonly connectionsMax: number
   /** How long a head may take to arrive in ms, HTTP_HEADERS_MS_MAX by default. */
   readonly headersMsMax?: number
+  /** Sees each connection as it comes; one that it refuses is cut. */
+  accept?(connection: Socket): boolean
 }
 
-const makeServer = ({ connectionsMax, headersMsMax }: ListenOptions): Server => {
-  const server = createServer({
-    maxHeaderSize: HTTP_HEADER_BYTES_MAX,
-    headersTimeout: headersMsMax ?? HTTP_HEADERS_MS_MAX,
-    requestTimeout: HTTP_REQUEST_MS_MAX,
-    connectionsCheckingInterval: HTTP_CHECK_INTERVAL_MS,
-    keepAliveTimeout: HTTP_IDLE_MS_MAX
-  })
-  server.maxConnections = connectionsMax
-  return server.on("clientError", onClientError)
+export interface ListenOptions extends ServeOptions {
+  readonly path: string
 }
+
+/** The times and sizes of R47, for whatever kind of server. */
+export const serverLimits = ({ headersMsMax }: ServeOptions): ServerOptions => ({
+  maxHeaderSize: HTTP_HEADER_BYTES_MAX,
+  headersTimeout: headersMsMax ?? HTTP_HEADERS_MS_MAX,
+  requestTimeout: HTTP_REQUEST_MS_MAX,
+  connectionsCheckingInterval: HTTP_CHECK_INTERVAL_MS,
+  keepAliveTimeout: HTTP_IDLE_MS_MAX
+})
+
+/**
+ * Lets a server answer with an application until the scope closes: then no connection is taken any more, requests are interrupted,
+ * and connections are cut. Node's own server is used, since it ignores the Upgrade header as long as nobody listens for it, and an
+ * upgraded connection would escape the limits. It still has to be bound.
+ */
+export const serve = Effect.fnUntraced(function* (app: HttpApp, make: () => Server, options: ServeOptions) {
+  const server = yield* Effect.acquireRelease(Effect.sync(make), (server) =>
+    Effect.sync(() => server.closeAllConnections())
+  )
+  server.maxConnections = options.connectionsMax
+  server.on("clientError", onClientError)
+  server.on("connection", (connection) => {
+    if (options.accept?.(connection) === false) connection.destroy()
+  })
+  const requests = yield* Scope.fork(yield* Effect.scope)
+  server.on("request", yield* NodeHttpServer.makeHandler(pinned(app), { scope: requests }))
+  yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
+  return server
+})
 
 const bind = (server: Server, path: string) => {
   const failed = (cause: unknown) => new SocketRefused({ path, reason: "failed", detail: String(cause) })
@@ -135,24 +158,11 @@ const bind = (server: Server, path: string) => {
   }).pipe(Effect.andThen(Effect.try({ try: () => chmodSync(path, 0o600), catch: failed })))
 }
 
-/**
- * Serves an application on a Unix socket, 0600 in a folder 0700, until the scope closes: then no connection is taken any more,
- * requests are interrupted, connections are cut, and the socket is removed. Node's own server is used, since it ignores the
- * Upgrade header as long as nobody listens for it, and an upgraded connection would escape the limits.
- */
+/** Serves an application on a Unix socket, 0600 in a folder 0700, until the scope closes, which removes the socket. */
 export const listen = Effect.fn("listen")(function* (app: HttpApp, options: ListenOptions) {
   const { path } = options
   yield* claimSocketPath(path)
-  const server = yield* Effect.acquireRelease(
-    Effect.sync(() => makeServer(options)),
-    (server) =>
-      Effect.sync(() => {
-        server.closeAllConnections()
-        rmSync(path, { force: true })
-      })
-  )
-  const requests = yield* Scope.fork(yield* Effect.scope)
-  server.on("request", yield* NodeHttpServer.makeHandler(pinned(app), { scope: requests }))
-  yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
+  yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(path, { force: true })))
+  const server = yield* serve(app, () => createServer(serverLimits(options)), options)
   yield* bind(server, path)
 })

@@ -257,6 +257,22 @@ export const REQUEST_ID_MS_MAX = 600_000
 export const REPLIES_BYTES_MAX = 4 * MIB
 /** Between two comments that keep a quiet event stream open. */
 export const SSE_KEEP_ALIVE_MS = 15_000
+/** How long an agent's push stream may bring not even a comment before it is opened again. */
+export const PUSH_IDLE_MS_MAX = 3 * SSE_KEEP_ALIVE_MS
+/** The longest Retry-After of choird that an agent obeys. */
+export const RPC_RETRY_AFTER_MS_MAX = 60_000
+/** Open connections to the agents' TCP listener, of all sessions and strangers together. */
+export const AGENT_TCP_CONNECTIONS_MAX = 512
+/** Of these, connections that have proved no session yet; the next one takes the place of the oldest. */
+export const STRANGER_CONNECTIONS_MAX = 64
+/** Requests without a valid token that an address may send per second in the long run. */
+export const STRANGER_REQUESTS_PER_SECOND = 10
+/** Requests without a valid token that an address may send at once after a pause. */
+export const STRANGER_REQUESTS_BURST = 50
+/** Addresses whose requests without a valid token are counted apart; all further ones share one count. */
+export const STRANGER_ADDRESSES_MAX = 1024
+/** A file that holds a certificate with its chain, or a key. */
+export const TLS_FILE_BYTES_MAX = 256 * KIB
 /** Characters of what a refusal says of a body that does not decode. */
 export const API_PROBLEM_CHARS_MAX = 2000
 /** Characters of an agent's own words that an audit row or a reason repeats. */

@@ -2,9 +2,9 @@
 import { chmodSync, lstatSync, mkdirSync, rmSync, type Stats } from "node:fs"
 import { connect } from "node:net"
 import { dirname } from "node:path"
-import { NodeHttpClient } from "@effect/platform-node"
-import { Effect, Layer, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { CLIENT_CONNECTIONS_MAX, SOCKET_PATH_BYTES_MAX } from "./limits.ts"
+import { layerUndiciClient } from "./undiciClient.ts"
 
 /** A place where no socket may be opened. */
 export class SocketRefused extends Schema.TaggedError<SocketRefused>()("SocketRefused", {
@@ -65,15 +65,8 @@ export const claimSocketPath = Effect.fn("claimSocketPath")(function* (path: str
 })
 
 /**
- * An HTTP client whose every request goes to this socket, whatever host it names. Streams may be quiet for as long as they like;
- * a caller bounds its other requests itself. Fresh, because clients otherwise share one memoized layer whatever their options are.
+ * An HTTP client whose every request goes to this socket, whatever host it names. A caller bounds the time until an answer begins.
+ * @param idle_ms how long an answer that has begun may bring nothing; 0 is for ever.
  */
-export const layerSocketClient = (path: string) =>
-  Layer.fresh(
-    NodeHttpClient.layerUndiciOptions({
-      connect: { socketPath: path },
-      connections: CLIENT_CONNECTIONS_MAX,
-      headersTimeout: 0,
-      bodyTimeout: 0
-    })
-  )
+export const layerSocketClient = (path: string, idle_ms = 0) =>
+  layerUndiciClient({ connect: { socketPath: path }, connections: CLIENT_CONNECTIONS_MAX, idle_ms })

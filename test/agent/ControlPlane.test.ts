@@ -51,7 +51,7 @@ const connect = Effect.gen(function* () {
     }
   })
   const session = yield* openSessionWith([slow, quick])
-  const client = yield* Layer.build(layerSocketClient(session.path))
+  const client = yield* Layer.build(layerSocketClient(session.socket.path))
   const planeOver = (http: HttpClient.HttpClient) =>
     Effect.provide(ControlPlane, ControlPlane.layer(SESSION, Redacted.make("lease"))).pipe(
       Effect.provideService(HttpClient.HttpClient, http)

@@ -1,13 +1,17 @@
-/** The agent API on the real socket of one session, over the doubles of a world. */
+/** The agent API on the real socket of one session or on TCP with TLS, over the doubles of a world. */
 import { randomUUID } from "node:crypto"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { layerAgentRoutes } from "#src/choird/api/AgentRoutes.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
+import { AgentTcp } from "#src/choird/api/AgentTcp.ts"
 import { LaneReports } from "#src/choird/api/LaneReports.ts"
+import { layerAgentDoors } from "#src/choird/api/layerAgentDoors.ts"
+import { CommandLine } from "#src/choird/config/AgentTransport.ts"
 import type { HostTool } from "#src/choird/hosttools/HostTool.ts"
+import { makeCertificate } from "./certificate.ts"
 import { layerWorld, makeWorld, SESSION } from "./control.ts"
 import { temporaryFolder } from "./engines.ts"
-import { ask } from "./unixHttp.ts"
+import { ask, type Place } from "./unixHttp.ts"
 
 const ZEROS = "0".repeat(64)
 
@@ -51,21 +55,37 @@ interface Call {
 /** A world whose session listens, and a function that asks it. */
 export const openSession = Effect.suspend(() => openSessionWith([]))
 
-/** The same with host tools. */
-export const openSessionWith = Effect.fnUntraced(function* (hostTools: ReadonlyArray<HostTool>) {
+/** The ways to choird that agents have. */
+export type Transport = "uds" | "https"
+
+const openTcp = Effect.gen(function* () {
+  const certificate = yield* makeCertificate
+  const { cert, key } = certificate
+  return { certificate, flags: { transport: "both" as const, listen: "127.0.0.1:0", tls_cert: cert, tls_key: key } }
+})
+
+/** The same with host tools, and by a transport. */
+export const openSessionWith = Effect.fnUntraced(function* (
+  hostTools: ReadonlyArray<HostTool>,
+  transport: Transport = "uds"
+) {
   const world = yield* makeWorld
   const home = yield* temporaryFolder
+  const tcp = transport === "uds" ? undefined : yield* openTcp
   const services = yield* Layer.build(
     layerAgentRoutes.pipe(
-      Layer.provideMerge(AgentSockets.layer),
+      Layer.provideMerge(layerAgentDoors),
       Layer.provideMerge(LaneReports.layer),
-      Layer.provideMerge(layerWorld(world, home, hostTools))
+      Layer.provideMerge(layerWorld(world, home, hostTools)),
+      Layer.provide(Layer.succeed(CommandLine, tcp?.flags ?? {}))
     )
   )
-  const { dir, path } = yield* Effect.provideContext(
+  const socket = yield* Effect.provideContext(
     Effect.flatMap(AgentSockets, (sockets) => sockets.open(SESSION)),
     services
   )
+  const { port = 0 } = Context.get(services, AgentTcp)
+  const path: Place = tcp === undefined ? socket.path : { port, ca: tcp.certificate.ca }
   const call = (verb: Verb, { body, headers, id, token }: Call = {}) =>
     ask(path, {
       path: `/rpc/${verb}`,
@@ -78,5 +98,5 @@ export const openSessionWith = Effect.fnUntraced(function* (hostTools: ReadonlyA
       },
       body: typeof body === "string" ? body : JSON.stringify(body ?? BODIES[verb])
     })
-  return { world, services, dir, path, call }
+  return { world, services, socket, path, call, certificate: tcp?.certificate }
 })

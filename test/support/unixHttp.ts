@@ -1,7 +1,30 @@
-/** A plain HTTP client and raw bytes on a Unix socket, to see a server as a hostile peer does. */
-import { request as httpRequest, type IncomingHttpHeaders } from "node:http"
+/** A plain HTTP client and raw bytes on a Unix socket or on TCP of this host, to see a server as a hostile peer does. */
+import { request as httpRequest, type IncomingHttpHeaders, type RequestOptions } from "node:http"
+import { request as httpsRequest } from "node:https"
 import { connect, type Socket } from "node:net"
+import { connect as connectTls } from "node:tls"
 import { Effect } from "effect"
+
+/** A socket's path, or a port of 127.0.0.1: with TLS when there is a certificate to trust. */
+export type Place = string | { readonly port: number; readonly ca?: string }
+
+const HOST = "127.0.0.1"
+
+const requestTo = (place: Place, options: RequestOptions) => {
+  if (typeof place === "string") return httpRequest({ ...options, socketPath: place })
+  const { ca, port } = place
+  return ca === undefined
+    ? httpRequest({ ...options, host: HOST, port })
+    : httpsRequest({ ...options, host: HOST, port, ca, servername: "localhost" })
+}
+
+const openTo = (place: Place, opened: () => void): Socket => {
+  if (typeof place === "string") return connect({ path: place }, opened)
+  const { ca, port } = place
+  return ca === undefined
+    ? connect({ host: HOST, port }, opened)
+    : connectTls({ host: HOST, port, ca, servername: "localhost" }, opened)
+}
 
 export interface Ask {
   readonly method?: string
@@ -17,9 +40,9 @@ export interface Answer {
 }
 
 /** One request on a connection of its own; a connection that is cut fails with its code. */
-export const ask = (socketPath: string, { body, headers, method, path }: Ask) =>
+export const ask = (place: Place, { body, headers, method, path }: Ask) =>
   Effect.callback<Answer, NodeJS.ErrnoException>((resume) => {
-    const sent = httpRequest({ socketPath, method: method ?? "POST", path, headers: { ...headers }, agent: false })
+    const sent = requestTo(place, { method: method ?? "POST", path, headers: { ...headers }, agent: false })
     sent.once("error", (error) => resume(Effect.fail(error)))
     sent.once("response", (response) => {
       const parts: Array<Buffer> = []
@@ -44,12 +67,11 @@ export const refusalOf = (answer: Answer): { readonly type: string; readonly mes
   JSON.parse(answer.text).error
 
 /** An open connection, gone with the scope. */
-export const dial = (socketPath: string) =>
+export const dial = (place: Place) =>
   Effect.acquireRelease(
     Effect.callback<Socket, Error>((resume) => {
-      const socket = connect({ path: socketPath })
+      const socket = openTo(place, () => resume(Effect.succeed(socket)))
       socket.once("error", (error) => resume(Effect.fail(error)))
-      socket.once("connect", () => resume(Effect.succeed(socket)))
     }),
     (socket) => Effect.sync(() => socket.destroy())
   )

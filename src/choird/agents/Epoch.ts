@@ -106,6 +106,7 @@ const openContainer = Effect.fnUntraced(function* (services: EpochServices, plan
     image: image.path,
     ...programs,
     socket_dir: socket.dir,
+    ...(socket.endpoint === undefined ? {} : { endpoint: socket.endpoint }),
     workspace: config.workspaces[bindings.workspace]?.path ?? "",
     bootstrap_token: token,
     limits: { cpus, memory_mb, pids }

@@ -26,7 +26,7 @@ import {
   notFound,
   unauthorized
 } from "./refusals.ts"
-import { CurrentSocketSession } from "./SocketSession.ts"
+import { CurrentOpenSession } from "./OpenSession.ts"
 import { sseResponse } from "./sse.ts"
 
 const BIGINT_MAX = 2n ** 63n - 1n
@@ -152,7 +152,7 @@ const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
   request: HostRequest
 ) {
   const verb = "EXECUTE_HOST_TOOL"
-  const session = yield* CurrentSocketSession
+  const session = yield* CurrentOpenSession
   if (session === undefined) return yield* denied(services, caller, verb, "it came by no session's socket")
   const { call_id, tool_name } = request
   const outcome = yield* services.hostTools.execute(caller, request, session.runs).pipe(
@@ -174,7 +174,7 @@ const push = Effect.fn("AgentApi.events")(function* (
   lastEventId: string | undefined
 ) {
   const { config, signals } = services
-  const session = yield* CurrentSocketSession
+  const session = yield* CurrentOpenSession
   if (session === undefined || query.session_id !== caller.session_id)
     return yield* denied(services, caller, "events", "another session is named")
   const after = yield* resumeAfter(lastEventId)

@@ -1,11 +1,11 @@
-/** Builds the agent API once and mounts it on the sessions' sockets. */
+/** Builds the agent API once and mounts it for the sessions' sockets and the TCP listener. */
 import { NodeHttpServer } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { AgentApi } from "#schema/AgentApi.ts"
 import { layerAgentHandlers } from "./AgentHandlers.ts"
-import { AgentSockets } from "./AgentSockets.ts"
+import { AgentApp } from "./AgentApp.ts"
 import { layerLeaseAuth } from "./LeaseAuth.ts"
 import { layerOncePerRequest } from "./OncePerRequest.ts"
 import { layerSchemaErrors } from "./SchemaErrors.ts"
@@ -18,7 +18,7 @@ const Routes = HttpApiBuilder.layer(AgentApi).pipe(
 
 export const layerAgentRoutes = Layer.effectDiscard(
   Effect.gen(function* () {
-    const sockets = yield* AgentSockets
-    yield* sockets.mount(yield* HttpRouter.toHttpEffect(Routes))
+    const app = yield* AgentApp
+    yield* app.mount(yield* HttpRouter.toHttpEffect(Routes))
   })
 )

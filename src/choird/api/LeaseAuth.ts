@@ -1,4 +1,7 @@
-/** Who may ask: the token, the socket and the named session must be of one session, before any of the body is decoded. */
+/**
+ * Who may ask, before any of the body is decoded: the token, the listener's knowledge of whose request it is, and the session that
+ * is named must agree on one session.
+ */
 import { Clock, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { type Caller, Lease, LeaseAuth } from "#schema/AgentApi.ts"
@@ -8,7 +11,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { jobOfToken } from "#src/shared/jobToken.ts"
 import { unauthorized } from "./refusals.ts"
-import { CurrentSocketSession } from "./SocketSession.ts"
+import { CurrentOpenSession } from "./OpenSession.ts"
 
 interface Claim {
   readonly endpoint: string
@@ -46,13 +49,15 @@ export const layerLeaseAuth = Layer.effect(
     return LeaseAuth.of({
       lease: Effect.fnUntraced(function* (httpEffect, { credential, endpoint }) {
         const request = yield* HttpServerRequest.HttpServerRequest
-        const session = yield* CurrentSocketSession
+        const session = yield* CurrentOpenSession
         const caller = Option.getOrUndefined(yield* tokens.identify(credential))
         const claim = {
           endpoint: endpoint.identifier,
           named: request.headers["x-choir-session-id"],
           socket: session?.session_id
         }
+        // Only on TCP is there an address.
+        const from = Option.match(request.remoteAddress, { onNone: () => ({}), onSome: (address) => ({ address }) })
         const token = request.headers["x-choir-job"]
         const early = refusal(caller, claim)
         const job_id =
@@ -67,7 +72,7 @@ export const layerLeaseAuth = Layer.effect(
             action: `rpc.${endpoint.identifier}`,
             ...(session === undefined ? {} : { session_id: session.session_id }),
             ...(caller === undefined ? {} : { agent_id: caller.agent_id }),
-            detail: { refused: "AUTH", reason: reason ?? null }
+            detail: { refused: "AUTH", reason: reason ?? null, ...from }
           })
           return yield* unauthorized()
         }

@@ -8,7 +8,7 @@ import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { Lease, OncePerRequest, RequestId } from "#schema/AgentApi.ts"
 import { sha256 } from "#src/shared/hashChain.ts"
 import { conflict } from "./refusals.ts"
-import { CurrentSocketSession } from "./SocketSession.ts"
+import { CurrentOpenSession } from "./OpenSession.ts"
 
 const REMEMBERED: ReadonlySet<string> = new Set(["REQUEST_APPROVAL", "TERMINATE_SELF", "EXECUTE_HOST_TOOL"])
 
@@ -20,7 +20,7 @@ export const layerOncePerRequest = Layer.succeed(
   OncePerRequest,
   Effect.fnUntraced(function* (httpEffect, { endpoint }) {
     const caller = yield* Lease
-    const session = yield* CurrentSocketSession
+    const session = yield* CurrentOpenSession
     const request = yield* HttpServerRequest.HttpServerRequest
     const id = request.headers["x-choir-request-id"]
     // A fenced epoch must not spend the ids of its successor, and an id that is none is refused when the headers are decoded.

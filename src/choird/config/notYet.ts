@@ -7,7 +7,6 @@ const filled = (table: Readonly<Record<string, unknown>>) => Object.keys(table).
 export const notYet = (config: Config): ReadonlyArray<string> => {
   const { network } = config.runtime
   const features: ReadonlyArray<readonly [boolean, string]> = [
-    [config.transport.http !== undefined, "transport.http: agents and operators reach choird by Unix sockets only"],
     [
       network === "allowlist",
       `runtime.network "${network}": the sandbox and process runtimes share the host's network`

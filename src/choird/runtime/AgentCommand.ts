@@ -1,9 +1,10 @@
 /** The agent's command line and environment, as every runtime of the host gives them (wire.md, Verbs: Bootstrap). */
+import { dirname } from "node:path"
 import { Redacted } from "effect"
 import { AGENT_HEAP_MIB_MAX, AGENT_SEMI_SPACE_MIB_MAX } from "#src/shared/limits.ts"
 import { CgroupName } from "./Cgroups.ts"
-import { ContainerError } from "./ContainerRuntime.ts"
-import type { ContainerSpec } from "./ContainerRuntime.ts"
+import { CA_FILE, ContainerError } from "./ContainerRuntime.ts"
+import type { AgentEndpoint, ContainerSpec } from "./ContainerRuntime.ts"
 
 /** Where the agent finds its things: host paths, or those of a sandbox. */
 export interface AgentPaths {
@@ -15,8 +16,19 @@ export interface AgentPaths {
   readonly rg: string
 }
 
+/** Where choird is, as the agent reaches it. */
+const controlPlane = (socket: string, endpoint: AgentEndpoint | undefined): ReadonlyArray<string> => {
+  if (endpoint === undefined) return ["--control-plane=uds", `--socket=${socket}`]
+  const trusted = endpoint.pinned ? [`--ca=${dirname(socket)}/${CA_FILE}`] : []
+  return ["--control-plane=http", `--endpoint=${endpoint.url}`, ...trusted]
+}
+
 /** Node, its flags, the bundle and the agent's flags. Nothing in it is secret: every user of the host can read it. */
-export const agentCommand = (paths: AgentPaths, flags: ReadonlyArray<string>): ReadonlyArray<string> => [
+export const agentCommand = (
+  paths: AgentPaths,
+  endpoint: AgentEndpoint | undefined,
+  flags: ReadonlyArray<string>
+): ReadonlyArray<string> => [
   paths.node,
   // SIGUSR1 would open an inspector for whoever can signal the agent (D13).
   "--disable-sigusr1",
@@ -24,8 +36,7 @@ export const agentCommand = (paths: AgentPaths, flags: ReadonlyArray<string>): R
   `--max-old-space-size=${AGENT_HEAP_MIB_MAX}`,
   `--max-semi-space-size=${AGENT_SEMI_SPACE_MIB_MAX}`,
   paths.program,
-  "--control-plane=uds",
-  `--socket=${paths.socket}`,
+  ...controlPlane(paths.socket, endpoint),
   `--workspace=${paths.workspace}`,
   `--choir=${paths.choir}`,
   `--rg=${paths.rg}`,

@@ -9,6 +9,17 @@ import { CgroupName } from "./Cgroups.ts"
 import type { ContainerLimits } from "./cgroupFiles.ts"
 import { ProcessIdentity } from "./ProcessIdentity.ts"
 
+/** In the folder of a session's socket, the one certificate that its agent trusts. */
+export const CA_FILE = "ca.pem"
+
+/** Where an agent asks instead of its socket (spec 12.2). */
+export interface AgentEndpoint {
+  /** `https://host:port`, or `http://` on loopback. */
+  readonly url: string
+  /** Whether the agent is to trust the certificate in CA_FILE and no other. */
+  readonly pinned: boolean
+}
+
 /** One start of one agent. All paths are absolute host paths. */
 export interface ContainerSpec {
   readonly agent_id: AgentId
@@ -21,8 +32,10 @@ export interface ContainerSpec {
   readonly node: string
   /** The ripgrep program. */
   readonly rg: string
-  /** Folder that holds this session's `choird.sock`, and nothing else (D10). */
+  /** Folder that holds this session's `choird.sock`, with an endpoint also the certificate, and nothing else (D10). */
   readonly socket_dir: string
+  /** The agent asks here instead of the socket. */
+  readonly endpoint?: AgentEndpoint
   readonly workspace: string
   /** Single use; it reaches the agent by its environment and no other way (D12). */
   readonly bootstrap_token: Redacted.Redacted

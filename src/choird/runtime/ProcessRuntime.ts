@@ -38,7 +38,7 @@ const make = Effect.gen(function* () {
     if (refused !== undefined) return yield* refused
     const group = yield* limitGroup(cgroups, spec)
     const socket = join(spec.socket_dir, "choird.sock")
-    const command = agentCommand({ ...spec, socket, choir: join(spec.image, "choir") }, [])
+    const command = agentCommand({ ...spec, socket, choir: join(spec.image, "choir") }, spec.endpoint, [])
     const chain = diesWithChoird ? dyingWith(process.pid, command) : command
     const [program = "", ...args] = joining(group.joins, chain)
     return yield* openHostContainer(cgroups, {

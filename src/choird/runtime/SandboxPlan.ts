@@ -9,6 +9,7 @@ import { dirname } from "node:path"
 import { SANDBOX_RUN_BYTES_MAX, SANDBOX_SHM_BYTES_MAX, SANDBOX_TMP_BYTES_MAX } from "#src/shared/limits.ts"
 import { agentCommand } from "./AgentCommand.ts"
 import type { AgentPaths } from "./AgentCommand.ts"
+import type { AgentEndpoint } from "./ContainerRuntime.ts"
 
 /** Host paths as bubblewrap sees them. */
 export interface SandboxSources {
@@ -130,12 +131,12 @@ export const bwrapArguments = (
     .join("")
 
 /** The agent inside. Its count of processes is limited here too: in a user namespace of its own the kernel counts it alone. */
-export const insideCommand = (pids: number): ReadonlyArray<string> => [
+export const insideCommand = (pids: number, endpoint?: AgentEndpoint): ReadonlyArray<string> => [
   "/usr/bin/prlimit",
   "--core=0",
   `--nproc=${pids}`,
   "--",
-  ...agentCommand(INSIDE, ["--own-pid-namespace"])
+  ...agentCommand(INSIDE, endpoint, ["--own-pid-namespace"])
 ]
 
 /** Joins control groups, then becomes the rest. The files come first, after their count. */

@@ -167,7 +167,7 @@ const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
     }
     const group = yield* limitGroup(cgroups, spec)
     const host = yield* hostFacts(filter !== undefined)
-    const command = Plan.insideCommand(spec.limits.pids)
+    const command = Plan.insideCommand(spec.limits.pids, spec.endpoint)
     const chain =
       uid === undefined ? Plan.plainChain(process.pid, command) : Plan.rootChain(process.pid, uid, command, sources)
     const seen = uid === undefined ? sources : Plan.boundSources(uid)

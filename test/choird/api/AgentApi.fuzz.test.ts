@@ -76,7 +76,7 @@ describe("a session's socket under 20,000 mutated requests (R27)", () => {
     `changes nothing without a token, fails on none and goes on serving (seed ${SEED})`,
     () =>
       Effect.gen(function* () {
-        const { call, path, world } = yield* openSession
+        const { call, socket, world } = yield* openSession
         const random = randomOf(SEED)
         const statuses = new Map<string, number>()
         for (let sent = 0; sent < REQUESTS; sent += BATCH) {
@@ -86,7 +86,7 @@ describe("a session's socket under 20,000 mutated requests (R27)", () => {
               hostile(random, place === BATCH / CONNECTIONS - 1)
             )
           )
-          const answers = yield* Effect.forEach(parts, (part) => batch(path, part), { concurrency: CONNECTIONS })
+          const answers = yield* Effect.forEach(parts, (part) => batch(socket.path, part), { concurrency: CONNECTIONS })
           for (const [, status] of answers.join("").matchAll(/HTTP\/1\.1 (\d{3}) /gu))
             statuses.set(status!, (statuses.get(status!) ?? 0) + 1)
           world.audit.length = 0

@@ -1,19 +1,23 @@
 import { existsSync, statSync } from "node:fs"
+import type { Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE, InboxId, JobName } from "#schema/Ids.ts"
+import { OperatorApi } from "#schema/OperatorApi.ts"
 import { layerAgentRoutes } from "#src/choird/api/AgentRoutes.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { LaneReports } from "#src/choird/api/LaneReports.ts"
+import { layerAgentDoors } from "#src/choird/api/layerAgentDoors.ts"
 import { AGENT_CONNECTIONS_MAX, AGENT_REQUESTS_BURST, BODY_BYTES_MAX } from "#src/shared/limits.ts"
 import { jobToken } from "#src/shared/jobToken.ts"
 import type { CoreLane } from "#src/shared/session/State.ts"
 import { BODIES, openSession, type Verb, VERBS } from "../../support/agentSocket.ts"
 import { append, DM, head, layerWorld, makeWorld, OTHER_SESSION, SESSION } from "../../support/control.ts"
 import { temporaryFolder } from "../../support/engines.ts"
-import { ask, dial, refusalOf, untilClosed } from "../../support/unixHttp.ts"
+import { describeTransports } from "../../support/everyTransport.ts"
+import { ask, dial, refusalOf, until, untilClosed } from "../../support/unixHttp.ts"
 
 const said = (id: string): EventDraft => ({
   event_type: "UserMsg",
@@ -33,7 +37,7 @@ describe("a session's socket", () => {
       const home = yield* temporaryFolder
       const sockets = yield* Effect.provide(
         AgentSockets,
-        AgentSockets.layer.pipe(Layer.provide([LaneReports.layer, layerWorld(world, home)]))
+        layerAgentDoors.pipe(Layer.provide([LaneReports.layer, layerWorld(world, home)]))
       )
       const scope = yield* Scope.make()
       const { dir, path } = yield* Scope.provide(sockets.open(SESSION), scope)
@@ -43,25 +47,31 @@ describe("a session's socket", () => {
       assert.isFalse(existsSync(dir))
     })
   )
+})
 
+describeTransports("a session's limits and routes", ({ openSession }) => {
   it.effect("serves the verbs and nothing else (threat: container calls admin verbs)", () =>
     Effect.gen(function* () {
       const { path, world } = yield* openSession
-      const asked = ["/agents", "/status", "/shutdown", "/rpc/NOPE", "/openapi.json", "/docs", "/agents/ada/start"]
-      for (const each of asked)
-        for (const method of ["GET", "POST"]) {
-          const answer = yield* ask(path, { method, path: each, headers: { authorization: "Bearer lease" } })
-          assert.strictEqual(answer.status, 404)
-          assert.strictEqual(refusalOf(answer).type, "NOT_FOUND")
-        }
+      const operator = Object.values(OperatorApi.groups).flatMap((group) =>
+        Object.values(group.endpoints).map((endpoint): readonly [string, string] => [endpoint.method, endpoint.path])
+      )
+      assert.isAbove(operator.length, 20)
+      const nobody = ["/rpc/NOPE", "/openapi.json", "/docs", "/", "/rpc"]
+      const others = nobody.flatMap((path) => [["GET", path] as const, ["POST", path] as const])
+      for (const [method, route] of [...operator, ...others]) {
+        const named = route.replaceAll(":id", "ada").replaceAll(/:\w+/gu, "x")
+        const answer = yield* ask(path, { method, path: named, headers: { authorization: "Bearer lease" } })
+        assert.deepStrictEqual([named, answer.status, refusalOf(answer).type], [named, 404, "NOT_FOUND"])
+      }
       assert.deepStrictEqual(world.effects, [])
     })
   )
 
-  it.effect("counts 100 requests a second with a burst of 200, whoever asks (R47)", () =>
+  it.effect("counts 100 requests a second with a burst of 200 (R47)", () =>
     Effect.gen(function* () {
       const { call } = yield* openSession
-      for (let count = 0; count < AGENT_REQUESTS_BURST; count += 1) yield* call("REPORT_STATUS", { token: "nobody" })
+      for (let count = 0; count < AGENT_REQUESTS_BURST; count += 1) yield* call("REPORT_STATUS")
       const limited = yield* call("REPORT_STATUS")
       assert.strictEqual(limited.status, 429)
       assert.strictEqual(limited.headers["retry-after"], "1")
@@ -71,12 +81,27 @@ describe("a session's socket", () => {
     })
   )
 
-  it.effect("takes 8 connections and cuts the ninth (R47)", () =>
+  it.effect("serves 8 connections at once and not the ninth, until one closes (R47)", () =>
     Effect.gen(function* () {
       const { path } = yield* openSession
-      const sockets = yield* Effect.forEach(Array.from({ length: AGENT_CONNECTIONS_MAX }), () => dial(path))
-      assert.strictEqual(yield* untilClosed(yield* dial(path)), "")
-      sockets[0]?.destroy()
+      const body = JSON.stringify(BODIES.REPORT_STATUS)
+      let sent = 0
+      const send = (socket: Socket) => {
+        const head = ["host: localhost", "authorization: Bearer lease", `x-choir-session-id: ${SESSION}`]
+        const envelope = [`x-choir-request-id: ${(sent += 1)}`, "content-type: application/json"]
+        const lines = [...head, ...envelope, `content-length: ${body.length}`]
+        socket.write(`POST /rpc/REPORT_STATUS HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n${body}`)
+      }
+      const connect = Effect.tap(dial(path), (socket) => Effect.sync(() => send(socket)))
+      const sockets = yield* Effect.forEach(Array.from({ length: AGENT_CONNECTIONS_MAX }), () =>
+        Effect.tap(connect, (socket) => until(socket, '"ack":true'))
+      )
+      assert.match(yield* untilClosed(yield* connect), /^$|^HTTP\/1\.1 429 .*connection: close/isu)
+      const [first] = sockets
+      const closed = yield* Effect.forkChild(untilClosed(first!), { startImmediately: true })
+      first?.end()
+      yield* Fiber.join(closed)
+      yield* until(yield* connect, '"ack":true')
     })
   )
 
@@ -91,7 +116,7 @@ describe("a session's socket", () => {
   )
 })
 
-describe("a core job's word (R21, D35)", () => {
+describeTransports("a core job's word (R21, D35)", ({ openSession }) => {
   const job_id = CallId.make("c-7-0")
   const told = (token: string, running: boolean) =>
     Effect.gen(function* () {
@@ -115,7 +140,7 @@ describe("a core job's word (R21, D35)", () => {
   )
 })
 
-describe("who may ask (R29)", () => {
+describeTransports("who may ask (R29)", ({ openSession }) => {
   const refused = (verb: Verb, why: string, options: Parameters<Effect.Success<typeof openSession>["call"]>[1]) =>
     Effect.gen(function* () {
       const { call, world } = yield* openSession
@@ -167,7 +192,7 @@ describe("who may ask (R29)", () => {
   )
 })
 
-describe("bodies", () => {
+describeTransports("bodies", ({ openSession }) => {
   for (const verb of VERBS) {
     it.effect(`${verb} refuses what does not decode, by path and without the value`, () =>
       Effect.gen(function* () {
@@ -191,7 +216,7 @@ describe("bodies", () => {
   }
 })
 
-describe("INIT_HELLO", () => {
+describeTransports("INIT_HELLO", ({ openSession }) => {
   it.effect("swaps the token, tells the start, and pages the tail with the lease token (D12)", () =>
     Effect.gen(function* () {
       const { call, world } = yield* openSession
@@ -235,7 +260,7 @@ describe("INIT_HELLO", () => {
   )
 })
 
-describe("the other verbs", () => {
+describeTransports("the other verbs", ({ openSession }) => {
   it.effect("GET_SECRETS hands out what is bound, and nothing when one name is not", () =>
     Effect.gen(function* () {
       const { call, world } = yield* openSession
@@ -360,13 +385,30 @@ describe("the other verbs", () => {
   )
 })
 
+describe("a session's socket, which tells whose a request is", () => {
+  it.effect("counts the requests of whoever asks (R47)", () =>
+    Effect.gen(function* () {
+      const { call } = yield* openSession
+      for (let count = 0; count < AGENT_REQUESTS_BURST; count += 1) yield* call("REPORT_STATUS", { token: "nobody" })
+      assert.strictEqual((yield* call("REPORT_STATUS")).status, 429)
+    })
+  )
+  it.effect("counts connections that say nothing (R47)", () =>
+    Effect.gen(function* () {
+      const { path } = yield* openSession
+      yield* Effect.forEach(Array.from({ length: AGENT_CONNECTIONS_MAX }), () => dial(path))
+      assert.strictEqual(yield* untilClosed(yield* dial(path)), "")
+    })
+  )
+})
+
 describe("layerAgentRoutes", () => {
   it.effect("answers a request that came before it was built", () =>
     Effect.gen(function* () {
       const world = yield* makeWorld
       const home = yield* temporaryFolder
       const services = yield* Layer.build(
-        AgentSockets.layer.pipe(Layer.provideMerge([LaneReports.layer, layerWorld(world, home)]))
+        layerAgentDoors.pipe(Layer.provideMerge([LaneReports.layer, layerWorld(world, home)]))
       )
       const { path } = yield* Effect.provideContext(
         Effect.flatMap(AgentSockets, (sockets) => sockets.open(SESSION)),

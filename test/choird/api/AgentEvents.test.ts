@@ -1,21 +1,21 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, PubSub } from "effect"
 import { TestClock } from "effect/testing"
 import { SignalId } from "#schema/Ids.ts"
-import { openSession } from "../../support/agentSocket.ts"
 import { OTHER_SESSION, SESSION } from "../../support/control.ts"
-import { ask, dial, until, untilClosed } from "../../support/unixHttp.ts"
+import { describeTransports } from "../../support/everyTransport.ts"
+import { ask, dial, type Place, until, untilClosed } from "../../support/unixHttp.ts"
 
-const stream = (path: string, headers: Readonly<Record<string, string>> = {}) =>
+const stream = (path: Place, headers: Readonly<Record<string, string>> = {}) =>
   Effect.map(dial(path), (socket) => {
-    const lines = Object.entries({ host: "x", authorization: "Bearer lease", ...headers }).map((each) =>
+    const lines = Object.entries({ host: "localhost", authorization: "Bearer lease", ...headers }).map((each) =>
       each.join(": ")
     )
     socket.write(`GET /events?session_id=${SESSION} HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`)
     return socket
   })
 
-describe("GET /events", () => {
+describeTransports("GET /events", ({ openSession }) => {
   const inject = (id: string) => ({
     id,
     signal: { type: "Inject" as const, signal_id: SignalId.make(id), content: `text ${id}` }

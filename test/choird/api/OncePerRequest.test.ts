@@ -1,10 +1,11 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { BODIES, openSession, VERBS } from "../../support/agentSocket.ts"
+import { BODIES, VERBS } from "../../support/agentSocket.ts"
 import { head } from "../../support/control.ts"
+import { describeTransports } from "../../support/everyTransport.ts"
 import { refusalOf } from "../../support/unixHttp.ts"
 
-describe("request ids (R28)", () => {
+describeTransports("request ids (R28)", ({ openSession }) => {
   for (const verb of VERBS)
     it.effect(`${verb}: the same body gives the same reply, another body 409`, () =>
       Effect.gen(function* () {

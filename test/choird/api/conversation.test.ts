@@ -10,6 +10,7 @@ import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { layerAgentRoutes } from "#src/choird/api/AgentRoutes.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
+import { layerAgentDoors } from "#src/choird/api/layerAgentDoors.ts"
 import { layerOperatorServer } from "#src/choird/api/OperatorServer.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { layerHostTools } from "#src/choird/hosttools/layerHostTools.ts"
@@ -58,7 +59,7 @@ const run = Effect.gen(function* () {
   const services = yield* Layer.build(
     Layer.mergeAll(layerAgentRoutes, layerOperatorServer("0.1.0")).pipe(
       Layer.provide(layerHostTools),
-      Layer.provideMerge([AgentSockets.layer, Models.layer]),
+      Layer.provideMerge([layerAgentDoors, Models.layer]),
       Layer.provideMerge([platform, images(), lifecycle(view, told), Layer.succeedContext(base)])
     )
   )

@@ -1,14 +1,15 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Schema, Scope } from "effect"
 import type { ToolEffect } from "#schema/Tool.ts"
 import { layerAgentRoutes } from "#src/choird/api/AgentRoutes.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { LaneReports } from "#src/choird/api/LaneReports.ts"
+import { layerAgentDoors } from "#src/choird/api/layerAgentDoors.ts"
 import { type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
-import { openSessionWith } from "../../support/agentSocket.ts"
 import { layerWorld, makeWorld, SESSION } from "../../support/control.ts"
 import { temporaryFolder } from "../../support/engines.ts"
+import { describeTransports } from "../../support/everyTransport.ts"
 import { ask, refusalOf } from "../../support/unixHttp.ts"
 
 /** A tool that a test holds: it tells that it runs and ends when it is let go. */
@@ -36,7 +37,7 @@ const makeHeld = Effect.gen(function* () {
 })
 const body = (tool_name: string, call_id = "c-1-0") => ({ tool_name, call_id, input: {} })
 
-describe("EXECUTE_HOST_TOOL", () => {
+describeTransports("EXECUTE_HOST_TOOL", ({ openSessionWith }) => {
   it.effect("joins a repetition to what runs already, though its first caller hung up (R28)", () =>
     Effect.gen(function* () {
       const held = yield* makeHeld
@@ -104,7 +105,7 @@ describe("EXECUTE_HOST_TOOL", () => {
       const home = yield* temporaryFolder
       const services = yield* Layer.build(
         layerAgentRoutes.pipe(
-          Layer.provideMerge(AgentSockets.layer),
+          Layer.provideMerge(layerAgentDoors),
           Layer.provideMerge(LaneReports.layer),
           Layer.provideMerge(layerWorld(world, home, held.tools))
         )

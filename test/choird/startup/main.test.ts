@@ -121,13 +121,13 @@ describe("choird", LIVE, () => {
       const { home, write } = yield* makeHomeFolder((_, { models }) => ({
         models,
         runtime: { type: "docker" },
-        transport: { http: { listen: "127.0.0.1:9400" } }
+        search: { brave: { secret: "key" } }
       }))
       const docker = yield* begin(home)
       assert.strictEqual(yield* docker.code, 78)
       const said = (yield* docker.lines.all).join("\n")
       assert.match(said, /Docker is not available in this version: set runtime\.type to sandbox or auto/u)
-      assert.match(said, /WARN transport\.http: /u)
+      assert.match(said, /WARN search: /u)
       assert.notMatch(said, /^\s+at /mu)
       write("config.json", { agents: 5, surprise: true })
       const began_ms = Date.now()

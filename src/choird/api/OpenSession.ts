@@ -1,26 +1,32 @@
-/** What the requests on one session's socket share. It lives as long as the socket (D10). */
+/** What the requests of one session share, whichever listener they come by. It lives as long as the session's epoch (D10). */
 import { Context, Deferred, Effect, type Scope } from "effect"
+import type { Socket } from "node:net"
 import type { SessionId } from "#schema/Ids.ts"
-import { AGENT_REQUESTS_BURST, AGENT_REQUESTS_PER_SECOND } from "#src/shared/limits.ts"
+import { AGENT_CONNECTIONS_MAX, AGENT_REQUESTS_BURST, AGENT_REQUESTS_PER_SECOND } from "#src/shared/limits.ts"
 import { makeRequestMemory, type RequestMemory } from "./RequestMemory.ts"
 import { take, type TokenBucket } from "./TokenBucket.ts"
 
 const RATE = { perSecond: AGENT_REQUESTS_PER_SECOND, burst: AGENT_REQUESTS_BURST }
 
-export interface SocketSession {
+export interface OpenSession {
   readonly session_id: SessionId
   readonly requests: RequestMemory
   /** What was begun for the agent and may outlive the request that began it ends with this (EXECUTE_HOST_TOOL). */
-  readonly runs: Scope.Scope
+  readonly runs: Scope.Closeable
   /** Counts a request; the time in ms to wait when it is one too many, else 0. */
   admit(now_ms: number): number
+  /** Counts a connection as the session's until it closes; `false` when it would be one too many (R47). */
+  claim(connection: Socket): boolean
+  /** Cuts every connection of the session. */
+  readonly disconnect: Effect.Effect<void>
   /** Ends the push stream before this one; what it gives is completed when a newer one takes over. */
   readonly newestStream: Effect.Effect<Deferred.Deferred<void>>
 }
 
-export const makeSocketSession = (session_id: SessionId, now_ms: number, runs: Scope.Scope): SocketSession => {
+export const makeOpenSession = (session_id: SessionId, now_ms: number, runs: Scope.Closeable): OpenSession => {
   let bucket: TokenBucket = { tokens: RATE.burst, at_ms: now_ms }
   let stream: Deferred.Deferred<void> | undefined
+  const connections = new Set<Socket>()
   return {
     session_id,
     requests: makeRequestMemory(),
@@ -30,6 +36,16 @@ export const makeSocketSession = (session_id: SessionId, now_ms: number, runs: S
       bucket = next
       return wait_ms
     },
+    claim: (connection) => {
+      if (connections.has(connection)) return true
+      if (connections.size >= AGENT_CONNECTIONS_MAX) return false
+      connections.add(connection)
+      connection.once("close", () => connections.delete(connection))
+      return true
+    },
+    disconnect: Effect.sync(() => {
+      for (const connection of connections) connection.destroy()
+    }),
     newestStream: Effect.sync(() => {
       if (stream !== undefined) Deferred.doneUnsafe(stream, Effect.void)
       stream = Deferred.makeUnsafe()
@@ -38,7 +54,7 @@ export const makeSocketSession = (session_id: SessionId, now_ms: number, runs: S
   }
 }
 
-/** The session whose socket the request came by; none on a socket that belongs to no session. */
-export const CurrentSocketSession = Context.Reference<SocketSession | undefined>("choir/choird/CurrentSocketSession", {
+/** The session that a request is for; none when it came by no session's socket and proved none. */
+export const CurrentOpenSession = Context.Reference<OpenSession | undefined>("choir/choird/CurrentOpenSession", {
   defaultValue: () => undefined
 })

@@ -1,0 +1,69 @@
+/** The one application of the agents' API, and the sessions that may be asked for: what the sockets and the TCP listener share. */
+import { Clock, Context, Deferred, Effect, Layer, Scope } from "effect"
+import type { SessionId } from "#schema/Ids.ts"
+import { type HttpApp, refusalResponse } from "#src/shared/http.ts"
+import { LaneReports } from "./LaneReports.ts"
+import { CurrentOpenSession, makeOpenSession, type OpenSession } from "./OpenSession.ts"
+
+/** A refusal over a rate, with the time to wait. */
+export const rateLimited = (wait_ms: number, message = "too many requests: wait before the next one") =>
+  refusalResponse({ status: 429, type: "RATE_LIMITED", message, retry_after_ms: wait_ms })
+
+export class AgentApp extends Context.Service<
+  AgentApp,
+  {
+    /** Opens a session to requests until the scope closes, which cuts its connections. Whoever opened it ends its `runs` before. */
+    open(session_id: SessionId): Effect.Effect<OpenSession, never, Scope.Scope>
+    /** An open session. */
+    find(session_id: SessionId): OpenSession | undefined
+    /** The API for requests of a session, which are refused over its rate before anything of them is looked at (R47). */
+    of(session: OpenSession): HttpApp
+    /** The API without a limit of its own, for requests that the listener has counted. */
+    readonly app: HttpApp
+    /** Gives the API its routes, once; requests that come before wait for it. */
+    mount(routes: HttpApp): Effect.Effect<void>
+  }
+>()("choir/choird/AgentApp") {
+  static readonly layer = Layer.effect(
+    AgentApp,
+    Effect.gen(function* () {
+      const reports = yield* LaneReports
+      const mounted = yield* Deferred.make<HttpApp>()
+      const app: HttpApp = Effect.flatten(Deferred.await(mounted))
+      const sessions = new Map<SessionId, OpenSession>()
+
+      const close = (session: OpenSession) =>
+        Effect.gen(function* () {
+          const { session_id } = session
+          if (sessions.get(session_id) === session) sessions.delete(session_id)
+          yield* session.disconnect
+          yield* reports.forget(session_id)
+        })
+
+      return AgentApp.of({
+        app,
+        find: (session_id) => sessions.get(session_id),
+        mount: (routes) => Effect.asVoid(Deferred.succeed(mounted, routes)),
+        of: (session) =>
+          Effect.flatMap(Clock.currentTimeMillis, (now_ms) => {
+            const wait_ms = session.admit(now_ms)
+            return wait_ms === 0
+              ? Effect.provideService(app, CurrentOpenSession, session)
+              : Effect.succeed(rateLimited(wait_ms))
+          }),
+        open: Effect.fn("AgentApp.open")(function* (session_id) {
+          const runs = yield* Scope.make()
+          const now_ms = yield* Clock.currentTimeMillis
+          return yield* Effect.acquireRelease(
+            Effect.sync(() => {
+              const session = makeOpenSession(session_id, now_ms, runs)
+              sessions.set(session_id, session)
+              return session
+            }),
+            close
+          )
+        })
+      })
+    })
+  )
+}

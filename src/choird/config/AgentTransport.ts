@@ -1,0 +1,92 @@
+/** Which ways to choird agents have: config.json's `transport`, over which the command line wins (spec 12.2). */
+import { resolve } from "node:path"
+import { Context, Result, Runtime, Schema } from "effect"
+import { HttpTransport, type ListenPlace, parseListen } from "#schema/Transport.ts"
+
+/** What choird's command line says of it. */
+export interface TransportFlags {
+  /** `uds`: sockets alone. `both`: also TCP, and agents use their sockets. `http`: also TCP, and agents use it. */
+  readonly transport?: "uds" | "http" | "both"
+  readonly listen?: string
+  readonly tls_cert?: string
+  readonly tls_key?: string
+}
+
+/** The flags, as `parseArgs` is to read them. */
+export const TRANSPORT_OPTIONS = {
+  transport: { type: "string" },
+  listen: { type: "string" },
+  "tls-cert": { type: "string" },
+  "tls-key": { type: "string" }
+} as const
+
+type Values = { readonly [Name in keyof typeof TRANSPORT_OPTIONS]?: string | undefined }
+
+const isTransport = (text: string) => text === "uds" || text === "http" || text === "both"
+
+/** What was given of them; `undefined` when it means nothing. Paths are those of the folder that choird was started in. */
+export const transportFlags = (values: Values): TransportFlags | undefined => {
+  const { listen, "tls-cert": cert, "tls-key": key, transport } = values
+  if (transport !== undefined && !isTransport(transport)) return undefined
+  return {
+    ...(transport === undefined ? {} : { transport }),
+    ...(listen === undefined ? {} : { listen }),
+    ...(cert === undefined ? {} : { tls_cert: resolve(cert) }),
+    ...(key === undefined ? {} : { tls_key: resolve(key) })
+  }
+}
+
+/** The flags of this choird; none unless its main program says so. */
+export const CommandLine = Context.Reference<TransportFlags>("choir/choird/CommandLine", { defaultValue: () => ({}) })
+
+/** What stands in config.json or on the command line cannot be served. */
+export class TransportRefused extends Schema.TaggedError<TransportRefused>()("TransportRefused", {
+  problem: Schema.String
+}) {
+  override readonly [Runtime.errorExitCode] = 78
+  override get message() {
+    return `transport.http cannot be served: ${this.problem}`
+  }
+}
+
+/** The listener to open. */
+export interface TcpPlan extends ListenPlace {
+  readonly files: { readonly cert: string; readonly key: string } | undefined
+  /** Whether choird's own agents use it instead of their sockets. */
+  readonly forAgents: boolean
+}
+
+const LISTEN_DEFAULT = "127.0.0.1:9400"
+
+const decode = Schema.decodeUnknownResult(HttpTransport, { errors: "all" })
+
+/** The listener, or `undefined` for sockets alone. A certificate of the command line goes with a key of the command line. */
+export const transportPlan = (
+  configured: HttpTransport | undefined,
+  flags: TransportFlags
+): Result.Result<TcpPlan | undefined, TransportRefused> => {
+  const { listen, tls_cert, tls_key, transport } = flags
+  const given = listen !== undefined || tls_cert !== undefined || tls_key !== undefined
+  const mode = transport ?? (configured !== undefined || given ? "both" : "uds")
+  if (mode === "uds") {
+    const problem = "--transport=uds listens on no address; leave out --listen, --tls-cert and --tls-key"
+    return given ? Result.fail(new TransportRefused({ problem })) : Result.succeed(undefined)
+  }
+  const tls = tls_cert === undefined && tls_key === undefined ? { ...configured } : { tls_cert, tls_key }
+  const wanted = {
+    listen: listen ?? configured?.listen ?? LISTEN_DEFAULT,
+    ...(tls.tls_cert === undefined ? {} : { tls_cert: tls.tls_cert }),
+    ...(tls.tls_key === undefined ? {} : { tls_key: tls.tls_key })
+  }
+  return Result.match(decode(wanted), {
+    onFailure: ({ message }) => Result.fail(new TransportRefused({ problem: message })),
+    onSuccess: (http) => {
+      const { host, port } = parseListen(http.listen) ?? { host: "", port: 0 }
+      const { tls_cert: cert, tls_key: key } = http
+      const files = cert === undefined || key === undefined ? undefined : { cert, key }
+      // Of the addresses of `localhost` always the same one, whatever the host's file of names says.
+      const address = host === "localhost" ? "127.0.0.1" : host
+      return Result.succeed({ host: address, port, files, forAgents: mode === "http" })
+    }
+  })
+}
