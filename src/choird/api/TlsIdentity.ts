@@ -52,7 +52,7 @@ export const readTlsIdentity = Effect.fn("TlsIdentity.read")(function* (files: {
   if ((mode & 0o007) !== 0)
     yield* Effect.logWarning(`everybody on this host may use the key ${files.key}: chmod 600 it`)
   const now_ms = yield* Clock.currentTimeMillis
-  return {
+  const identity: TlsIdentity = {
     cert,
     key: Redacted.make(key),
     certificate: parsed.toString(),
@@ -65,5 +65,6 @@ export const readTlsIdentity = Effect.fn("TlsIdentity.read")(function* (files: {
       const wanted = `${isIP(host) === 0 ? "DNS" : "IP"}:${host}`
       return `${files.cert} is not for ${host}: make one with subjectAltName=${wanted}, or listen on a name that it is for`
     }
-  } satisfies TlsIdentity as TlsIdentity
+  }
+  return identity
 })
