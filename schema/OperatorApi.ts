@@ -7,6 +7,7 @@ import { Sse } from "effect/encoding"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { ApiErrors, ErrorDetail } from "./ApiError.ts"
 import { Approvals } from "./ApprovalApi.ts"
+import { DatabaseApi } from "./DatabaseApi.ts"
 import { ChoirEvent } from "./Event.ts"
 import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256, SignalId } from "./Ids.ts"
 import { ResourceBindings } from "./ResourceBindings.ts"
@@ -320,6 +321,6 @@ const Chat = HttpApiGroup.make("chat").add(
 )
 
 export class OperatorApi extends HttpApi.make("choir-operator")
-  .add(System, Agents, Sessions, SessionDetailApi, Chat, Approvals)
+  .add(System, DatabaseApi, Agents, Sessions, SessionDetailApi, Chat, Approvals)
   .middleware(SchemaErrors)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}

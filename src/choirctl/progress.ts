@@ -16,7 +16,7 @@ export const eraseLine = Effect.gen(function* () {
 
 /** Shows what is being done on a terminal's standard error while `work` takes longer than PROGRESS_DELAY_MS. */
 export const withProgress =
-  (doing: string) =>
+  (doing: string | (() => string)) =>
   <A, E, R>(work: Effect.Effect<A, E, R>) =>
     Effect.gen(function* () {
       const { json } = yield* root
@@ -24,7 +24,9 @@ export const withProgress =
       if (json || !screen.transient) return yield* work
       const drawn = yield* Ref.make(0)
       const frame = Ref.getAndUpdate(drawn, (count) => count + 1).pipe(
-        Effect.flatMap((count) => screen.draw(`${ERASE_LINE}${FRAMES[count % FRAMES.length]} ${doing}`)),
+        Effect.flatMap((count) =>
+          screen.draw(`${ERASE_LINE}${FRAMES[count % FRAMES.length]} ${typeof doing === "string" ? doing : doing()}`)
+        ),
         Effect.andThen(Effect.sleep(PROGRESS_FRAME_MS))
       )
       const erase = Effect.flatMap(Ref.get(drawn), (count) => (count === 0 ? Effect.void : screen.draw(ERASE_LINE)))

@@ -15,6 +15,7 @@ import { layerConfigVersions } from "./config/ConfigVersions.ts"
 import { notYet } from "./config/notYet.ts"
 import { layerControlPlane } from "./ControlPlane.ts"
 import { AgentSchemas } from "./database/AgentSchemas.ts"
+import { Backup } from "./database/Backup.ts"
 import { configuredDatabase } from "./database/configuredDatabase.ts"
 import { Database } from "./database/Database.ts"
 import { layerGateways } from "./gateway/layerGateways.ts"
@@ -113,7 +114,9 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* step(8, "starting the gateways")
   yield* Layer.build(layerGateways).pipe(Effect.provideContext(services))
   yield* step(9, "opening the operator's socket")
-  yield* Layer.build(layerOperatorServer(options.version)).pipe(Effect.provideContext(services))
+  yield* Layer.build(Layer.provide(layerOperatorServer(options.version), Backup.layer)).pipe(
+    Effect.provideContext(services)
+  )
   const { version } = yield* Effect.provideContext(configured, files)
   const took_ms = (yield* Clock.currentTimeMillis) - began_ms
   yield* step(10, `choird ready in ${took_ms} ms: config version ${version}, ${summary(config)}`)

@@ -7,7 +7,7 @@ import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
 import { nodeTooOld } from "#src/shared/nodeVersion.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
 import { TRANSPORT_OPTIONS, transportFlags, type TransportFlags } from "./config/AgentTransport.ts"
-import { maintain, type Report, type Task } from "./maintenance.ts"
+import { maintain, type Outside, type Report, type Task } from "./maintenance.ts"
 import { startup } from "./Startup.ts"
 
 const VERSION = "0.1.0"
@@ -15,7 +15,7 @@ const VERSION = "0.1.0"
 const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SIGTERM stops it
 
   choird [--home FOLDER] [--transport uds|http|both] [--listen PLACE] [--tls-cert FILE --tls-key FILE]
-  choird [--home FOLDER] migrate
+  choird [--home FOLDER] migrate | backup | restore FILE [--force]
 
   --home FOLDER     the home; else CHOIR_HOME, else ~/.choir.d. choirctl init makes one
   --transport WAYS  uds: agents use their Unix sockets. both: the agents' API listens on TCP as well. http: likewise, and
@@ -23,7 +23,8 @@ const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SI
   --listen PLACE    HOST:PORT, [IPv6]:PORT or :PORT; 127.0.0.1:9400 by default. Beyond loopback it needs TLS
   --tls-cert FILE   the certificate, as PEM, followed by those that lead to its authority
   --tls-key FILE    its key
-  migrate           does what choirctl db migrate asks for while no choird runs, and ends
+  migrate, backup, restore
+                    what choirctl db does while no choird runs; a backup goes to standard output, reports to standard error
   CHOIR_LOG=stderr prints the log where standard error is no terminal, too
 `
 
@@ -86,9 +87,20 @@ const run = (home: string, transport: TransportFlags) =>
     )
   )
 
+const outside: Outside = {
+  version: VERSION,
+  step: (text) => Effect.sync(() => report({ type: "step", text })),
+  write: (bytes) =>
+    Effect.callback((resume) => {
+      process.stdout.write(bytes, (error) =>
+        resume(error === undefined || error === null ? Effect.void : Effect.die(error))
+      )
+    })
+}
+
 /** Standard error takes the reports of a task and nothing else. */
 const doTask = (home: string, task: Task) =>
-  maintain(home, task).pipe(
+  maintain(home, task, outside).pipe(
     Effect.scoped,
     Effect.map((result) => {
       report({ type: "done", result })
@@ -110,9 +122,10 @@ const choird = ({ home, task, transport }: Chosen) =>
 const badUsage = (problem: string) => ({ usage: new BadUsage({ problem }).message, code: 2 })
 
 /** Nothing for a choird that is to run; null for words that mean nothing. */
-const taskOf = ([name, ...rest]: ReadonlyArray<string>): Task | undefined | null => {
-  if (name === undefined) return undefined
-  return name === "migrate" && rest.length === 0 ? { name } : null
+const taskOf = ([name, file, ...more]: ReadonlyArray<string>, force: boolean): Task | undefined | null => {
+  if (name === undefined) return force ? null : undefined
+  if (name === "restore" && file !== undefined && more.length === 0) return { name, file: resolve(file), force }
+  return (name === "migrate" || name === "backup") && file === undefined && !force ? { name } : null
 }
 
 interface Chosen {
@@ -131,6 +144,7 @@ const options = (): Chosen | { readonly home?: never; readonly usage: string; re
         home: { type: "string" },
         help: { type: "boolean" },
         version: { type: "boolean" },
+        force: { type: "boolean" },
         ...TRANSPORT_OPTIONS
       },
       allowPositionals: true
@@ -141,7 +155,7 @@ const options = (): Chosen | { readonly home?: never; readonly usage: string; re
   const { help, home, version } = values
   if (help === true) return { usage: HELP, code: 0 }
   if (version === true) return { usage: VERSION, code: 0 }
-  const task = taskOf(positionals)
+  const task = taskOf(positionals, values.force === true)
   if (task === null) return badUsage(`there is no task "${positionals.join(" ")}"`)
   const transport = transportFlags(values)
   if (transport === undefined) return badUsage("--transport is uds, http or both")

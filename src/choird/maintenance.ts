@@ -2,11 +2,13 @@
  * What is done to a home's database while no choird runs on it: `choirctl db` starts this program for it, since only choird opens
  * databases (docs/operating.md). Each task holds the home, so that no choird starts meanwhile.
  */
-import { Context, Effect, Layer, type Schema } from "effect"
+import { Context, Effect, Layer, type Schema, Stream } from "effect"
 import { ConfigStore } from "./config/ConfigStore.ts"
+import { Backup } from "./database/Backup.ts"
 import { configuredDatabase } from "./database/configuredDatabase.ts"
 import { Database } from "./database/Database.ts"
 import { migrate, NEWEST } from "./database/Migrations.ts"
+import { restore } from "./database/restore.ts"
 import { lockHome } from "./HomeLock.ts"
 
 /** What a task says on standard error, one JSON document a line. */
@@ -16,7 +18,18 @@ export type Report =
   | { readonly type: "failed"; readonly error: { readonly type: string; readonly message: string } }
 
 /** One task, as the command line names it. */
-export type Task = { readonly name: "migrate" }
+export type Task =
+  | { readonly name: "migrate" }
+  | { readonly name: "backup" }
+  | { readonly name: "restore"; readonly file: string; readonly force: boolean }
+
+/** What a task may do to the outside. */
+export interface Outside {
+  readonly version: string
+  readonly step: (text: string) => Effect.Effect<void>
+  /** Takes the bytes of a backup; returns when there is room for more. */
+  readonly write: (bytes: Uint8Array) => Effect.Effect<void>
+}
 
 /** The home's own database, as it is: not migrated. */
 const openDatabase = Effect.fnUntraced(function* (home: string) {
@@ -33,11 +46,28 @@ const migrated = Effect.gen(function* () {
   return { kind, applied, migration: NEWEST }
 })
 
+/** A database without tables has nothing to back up, so that it is migrated first, as a start of choird would. */
+const backedUp = ({ version, write }: Outside) =>
+  Effect.gen(function* () {
+    const { kind } = yield* Database
+    yield* migrate()
+    const backup = yield* Backup
+    yield* Stream.runForEach(backup.file(version), write)
+    return { kind, migration: NEWEST }
+  }).pipe(Effect.provide(Backup.layer))
+
 /** Does a task in the caller's scope and answers its result. */
-export const maintain = Effect.fn("maintenance.run")(function* (home: string, task: Task) {
+export const maintain = Effect.fn("maintenance.run")(function* (home: string, task: Task, outside: Outside) {
   const database = yield* openDatabase(home)
   switch (task.name) {
     case "migrate":
       return yield* Effect.provideContext(migrated, database)
+    case "backup":
+      return yield* Effect.provideContext(backedUp(outside), database)
+    case "restore": {
+      const restored = restore(task.file, task.force, outside.step)
+      const { broken, events, header, rows, sessions } = yield* Effect.provideContext(restored, database)
+      return { rows, sessions, events, broken, created_at: header.created_at, migration: header.migration }
+    }
   }
 })

@@ -576,3 +576,15 @@ export const CORE_EVENT_CHARS_MAX = 8192
 export const CHOIRD_REPORT_BYTES_MAX = MIB
 /** How long a choird that does a task may take to end when choirctl is interrupted. */
 export const CHOIRD_TASK_STOP_MS_MAX = 10_000
+/** One line of a backup: a row, or a record of the file. */
+export const BACKUP_LINE_BYTES_MAX = 12 * MIB
+/** What a backup is read and compressed by at a time. */
+export const BACKUP_READ_BYTES = 256 * KIB
+export const BACKUP_PIECE_BYTES = MIB
+/** Compressed pieces of a backup that wait for their reader. */
+export const BACKUP_PIECES_MAX = 4
+/** Bytes and rows of one page that a backup reads and a restore writes; a single row may be larger. */
+export const BACKUP_PAGE_BYTES = 4 * MIB
+export const BACKUP_PAGE_ROWS_MAX = 2000
+/** One statement of a restore: the largest is the look at all tables at its end. */
+export const RESTORE_STATEMENT_MS_MAX = 600_000

@@ -152,6 +152,8 @@ export interface Answers {
   readonly status: Answer<SystemStatus>
   readonly config: Answer<{ readonly [key: string]: never } | string>
   readonly workspaces: Answer<ReadonlyArray<WorkspaceSummary>>
+  /** The bytes of a backup. */
+  readonly backup: Answer<Uint8Array>
   readonly agents: Answer<ReadonlyArray<AgentSummary>>
   readonly agent: Answer<AgentDetail>
   readonly build: Answer<ReadonlyArray<BuildProgress>>
@@ -176,6 +178,7 @@ const usual: Answers = {
   status: Effect.succeed(systemStatus),
   config: Effect.succeed("the configuration"),
   workspaces: Effect.succeed([{ name: ResourceName.make("main"), path: "/w/main", leased_by: AGENT }]),
+  backup: Effect.succeed(new TextEncoder().encode("no backup")),
   agents: Effect.succeed([summary]),
   agent: Effect.succeed(detail),
   build: Effect.succeed([
@@ -311,6 +314,13 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
       })
     )
   )
+  const database = HttpApiBuilder.group(OperatorApi, "database", (handlers) =>
+    Effect.succeed(
+      handlers.handleAll({
+        backup: () => Effect.map(noted({ name: "backup" }, answers.backup), (bytes) => Stream.make(bytes))
+      })
+    )
+  )
   const agents = HttpApiBuilder.group(OperatorApi, "agents", (handlers) =>
     Effect.succeed(
       handlers.handleAll({
@@ -362,7 +372,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
   )
   const app = yield* HttpRouter.toHttpEffect(
     HttpApiBuilder.layer(OperatorApi).pipe(
-      Layer.provide([system, agents, approvals, sessions, session, chatGroup(desk, answers, calls)]),
+      Layer.provide([system, database, agents, approvals, sessions, session, chatGroup(desk, answers, calls)]),
       Layer.provide(layerSchemaErrors),
       Layer.provide(NodeHttpServer.layerHttpServices)
     )

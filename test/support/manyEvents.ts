@@ -18,36 +18,52 @@ const words = (random: () => number, length: number) => {
   return text
 }
 
-/** Adds stopped sessions of notices until their events take about so many canonical bytes; answers the sessions. */
+/** Where a session's log ends. */
+interface End {
+  readonly rev: number
+  readonly hash: Buffer
+}
+
+/** Adds a batch of notices to a session's log. */
+export const appendNotices = Effect.fnUntraced(function* (session_id: SessionId, end: End, random: () => number) {
+  const sql = yield* SqlClient.SqlClient
+  const links: Array<Link> = []
+  let { hash } = end
+  for (let rev = end.rev + 1; links.length < BATCH_EVENTS; rev += 1) {
+    const linked = chain(hash, {
+      v: EVENT_VERSION,
+      rev,
+      event_type: "AgentMessage",
+      lane: EDGE,
+      payload: { kind: "notice", text: words(random, 1000 + Math.floor(random() * 2000)) },
+      created_at: new Date(rev * 1000).toISOString()
+    })
+    hash = linked.hash
+    links.push(linked)
+  }
+  yield* insertEvents(sql, session_id, links, hash)
+  const bytes = links.reduce((sum, { canonical }) => sum + canonical.length, 0)
+  return { rev: end.rev + BATCH_EVENTS, hash, bytes }
+})
+
+/** Adds stopped sessions of notices until their events take about so many canonical bytes; answers the sessions and their ends. */
 export const fillEvents = Effect.fnUntraced(function* (bytes: number) {
   const sql = yield* SqlClient.SqlClient
   const random = makeRandom(7)
-  const sessions: Array<SessionId> = []
+  const sessions: Array<{ readonly session_id: SessionId; readonly end: End }> = []
   let written = 0
   while (written < bytes) {
     const name = Array.from({ length: 16 }, () => ALPHABET[Math.floor(random() * ALPHABET.length)]).join("")
     const session_id = SessionId.make(name)
-    sessions.push(session_id)
     yield* sql`INSERT INTO choir_control.sessions (session_id, agent_id, status, resource_bindings)
       VALUES (${session_id}, 'many', 'stopped', '{}')`
-    let hash = genesis(session_id)
-    for (let rev = 1; rev <= SESSION_EVENTS && written < bytes;) {
-      const links: Array<Link> = []
-      for (; links.length < BATCH_EVENTS; rev += 1) {
-        const linked = chain(hash, {
-          v: EVENT_VERSION,
-          rev,
-          event_type: "AgentMessage",
-          lane: EDGE,
-          payload: { kind: "notice", text: words(random, 1000 + Math.floor(random() * 2000)) },
-          created_at: new Date(rev * 1000).toISOString()
-        })
-        hash = linked.hash
-        written += linked.canonical.length
-        links.push(linked)
-      }
-      yield* insertEvents(sql, session_id, links, hash)
+    let end: End = { rev: 0, hash: genesis(session_id) }
+    while (end.rev < SESSION_EVENTS && written < bytes) {
+      const next = yield* appendNotices(session_id, end, random)
+      written += next.bytes
+      end = next
     }
+    sessions.push({ session_id, end })
   }
   return sessions
 })

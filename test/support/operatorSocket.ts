@@ -1,6 +1,6 @@
 /** The operator API on its real socket, over the doubles of a world, with the typed client; and the events of a turn. */
 import { join } from "node:path"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Stream } from "effect"
 import { HttpApiClient } from "effect/http-api"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, coreLane, EDGE, type InboxId, JobName, type LaneId } from "#schema/Ids.ts"
@@ -10,6 +10,7 @@ import { Images, NoImage } from "#src/choird/agents/Images.ts"
 import { LaneReports } from "#src/choird/api/LaneReports.ts"
 import { layerOperatorServer } from "#src/choird/api/OperatorServer.ts"
 import { Shutdown } from "#src/choird/api/Shutdown.ts"
+import { Backup } from "#src/choird/database/Backup.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -41,6 +42,7 @@ export const platform = Layer.mergeAll(
       warnings: []
     })
   }),
+  Layer.succeed(Backup, { file: (version) => Stream.make(new TextEncoder().encode(`backup of ${version}`)) }),
   GatewayHealth.layer,
   LaneReports.layer,
   Shutdown.layer

@@ -1,17 +1,34 @@
 /** choirctl db: the life of the database. */
+import { resolve } from "node:path"
 import { Effect, Schema } from "effect"
-import { Command } from "effect/cli"
-import { choirdAnswers } from "#src/choirctl/choirdAnswers.ts"
+import { Argument, Command, Flag } from "effect/cli"
+import { failed } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
-import { migratedText } from "#src/choirctl/render/database.ts"
+import { backedUpText, migratedText, restoredText } from "#src/choirctl/render/database.ts"
+import { safeLine } from "#src/choirctl/render/safeText.ts"
 import { root } from "#src/choirctl/root.ts"
 import { Screen } from "#src/choirctl/Screen.ts"
+
+/** Loaded when it is needed, as what the commands do is. */
+const choirdRuns = Effect.fnUntraced(function* (home: string) {
+  const { choirdAnswers } = yield* Effect.promise(() => import("#src/choirctl/choirdAnswers.ts"))
+  return yield* choirdAnswers(home)
+})
 
 /** What choird says of a migration; `applied` are the numbers that were run. */
 const Migrated = Schema.Struct({
   kind: Schema.Literals(["embedded", "postgres"]),
   applied: Schema.Array(Schema.Natural),
+  migration: Schema.Natural
+})
+
+const Restored = Schema.Struct({
+  rows: Schema.Natural,
+  sessions: Schema.Natural,
+  events: Schema.Natural,
+  broken: Schema.Array(Schema.Struct({ session_id: Schema.String, reason: Schema.String })),
+  created_at: Schema.String,
   migration: Schema.Natural
 })
 
@@ -21,7 +38,7 @@ const migrate = Command.make(
   Effect.fnUntraced(function* () {
     const { home } = yield* root
     const screen = yield* Screen
-    if (yield* choirdAnswers(home)) return yield* print({ ok: true, running: true, applied: [] }, migratedText)
+    if (yield* choirdRuns(home)) return yield* print({ ok: true, running: true, applied: [] }, migratedText)
     const { runTask } = yield* Effect.promise(() => import("#src/choirctl/choirdProgram.ts"))
     const done = yield* runTask(home, ["migrate"], Migrated, screen.note).pipe(withProgress("migrating"))
     yield* print({ ok: true, running: false, ...done }, migratedText)
@@ -31,7 +48,55 @@ const migrate = Command.make(
   Command.withExamples([{ command: "choirctl db migrate" }])
 )
 
+const file = Argument.String("file").pipe(
+  Argument.withDescription("The backup"),
+  Argument.map((path) => resolve(path))
+)
+
+const backup = Command.make(
+  "backup",
+  { file },
+  Effect.fnUntraced(function* ({ file }) {
+    const screen = yield* Screen
+    const { makeBackup } = yield* Effect.promise(() => import("#src/choirctl/backupFile.ts"))
+    const { broken, bytes, events, header, rows, sessions } = yield* makeBackup(file)
+    for (const { reason, session_id } of broken)
+      yield* screen.note(`warning: the session ${session_id} does not verify: ${safeLine(reason)}`)
+    const { created_at, migration } = header
+    yield* print({ ok: true, path: file, bytes, created_at, migration, sessions, events, rows, broken }, backedUpText)
+  })
+).pipe(
+  Command.withDescription("Write the whole database into a file, while agents work or without choird"),
+  Command.withExamples([{ command: "choirctl db backup /backup/choir.gz" }])
+)
+
+const restore = Command.make(
+  "restore",
+  {
+    file,
+    force: Flag.Boolean("force").pipe(
+      Flag.withDescription("Replace a database that has sessions, and take sessions that do not verify"),
+      Flag.withDefault(false)
+    )
+  },
+  Effect.fnUntraced(function* ({ file, force }) {
+    const { home } = yield* root
+    const screen = yield* Screen
+    if (yield* choirdRuns(home))
+      return yield* failed("CHOIRD_RUNS", "choird runs, and a restore replaces its database", "choirctl daemon stop")
+    const { runTask } = yield* Effect.promise(() => import("#src/choirctl/choirdProgram.ts"))
+    const args = ["restore", file, ...(force ? ["--force"] : [])]
+    const done = yield* runTask(home, args, Restored, (text) => screen.note(safeLine(text)))
+    for (const { reason, session_id } of done.broken)
+      yield* screen.note(`warning: the session ${session_id} does not verify: ${safeLine(reason)}`)
+    yield* print({ ok: true, path: file, ...done }, restoredText)
+  })
+).pipe(
+  Command.withDescription("Put a backup in the place of the database; choird must not run"),
+  Command.withExamples([{ command: "choirctl db restore /backup/choir.gz" }])
+)
+
 export const database = Command.make("db").pipe(
   Command.withDescription("Migrate, back up and restore the database"),
-  Command.withSubcommands([migrate])
+  Command.withSubcommands([migrate, backup, restore])
 )

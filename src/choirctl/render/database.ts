@@ -12,3 +12,23 @@ export const migratedText = ({ applied, migration, running }: Migrated): string 
     ? `the database is up to date (migration ${migration})`
     : `migrations ${applied.join(", ")} done; the database has migration ${migration}`
 }
+
+interface Copied {
+  readonly created_at: string
+  readonly sessions: number
+  readonly events: number
+}
+
+const MIB = 1024 * 1024
+
+const contents = ({ events, sessions }: Copied) => `${sessions} sessions with ${events} events`
+
+/** What a backup leaves out is said each time, since whoever needs it has lost the rest. */
+export const backedUpText = (made: Copied & { readonly path: string; readonly bytes: number }): string =>
+  [
+    `${made.path}: ${contents(made)}, ${(made.bytes / MIB).toFixed(1)} MiB, as of ${made.created_at}`,
+    "Not in it: config.json, secrets.json, repositories, images, logs and the workspaces."
+  ].join("\n")
+
+export const restoredText = (restored: Copied): string =>
+  `restored ${contents(restored)}, as of ${restored.created_at}; a starting choird resumes those that were active`

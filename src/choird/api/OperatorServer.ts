@@ -14,6 +14,7 @@ import { ChatStream } from "./ChatStream.ts"
 import { layerOperatorAgents } from "./OperatorAgents.ts"
 import { layerOperatorApprovals } from "./OperatorApprovals.ts"
 import { layerOperatorChat } from "./OperatorChat.ts"
+import { layerOperatorDatabase } from "./OperatorDatabase.ts"
 import { layerOperatorSessionDetail } from "./OperatorSessionDetail.ts"
 import { layerOperatorSessions } from "./OperatorSessions.ts"
 import { layerOperatorSystem } from "./OperatorSystem.ts"
@@ -26,8 +27,8 @@ export const layerOperatorServer = (version: string) =>
       const { home } = yield* ConfigStore
       const app = yield* HttpRouter.toHttpEffect(
         HttpApiBuilder.layer(OperatorApi).pipe(
-          Layer.provide([layerOperatorSystem(version), layerOperatorAgents, layerOperatorSessions]),
-          Layer.provide([layerOperatorSessionDetail, layerOperatorChat, layerOperatorApprovals]),
+          Layer.provide([layerOperatorSystem(version), layerOperatorDatabase(version), layerOperatorAgents]),
+          Layer.provide([layerOperatorSessions, layerOperatorSessionDetail, layerOperatorChat, layerOperatorApprovals]),
           Layer.provide([layerSchemaErrors, AgentSummaries.layer, ChatStream.layer, GatewayCommands.layer]),
           Layer.provide(NodeHttpServer.layerHttpServices)
         )

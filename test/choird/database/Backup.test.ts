@@ -1,0 +1,291 @@
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { gunzipSync, gzipSync } from "node:zlib"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Result, type Scope, Stream } from "effect"
+import { SqlClient } from "effect/sql"
+import { AgentId, SessionId } from "#schema/Ids.ts"
+import { AgentSchemas } from "#src/choird/database/AgentSchemas.ts"
+import { Backup } from "#src/choird/database/Backup.ts"
+import { storedTables } from "#src/choird/database/backupTables.ts"
+import { Database } from "#src/choird/database/Database.ts"
+import { migrate, migrationsUntil, NEWEST } from "#src/choird/database/Migrations.ts"
+import { restore } from "#src/choird/database/restore.ts"
+import { readHead, verifyLog } from "#src/choird/sessions/readLog.ts"
+import { recordLine } from "#src/shared/backupFormat.ts"
+import { readBackup } from "#src/shared/BackupReader.ts"
+import { describePostgres, embeddedTemplate, postgresDatabase, temporaryFolder } from "../../support/engines.ts"
+import { makeRandom } from "../../support/history.ts"
+import { appendNotices, fillEvents } from "../../support/manyEvents.ts"
+
+type Services = Database | SqlClient.SqlClient
+type Opened = Layer.Layer<Services>
+type Opener = Effect.Effect<Opened, never, Scope.Scope>
+
+const AGENT = AgentId.make("a-b")
+const KIB = 1024
+const MIB = 1024 * KIB
+
+/** New databases that are not migrated, as a restore finds them. */
+const embedded: Opener = Effect.map(temporaryFolder, (folder) =>
+  Layer.orDie(Database.layerEmbedded({ folder: join(folder, "data"), template: embeddedTemplate(), migrates: false }))
+)
+const postgres: Opener = Effect.map(postgresDatabase, (location) =>
+  Layer.orDie(Database.layerPostgres({ ...location, migrates: false }))
+)
+
+/** Things that a copy may get wrong: numbers, escapes, instants, bytes, counters, an empty table, an agent's schema. */
+const fill = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* migrate()
+  const schemas = yield* AgentSchemas
+  yield* schemas.ensure(AGENT)
+  const sessions = yield* fillEvents(300 * KIB)
+  yield* sql`INSERT INTO choir_control.sessions (session_id, agent_id, status, resource_bindings, lease_hash)
+    VALUES ('000000000000000a', ${AGENT}, 'active', '{"n": 1e400, "t": "\\u00e9\\n\\"#"}', '\\xff00')`
+  for (let id = 1; id <= 300; id += 1)
+    yield* sql`INSERT INTO choir_control.inbox (gateway, client_id, agent_id, dm, text)
+      VALUES ('g', ${`${id}`}, ${AGENT}, 'me', ${`#{"type":"end"}\n\ttab é 🙂 ${id}`})`
+  yield* sql`DELETE FROM choir_control.inbox WHERE inbox_id > 290`
+  return [...sessions.map(({ session_id }) => session_id), SessionId.make("000000000000000a")]
+}).pipe(Effect.provide(AgentSchemas.layer))
+
+/** Every row of every table as text, and where the counters stand. */
+const contents = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const found: Record<string, unknown> = {}
+  for (const { columns, counters, keys, name } of yield* storedTables(sql, [AGENT])) {
+    const listed = columns.map((column) => `"${column}"`).join(", ")
+    const order = keys.map((key) => `"${key.name}"`).join(", ")
+    const rows = yield* sql.unsafe<{ row: string }>(
+      `SELECT row_to_json(t)::text AS row FROM (SELECT ${listed} FROM ${name} ORDER BY ${order}) AS t`
+    )
+    found[name] = rows.map(({ row }) => row)
+    for (const { column, sequence } of counters)
+      found[`${name}.${column}`] = yield* sql`SELECT pg_sequence_last_value(${sequence}::regclass)::text AS value`
+  }
+  return found
+})
+
+const verified = Effect.fnUntraced(function* (session_id: SessionId) {
+  const sql = yield* SqlClient.SqlClient
+  const head = yield* readHead(sql, session_id)
+  return head !== undefined && (yield* verifyLog(sql, session_id, head)).ok
+})
+
+/** Writes a backup and answers its path. */
+const backedUp = Effect.gen(function* () {
+  const file = join(yield* temporaryFolder, "backup.gz")
+  const backup = yield* Backup
+  const pieces = yield* Stream.runCollect(backup.file("0.1.0"))
+  writeFileSync(file, Buffer.concat(pieces))
+  return file
+}).pipe(Effect.provide(Backup.layer))
+
+const restored = (file: string, force = false) => restore(file, force, () => Effect.void)
+
+const cycle = (from: Opener, into: Opener) =>
+  Effect.gen(function* () {
+    const source = yield* from
+    const { before, file, sessions } = yield* Effect.gen(function* () {
+      const sessions = yield* fill
+      return { sessions, file: yield* backedUp, before: yield* contents }
+    }).pipe(Effect.provide(source))
+    const target = yield* into
+    yield* Effect.gen(function* () {
+      const summary = yield* restored(file)
+      assert.deepStrictEqual(summary.broken, [])
+      assert.strictEqual(summary.sessions, sessions.length)
+      assert.deepStrictEqual(yield* contents, before)
+      for (const session_id of sessions) assert.isTrue(yield* verified(session_id), session_id)
+      const sql = yield* SqlClient.SqlClient
+      const [row] = yield* sql<{
+        inbox_id: string
+      }>`INSERT INTO choir_control.inbox (gateway, client_id, agent_id, dm, text)
+        VALUES ('g', 'next', ${AGENT}, 'me', 'next') RETURNING inbox_id::text`
+      assert.strictEqual(row?.inbox_id, "301")
+      assert.strictEqual((yield* sql`SELECT 1 FROM pg_namespace WHERE nspname = ${`choir_${AGENT}`}`).length, 1)
+      // It has sessions now: another restore takes the word for it.
+      const refused = yield* Effect.flip(restored(file))
+      assert.match(refused.message, /^nothing was restored: the database has sessions or messages: add --force/u)
+      yield* restored(file, true)
+      assert.deepStrictEqual(yield* contents, before)
+    }).pipe(Effect.provide(target))
+  })
+
+const LONG = 60_000
+
+describe("A backup of the embedded database", () => {
+  it.live(
+    "brings back every row, counter and chain in another embedded one (R70)",
+    () => cycle(embedded, embedded),
+    LONG
+  )
+
+  it.live(
+    "is one moment, while sessions go on: all events that a head names and none beyond (R70)",
+    () =>
+      Effect.gen(function* () {
+        const source = yield* embedded
+        yield* Effect.gen(function* () {
+          yield* migrate()
+          const [session] = yield* fillEvents(6 * MIB)
+          assert.isDefined(session)
+          const { end, session_id } = session
+          const file = join(yield* temporaryFolder, "backup.gz")
+          const backup = yield* Effect.provide(Backup, Backup.layer)
+          let appended = 0
+          // At its first piece it is still among the events that it began with: it cannot be more than the buffer ahead.
+          yield* backup.file("0.1.0").pipe(
+            Stream.runForEach((piece) =>
+              Effect.gen(function* () {
+                if (appended === 0) appended = (yield* appendNotices(session_id, end, makeRandom(1))).rev - end.rev
+                appendFileSync(file, piece)
+              })
+            )
+          )
+          const { broken, events } = yield* readBackup(file, () => Effect.void)
+          assert.deepStrictEqual(broken, [])
+          assert.strictEqual(events, end.rev + appended)
+          const parts = gunzipSync(readFileSync(file))
+            .toString()
+            .match(/^#.*"table":"session_events"/gmu)
+          assert.strictEqual(parts?.length, 2)
+        }).pipe(Effect.provide(source))
+      }),
+    LONG
+  )
+
+  it.live(
+    "is refused with its fault when it is cut, damaged, of another kind or newer, and nothing changes (R70)",
+    () =>
+      Effect.gen(function* () {
+        const source = yield* embedded
+        yield* Effect.gen(function* () {
+          yield* fill
+          const file = yield* backedUp
+          const before = yield* contents
+          const whole = readFileSync(file)
+          const text = gunzipSync(whole).toString("utf8")
+          const lines = text.trimEnd().split("\n")
+          const faulty = Effect.fnUntraced(function* (bytes: Uint8Array, why: RegExp) {
+            writeFileSync(file, bytes)
+            const error = yield* Effect.flip(restored(file, true))
+            assert.match(error.message, why)
+          })
+          const written = (changed: ReadonlyArray<string>) => gzipSync(`${changed.join("\n")}\n`)
+          const CUT = /breaks off before its end|not those that were written/u
+          const random = makeRandom(5)
+          for (let n = 0; n < 20; n += 1)
+            yield* faulty(whole.subarray(0, Math.floor(random() * whole.length)), /breaks off|not gzip/u)
+          for (let n = 0; n < 20; n += 1) {
+            const changed = Buffer.from(whole)
+            const at = Math.floor(random() * changed.length)
+            changed[at] = (changed[at] ?? 0) ^ (1 << Math.floor(random() * 8))
+            // A flag of the compression's own header may change without a change of the contents.
+            const read = Result.try(() => gunzipSync(changed).toString("utf8"))
+            const same = Result.isSuccess(read) && read.success === text
+            if (!same) yield* faulty(changed, /cannot be used as a backup/u)
+          }
+          yield* faulty(Buffer.from(""), CUT)
+          yield* faulty(Buffer.from("hello"), /it is not gzip/u)
+          yield* faulty(written(["hello"]), /a row stands outside of a table \(line 1\)/u)
+          yield* faulty(written(lines.slice(0, -1)), CUT)
+          yield* faulty(written([...lines, "#{}"]), /there is something after its end/u)
+          const row = lines.findIndex((line) => line.startsWith("{"))
+          yield* faulty(written(lines.with(row, "{}")), /does not have the columns of its table/u)
+          yield* faulty(written(lines.toSpliced(row, 1)), /are not those that were written/u)
+          yield* faulty(
+            written(lines.with(row, (lines[row] ?? "").replace("1970", "1971"))),
+            /not those that were written|does not/u
+          )
+          yield* faulty(Buffer.from(gzipSync(Buffer.alloc(20_000_000, 97))), /a line is too long/u)
+          const header = JSON.parse((lines[0] ?? "").slice(1))
+          yield* faulty(
+            written(lines.with(0, recordLine({ ...header, format: 2 }))),
+            /its format is 2, and this Choir reads 1/u
+          )
+          assert.deepStrictEqual(yield* contents, before)
+        }).pipe(Effect.provide(source))
+      }),
+    LONG
+  )
+})
+
+describePostgres("A backup between Postgres and the embedded database", () => {
+  it.live(
+    "brings back every row, counter and chain from one server database to another (R70)",
+    () => cycle(postgres, postgres),
+    LONG
+  )
+  it.live("brings the embedded database to a server (R70, E2)", () => cycle(embedded, postgres), LONG)
+  it.live("brings a server's database into the embedded one (R70)", () => cycle(postgres, embedded), LONG)
+
+  it.live(
+    "made before the newest migration is brought up to date, one of a later Choir or with unknown tables is refused (R67, R68)",
+    () =>
+      Effect.gen(function* () {
+        const old = yield* postgres
+        const file = yield* Effect.andThen(migrate(migrationsUntil(NEWEST - 1)), backedUp).pipe(Effect.provide(old))
+        const strange = yield* postgres
+        const unknown = yield* Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          yield* migrate()
+          yield* sql`CREATE TABLE choir_control.strange (id int PRIMARY KEY)`
+          return yield* backedUp
+        }).pipe(Effect.provide(strange))
+        const newer = yield* Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          yield* sql`INSERT INTO choir_control.schema_migrations (migration_id, name) VALUES (${NEWEST + 1}, 'later')`
+          return yield* backedUp
+        }).pipe(Effect.provide(strange))
+        const target = yield* postgres
+        yield* Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          assert.strictEqual((yield* restored(file)).header.migration, NEWEST - 1)
+          assert.deepStrictEqual(yield* sql`SELECT max(migration_id) AS latest FROM choir_control.schema_migrations`, [
+            { latest: NEWEST }
+          ])
+          yield* fill
+          const before = yield* contents
+          const [first, second] = [
+            yield* Effect.flip(restored(unknown, true)),
+            yield* Effect.flip(restored(newer, true))
+          ]
+          assert.include(first.message, "has no table choir_control.strange with the columns of the backup")
+          assert.include(second.message, `has migration ${NEWEST + 1}, and this choird knows only ${NEWEST}`)
+          assert.deepStrictEqual(yield* contents, before)
+          // A database of a later Choir is left behind by a restore: the way back after an upgrade.
+          yield* sql`INSERT INTO choir_control.schema_migrations (migration_id, name) VALUES (${NEWEST + 1}, 'later')`
+          yield* restored(file, true)
+          assert.deepStrictEqual(yield* migrate(), [])
+        }).pipe(Effect.provide(target))
+      }),
+    LONG
+  )
+
+  it.live(
+    "with a session that does not verify is taken by force alone",
+    () =>
+      Effect.gen(function* () {
+        const source = yield* postgres
+        yield* Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          yield* migrate()
+          const [session] = yield* fillEvents(KIB)
+          assert.isDefined(session)
+          const { session_id } = session
+          yield* sql`UPDATE choir_control.session_events SET canonical = canonical || ' ' WHERE rev = 7`
+          const file = yield* backedUp
+          const error = yield* Effect.flip(restored(file, false))
+          assert.include(
+            error.message,
+            `the session ${session_id} of the backup does not verify (the digest of event 7`
+          )
+          const { broken } = yield* restored(file, true)
+          assert.deepStrictEqual(broken, [{ session_id, reason: "the digest of event 7 does not hold" }])
+        }).pipe(Effect.provide(source))
+      }),
+    LONG
+  )
+})
