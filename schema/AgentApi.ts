@@ -58,6 +58,22 @@ export const InitHello = Schema.Struct({
 })
 export type InitHello = typeof InitHello.Type
 
+/**
+ * choird's fold of the events up to `rev`, whose digest is `hash` (wire.md, Snapshots): the tail's events up to there are kept and not
+ * folded again. Whoever does not know the `fold_version`, or cannot read the `state`, asks for the tail from 1. At most
+ * SNAPSHOT_REPLY_BYTES_MAX.
+ */
+export const Snapshot = Schema.Struct({
+  rev: Rev,
+  hash: Sha256,
+  fold_version: Schema.Natural,
+  /** As `src/shared/session/snapshot.ts` writes and reads it. */
+  state: Schema.Json,
+  /** The place in the chain that the tail follows; revision 0 is before the first event. */
+  tail_after: Schema.Struct({ rev: Rev, hash: Sha256 })
+})
+export type Snapshot = typeof Snapshot.Type
+
 export const InitHelloReply = Schema.Struct({
   status: Schema.Literals(["fresh", "resumed"]),
   lease_token: Schema.String,
@@ -65,6 +81,7 @@ export const InitHelloReply = Schema.Struct({
   resource_bindings: ResourceBindings,
   config_version: Schema.Natural,
   config: AgentConfig,
+  snapshot: Schema.optionalKey(Snapshot),
   tail_events: Schema.Array(ChoirEvent),
   tail_more: Schema.Boolean
 })

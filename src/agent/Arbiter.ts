@@ -10,7 +10,7 @@ import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { decide } from "./decide.ts"
-import { EventLog } from "./EventLog.ts"
+import { type ChainPlace, EventLog } from "./EventLog.ts"
 import type { Proposal } from "./Proposal.ts"
 import { residentRevs } from "./residentRevs.ts"
 
@@ -28,14 +28,33 @@ export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   }
 }
 
+/** What choird sent to recover from does not hold together; nothing is known but that the whole log would tell. */
+export class Unfit extends Schema.TaggedError<Unfit>()("Unfit", { rev: Schema.Natural, reason: Schema.String }) {
+  override get message() {
+    return `the history does not fit at revision ${this.rev}: ${this.reason}`
+  }
+}
+
+/** A state that choird folded, the place of its newest event, and the place after which the log is sent. */
+export interface Beginning {
+  readonly state: SessionState
+  readonly at: ChainPlace
+  readonly after: ChainPlace
+}
+
 /** Decides on proposals and commits what it accepts. */
 export class Arbiter extends Context.Service<
   Arbiter,
   {
     /** Commits the events of a proposal as one batch, or refuses it. */
     commit(proposal: Proposal): Effect.Effect<ReadonlyArray<ChoirEvent>, Refused>
-    /** Takes over events that choird acknowledged in an earlier epoch, before anything is committed in this one. */
-    restore(events: ReadonlyArray<ChoirEvent>): Effect.Effect<void>
+    /** Goes on from a state, or from nothing, whatever was restored before; nothing is committed yet. */
+    begin(beginning: Beginning): Effect.Effect<void, Unfit>
+    /**
+     * Takes over events that choird acknowledged in an earlier epoch, before anything is committed in this one. Those that the state
+     * has are kept and not folded; they have to lead to the digest that it was made at.
+     */
+    restore(events: ReadonlyArray<ChoirEvent>): Effect.Effect<void, Unfit>
     /** The fold of everything committed. */
     state(): SessionState
     /** Waits until a state holds, looking at each commit. The answer is the state of a moment later. */
@@ -52,17 +71,38 @@ export class Arbiter extends Context.Service<
       const listeners: Array<(events: ReadonlyArray<ChoirEvent>) => void> = []
       const waiters = new Set<() => void>()
       let state = initialState
+      // The end of what the state has of the events that are still to come.
+      let awaited: ChainPlace | undefined
 
-      /** They folded once already, so a refusal is a defect. */
-      const restore = (events: ReadonlyArray<ChoirEvent>) =>
+      const arrived = Effect.suspend(() => {
+        if (awaited === undefined || log.head() < awaited.rev) return Effect.void
+        const { hash, rev } = awaited
+        awaited = undefined
+        return log.hashAt(rev) === hash
+          ? Effect.void
+          : Effect.fail(new Unfit({ rev, reason: "its digest is not the snapshot's" }))
+      })
+
+      const begin = ({ after, at, state: begun }: Beginning) =>
         Effect.suspend(() => {
-          const folded = foldAll(state, events)
-          if (Result.isFailure(folded)) return Effect.die(folded.failure)
-          log.restore(events)
-          state = folded.success
-          if (log.isFull()) log.trim(log.head(), residentRevs(state, log))
-          return Effect.void
+          log.begin(after)
+          state = begun
+          awaited = at
+          return arrived
         })
+
+      const restore = Effect.fnUntraced(function* (events: ReadonlyArray<ChoirEvent>) {
+        const misplaced = events.find(({ rev }, index) => rev !== log.head() + 1 + index)
+        if (misplaced !== undefined)
+          return yield* new Unfit({ rev: misplaced.rev, reason: `${log.head()} is the newest` })
+        const fresh = events.filter(({ rev }) => rev > state.rev)
+        const folded = foldAll(state, fresh)
+        if (Result.isFailure(folded)) return yield* new Unfit(folded.failure)
+        log.restore(events)
+        state = folded.success
+        yield* arrived
+        if (log.isFull()) log.trim(log.head(), residentRevs(state, log))
+      })
 
       const commit = Effect.fnUntraced(function* (proposal: Proposal) {
         const now = yield* Clock.currentTimeMillis
@@ -98,6 +138,7 @@ export class Arbiter extends Context.Service<
 
       return Arbiter.of({
         commit,
+        begin,
         restore,
         state: () => state,
         until,

@@ -8,6 +8,12 @@ import type { SessionId } from "#schema/Ids.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
 import { EVENT_BYTES_MAX, RESIDENT_LOG_BYTES_MAX } from "#src/shared/limits.ts"
 
+/** A place in the chain; revision 0 is before the first event. */
+export interface ChainPlace {
+  readonly rev: number
+  readonly hash: string
+}
+
 /** Events that were committed together, which replication never splits (wire.md, Batches). */
 export interface Batch {
   readonly base_rev: number
@@ -41,6 +47,8 @@ export class EventLog extends Context.Service<
     oldest(): number
     /** Links events that follow the head as one batch; false when one is larger than EVENT_BYTES_MAX, and then none is. */
     append(events: ReadonlyArray<ChoirEvent>): boolean
+    /** Forgets what is here and begins after a place, as a recovery does; older events are choird's alone. */
+    begin(after: ChainPlace): void
     /** Takes over events that choird acknowledged in an earlier epoch. */
     restore(events: ReadonlyArray<ChoirEvent>): void
     /** The event of a revision that is here: from `oldest()` on, or named by the state when older ones left. */
@@ -86,6 +94,11 @@ const make = (session_id: SessionId) => {
       return { event, hash, bytes, bytes_total, ends: index === events.length - 1 }
     })
   }
+  const begin = ({ hash, rev }: ChainPlace) => {
+    links.length = 0
+    kept = new Map()
+    before = { rev, hash: Buffer.from(hash, "hex"), bytes_total: 0 }
+  }
   const push = (added: ReadonlyArray<LoggedLink>) => {
     for (const link of added) links.push(link)
   }
@@ -128,6 +141,7 @@ const make = (session_id: SessionId) => {
     head,
     oldest: () => before.rev + 1,
     append,
+    begin,
     restore: (events) => push(linked(events)),
     get: (rev) => {
       const event = find(rev)

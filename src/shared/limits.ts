@@ -301,6 +301,8 @@ export const SNAPSHOT_EVENTS = 500
 export const SNAPSHOT_MS = 60_000
 /** A state as it is stored; a larger one is not, and a recovery folds from the last that was. */
 export const SNAPSHOT_BYTES_MAX = MIB
+/** A state within INIT_HELLO's reply, so that the first page of the tail has room for the largest event beside it. */
+export const SNAPSHOT_REPLY_BYTES_MAX = TAIL_PAGE_BYTES_MAX - EVENT_BYTES_MAX
 /** States that wait to be written; of more the oldest are left out, since a newer one follows. */
 export const SNAPSHOTS_QUEUED_MAX = 32
 /** Sessions whose folded state choird keeps in memory; more agents than that never run at once on one host. */

@@ -205,7 +205,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
     id: "8a",
     invariant: 8,
     file: "src/agent/Arbiter.ts",
-    find: "log.restore(events)\n          state = folded.success",
+    find: "log.restore(events)\n        state = folded.success",
     replace: "log.restore(events)",
     why: "a restarted agent does not know what it was doing",
     red: "the session did not go on after a crash at event 1"

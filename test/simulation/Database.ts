@@ -2,21 +2,34 @@
  * choird's tables in memory, outside of every crash. A transaction is one synchronous call: it happens whole or not at all, and what
  * choird had only in memory is lost with it. The decisions about patches are choird's own code (`decideAppend.ts`).
  */
-import type { Caller, Heartbeat, HeartbeatReply } from "#schema/AgentApi.ts"
+import { Result } from "effect"
+import type { Caller, Heartbeat, HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { AgentId, type JobName, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
 import { signalIdOf } from "#src/choird/sessions/carried.ts"
 import { admit, decide, prepare } from "#src/choird/sessions/decideAppend.ts"
-import { genesis } from "#src/shared/hashChain.ts"
+import { genesis, hex } from "#src/shared/hashChain.ts"
 import { APPEND_RETRY_MS } from "#src/shared/limits.ts"
 import { initialState } from "#src/shared/session/fold.ts"
+import { oldestNamed } from "#src/shared/session/namedRevs.ts"
+import { encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { Faults } from "./Faults.ts"
 import type { Seed } from "./Seed.ts"
 
 export const AGENT = AgentId.make("sim")
 export const DM = ResourceName.make("me")
+
+/** Events after which a state is written down; few, so that most recoveries begin with one. */
+const SNAPSHOT_EVENTS = 20
+
+const snapshotOf = ({ events, hash, session_id, state }: SessionTable): Snapshot => {
+  const text = Result.getOrThrowWith(encodeState(state), (reason) => new Error(reason))
+  const rev = oldestNamed(state) - 1
+  const tail_after = { rev, hash: hex(events[rev - 1]?.hash ?? genesis(session_id)) }
+  return { rev: state.rev, hash: hex(hash), fold_version: FOLD_VERSION, state: JSON.parse(text), tail_after }
+}
 
 export interface StoredRow {
   readonly event: ChoirEvent
@@ -34,6 +47,8 @@ export interface SessionTable {
   readonly events: Array<StoredRow>
   state: SessionState
   hash: Buffer
+  /** The newest written state, and the place that the tail follows which belongs to it. */
+  snapshot: Snapshot | undefined
 }
 
 export interface InboxRow {
@@ -108,7 +123,8 @@ export class Database {
       frozen_reason: null,
       events: [],
       state: initialState,
-      hash: genesis(session_id)
+      hash: genesis(session_id),
+      snapshot: undefined
     }
     this.sessions.set(session_id, session)
     this.#signalInbox(session_id)
@@ -210,6 +226,7 @@ export class Database {
         const rows = links.map((link) => ({ ...link, epoch: caller.epoch }))
         session.events.push(...rows)
         Object.assign(session, { state, hash })
+        if (state.rev - (session.snapshot?.rev ?? 0) >= SNAPSHOT_EVENTS) session.snapshot = snapshotOf(session)
         for (const { event } of rows) this.#consequences(session, event)
         this.onStored(session, rows)
         return { action: "OK", ack_rev: new_rev }

@@ -120,7 +120,8 @@ export class Verbs {
     this.#transaction(
       () => {
         const { events } = session
-        const from = (page ?? 1) - 1
+        const snapshot = page === undefined ? session.snapshot : undefined
+        const from = page === undefined ? (snapshot?.tail_after.rev ?? 0) : page - 1
         const tail_events = events.slice(from, from + TAIL_EVENTS).map(({ event }) => event)
         const lease_token = page === undefined ? this.#serving.tokens.lease(caller, this.#world.kernel.now) : token
         if (page === undefined) Deferred.doneUnsafe(hearing.hello, Effect.void)
@@ -134,6 +135,7 @@ export class Verbs {
             resource_bindings: BINDINGS,
             config_version,
             config: this.#world.setup.config(config_version),
+            ...(snapshot === undefined ? {} : { snapshot }),
             tail_events,
             tail_more: from + tail_events.length < events.length
           })

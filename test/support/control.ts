@@ -1,6 +1,6 @@
 /** In-memory doubles of choird's stores and lifecycle, for tests of its APIs: one world, one agent, one session. */
 import { Effect, Layer, Option, PubSub, Redacted, Result, Schema, Stream } from "effect"
-import type { Caller } from "#schema/AgentApi.ts"
+import type { Caller, Snapshot } from "#schema/AgentApi.ts"
 import { Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { ChoirEvent, ChainedEvent, EventDraft } from "#schema/Event.ts"
@@ -89,6 +89,8 @@ export interface World {
   row: SessionRow
   events: Array<ChainedEvent>
   state: typeof initialState
+  /** What a new epoch is told to go on from. */
+  snapshot: Snapshot | undefined
   inboxFull: boolean
   /** So much was asked of the session already. */
   full: boolean
@@ -114,6 +116,7 @@ export const makeWorld = Effect.gen(function* () {
     row,
     events: [],
     state: initialState,
+    snapshot: undefined,
     inboxFull: false,
     full: false,
     wishes: new Map(),
@@ -240,6 +243,12 @@ const lifecycle = (world: World) => {
   })
 }
 
+/** A page of two events after a revision. */
+const firstTwo = ({ events }: World, after: number) => {
+  const rest = events.slice(after).map(({ event }) => event)
+  return { events: rest.slice(0, 2), more: rest.length > 2 }
+}
+
 const eventStore = (world: World) =>
   Layer.mock(EventStore, {
     append: (_, heartbeat) =>
@@ -257,13 +266,19 @@ const eventStore = (world: World) =>
         known(session_id),
         Effect.sync(() => head(world))
       ),
-    tail: (session_id, from) =>
+    recovery: (session_id) =>
       Effect.andThen(
         known(session_id),
         Effect.sync(() => {
-          const rest = world.events.slice(from - 1).map(({ event }) => event)
-          return { events: rest.slice(0, 2), more: rest.length > 2 }
+          const { snapshot } = world
+          const page = firstTwo(world, snapshot?.tail_after.rev ?? 0)
+          return snapshot === undefined ? page : { snapshot, ...page }
         })
+      ),
+    tail: (session_id, from) =>
+      Effect.andThen(
+        known(session_id),
+        Effect.sync(() => firstTwo(world, from - 1))
       ),
     events: (session_id, { from, last }) =>
       Stream.fromIterableEffect(

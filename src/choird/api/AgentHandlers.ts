@@ -107,7 +107,11 @@ const hello = Effect.fn("AgentApi.INIT_HELLO")(function* (
     return yield* denied(services, caller, "INIT_HELLO", "asks for the tail with the bootstrap token")
   // A long history takes the agent longer to read than it may be silent (D8).
   if (page !== undefined) yield* lifecycle.heard(caller.session_id, view.config_version)
-  const tail = yield* Effect.mapError(events.tail(caller.session_id, page ?? 1), fromSessionUnknown)
+  const { session_id } = caller
+  const tail = yield* Effect.mapError(
+    page === undefined ? events.recovery(session_id) : events.tail(session_id, page),
+    fromSessionUnknown
+  )
   const head = yield* Effect.mapError(events.head(caller.session_id), fromSessionUnknown)
   // A further page is asked for with the lease token, and a token that is being used must stay valid.
   const lease_token =
@@ -122,6 +126,7 @@ const hello = Effect.fn("AgentApi.INIT_HELLO")(function* (
     resource_bindings: bindings,
     config_version: current.version,
     config: agentConfig,
+    ...(tail.snapshot === undefined ? {} : { snapshot: tail.snapshot }),
     tail_events: tail.events,
     tail_more: tail.more
   }

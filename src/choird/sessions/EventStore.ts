@@ -4,7 +4,7 @@
  */
 import { Context, Effect, Layer, PubSub, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
-import type { Caller, Heartbeat, HeartbeatReply } from "#schema/AgentApi.ts"
+import type { Caller, Heartbeat, HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type AgentId, Rev, SessionId } from "#schema/Ids.ts"
 import type { PrintedEvent, Verification } from "#schema/OperatorApi.ts"
@@ -17,7 +17,7 @@ import { makeWakes } from "#src/shared/wakes.ts"
 import { makeAppendPatches, type Settled } from "./appendPatches.ts"
 import { printedEvents, readHead, storedEvent, verifyLog } from "./readLog.ts"
 import { makeSessionStates } from "./sessionStates.ts"
-import { makeSnapshots } from "./snapshots.ts"
+import { makeSnapshots, offerSnapshot } from "./snapshots.ts"
 import { readPage } from "./storedEvents.ts"
 
 export class SessionUnknown extends Schema.TaggedError<SessionUnknown>()("SessionUnknown", { session_id: SessionId }) {
@@ -50,6 +50,13 @@ export interface Appended {
   readonly state: SessionState
 }
 
+/** A page of stored events, whether more follow, and on the first one the snapshot that the tail belongs to. */
+export interface Tail {
+  readonly events: ReadonlyArray<ChoirEvent>
+  readonly more: boolean
+  readonly snapshot?: Snapshot
+}
+
 /** Appends, folds, reads and verifies the events of sessions. */
 export class EventStore extends Context.Service<
   EventStore,
@@ -64,11 +71,13 @@ export class EventStore extends Context.Service<
     state(session_id: SessionId): Effect.Effect<SessionState, SessionUnknown>
     /** The newest acknowledged revision and digest. */
     head(session_id: SessionId): Effect.Effect<{ readonly rev: number; readonly hash: string }, SessionUnknown>
+    /**
+     * What a new epoch begins with: the newest snapshot that fits the log and a reply, if there is one, and the first page of the
+     * tail, from the oldest revision that it names (wire.md, Snapshots). Both are at most TAIL_PAGE_BYTES_MAX.
+     */
+    recovery(session_id: SessionId): Effect.Effect<Tail, SessionUnknown>
     /** A page of at most TAIL_PAGE_BYTES_MAX from a revision on, for recovery. */
-    tail(
-      session_id: SessionId,
-      from: number
-    ): Effect.Effect<{ readonly events: ReadonlyArray<ChoirEvent>; readonly more: boolean }, SessionUnknown>
+    tail(session_id: SessionId, from: number): Effect.Effect<Tail, SessionUnknown>
     /** Stored events in order from a revision on, or the last few, then, when asked, what is appended after. */
     events(
       session_id: SessionId,
@@ -125,18 +134,30 @@ export class EventStore extends Context.Service<
         return yield* Effect.die(new Error(`the log of ${session_id} is broken at ${problem.rev}: ${problem.reason}`))
       })
 
-      const tail = Effect.fn("EventStore.tail")(function* (session_id: SessionId, from: number) {
-        const { last_rev } = yield* headOf(session_id)
+      const page = Effect.fnUntraced(function* (session_id: SessionId, from: number, last_rev: number, bytes: number) {
         if (from > last_rev) return { events: [], more: false }
-        const rows = yield* Effect.orDie(readPage(sql, session_id, Math.max(1, from), TAIL_PAGE_BYTES_MAX))
+        const rows = yield* Effect.orDie(readPage(sql, session_id, Math.max(1, from), bytes))
         const events = yield* Effect.forEach(rows, storedEvent)
         return { events, more: (events.at(-1)?.rev ?? last_rev) < last_rev }
+      })
+
+      const recovery = Effect.fn("EventStore.recovery")(function* (session_id: SessionId) {
+        const { last_rev } = yield* headOf(session_id)
+        const offer = last_rev === 0 ? undefined : yield* Effect.orDie(offerSnapshot(sql, session_id, last_rev))
+        if (offer === undefined) return yield* page(session_id, 1, last_rev, TAIL_PAGE_BYTES_MAX)
+        const { bytes, snapshot } = offer
+        const room = TAIL_PAGE_BYTES_MAX - bytes
+        return { snapshot, ...(yield* page(session_id, snapshot.tail_after.rev + 1, last_rev, room)) }
       })
 
       return EventStore.of({
         append,
         state,
-        tail,
+        recovery,
+        tail: Effect.fn("EventStore.tail")(function* (session_id, from) {
+          const { last_rev } = yield* headOf(session_id)
+          return yield* page(session_id, from, last_rev, TAIL_PAGE_BYTES_MAX)
+        }),
         head: Effect.fn("EventStore.head")(function* (session_id) {
           const { hash, last_rev } = yield* headOf(session_id)
           return { rev: last_rev, hash: hex(hash) }

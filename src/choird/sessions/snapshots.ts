@@ -4,16 +4,20 @@
  */
 import { Clock, Effect, Queue, Result } from "effect"
 import type { SqlClient } from "effect/sql"
+import type { Snapshot } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
+import { genesis, hex } from "#src/shared/hashChain.ts"
 import {
   SESSION_STATES_MAX,
   SNAPSHOT_BYTES_MAX,
   SNAPSHOT_EVENTS,
   SNAPSHOT_MS,
+  SNAPSHOT_REPLY_BYTES_MAX,
   SNAPSHOTS_QUEUED_MAX
 } from "#src/shared/limits.ts"
 import { decodeState, encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
-import type { Replayed } from "./storedEvents.ts"
+import { oldestNamed } from "#src/shared/session/namedRevs.ts"
+import { type Replayed, readDigests } from "./storedEvents.ts"
 
 /** A snapshot's row with the digest that the log has at its revision. */
 export interface SnapshotRow {
@@ -46,6 +50,32 @@ export const newestSnapshot = Effect.fnUntraced(function* (
     yield* Effect.logWarning(`the snapshot of session ${session_id} at ${row.rev} is not used: ${found.failure}`)
   }
   return undefined
+})
+
+/** What an agent starts from, and its size in bytes of JSON. */
+export interface Offer {
+  readonly snapshot: Snapshot
+  readonly bytes: number
+}
+
+/** The newest snapshot as INIT_HELLO answers it, with the place that the tail follows; none where it would take too much of the reply. */
+export const offerSnapshot = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  session_id: SessionId,
+  until: number
+) {
+  const newest = yield* newestSnapshot(sql, session_id, until)
+  if (newest === undefined) return undefined
+  const { hash, state } = newest
+  const text = Result.getOrThrow(encodeState(state))
+  const bytes = Buffer.byteLength(text)
+  if (bytes > SNAPSHOT_REPLY_BYTES_MAX) return undefined
+  const rev = oldestNamed(state) - 1
+  const before = rev === 0 ? genesis(session_id) : (yield* readDigests(sql, session_id, [rev])).get(rev)
+  if (before === undefined) return undefined
+  const tail_after = { rev, hash: hex(before) }
+  const snapshot = { rev: state.rev, hash: hex(hash), fold_version: FOLD_VERSION, state: JSON.parse(text), tail_after }
+  return { snapshot, bytes } satisfies Offer
 })
 
 /** Stores a state, beside the newest one before it; whatever else there is goes. */

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { isDue } from "#src/choird/sessions/snapshots.ts"
-import { SNAPSHOT_EVENTS, SNAPSHOT_MS } from "#src/shared/limits.ts"
+import { BODY_BYTES_MAX, SNAPSHOT_EVENTS, SNAPSHOT_MS, WINDOW_REVS_MAX } from "#src/shared/limits.ts"
 import { FOLD_VERSION } from "#src/shared/session/snapshot.ts"
 import { fingerprint } from "../../simulation/fingerprint.ts"
 import { describeEngines } from "../../support/engines.ts"
@@ -83,6 +83,66 @@ describeEngines("snapshots", (it) => {
         assert.strictEqual((yield* append(talk.caller, talk.heartbeat(more))).action, "OK")
         const { ok, problem } = yield* verify(session_id)
         assert.deepStrictEqual([ok, problem], [false, { rev: 1, reason: "the event is missing" }])
+      }).pipe(Effect.provide(stores))
+    })
+  )
+
+  it.effect("make a recovery of 10,000 events read a tenth of them, on both sides (R5)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const talk = yield* Effect.provide(longTalk(3333), stores)
+      const { session_id } = talk.caller
+      talk.commit(notice("the last"))
+      const before = yield* Effect.gen(function* () {
+        yield* sendAll(talk)
+        yield* written(talk, 9500)
+        return yield* stateOf(talk)
+      }).pipe(Effect.provide(stores))
+      yield* Effect.gen(function* () {
+        const { recovery, tail } = yield* EventStore
+        const first = yield* recovery(session_id)
+        const after = first.snapshot?.tail_after
+        assert.strictEqual(after?.hash, talk.hash(after?.rev ?? 0))
+        assert.strictEqual(first.snapshot?.hash, talk.hash(first.snapshot?.rev ?? 0))
+        // What is not read may be gone.
+        yield* sql`DELETE FROM choir_control.session_events WHERE session_id = ${session_id} AND rev < ${after?.rev ?? 0}`
+        assert.deepStrictEqual(yield* recovery(session_id), first)
+        assert.strictEqual(yield* stateOf(talk), before)
+        const events = [...first.events]
+        const from = (after?.rev ?? 0) + 1
+        for (let page = first; page.more; events.push(...page.events))
+          page = yield* tail(session_id, from + events.length)
+        assert.deepStrictEqual(events, talk.events.slice(after?.rev))
+        assert.isAtMost(events.length, WINDOW_REVS_MAX + SNAPSHOT_EVENTS + BEAT)
+      }).pipe(Effect.provide(stores))
+    })
+  )
+
+  it.effect("leave room for the tail in a reply of INIT_HELLO, or are left out of it (R47)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const files = (count: number) =>
+        JSON.stringify(Array.from({ length: count }, (_, index) => [`file-${index}`, "0".repeat(64)]))
+      const talk = yield* Effect.provide(longTalk(SNAPSHOT_EVENTS / 2), stores)
+      const { session_id } = talk.caller
+      yield* Effect.gen(function* () {
+        const { recovery } = yield* EventStore
+        const plain = yield* recovery(session_id)
+        assert.deepStrictEqual([plain.snapshot, plain.events.length], [undefined, 0])
+        yield* sendAll(talk)
+        yield* written(talk, SNAPSHOT_EVENTS)
+        const grown = (count: number) =>
+          Effect.andThen(
+            sql`UPDATE choir_control.session_snapshots SET snapshot = jsonb_set(snapshot, '{edge,seen}', ${files(count)}::jsonb)
+              WHERE session_id = ${session_id}`,
+            recovery(session_id)
+          )
+        const large = yield* grown(4000)
+        assert.isDefined(large.snapshot)
+        assert.isAbove(large.events.length, 0)
+        assert.isAtMost(Buffer.byteLength(JSON.stringify(large)), BODY_BYTES_MAX)
+        const larger = yield* grown(6000)
+        assert.deepStrictEqual([larger.snapshot, larger.events[0]?.rev], [undefined, 1])
       }).pipe(Effect.provide(stores))
     })
   )

@@ -3,18 +3,24 @@
  * lose what an agent sends, so that crashes are tried without processes.
  */
 import { Deferred, Effect, Layer, PubSub, Result, Stream } from "effect"
-import type { HeartbeatReply } from "#schema/AgentApi.ts"
+import type { HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
 import type { Summary } from "#schema/Summary.ts"
 import { ControlPlane, Denied } from "#src/agent/ControlPlane.ts"
+import type { Recovery } from "#src/agent/takeOver.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import { oldestNamed } from "#src/shared/session/namedRevs.ts"
+import { encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 
 /** The one session that a control plane in memory has. */
 export const SESSION = SessionId.make("0123456789abcdef")
+
+/** Events after which the plane writes the state down; few, so that most recoveries begin with a snapshot. */
+const SNAPSHOT_EVENTS = 20
 
 /** Outlives agents, as choird does: give each life of an agent the same one. */
 export interface MemoryControlPlane {
@@ -22,6 +28,8 @@ export interface MemoryControlPlane {
   readonly events: ReadonlyArray<ChoirEvent>
   /** Their fold. */
   state(): SessionState
+  /** What INIT_HELLO would answer an agent of this epoch: the newest snapshot, and all events from the oldest that it names. */
+  recovery(epoch: number): Recovery
   /** Sends a signal to the agent, and again to its next lives until an event answers it. */
   push(signal: Signal): Effect.Effect<void>
   /** Sends a user's message and answers its inbox id, from 1. */
@@ -54,18 +62,31 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
   let stop: Signal | undefined
   let state = initialState
   let hash: Uint8Array = genesis(SESSION)
+  const hashes: Array<string> = [hex(hash)]
+  let snapshot: Snapshot | undefined
   let current = 0
   let present = true
   let deafFrom = Number.POSITIVE_INFINITY
   const isDeaf = () => events.length >= deafFrom
   let messages = 0
 
+  const snapshotNow = (): Snapshot => {
+    const { rev } = state
+    const text = Result.getOrThrowWith(encodeState(state), (reason) => new Error(reason))
+    const after = oldestNamed(state) - 1
+    const tail_after = { rev: after, hash: hashes[after] ?? "" }
+    return { rev, hash: hex(hash), fold_version: FOLD_VERSION, state: JSON.parse(text), tail_after }
+  }
   const store = (patches: ReadonlyArray<ChoirEvent>) => {
     const folded = foldAll(state, patches)
     if (Result.isFailure(folded)) throw new Error(`refused: ${folded.failure.reason}`)
-    for (const event of patches) hash = chain(hash, event).hash
+    for (const event of patches) {
+      hash = chain(hash, event).hash
+      hashes.push(hex(hash))
+    }
     events.push(...patches)
     state = folded.success
+    if (state.rev - (snapshot?.rev ?? 0) >= SNAPSHOT_EVENTS) snapshot = snapshotNow()
     for (const look of looks) look()
   }
   const unanswered = () =>
@@ -80,6 +101,13 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
     state: () => state,
     terminated,
     summaries,
+    recovery: (epoch) => ({
+      epoch,
+      status: events.length === 0 ? "fresh" : "resumed",
+      ...(snapshot === undefined ? {} : { snapshot }),
+      tail_events: events.slice(snapshot?.tail_after.rev ?? 0),
+      tail_more: false
+    }),
     cutOff: () => {
       deafFrom = 0
     },
@@ -132,7 +160,7 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
       return Layer.succeed(
         ControlPlane,
         ControlPlane.of({
-          hello: () => Effect.die("whoever starts the agent restores its log from `events`"),
+          hello: () => Effect.die("whoever starts the agent takes over its `recovery`"),
           secrets: () => Effect.succeed(new Map()),
           config: (config_version) => Effect.succeed({ config_version }),
           report: () => Effect.void,

@@ -6,7 +6,8 @@ import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { Config, type AgentConfig } from "#schema/Config.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { ResourceName } from "#schema/Ids.ts"
+import type { InitHello } from "#schema/AgentApi.ts"
+import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { ToolName, toWireName } from "#schema/Tool.ts"
 import { AgentSettings, type Settings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
@@ -21,6 +22,7 @@ import { Replication } from "#src/agent/Replication.ts"
 import { runSession } from "#src/agent/Session.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
 import { StatusReports } from "#src/agent/StatusReports.ts"
+import { takeOver } from "#src/agent/takeOver.ts"
 import { Tokens } from "#src/agent/Tokens.ts"
 import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/ToolRunner.ts"
@@ -118,6 +120,16 @@ export const layerLanes = (options: { readonly script: Script; readonly tools?: 
   return ToolRunner.layer.pipe(Layer.provideMerge(models))
 }
 
+const HASH = "0".repeat(64)
+const INTRODUCTION: InitHello = {
+  agent_id: AgentId.make("test"),
+  session_id: SESSION,
+  image_version: "test",
+  agent_version: "test",
+  tool_manifest_hash: HASH,
+  skill_manifest_hash: HASH
+}
+
 export interface AgentOptions {
   readonly plane: MemoryControlPlane
   readonly script: Script
@@ -128,11 +140,14 @@ export interface AgentOptions {
   readonly onCommit?: () => void
 }
 
-/** One life of an agent: it restores what the plane has and runs until it ends or is interrupted, which is its crash. */
+/** One life of an agent: it takes over what the plane has and runs until it ends or is interrupted, which is its crash. */
 export const runAgent = (options: AgentOptions) => {
   const { config = agentConfig(), epoch = 1, onCommit = () => undefined, plane } = options
   const restored = Layer.effectDiscard(
-    Effect.flatMap(Arbiter, (arbiter) => Effect.andThen(arbiter.restore([...plane.events]), arbiter.onCommit(onCommit)))
+    Effect.andThen(
+      takeOver(INTRODUCTION, plane.recovery(epoch)),
+      Effect.flatMap(Arbiter, (arbiter) => arbiter.onCommit(onCommit))
+    )
   )
   const settings = AgentSettings.layer(settingsOf(epoch, config))
   const authority = restored.pipe(
