@@ -26,9 +26,9 @@ const folded = (state: SessionState, events: ReadonlyArray<ChoirEvent>): Session
   Result.getOrThrowWith(foldAll(state, events), ({ reason }) => new Error(reason))
 
 describe("a snapshot of a state", () => {
-  it("is the same state again, at every revision of 60 histories (R5)", () => {
+  it("is the same state again, at every revision of 25 histories (R5)", () => {
     const seen = new Set<string>()
-    for (let seed = 1; seed <= 60; seed++) {
+    for (let seed = 1; seed <= 25; seed++) {
       let state = initialState
       for (const event of makeHistory(seed, 120).events) {
         state = folded(state, [event])
@@ -45,7 +45,7 @@ describe("a snapshot of a state", () => {
   })
 
   it("gives with the tail what all events give, for every k (R5)", () => {
-    for (let seed = 101; seed <= 130; seed++) {
+    for (let seed = 101; seed <= 112; seed++) {
       const { events, state } = makeHistory(seed, 100)
       let prefix = initialState
       for (let k = 0; k <= events.length; k++) {
