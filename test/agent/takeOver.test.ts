@@ -115,7 +115,7 @@ describe("takeOver", () => {
       const spent = { ...(told["spent"] as SessionState["spent"]), tool_calls: 1_000_000 }
       const { state: known } = yield* takenOver(choird, (first) => ({
         ...first,
-        snapshot: { ...first.snapshot, state: { ...told, spent } as never }
+        snapshot: { ...first.snapshot, state: { ...told, spent } }
       }))
       const before = folded(events.slice(0, 40)).spent.tool_calls
       assert.strictEqual(known.spent.tool_calls, 1_000_000 + state.spent.tool_calls - before)

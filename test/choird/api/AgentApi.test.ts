@@ -239,24 +239,6 @@ describeTransports("INIT_HELLO", ({ openSession }) => {
     })
   )
 
-  it.effect(
-    "tells the snapshot with the first page of the tail that belongs to it, and not again with a further one",
-    () =>
-      Effect.gen(function* () {
-        const { call, world } = yield* openSession
-        yield* append(world, [said("1"), replied("1"), said("2")])
-        const digest = "ab".repeat(32)
-        const tail_after = { rev: 0, hash: digest }
-        world.snapshot = { rev: 2, hash: digest, fold_version: 1, state: { any: ["thing"] }, tail_after }
-        const first = JSON.parse((yield* call("INIT_HELLO")).text)
-        assert.deepStrictEqual(first.snapshot, world.snapshot)
-        assert.strictEqual(first.tail_events.length, 2)
-        const body = { ...BODIES.INIT_HELLO, tail_from: 1 }
-        const again = JSON.parse((yield* call("INIT_HELLO", { token: "lease", body })).text)
-        assert.deepStrictEqual([again.snapshot, again.tail_events.length], [undefined, 2])
-      })
-  )
-
   it.effect("refuses another image than the one that was started", () =>
     Effect.gen(function* () {
       const { call, world } = yield* openSession
