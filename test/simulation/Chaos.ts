@@ -46,6 +46,10 @@ export class Chaos {
 
   /** After each step of a process: an agent dies in the middle of whatever it does. */
   step(process: Process): void {
+    const dies = this.#world.io.crash()
+    const running = this.#machine.containers.at(-1)
+    if (dies === "choird") this.#choird.crash()
+    if (dies === "agent" && running !== undefined) this.#machine.crash(running)
     if (!this.#world.faults.active("agent-crash")) return
     const container = this.#machine.containers.at(-1)
     if (container?.process !== process || --this.#steps_left > 0) return

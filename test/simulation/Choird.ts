@@ -137,14 +137,14 @@ export class Choird {
   }
 
   #push(life: Life): void {
-    const { database, kernel } = this.#world
+    const { database, io, kernel } = this.#world
     for (const [session_id, stream] of life.streams) {
       const stop = life.stops.get(session_id)
       if (stop !== undefined && stop !== stream.told) {
         stream.told = stop
         this.#write(stream.pieces, undefined, { type: "Stop", deadline_ms: Math.max(0, stop - kernel.now) })
       }
-      if (database.isAway(kernel.now)) {
+      if (database.isAway(kernel.now) || io.meets("query") === "query-refused") {
         // What cannot be read breaks the stream, and the agent asks again.
         life.streams.delete(session_id)
         stream.pieces.end()

@@ -43,9 +43,11 @@ export class Epochs {
 
   /** Waits while the database is away. */
   readonly #patiently = Effect.suspend(() => {
-    const { database, kernel } = this.#world
+    const { database, io, kernel } = this.#world
     const away: Effect.Effect<void> = Effect.suspend(() =>
-      database.isAway(kernel.now) ? Effect.andThen(Effect.sleep(500), away) : Effect.void
+      database.isAway(kernel.now) || io.meets("query") === "query-refused"
+        ? Effect.andThen(Effect.sleep(500), away)
+        : Effect.void
     )
     return away
   })

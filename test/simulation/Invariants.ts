@@ -9,7 +9,7 @@ import type { Run } from "./Ledger.ts"
 import type { Container } from "./Machine.ts"
 import type { Asked } from "./Script.ts"
 import { CANARY } from "./Setup.ts"
-import { StoreChecks } from "./StoreChecks.ts"
+import { type Acknowledgement, type Head, StoreChecks } from "./StoreChecks.ts"
 import type { World } from "./World.ts"
 
 export class Invariants {
@@ -33,6 +33,9 @@ export class Invariants {
 
   stored(session: SessionTable, rows: ReadonlyArray<StoredRow>): void {
     this.#store.stored(session, rows)
+  }
+  answered(session: SessionTable, before: Head, new_rev: number, reply: Acknowledgement): void {
+    this.#store.answered(session, before, new_rev, reply)
   }
   frozen(session: SessionTable, reason: string): void {
     throw new Violation("I2", `choird froze ${session.session_id}: ${reason}`)
@@ -168,6 +171,9 @@ export class Invariants {
   }
   end(): void {
     this.#store.end()
+  }
+  isSettled(): boolean {
+    return this.#store.unsettled() === undefined
   }
   settled(): void {
     this.#store.settled()

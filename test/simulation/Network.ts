@@ -5,6 +5,7 @@
 import { Cause, Effect, Queue } from "effect"
 import { HttpClient, type HttpClientError, type HttpClientRequest, type HttpClientResponse } from "effect/http"
 import type { Faults } from "./Faults.ts"
+import { CUT_MS, type IoFault, type IoFaultKind } from "./IoFault.ts"
 import type { Kernel, Process } from "./Kernel.ts"
 import type { Seed } from "./Seed.ts"
 import { type Body, broken, makeResponse } from "./SimResponse.ts"
@@ -123,12 +124,14 @@ export class Network {
   readonly #kernel: Kernel
   readonly #seed: Seed
   readonly #faults: Faults
+  readonly #io: IoFault
   readonly #connections = new Set<Connection>()
 
-  constructor(kernel: Kernel, seed: Seed, faults: Faults) {
+  constructor(kernel: Kernel, seed: Seed, faults: Faults, io: IoFault) {
     this.#kernel = kernel
     this.#seed = seed
     this.#faults = faults
+    this.#io = io
   }
 
   /** A dead program's connections break, as the kernel of its host would see to it. */
@@ -155,8 +158,10 @@ export class Network {
   }
 
   /** What a message takes now, in ms, or `undefined` when it is lost. */
-  #passage(wire: Wire): number | undefined {
+  #passage(wire: Wire, met: IoFaultKind | undefined): number | undefined {
     const { rates } = this.#faults
+    if (met === "cut" && !this.#faults.calm) wire.cut_until = this.#kernel.now + CUT_MS
+    if (met === "cut" || met === "request-lost" || met === "answer-lost") return undefined
     if (wire.cut_until > this.#kernel.now && !this.#faults.calm) return undefined
     if (this.#faults.active("loss") && this.#seed.chance(rates.loss)) return undefined
     const slow = this.#faults.active("delay") && this.#seed.chance(rates.delay) ? this.#seed.wait(rates.delay_ms) : 0
@@ -186,7 +191,9 @@ export class Network {
   }
 
   #send(call: Call, asked: Request, connection: Connection): void {
-    const passage = this.#passage(call.wire)
+    const met = this.#io.meets("request")
+    if (met === "request-twice") this.#send(call, asked, connection)
+    const passage = this.#passage(call.wire, met)
     if (passage === undefined) return this.#lose(connection)
     this.#kernel.after(this.#kernel.world, passage, () => {
       const listener = call.server.listener()
@@ -199,7 +206,7 @@ export class Network {
   #exchange({ wire }: Call, connection: Connection): Exchange {
     const toClient = (deliver: () => void) => {
       if (!connection.open) return
-      const passage = this.#passage(wire)
+      const passage = this.#passage(wire, this.#io.meets("answer"))
       if (passage === undefined) this.#lose(connection)
       else connection.arrive(passage, deliver)
     }
@@ -215,7 +222,7 @@ export class Network {
         // A stream that lost a piece brings no later one: whatever comes after the gap would be a lie.
         const next = (deliver: () => void) => {
           if (broke || !connection.open) return
-          const passage = this.#passage(wire)
+          const passage = this.#passage(wire, this.#io.meets("answer"))
           if (passage !== undefined) return connection.arrive(passage, deliver)
           broke = true
           this.#lose(connection)

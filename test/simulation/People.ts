@@ -34,16 +34,21 @@ export class People {
   }
 
   #act(): void {
-    const { database, kernel } = this.#world
+    const { database, io, kernel } = this.#world
     const draw = this.#draw
     const roll = draw.unit()
     const job_name = JobName.make(draw.pick(JOBS))
+    const again = (act: (change: () => void) => void, change: () => void) =>
+      void kernel.after(kernel.world, 300, () => act(change))
     // Whatever is sent reaches a table once choird and its database are there; until then the sender waits.
     const send = (change: () => void): void => {
-      if (this.#choird.process === undefined || database.isAway(kernel.now))
-        return void kernel.after(kernel.world, 300, () => send(change))
+      if (this.#choird.process === undefined || database.isAway(kernel.now)) return again(send, change)
+      const met = io.meets("query")
+      if (met === "query-refused") return again(send, change)
       change()
-      this.#choird.wake()
+      // Whoever hears of a failure asks again with the same id, which changes nothing more and wakes the agent all the same.
+      if (met === "query-unheard") again(() => this.#choird.wake(), change)
+      else this.#choird.wake()
     }
     if (roll < 0.6 && this.#said < MESSAGES_MAX) {
       // Some write several messages in a breath, which must stay in order.

@@ -10,12 +10,27 @@ import { Violation } from "./Kernel.ts"
 import { CANARY } from "./Setup.ts"
 import type { World } from "./World.ts"
 
+/** Where a session's log stood. */
+export interface Head {
+  readonly rev: number
+  readonly hash: Buffer
+}
+
+/** What a heartbeat was answered. */
+export interface Acknowledgement {
+  readonly action: string
+  readonly ack_rev: number
+}
+
 export class StoreChecks {
   readonly #world: World
   readonly #rules = new Map<string, JobRules>()
   /** Calls whose intent choird has, with the epoch that it came from first. */
   readonly intents = new Map<string, number>()
   readonly #answered = new Set<string>()
+  /** The newest revision that was ever acknowledged of a session, and the digests that its log had when they were stored. */
+  readonly #acked = new Map<string, number>()
+  readonly #digests = new Map<string, Array<Buffer>>()
   readonly #delivered: Array<string> = []
   #newest_message = 0
   #spoken = 0
@@ -45,10 +60,30 @@ export class StoreChecks {
       if (row.epoch !== session.epoch)
         throw new Violation("I6", `epoch ${row.epoch} wrote event ${rev} while epoch ${session.epoch} lives`)
       if (row.canonical.includes(CANARY)) throw new Violation("I14", `event ${rev} holds a secret`)
+      this.#digestsOf(session_id).push(row.hash)
       kernel.digest.text(row.canonical)
       note(`stored ${session_id} ${row.canonical.slice(0, 300)}`)
       this.#event(session, row.event)
     }
+  }
+
+  #digestsOf(session_id: string): Array<Buffer> {
+    const known = this.#digests.get(session_id) ?? []
+    this.#digests.set(session_id, known)
+    return known
+  }
+
+  /** R10: an acknowledgement says what is stored and never falls, and what was sent before changes nothing. */
+  answered({ events, hash, session_id }: SessionTable, before: Head, new_rev: number, reply: Acknowledgement): void {
+    const grown = events.length !== before.rev || !hash.equals(before.hash)
+    if (grown && reply.action !== "OK") throw new Violation("A1", `${reply.action} is answered to what was stored`)
+    if (reply.action !== "OK") return
+    if (grown && new_rev <= before.rev) throw new Violation("A1", `a resend up to ${new_rev} changed the log`)
+    if (reply.ack_rev !== events.length)
+      throw new Violation("A1", `${reply.ack_rev} is acknowledged, and ${events.length} events are stored`)
+    if (reply.ack_rev < (this.#acked.get(session_id) ?? 0))
+      throw new Violation("A1", `the acknowledgement fell to ${reply.ack_rev}`)
+    this.#acked.set(session_id, reply.ack_rev)
   }
 
   #event(session: SessionTable, event: ChoirEvent): void {
@@ -126,6 +161,7 @@ export class StoreChecks {
         `${this.#spoken} messages are stored and ${database.outbox.length} are to be delivered`
       )
     for (const session of database.sessions.values()) {
+      this.#unchanged(session)
       const rules = this.#rulesOf(session)
       const { spent } = session.state
       if (spent.tokens !== rules.tokens)
@@ -148,6 +184,14 @@ export class StoreChecks {
         throw new Violation("I10", `message ${message.inbox_id} counts as taken, but no event holds it`)
   }
 
+  /** R10: what was stored stays as it was stored. */
+  #unchanged({ events, session_id }: SessionTable): void {
+    const digests = this.#digestsOf(session_id)
+    const changed = events.findIndex(({ hash }, index) => hash !== digests[index])
+    if (changed >= 0 || events.length !== digests.length)
+      throw new Violation("A1", `event ${changed + 1} of ${session_id} is not the one that was stored there`)
+  }
+
   /** At the end: the whole log again, from its texts. */
   end(): void {
     for (const { events, session_id, state } of this.#world.database.sessions.values()) {
@@ -159,27 +203,30 @@ export class StoreChecks {
     }
   }
 
-  /** After a minute without faults: everybody was answered and told, and nothing waits. */
-  settled(): void {
+  /** What still waits; nothing once everybody was answered and told. */
+  unsettled(): string | undefined {
     const { database } = this.#world
-    const fail = (what: string) => {
-      throw new Violation("L1", what)
-    }
     for (const { acked_rev, inbox_id } of database.inbox) {
-      if (acked_rev === undefined) fail(`message ${inbox_id} was never taken`)
-      if (!this.#answered.has(inbox_id)) fail(`message ${inbox_id} has no reply`)
+      if (acked_rev === undefined) return `message ${inbox_id} was never taken`
+      if (!this.#answered.has(inbox_id)) return `message ${inbox_id} has no reply`
     }
     const waiting = database.outbox.find(({ delivered }) => !delivered)
-    if (waiting !== undefined) fail(`message ${waiting.source_id} was never delivered`)
+    if (waiting !== undefined) return `message ${waiting.source_id} was never delivered`
     const session = database.latest()
-    if (session === undefined || session.status === "closed") return
+    if (session === undefined || session.status === "closed") return undefined
     const { cores, edge, reports } = session.state
-    if (session.status !== "active") fail(`the session is ${session.status}`)
-    if (edge.state !== "EDGE_IDLE") fail(`edge is ${edge.state}`)
-    if (cores.size > 0) fail(`the jobs ${[...cores.keys()].join(", ")} still run`)
-    if (reports.length > 0) fail(`${reports.length} reports were never made`)
+    if (session.status !== "active") return `the session is ${session.status}`
+    if (edge.state !== "EDGE_IDLE") return `edge is ${edge.state}`
+    if (cores.size > 0) return `the jobs ${[...cores.keys()].join(", ")} still run`
+    if (reports.length > 0) return `${reports.length} reports were never made`
     const signal = database.signals.find((row) => row.session_id === session.session_id && row.acked_rev === undefined)
-    if (signal !== undefined) fail(`signal ${signal.signal_id} ended in no event`)
+    return signal === undefined ? undefined : `signal ${signal.signal_id} ended in no event`
+  }
+
+  /** After a minute without faults: everybody was answered and told, and nothing waits. */
+  settled(): void {
+    const what = this.unsettled()
+    if (what !== undefined) throw new Violation("L1", what)
   }
 }
 

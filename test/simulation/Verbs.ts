@@ -104,9 +104,17 @@ export class Verbs {
     return undefined
   }
 
-  /** Work in the database, after what it takes; `away` when it does not answer. */
-  #transaction(work: () => void, away: () => void): void {
-    const { database, kernel } = this.#world
+  /** A transaction, after what it takes, and its answer; `away` when the database does not answer, though it may have committed. */
+  #transaction<A>(commit: () => A, answer: (committed: A) => void, away: () => void): void {
+    const { database, io, kernel } = this.#world
+    const work = () => {
+      const met = io.meets("query")
+      if (met === "query-refused") return away()
+      const committed = commit()
+      if (met === "query-unheard") return away()
+      // Who dies at this moment has committed and answers nobody.
+      if (met !== "choird-crash") answer(committed)
+    }
     kernel.after(this.#serving.process, database.latency_ms(), database.isAway(kernel.now) ? away : work)
   }
 
@@ -118,12 +126,12 @@ export class Verbs {
     if (hearing?.epoch !== caller.epoch || (page !== undefined && caller.standing !== "current"))
       return exchange.reply(401, refusal("AUTH", "no valid token for this session"))
     this.#transaction(
-      () => {
+      () => (page === undefined ? this.#serving.tokens.lease(caller, this.#world.kernel.now) : token),
+      (lease_token) => {
         const { events } = session
         const snapshot = page === undefined ? session.snapshot : undefined
         const from = page === undefined ? (snapshot?.tail_after.rev ?? 0) : page - 1
         const tail_events = events.slice(from, from + TAIL_EVENTS).map(({ event }) => event)
-        const lease_token = page === undefined ? this.#serving.tokens.lease(caller, this.#world.kernel.now) : token
         if (page === undefined) Deferred.doneUnsafe(hearing.hello, Effect.void)
         const config_version = this.#world.config_version
         exchange.reply(
@@ -146,7 +154,7 @@ export class Verbs {
   }
 
   #heartbeat(caller: Caller, session: SessionTable, request: Request, exchange: Exchange): void {
-    const { database, kernel } = this.#world
+    const { kernel } = this.#world
     const heartbeat = this.#read(readHeartbeat, request, exchange)
     if (heartbeat === undefined) return
     const config_version_latest = this.#world.config_version
@@ -157,9 +165,18 @@ export class Verbs {
     const hearing = this.#serving.hearings.get(session.session_id)
     if (hearing !== undefined && hearing.epoch === caller.epoch) hearing.heard_ms = kernel.now
     this.#transaction(
-      () => answer(database.append(caller, heartbeat)),
+      () => this.#append(caller, session, heartbeat),
+      answer,
       () => answer({ ...Database.away, ack_rev: heartbeat.base_rev })
     )
+  }
+
+  #append(caller: Caller, session: SessionTable, heartbeat: Heartbeat) {
+    const { database, invariants } = this.#world
+    const before = { rev: session.events.length, hash: session.hash }
+    const reply = database.append(caller, heartbeat)
+    invariants.answered(session, before, heartbeat.new_rev, reply)
+    return reply
   }
 
   #terminate(caller: Caller, session: SessionTable, request: Request, exchange: Exchange): void {

@@ -2,6 +2,7 @@
 import type { Invariants } from "./Invariants.ts"
 import type { Database } from "./Database.ts"
 import type { Faults } from "./Faults.ts"
+import type { IoFault } from "./IoFault.ts"
 import type { Kernel } from "./Kernel.ts"
 import type { Ledger } from "./Ledger.ts"
 import type { Network } from "./Network.ts"
@@ -11,6 +12,8 @@ import type { Setup } from "./Setup.ts"
 export interface World {
   readonly kernel: Kernel
   readonly faults: Faults
+  /** The one fault of a run that has one at a given input or output. */
+  readonly io: IoFault
   readonly network: Network
   readonly database: Database
   readonly ledger: Ledger

@@ -1,7 +1,7 @@
 /**
  * `npm run sim -- --seeds N --from S`: many simulated minutes, each decided by its seed. Options: `--mode safety|liveness`,
- * `--without loss,cut`, `--trace`, `--workers N`, `--mutant NAME`, `--regressions`. The last line counts; a failure says how to
- * run it again.
+ * `--without loss,cut`, `--trace`, `--workers N`, `--mutant NAME`, `--regressions`, and `--io-faults` for one scenario with a fault at
+ * each of its inputs and outputs (`--kind K`, `--mix`, `--from N`, `--only N`). The last line counts; a failure says how to run it again.
  */
 import { parseArgs } from "node:util"
 import { MUTANTS } from "./mutants.ts"
@@ -18,7 +18,11 @@ const { values } = parseArgs({
     workers: { type: "string" },
     mutant: { type: "string" },
     fresh: { type: "string", default: "0" },
-    regressions: { type: "boolean", default: false }
+    regressions: { type: "boolean", default: false },
+    "io-faults": { type: "boolean", default: false },
+    kind: { type: "string" },
+    mix: { type: "boolean", default: false },
+    only: { type: "string" }
   }
 })
 
@@ -26,5 +30,10 @@ const { values } = parseArgs({
 const mutant = MUTANTS.find(({ name }) => name === values.mutant)
 if (values.mutant !== undefined && mutant === undefined) throw new Error(`there is no mutant ${values.mutant}`)
 patchSources(mutant === undefined ? [] : [mutant, ...(mutant.also === undefined ? [] : [mutant.also])])
-const { runSeeds } = await import("./runSeeds.ts")
-process.exitCode = await runSeeds(values, mutant)
+if (values["io-faults"]) {
+  const { runIoFaults } = await import("./runIoFaults.ts")
+  process.exitCode = await runIoFaults(values)
+} else {
+  const { runSeeds } = await import("./runSeeds.ts")
+  process.exitCode = await runSeeds(values, mutant)
+}

@@ -202,6 +202,14 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     breaks: ["I10"]
   },
   {
+    name: "resent-acknowledges-less",
+    file: "test/simulation/Database.ts",
+    find: `return { action: "OK", ack_rev: last_rev }`,
+    replace: `return { action: "OK", ack_rev: base_rev }`,
+    knownSeed: 1,
+    breaks: ["A1"]
+  },
+  {
     name: "reply-lost",
     file: agent("decide.ts"),
     find: `    state.edge.turn?.kind === "turn"

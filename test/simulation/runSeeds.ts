@@ -28,7 +28,7 @@ const FRESH_S = 45
 /** Seeds within which each mutant has to be found. */
 const HUNTED_SEEDS_MAX = 200
 /** A child's line that says how one seed went. */
-const RESULT = "#seed"
+export const RESULT = "#seed"
 
 const optionsOf = ({ mode, trace, without }: Values): Options => {
   const names = without === "" ? [] : without.split(",")
@@ -47,7 +47,7 @@ const commit = (): string => {
   }
 }
 
-const print = (text: string) => process.stdout.write(`${text}\n`)
+export const print = (text: string) => process.stdout.write(`${text}\n`)
 
 /** Everything that is needed to see a failure again and to understand it. */
 const report = (failed: Outcome, options: Options, mutant: string | undefined): void => {
@@ -82,13 +82,13 @@ const here = async (values: Values, options: Options, mutant: string | undefined
   return failed
 }
 
-interface Tally {
+export interface Tally {
   passed: number
   failed: number
 }
 
-/** One worker; what it prints beside results goes on to the terminal. */
-const worker = (args: ReadonlyArray<string>, tally: Tally, total: number): Promise<void> =>
+/** One worker, this program with other arguments; what it prints beside results goes on to the terminal. */
+export const worker = (args: ReadonlyArray<string>, tally: Tally, total: number): Promise<void> =>
   new Promise((resolve) => {
     const child = spawn(process.execPath, [import.meta.dirname + "/main.ts", ...args], {
       stdio: ["ignore", "pipe", "inherit"]
@@ -101,7 +101,7 @@ const worker = (args: ReadonlyArray<string>, tally: Tally, total: number): Promi
       if (line.endsWith("passed")) tally.passed++
       else tally.failed++
       const done = tally.passed + tally.failed
-      if (done % PROGRESS_SEEDS === 0) process.stderr.write(`${done} of ${total} seeds, ${tally.failed} failed\n`)
+      if (done % PROGRESS_SEEDS === 0) process.stderr.write(`${done} of ${total}, ${tally.failed} failed\n`)
     })
     child.on("exit", () => resolve())
   })

@@ -3,6 +3,7 @@ import { Chaos } from "./Chaos.ts"
 import { Choird } from "./Choird.ts"
 import { Database } from "./Database.ts"
 import { type FaultKind, Faults } from "./Faults.ts"
+import { IoFault, type IoFaultOptions, type IoPlace } from "./IoFault.ts"
 import { Invariants } from "./Invariants.ts"
 import { EPOCH_MS, Kernel, Violation } from "./Kernel.ts"
 import { Ledger } from "./Ledger.ts"
@@ -27,6 +28,10 @@ export interface Options {
   readonly mode?: "safety" | "liveness"
   /** How long a safety run takes, in seconds of its time; 300 when absent. */
   readonly seconds?: number
+  /** When faults and people come to their end in a run that tests liveness, in seconds; 240 when absent. */
+  readonly calm_s?: number
+  /** One fault at one input or output. The run ends as soon as it struck and everybody was answered. */
+  readonly io?: IoFaultOptions
   /** Keeps all of the history. */
   readonly trace?: boolean
 }
@@ -41,6 +46,8 @@ export interface Outcome {
   readonly steps: number
   readonly events: number
   readonly starts: number
+  /** The inputs and outputs of a run with {@link Options.io}, in their order. */
+  readonly io: ReadonlyArray<IoPlace>
   readonly seconds: number
 }
 
@@ -50,6 +57,7 @@ const modeOf = (seed: number): Outcome["mode"] => (seed % 3 === 0 ? "liveness" :
 export const simulate = (seed: number, options: Options = {}): Outcome => {
   const mode = options.mode ?? modeOf(seed)
   const faults = new Faults(seed, { without: options.without ?? [] })
+  const io = new IoFault(options.io)
   const draw = (name: string) => makeSeed(seed, name)
   const kernel = new Kernel(draw("kernel"))
   const history: Array<string> = []
@@ -63,13 +71,14 @@ export const simulate = (seed: number, options: Options = {}): Outcome => {
   const world = {
     kernel,
     faults,
+    io,
     database,
     ledger,
     draw,
     note,
     config_version: 1,
     setup: makeSetup(seed, faults),
-    network: new Network(kernel, draw("network"), faults)
+    network: new Network(kernel, draw("network"), faults, io)
   } as unknown as World
   const invariants = new Invariants(world)
   Object.assign(world, { invariants })
@@ -94,17 +103,20 @@ export const simulate = (seed: number, options: Options = {}): Outcome => {
     steps: kernel.steps,
     events: [...database.sessions.values()].reduce((total, { events }) => total + events.length, 0),
     starts: machine.containers.length,
+    io: io.places,
     seconds: kernel.seconds()
   })
   try {
     choird.start()
     new People(world, choird).start()
     chaos.start()
-    const end = mode === "safety" ? (options.seconds ?? END_S) : END_S
+    const calm = options.calm_s ?? CALM_S
+    const end = mode === "safety" ? (options.seconds ?? END_S) : calm + END_S - CALM_S
     for (let second = 1; second <= end; second++) {
-      if (second === CALM_S && mode === "liveness") faults.end()
+      if (second === calm && mode === "liveness") faults.end()
       kernel.runUntil(EPOCH_MS + 1000 * second)
       invariants.second()
+      if (io.struck && second > calm && invariants.isSettled()) break
     }
     invariants.end()
     if (mode === "liveness") invariants.settled()
