@@ -9,13 +9,11 @@ import { IO_FAULT_KINDS, IO_FAULTS, type IoFaultKind, type IoFaultOptions, type 
 import { print, RESULT, type Tally, worker } from "./runSeeds.ts"
 import { type Options, simulate } from "./simulate.ts"
 
-/**
- * The scenario: messages, jobs, external calls, instructions, cancels and compactions in 20 seconds, and what is left to do after
- * them. Its log has more than 200 events.
- */
+/** The scenario's seed: messages, jobs, external calls, instructions, cancels and compactions. */
 const SCENARIO = 4
-const SCENARIO_S = 20
-const SCENARIO_EVENTS_MIN = 200
+/** People go on for so many seconds as it takes until the log has so many events in the end. */
+const EVENTS_MIN = 200
+const SECONDS = [15, 20, 25, 30, 40, 50, 70, 100]
 
 interface Values {
   readonly kind?: string | undefined
@@ -30,13 +28,23 @@ interface Values {
   readonly trace: boolean
 }
 
-const options = (io: IoFaultOptions, trace: boolean): Options => ({
+const options = (calm_s: number, io: IoFaultOptions, trace: boolean): Options => ({
   mode: "liveness",
   without: FAULT_KINDS,
-  calm_s: SCENARIO_S,
+  calm_s,
   io,
   trace
 })
+
+/** The scenario without its fault, and how long it goes on. */
+const makeScenario = () => {
+  for (const calm_s of SECONDS) {
+    const outcome = simulate(SCENARIO, options(calm_s, { kind: "agent-crash", at: 0 }, false))
+    if (outcome.violation !== undefined) throw new Error(`the scenario itself fails: ${outcome.violation.message}`)
+    if (outcome.events >= EVENTS_MIN) return { calm_s, io: outcome.io, events: outcome.events }
+  }
+  throw new Error(`the scenario never has ${EVENTS_MIN} events`)
+}
 
 const concerns = (kind: IoFaultKind, place: IoPlace): boolean =>
   (IO_FAULTS[kind] as ReadonlyArray<IoPlace>).includes(place)
@@ -56,10 +64,10 @@ const report = ({ at, kind }: IoFaultOptions, history: ReadonlyArray<string>, me
   print(`run it again: node test/simulation/main.ts --io-faults --kind ${kind} --only ${at} --trace`)
 }
 
-const here = async (all: ReadonlyArray<IoFaultOptions>, trace: boolean): Promise<Tally> => {
+const here = async (calm_s: number, all: ReadonlyArray<IoFaultOptions>, trace: boolean): Promise<Tally> => {
   const tally = { passed: 0, failed: 0 }
   for (const io of all) {
-    const { history, violation } = simulate(SCENARIO, options(io, trace))
+    const { history, violation } = simulate(SCENARIO, options(calm_s, io, trace))
     if (violation !== undefined) report(io, history, violation.message)
     else if (trace) for (const line of history) print(line)
     tally[violation === undefined ? "passed" : "failed"]++
@@ -74,15 +82,17 @@ export const runIoFaults = async (values: Values): Promise<number> => {
   const { kind, mix, mutant, trace } = values
   if (kind !== undefined && !IO_FAULT_KINDS.some((known) => known === kind))
     throw new Error(`there is no fault ${kind}; there are ${IO_FAULT_KINDS.join(", ")}`)
-  const scenario = simulate(SCENARIO, options({ kind: "agent-crash", at: 0 }, false))
-  if (scenario.violation !== undefined || scenario.events < SCENARIO_EVENTS_MIN)
-    throw new Error(`the scenario itself has ${scenario.events} events: ${scenario.violation?.message ?? "too few"}`)
+  const scenario = makeScenario()
   const all = faultsOf(scenario.io, values)
   const wanted = values.workers === undefined ? availableParallelism() : Number(values.workers)
   if (wanted === 1 || trace) {
     // A worker takes each so-manieth of the faults, from its own place on.
     const [first = 0, every = 1] = values.step.split("/").map(Number)
-    const { failed, passed } = await here(every === 1 ? all : all.filter((_, index) => index % every === first), trace)
+    const { failed, passed } = await here(
+      scenario.calm_s,
+      every === 1 ? all : all.filter((_, index) => index % every === first),
+      trace
+    )
     if (every === 1) print(`${passed} passed, ${failed} failed`)
     return failed === 0 ? 0 : 1
   }
