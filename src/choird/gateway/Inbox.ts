@@ -51,7 +51,12 @@ export class Inbox extends Context.Service<
       const store = Effect.fnUntraced(function* (message: Incoming) {
         const { agent_id } = message
         const earlier = yield* find(sql, message)
-        if (earlier !== undefined) return { type: "queued", ...earlier } as const
+        if (earlier !== undefined) {
+          // Whoever asks again may not have heard of the commit. Then choird did not either, and nobody was woken.
+          const session_id = yield* lockActiveSession(sql, agent_id)
+          if (session_id !== undefined) yield* sql.afterCommit(signals.wake(session_id))
+          return { type: "queued", ...earlier } as const
+        }
         const pending = yield* countPending(sql, agent_id)
         if (pending >= INBOX_PENDING_MAX) return { type: "full", pending } as const
         const inbox_id = yield* insert(sql, message)

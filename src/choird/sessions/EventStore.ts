@@ -2,11 +2,11 @@
  * The durable replica of every session's log. choird stores events and never invents one: what an agent sends is checked
  * against revision, chain and fold, and answered as D4 says.
  */
-import { Context, Effect, Layer, PubSub, Schema, Stream } from "effect"
+import { Context, Effect, Layer, Option, PubSub, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller, Heartbeat, HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { type AgentId, Rev, SessionId } from "#schema/Ids.ts"
+import { type AgentId, ResourceName, Rev, SessionId } from "#schema/Ids.ts"
 import type { PrintedEvent, Verification } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
@@ -120,11 +120,29 @@ export class EventStore extends Context.Service<
         })
       )
 
+      /** Sessions whose newest request failed, though the database may have committed it. */
+      const unheard = new Set<SessionId>()
+      /** An agent sends again what it has no answer to. choird may not have heard of that commit either: then nobody was told. */
+      const tellAgain = Effect.fnUntraced(function* ({ agent_id, session_id }: Caller, { patches }: Heartbeat) {
+        if (unheard.has(session_id)) {
+          const proved = yield* Effect.option(prove(session_id))
+          const state = Option.getOrUndefined(proved)?.at.state
+          if (state !== undefined) yield* PubSub.publish(appends, { session_id, agent_id, events: patches, state })
+        }
+        yield* readers.wake(session_id)
+        const { dms } = (yield* store.current).config
+        yield* Effect.forEach(Object.keys(dms), (dm) => outbox.wake(ResourceName.make(dm)), { discard: true })
+      })
+
       const append = Effect.fn("EventStore.append")(function* (caller: Caller, heartbeat: Heartbeat) {
         // A long log is proved before its session is locked, or whoever sends it a message would wait.
         if (caller.standing !== "superseded" && !states.has(caller.session_id))
           yield* Effect.ignore(prove(caller.session_id))
-        const reply = yield* answer(yield* appendPatches(caller, heartbeat), heartbeat)
+        const settled = yield* appendPatches(caller, heartbeat)
+        if (settled.decision.type === "duplicate" && heartbeat.patches.length > 0) yield* tellAgain(caller, heartbeat)
+        if (settled.decision.type === "backoff") unheard.add(caller.session_id)
+        else unheard.delete(caller.session_id)
+        const reply = yield* answer(settled, heartbeat)
         return { ...reply, config_version_latest: (yield* store.current).version }
       })
 

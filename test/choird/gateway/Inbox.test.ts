@@ -1,5 +1,5 @@
 import { assert } from "@effect/vitest"
-import { Effect, Fiber, Stream } from "effect"
+import { Effect, Fiber, Layer, Queue, Stream } from "effect"
 import { ResourceName } from "#schema/Ids.ts"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -28,6 +28,30 @@ describeEngines("Inbox", (it, { kind }) => {
       assert.deepStrictEqual(new Set(racing.map((received) => JSON.stringify(received))).size, 1)
       assert.strictEqual(yield* inbox.pending(agent_id), 3)
     }).pipe(Effect.provide(stores))
+  )
+
+  it.effect(
+    "wakes the agent for a message that is asked for again, since nobody may have heard of its commit (R3)",
+    () =>
+      Effect.gen(function* () {
+        const [inbox, sessions, signals] = [yield* Inbox, yield* SessionStore, yield* Signals]
+        const { agent_id, session_id } = yield* sessions.create(newAgent(), BINDINGS, "0000000")
+        const told = yield* Queue.bounded<string>(4)
+        yield* inbox.receive(message(agent_id, "a", "first"))
+        yield* signals.stream(session_id, undefined).pipe(
+          Stream.runForEach(({ signal }) =>
+            Queue.offer(told, signal.type === "UserMessage" ? signal.text : signal.type)
+          ),
+          Effect.forkScoped
+        )
+        assert.strictEqual(yield* Queue.take(told), "first")
+        // Stores over the same tables, whose wakes reach nobody here.
+        yield* Effect.flatMap(Inbox, (other) => other.receive(message(agent_id, "b", "unheard"))).pipe(
+          Effect.provide(Layer.fresh(stores))
+        )
+        yield* inbox.receive(message(agent_id, "b", "unheard"))
+        assert.strictEqual(yield* Queue.take(told), "unheard")
+      }).pipe(Effect.provide(stores))
   )
 
   it.effect("replaces what neither Postgres nor an event can hold", () =>

@@ -1,5 +1,5 @@
 import { assert } from "@effect/vitest"
-import { Effect, Fiber, Option, Stream } from "effect"
+import { Effect, Fiber, Layer, Option, Queue, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { EventDraft } from "#schema/Event.ts"
 import { EDGE, InboxId, ResourceName } from "#schema/Ids.ts"
@@ -55,6 +55,32 @@ const answering = (inbox_id: InboxId, text: string): EventDraft => ({
 })
 
 describeEngines("What follows from events", (it) => {
+  it.effect("is told when the events are sent again, since nobody may have heard of their commit (R3)", () =>
+    Effect.gen(function* () {
+      const [store, outbox] = [yield* EventStore, yield* Outbox]
+      const talk = yield* newTalk
+      const told = yield* Queue.bounded<string>(4)
+      yield* outbox.wakes(DESK).pipe(
+        Stream.mapEffect(() => outbox.undelivered(DESK, undefined)),
+        Stream.flattenIterable,
+        Stream.filter(({ agent_id }) => agent_id === talk.caller.agent_id),
+        Stream.runForEach(({ text }) => Queue.offer(told, text)),
+        Effect.forkScoped
+      )
+      talk.commit(notice("heard"))
+      yield* store.append(talk.caller, talk.heartbeat(0))
+      assert.strictEqual(yield* Queue.take(told), "heard")
+      talk.commit(notice("unheard"))
+      // Stores over the same tables, whose wakes reach nobody here.
+      yield* Effect.flatMap(EventStore, (other) => other.append(talk.caller, talk.heartbeat(1))).pipe(
+        Effect.provide(Layer.fresh(stores))
+      )
+      yield* store.append(talk.caller, talk.heartbeat(1))
+      const texts = yield* Effect.forEach([1, 2], () => Queue.take(told))
+      assert.include(texts, "unheard")
+    }).pipe(Effect.provide(stores))
+  )
+
   it.effect("is a reply where the message came from, and a notice where the session is bound (D6)", () =>
     Effect.gen(function* () {
       const [store, inbox] = [yield* EventStore, yield* Inbox]
