@@ -12,6 +12,7 @@ import { ChoirEvent } from "./Event.ts"
 import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256, SignalId } from "./Ids.ts"
 import { ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
+import { ResumeApi } from "./ResumeApi.ts"
 import { SessionDetailApi } from "./SessionDetailApi.ts"
 import { SessionStatus } from "./SessionStatus.ts"
 
@@ -321,6 +322,6 @@ const Chat = HttpApiGroup.make("chat").add(
 )
 
 export class OperatorApi extends HttpApi.make("choir-operator")
-  .add(System, DatabaseApi, Agents, Sessions, SessionDetailApi, Chat, Approvals)
+  .add(System, DatabaseApi, Agents, Sessions, SessionDetailApi, ResumeApi, Chat, Approvals)
   .middleware(SchemaErrors)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}

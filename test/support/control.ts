@@ -2,6 +2,7 @@
 import { Effect, Layer, Option, PubSub, Redacted, Result, Schema, Stream } from "effect"
 import type { Caller, Snapshot } from "#schema/AgentApi.ts"
 import { Config } from "#schema/Config.ts"
+import type { StartAgent } from "#schema/OperatorApi.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { ChoirEvent, ChainedEvent, EventDraft } from "#schema/Event.ts"
 import { AgentId, ApprovalId, InboxId, ResourceName, SecretName, SessionId, SignalId } from "#schema/Ids.ts"
@@ -87,6 +88,10 @@ const caller = (standing: Caller["standing"], session_id = SESSION): Caller => (
 export interface World {
   view: AgentView
   row: SessionRow
+  /** What the newest start was asked for. */
+  asked: StartAgent | undefined
+  /** The agent's newest session, where it is another than `row`. */
+  latest: SessionRow | undefined
   events: Array<ChainedEvent>
   state: typeof initialState
   /** What a new epoch is told to go on from. */
@@ -114,6 +119,8 @@ export const makeWorld = Effect.gen(function* () {
   const world: World = {
     view,
     row,
+    latest: undefined,
+    asked: undefined,
     events: [],
     state: initialState,
     snapshot: undefined,
@@ -228,7 +235,10 @@ const lifecycle = (world: World) => {
   return Layer.mock(Lifecycle, {
     list: Effect.sync(() => [world.view]),
     view: viewOf,
-    start: act("start"),
+    start: (agent_id, options) => {
+      world.asked = options
+      return act("start")(agent_id)
+    },
     stop: act("stop"),
     restart: (agent_id) =>
       Effect.fail(new AgentRefused({ kind: "NOT_RUNNING", agent_id, reason: "stopped", hint: "start it" })),
@@ -368,7 +378,7 @@ const stores = (world: World) =>
     }),
     Layer.mock(SessionStore, {
       get: (session_id) => Effect.sync(() => (session_id === SESSION ? Option.some(world.row) : Option.none())),
-      latest: () => Effect.sync(() => Option.some(world.row)),
+      latest: () => Effect.sync(() => Option.some(world.latest ?? world.row)),
       list: () => Effect.sync(() => [world.row]),
       summarize: (_, { title }) => effect(world, `summary ${title}`),
       summary: () => Effect.succeedNone

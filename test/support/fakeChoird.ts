@@ -25,6 +25,7 @@ import {
   type Verification,
   type WorkspaceSummary
 } from "#schema/OperatorApi.ts"
+import type { ResumedSession } from "#schema/ResumeApi.ts"
 import type { SessionDetail } from "#schema/SessionDetailApi.ts"
 import { layerSchemaErrors } from "#src/choird/api/SchemaErrors.ts"
 import { sseResponse } from "#src/choird/api/sse.ts"
@@ -160,6 +161,7 @@ export interface Answers {
   readonly changed: Answer<AgentSummary>
   readonly sessions: Answer<ReadonlyArray<SessionSummary>>
   readonly session: Answer<SessionDetail>
+  readonly resumed: Answer<ResumedSession>
   readonly events: Answer<ReadonlyArray<PrintedEvent>>
   readonly cores: Answer<ReadonlyArray<CoreSummary>>
   readonly verify: Answer<Verification>
@@ -187,6 +189,7 @@ const usual: Answers = {
   ]),
   changed: Effect.succeed(summary),
   session: Effect.succeed(sessionDetail),
+  resumed: Effect.succeed({ session_id: SESSION, agent_id: AGENT, epoch: 4 }),
   sessions: Effect.succeed([
     {
       session_id: SESSION,
@@ -360,6 +363,11 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
       handlers.handleAll({ show: ({ params }) => noted({ name: "show", id: params.id }, answers.session) })
     )
   )
+  const resume = HttpApiBuilder.group(OperatorApi, "resume", (handlers) =>
+    Effect.succeed(
+      handlers.handleAll({ resume: ({ params }) => noted({ name: "resume", id: params.id }, answers.resumed) })
+    )
+  )
   const approvals = HttpApiBuilder.group(OperatorApi, "approvals", (handlers) =>
     Effect.succeed(
       handlers.handleAll({
@@ -372,7 +380,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
   )
   const app = yield* HttpRouter.toHttpEffect(
     HttpApiBuilder.layer(OperatorApi).pipe(
-      Layer.provide([system, database, agents, approvals, sessions, session, chatGroup(desk, answers, calls)]),
+      Layer.provide([system, database, agents, approvals, sessions, session, resume, chatGroup(desk, answers, calls)]),
       Layer.provide(layerSchemaErrors),
       Layer.provide(NodeHttpServer.layerHttpServices)
     )

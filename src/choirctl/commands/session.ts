@@ -110,7 +110,21 @@ const verify = Command.make(
   Command.withExamples([{ command: "choirctl session verify 0k8v3w9m2p1n4q7r" }])
 )
 
+const resume = Command.make(
+  "resume",
+  { id: sessionId },
+  Effect.fnUntraced(function* ({ id }) {
+    const resumed = yield* ask("resume", (choird) => choird.resume({ params: { id } })).pipe(
+      withProgress(`resuming ${id}`)
+    )
+    yield* print(resumed, ({ agent_id, epoch, session_id }) => `${agent_id} goes on in ${session_id}, epoch ${epoch}`)
+  })
+).pipe(
+  Command.withDescription("Start the agent of a session again in that session, if it is the agent's newest"),
+  Command.withExamples([{ command: "choirctl session resume 0k8v3w9m2p1n4q7r" }])
+)
+
 export const session = Command.make("session").pipe(
   Command.withDescription("Read, verify and steer sessions"),
-  Command.withSubcommands([list, show, events, cores, inject, compact, cancel, coreCancel, verify])
+  Command.withSubcommands([list, show, events, resume, cores, inject, compact, cancel, coreCancel, verify])
 )

@@ -15,6 +15,7 @@ import { layerOperatorAgents } from "./OperatorAgents.ts"
 import { layerOperatorApprovals } from "./OperatorApprovals.ts"
 import { layerOperatorChat } from "./OperatorChat.ts"
 import { layerOperatorDatabase } from "./OperatorDatabase.ts"
+import { layerOperatorResume } from "./OperatorResume.ts"
 import { layerOperatorSessionDetail } from "./OperatorSessionDetail.ts"
 import { layerOperatorSessions } from "./OperatorSessions.ts"
 import { layerOperatorSystem } from "./OperatorSystem.ts"
@@ -28,7 +29,13 @@ export const layerOperatorServer = (version: string) =>
       const app = yield* HttpRouter.toHttpEffect(
         HttpApiBuilder.layer(OperatorApi).pipe(
           Layer.provide([layerOperatorSystem(version), layerOperatorDatabase(version), layerOperatorAgents]),
-          Layer.provide([layerOperatorSessions, layerOperatorSessionDetail, layerOperatorChat, layerOperatorApprovals]),
+          Layer.provide([
+            layerOperatorSessions,
+            layerOperatorSessionDetail,
+            layerOperatorResume,
+            layerOperatorChat,
+            layerOperatorApprovals
+          ]),
           Layer.provide([layerSchemaErrors, AgentSummaries.layer, ChatStream.layer, GatewayCommands.layer]),
           Layer.provide(NodeHttpServer.layerHttpServices)
         )

@@ -76,6 +76,25 @@ describe("choirctl session", () => {
     })
   )
 
+  it.effect("resumes a session, or says why it does not go on", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home)
+      const ran = yield* choirctl(home, ["session", "resume", SESSION])
+      assert.deepStrictEqual([ran.code, ran.out.trim()], [0, `agent-1 goes on in ${SESSION}, epoch 4`])
+      assert.deepStrictEqual(calls[0], { name: "resume", id: SESSION })
+      const printed = document(yield* choirctl(home, ["session", "resume", SESSION, "--json"]))
+      assert.deepStrictEqual(printed, { session_id: SESSION, agent_id: "agent-1", epoch: 4 })
+      assert.strictEqual((yield* choirctl(home, ["session", "resume", "nonsense"])).code, 2)
+
+      const other = yield* temporaryFolder
+      const error = { type: "NOT_LATEST", message: "agent-1 has run since", hint: "choirctl session list" }
+      yield* fakeChoird(other, { resumed: Effect.fail(new Conflict({ error })) })
+      const refused = yield* choirctl(other, ["session", "resume", SESSION, "--json"])
+      assert.deepStrictEqual([refused.code, document(refused)], [1, { ok: false, error }])
+    })
+  )
+
   it.effect("lists sessions and jobs", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder

@@ -127,9 +127,13 @@ describeEngines("EventStore", (it) => {
         const next = yield* sessions.resume(talk.caller.session_id, BINDINGS, "0000000")
         const stale = yield* answered(talk.caller, send(talk))
         const superseded = yield* answered({ ...talk.caller, standing: "superseded" }, send(talk))
-        yield* sessions.end(talk.caller.session_id, "stopped")
-        const ended = yield* answered({ ...talk.caller, epoch: next.epoch }, { ...send(talk), epoch: next.epoch })
-        table[name] = { first, last_rev, again, frozen, later, stale, superseded, ended }
+        const ended: Record<string, unknown> = {}
+        for (const status of ["stopped", "crashed", "closed"] as const) {
+          yield* sessions.end(talk.caller.session_id, status)
+          ended[status] = yield* answered({ ...talk.caller, epoch: next.epoch }, { ...send(talk), epoch: next.epoch })
+        }
+        const kept = (yield* rowOf(talk)).last_rev
+        table[name] = { first, last_rev, again, frozen, later, stale, superseded, ended, kept }
 
         const stored = live === "OK 6" ? 6 : 3
         const conflict = live === "CONFLICT 3"
@@ -143,7 +147,9 @@ describeEngines("EventStore", (it) => {
           later: `CONFLICT ${stored}`,
           stale: fenced,
           superseded: fenced,
-          ended: fenced
+          ended: { stopped: fenced, crashed: fenced, closed: fenced },
+          // A session that is frozen, over or another epoch's takes nothing more.
+          kept: stored
         }
       }
       assert.deepStrictEqual(table, expected)

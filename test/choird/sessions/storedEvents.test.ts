@@ -49,10 +49,17 @@ const proved = (session_id: SessionId, rows: ReadonlyArray<StoredEvent>): number
 describe("a replay", () => {
   const talk = new Talk(SessionId.make("0000000000000000"), AgentId.make("helper")).turn(1, "grüße 🙂").turn(2)
   const { session_id } = talk.caller
-  const rows = talk.links.map(({ canonical, event, hash }) => ({ rev: event.rev, canonical, hash }))
+  const rows: ReadonlyArray<StoredEvent> = talk.links.map(({ canonical, event, hash }) => ({
+    rev: event.rev,
+    canonical,
+    hash
+  }))
   const before = rows.map((_, index) =>
     rows.slice(0, index).reduce((at, row) => Result.getOrThrow(replay(at, row)), replayStart(session_id))
   )
+
+  const at = (rev: number) =>
+    before[rev] ?? rows.slice(-1).reduce((last, row) => Result.getOrThrow(replay(last, row)), before.at(-1)!)
 
   it(`detects ${MUTATIONS} changes of single bytes, in texts and digests (R12)`, () => {
     const random = seeded(1)
@@ -83,6 +90,48 @@ describe("a replay", () => {
         assert.strictEqual(proved(session_id, swapped), Math.min(index, other))
       }
     }
+  })
+
+  it(`detects ${MUTATIONS} changed bytes, swaps, removals and insertions, renumbered or not (R12)`, () => {
+    const random = seeded(3)
+    const head = at(rows.length)
+    const isSound = (from: number, changed: ReadonlyArray<StoredEvent>): boolean => {
+      let proved = at(from)
+      for (const row of changed.slice(from)) {
+        const next = replay(proved, row)
+        if (Result.isFailure(next)) return false
+        proved = next.success
+      }
+      // The session's own row says where the log ends.
+      return proved.state.rev === rows.length && proved.hash.equals(head.hash)
+    }
+    const kinds: ReadonlyArray<(index: number, row: StoredEvent) => readonly [number, ReadonlyArray<StoredEvent>]> = [
+      (index, row) => [index, rows.with(index, { ...row, canonical: mutated(random, row.canonical) })],
+      (index, row) => {
+        const hash = Buffer.from(row.hash)
+        hash[random(hash.length)]! ^= 1 + random(255)
+        return [index, rows.with(index, { ...row, hash })]
+      },
+      (index, row) => {
+        const other = (index + 1 + random(rows.length - 1)) % rows.length
+        const second = rows[other]!
+        return [Math.min(index, other), rows.with(index, second).with(other, row)]
+      },
+      (index) => [index, rows.toSpliced(index, 1)],
+      (index) => [index, rows.toSpliced(index, 0, rows[random(rows.length)]!)]
+    ]
+    const found = kinds.map(() => 0)
+    for (let count = 0; count < MUTATIONS; count++) {
+      const index = random(rows.length)
+      const kind = count % kinds.length
+      const [from, changed] = kinds[kind]!(index, rows[index]!)
+      const told = random(2) === 0 ? changed : changed.map((row, place) => ({ ...row, rev: place + 1 }))
+      if (!isSound(from, told)) found[kind]! += 1
+    }
+    assert.deepStrictEqual(
+      found,
+      kinds.map(() => MUTATIONS / kinds.length)
+    )
   })
 
   it("does not accept another session's log", () => {
