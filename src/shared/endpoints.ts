@@ -1,7 +1,6 @@
 /** The agent's way to choird over TCP (spec 12.2). It trusts one certificate or authority and nothing else. */
 import { readFileSync, statSync } from "node:fs"
 import { Effect, Layer, Schema } from "effect"
-import { HttpClient, HttpClientRequest } from "effect/http"
 import { isLoopback } from "#schema/Transport.ts"
 import { CLIENT_CONNECTIONS_MAX, TLS_FILE_BYTES_MAX } from "./limits.ts"
 import { layerUndiciClient } from "./undiciClient.ts"
@@ -57,7 +56,8 @@ export const layerEndpointClient = (endpoint: Endpoint) =>
       const origin = yield* originOf(endpoint)
       const { ca, idle_ms = 0 } = endpoint
       const pinned = ca === undefined ? undefined : yield* readCa(endpoint.url, ca)
-      const client = layerUndiciClient({
+      return layerUndiciClient({
+        origin,
         connect:
           pinned === undefined
             ? {}
@@ -66,13 +66,5 @@ export const layerEndpointClient = (endpoint: Endpoint) =>
         connections: CLIENT_CONNECTIONS_MAX,
         idle_ms
       })
-      const sendThere = (http: HttpClient.HttpClient) =>
-        HttpClient.mapRequest(http, (request) => {
-          const { pathname, search } = new URL(request.url)
-          return HttpClientRequest.setUrl(request, `${origin}${pathname}${search}`)
-        })
-      return Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, sendThere)).pipe(
-        Layer.provide(client)
-      )
     })
   )

@@ -3,25 +3,21 @@ import { NodeHttpClient } from "@effect/platform-node"
 import type { Agent } from "@effect/platform-node/Undici"
 import { Effect, Layer } from "effect"
 
-export interface UndiciClientOptions extends Agent.Options {
+interface UndiciClientOptions extends Agent.Options {
+  /** Where every request goes, whatever host it names. */
+  readonly origin?: string
   /** How long an answer that has begun may bring nothing, in ms; 0, the default, is for ever. */
   readonly idle_ms?: number
 }
 
 /** Fresh, because clients otherwise share one memoized layer whatever their options are. */
-export const layerUndiciClient = ({ idle_ms = 0, ...options }: UndiciClientOptions) =>
-  Layer.fresh(
-    NodeHttpClient.layerUndiciNoDispatcher.pipe(
-      Layer.provide(
-        Layer.effect(
-          NodeHttpClient.Dispatcher,
-          Effect.map(NodeHttpClient.makeDispatcherOptions(options), (dispatcher) =>
-            // The adapter sets the time of each request to none, so that it has to be set once more below it.
-            dispatcher.compose(
-              (dispatch) => (request, handler) => dispatch({ ...request, bodyTimeout: idle_ms }, handler)
-            )
-          )
-        )
-      )
-    )
+export const layerUndiciClient = ({ idle_ms = 0, origin, ...options }: UndiciClientOptions) => {
+  // The adapter sets the time of each request to none, so that it has to be set once more below it.
+  const fixed = origin === undefined ? { bodyTimeout: idle_ms } : { bodyTimeout: idle_ms, origin }
+  const dispatcher = Effect.map(NodeHttpClient.makeDispatcherOptions(options), (agent) =>
+    agent.compose((dispatch) => (request, handler) => dispatch({ ...request, ...fixed }, handler))
   )
+  return Layer.fresh(
+    Layer.provide(NodeHttpClient.layerUndiciNoDispatcher, Layer.effect(NodeHttpClient.Dispatcher, dispatcher))
+  )
+}

@@ -1,16 +1,20 @@
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, PubSub, Queue, Redacted, Schema, Stream } from "effect"
-import { HttpClient, HttpClientError } from "effect/http"
+import { HttpClient, HttpClientError, HttpClientResponse, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import type { Heartbeat, ReportStatus } from "#schema/AgentApi.ts"
 import { CallId, JobName, SignalId } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
-import { ControlPlane } from "#src/agent/ControlPlane.ts"
+import { ControlPlane, Unreachable } from "#src/agent/ControlPlane.ts"
 import { type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
+import { layerEndpointClient } from "#src/shared/endpoints.ts"
+import { type HttpApp, listen } from "#src/shared/http.ts"
 import {
   AGENT_CALLS_MAX,
   AGENT_CONNECTIONS_MAX,
   HOST_CALLS_MAX,
+  RPC_RETRY_AFTER_MS_MAX,
   RPC_RETRY_MS,
   RPC_TIMEOUT_MS,
   SLOW_HOST_CALLS_MAX,
@@ -18,8 +22,10 @@ import {
 } from "#src/shared/limits.ts"
 import type { CoreLane } from "#src/shared/session/State.ts"
 import { layerSocketClient } from "#src/shared/sockets.ts"
+import { listenTcp } from "#src/shared/tcp.ts"
 import { BODIES, openSessionWith } from "../support/agentSocket.ts"
 import { SESSION } from "../support/control.ts"
+import { temporaryFolder } from "../support/engines.ts"
 
 const WORK = JobName.make("work")
 const signal_id = SignalId.make("1")
@@ -206,4 +212,67 @@ describe("EXECUTE_HOST_TOOL from an agent", () => {
       )
     })
   )
+})
+
+describe("a choird that wants to be left alone, or says nothing", () => {
+  it.effect("is asked again after the time that its 429 names, and not before (R47)", () =>
+    Effect.gen(function* () {
+      const { http, planeOver } = yield* connect
+      const asked = yield* Queue.bounded<number>(10)
+      let count = 0
+      const refusal = { error: { type: "RATE_LIMITED", message: "wait", retry_after_ms: 5000 } }
+      const busyAtFirst = HttpClient.make((request) =>
+        Effect.suspend(() => {
+          count += 1
+          const answer = Response.json(refusal, { status: 429, headers: { "retry-after": "5" } })
+          const limited = Effect.succeed(HttpClientResponse.fromWeb(request, answer))
+          return Effect.andThen(Queue.offer(asked, count), count === 1 ? limited : http.execute(request))
+        })
+      )
+      const plane = yield* planeOver(busyAtFirst)
+      const reply = yield* fork(plane.config(1))
+      assert.strictEqual(yield* Queue.take(asked), 1)
+      yield* TestClock.adjust(5000 - 1)
+      assert.strictEqual(yield* Queue.size(asked), 0)
+      yield* TestClock.adjust(1)
+      assert.strictEqual((yield* Fiber.join(reply)).config_version, 1)
+      assert.strictEqual(count, 2)
+    })
+  )
+
+  it("makes nobody wait for longer than a minute", () => {
+    const wait = (retry_after_ms: number) => new Unreachable({ verb: "x", reason: "y", retry_after_ms }).wait_ms
+    assert.deepStrictEqual([0, 1000, 1e9].map(wait), [RPC_RETRY_MS, 1000, RPC_RETRY_AFTER_MS_MAX])
+  })
+
+  const IDLE_MS = 100
+  const comment = Stream.concat(Stream.make(": choir\n\n"), Stream.never).pipe(Stream.encodeText)
+
+  for (const transport of ["a socket", "TCP"])
+    it.live(`has its push stream opened anew when that brings not even a comment (${transport})`, () =>
+      Effect.gen(function* () {
+        const opened = yield* Queue.bounded<string>(10)
+        const app: HttpApp = Effect.gen(function* () {
+          const request = yield* HttpServerRequest.HttpServerRequest
+          yield* Queue.offer(opened, request.url)
+          return HttpServerResponse.stream(comment, { contentType: "text/event-stream" })
+        })
+        const path = join(yield* temporaryFolder, "s", "choird.sock")
+        const limits = { connectionsMax: 8 }
+        const overTcp = Effect.map(listenTcp(app, { host: "127.0.0.1", port: 0, ...limits }), (port) =>
+          layerEndpointClient({ url: `http://127.0.0.1:${port}`, idle_ms: IDLE_MS })
+        )
+        const bySocket = Effect.as(listen(app, { path, ...limits }), layerSocketClient(path, IDLE_MS))
+        const client = yield* transport === "TCP"
+          ? Layer.build(Layer.unwrap(overTcp))
+          : Layer.build(Layer.unwrap(bySocket))
+        const plane = yield* ControlPlane.pipe(
+          Effect.provide(ControlPlane.layer(SESSION, Redacted.make("lease"))),
+          Effect.provideContext(client)
+        )
+        yield* Effect.forkScoped(Stream.runDrain(plane.signals))
+        for (let count = 0; count < 3; count += 1)
+          assert.strictEqual(yield* Queue.take(opened), `/events?session_id=${SESSION}`)
+      })
+    )
 })

@@ -4,7 +4,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Option, Schedule } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import type { ChatEvent } from "#schema/OperatorApi.ts"
-import { describeInstallations } from "../support/everyInstallation.ts"
+import { describeEveryInstallation } from "../support/everyInstallation.ts"
 import { makeInstallation } from "../support/installation.ts"
 import { answer, callTools, failing, makeProvider, offlineModel, raw } from "../support/testing/Provider.ts"
 import { conversationProblems, historyProblems } from "../support/verifyHistory.ts"
@@ -13,7 +13,7 @@ const texts = (shown: ReadonlyArray<ChatEvent>, kind: string) =>
   shown.flatMap((event) => (event.type === "message" && event.kind === kind ? [event.text] : []))
 
 /** A running agent whose model follows plain instructions, until a test scripts another answer. */
-const start = (place: Parameters<Parameters<typeof describeInstallations>[1]>[0]) =>
+const start = (place: Parameters<Parameters<typeof describeEveryInstallation>[1]>[0]) =>
   Effect.gen(function* () {
     const provider = yield* makeProvider
     yield* provider.otherwise((request) => offlineModel(request, 0))
@@ -29,7 +29,7 @@ const start = (place: Parameters<Parameters<typeof describeInstallations>[1]>[0]
     return { ...choir, ask, choird, provider, session_id: session_id as SessionId }
   })
 
-describeInstallations("a conversation", (place) => {
+describeEveryInstallation("a conversation", (place) => {
   it.live("answers, works in concurrent jobs, reports them, and leaves a chain that anyone can verify", () =>
     Effect.gen(function* () {
       const { api, ask, events, session_id, workspace } = yield* start(place)

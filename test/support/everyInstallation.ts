@@ -1,14 +1,21 @@
-/** The installations that the end-to-end suites run on: both databases, and both runtimes where the machine has them. */
+/** The installations that the end-to-end suites run on: both databases, both transports, and both runtimes where the machine has them. */
 import { describe } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { inject } from "vitest"
+import { makeCertificate } from "./certificate.ts"
 import { postgresDatabase } from "./engines.ts"
 import type { InstallationOptions } from "./installation.ts"
 import { ensureDebianPackages } from "./packages.ts"
 
-type Place = Pick<InstallationOptions, "postgres" | "runtime" | "secrets">
+type Place = Pick<InstallationOptions, "flags" | "postgres" | "runtime" | "secrets">
 
 const embedded: Effect.Effect<Place> = Effect.succeed({ runtime: "sandbox" })
+
+/** Agents that have nothing but TCP, and trust a certificate that was made for this choird. */
+const overHttps: Effect.Effect<Place, never, Scope.Scope> = Effect.map(makeCertificate, ({ cert, key }) => ({
+  runtime: "process",
+  flags: ["--transport=http", "--listen=127.0.0.1:0", `--tls-cert=${cert}`, `--tls-key=${key}`]
+}))
 
 /** A database of its own on the shared server, by a url in a secret. */
 const onServer: Effect.Effect<Place, never, Scope.Scope> = Effect.map(
@@ -20,11 +27,10 @@ const onServer: Effect.Effect<Place, never, Scope.Scope> = Effect.map(
   })
 )
 
+type Suite = (place: Effect.Effect<Place, never, Scope.Scope>) => void
+
 /** One suite, unchanged, on the embedded database in the sandbox and on a Postgres server with the process runtime. */
-export const describeInstallations = (
-  name: string,
-  suite: (place: Effect.Effect<Place, never, Scope.Scope>) => void
-) => {
+export const describeInstallations = (name: string, suite: Suite) => {
   const withoutSandbox = ensureDebianPackages(["bubblewrap"], `${name}, sandbox`)
   const server = inject("postgres")
   const left = (reason: string | undefined) => (reason === undefined ? "" : ` (left out: ${reason})`)
@@ -32,4 +38,10 @@ export const describeInstallations = (
   unless(withoutSandbox)(`${name}, embedded Postgres, sandbox${left(withoutSandbox)}`, () => suite(embedded))
   const withoutServer = typeof server === "string" ? server : undefined
   unless(withoutServer)(`${name}, Postgres server, process${left(withoutServer)}`, () => suite(onServer))
+}
+
+/** The same, and over HTTPS with the embedded database and the process runtime (R30). */
+export const describeEveryInstallation = (name: string, suite: Suite) => {
+  describeInstallations(name, suite)
+  describe(`${name}, embedded Postgres, process, HTTPS`, () => suite(overHttps))
 }

@@ -48,6 +48,8 @@ export interface InstallationOptions {
   readonly postgres?: Schema.Json
   readonly secrets?: Readonly<Record<string, string>>
   readonly config?: Readonly<Record<string, Schema.Json>>
+  /** What choird's command line says beside its home. */
+  readonly flags?: ReadonlyArray<string>
   /** The folder of the bundles, `dist` by default. */
   readonly programs?: string
 }
@@ -114,7 +116,7 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
     let output = ""
     const exited = yield* Deferred.make<number | string>()
     const program = join(options.programs ?? join(ROOT, "dist"), "choird.js")
-    const child = spawn(process.execPath, [program, "--home", home], {
+    const child = spawn(process.execPath, [program, "--home", home, ...(options.flags ?? [])], {
       stdio: ["ignore", "pipe", "pipe"],
       env: { PATH: process.env["PATH"], HOME: process.env["HOME"] }
     })

@@ -172,6 +172,17 @@ describeTransports("who may ask (R29)", ({ openSession }) => {
         refused(verb, "epoch", { token: "older" })
       )
   }
+  for (const verb of VERBS)
+    it.effect(`refuses ${verb} from the moment that its lease is revoked`, () =>
+      Effect.gen(function* () {
+        const { call, world } = yield* openSession
+        yield* call("REPORT_STATUS")
+        world.tokens.delete("lease")
+        const asked = world.effects.length
+        assert.strictEqual((yield* call(verb, { token: "lease" })).status, 401)
+        assert.lengthOf(world.effects, asked)
+      })
+    )
   it.effect("refuses INIT_HELLO for another agent", () =>
     refused("INIT_HELLO", "another agent", { body: { ...BODIES.INIT_HELLO, agent_id: "bob" } })
   )

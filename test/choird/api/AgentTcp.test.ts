@@ -1,8 +1,9 @@
 import { connect as connectTls } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Redacted, Scope } from "effect"
 import { HttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
+import { ControlPlane } from "#src/agent/ControlPlane.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { layerEndpointClient } from "#src/shared/endpoints.ts"
 import {
@@ -210,6 +211,12 @@ describe("TLS", () => {
         ).pipe(Effect.catch(({ message }) => Effect.succeed(message)))
       assert.strictEqual(yield* get(certificate?.cert), 404)
       assert.strictEqual(yield* get(certificate?.cert, url.replace("127.0.0.1", "localhost")), 404)
+      const reached = yield* Layer.build(layerEndpointClient({ url, ca: certificate?.cert }))
+      const plane = yield* ControlPlane.pipe(
+        Effect.provide(ControlPlane.layer(SESSION, Redacted.make("lease"))),
+        Effect.provideContext(reached)
+      )
+      assert.deepInclude(yield* plane.config(1), { config_version: 1 })
       assert.include(yield* get(other.cert), "Transport")
       assert.include(yield* get(certificate?.cert, url.replace("127.0.0.1", "127.0.0.2")), "Transport")
       assert.include(yield* get(undefined), "https needs the certificate to trust (--ca)")
