@@ -5,6 +5,7 @@ import { approval } from "./commands/approval.ts"
 import { chat } from "./commands/chat.ts"
 import { completions } from "./commands/completions.ts"
 import { config } from "./commands/config.ts"
+import { daemon } from "./commands/daemon.ts"
 import { database } from "./commands/db.ts"
 import { doctor } from "./commands/doctor.ts"
 import { init } from "./commands/init.ts"
@@ -28,6 +29,7 @@ const tree: Command.Command.Any = root.pipe(
     workspace,
     config,
     logs,
+    daemon,
     database,
     status,
     doctor
@@ -46,6 +48,7 @@ export const cli = root.pipe(
     workspace,
     config,
     logs,
+    daemon,
     database,
     status,
     doctor,

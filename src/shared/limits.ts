@@ -590,3 +590,11 @@ export const BACKUP_PAGE_BYTES = 4 * MIB
 export const BACKUP_PAGE_ROWS_MAX = 2000
 /** One statement of a restore: the largest is the look at all tables at its end. */
 export const RESTORE_STATEMENT_MS_MAX = 600_000
+/** How long `choirctl daemon start` waits: longer than choird tries to reach Postgres. */
+export const DAEMON_START_MS_MAX = 90_000
+/** Between two looks of `choirctl daemon` at whether choird is there or gone. */
+export const DAEMON_LOOK_MS = 50
+/** What `choirctl daemon stop` waits beyond choird's own limit. */
+export const DAEMON_STOP_GRACE_MS = 5000
+/** Characters of choird's last words that `choirctl daemon start` repeats. */
+export const DAEMON_WORDS_CHARS_MAX = 4000

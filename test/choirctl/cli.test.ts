@@ -129,7 +129,9 @@ describe("choirctl", () => {
           session: ["list", "events", "cores", "cancel", "verify"],
           secret: ["list", "set", "delete"],
           workspace: ["list"],
-          config: ["validate", "schema", "show"]
+          config: ["validate", "schema", "show"],
+          db: ["migrate", "backup", "restore"],
+          daemon: ["start", "stop", "status", "install", "uninstall"]
         }
         const commands = [
           ...Object.entries(groups).flatMap(([group, names]) => names.map((name) => [group, name])),

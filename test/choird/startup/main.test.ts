@@ -47,7 +47,12 @@ const ask = (home: string, method: string, path: string, body?: unknown) =>
     request({ socketPath: join(home, "socks", "choird.sock"), method, path, headers }, (response) => {
       const chunks: Array<Buffer> = []
       response.on("data", (chunk: Buffer) => chunks.push(chunk))
-      response.on("end", () => resume(Effect.succeed(JSON.parse(Buffer.concat(chunks).toString()))))
+      // A choird that ends cuts its answers.
+      const parsed = Effect.orElseSucceed(
+        Effect.try(() => JSON.parse(Buffer.concat(chunks).toString())),
+        () => ({})
+      )
+      response.on("close", () => resume(parsed))
     })
       .on("error", (error) => resume(Effect.fail(error)))
       .end(body === undefined ? undefined : JSON.stringify(body))
@@ -113,6 +118,31 @@ describe("choird", LIVE, () => {
       assert.deepStrictEqual(yield* ask(home, "POST", "/shutdown"), { ok: true })
       assert.strictEqual(yield* second.code, 0)
       assert.deepStrictEqual(processesNaming(`--workspace=${workspace}`), [])
+    })
+  )
+
+  it.live("ends on SIGTERM while it starts and while an agent does, and at once on a second signal", () =>
+    Effect.gen(function* () {
+      const { agent_id, home, workspace } = yield* makeHomeFolder()
+      const early = yield* begin(home)
+      yield* early.says(/ 3\/10 /u)
+      early.signal("SIGTERM")
+      assert.strictEqual(yield* early.code, 0)
+      const second = yield* begin(home)
+      yield* second.says(/choird ready/u)
+      yield* Effect.forkChild(Effect.ignore(ask(home, "POST", `/agents/${agent_id}/start`, {})))
+      yield* Effect.repeat(agentOf(home, agent_id), {
+        until: ({ status }) => status !== "stopped",
+        schedule: Schedule.spaced("5 millis")
+      })
+      second.signal("SIGTERM")
+      assert.strictEqual(yield* second.code, 0)
+      assert.deepStrictEqual(processesNaming(`--workspace=${workspace}`), [])
+      const third = yield* begin(home)
+      yield* third.says(/choird ready/u)
+      third.signal("SIGTERM")
+      third.signal("SIGINT")
+      assert.strictEqual(yield* third.code, 130)
     })
   )
 

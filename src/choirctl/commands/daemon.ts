@@ -1,0 +1,85 @@
+/** choirctl daemon: choird in the background, by itself or under systemd. */
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+import { EXIT, Unsuccessful } from "#src/choirctl/failure.ts"
+import { print } from "#src/choirctl/print.ts"
+import { withProgress } from "#src/choirctl/progress.ts"
+import { installedText, startedText, stateText, stoppedText, uninstalledText } from "#src/choirctl/render/daemon.ts"
+import { root } from "#src/choirctl/root.ts"
+
+const load = Effect.promise(() => import("#src/choirctl/daemon.ts"))
+
+const start = Command.make(
+  "start",
+  {},
+  Effect.fnUntraced(function* () {
+    const { home } = yield* root
+    const { startDaemon } = yield* load
+    const state = yield* startDaemon(home).pipe(withProgress("starting choird"))
+    yield* print({ ok: true, ...state }, startedText)
+  })
+).pipe(
+  Command.withDescription("Start choird in the background and wait until it is ready"),
+  Command.withExamples([{ command: "choirctl daemon start" }])
+)
+
+const stop = Command.make(
+  "stop",
+  {},
+  Effect.fnUntraced(function* () {
+    const { home } = yield* root
+    const { stopDaemon } = yield* load
+    const stopped = yield* stopDaemon(home).pipe(withProgress("stopping choird"))
+    yield* print({ ok: true, ...stopped }, stoppedText)
+  })
+).pipe(
+  Command.withDescription("Stop choird and wait until it has ended; sessions go on at its next start"),
+  Command.withExamples([{ command: "choirctl daemon stop" }])
+)
+
+const status = Command.make(
+  "status",
+  {},
+  Effect.fnUntraced(function* () {
+    const { home } = yield* root
+    const { daemonState } = yield* load
+    const state = yield* daemonState(home)
+    yield* print(state, stateText)
+    if (!state.ready) return yield* new Unsuccessful({ exit_code: EXIT.unreachable })
+  })
+).pipe(
+  Command.withDescription("Show whether choird runs; exits with 69 unless it is ready"),
+  Command.withExamples([{ command: "choirctl daemon status" }])
+)
+
+const install = Command.make(
+  "install",
+  {},
+  Effect.fnUntraced(function* () {
+    const { home } = yield* root
+    const { installUnit } = yield* Effect.promise(() => import("#src/choirctl/installUnit.ts"))
+    const installed = yield* installUnit(home)
+    yield* print({ ok: true, ...installed }, installedText)
+  })
+).pipe(
+  Command.withDescription("Write a systemd unit that runs choird for you; starts nothing"),
+  Command.withExamples([{ command: "choirctl daemon install" }])
+)
+
+const uninstall = Command.make(
+  "uninstall",
+  {},
+  Effect.fnUntraced(function* () {
+    const { uninstallUnit } = yield* Effect.promise(() => import("#src/choirctl/installUnit.ts"))
+    const removed = yield* uninstallUnit
+    yield* print({ ok: true, ...removed }, uninstalledText)
+  })
+).pipe(
+  Command.withDescription("Remove the systemd unit; a choird that runs goes on"),
+  Command.withExamples([{ command: "choirctl daemon uninstall" }])
+)
+
+export const daemon = Command.make("daemon").pipe(
+  Command.withDescription("Run choird in the background"),
+  Command.withSubcommands([start, stop, status, install, uninstall])
+)

@@ -1,0 +1,70 @@
+/** The unit by which systemd runs choird for one user (R76). */
+import { homedir } from "node:os"
+import { join } from "node:path"
+import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
+
+/** Where systemd looks for the units of this user. */
+export const unitPath = (): string =>
+  join(process.env["XDG_CONFIG_HOME"] ?? join(homedir(), ".config"), "systemd/user/choird.service")
+
+/** What begins every unit of Choir's, so that no other is replaced or removed. */
+export const UNIT_MARK = "# Written by choirctl daemon install"
+
+const STOP_GRACE_MS = 10_000
+
+/** A word as systemd reads it: in quotes, with its escapes and specifiers taken literally. */
+const word = (text: string) => `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%")}"`
+
+/** The same in a command line, where a dollar would be a variable. */
+const argument = (text: string) => word(text).replaceAll("$", "$$$$")
+
+const below = (path: string, folder: string) => path === folder || path.startsWith(`${folder}/`)
+
+export interface UnitPlan {
+  readonly node: string
+  readonly program: string
+  readonly home: string
+  readonly workspaces: ReadonlyArray<string>
+}
+
+/**
+ * The unit's text. It hardens what agents in sandboxes survive: they need user namespaces, a proc file system without anything mounted
+ * over it, control groups that choird may write, and memory that is first written and then run. So there is no RestrictNamespaces,
+ * ProtectKernelTunables, ProtectKernelLogs, ProtectControlGroups, ProtectProc and MemoryDenyWriteExecute.
+ */
+export const unitText = ({ home, node, program, workspaces }: UnitPlan): string => {
+  const writable = [home, ...workspaces.map((path) => `-${path}`)]
+  // With a /tmp of its own choird would not see what lies in the host's.
+  const inTmp = [home, program, ...workspaces].some((path) => below(path, "/tmp") || below(path, "/var/tmp"))
+  return `${UNIT_MARK}
+[Unit]
+Description=Choir: agents under a deterministic control plane
+StartLimitIntervalSec=300
+StartLimitBurst=5
+
+[Service]
+Type=exec
+ExecStart=${[node, program, "--home", home].map(argument).join(" ")}
+Restart=on-failure
+RestartSec=5
+RestartPreventExitStatus=2 78
+KillMode=mixed
+TimeoutStopSec=${(CHOIRD_STOP_MS_MAX + STOP_GRACE_MS) / 1000}
+Delegate=yes
+MemoryMax=75%
+OOMPolicy=continue
+PrivateUsers=yes
+NoNewPrivileges=yes
+ProtectSystem=strict
+ReadWritePaths=${writable.map(word).join(" ")}
+PrivateTmp=${inTmp ? "no" : "yes"}
+LockPersonality=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+SystemCallArchitectures=native
+
+[Install]
+WantedBy=default.target
+`
+}
