@@ -61,7 +61,8 @@ export const ratioAtLeast = (
   target: number
 ): Row => ({ ...ratioAtMost(id, name, value, unit, floor, target), least: true, ok: value / floor >= target })
 
-const place = (values: ReadonlyArray<number>, share: number): number =>
+/** The value below which a share of the others lies. */
+export const place = (values: ReadonlyArray<number>, share: number): number =>
   values.toSorted((a, b) => a - b)[Math.round((values.length - 1) * share)] ?? Number.NaN
 
 /** The median of figures with their tenth and ninetieth percentile, for a person to judge how steady they are. */

@@ -10,6 +10,7 @@ import type { Row } from "./Row.ts"
 import { size } from "./size.ts"
 import { startup } from "./startup.ts"
 import { steps } from "./steps.ts"
+import { visible } from "./visible.ts"
 
 const BENCHMARKS: ReadonlyArray<{
   readonly ids: ReadonlyArray<string>
@@ -20,6 +21,7 @@ const BENCHMARKS: ReadonlyArray<{
   { ids: ["P7"], run: commandLine },
   { ids: ["P10"], run: locks },
   { ids: ["P12"], run: size },
+  { ids: ["R13"], run: visible },
   { ids: ["R66"], run: history }
 ]
 

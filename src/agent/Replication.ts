@@ -4,8 +4,6 @@
  */
 import { Clock, Context, Deferred, Effect, Layer, Queue, Schema } from "effect"
 import type { HeartbeatReply } from "#schema/AgentApi.ts"
-import type { ChoirEvent } from "#schema/Event.ts"
-import type { CallId } from "#schema/Ids.ts"
 import {
   HEARTBEAT_PATCH_BYTES_MAX,
   REPLICATION_DEBOUNCE_MS,
@@ -15,8 +13,6 @@ import {
   RPC_RETRY_MS,
   RPC_TIMEOUT_MS
 } from "#src/shared/limits.ts"
-import { laneOf } from "#src/shared/session/lanes.ts"
-import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { ControlPlane } from "./ControlPlane.ts"
@@ -24,6 +20,7 @@ import { type Batch, EventLog } from "./EventLog.ts"
 import { fetchSecrets } from "./fetchSecrets.ts"
 import { residentRevs } from "./residentRevs.ts"
 import { SecretStore } from "./SecretStore.ts"
+import { urgencyOf } from "./urgency.ts"
 
 /** choird will not take this agent's events any more: a newer epoch runs, or the session is frozen or over. */
 export class Severed extends Schema.TaggedError<Severed>()("Severed", { reason: Schema.String }) {
@@ -54,35 +51,6 @@ export class Replication extends Context.Service<
     Replication,
     Effect.suspend(() => make())
   )
-}
-
-const isExternal = (call_id: CallId) => (call: OpenCall) => call.call_id === call_id && call.effect === "external"
-
-/**
- * How soon an event is sent (D7): `now` is what a person or an external effect waits for; `soon` waits for company, since a lane makes
- * several such events a step.
- */
-type Urgency = "now" | "soon" | "whenever"
-
-const urgencyOf = (event: ChoirEvent, state: SessionState): Urgency => {
-  switch (event.event_type) {
-    case "AgentMessage":
-      return "now"
-    case "UserMsg":
-    case "ModelOutput":
-    case "CoreStarted":
-    case "CoreStopped":
-    case "Cancelled":
-      return "soon"
-    case "InjectedInstruction":
-    case "CompactionCommitted":
-      // Somebody waits for what became of the order.
-      return event.payload.signal_id === undefined ? "whenever" : "soon"
-    case "ToolCallCommitted":
-      return laneOf(state, event.lane)?.calls.some(isExternal(event.payload.call_id)) === true ? "now" : "whenever"
-    default:
-      return "whenever"
-  }
 }
 
 const make = Effect.fnUntraced(function* () {

@@ -1,6 +1,6 @@
 /**
  * An agent without a model, in the place of the real one: it speaks the agent API as a program of its own. The file `script` of
- * its workspace, read at each start, says how it starts; messages say what it does then: `crash`, `hang`, `budget`, `rewrite`,
+ * its workspace, read at each start, says how it starts; messages say what it does then: `crash`, `hang`, `busy` (its event loop stands still for three seconds), `budget`, `rewrite`,
  * `model` (answers with the models it has and the secrets it may have), and anything else is answered with `<epoch>: <text>`.
  */
 import { existsSync, readFileSync } from "node:fs"
@@ -130,6 +130,9 @@ const obey = async (signal: Signal) => {
       return process.exit(9)
     case "hang":
       return clearInterval(heartbeats)
+    case "busy":
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3000)
+      return answer(signal)
     case "budget":
       await answer(signal)
       return leave("budget")

@@ -207,7 +207,9 @@ export const runEpoch = Effect.fn("Epoch.run")(function* (
   if (cause.type === "goodbye") yield* Effect.timeoutOption(container.exit, AGENT_EXIT_MS_MAX)
   const token =
     cause.type === "crash" ? yield* fence(services, row) : yield* Effect.asVoid(revoke(services, row.session_id))
+  yield* Effect.logInfo("the agent's token is worthless")
   yield* container.kill
+  yield* Effect.logInfo("its container is gone")
   yield* Effect.timeoutOption(Fiber.await(written), AGENT_OUTPUT_MS_MAX)
   switch (cause.type) {
     case "crash":

@@ -201,6 +201,7 @@ const settle = Effect.fnUntraced(function* (context: Context, ending: Effect.Suc
     return { kind: "START_FAILED", reason: ending.reason, hint: "look for a hung file system or device" } as const
   }
   yield* patiently(leases.release(agent_id))
+  yield* Effect.logInfo("its resources are free")
   if (ending.status === "stopped") {
     yield* views.end(agent_id, "stopped", null)
     yield* Effect.logInfo("the agent is stopped")

@@ -22,6 +22,10 @@ const KILLED: ContainerExit = { code: null, signal: "SIGKILL", reason: "killed" 
 /** An epoch over a container that does what the test says; `did` is the order of what was done to it. */
 const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerError> = Effect.void) {
   const did: Array<string> = []
+  const warned: Array<string> = []
+  const warnings = Logger.make(({ logLevel, message }) => {
+    if (logLevel === "Warn") warned.push(JSON.stringify(message))
+  })
   const note = (what: string) => Effect.sync(() => void did.push(what))
   const exit = yield* Deferred.make<ContainerExit>()
   const frozen = { reason: null as string | null }
@@ -81,13 +85,25 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
     onReady: note("ready"),
     onStopping: note("stopping")
   }
-  const epoch = yield* Effect.forkChild(Effect.result(Effect.scoped(runEpoch(services, plan))), {
-    startImmediately: true
-  })
+  const epoch = yield* Effect.forkChild(
+    Effect.provide(Effect.result(Effect.scoped(runEpoch(services, plan))), Logger.layer([warnings])),
+    { startImmediately: true }
+  )
   const hearing = hearings.get(SESSION)
   assert.isDefined(hearing)
   const end = Effect.map(Fiber.join(epoch), (result) => (result._tag === "Success" ? result.success : result.failure))
-  return { did, end, epoch, exit, frozen, hearing, hello: Deferred.succeed(hearing.hello, undefined), hearings, stop }
+  return {
+    did,
+    end,
+    epoch,
+    exit,
+    frozen,
+    hearing,
+    hello: Deferred.succeed(hearing.hello, undefined),
+    hearings,
+    stop,
+    warned
+  }
 })
 
 /** Whoever is heard every second is not silent. */
@@ -145,6 +161,7 @@ describe("Epoch", () => {
       assert.isUndefined(rude.epoch.pollUnsafe())
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* rude.end, { type: "stopped" })
+      assert.match(rude.warned.join(), /said no goodbye.*longer than 60 s.*"acked_rev":0/u)
       assert.deepStrictEqual(rude.did, [
         "recorded",
         "ready",

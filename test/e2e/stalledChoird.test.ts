@@ -1,0 +1,27 @@
+/** choird as a whole program that stands still, as under a debugger, a full disk or a machine that sleeps (D8). */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { SessionId } from "#schema/Ids.ts"
+import { makeInstallation } from "../support/installation.ts"
+import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
+
+describe("a choird that stands still for three seconds", () => {
+  it.live("takes none of its agents for dead, although all of them were silent beyond the threshold (R7, D8)", () =>
+    Effect.gen(function* () {
+      const provider = yield* makeProvider
+      yield* provider.otherwise((request) => offlineModel(request, 0))
+      const config = { heartbeat_interval_ms: 250, crash_detection_threshold_ms: 1000 }
+      const choir = yield* makeInstallation({ endpoint: provider.endpoint, config })
+      const choird = yield* choir.start
+      yield* choir.build
+      const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload: {} })
+      yield* choird.signal("SIGSTOP")
+      yield* Effect.sleep("3 seconds")
+      yield* choird.signal("SIGCONT")
+      const { inbox_id } = yield* choir.send("stall-1", "hello")
+      yield* choir.settled(inbox_id)
+      const shown = yield* choir.api.session.show({ params: { id: session_id as SessionId } })
+      assert.deepInclude(shown, { status: "active", epoch: 1 })
+    }).pipe(Effect.scoped)
+  )
+})
