@@ -5,11 +5,13 @@
 import { Schema } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { ApiErrors, ErrorDetail } from "./ApiError.ts"
+import { ApiErrors } from "./ApiError.ts"
 import { Approvals } from "./ApprovalApi.ts"
+import { Configuration } from "./ConfigApi.ts"
 import { DatabaseApi } from "./DatabaseApi.ts"
 import { ChoirEvent } from "./Event.ts"
 import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256, SignalId } from "./Ids.ts"
+import { Progress } from "./Progress.ts"
 import { ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 import { ResumeApi } from "./ResumeApi.ts"
@@ -26,7 +28,9 @@ export const AgentSummary = Schema.Struct({
   session_id: Schema.NullOr(SessionId),
   image_version: Schema.NullOr(Schema.String),
   uptime_ms: Schema.Natural,
-  config_version: Schema.Natural
+  config_version: Schema.Natural,
+  /** The newest version, there only while a running agent has an older one (R58). */
+  config_version_latest: Schema.optionalKey(Schema.Natural)
 })
 export type AgentSummary = typeof AgentSummary.Type
 
@@ -49,6 +53,8 @@ export const AgentDetail = Schema.Struct({
   resource_bindings: Schema.NullOr(ResourceBindings),
   uptime_ms: Schema.Natural,
   config_version: Schema.Natural,
+  /** As in {@link AgentSummary}. */
+  config_version_latest: Schema.optionalKey(Schema.Natural),
   last_rev: Rev,
   acked_rev: Rev,
   /** How many approvals wait for a person. */
@@ -179,14 +185,6 @@ export const BuildReport = Schema.Struct({
   built: Schema.Boolean,
   warnings: Schema.Array(Schema.String)
 })
-
-/** Steps of a longer command as they happen; the last one carries the result, or why there is none. */
-const Progress = <S extends Schema.Top>(result: S) =>
-  Schema.Union([
-    Schema.Struct({ type: Schema.Literal("step"), text: Schema.String }),
-    Schema.Struct({ type: Schema.Literal("done"), result }),
-    Schema.Struct({ type: Schema.Literal("failed"), error: ErrorDetail })
-  ])
 
 export const BuildProgress = Progress(BuildReport)
 export type BuildProgress = typeof BuildProgress.Type
@@ -322,6 +320,6 @@ const Chat = HttpApiGroup.make("chat").add(
 )
 
 export class OperatorApi extends HttpApi.make("choir-operator")
-  .add(System, DatabaseApi, Agents, Sessions, SessionDetailApi, ResumeApi, Chat, Approvals)
+  .add(System, DatabaseApi, Agents, Sessions, SessionDetailApi, ResumeApi, Chat, Approvals, Configuration)
   .middleware(SchemaErrors)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}

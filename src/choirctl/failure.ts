@@ -3,7 +3,7 @@ import { Cause, Schema } from "effect"
 import { CliError } from "effect/cli"
 import type { ErrorDetail } from "#schema/ApiError.ts"
 import type { ConfigRefused } from "#src/shared/configFiles.ts"
-import { problemsOf } from "./render/config.ts"
+import { problemsOf, problemText } from "#src/shared/configProblems.ts"
 
 /** The exit codes of choirctl. */
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 69, again: 75, config: 78, interrupted: 130 } as const
@@ -71,7 +71,7 @@ const isConfigRefused = (error: unknown): error is ConfigRefused => text(error, 
 
 /** Each problem of a home's file on a line of its own, with its path in the file. */
 const configFailure = ({ file, hint, problems }: ConfigRefused): Failure => {
-  const lines = problemsOf(problems).map(({ path, reason }) => (path === "" ? reason : `${path}: ${reason}`))
+  const lines = problemsOf(problems).map(problemText)
   return { type: "CONFIG", message: `${file} cannot be used: ${lines.join("\n")}`, hint, exit_code: EXIT.config }
 }
 

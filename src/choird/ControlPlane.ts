@@ -10,7 +10,10 @@ import { layerAgentRoutes } from "./api/AgentRoutes.ts"
 import { LaneReports } from "./api/LaneReports.ts"
 import { layerAgentDoors } from "./api/layerAgentDoors.ts"
 import { Shutdown } from "./api/Shutdown.ts"
+import { Reconfiguration } from "./config/Reconfiguration.ts"
 import { ConfigStore } from "./config/ConfigStore.ts"
+import { ConfigVersions } from "./config/ConfigVersions.ts"
+import { AgentSchemas } from "./database/AgentSchemas.ts"
 import { GatewayHealth } from "./gateway/GatewayHealth.ts"
 import { Inbox } from "./gateway/Inbox.ts"
 import { Outbox } from "./gateway/Outbox.ts"
@@ -26,18 +29,19 @@ import { Tokens } from "./sessions/Tokens.ts"
 
 const Stores = Layer.merge(Steering.layer, Approvals.layer).pipe(
   Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer)),
+  Layer.provideMerge(Layer.mergeAll(AgentSchemas.layer, ConfigVersions.layer)),
   Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer))
 )
 
 const ImageBuilder = Layer.unwrap(
   Effect.map(ConfigStore, ({ home }) =>
-    Images.layer(home).pipe(Layer.provide(Repos.layer(home)), Layer.provide(Git.layer))
+    Images.layer(home).pipe(Layer.provideMerge(Repos.layer(home)), Layer.provide(Git.layer))
   )
 )
 
 /** The agents' own API is part of it, since an agent is started by what its API needs. */
 export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
-  Layer.merge(Layer.provide(layerAgentRoutes, layerHostTools), Models.layer).pipe(
+  Layer.mergeAll(Layer.provide(layerAgentRoutes, layerHostTools), Models.layer, Reconfiguration.layer).pipe(
     Layer.provideMerge(Lifecycle.layer(programs)),
     Layer.provideMerge(Layer.mergeAll(layerAgentDoors, ImageBuilder)),
     Layer.provideMerge(Layer.mergeAll(Stores, LaneReports.layer, GatewayHealth.layer, Shutdown.layer))

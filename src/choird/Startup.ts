@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Schema, Stream } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
 import { agentPrograms } from "./agents/AgentPrograms.ts"
@@ -11,7 +11,7 @@ import { layerOperatorServer } from "./api/OperatorServer.ts"
 import { Shutdown } from "./api/Shutdown.ts"
 import { CommandLine, type TransportFlags } from "./config/AgentTransport.ts"
 import { ConfigStore } from "./config/ConfigStore.ts"
-import { layerConfigVersions } from "./config/ConfigVersions.ts"
+import { keepLastGood, orLastGood } from "./config/LastGood.ts"
 import { notYet } from "./config/notYet.ts"
 import { layerControlPlane } from "./ControlPlane.ts"
 import { AgentSchemas } from "./database/AgentSchemas.ts"
@@ -19,6 +19,7 @@ import { Backup } from "./database/Backup.ts"
 import { configuredDatabase } from "./database/configuredDatabase.ts"
 import { Database } from "./database/Database.ts"
 import { layerGateways } from "./gateway/layerGateways.ts"
+import { CONFIG_FILE, LAST_GOOD_FILE } from "#src/shared/configFiles.ts"
 import { lockHome } from "./HomeLock.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
 import { chosenRuntime } from "./runtime/chosenRuntime.ts"
@@ -58,6 +59,14 @@ const configured = Effect.gen(function* () {
   return { home: store.home, config, version }
 })
 
+/** The limit of log files is a key that counts at once. */
+const followLogLimit = Effect.gen(function* () {
+  const store = yield* ConfigStore
+  const logs = yield* LogFiles
+  const follow = Stream.runForEach(store.changes, ({ config }) => logs.archiveAfter(config.log_archive_threshold_lines))
+  yield* Effect.forkScoped(follow)
+})
+
 const makeSchemas = Effect.gen(function* () {
   const schemas = yield* AgentSchemas
   const { config } = yield* configured
@@ -73,12 +82,18 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   readonly version: string
   /** What the command line says of the agents' API. */
   readonly transport: TransportFlags
+  /** Starts with the configuration that worked last, in the place of config.json (R59). */
+  readonly last_good: boolean
 }) {
   const began_ms = yield* Clock.currentTimeMillis
   const logs = yield* LogFiles
 
-  yield* step(1, `choird ${options.version} reads config.json in ${options.home}`)
-  const files = yield* Layer.build(ConfigStore.layer({ home: options.home }))
+  const file = options.last_good ? LAST_GOOD_FILE : CONFIG_FILE
+  yield* step(1, `choird ${options.version} reads ${file} in ${options.home}`)
+  const files = yield* Effect.mapError(
+    Layer.build(ConfigStore.layer({ home: options.home, file })),
+    orLastGood(options.home)
+  )
   const { config, home } = yield* Effect.provideContext(configured, files)
   yield* Effect.forEach(notYet(config), (text) => Effect.logWarning(text), { discard: true })
   yield* step(2, "secrets.json is in order; taking the home for this choird alone")
@@ -104,7 +119,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* step(4, "making the agents' schemas where they are missing")
   yield* makeSchemas.pipe(Effect.provide(AgentSchemas.layer), Effect.provideContext(grounds))
   yield* step(5, "opening the stores and the agents' API")
-  yield* Layer.build(layerConfigVersions).pipe(Effect.provideContext(grounds))
+  yield* followLogLimit.pipe(Effect.provideContext(grounds))
   const plane = yield* Layer.build(layerControlPlane(agentPrograms)).pipe(Effect.provideContext(grounds))
   const services = Context.merge(grounds, plane)
 
@@ -113,6 +128,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* Context.get(services, Lifecycle).recover
   yield* step(8, "starting the gateways")
   yield* Layer.build(layerGateways).pipe(Effect.provideContext(services))
+  yield* keepLastGood(home, config)
   yield* step(9, "opening the operator's socket")
   yield* Layer.build(Layer.provide(layerOperatorServer(options.version), Backup.layer)).pipe(
     Effect.provideContext(services)

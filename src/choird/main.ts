@@ -14,10 +14,11 @@ const VERSION = "0.1.0"
 
 const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SIGTERM stops it
 
-  choird [--home FOLDER] [--transport uds|http|both] [--listen PLACE] [--tls-cert FILE --tls-key FILE]
+  choird [--home FOLDER] [--last-good] [--transport uds|http|both] [--listen PLACE] [--tls-cert FILE --tls-key FILE]
   choird [--home FOLDER] migrate | backup | restore FILE [--force]
 
   --home FOLDER     the home; else CHOIR_HOME, else ~/.choir.d. choirctl init makes one
+  --last-good       starts with the configuration that worked last, in the place of config.json
   --transport WAYS  uds: agents use their Unix sockets. both: the agents' API listens on TCP as well. http: likewise, and
                     agents use that. These four win over transport.http of config.json
   --listen PLACE    HOST:PORT, [IPv6]:PORT or :PORT; 127.0.0.1:9400 by default. Beyond loopback it needs TLS
@@ -71,9 +72,9 @@ const farewell = (interrupted: number, say: (type: string, message: string) => v
 
 const report = (line: Report) => print(JSON.stringify(line))
 
-const run = (home: string, transport: TransportFlags) =>
+const run = (home: string, last_good: boolean, transport: TransportFlags) =>
   Effect.gen(function* () {
-    const { ended } = yield* startup({ home, version: VERSION, transport })
+    const { ended } = yield* startup({ home, version: VERSION, last_good, transport })
     yield* ended
     yield* Effect.logInfo("stopping, as the operator asked")
   }).pipe(
@@ -109,8 +110,8 @@ const doTask = (home: string, task: Task) =>
     Effect.catchCause(farewell(INTERRUPTED, (type, message) => report({ type: "failed", error: { type, message } })))
   )
 
-const choird = ({ home, task, transport }: Chosen) =>
-  (task === undefined ? run(home, transport) : doTask(home, task)).pipe(
+const choird = ({ home, last_good, task, transport }: Chosen) =>
+  (task === undefined ? run(home, last_good, transport) : doTask(home, task)).pipe(
     Effect.provide(
       Layer.mergeAll(
         Layer.unwrap(Effect.map(LogFiles, ({ logger }) => Logger.layer([logger]))),
@@ -129,6 +130,7 @@ const taskOf = ([name, file, ...more]: ReadonlyArray<string>, force: boolean): T
 }
 
 interface Chosen {
+  readonly last_good: boolean
   readonly home: string
   readonly task: Task | undefined
   readonly transport: TransportFlags
@@ -142,6 +144,7 @@ const options = (): Chosen | { readonly home?: never; readonly usage: string; re
     parseArgs({
       options: {
         home: { type: "string" },
+        "last-good": { type: "boolean", default: false },
         help: { type: "boolean" },
         version: { type: "boolean" },
         force: { type: "boolean" },
@@ -159,7 +162,8 @@ const options = (): Chosen | { readonly home?: never; readonly usage: string; re
   if (task === null) return badUsage(`there is no task "${positionals.join(" ")}"`)
   const transport = transportFlags(values)
   if (transport === undefined) return badUsage("--transport is uds, http or both")
-  return { home: resolve(home ?? process.env["CHOIR_HOME"] ?? join(homedir(), ".choir.d")), task, transport }
+  const folder = resolve(home ?? process.env["CHOIR_HOME"] ?? join(homedir(), ".choir.d"))
+  return { home: folder, task, transport, last_good: values["last-good"] }
 }
 
 const main = () => {

@@ -37,6 +37,11 @@ export interface ConfigFiles {
   readonly warnings: ReadonlyArray<ConfigWarning>
 }
 
+/** The configuration of a home, as its operator writes it. */
+export const CONFIG_FILE = "config.json"
+/** A copy of the configuration that choird last worked with, which `choird --last-good` starts with (R59). */
+export const LAST_GOOD_FILE = "config.last-good.json"
+
 const VALIDATE = "correct the file, then check it with choirctl config validate"
 const INIT = "choirctl init"
 
@@ -176,12 +181,13 @@ export const loadSecrets = Effect.fn("configFiles.loadSecrets")(function* (
   return yield* readSecrets(yield* openHome(home))
 })
 
-/** Reads both files of a home, once. Fails with what is wrong and the command or change that mends it (spec 6.3, R34, R57). */
+/** Reads both files of a home, once; `name` is that of the configuration. Fails with what is wrong and the command or change that mends it (spec 6.3, R34, R57). */
 export const loadFiles = Effect.fn("configFiles.load")(function* (
-  home: string
+  home: string,
+  name: string = CONFIG_FILE
 ): Effect.fn.Return<ConfigFiles, ConfigRefused> {
   const folder = yield* openHome(home)
-  const configFile = join(folder, "config.json")
+  const configFile = join(folder, name)
   const config = yield* readText(configFile, false).pipe(Effect.flatMap((text) => decodeConfig(configFile, text)))
   const secrets = yield* readSecrets(folder)
   return { home: folder, config, secrets, warnings: warningsOf(config, secrets) }

@@ -460,6 +460,14 @@ export const LOG_ARCHIVES_MAX = 10_000
 export const LOG_TEXT_CHARS_MAX = 4000
 /** The pause after each batch of an agent's output, which bounds what a flood of it costs choird. */
 export const AGENT_OUTPUT_PAUSE_MS = 100
+/** Versions that `config history` shows. */
+export const CONFIG_VERSIONS_SHOWN_MAX = 100
+/** Repositories that `config load` fetches at once; each holds its files in memory meanwhile. */
+export const REPO_LOADS_IN_FLIGHT_MAX = 4
+/** Problems that a refused `config load` tells; of more the first ones. */
+export const CONFIG_PROBLEMS_MAX = 200
+/** Steps of a load that an operator who reads slowly may be behind. */
+export const LOAD_STEPS_MAX = 16
 /** How long the holder of a home may take to say its pid. */
 export const HOME_LOCK_ANSWER_MS_MAX = 500
 /** From the wish that choird stops until it has; afterwards it ends as it is. */

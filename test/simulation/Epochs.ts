@@ -190,7 +190,9 @@ export class Epochs {
     const plan = {
       row: this.#row(session),
       bindings: { workspace: "ws" },
-      config: { runtime: {}, workspaces: {}, crash_detection_threshold_ms, memory: { summary_timeout_ms } },
+      config: { runtime: {}, workspaces: {} },
+      summary_ms_max: Effect.succeed(summary_timeout_ms),
+      silence_ms_max: Effect.succeed(crash_detection_threshold_ms),
       image: { path: "" },
       programs: {},
       token: token ?? Redacted.make(this.#host.tokens.bootstrap(session_id, epoch)),

@@ -25,6 +25,7 @@ import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
+import { reconfiguration } from "./reconfiguration.ts"
 
 export const AGENT = AgentId.make("ada")
 export const SESSION = SessionId.make("0123456789abcdef")
@@ -60,6 +61,7 @@ const view: AgentView = {
   image_version: "abc1234",
   since_ms: 0,
   config_version: 1,
+  started_with: null,
   reason: null
 }
 
@@ -201,17 +203,12 @@ const configStore = (home: string) =>
     current: Effect.succeed({ version: 1, config }),
     secret: (secret) =>
       secret === BOUND ? Effect.succeed(Redacted.make("s3cret")) : Effect.fail(new SecretMissing({ secret })),
-    agentConfig: () =>
-      Effect.succeed({
-        llm: name("small"),
-        core_llm: name("small"),
-        models: config.models,
-        budgets: config.budgets,
-        memory: config.memory,
-        approvals: config.approvals,
-        heartbeat_interval_ms: 5000,
-        rate_limit_retry_ms: 1000
-      }),
+    secretValues: (names) =>
+      Effect.forEach([...names], (secret) =>
+        secret === BOUND
+          ? Effect.succeed([secret, Redacted.make("s3cret")] as const)
+          : Effect.fail(new SecretMissing({ secret }))
+      ),
     secretsOf: () => Effect.succeed(new Set([BOUND, SecretName.make("unset")]))
   })
 
@@ -432,7 +429,8 @@ export const layerWorld = (world: World, home: string, hostTools: ReadonlyArray<
         eventStore(world),
         gateways(world),
         stores(world),
-        models(world)
+        models(world),
+        reconfiguration((what) => effect(world, what), config)
       )
     )
   )

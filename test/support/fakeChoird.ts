@@ -30,6 +30,7 @@ import type { SessionDetail } from "#schema/SessionDetailApi.ts"
 import { layerSchemaErrors } from "#src/choird/api/SchemaErrors.ts"
 import { sseResponse } from "#src/choird/api/sse.ts"
 import { listen } from "#src/shared/http.ts"
+import { type ConfigurationAnswers, fakeConfiguration, usualConfiguration } from "./fakeConfiguration.ts"
 
 export const SESSION = SessionId.make("0k8v3w9m2p1n4q7r")
 export const AGENT = AgentId.make("agent-1")
@@ -149,7 +150,7 @@ export interface Call {
 type Answer<A> = Effect.Effect<A, ApiError>
 
 /** What choird answers. */
-export interface Answers {
+export interface Answers extends ConfigurationAnswers {
   readonly status: Answer<SystemStatus>
   readonly config: Answer<{ readonly [key: string]: never } | string>
   readonly workspaces: Answer<ReadonlyArray<WorkspaceSummary>>
@@ -210,6 +211,7 @@ const usual: Answers = {
   agentModels: Effect.succeed(agentModels),
   approvals: Effect.succeed([approvalSummary]),
   approval: Effect.succeed(approvalDetail),
+  ...usualConfiguration,
   command: () => null,
   reaction: (text, inbox_id) => [reply(inbox_id, `echo ${text}`), { type: "settled", inbox_id }]
 }
@@ -381,6 +383,9 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
   const app = yield* HttpRouter.toHttpEffect(
     HttpApiBuilder.layer(OperatorApi).pipe(
       Layer.provide([system, database, agents, approvals, sessions, session, resume, chatGroup(desk, answers, calls)]),
+      Layer.provide(
+        fakeConfiguration(answers, (name, input) => calls.push(input === undefined ? { name } : { name, input }))
+      ),
       Layer.provide(layerSchemaErrors),
       Layer.provide(NodeHttpServer.layerHttpServices)
     )

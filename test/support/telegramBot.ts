@@ -23,6 +23,7 @@ const running: AgentView = {
   image_version: null,
   since_ms: 0,
   config_version: 1,
+  started_with: null,
   reason: null
 }
 /** The person's agent, which runs. */

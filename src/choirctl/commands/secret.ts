@@ -1,12 +1,14 @@
 /** choirctl secret: the values that config.json only names. */
 import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Prompt } from "effect/cli"
+import { ask } from "#src/choirctl/ask.ts"
 import { onHost } from "#src/choirctl/Host.ts"
 import { SecretName } from "#schema/Ids.ts"
 import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
 import { failed, usageError } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
 import { readInput, withoutLineEnd } from "#src/choirctl/readInput.ts"
+import { secretsText } from "#src/choirctl/render/config.ts"
 import { root } from "#src/choirctl/root.ts"
 import { Screen } from "#src/choirctl/Screen.ts"
 
@@ -50,12 +52,13 @@ const valueOf = Effect.fnUntraced(function* (name: SecretName, argument: Option.
   return yield* Prompt.run(Prompt.Password({ message: `Value of ${name}` }))
 })
 
-/** choird holds secrets in memory, so a change is not seen by one that runs. */
-const restartNote = Effect.fnUntraced(function* () {
+/** choird holds secrets in memory, so a change is not seen by one that runs until it is told. */
+const applyNote = Effect.fnUntraced(function* () {
   const { home } = yield* root
   const { choirdAnswers } = yield* Effect.promise(() => import("#src/choirctl/choirdAnswers.ts"))
   const screen = yield* Screen
-  if (yield* choirdAnswers(home)) yield* screen.note("choird reads secrets at its start: restart it to use this change")
+  if (yield* choirdAnswers(home))
+    yield* screen.note("to make choird and its agents use this change: choirctl secret apply")
 })
 
 const set = Command.make(
@@ -77,7 +80,7 @@ const set = Command.make(
       return yield* usageError(`the value is longer than ${SECRET_BYTES_MAX} bytes`, "hand over less")
     const replaced = yield* setSecret(home, name, secret)
     yield* print({ ok: true, name, replaced }, () => `${replaced ? "replaced" : "set"} ${name}`)
-    yield* restartNote()
+    yield* applyNote()
   }, onHost)
 ).pipe(
   Command.withDescription("Set a secret: asked for without echo, or read from standard input"),
@@ -106,14 +109,25 @@ const remove = Command.make(
       return yield* failed("UNKNOWN_SECRET", `there is no secret ${name}`, "choirctl secret list")
     for (const path of used) yield* screen.note(`warning: config.json still refers to ${name} at ${path}`)
     yield* print({ ok: true, name, referenced_by: used }, () => `deleted ${name}`)
-    yield* restartNote()
+    yield* applyNote()
   }, onHost)
 ).pipe(
   Command.withDescription("Delete a secret"),
   Command.withExamples([{ command: "choirctl secret delete openrouter-key" }])
 )
 
+const apply = Command.make(
+  "apply",
+  {},
+  Effect.fnUntraced(function* () {
+    yield* print(yield* ask("configuration", (choird) => choird.applySecrets()), secretsText)
+  })
+).pipe(
+  Command.withDescription("Make choird read secrets.json again, and running agents fetch what changed"),
+  Command.withExamples([{ command: "choirctl secret apply" }])
+)
+
 export const secret = Command.make("secret").pipe(
   Command.withDescription("Set and delete the values that config.json only names"),
-  Command.withSubcommands([list, set, remove])
+  Command.withSubcommands([list, set, remove, apply])
 )

@@ -15,6 +15,13 @@ const STYLES: Readonly<Record<AgentStatus, Paint>> = {
   crashed: "red"
 }
 
+/** The version that an agent runs with, and the newest one while it has not taken that over. */
+const configVersion = ({
+  config_version,
+  config_version_latest
+}: Pick<AgentSummary, "config_version" | "config_version_latest">) =>
+  config_version_latest === undefined ? String(config_version) : `${config_version} (behind ${config_version_latest})`
+
 const uptime = (ms: number) => (ms === 0 ? "" : span(ms))
 
 export const agentTable = (rows: ReadonlyArray<AgentSummary>, color: boolean): string =>
@@ -22,13 +29,13 @@ export const agentTable = (rows: ReadonlyArray<AgentSummary>, color: boolean): s
     ? "no agent is configured: choirctl agent init <agent-id>"
     : table(
         ["AGENT", "STATUS", "UPTIME", "SESSION", "IMAGE", "CONFIG"],
-        rows.map(({ agent_id, config_version, image_version, session_id, status, uptime_ms }) => [
+        rows.map(({ agent_id, image_version, session_id, status, uptime_ms, ...row }) => [
           agent_id,
           { text: status, style: STYLES[status] },
           uptime(uptime_ms),
           session_id ?? "",
           image_version ?? "",
-          String(config_version)
+          configVersion(row)
         ]),
         color
       )
@@ -59,7 +66,7 @@ export const agentDetail = (detail: AgentDetail, color: boolean): string => {
     ...(detail.reason === null ? [] : [["reason", safeLine(detail.reason)] as const]),
     ["session", detail.session_id ?? "none"],
     ["uptime", uptime(detail.uptime_ms) || "-"],
-    ["config", `version ${detail.config_version}`],
+    ["config", `version ${configVersion(detail)}`],
     ["revision", `${detail.last_rev}, acknowledged ${detail.acked_rev}`],
     ["bindings", bindingText(detail.resource_bindings)],
     ["tokens", spent(budgets.tokens)],

@@ -1,40 +1,16 @@
-/** What is wrong with a configuration, for people and programs. */
+/** Configurations for people: whether a file is valid, what would change, and what ran when. */
+import type {
+  ApplyReport,
+  ChangeClass,
+  ConfigChange,
+  LoadReport,
+  SecretReport,
+  VersionSummary
+} from "#schema/ConfigApi.ts"
 import type { ConfigWarning } from "#src/shared/configFiles.ts"
-
-/** `path` is dotted, from the root of the file; empty where the file as a whole is meant. */
-export interface Problem {
-  readonly path: string
-  readonly reason: string
-}
-
-const AT = /^\s*at ((?:\[(?:"(?:[^"\\]|\\.)*"|\d+)\])+)$/u
-const SEGMENT = /\[("(?:[^"\\]|\\.)*"|\d+)\]/gu
-
-const dotted = (path: string): string =>
-  [...path.matchAll(SEGMENT)].map(([, segment = ""]) => String(JSON.parse(segment))).join(".")
-
-const EXCESS = "Expected no excess property"
-const NAMED = /^[a-z_]+\.[^.]+$/u
-
-/** A key that a schema does not have is unknown where keys are fixed, and badly spelled where they are names. */
-const worded = ({ path, reason }: Problem): Problem => {
-  if (reason !== EXCESS) return { path, reason }
-  return NAMED.test(path)
-    ? { path, reason: "an unknown key, or not a name: a-z, then up to 39 of a-z, 0-9 and -; control is reserved" }
-    : { path, reason: "an unknown key" }
-}
-
-/** A decoder's text names each problem on a line and its place on the next: ` at ["agents"]["a"]`. */
-export const problemsOf = (texts: ReadonlyArray<string>): ReadonlyArray<Problem> => {
-  const problems: Array<Problem> = []
-  for (const line of texts.flatMap((text) => text.split("\n"))) {
-    const place = AT.exec(line)?.[1]
-    const last = problems.at(-1)
-    if (place !== undefined && last !== undefined) problems[problems.length - 1] = { ...last, path: dotted(place) }
-    else if (line.trim() !== "") problems.push({ path: "", reason: line.trim() })
-  }
-  return problems.map(worded)
-}
+import { paint } from "./paint.ts"
+import { safeLine } from "./safeText.ts"
+import { table } from "./table.ts"
 
 export const validText = ({
   path,
@@ -43,3 +19,61 @@ export const validText = ({
   readonly path: string
   readonly warnings: ReadonlyArray<ConfigWarning>
 }): string => [`${path} is valid`, ...warnings.map(({ message, path }) => `warning: ${path}: ${message}`)].join("\n")
+
+const SIGNS: Readonly<Record<string, string>> = { added: "+", removed: "-" }
+const STYLES: Readonly<Record<ChangeClass, "green" | "yellow">> = {
+  "hot-reload": "green",
+  "restart-required": "yellow"
+}
+
+/** A line as in spec 17.6; the commits of a repository stand behind its name. */
+const changeLine = (color: boolean) => (row: ConfigChange) => {
+  const { change, command, path } = row
+  const commits = change.includes("->") ? `: ${change}` : ""
+  const place = safeLine(`${SIGNS[change] ?? "~"} ${path}${commits}`)
+  return `${place} ${paint(color, STYLES[row.class], `[${row.class}]`)} → ${safeLine(command)}`
+}
+
+const changeLines = (rows: ReadonlyArray<ConfigChange>, color: boolean) => rows.map(changeLine(color)).join("\n")
+
+export const diffText = (rows: ReadonlyArray<ConfigChange>, color: boolean): string =>
+  rows.length === 0 ? "nothing is staged that does not run already: choirctl config load" : changeLines(rows, color)
+
+export const loadText = ({ changes, repos }: LoadReport, color: boolean): string => {
+  const read = repos.map(
+    ({ commit, repo, stale }) =>
+      `${repo} at ${commit === null ? "no commit" : commit.slice(0, 7)}${stale ? " (stale)" : ""}`
+  )
+  const head = `staged: config.json, secrets.json, ${read.join(", ")}`
+  return changes.length === 0
+    ? `${head}\nnothing differs from what runs`
+    : `${head}\n${changeLines(changes, color)}\nchoirctl config apply takes over what is [hot-reload]`
+}
+
+export const applyText = ({ applied, pending, previous, version }: ApplyReport, color: boolean): string =>
+  [
+    version === previous
+      ? `version ${version} runs on: nothing could be taken over without a restart`
+      : `version ${version} runs, after ${previous}`,
+    ...(applied.length === 0 ? [] : [changeLines(applied, color)]),
+    ...(pending.length === 0 ? [] : [`still to be done:\n${changeLines(pending, color)}`])
+  ].join("\n")
+
+export const secretsText = ({ changed, pending, version }: SecretReport, color: boolean): string =>
+  [
+    `version ${version} runs with ${changed.length === 0 ? "the same secrets" : changed.map(({ change, name }) => `${name} (${change})`).join(", ")}`,
+    ...(pending.length === 0 ? [] : [`still to be done:\n${changeLines(pending, color)}`])
+  ].join("\n")
+
+export const historyTable = (rows: ReadonlyArray<VersionSummary>, color: boolean): string =>
+  table(
+    ["VERSION", "FROM", "BY", "WHO", ""],
+    rows.map(({ action, created_at, running, version, who }) => [
+      String(version),
+      created_at,
+      action,
+      who,
+      running ? { text: "runs", style: "green" } : ""
+    ]),
+    color
+  )

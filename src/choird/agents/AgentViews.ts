@@ -14,6 +14,7 @@ const unknownOf = (agent_id: AgentId): AgentView => ({
   image_version: null,
   since_ms: 0,
   config_version: 0,
+  started_with: null,
   reason: null
 })
 

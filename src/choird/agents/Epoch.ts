@@ -54,6 +54,10 @@ export interface EpochPlan {
   readonly row: SessionRow
   readonly bindings: ResourceBindings
   readonly config: Config
+  /** How long the agent may be silent, as things stand. */
+  readonly silence_ms_max: Effect.Effect<number>
+  /** How long its model may take to sum the session up, as things stand. */
+  readonly summary_ms_max: Effect.Effect<number>
   readonly image: Image
   readonly programs: AgentPrograms
   readonly token: Redacted.Redacted
@@ -141,7 +145,7 @@ const watch = Effect.fnUntraced(function* (
   hearing: Hearing,
   container: Container
 ) {
-  const { config, onReady, onStopping, row, stop } = plan
+  const { onReady, onStopping, row, silence_ms_max, stop, summary_ms_max } = plan
   const { session_id } = row
   const goodbye = Effect.map(Deferred.await(hearing.goodbye), (reason): Cause => ({ type: "goodbye", reason }))
   // The handler tells of the goodbye before the agent can know that it was accepted.
@@ -159,7 +163,7 @@ const watch = Effect.fnUntraced(function* (
   hearing.heard_ms = yield* Clock.currentTimeMillis
   yield* onReady
   const silent = Effect.map(
-    awaitSilence(() => hearing.heard_ms, config.crash_detection_threshold_ms),
+    awaitSilence(() => hearing.heard_ms, silence_ms_max),
     (ms) => crash(`it was silent for ${ms} ms`)
   )
   const frozen = Effect.map(awaitFrozen(services, session_id), (reason): Cause => ({ type: "frozen", reason }))
@@ -168,7 +172,7 @@ const watch = Effect.fnUntraced(function* (
 
   yield* onStopping
   // The session's summary has its own time beside that of the stop itself (spec 11.8).
-  const limit_ms = AGENT_STOP_MS_MAX + config.memory.summary_timeout_ms
+  const limit_ms = AGENT_STOP_MS_MAX + (yield* summary_ms_max)
   yield* services.signals.stop(session_id, limit_ms)
   const tooLate = Effect.as(Effect.sleep(limit_ms), running)
   const last = yield* Effect.raceAllFirst<Effect.Effect<Cause>>([exited, silent, goodbye, tooLate])

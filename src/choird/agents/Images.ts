@@ -2,9 +2,10 @@
 import { join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { AgentId } from "#schema/Ids.ts"
-import { ImageVersion, type ImageVersionFile } from "#schema/Image.ts"
+import { CommitId, ImageVersion, ImageVersionFile } from "#schema/Image.ts"
+import { Contents, contentsOf } from "#src/choird/repos/Contents.ts"
 import { merge } from "#src/choird/repos/Merge.ts"
-import { type RepoError, repoLabel, Repos } from "#src/choird/repos/Repos.ts"
+import { type RepoError, repoLabel, Repos, type Snapshot } from "#src/choird/repos/Repos.ts"
 import type { RepoSource } from "#src/choird/repos/RepoSource.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
 import { IMAGES_KEPT } from "#src/shared/limits.ts"
@@ -63,6 +64,14 @@ export interface BuiltImage extends Image {
   readonly warnings: ReadonlyArray<string>
 }
 
+/** A repository at a commit. An image of an earlier Choir does not say what it was made of. */
+export const SourceState = Schema.Struct({ commit: CommitId, contents: Schema.optionalKey(Contents) })
+export type SourceState = typeof SourceState.Type
+
+/** What an image was built from. */
+export const Origin = Schema.Struct({ global: SourceState, agent: SourceState })
+export type Origin = typeof Origin.Type
+
 export type BuildError = RepoError | ImageInUse | ImageNotWritten
 
 export class Images extends Context.Service<
@@ -75,6 +84,8 @@ export class Images extends Context.Service<
     build(agent_id: AgentId, sources: ImageSources, options?: BuildOptions): Effect.Effect<BuiltImage, BuildError>
     /** The image of the agent's last build. */
     current(agent_id: AgentId): Effect.Effect<Image, NoImage>
+    /** What the agent's image of this version was built from, or its newest one; nothing where there is none that can be read. */
+    origin(agent_id: AgentId, image_version?: string): Effect.Effect<Option.Option<Origin>>
     /** What the image at `path` says of itself, after its files were compared with it (spec 15.1). */
     verify(path: string): Effect.Effect<ImageVersionFile, ImageDrift>
   }
@@ -143,12 +154,27 @@ export class Images extends Context.Service<
               const image = join(fresh, "image")
               yield* fs.makeDirectory(image)
               yield* writeImage(fs, image, agent_id, { global: global.commit, agent: agent.commit }, plan.files)
+              const origin = { global: stateOf(global), agent: stateOf(agent) }
+              yield* fs.writeFileString(join(image, ORIGIN), JSON.stringify(origin), { mode: 0o600 })
               const replaced = Effect.andThen(fs.remove(path, { recursive: true, force: true }), fs.rename(image, path))
               yield* Effect.uninterruptible(replaced)
             }).pipe(Effect.scoped)
           }
           yield* select(folder, image_version, in_use)
           return { image_version, path, built, warnings: [...stale, ...plan.warnings] }
+        })
+
+        /** An image says its commits itself; what they held stands beside the folder that the agent is given. */
+        const origin = Effect.fnUntraced(function* (agent_id: AgentId, image_version: ImageVersion) {
+          const path = join(folderOf(agent_id), image_version)
+          const written = Effect.map(fs.readFileString(join(path, ORIGIN)), decodeOrigin)
+          const known = yield* Effect.orElseSucceed(written, () => Option.none<Origin>())
+          if (Option.isSome(known)) return known
+          const version = yield* Effect.option(fs.readFileString(join(path, "choir", "version.json")))
+          return Option.map(Option.flatMap(version, decodeVersion), ({ agent_repo_commit, global_repo_commit }) => ({
+            global: { commit: global_repo_commit },
+            agent: { commit: agent_repo_commit }
+          }))
         })
 
         return Images.of({
@@ -165,11 +191,22 @@ export class Images extends Context.Service<
             if (image_version === undefined) return yield* new NoImage({ agent_id })
             return { image_version, path: join(folderOf(agent_id), image_version) }
           }),
+          origin: Effect.fn("Images.origin")(function* (agent_id, image_version) {
+            const [newest] = yield* builds(folderOf(agent_id))
+            const wanted = image_version === undefined ? newest : Option.getOrUndefined(imageVersionOf(image_version))
+            return wanted === undefined ? Option.none() : yield* origin(agent_id, wanted)
+          }),
           verify: Effect.fn("Images.verify")((path) => readImage(fs, path))
         })
       })
     )
 }
 
+const stateOf = ({ commit, files }: Snapshot): SourceState => ({ commit, contents: contentsOf(files) })
+
+const ORIGIN = "origin.json"
+const decodeOrigin = Schema.decodeUnknownOption(Schema.fromJsonString(Origin))
+const decodeVersion = Schema.decodeUnknownOption(Schema.fromJsonString(ImageVersionFile))
+const imageVersionOf = Schema.decodeUnknownOption(ImageVersion)
 const LIST = "builds.json"
 const decodeList = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Array(ImageVersion)))

@@ -3,6 +3,7 @@
  * container and its push stream; stopping the agent is closing that scope.
  */
 import { Clock, Context, Deferred, Effect, FiberSet, Layer, Result, Schema, type Stream } from "effect"
+import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
 import type { AgentStatus, StartAgent } from "#schema/OperatorApi.ts"
@@ -54,6 +55,8 @@ export interface AgentView {
   readonly image_version: string | null
   readonly since_ms: number
   readonly config_version: number
+  /** The configuration that its run began with; what only a start takes over is in force as it says (spec 17.6). */
+  readonly started_with: Config | null
   readonly reason: string | null
 }
 

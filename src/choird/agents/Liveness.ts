@@ -15,12 +15,13 @@ export const look = ({ heard_ms, looked_ms }: Look, now_ms: number): Look =>
     : { heard_ms, looked_ms: now_ms }
 
 /**
- * Returns once nothing was heard for longer than `threshold_ms`, with the silence in ms. `heard_ms` tells the newest arrival.
+ * Returns once nothing was heard for longer than `threshold_ms` says at that moment, with the silence in ms. `heard_ms` tells the
+ * newest arrival.
  */
-export const awaitSilence = Effect.fnUntraced(function* (heard_ms: () => number, threshold_ms: number) {
+export const awaitSilence = Effect.fnUntraced(function* (heard_ms: () => number, threshold_ms: Effect.Effect<number>) {
   const start_ms = yield* Clock.currentTimeMillis
   let last: Look = { heard_ms: Math.max(start_ms, heard_ms()), looked_ms: start_ms }
-  while (last.looked_ms - last.heard_ms <= threshold_ms) {
+  while (last.looked_ms - last.heard_ms <= (yield* threshold_ms)) {
     yield* Effect.sleep(LIVENESS_LOOK_MS)
     last = look({ ...last, heard_ms: Math.max(last.heard_ms, heard_ms()) }, yield* Clock.currentTimeMillis)
   }

@@ -2,12 +2,11 @@
  * Which models an agent speaks with, and the switch to others while it runs (spec 16.3, 17.1). A switch is transient: it lasts until
  * the agent is started again, across crashes of it, and is never written into config.json.
  */
-import { Context, Effect, Layer, Result, Semaphore } from "effect"
-import { SqlClient } from "effect/sql"
+import { Context, Effect, Layer, Result } from "effect"
 import type { AgentModels } from "#schema/OperatorApi.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { nextConfigVersion } from "#src/choird/config/ConfigVersions.ts"
+import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
 import { unknownBinding } from "./bindings.ts"
@@ -40,8 +39,7 @@ const make = Effect.fnUntraced(function* () {
   const config = yield* ConfigStore
   const lifecycle = yield* Lifecycle
   const signals = yield* Signals
-  const sql = yield* SqlClient.SqlClient
-  const one = yield* Semaphore.make(1)
+  const versions = yield* ConfigVersions
 
   const modelsOf = Effect.fnUntraced(function* (view: AgentView) {
     const { config: running, version } = yield* config.current
@@ -62,7 +60,7 @@ const make = Effect.fnUntraced(function* () {
   const checked = Effect.fnUntraced(function* (agent_id: AgentId, choice: ModelChoice) {
     const refuse = (kind: AgentRefused["kind"], reason: string, hint: string) =>
       new AgentRefused({ kind, agent_id, reason, hint })
-    const { bindings, session_id, status } = yield* lifecycle.view(agent_id)
+    const { bindings, status } = yield* lifecycle.view(agent_id)
     if (bindings === null || status !== "running")
       return yield* refuse(
         "NOT_RUNNING",
@@ -76,27 +74,26 @@ const make = Effect.fnUntraced(function* () {
     if (unknown !== undefined) return yield* refuse("NOT_READY", unknown.reason, unknown.hint)
     for (const name of yield* config.secretsOf(wanted)) {
       const value = yield* Effect.result(config.secret(name))
-      if (Result.isFailure(value))
-        return yield* refuse("NOT_READY", value.failure.message, `${value.failure.hint}, then restart choird`)
+      if (Result.isFailure(value)) return yield* refuse("NOT_READY", value.failure.message, value.failure.hint)
     }
-    return { llm, core_llm, session_id }
+    return { llm, core_llm }
   })
 
   /** The bindings change before the version does, so that whoever sees the new number is told of the new models. */
-  const apply = Effect.fnUntraced(function* (agent_id: AgentId, choice: ModelChoice) {
-    const { core_llm, llm, session_id } = yield* checked(agent_id, choice)
-    const version = yield* nextConfigVersion(sql, config)
-    const view = yield* lifecycle.rebind(agent_id, { llm, core_llm })
-    yield* config.number(version)
-    if (session_id !== null) yield* signals.configChanged(session_id, version)
+  const apply = Effect.fnUntraced(function* (agent_id: AgentId, who: string, choice: ModelChoice) {
+    const version = yield* versions.commit({ action: "model set", who }, () =>
+      Effect.map(checked(agent_id, choice), (models) => ({ before: Effect.ignore(lifecycle.rebind(agent_id, models)) }))
+    )
+    const view = yield* lifecycle.view(agent_id)
+    if (view.session_id !== null) yield* signals.configChanged(view.session_id, version)
     return yield* modelsOf(view)
-  }, one.withPermit)
+  })
 
   return Models.of({
     get: (agent_id) => Effect.flatMap(lifecycle.view(agent_id), modelsOf),
     set: Effect.fn("Models.set")(function* (agent_id, who, choice) {
       const entry = { who, action: "model.set", agent_id }
-      const models = yield* Effect.tapErrorTag(apply(agent_id, choice), "AgentRefused", ({ kind }) =>
+      const models = yield* Effect.tapErrorTag(apply(agent_id, who, choice), "AgentRefused", ({ kind }) =>
         audit.record({ ...entry, detail: { ...choice, refused: kind } })
       )
       yield* audit.record({ ...entry, detail: { llm: models.llm, core_llm: models.core_llm } })

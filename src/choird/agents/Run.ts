@@ -10,7 +10,6 @@ import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { SUCCESSOR_LOOK_MS } from "#src/shared/limits.ts"
 import { afterEpoch, type EpochEnd, type EpochFacts, type Next } from "./afterEpoch.ts"
 import type { AgentPrograms, ProgramMissing } from "./AgentPrograms.ts"
-import type { AgentViews } from "./AgentViews.ts"
 import { BREAKER, type Breaker } from "./Breaker.ts"
 import { type EpochServices, runEpoch } from "./Epoch.ts"
 import type { AgentView } from "./Lifecycle.ts"
@@ -21,7 +20,6 @@ export interface RunServices extends EpochServices, PrepareServices {
   readonly inbox: Inbox["Service"]
   readonly outbox: Outbox["Service"]
   readonly programs: Effect.Effect<AgentPrograms, ProgramMissing>
-  readonly views: AgentViews
 }
 
 export interface RunRequest extends StartRequest {
@@ -70,6 +68,19 @@ const started = ({ agent_id, services, started }: Context) =>
     yield* Effect.logInfo("the agent runs")
   })
 
+/**
+ * How long the agent may be silent: what the running configuration says, or what it said before while the agent still beats as it
+ * was told then. A shorter time counts once the agent has taken it over.
+ */
+const patienceOf = ({ agent_id, prepared, services }: Context) => {
+  let agreed_ms = prepared.config.crash_detection_threshold_ms
+  return Effect.map(services.config.current, ({ config, version }) => {
+    const { crash_detection_threshold_ms: wanted_ms } = config
+    agreed_ms = services.views.of(agent_id).config_version === version ? wanted_ms : Math.max(agreed_ms, wanted_ms)
+    return agreed_ms
+  })
+}
+
 /** One epoch from its token to its end; whatever keeps a container from starting is a crash of the agent. */
 const epoch = Effect.fnUntraced(function* (context: Context, row: SessionRow, token: Redacted.Redacted | undefined) {
   const { agent_id, bindings, prepared, programs, services, stop } = context
@@ -82,13 +93,16 @@ const epoch = Effect.fnUntraced(function* (context: Context, row: SessionRow, to
     epoch,
     image_version: prepared.image.image_version,
     since_ms: yield* Clock.currentTimeMillis,
-    config_version: version
+    config_version: version,
+    started_with: prepared.config
   })
   let ready = false
   const plan = {
     row,
     bindings,
     config: prepared.config,
+    silence_ms_max: patienceOf(context),
+    summary_ms_max: Effect.map(services.config.current, ({ config }) => config.memory.summary_timeout_ms),
     image: prepared.image,
     programs,
     token: token ?? (yield* patiently(services.tokens.bootstrap(session_id, agent_id, epoch))),

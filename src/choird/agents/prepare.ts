@@ -9,6 +9,7 @@ import type { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { ContainerId, type ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { sessionId } from "#src/choird/sessions/sessionId.ts"
 import type { SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import type { AgentViews } from "./AgentViews.ts"
 import { unknownBinding } from "./bindings.ts"
 import type { Image, Images } from "./Images.ts"
 import { exclusive, type Leases } from "./Leases.ts"
@@ -23,6 +24,7 @@ export interface PrepareServices {
   readonly leases: Leases["Service"]
   readonly runtime: ContainerRuntime["Service"]
   readonly sessions: SessionStore["Service"]
+  readonly views: AgentViews
 }
 
 /** What is to be started. */
@@ -50,6 +52,16 @@ const isFolder = (path: string) =>
     })
   )
 
+const plain = (path: string | undefined) => path?.replace(/\/+$/u, "")
+
+/** The agent that works in a folder already, under a name that config.json may have given to another one since. */
+const folderUser = ({ views }: PrepareServices, agent_id: AgentId, path: string) =>
+  views.known().find((other) => {
+    const { bindings, started_with, status } = views.of(other)
+    if (other === agent_id || bindings === null || status === "stopped" || status === "crashed") return false
+    return plain(started_with?.workspaces[bindings.workspace]?.path) === plain(path)
+  })
+
 /** The resources are configured, their secrets have values, and the workspace is there. */
 const checkResources = Effect.fnUntraced(function* (
   services: PrepareServices,
@@ -67,10 +79,13 @@ const checkResources = Effect.fnUntraced(function* (
     const names = missing.map((name) => `"${name}"`).join(", ")
     const set = missing.map((name) => `choirctl secret set ${name}`).join(" && ")
     return yield* Effect.fail(
-      notReady(`${agent_id} needs ${names} of secrets.json, which has no value`, `${set}, then restart choird`)
+      notReady(`${agent_id} needs ${names} of secrets.json, which has no value`, `${set} && choirctl secret apply`)
     )
   }
   const path = config.workspaces[bindings.workspace]?.path ?? ""
+  const user = folderUser(services, agent_id, path)
+  if (user !== undefined)
+    return yield* Effect.fail(notReady(`${user} works in the folder ${path}`, `choirctl agent stop ${user}`))
   if (!isFolder(path))
     return yield* Effect.fail(
       notReady(`the workspace "${bindings.workspace}" is no folder: ${path}`, `mkdir -p ${path}`)

@@ -5,6 +5,7 @@ import { AgentApi, type Caller, type InitHello, Lease } from "#schema/AgentApi.t
 import { type SessionId, SignalId } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { agentConfig } from "#src/choird/config/agentShare.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type HostRequest, HostTools } from "#src/choird/hosttools/HostTools.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -117,7 +118,6 @@ const hello = Effect.fn("AgentApi.INIT_HELLO")(function* (
   const lease_token =
     page === undefined ? Redacted.value(yield* tokens.lease(caller)) : authorization.replace(/^bearer +/iu, "")
   const current = yield* config.current
-  const agentConfig = yield* config.agentConfig(bindings)
   if (page === undefined) yield* lifecycle.hello(caller.session_id, caller.epoch)
   return {
     status: head.rev === 0 ? ("fresh" as const) : ("resumed" as const),
@@ -125,7 +125,7 @@ const hello = Effect.fn("AgentApi.INIT_HELLO")(function* (
     epoch: caller.epoch,
     resource_bindings: bindings,
     config_version: current.version,
-    config: agentConfig,
+    config: agentConfig(current.config, bindings),
     ...(tail.snapshot === undefined ? {} : { snapshot: tail.snapshot }),
     tail_events: tail.events,
     tail_more: tail.more
@@ -144,10 +144,8 @@ const secrets = Effect.fn("AgentApi.GET_SECRETS")(function* (
     yield* audited(services, caller, "GET_SECRETS", { refused: "UNBOUND", names: unbound.slice(0, 20) })
     return yield* notFound("UNBOUND", "a secret that was asked for belongs to no resource bound to this session")
   }
-  const values = yield* Effect.forEach([...new Set(resources)], (name) =>
-    Effect.map(services.config.secret(name), (value) => [name, Redacted.value(value)] as const)
-  ).pipe(Effect.mapError(fromSecretMissing))
-  return { secrets: Object.fromEntries(values) }
+  const values = yield* Effect.mapError(services.config.secretValues(new Set(resources)), fromSecretMissing)
+  return { secrets: Object.fromEntries(values.map(([name, value]) => [name, Redacted.value(value)])) }
 })
 
 /** A run belongs to the epoch, not to the request: who asks again finds it. A flood is not audited (R47), any other refusal is. */
@@ -245,9 +243,9 @@ export const layerAgentHandlers = HttpApiBuilder.group(
       }),
       FETCH_DYNAMIC_CONFIG: Effect.fn("AgentApi.FETCH_DYNAMIC_CONFIG")(function* ({ payload }) {
         const { bindings } = yield* runOf(all, yield* Lease, "FETCH_DYNAMIC_CONFIG")
-        const { version } = yield* config.current
+        const { config: running, version } = yield* config.current
         if (payload.current_config_version === version) return { config_version: version }
-        return { config_version: version, config: yield* config.agentConfig(bindings) }
+        return { config_version: version, config: agentConfig(running, bindings) }
       }),
       EXECUTE_HOST_TOOL: ({ payload }) => Effect.flatMap(Lease, (caller) => executeHostTool(all, caller, payload)),
       events: ({ headers, query }) =>

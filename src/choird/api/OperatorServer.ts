@@ -15,6 +15,7 @@ import { layerOperatorAgents } from "./OperatorAgents.ts"
 import { layerOperatorApprovals } from "./OperatorApprovals.ts"
 import { layerOperatorChat } from "./OperatorChat.ts"
 import { layerOperatorDatabase } from "./OperatorDatabase.ts"
+import { layerOperatorConfig } from "./OperatorConfig.ts"
 import { layerOperatorResume } from "./OperatorResume.ts"
 import { layerOperatorSessionDetail } from "./OperatorSessionDetail.ts"
 import { layerOperatorSessions } from "./OperatorSessions.ts"
@@ -34,7 +35,8 @@ export const layerOperatorServer = (version: string) =>
             layerOperatorSessionDetail,
             layerOperatorResume,
             layerOperatorChat,
-            layerOperatorApprovals
+            layerOperatorApprovals,
+            layerOperatorConfig
           ]),
           Layer.provide([layerSchemaErrors, AgentSummaries.layer, ChatStream.layer, GatewayCommands.layer]),
           Layer.provide(NodeHttpServer.layerHttpServices)

@@ -13,7 +13,7 @@ import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
-import { AgentSummaries } from "./AgentSummaries.ts"
+import { AgentSummaries, isBehind } from "./AgentSummaries.ts"
 import { Shutdown } from "./Shutdown.ts"
 
 const NOT_STARTED: Health = { ok: false, detail: "not started" }
@@ -92,6 +92,13 @@ export const layerOperatorSystem = (version: string) =>
               ...notYet(running.config),
               ...gateways.flatMap(({ detail, name, ok }) =>
                 ok ? [] : [`the gateway ${name} does not work: ${detail}`]
+              ),
+              ...views.flatMap((view) =>
+                isBehind(view, running.version)
+                  ? [
+                      `${view.agent_id} runs with configuration ${view.config_version}, the newest is ${running.version}`
+                    ]
+                  : []
               ),
               ...views.flatMap(({ agent_id, reason, status }) =>
                 status === "crashed" ? [`the agent ${agent_id} crashed: ${reason ?? "no reason is known"}`] : []

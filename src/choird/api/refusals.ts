@@ -13,9 +13,11 @@ import {
 import type { BuildError } from "#src/choird/agents/Images.ts"
 import type { AgentRefused } from "#src/choird/agents/Lifecycle.ts"
 import type { ApprovalRefused } from "#src/choird/approvals/ApprovalRefused.ts"
+import type { ConfigurationRefused } from "#src/choird/config/ConfigurationRefused.ts"
 import type { SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import type { HostToolRefused } from "#src/choird/hosttools/HostTools.ts"
 import type { EventTooLarge, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
+import { problemText } from "#src/shared/configProblems.ts"
 import { HOST_TOOL_RETRY_MS } from "#src/shared/limits.ts"
 import type { SteeringRefused } from "#src/choird/sessions/Steering.ts"
 import { SIGNALS_FULL_RETRY_MS } from "#src/shared/limits.ts"
@@ -111,6 +113,12 @@ export const fromHostToolRefused = ({ kind, reason }: HostToolRefused): ApiError
     case "RATE_LIMITED":
       return new TooMany({ error: { ...detail(kind, reason), retry_after_ms: HOST_TOOL_RETRY_MS } })
   }
+}
+
+/** Every problem with its path is part of the message, since one refusal is all that a client gets. */
+export const fromConfigurationRefused = ({ hint, kind, problems, reason }: ConfigurationRefused): ApiError => {
+  const message = problems.length === 0 ? reason : `${reason}:\n${problems.map(problemText).join("\n")}`
+  return kind === "NO_SUCH_VERSION" ? notFound(kind, message, hint) : conflict(kind, message, hint)
 }
 
 /** A build fails after its stream has begun, so this is a line of the stream. */

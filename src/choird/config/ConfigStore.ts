@@ -1,18 +1,19 @@
-/** The running configuration and the secrets, read once at start and held as one snapshot each (spec 17.7). */
-import { Context, Effect, Layer, type Redacted, Ref, Schema } from "effect"
-import type { AgentConfig, Config } from "#schema/Config.ts"
-import type { ResourceBindings } from "#schema/ResourceBindings.ts"
+/** The running configuration and the secrets, as one snapshot that is replaced whole (spec 17.7). */
+import { Context, Effect, Layer, type Redacted, Schema, type Stream, SubscriptionRef } from "effect"
+import type { Config } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
+import type { ResourceBindings } from "#schema/ResourceBindings.ts"
+import type { SecretsFile } from "#schema/Secrets.ts"
 import { hasValue, loadFiles } from "#src/shared/configFiles.ts"
-import { agentConfig, boundSecrets } from "./agentShare.ts"
+import { boundSecrets } from "./agentShare.ts"
 
-/** A configured secret that secrets.json does not hold. */
+/** A configured secret that choird holds no value of. */
 export class SecretMissing extends Schema.TaggedError<SecretMissing>()("SecretMissing", { secret: SecretName }) {
   override get message() {
     return `the secret "${this.secret}" has no value`
   }
   get hint() {
-    return `choirctl secret set ${this.secret}`
+    return `choirctl secret set ${this.secret} && choirctl secret apply`
   }
 }
 
@@ -21,7 +22,12 @@ export interface RunningConfig {
   readonly config: Config
 }
 
-/** Owns config.json and secrets.json. */
+/** What runs, secrets included; it never leaves choird. */
+interface Snapshot extends RunningConfig {
+  readonly secrets: SecretsFile
+}
+
+/** Owns what choird knows of config.json and secrets.json. */
 export class ConfigStore extends Context.Service<
   ConfigStore,
   {
@@ -29,34 +35,58 @@ export class ConfigStore extends Context.Service<
     readonly home: string
     /** The configuration that runs; take one snapshot per operation. Its version is 0 until `ConfigVersions` numbered it. */
     readonly current: Effect.Effect<RunningConfig>
+    /** What runs now, then all that follows it, changes of secrets included. */
+    readonly changes: Stream.Stream<RunningConfig>
     /** A secret's value. */
     secret(name: SecretName): Effect.Effect<Redacted.Redacted, SecretMissing>
-    /** What an agent with these bindings is told: its bound models and their fallbacks, budgets, intervals. */
-    agentConfig(bindings: ResourceBindings): Effect.Effect<AgentConfig>
+    /** The values of several secrets, all of one moment (R35). */
+    secretValues(
+      names: Iterable<SecretName>
+    ): Effect.Effect<ReadonlyArray<readonly [SecretName, Redacted.Redacted]>, SecretMissing>
     /** The secrets that the bound resources name, and no other: all that GET_SECRETS may hand out. */
     secretsOf(bindings: ResourceBindings): Effect.Effect<ReadonlySet<SecretName>>
-    /** Gives the running configuration its version. For `ConfigVersions` alone, since the database comes after the files. */
-    number(version: number): Effect.Effect<void>
+    /** All secrets, to compare them with those of a file. */
+    readonly secrets: Effect.Effect<SecretsFile>
+    /** Replaces all of it at once. For `ConfigVersions` alone, which numbers what runs. */
+    replace(next: RunningConfig & { readonly secrets?: SecretsFile | undefined }): Effect.Effect<void>
   }
 >()("choir/choird/ConfigStore") {
-  /** Reads the files of a home, and logs a warning for each thing in them that will stop a part of choird. */
-  static readonly layer = (options: { readonly home: string }) =>
+  /**
+   * Reads the files of a home, and logs a warning for each thing in them that will stop a part of choird. `file` is read in the
+   * place of config.json.
+   */
+  static readonly layer = (options: { readonly home: string; readonly file?: string }) =>
     Layer.effect(
       ConfigStore,
       Effect.gen(function* () {
-        const { config, home, secrets, warnings } = yield* loadFiles(options.home)
+        const { config, home, secrets, warnings } = yield* loadFiles(options.home, options.file)
         yield* Effect.forEach(warnings, ({ message, path }) => Effect.logWarning(`${path}: ${message}`))
-        const running = yield* Ref.make<RunningConfig>({ version: 0, config })
+        const running = yield* SubscriptionRef.make<Snapshot>({ version: 0, config, secrets })
+        const snapshot = SubscriptionRef.get(running)
+
+        const valueIn = (secrets: SecretsFile, name: SecretName) => {
+          const value = secrets[name]
+          return value === undefined || !hasValue(secrets, name)
+            ? Effect.fail(new SecretMissing({ secret: name }))
+            : Effect.succeed(value)
+        }
         return ConfigStore.of({
           home,
-          current: Ref.get(running),
+          current: snapshot,
+          changes: SubscriptionRef.changes(running),
           secret: Effect.fn("ConfigStore.secret")(function* (name) {
-            const value = secrets[name]
-            return value === undefined || !hasValue(secrets, name) ? yield* new SecretMissing({ secret: name }) : value
+            return yield* valueIn((yield* snapshot).secrets, name)
           }),
-          agentConfig: (bindings) => Effect.map(Ref.get(running), ({ config }) => agentConfig(config, bindings)),
-          secretsOf: (bindings) => Effect.map(Ref.get(running), ({ config }) => boundSecrets(config, bindings)),
-          number: (version) => Ref.update(running, ({ config }) => ({ version, config }))
+          secretValues: Effect.fn("ConfigStore.secretValues")(function* (names) {
+            const { secrets } = yield* snapshot
+            return yield* Effect.forEach([...names], (name) =>
+              Effect.map(valueIn(secrets, name), (value) => [name, value] as const)
+            )
+          }),
+          secretsOf: (bindings) => Effect.map(snapshot, ({ config }) => boundSecrets(config, bindings)),
+          secrets: Effect.map(snapshot, ({ secrets }) => secrets),
+          replace: ({ config, secrets, version }) =>
+            SubscriptionRef.update(running, (before) => ({ version, config, secrets: secrets ?? before.secrets }))
         })
       })
     )

@@ -1,53 +1,131 @@
-/** The numbers of the configurations that ran, so that a version means the same across choird's lives (R56). */
-import { Effect, Layer } from "effect"
+/**
+ * The numbers of the configurations that ran, so that a version means the same across choird's lives (R56). Whatever changes what
+ * runs goes through here: first the row, then the one swap in memory.
+ */
+import { Context, Effect, Layer, Option, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
+import type { Config } from "#schema/Config.ts"
+import type { VersionSummary } from "#schema/ConfigApi.ts"
+import type { SecretsFile } from "#schema/Secrets.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { sha256 } from "#src/shared/hashChain.ts"
-import { ConfigStore } from "./ConfigStore.ts"
+import { CONFIG_VERSIONS_SHOWN_MAX } from "#src/shared/limits.ts"
+import { ConfigStore, type RunningConfig } from "./ConfigStore.ts"
 
-interface VersionRow {
+/** What makes a version, and who asked for it. */
+export interface VersionEntry {
+  readonly action: "apply" | "rollback" | "secret apply" | "model set"
+  readonly who: string
+}
+
+/** What is to run; what is absent stays. */
+export interface NextConfig {
+  readonly config?: Config
+  readonly secrets?: SecretsFile
+  /** Done between the row and the swap, so that whoever sees the new number finds it done. */
+  readonly before?: Effect.Effect<unknown>
+}
+
+interface NewestRow {
   readonly version: number
   readonly hash: Uint8Array
 }
 
-/**
- * Numbers the running configuration when it is built: the newest version when the content is the same as then, else the next.
- * The content is config.json with its defaults; secrets have no part in it, since a digest of them could be guessed at.
- */
-export const layerConfigVersions = Layer.effectDiscard(
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const store = yield* ConfigStore
-    const { config } = yield* store.current
-    const text = canonicalJson(config)
-    const hash = Buffer.from(sha256(text), "hex")
-    const version = yield* sql.withTransaction(
-      Effect.gen(function* () {
-        const [newest] = yield* sql<VersionRow>`SELECT version, hash FROM choir_control.config_versions
-          ORDER BY version DESC LIMIT 1`
-        if (newest !== undefined && hash.equals(newest.hash)) return newest.version
-        const next = (newest?.version ?? 0) + 1
-        yield* sql`INSERT INTO choir_control.config_versions (version, config, hash)
-          VALUES (${next}, ${text}::jsonb, ${hash})`
-        return next
-      })
-    )
-    yield* store.number(version)
-  }).pipe(Effect.orDie)
-)
+/** Numbers configurations, one at a time. */
+export class ConfigVersions extends Context.Service<
+  ConfigVersions,
+  {
+    /**
+     * Makes what `next` decides the running configuration, under the next number, which it returns. `next` sees what runs now, and
+     * nothing else changes it meanwhile; when it wants nothing, all stays as it is. Row and swap are not interrupted.
+     */
+    commit<E>(
+      entry: VersionEntry,
+      next: (running: RunningConfig) => Effect.Effect<NextConfig | undefined, E>
+    ): Effect.Effect<number, E>
+    /** The newest versions, the newest first, at most CONFIG_VERSIONS_SHOWN_MAX. */
+    readonly history: Effect.Effect<ReadonlyArray<VersionSummary>>
+    /** What a version held, as it was stored. */
+    content(version: number): Effect.Effect<Option.Option<unknown>>
+  }
+>()("choir/choird/ConfigVersions") {
+  /** Numbers what choird started with: the newest version when the content is the same as then, else the next one. */
+  static readonly layer = Layer.effect(
+    ConfigVersions,
+    Effect.suspend(() => make())
+  )
+}
 
-/**
- * Takes the next number for the running configuration, whose content is the same: an agent is bound to other models, and asks anew
- * when the number changes. The number is used by {@link ConfigStore.number}.
- */
-export const nextConfigVersion = (sql: SqlClient.SqlClient, store: ConfigStore["Service"]) =>
-  Effect.gen(function* () {
-    const { config } = yield* store.current
-    const text = canonicalJson(config)
-    const [row] = yield* sql<{
-      readonly version: number
-    }>`INSERT INTO choir_control.config_versions (version, config, hash)
-      SELECT coalesce(max(version), 0) + 1, ${text}::jsonb, ${Buffer.from(sha256(text), "hex")}
-      FROM choir_control.config_versions RETURNING version`
-    return row?.version ?? (yield* Effect.die(new Error("the configuration got no number")))
-  }).pipe(Effect.orDie)
+/** The content is config.json with its defaults; secrets have no part in it, since a digest of them could be guessed at. */
+const contentOf = (config: Config) => {
+  const text = canonicalJson(config)
+  return { text, hash: Buffer.from(sha256(text), "hex") }
+}
+
+const make = Effect.fnUntraced(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const store = yield* ConfigStore
+  const one = yield* Semaphore.make(1)
+
+  const newest = Effect.map(
+    sql<NewestRow>`SELECT version, hash FROM choir_control.config_versions ORDER BY version DESC LIMIT 1`,
+    ([row]) => row
+  )
+  const insert = Effect.fnUntraced(function* (version: number, config: Config, action: string, who: string) {
+    const { hash, text } = contentOf(config)
+    yield* sql`INSERT INTO choir_control.config_versions (version, config, hash, action, who)
+      VALUES (${version}, ${text}::jsonb, ${hash}, ${action}, ${who})`
+  })
+
+  const started = yield* store.current
+  const first = yield* sql.withTransaction(
+    Effect.gen(function* () {
+      const last = yield* newest
+      if (last !== undefined && contentOf(started.config).hash.equals(last.hash)) return last.version
+      const version = (last?.version ?? 0) + 1
+      yield* insert(version, started.config, "start", "choird")
+      return version
+    })
+  )
+  yield* store.replace({ ...started, version: first })
+
+  const enter = ({ action, who }: VersionEntry, running: RunningConfig, next: NextConfig) =>
+    Effect.gen(function* () {
+      const { before = Effect.void, config = running.config, secrets } = next
+      const version = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          const version = ((yield* newest)?.version ?? 0) + 1
+          yield* insert(version, config, action, who)
+          return version
+        })
+      )
+      yield* before
+      yield* store.replace({ version, config, secrets })
+      return version
+    }).pipe(Effect.orDie, Effect.uninterruptible)
+
+  return ConfigVersions.of({
+    commit: Effect.fn("ConfigVersions.commit")(function* (entry, next) {
+      const running = yield* store.current
+      const wanted = yield* next(running)
+      return wanted === undefined ? running.version : yield* enter(entry, running, wanted)
+    }, one.withPermit),
+    history: Effect.gen(function* () {
+      const { version: running } = yield* store.current
+      const rows = yield* sql<Omit<VersionSummary, "running" | "created_at"> & { readonly created_at: Date }>`
+        SELECT version, created_at, action, who FROM choir_control.config_versions
+        ORDER BY version DESC LIMIT ${CONFIG_VERSIONS_SHOWN_MAX}`
+      return rows.map((row) => ({
+        ...row,
+        created_at: row.created_at.toISOString(),
+        running: row.version === running
+      }))
+    }).pipe(Effect.orDie),
+    content: Effect.fn("ConfigVersions.content")(function* (version) {
+      const rows = yield* sql<{
+        readonly config: unknown
+      }>`SELECT config FROM choir_control.config_versions WHERE version = ${version}`
+      return Option.map(Option.fromNullishOr(rows[0]), ({ config }) => config)
+    }, Effect.orDie)
+  })
+}, Effect.orDie)

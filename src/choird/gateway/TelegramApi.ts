@@ -20,7 +20,7 @@ export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("Telegr
   override get message() {
     const fix =
       this.code === 401 || this.code === 404
-        ? ": the bot's token is wrong or was revoked, set it with choirctl secret set and restart choird"
+        ? ": the bot's token is wrong or was revoked, set it with choirctl secret set, then choirctl secret apply"
         : this.code === 409
           ? ": another program polls with the same token, stop it or get a new token"
           : ""

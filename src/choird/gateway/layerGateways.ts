@@ -1,41 +1,91 @@
-/** Every gateway of config.json, each on its own: a bot with a wrong token delays nothing and nobody (D45). */
-import { Effect, Layer, Result } from "effect"
+/**
+ * Every gateway of config.json, each on its own: a bot with a wrong token delays nothing and nobody (D45). A bot whose token, server
+ * or people change is connected anew; the others do not notice.
+ */
+import { Effect, Equal, FiberMap, Layer, type Redacted, Result, Stream } from "effect"
+import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
+import { Outbox } from "./Outbox.ts"
 import { runTelegram } from "./Telegram.ts"
 import { TelegramApi } from "./TelegramApi.ts"
 
-export const layerGateways = Layer.effectDiscard(
-  Effect.gen(function* () {
-    const config = yield* ConfigStore
-    const health = yield* GatewayHealth
-    const { config: running } = yield* config.current
-    for (const [key, gateway] of Object.entries(running.gateways)) {
-      const name = ResourceName.make(key)
-      // The console has nothing to run: its clients read the outbox themselves (wire.md, Console).
-      if (gateway.type === "console") {
-        yield* health.report(name, { ok: true, detail: "choirctl chat" })
-        continue
-      }
-      const token = yield* Effect.result(config.secret(gateway.secret))
-      if (Result.isFailure(token)) {
-        const { hint, message } = token.failure
-        yield* health.report(name, { ok: false, detail: `${message}: ${hint}` })
-        yield* Effect.logWarning(`the gateway does not run: ${message}`, { gateway: name })
-        continue
-      }
-      const dms = Object.entries(running.dms).flatMap(([dm, place]) =>
-        place.gateway === name ? [{ name: ResourceName.make(dm), user_id: place.user_id }] : []
-      )
-      yield* health.report(name, { ok: false, detail: "connecting" })
-      yield* runTelegram(name, dms).pipe(
-        Effect.provide(TelegramApi.layer(token.success, gateway.api_root)),
-        Effect.tapCause((cause) => Effect.logError("a gateway broke", { gateway: name }, cause)),
-        Effect.forkScoped
-      )
+/** All that a bot runs with. */
+interface Bot {
+  readonly token: Redacted.Redacted
+  readonly api_root: string
+  readonly dms: ReadonlyArray<{ readonly name: ResourceName; readonly user_id: string }>
+}
+
+const isSame = (a: Bot, b: Bot) =>
+  Equal.equals(a.token, b.token) && a.api_root === b.api_root && JSON.stringify(a.dms) === JSON.stringify(b.dms)
+
+const make = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const health = yield* GatewayHealth
+  const context = yield* Effect.context<Gateways | GatewayHealth | Outbox>()
+  const fibers = yield* FiberMap.make<ResourceName>()
+  const running = new Map<ResourceName, Bot>()
+
+  /** The bot of a gateway as it is configured now; nothing for a console, or where the token has no value. */
+  const wanted = Effect.fnUntraced(function* ({ dms, gateways }: Config, name: ResourceName) {
+    const gateway = gateways[name]
+    if (gateway === undefined) return undefined
+    // The console has nothing to run: its clients read the outbox themselves (wire.md, Console).
+    if (gateway.type === "console") {
+      yield* health.report(name, { ok: true, detail: "choirctl chat" })
+      return undefined
     }
+    const token = yield* Effect.result(config.secret(gateway.secret))
+    if (Result.isFailure(token)) {
+      const { hint, message } = token.failure
+      yield* health.report(name, { ok: false, detail: `${message}: ${hint}` })
+      yield* Effect.logWarning(`the gateway does not run: ${message}`, { gateway: name })
+      return undefined
+    }
+    const people = Object.entries(dms).flatMap(([dm, place]) =>
+      place.gateway === name ? [{ name: ResourceName.make(dm), user_id: place.user_id }] : []
+    )
+    return { token: token.success, api_root: gateway.api_root, dms: people } satisfies Bot
   })
-).pipe(Layer.provide(Gateways.layer), Layer.provide(GatewayCommands.layer))
+
+  const start = (name: ResourceName, { api_root, dms, token }: Bot) =>
+    runTelegram(name, dms).pipe(
+      Effect.provide(TelegramApi.layer(token, api_root)),
+      Effect.tapCause((cause) => Effect.logError("a gateway broke", { gateway: name }, cause)),
+      Effect.provideContext(context)
+    )
+
+  /** The old bot is gone before the new one asks, since Telegram lets one program poll at a time. */
+  const follow = Effect.fnUntraced(function* (config: Config, name: ResourceName) {
+    const before = running.get(name)
+    const bot = yield* wanted(config, name)
+    if (before !== undefined && bot !== undefined && isSame(before, bot)) return
+    yield* FiberMap.remove(fibers, name)
+    running.delete(name)
+    if (bot === undefined) return
+    if (before !== undefined) yield* Effect.logInfo("the gateway connects anew", { gateway: name })
+    yield* health.report(name, { ok: false, detail: "connecting" })
+    yield* FiberMap.run(fibers, name, start(name, bot), { onlyIfMissing: true })
+    running.set(name, bot)
+  })
+
+  const followAll = Effect.fnUntraced(function* (config: Config) {
+    const names = new Set([...running.keys(), ...Object.keys(config.gateways).map((key) => ResourceName.make(key))])
+    for (const name of names) yield* follow(config, name)
+  })
+  yield* followAll((yield* config.current).config)
+  yield* config.changes.pipe(
+    Stream.runForEach(({ config }) => followAll(config)),
+    Effect.tapCause(Effect.logError),
+    Effect.forkScoped
+  )
+})
+
+export const layerGateways = Layer.effectDiscard(make).pipe(
+  Layer.provide(Gateways.layer),
+  Layer.provide(GatewayCommands.layer)
+)

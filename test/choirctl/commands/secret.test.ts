@@ -67,12 +67,12 @@ describe("choirctl secret", () => {
     })
   )
 
-  it.effect("says that a running choird has to be restarted", () =>
+  it.effect("says how a running choird takes the change over", () =>
     Effect.gen(function* () {
       const home = yield* made
       yield* fakeChoird(home)
       const set = yield* choirctl(home, ["secret", "set", "key"], { stdin: "x" })
-      assert.include(set.err, "restart it")
+      assert.include(set.err, "choirctl secret apply")
     })
   )
 

@@ -50,7 +50,8 @@ describe("Images", { timeout: TIMEOUT_MS }, () => {
         "choir/tools/global": "755",
         "choir/tools/global/echo": "755",
         "choir/tools/global/echo.json": "644",
-        "choir/version.json": "644"
+        "choir/version.json": "644",
+        "origin.json": "600"
       })
       assert.strictEqual(statSync(image.path).mode & 0o777, 0o755)
       assert.strictEqual(readFileSync(join(image.path, "choir/SOUL.md"), "utf8"), "mine")

@@ -6,7 +6,7 @@ import { awaitSilence, look } from "#src/choird/agents/Liveness.ts"
 const watch = Effect.fnUntraced(function* (threshold_ms: number) {
   const heard = { ms: 0 }
   const fiber = yield* Effect.forkChild(
-    awaitSilence(() => heard.ms, threshold_ms),
+    awaitSilence(() => heard.ms, Effect.succeed(threshold_ms)),
     { startImmediately: true }
   )
   const hear = Effect.map(Clock.currentTimeMillis, (now_ms) => void (heard.ms = now_ms))

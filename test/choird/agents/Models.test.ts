@@ -97,7 +97,7 @@ describe("Models", LIVE, () => {
         assert.match(yield* refusal("constructor"), /^NOT_READY /u)
         assert.match(
           yield* refusal("poor"),
-          /^NOT_READY \| .*"no-key".*choirctl secret set no-key, then restart choird$/u
+          /^NOT_READY \| .*"no-key".*choirctl secret set no-key && choirctl secret apply$/u
         )
         assert.match(yield* refusal("large", AgentId.make("nobody")), /^UNKNOWN_AGENT /u)
         assert.deepInclude(yield* get, { llm: SMALL, core_llm: SMALL })

@@ -13,6 +13,8 @@ import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { layerAgentDoors } from "#src/choird/api/layerAgentDoors.ts"
 import { layerOperatorServer } from "#src/choird/api/OperatorServer.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"
+import { Reconfiguration } from "#src/choird/config/Reconfiguration.ts"
 import { layerHostTools } from "#src/choird/hosttools/layerHostTools.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
@@ -54,13 +56,21 @@ const run = Effect.gen(function* () {
     image_version: VERSION,
     since_ms: 0,
     config_version: 0,
+    started_with: null,
     reason: null
   }
   const services = yield* Layer.build(
     Layer.mergeAll(layerAgentRoutes, layerOperatorServer("0.1.0")).pipe(
       Layer.provide(layerHostTools),
       Layer.provideMerge([layerAgentDoors, Models.layer]),
-      Layer.provideMerge([platform, images(), lifecycle(view, told), Layer.succeedContext(base)])
+      Layer.provideMerge([
+        platform,
+        images(),
+        lifecycle(view, told),
+        Layer.mock(ConfigVersions, {}),
+        Layer.mock(Reconfiguration, {}),
+        Layer.succeedContext(base)
+      ])
     )
   )
   const { path } = yield* Context.get(services, AgentSockets).open(session_id)

@@ -4,7 +4,7 @@ import { Config } from "#schema/Config.ts"
 import { ResourceName, SecretName } from "#schema/Ids.ts"
 import { agentConfig, boundSecrets } from "#src/choird/config/agentShare.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { layerConfigVersions } from "#src/choird/config/ConfigVersions.ts"
+import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { BINDINGS, CONFIG, makeHome } from "../../support/stores.ts"
 
@@ -66,7 +66,7 @@ describeEngines("ConfigStore", (it) => {
       return [(yield* store.current).version, shown] as const
     }).pipe(
       Effect.provide(
-        layerConfigVersions.pipe(
+        ConfigVersions.layer.pipe(
           Layer.provideMerge(Layer.unwrap(Effect.map(makeHome(config, secrets), (home) => ConfigStore.layer({ home }))))
         )
       )
@@ -77,8 +77,11 @@ describeEngines("ConfigStore", (it) => {
       const changed = { ...CONFIG, heartbeat_interval_ms: 1000 }
       assert.deepStrictEqual(yield* start(CONFIG, { "small-key": "a" }), [1, "a"])
       assert.deepStrictEqual(yield* start(CONFIG, { "small-key": "b" }), [1, "b"])
-      assert.deepStrictEqual(yield* start(changed, {}), [2, "choirctl secret set small-key"])
-      assert.deepStrictEqual(yield* start(changed, { "small-key": "" }), [2, "choirctl secret set small-key"])
+      assert.deepStrictEqual(yield* start(changed, {}), [2, "choirctl secret set small-key && choirctl secret apply"])
+      assert.deepStrictEqual(yield* start(changed, { "small-key": "" }), [
+        2,
+        "choirctl secret set small-key && choirctl secret apply"
+      ])
       const reordered = JSON.stringify(Object.fromEntries(Object.entries(changed).toReversed()), undefined, 2)
       assert.strictEqual((yield* start(reordered, {}))[0], 2)
       assert.strictEqual((yield* start(CONFIG, {}))[0], 3)

@@ -19,6 +19,7 @@ const view = (status: AgentStatus, id = "helper"): AgentView => ({
   image_version: null,
   since_ms: 0,
   config_version: 1,
+  started_with: null,
   reason: null
 })
 const from = (user_id: string, text: string | undefined, views: ReadonlyArray<AgentView> = [view("running")]) =>

@@ -1,0 +1,91 @@
+/** How an operator changes what choird runs with: in two phases, load and apply, and back to what ran before (spec 17.6, 17.7). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { ApiErrors } from "./ApiError.ts"
+import { CommitId } from "./Image.ts"
+import { Progress } from "./Progress.ts"
+
+/** Whether choird and running agents take a change over as they are, or something has to be started anew (spec 15.5, 16). */
+export const ChangeClass = Schema.Literals(["hot-reload", "restart-required"])
+export type ChangeClass = typeof ChangeClass.Type
+
+/**
+ * A row of `config diff`. `path` is a dotted path of config.json, `secrets.<name>`, `<repository>:<file>` or `<repository> repo`;
+ * `change` is added, changed, removed, or the two commits of a repository; `command` is what puts it to work.
+ */
+export const ConfigChange = Schema.Struct({
+  path: Schema.String,
+  change: Schema.String,
+  class: ChangeClass,
+  command: Schema.String
+})
+export type ConfigChange = typeof ConfigChange.Type
+
+/** A repository as it was loaded. `stale` says that the fetch failed; `commit` is null when there is no earlier clone either. */
+export const LoadedRepo = Schema.Struct({
+  repo: Schema.String,
+  commit: Schema.NullOr(CommitId),
+  stale: Schema.Boolean
+})
+export type LoadedRepo = typeof LoadedRepo.Type
+
+/** What `config load` has staged. */
+export const LoadReport = Schema.Struct({
+  changes: Schema.Array(ConfigChange),
+  repos: Schema.Array(LoadedRepo),
+  warnings: Schema.Array(Schema.String)
+})
+export type LoadReport = typeof LoadReport.Type
+
+export const LoadProgress = Progress(LoadReport)
+export type LoadProgress = typeof LoadProgress.Type
+
+/** What became of an apply or a rollback: what counts now, and what still waits for a restart. */
+export const ApplyReport = Schema.Struct({
+  version: Schema.Natural,
+  previous: Schema.Natural,
+  applied: Schema.Array(ConfigChange),
+  pending: Schema.Array(ConfigChange)
+})
+export type ApplyReport = typeof ApplyReport.Type
+
+/** A configuration that ran. `action` is what made it: start, apply, rollback, secret apply or model set. */
+export const VersionSummary = Schema.Struct({
+  version: Schema.Natural,
+  created_at: Schema.String,
+  action: Schema.String,
+  who: Schema.String,
+  running: Schema.Boolean
+})
+export type VersionSummary = typeof VersionSummary.Type
+
+/** What became of `secret apply`: names, never values. */
+export const SecretReport = Schema.Struct({
+  version: Schema.Natural,
+  changed: Schema.Array(Schema.Struct({ name: Schema.String, change: Schema.String })),
+  pending: Schema.Array(ConfigChange)
+})
+export type SecretReport = typeof SecretReport.Type
+
+const error = ApiErrors
+
+export const Configuration = HttpApiGroup.make("configuration").add(
+  HttpApiEndpoint.post("load", "/config/load", {
+    success: HttpApiSchema.StreamNdjson({ schema: LoadProgress }),
+    error
+  }),
+  HttpApiEndpoint.get("diff", "/config/diff", { success: Schema.Array(ConfigChange), error }),
+  HttpApiEndpoint.post("apply", "/config/apply", { success: ApplyReport, error }),
+  HttpApiEndpoint.post("rollback", "/config/rollback", {
+    payload: Schema.Struct({ version: Schema.Natural }),
+    success: ApplyReport,
+    error
+  }),
+  HttpApiEndpoint.get("history", "/config/history", { success: Schema.Array(VersionSummary), error }),
+  HttpApiEndpoint.get("version", "/config/versions/:version", {
+    params: { version: Schema.FiniteFromString },
+    success: Schema.Json,
+    error
+  }),
+  HttpApiEndpoint.post("applySecrets", "/secrets/apply", { success: SecretReport, error })
+)

@@ -1,0 +1,164 @@
+/**
+ * Which changes of config.json count at once and which need a restart, and of what (spec 15.5, 16, 17.6). The table is
+ * docs/configuration.md's; a key of config.json without a row does not compile.
+ */
+import type { Config } from "#schema/Config.ts"
+import type { ChangeClass, ConfigChange } from "#schema/ConfigApi.ts"
+import { AgentId } from "#schema/Ids.ts"
+import { differences, type Difference } from "./differences.ts"
+import { type AgentUse, resourcesOf, SECTIONS } from "./resourcesInUse.ts"
+
+/**
+ * How a key takes effect. `apply`: at once. `choird`: read at choird's start alone. `image`: by a build. `agents`, `workspaces`,
+ * `email_accounts`: at once where no running agent is concerned, else with that agent's next start.
+ */
+type Reach = "apply" | "choird" | "image" | "agents" | "workspaces" | "email_accounts"
+
+export const REACH = {
+  $schema: "apply",
+  global_repo: "image",
+  workspaces: "workspaces",
+  models: "apply",
+  tts: "apply",
+  voice_profiles: "apply",
+  git_identities: "apply",
+  notion_integrations: "apply",
+  email_accounts: "email_accounts",
+  search: "apply",
+  embedding: "choird",
+  gateways: "apply",
+  dms: "apply",
+  postgres: "choird",
+  runtime: "choird",
+  transport: "choird",
+  agents: "agents",
+  budgets: "apply",
+  memory: "apply",
+  approvals: "apply",
+  heartbeat_interval_ms: "apply",
+  crash_detection_threshold_ms: "apply",
+  rate_limit_retry_ms: "apply",
+  log_archive_threshold_lines: "apply"
+} as const satisfies Record<keyof Config, Reach>
+
+export const APPLY = "choirctl config apply"
+export const RESTART_CHOIRD = "restart choird"
+
+/** Commands for each of the agents, or for one that stands for all when they are many. */
+export const forAgents = (agents: ReadonlyArray<AgentId>, command: (id: string) => string): string =>
+  (agents.length > 3 ? ["<agent-id>"] : agents).map(command).join(" && ")
+
+const startAnew = (id: string) => `choirctl agent stop ${id} && choirctl agent start ${id}`
+const restart = (id: string) => `choirctl agent restart ${id}`
+/** What is held on to goes when its holder has stopped and the same configuration is applied again. */
+const letGo = (id: string) => `choirctl agent stop ${id} && ${APPLY} && choirctl agent start ${id}`
+const letAgentGo = (id: string) => `choirctl agent stop ${id} && ${APPLY}`
+const build = (uses: ReadonlyArray<AgentUse>) => (id: string) =>
+  uses.some(({ agent_id }) => agent_id === id)
+    ? `choirctl agent build ${id} && ${restart(id)}`
+    : `choirctl agent build ${id}`
+
+type Verdict = Pick<ConfigChange, "class" | "command">
+const verdict = (kind: ChangeClass, command: string): Verdict => ({ class: kind, command })
+const HOT = verdict("hot-reload", APPLY)
+const restarting = (agents: ReadonlyArray<AgentId>, command: (id: string) => string): Verdict =>
+  agents.length === 0 ? HOT : verdict("restart-required", forAgents(agents, command))
+
+const at = (value: unknown, path: ReadonlyArray<string>): unknown =>
+  path.reduce<unknown>(
+    (inner, key) =>
+      typeof inner === "object" && inner !== null && Object.hasOwn(inner, key)
+        ? (inner as Record<string, unknown>)[key]
+        : undefined,
+    value
+  )
+
+const isSame = (a: unknown, b: unknown) => differences({ a }, { a: b }).length === 0
+
+/** The running agents that are bound to an entry, and to which `path` said something else when they started. */
+const startedWithAnother = (target: Config, uses: ReadonlyArray<AgentUse>, path: ReadonlyArray<string>) =>
+  uses.flatMap(({ agent_id, bindings, started_with }) =>
+    resourcesOf(started_with, bindings).has(path.slice(0, 2).join(".")) &&
+    !isSame(at(started_with, path), at(target, path))
+      ? [agent_id]
+      : []
+  )
+
+/** The running agents that hold on to an entry which is to go. */
+const holders = (running: Config, uses: ReadonlyArray<AgentUse>, [section = "", name = ""]: ReadonlyArray<string>) =>
+  uses.flatMap(({ agent_id, bindings }) => (resourcesOf(running, bindings).has(`${section}.${name}`) ? [agent_id] : []))
+
+const ofAgent = (target: Config, uses: ReadonlyArray<AgentUse>, { change, path }: Difference): Verdict => {
+  const [, id = "", part] = path
+  const use = uses.find(({ agent_id }) => agent_id === id)
+  if (part === "repo") return verdict("restart-required", build(uses)(id))
+  if (use === undefined) return HOT
+  if (part === undefined) return change === "removed" ? verdict("restart-required", letAgentGo(id)) : HOT
+  return isSame(at(use.started_with, path), at(target, path)) ? HOT : verdict("restart-required", startAnew(id))
+}
+
+const classify = (running: Config, target: Config, uses: ReadonlyArray<AgentUse>, difference: Difference): Verdict => {
+  const { change, path } = difference
+  const [section = "", , key] = path
+  const removed = change === "removed" && path.length === 2 && SECTIONS.some((known) => known === section)
+  if (removed) {
+    const held = holders(running, uses, path)
+    if (held.length > 0) return verdict("restart-required", forAgents(held, letGo))
+  }
+  switch (REACH[section as keyof Config]) {
+    case "choird":
+      return verdict("restart-required", RESTART_CHOIRD)
+    case "image":
+      return verdict(
+        "restart-required",
+        forAgents(
+          Object.keys(target.agents).map((id) => AgentId.make(id)),
+          build(uses)
+        )
+      )
+    case "agents":
+      return ofAgent(target, uses, difference)
+    case "workspaces":
+      return restarting(startedWithAnother(target, uses, path), restart)
+    case "email_accounts":
+      return key === "sharing" ? restarting(startedWithAnother(target, uses, path), restart) : HOT
+    default:
+      return HOT
+  }
+}
+
+/** What the agents were started with and `target` says otherwise, whatever choird itself has taken over by now. */
+const sinceStart = (target: Config, { agent_id, bindings, started_with }: AgentUse): ReadonlyArray<Difference> => {
+  const paths: ReadonlyArray<ReadonlyArray<string>> = [
+    ["agents", agent_id, "defaults"],
+    ["workspaces", bindings.workspace, "path"],
+    ...(bindings.email === undefined ? [] : [["email_accounts", bindings.email, "sharing"]])
+  ]
+  return paths.flatMap((path) => {
+    const after = at(target, path)
+    return after === undefined ? [] : differences(at(started_with, path), after, path)
+  })
+}
+
+/**
+ * All that `target` changes of what runs, each with its class and what puts it to work. What an agent has not taken over since its
+ * start stays in the list until it is started again.
+ */
+export const configChanges = (
+  running: Config,
+  target: Config,
+  uses: ReadonlyArray<AgentUse>
+): ReadonlyArray<ConfigChange> => {
+  const found = new Map<string, Difference>()
+  for (const difference of [...differences(running, target), ...uses.flatMap((use) => sinceStart(target, use))]) {
+    const key = difference.path.join(".")
+    if (!found.has(key)) found.set(key, difference)
+  }
+  return [...found]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([path, difference]) => ({
+      path,
+      change: difference.change,
+      ...classify(running, target, uses, difference)
+    }))
+}

@@ -1,0 +1,72 @@
+/** What of config.json the running agents hold on to (spec 6.4), as `section.name`. */
+import type { Config } from "#schema/Config.ts"
+import type { ResourceBindings } from "#schema/ResourceBindings.ts"
+import type { AgentId } from "#schema/Ids.ts"
+
+/** An agent that runs or is about to: what it is bound to now, and the configuration that its run began with. */
+export interface AgentUse {
+  readonly agent_id: AgentId
+  readonly bindings: ResourceBindings
+  readonly started_with: Config
+}
+
+/** The tables whose entries a binding can name, directly or by way of another entry. */
+export const SECTIONS = [
+  "workspaces",
+  "models",
+  "tts",
+  "voice_profiles",
+  "git_identities",
+  "notion_integrations",
+  "email_accounts",
+  "gateways",
+  "dms"
+] as const satisfies ReadonlyArray<keyof Config>
+type Section = (typeof SECTIONS)[number]
+
+const entryOf = <S extends Section>(config: Config, section: S, name: string) => {
+  const table = config[section] as Readonly<Record<string, Config[S][keyof Config[S]]>>
+  return Object.hasOwn(table, name) ? table[name] : undefined
+}
+
+/** What an entry leads to in turn. */
+const onwards = (config: Config, section: Section, name: string): ReadonlyArray<readonly [Section, string]> => {
+  switch (section) {
+    case "models":
+      return (entryOf(config, "models", name)?.fallback ?? []).map((other) => ["models", other] as const)
+    case "voice_profiles":
+      return [entryOf(config, "voice_profiles", name)?.tts].flatMap((tts) =>
+        tts === undefined ? [] : [["tts", tts] as const]
+      )
+    case "dms":
+      return [entryOf(config, "dms", name)?.gateway].flatMap((gateway) =>
+        gateway === undefined ? [] : [["gateways", gateway] as const]
+      )
+    default:
+      return []
+  }
+}
+
+/** Everything that these names lead to in a configuration, itself included. */
+export const resourcesOf = (config: Config, names: Partial<ResourceBindings>): ReadonlySet<string> => {
+  const bound: ReadonlyArray<readonly [Section, string | undefined]> = [
+    ["workspaces", names.workspace],
+    ["models", names.llm],
+    ["models", names.core_llm],
+    ["dms", names.dm],
+    ["voice_profiles", names.voice_profile],
+    ["git_identities", names.git_identity],
+    ["notion_integrations", names.notion],
+    ["email_accounts", names.email]
+  ]
+  const found = new Set<string>()
+  const waiting = bound.flatMap(([section, name]) => (name === undefined ? [] : [[section, name] as const]))
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const [section, name] = next
+    const key = `${section}.${name}`
+    if (found.has(key)) continue
+    found.add(key)
+    waiting.push(...onwards(config, section, name))
+  }
+  return found
+}
