@@ -4,6 +4,7 @@ import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect } from "effect"
 import { commandLine } from "./commandLine.ts"
+import { conversation } from "./conversation.ts"
 import { history } from "./history.ts"
 import { locks } from "./locks.ts"
 import type { Row } from "./Row.ts"
@@ -17,6 +18,7 @@ const BENCHMARKS: ReadonlyArray<{
   readonly run: Effect.Effect<ReadonlyArray<Row>, unknown>
 }> = [
   { ids: ["P1", "P2", "P3", "R61"], run: steps },
+  { ids: ["P4", "P5", "P9"], run: conversation },
   { ids: ["P6"], run: startup },
   { ids: ["P7"], run: commandLine },
   { ids: ["P10"], run: locks },

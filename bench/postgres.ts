@@ -1,14 +1,15 @@
 /** A real Postgres server for the benchmarks that need one. */
 import { Effect } from "effect"
 import type { InstallationOptions } from "../test/support/installation.ts"
-import { startPostgres, whyNoPostgres } from "../test/support/postgres.ts"
+import { startPostgres, type TestPostgres, whyNoPostgres } from "../test/support/postgres.ts"
 import type { Row } from "./Row.ts"
 
 /** Measures with an installation's options for a server of its own; where there can be none, it says so and measures nothing. */
 export const onPostgres = (
   ids: string,
   measure: (
-    options: Required<Pick<InstallationOptions, "postgres" | "secrets">>
+    options: Required<Pick<InstallationOptions, "postgres" | "secrets">>,
+    server: Pick<TestPostgres, "host" | "port" | "user">
   ) => Effect.Effect<ReadonlyArray<Row>, unknown>
 ): Effect.Effect<ReadonlyArray<Row>, unknown> =>
   Effect.gen(function* () {
@@ -22,5 +23,5 @@ export const onPostgres = (
       ({ stop }) => Effect.promise(stop)
     )
     const url = `postgres://${server.user}@${encodeURIComponent(server.host)}:${server.port}/postgres`
-    return yield* measure({ postgres: { url_secret: "postgres-url" }, secrets: { "postgres-url": url } })
+    return yield* measure({ postgres: { url_secret: "postgres-url" }, secrets: { "postgres-url": url } }, server)
   }).pipe(Effect.scoped)

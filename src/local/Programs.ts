@@ -138,8 +138,8 @@ const processOf = (pid: string) => {
   }
 }
 
-/** The process of an agent itself, not of what contains it, somewhere below a choird. */
-export const agentBelow = (choird: number): number | undefined => {
+/** The processes of agents themselves, not of what contains them, somewhere below a choird. */
+export const agentsBelow = (choird: number): ReadonlyArray<number> => {
   const processes = readdirSync("/proc")
     .filter((name) => /^\d+$/u.test(name))
     .flatMap(processOf)
@@ -147,5 +147,10 @@ export const agentBelow = (choird: number): number | undefined => {
     const parent = processes.find((each) => each.pid === pid)?.parent ?? 0
     return parent === choird || (parent > 1 && below(parent))
   }
-  return processes.findLast(({ command, pid }) => /node\S* .*choir-agent\.js /u.test(command) && below(pid))?.pid
+  return processes
+    .filter(({ command, pid }) => /node\S* .*choir-agent\.js /u.test(command) && below(pid))
+    .map(({ pid }) => pid)
 }
+
+/** The only agent of a choird. */
+export const agentBelow = (choird: number): number | undefined => agentsBelow(choird).at(-1)

@@ -78,7 +78,12 @@ const launch = async (binary: string, args: ReadonlyArray<string>): Promise<Chil
 }
 
 /** Starts a server on data of its own; `vector: false` gives one that has never heard of pgvector. */
-export const startPostgres = async ({ vector }: { readonly vector: boolean }): Promise<TestPostgres> => {
+export const startPostgres = async (options: {
+  readonly vector: boolean
+  /** Further settings, each `name=value`. */
+  readonly settings?: ReadonlyArray<string>
+}): Promise<TestPostgres> => {
+  const { settings: more = [], vector } = options
   execFileSync(SCRIPT, [PREFIX], { stdio: ["ignore", "ignore", "inherit"] })
   const folder = mkdtempSync(join(tmpdir(), "choir-postgres-"))
   const data = join(folder, "data")
@@ -89,7 +94,7 @@ export const startPostgres = async ({ vector }: { readonly vector: boolean }): P
   const binary = join(vector ? PREFIX : "/", "usr/lib/postgresql/15/bin/postgres")
   // After a kill the server flushes its folder before it recovers: as one call, not file by file, which takes seconds.
   const recovery = "recovery_init_sync_method=syncfs"
-  const settings = ["listen_addresses=", `unix_socket_directories=${folder}`, "max_connections=200", recovery]
+  const settings = ["listen_addresses=", `unix_socket_directories=${folder}`, "max_connections=200", recovery, ...more]
   const args = ["-D", data, ...settings.flatMap((setting) => ["-c", setting])]
   let server = await launch(binary, args)
   const stop = async () => {
