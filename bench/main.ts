@@ -11,6 +11,7 @@ import type { Row } from "./Row.ts"
 import { size } from "./size.ts"
 import { startup } from "./startup.ts"
 import { steps } from "./steps.ts"
+import { verbs } from "./verbs.ts"
 import { visible } from "./visible.ts"
 
 const BENCHMARKS: ReadonlyArray<{
@@ -21,6 +22,7 @@ const BENCHMARKS: ReadonlyArray<{
   { ids: ["P4", "P5", "P9"], run: conversation },
   { ids: ["P6"], run: startup },
   { ids: ["P7"], run: commandLine },
+  { ids: ["P8"], run: verbs },
   { ids: ["P10"], run: locks },
   { ids: ["P12"], run: size },
   { ids: ["R13"], run: visible },
