@@ -6,22 +6,31 @@ import { makeInstallation } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
 describe("a choird that stands still for three seconds", () => {
-  it.live("takes none of its agents for dead, although all of them were silent beyond the threshold (R7, D8)", () =>
-    Effect.gen(function* () {
-      const provider = yield* makeProvider
-      yield* provider.otherwise((request) => offlineModel(request, 0))
-      const config = { heartbeat_interval_ms: 250, crash_detection_threshold_ms: 1000 }
-      const choir = yield* makeInstallation({ endpoint: provider.endpoint, config })
-      const choird = yield* choir.start
-      yield* choir.build
-      const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload: {} })
-      yield* choird.signal("SIGSTOP")
-      yield* Effect.sleep("3 seconds")
-      yield* choird.signal("SIGCONT")
-      const { inbox_id } = yield* choir.send("stall-1", "hello")
-      yield* choir.settled(inbox_id)
-      const shown = yield* choir.api.session.show({ params: { id: session_id as SessionId } })
-      assert.deepInclude(shown, { status: "active", epoch: 1 })
-    }).pipe(Effect.scoped)
+  it.live(
+    "takes none of its agents for dead, although all of them were silent, and its own stop ends no session (R7, D8)",
+    () =>
+      Effect.gen(function* () {
+        const provider = yield* makeProvider
+        yield* provider.otherwise((request) => offlineModel(request, 0))
+        const config = { heartbeat_interval_ms: 250, crash_detection_threshold_ms: 1000 }
+        const choir = yield* makeInstallation({ endpoint: provider.endpoint, config })
+        const choird = yield* choir.start
+        yield* choir.build
+        const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload: {} })
+        yield* choird.signal("SIGSTOP")
+        yield* Effect.sleep("3 seconds")
+        yield* choird.signal("SIGCONT")
+        const { inbox_id } = yield* choir.send("stall-1", "hello")
+        yield* choir.settled(inbox_id)
+        const show = choir.api.session.show({ params: { id: session_id as SessionId } })
+        assert.deepInclude(yield* show, { status: "active", epoch: 1 })
+        // Its own stop is no stop of its agents: their sessions stay active, and no model is asked to sum them up (17.2).
+        const asked = (yield* provider.requests.all).length
+        yield* choird.signal("SIGTERM")
+        assert.strictEqual(yield* choird.exited, 0)
+        assert.strictEqual((yield* provider.requests.all).length, asked)
+        yield* choir.start
+        assert.deepInclude(yield* show, { status: "active", summary: null })
+      }).pipe(Effect.scoped)
   )
 })
