@@ -53,7 +53,8 @@ const open = Effect.gen(function* () {
     image_version: "abc1234",
     since_ms: 0,
     config_version: 0,
-    reason: null
+    reason: null,
+    started_with: null
   }
   const tell = (what: string) => Effect.sync(() => void asked.push(what))
   const lifecycle = Layer.mock(Lifecycle, {
