@@ -11,6 +11,7 @@ import type { Summary } from "#schema/Summary.ts"
 import { ControlPlane, Denied } from "#src/agent/ControlPlane.ts"
 import type { Recovery } from "#src/agent/takeOver.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
+import { APPEND_RETRY_MS } from "#src/shared/limits.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { oldestNamed } from "#src/shared/session/namedRevs.ts"
 import { encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
@@ -179,7 +180,7 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
               if (isDeaf()) return Effect.never
               const reply = { ack_rev: events.length, config_version_latest: 1 }
               if (epoch !== current) return Effect.succeed({ ...reply, action: "FENCED" })
-              if (!present) return Effect.succeed({ ...reply, action: "BACKOFF", retry_after_ms: 50 })
+              if (!present) return Effect.succeed({ ...reply, action: "BACKOFF", retry_after_ms: APPEND_RETRY_MS })
               if (base_rev !== events.length)
                 return Effect.succeed({ ...reply, action: "RESEND_FROM", resend_from: events.length + 1 })
               store(patches)
