@@ -126,6 +126,12 @@ export const ReportStatus = Schema.Struct({
 })
 export type ReportStatus = typeof ReportStatus.Type
 
+export const RequestApproval = Schema.Struct({
+  request_type: Schema.String.check(Schema.isMaxLength(64)),
+  payload: Schema.Json,
+  call_id: CallId
+})
+
 export const TerminateSelf = Schema.Struct({
   reason: Schema.String,
   final_rev: Rev,
@@ -165,15 +171,7 @@ const Rpc = HttpApiGroup.make("rpc")
       Schema.Struct({ secrets: Schema.Record(SecretName, Schema.String) })
     ),
     verb("HEARTBEAT", Heartbeat, HeartbeatReply),
-    verb(
-      "REQUEST_APPROVAL",
-      Schema.Struct({
-        request_type: Schema.String.check(Schema.isMaxLength(64)),
-        payload: Schema.Json,
-        call_id: CallId
-      }),
-      AskedApproval
-    ),
+    verb("REQUEST_APPROVAL", RequestApproval, AskedApproval),
     verb("REPORT_STATUS", ReportStatus, Ack),
     verb("TERMINATE_SELF", TerminateSelf, Ack),
     verb(

@@ -12,6 +12,7 @@ import {
   type ReportStatus
 } from "#schema/AgentApi.ts"
 import { type ApiError, ApiErrors, Unauthorized } from "#schema/ApiError.ts"
+import type { AskedApproval, ConfirmTool } from "#schema/Approval.ts"
 import type { AgentConfig } from "#schema/Config.ts"
 import type { ToolStatus } from "#schema/Event.ts"
 import type { CallId, SecretName, SessionId } from "#schema/Ids.ts"
@@ -100,6 +101,8 @@ export class ControlPlane extends Context.Service<
      * others wait in order: quick calls, heartbeats and the push stream always find a connection (R62).
      */
     execute(call: HostCall, job?: RunningJob): Asked<HostReply>
+    /** How a person decided on a call, asking for it at the first time. Once, without patience: who waits asks again anyway. */
+    approval(call_id: CallId, call: ConfirmTool): Asked<AskedApproval>
     /** Says goodbye; Denied NOT_FLUSHED when choird lacks events. */
     terminate(request: {
       readonly reason: string
@@ -241,6 +244,10 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
       )
       const { output, status } = yield* connections.host(timeout_ms, patiently(call))
       return { output, status }
+    }),
+    approval: Effect.fn("ControlPlane.approval")(function* (call_id, payload) {
+      const request = { ...envelope(), payload: { request_type: "confirm_tool", payload, call_id } }
+      return yield* asked("REQUEST_APPROVAL")(connections.one(rpc.REQUEST_APPROVAL(request)))
     }),
     terminate: Effect.fn("ControlPlane.terminate")(function* (payload) {
       const request = { ...envelope(), payload }

@@ -10,7 +10,7 @@ import type {
   PayloadOf,
   ToolResultCommitted
 } from "#schema/Event.ts"
-import type { CallId, InboxId, JobName, LaneId, SessionId } from "#schema/Ids.ts"
+import type { ApprovalId, CallId, InboxId, JobName, LaneId, SessionId } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
 
@@ -43,6 +43,8 @@ export type Proposal =
       readonly locks: ReadonlyArray<LockRequest>
       readonly dirty: boolean
       readonly readOnly: boolean
+      /** What a person approved, of a call that needs it. */
+      readonly approval_id?: ApprovalId | undefined
     }
   | { readonly type: "Result"; readonly lane: LaneId; readonly call_id: CallId; readonly result: ResultPayload }
   | {

@@ -10,6 +10,7 @@ import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { Compactor } from "./Compactor.ts"
+import { Confirmations } from "./Confirmations.ts"
 import { ControlPlane } from "./ControlPlane.ts"
 import { runCore } from "./CoreJob.ts"
 import { runEdge } from "./EdgeLane.ts"
@@ -48,6 +49,7 @@ const refreshed = Effect.fnUntraced(function* (config_version: number) {
 const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, signal: Signal) {
   const arbiter = yield* Arbiter
   const compactor = yield* Compactor
+  const confirmations = yield* Confirmations
   switch (signal.type) {
     case "UserMessage":
       return yield* take(signal)
@@ -68,7 +70,7 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
     case "ConfigChanged":
       return yield* refreshed(signal.config_version)
     case "ApprovalResolved":
-      return undefined
+      return yield* confirmations.resolved(signal.approval_id)
   }
 })
 
@@ -134,6 +136,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   const jobs = yield* FiberMap.make<CallId, void>()
   const supervisor = yield* Effect.forkScoped(supervise(jobs, exhausted))
   const compactor = yield* Compactor
+  const confirmations = yield* Confirmations
   const registry = yield* ToolRegistry
   const reports = yield* StatusReports
   const settings = yield* AgentSettings
@@ -151,6 +154,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   if (how.type === "stopped") {
     // First, so that edge does not begin to report on what ends here; it does so when the session is resumed.
     yield* Deferred.succeed(stopping, undefined)
+    yield* confirmations.stop
     yield* endJobs("cancelled", "the agent was stopped")
     const { deadline_at_ms } = how
     const left = deadline_at_ms - (yield* Clock.currentTimeMillis)

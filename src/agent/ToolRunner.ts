@@ -1,16 +1,17 @@
 /**
- * The way of a tool call (spec 8.9): check, request, locks, commit, intent barrier, run, result, release. It runs in the fiber of
- * its lane; every way out commits a result, and the locks are free only after that.
+ * The way of a tool call (spec 8.9): check, request, a person's approval where it needs one, locks, commit, intent barrier, run,
+ * result, release. It runs in the fiber of its lane; every way out commits a result, and the locks are free only after that.
  */
 import { Clock, Context, Effect, HashMap, Layer, Option } from "effect"
 import type { ModelToolCall, PayloadOf } from "#schema/Event.ts"
-import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { type ApprovalId, EDGE, type LaneId } from "#schema/Ids.ts"
 import { EDGE_LOCK_WAIT_MS, TOOLS_IN_FLIGHT_MAX, TOOLS_QUEUED_MAX } from "#src/shared/limits.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter, type Refused } from "./Arbiter.ts"
 import { edgeWrites } from "./decideCores.ts"
 import { type CallDeadline, makeCallDeadline } from "./callDeadline.ts"
+import { type Confirmation, Confirmations } from "./Confirmations.ts"
 import { EventLog } from "./EventLog.ts"
 import { inlineResult } from "./inlineResult.ts"
 import { type Grant, LockManager } from "./LockManager.ts"
@@ -56,12 +57,16 @@ const rejected = (summary: string, more: Partial<Result> = {}): Result => ({
   ...more
 })
 
+const STOPPED = "the agent was stopped while the call waited for a person's approval; it did not run"
+
 const make = Effect.fnUntraced(function* () {
   const arbiter = yield* Arbiter
+  const confirmations = yield* Confirmations
   const locks = yield* LockManager
   const log = yield* EventLog
   const registry = yield* ToolRegistry
   const replication = yield* Replication
+  const open = (lane: LaneId): ReadonlyArray<OpenCall> => laneOf(arbiter.state(), lane)?.calls ?? []
   const slots = makeToolSlots(TOOLS_IN_FLIGHT_MAX, TOOLS_QUEUED_MAX)
 
   /**
@@ -147,6 +152,7 @@ const make = Effect.fnUntraced(function* () {
     tool: Tool,
     prepared: PreparedCall,
     grant: Grant,
+    approval_id: ApprovalId | undefined,
     deadline: CallDeadline
   ) {
     const [committed] = yield* arbiter.commit({
@@ -155,7 +161,8 @@ const make = Effect.fnUntraced(function* () {
       call_id: call.call_id,
       locks: grant.locks,
       dirty: yield* grant.dirty,
-      readOnly: tool.readOnly
+      readOnly: tool.readOnly,
+      approval_id
     })
     const started = yield* Clock.currentTimeMillis
     // The intent barrier: an effect outside the machine happens only once choird knows that it is meant to (D3).
@@ -185,14 +192,27 @@ const make = Effect.fnUntraced(function* () {
     yield* finish(lane, call, yield* run)
   })
 
+  /** Undefined for a call that may go on by itself. Whether it may was settled at its request, which may be an earlier epoch's. */
+  const confirmation = (lane: LaneId, { call_id }: OpenCall, tool: Tool, input: ModelToolCall["input"]) =>
+    Effect.suspend((): Effect.Effect<Confirmation | undefined> => {
+      const why = open(lane).find((call) => call.call_id === call_id)?.confirm
+      return why === undefined
+        ? Effect.undefined
+        : confirmations.ask(call_id, { tool: tool.llm.name, input, lane, why })
+    })
+
   const tool = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, found: Tool, input: ModelToolCall["input"]) {
     const prepared = yield* found.prepare(input)
     if (call.stage === "proposed") yield* request(lane, call, found, input, prepared)
+    const confirmed = yield* confirmation(lane, call, found, input)
+    if (confirmed?.type === "refused") return yield* finish(lane, call, rejected(confirmed.reason))
+    if (confirmed?.type === "stopped")
+      return yield* finish(lane, call, { status: "cancelled", summary: STOPPED, duration_ms: 0 })
     const wait_ms = lane === EDGE ? EDGE_LOCK_WAIT_MS : prepared.timeout_ms
     const inSlot = Effect.fnUntraced(function* (grant: Grant) {
       const deadline = yield* makeCallDeadline(found.llm.name, prepared.timeout_ms)
       yield* slots
-        .run(prepared.timeout_ms, underLocks(lane, call, found, prepared, grant, deadline))
+        .run(prepared.timeout_ms, underLocks(lane, call, found, prepared, grant, confirmed?.approval_id, deadline))
         .pipe(
           Effect.catchTag("SlotRefused", ({ message, reason }) =>
             reason === "full"
@@ -224,7 +244,6 @@ const make = Effect.fnUntraced(function* () {
     )
   })
 
-  const open = (lane: LaneId): ReadonlyArray<OpenCall> => laneOf(arbiter.state(), lane)?.calls ?? []
   return ToolRunner.of({
     runOpen: Effect.fn("ToolRunner.runOpen")(function* (lane) {
       yield* Effect.forEach(open(lane), (call) => runCall(lane, call), { concurrency: "unbounded", discard: true })

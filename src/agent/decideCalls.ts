@@ -1,4 +1,5 @@
 /** Model outputs and the way of their tool calls: what may be asked for, what may run, what it came to (spec 7.4, 8.9). */
+import type { ConfirmReason } from "#schema/Approval.ts"
 import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE, type InboxId, type LaneId } from "#schema/Ids.ts"
@@ -46,6 +47,12 @@ const jobLimit = (core: CoreLane): string | undefined =>
     ? `the job's limit of ${core.budgets.max_tool_calls} tool calls is reached; finish with what you have`
     : undefined
 
+/** Why a call that acts outside the workspace needs a person (D31). */
+const confirmation = (confirm_external: Situation["confirm_external"], tainted: boolean): ConfirmReason | undefined => {
+  if (confirm_external === "never") return undefined
+  return tainted ? "tainted" : confirm_external === "always" ? "always" : undefined
+}
+
 export const request = (
   state: SessionState,
   proposal: Extract<Proposal, { type: "Request" }>,
@@ -66,11 +73,9 @@ export const request = (
     return reject(
       `the same call gave the same result ${REPETITIONS_REFUSED_MIN} times; do something else, or finish and say what is missing`
     )
-  if (effect === "external" && (confirm_external === "always" || (confirm_external === "tainted" && memory.tainted)))
-    return reject(
-      `${tool} acts outside the workspace and needs a person's confirmation here (approvals.confirm_external is "${confirm_external}")`
-    )
-  return accept({ event_type: "ToolCallRequested", lane, payload: { call_id, tool, input, effect, locks } })
+  const why = effect === "external" ? confirmation(confirm_external, memory.tainted) : undefined
+  const confirm = why === undefined ? {} : { confirm: why }
+  return accept({ event_type: "ToolCallRequested", lane, payload: { call_id, tool, input, effect, locks, ...confirm } })
 }
 
 /** The message that a lane works on, as far as there is one. */
@@ -97,13 +102,20 @@ export const result = (state: SessionState, proposal: Extract<Proposal, { type: 
   return accept(ended, { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, ...in_reply_to } })
 }
 
-/** D30: while a core runs, edge only reads. What is granted before a spawn commits finishes first, see `spawn`. */
+/**
+ * D30: while a core runs, edge only reads. What is granted before a spawn commits finishes first, see `spawn`. What needs a person's
+ * approval runs with one or not at all (R55).
+ */
 export const grant = (state: SessionState, proposal: Extract<Proposal, { type: "Grant" }>): Decision => {
-  const { call_id, dirty, lane, locks, readOnly } = proposal
+  const { approval_id, call_id, dirty, lane, locks, readOnly } = proposal
   if (lane === EDGE && !readOnly && state.cores.size > 0)
     return reject(
       `while core jobs run (${[...state.cores.keys()].join(", ")}) edge only reads; let a job do it, or wait until they end`
     )
-  if (callOf(state, lane, call_id) === undefined) return reject("the call is not open")
-  return accept({ event_type: "ToolCallCommitted", lane, payload: { call_id, locks, ...(dirty ? { dirty } : {}) } })
+  const call = callOf(state, lane, call_id)
+  if (call === undefined) return reject("the call is not open")
+  if (call.confirm !== undefined && approval_id === undefined) return reject("nobody has approved the call")
+  const approved = approval_id === undefined ? {} : { approval_id }
+  const payload = { call_id, locks, ...(dirty ? { dirty } : {}), ...approved }
+  return accept({ event_type: "ToolCallCommitted", lane, payload })
 }

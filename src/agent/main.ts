@@ -16,6 +16,7 @@ import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { Budget } from "./Budget.ts"
 import { Compactor } from "./Compactor.ts"
+import { Confirmations } from "./Confirmations.ts"
 import { ControlPlane } from "./ControlPlane.ts"
 import { EventLog } from "./EventLog.ts"
 import { fetchSecrets } from "./fetchSecrets.ts"
@@ -141,7 +142,7 @@ const program = Effect.gen(function* () {
       ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"] })
     ).pipe(Layer.provideMerge(base))
     const models = Compactor.layer.pipe(
-      Layer.provideMerge(Layer.mergeAll(ModelCalls.layer, StatusReports.layer)),
+      Layer.provideMerge(Layer.mergeAll(Confirmations.layer, ModelCalls.layer, StatusReports.layer)),
       Layer.provideMerge(guards)
     )
     const tools = ToolRegistry.layer({ choir: options.choir, rg: options.rg }).pipe(Layer.provideMerge(models))

@@ -25,6 +25,9 @@ export const urgencyOf = (event: ChoirEvent, state: SessionState): Urgency => {
     case "CompactionCommitted":
       // Somebody waits for what became of the order.
       return event.payload.signal_id === undefined ? "whenever" : "soon"
+    case "ToolCallRequested":
+      // choird asks a person about what it has in its log.
+      return event.payload.confirm === undefined ? "whenever" : "now"
     case "ToolCallCommitted":
       return laneOf(state, event.lane)?.calls.some(isExternal(event.payload.call_id)) === true ? "now" : "whenever"
     default:

@@ -345,6 +345,12 @@ export const APPROVALS_EXPIRED_MAX = 100
 export const APPROVAL_LOOK_MS_MAX = 60_000
 /** The pause after a look that the database did not answer. */
 export const APPROVAL_RETRY_MS = 1000
+/** How often a call that waits for a person asks choird without being told of a decision. */
+export const APPROVAL_POLL_MS = 10_000
+/** How long such a call waits beyond the time that a person has, for choird to come back and say so. */
+export const APPROVAL_GRACE_MS = 60_000
+/** Decisions that came before the call knew that it waits for them. */
+export const APPROVALS_REMEMBERED_MAX = 256
 /** UTF-16 units of a Telegram message (R43). */
 export const TELEGRAM_TEXT_CHARS_MAX = 4096
 /** How long a lost reply to INIT_HELLO may be asked for again with the bootstrap token (D12). */

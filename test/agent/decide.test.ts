@@ -129,18 +129,11 @@ const REFUSED: ReadonlyArray<
     /5 times/u
   ],
   [
-    "an external call where each needs a confirmation",
-    asking,
-    request(EDGE, c(2), { effect: "external" }),
-    /confirm_external is "always"/u,
+    "a call that nobody approved (R55)",
+    [...asking, request(EDGE, c(2), { effect: "external" })],
+    grant(EDGE, c(2)),
+    /nobody has approved/u,
     { confirm_external: "always" }
-  ],
-  [
-    "an external call of a tainted lane (D31)",
-    [...asking, request(EDGE, c(2)), grant(EDGE, c(2)), result(EDGE, c(2), true), calling(EDGE, "t")],
-    request(EDGE, c(6), { effect: "external" }),
-    /"tainted"/u,
-    { confirm_external: "tainted" }
   ],
   [
     "a write of edge while a job runs (D30)",

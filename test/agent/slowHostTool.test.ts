@@ -58,6 +58,7 @@ const start = Effect.gen(function* () {
     Effect.map(ControlPlane, (memory) =>
       ControlPlane.of({
         ...memory,
+        approval: () => Effect.die("unused"),
         execute: () => Effect.as(Effect.sleep(BROWSE_MS), { status: "success", output: { text: "a page" } }),
         heartbeat: (request) =>
           Effect.andThen(

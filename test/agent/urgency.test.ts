@@ -51,6 +51,10 @@ describe("the urgency of an event (D7, R13)", () => {
     assert.strictEqual(urgencyOf(intent, running("none")), "whenever")
   })
 
+  it("of a request is the highest where a person is to be asked about it (D31)", () => {
+    assert.strictEqual(urgencyOf(event("ToolCallRequested", { confirm: "tainted" }), initialState), "now")
+  })
+
   it("is higher for what ends an order of a person, who waits for it", () => {
     for (const type of ["InjectedInstruction", "CompactionCommitted"] as const)
       assert.strictEqual(urgencyOf(event(type, { signal_id: "7" }), initialState), "soon")

@@ -10,6 +10,7 @@ import { AgentSettings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import { Budget } from "#src/agent/Budget.ts"
 import { Compactor } from "#src/agent/Compactor.ts"
+import { Confirmations } from "#src/agent/Confirmations.ts"
 import { ControlPlane } from "#src/agent/ControlPlane.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
 import { fetchSecrets } from "#src/agent/fetchSecrets.ts"
@@ -151,7 +152,7 @@ const session = Effect.fnUntraced(function* (
     Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" })
   ).pipe(Layer.provideMerge(base))
   const lanes = Compactor.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(ModelCalls.layer, StatusReports.layer)),
+    Layer.provideMerge(Layer.mergeAll(Confirmations.layer, ModelCalls.layer, StatusReports.layer)),
     Layer.provideMerge(guards)
   )
   const tools = registry(world, agent).pipe(Layer.provideMerge(lanes))

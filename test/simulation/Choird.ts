@@ -65,6 +65,7 @@ export class Choird {
         process,
         tokens: this.#tokens,
         hearings,
+        asked: () => this.#expire(life),
         stream: (session, after, exchange) => this.#stream(session, after, exchange)
       }),
       stop: Deferred.makeUnsafe()
@@ -75,6 +76,7 @@ export class Choird {
     const runtime = runtimeOf(kernel, process, this.#world.draw(`scheduler choird ${this.#lives++}`), note)
     runtime.start(this.#epochs(life).run())
     this.#delivery.start(process)
+    this.#expire(life)
   }
 
   #epochs(life: Life): Epochs {
@@ -123,6 +125,16 @@ export class Choird {
   wake(): void {
     const life = this.#life
     if (life !== undefined) this.#world.kernel.post(life.process, () => this.#push(life))
+  }
+
+  /** Ends the approvals whose time is up, and comes back when the next one's is. */
+  #expire(life: Life): void {
+    const { database, kernel } = this.#world
+    const again = (ms: number) => void kernel.after(life.process, ms, () => this.#expire(life))
+    if (database.isAway(kernel.now)) return again(1000)
+    const next_ms = database.approvals.expire(kernel.now)
+    this.#push(life)
+    if (next_ms !== undefined) again(Math.max(1, next_ms - kernel.now))
   }
 
   #stream(session: SessionTable, after: number, exchange: Exchange): void {

@@ -15,6 +15,7 @@ import { initialState } from "#src/shared/session/fold.ts"
 import { oldestNamed } from "#src/shared/session/namedRevs.ts"
 import { encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { ApprovalTable } from "./ApprovalTable.ts"
 import type { Faults } from "./Faults.ts"
 import type { Seed } from "./Seed.ts"
 
@@ -78,6 +79,16 @@ export class Database {
   readonly inbox: Array<InboxRow> = []
   readonly signals: Array<SignalRow> = []
   readonly outbox: Array<OutboxRow> = []
+  readonly approvals = new ApprovalTable({
+    resolved: ({ approval_id, session_id }, status) => {
+      if (this.sessions.get(session_id)?.status === "active")
+        this.#signal(session_id, { type: "ApprovalResolved", approval_id, status })
+    },
+    heard: ({ approval_id }) => {
+      for (const row of this.signals)
+        if ("approval_id" in row.says && row.says.approval_id === approval_id) row.acked_rev ??= 0
+    }
+  })
   /** Sees each stored row and each change of an epoch, as the invariants do. */
   onStored: (session: SessionTable, rows: ReadonlyArray<StoredRow>) => void = () => undefined
   onFrozen: (session: SessionTable, reason: string) => void = () => undefined
@@ -242,6 +253,7 @@ export class Database {
 
   /** Acknowledged messages and signals, and what people are to be told. */
   #consequences({ session_id }: SessionTable, event: ChoirEvent): void {
+    this.approvals.follow(event)
     const signal_id = signalIdOf(event)
     const inbox_id = event.event_type === "UserMsg" ? event.payload.inbox_id : undefined
     for (const row of this.signals) {

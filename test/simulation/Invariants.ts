@@ -147,6 +147,7 @@ export class Invariants {
     }
     if (effect === "external" && !this.#store.intents.has(call_id))
       throw new Violation("I5", `${tool} ${call_id} runs before choird knows of it`)
+    this.#world.database.approvals.starts(call_id)
     if (agent !== this.#newest?.number && !this.#zombies.has(agent))
       throw new Violation(
         "I6",
@@ -176,6 +177,8 @@ export class Invariants {
     return this.#store.unsettled() === undefined
   }
   settled(): void {
+    const waiting = this.#world.database.approvals.waiting().length
+    if (waiting > 0) throw new Violation("I12", `${waiting} approvals still wait`)
     this.#store.settled()
   }
 }

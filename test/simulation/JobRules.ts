@@ -108,7 +108,7 @@ export class JobRules {
     if (streak !== undefined && streak.call === call?.digest && streak.times >= REPETITIONS_REFUSED_MIN)
       throw new Violation("I9", `${lane} repeats ${payload.tool} at ${rev} for the ${streak.times + 1}th time (R25)`)
     const needsPerson = this.#confirm === "always" || (this.#confirm === "tainted" && this.#tainted.has(lane))
-    if (payload.effect === "external" && needsPerson)
+    if (payload.effect === "external" && needsPerson && payload.confirm === undefined)
       throw new Violation("J4", `${lane} asks for ${payload.tool} at ${rev} without anybody's confirmation (D31)`)
     const job = this.#jobs.get(lane)
     if (job === undefined) return

@@ -1,5 +1,5 @@
 /** What tools did to the world, outside of every crash: the only witness that no program can make forget. */
-import type { LaneId } from "#schema/Ids.ts"
+import type { CallId, LaneId } from "#schema/Ids.ts"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
 
 /** One run of a tool. */
@@ -8,7 +8,7 @@ export interface Run {
   readonly epoch: number
   readonly session_id: string
   readonly lane: LaneId
-  readonly call_id: string
+  readonly call_id: CallId
   readonly tool: string
   readonly effect: ToolEffect
   readonly readOnly: boolean

@@ -48,6 +48,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
   const event_window = draw.pick([6, 20, 50])
   const heartbeat_interval_ms = draw.pick([500, 2000, 5000])
   const fallback = draw.chance(0.5) ? [ResourceName.make("spare")] : []
+  const timeout_ms = draw.pick([4000, 15_000, 40_000])
   const versions = new Map<number, AgentConfig>()
   const make = (version: number): AgentConfig => {
     const model = (name: string, more: object = {}) => ({
@@ -68,7 +69,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
       models: { large: model("large", { fallback, secret: "key" }), small: model("small"), spare: model("spare") },
       budgets,
       memory: { ...base.memory, event_window },
-      approvals: { ...base.approvals, confirm_external },
+      approvals: { timeout_ms, confirm_external },
       heartbeat_interval_ms,
       rate_limit_retry_ms: base.rate_limit_retry_ms
     })

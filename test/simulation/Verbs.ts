@@ -7,6 +7,7 @@ import {
   InitHello,
   InitHelloReply,
   ReportStatus,
+  RequestApproval,
   TerminateSelf
 } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
@@ -30,6 +31,7 @@ const strict = <S extends Schema.Codec<unknown, unknown>>(schema: S) => {
 const readHeartbeat = strict(Heartbeat)
 const readHello = strict(InitHello)
 const readTerminate = strict(TerminateSelf)
+const readApproval = strict(RequestApproval)
 const readReport = strict(ReportStatus)
 const writeHeartbeat = Schema.encodeSync(Schema.fromJsonString(HeartbeatReply))
 const writeHello = Schema.encodeSync(Schema.fromJsonString(InitHelloReply))
@@ -41,6 +43,8 @@ export interface Serving {
   readonly process: Process
   readonly tokens: Tokens
   readonly hearings: ReadonlyMap<SessionId, Hearing>
+  /** An approval waits for a person, until its time is up. */
+  readonly asked: () => void
   readonly stream: (session: SessionTable, after: number, exchange: Exchange) => void
 }
 
@@ -67,6 +71,8 @@ export class Verbs {
         return this.#hello(caller, session, token, request, exchange)
       case "HEARTBEAT":
         return this.#heartbeat(caller, session, request, exchange)
+      case "REQUEST_APPROVAL":
+        return this.#approval(session, request, exchange)
       case "TERMINATE_SELF":
         return this.#terminate(caller, session, request, exchange)
       case "GET_SECRETS":
@@ -177,6 +183,22 @@ export class Verbs {
     const reply = database.append(caller, heartbeat)
     invariants.answered(session, before, heartbeat.new_rev, reply)
     return reply
+  }
+
+  #approval(session: SessionTable, request: Request, exchange: Exchange): void {
+    const asked = this.#read(readApproval, request, exchange)
+    if (asked === undefined) return
+    const { config_version, database, kernel, setup } = this.#world
+    const { timeout_ms } = setup.config(config_version).approvals
+    this.#transaction(
+      () => {
+        const answer = database.approvals.ask(session, asked, kernel.now, timeout_ms)
+        if (typeof answer === "string") return exchange.reply(409, refusal(answer, "it cannot be approved"))
+        this.#serving.asked()
+        return exchange.reply(200, JSON.stringify(answer))
+      },
+      () => exchange.reply(500, refusal("INTERNAL", "the request failed"))
+    )
   }
 
   #terminate(caller: Caller, session: SessionTable, request: Request, exchange: Exchange): void {

@@ -1,4 +1,5 @@
 /** One seed: a world, minutes of its time, and what came of them. */
+import { Approver } from "./Approver.ts"
 import { Chaos } from "./Chaos.ts"
 import { Choird } from "./Choird.ts"
 import { Database } from "./Database.ts"
@@ -109,6 +110,7 @@ export const simulate = (seed: number, options: Options = {}): Outcome => {
   try {
     choird.start()
     new People(world, choird).start()
+    new Approver(world, choird).start()
     chaos.start()
     const calm = options.calm_s ?? CALM_S
     const end = mode === "safety" ? (options.seconds ?? END_S) : calm + END_S - CALM_S

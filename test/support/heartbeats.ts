@@ -50,6 +50,7 @@ export const makeHeartbeats = () => {
       report: () => Effect.void,
       terminate: () => Effect.void,
       config: () => config,
+      approval: () => Effect.die("unused"),
       execute: () => Effect.die("unused"),
       signals: Stream.never,
       heartbeat: (request) =>

@@ -5,9 +5,8 @@
 import { Clock, Context, Effect, Layer, Queue, Result, type Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
-import type { AskedApproval, ConfirmTool, Resolution } from "#schema/Approval.ts"
+import type { AskedApproval, Resolution } from "#schema/Approval.ts"
 import type { AgentId, CallId } from "#schema/Ids.ts"
-import { toWireName } from "#schema/Tool.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -22,14 +21,12 @@ import {
   APPROVALS_PENDING_MAX
 } from "#src/shared/limits.ts"
 import { storableJson } from "#src/shared/canonicalJson.ts"
-import { callDigest } from "#src/shared/session/calls.ts"
-import { laneOf } from "#src/shared/session/lanes.ts"
-import type { SessionState } from "#src/shared/session/State.ts"
 import { type ApprovalRefused, refused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
 import { type Refusal, resolutionOf, verdict, type Wanted } from "./approvalStatus.ts"
 import { hash8 } from "./approvalText.ts"
 import { tellAsked, tellExpired } from "./askPerson.ts"
+import { isAsked } from "./callApprovals.ts"
 import { understand, type Understood } from "./requestTypes.ts"
 
 type ApprovalRow = rows.ApprovalRow
@@ -75,17 +72,6 @@ export class Approvals extends Context.Service<
 
 const unknown = (approval_id: string) =>
   refused("UNKNOWN_APPROVAL", `there is no approval ${approval_id.slice(0, 20)}`, "choirctl approval list")
-
-/** Whether the stored log has this very call, and it waits for a person: what is shown is then what would run (R54). */
-const isAsked = (state: SessionState, call_id: CallId, { input, lane, tool, why }: ConfirmTool): boolean => {
-  const call = laneOf(state, lane)?.calls.find((open) => open.call_id === call_id)
-  return (
-    call?.stage === "requested" &&
-    call.confirm === why &&
-    call.name.replaceAll(".", "-") === toWireName(tool) &&
-    call.digest === callDigest(call.name, input)
-  )
-}
 
 const refusalOf = (row: ApprovalRow, refusal: Refusal) => {
   const { approval_id, resolved_at, resolved_by, status } = row

@@ -4,13 +4,28 @@
  */
 import { Clock, Effect } from "effect"
 import type { SqlClient } from "effect/sql"
+import type { ConfirmTool } from "#schema/Approval.ts"
 import type { ChoirEvent, EventOf, ToolStatus } from "#schema/Event.ts"
 import type { CallId, SessionId } from "#schema/Ids.ts"
+import { toWireName } from "#schema/Tool.ts"
 import { rowId } from "#src/shared/rowId.ts"
+import { callDigest } from "#src/shared/session/calls.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { acknowledgeResolution, type ApprovalRow, findCall, resolveApproval } from "./approvalRows.ts"
 import { mayFollow } from "./approvalStatus.ts"
 import { Approved, beginExecution } from "./Approved.ts"
+
+/** Whether the stored log has this very call, and it waits for a person: what is shown is then what would run (R54). */
+export const isAsked = (state: SessionState, call_id: CallId, { input, lane, tool, why }: ConfirmTool): boolean => {
+  const call = laneOf(state, lane)?.calls.find((open) => open.call_id === call_id)
+  return (
+    call?.stage === "requested" &&
+    call.confirm === why &&
+    call.name.replaceAll(".", "-") === toWireName(tool) &&
+    call.digest === callDigest(call.name, input)
+  )
+}
 
 /** The calls that a person is or was asked about, among those open before and those that these events open. */
 const confirmed = (before: SessionState, events: ReadonlyArray<ChoirEvent>): ReadonlySet<CallId> => {

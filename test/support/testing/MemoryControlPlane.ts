@@ -4,11 +4,12 @@
  */
 import { Deferred, Effect, Layer, PubSub, Result, Stream } from "effect"
 import type { HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
+import type { AskedApproval, ConfirmTool, Resolution } from "#schema/Approval.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
+import { ApprovalId, type CallId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
 import type { Summary } from "#schema/Summary.ts"
-import { ControlPlane, Denied } from "#src/agent/ControlPlane.ts"
+import { ControlPlane, Denied, Unreachable } from "#src/agent/ControlPlane.ts"
 import type { Recovery } from "#src/agent/takeOver.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
 import { APPEND_RETRY_MS } from "#src/shared/limits.ts"
@@ -23,6 +24,15 @@ export const SESSION = SessionId.make("0123456789abcdef")
 /** Events after which the plane writes the state down; few, so that most recoveries begin with a snapshot. */
 const SNAPSHOT_EVENTS = 20
 
+/** What a person was asked, how it stands, and how often the agent asked for it. */
+export interface MemoryApproval {
+  readonly approval_id: ApprovalId
+  readonly call_id: CallId
+  readonly call: ConfirmTool
+  status: "pending" | Resolution
+  requests: number
+}
+
 /** Outlives agents, as choird does: give each life of an agent the same one. */
 export interface MemoryControlPlane {
   /** What is acknowledged: the committed events that would survive a crash of the agent, in order. */
@@ -35,6 +45,10 @@ export interface MemoryControlPlane {
   push(signal: Signal): Effect.Effect<void>
   /** Sends a user's message and answers its inbox id, from 1. */
   say(text: string): Effect.Effect<InboxId>
+  /** What a person was asked, in order. */
+  readonly approvals: ReadonlyArray<MemoryApproval>
+  /** A person decides, and the agent is told. */
+  decide(approval_id: ApprovalId, status: Resolution): Effect.Effect<void>
   /** Waits until acknowledged events fit. */
   until(fits: (events: ReadonlyArray<ChoirEvent>, state: SessionState) => boolean): Effect.Effect<void>
   /** Takes no heartbeat while the effect runs. */
@@ -57,6 +71,8 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
   const inbox: Array<Signal> = []
   const pushes = yield* PubSub.unbounded<Signal>()
   const looks = new Set<() => void>()
+  const approvals: Array<MemoryApproval> = []
+  const heard = new Set<ApprovalId>()
   const terminated = yield* Deferred.make<string>()
   const summaries: Array<Summary | undefined> = []
   // Told again at each connect until the goodbye, as choird does.
@@ -95,9 +111,42 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
       (signal) =>
         (signal.type !== "Stop" || signal === stop) &&
         !("inbox_id" in signal && BigInt(signal.inbox_id) <= state.last_inbox_id) &&
+        !("approval_id" in signal && heard.has(signal.approval_id)) &&
         !("signal_id" in signal && state.signals.includes(signal.signal_id))
     )
+  const requestedCalls = () =>
+    [state.edge, ...state.cores.values()].flatMap(({ calls }) =>
+      calls.filter(({ confirm, stage }) => stage === "requested" && confirm !== undefined)
+    )
+  /** As choird: once for each call that waits for a person in the log that is acknowledged. */
+  const approve = (call_id: CallId, call: ConfirmTool): Effect.Effect<AskedApproval, Denied> =>
+    Effect.suspend(() => {
+      let found = approvals.find((other) => other.call_id === call_id)
+      if (found === undefined && !requestedCalls().some((open) => open.call_id === call_id))
+        return Effect.fail(new Denied({ verb: "REQUEST_APPROVAL", type: "NOT_OPEN", reason: "no such call" }))
+      if (found === undefined) {
+        const approval_id = ApprovalId.make(String(approvals.length + 1))
+        found = { approval_id, call_id, call, status: "pending", requests: 0 }
+        approvals.push(found)
+      }
+      found.requests++
+      const { approval_id, status } = found
+      if (status !== "pending") heard.add(approval_id)
+      for (const look of looks) look()
+      return Effect.succeed({ approval_id, status })
+    })
   const plane: MemoryControlPlane = {
+    approvals,
+    decide: (approval_id, status) =>
+      Effect.suspend(() => {
+        const found = approvals.find((other) => other.approval_id === approval_id)
+        if (found?.status === "pending") found.status = status
+        return plane.push({
+          type: "ApprovalResolved",
+          approval_id,
+          status: found?.status === status ? status : "expired"
+        })
+      }),
     events,
     state: () => state,
     terminated,
@@ -165,6 +214,13 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
           secrets: () => Effect.succeed(new Map()),
           config: (config_version) => Effect.succeed({ config_version }),
           report: () => Effect.void,
+          approval: (call_id, call) =>
+            Effect.suspend((): Effect.Effect<AskedApproval, Denied | Unreachable> => {
+              if (isDeaf()) return Effect.never
+              return present
+                ? approve(call_id, call)
+                : Effect.fail(new Unreachable({ verb: "REQUEST_APPROVAL", reason: "choird is away" }))
+            }),
           execute: () => Effect.die("this control plane has no host tools"),
           terminate: ({ final_rev, reason, summary }) =>
             Effect.suspend(() => {

@@ -13,6 +13,7 @@ import { AgentSettings, type Settings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import { Budget } from "#src/agent/Budget.ts"
 import { Compactor } from "#src/agent/Compactor.ts"
+import { Confirmations } from "#src/agent/Confirmations.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
 import { ImageTexts } from "#src/agent/ImageTexts.ts"
 import { LockManager } from "#src/agent/LockManager.ts"
@@ -114,7 +115,7 @@ export const layerLanes = (options: { readonly script: Script; readonly tools?: 
     Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" })
   )
   const models = Compactor.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(ModelCalls.layer, StatusReports.layer)),
+    Layer.provideMerge(Layer.mergeAll(Confirmations.layer, ModelCalls.layer, StatusReports.layer)),
     Layer.provideMerge(around)
   )
   return ToolRunner.layer.pipe(Layer.provideMerge(models))
