@@ -6,9 +6,12 @@
 import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { NodeRuntime } from "@effect/platform-node"
+import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Console, Effect, Fiber, Schedule, Schema } from "effect"
+import { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
 import { ChatEvent, Verification } from "#schema/OperatorApi.ts"
+import { createRepo } from "#src/shared/scaffold.ts"
+import { writeDemoTools } from "./demoTools.ts"
 import { agentBelow, choirctl, offlineModel, program, ready, ROOT } from "./Programs.ts"
 import * as Screen from "./Screen.ts"
 
@@ -80,6 +83,16 @@ const chooseRuntime = Effect.fnUntraced(function* (home: string) {
 const fillWorkspace = (home: string) =>
   Effect.sync(() => cpSync(join(ROOT, "schema"), join(home, "workspaces/main/schema"), { recursive: true }))
 
+/** The agent's repository with two tools more than a new one has; `agent init` takes the one that is there. */
+const makeRepo = Effect.fnUntraced(function* (home: string) {
+  const starter = join(home, "starter")
+  yield* Effect.sync(() => {
+    cpSync(join(ROOT, "docker/agent-starter"), starter, { recursive: true })
+    writeDemoTools(starter)
+  })
+  yield* createRepo(join(home, "sources/agents", AGENT), starter).pipe(Effect.provide(NodeServices.layer))
+})
+
 const setUp = Effect.gen(function* () {
   const home = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "choir-demo-"))),
@@ -91,6 +104,7 @@ const setUp = Effect.gen(function* () {
     Screen.step(started, `offline-model answers at ${endpoint}: it follows plain instructions, it does not think`)
   )
   yield* must(home, "init", "--model-endpoint", endpoint, "--model-name", "offline-model")
+  yield* makeRepo(home)
   yield* must(home, "agent", "init", AGENT)
   yield* chooseRuntime(home)
   yield* fillWorkspace(home)
@@ -143,6 +157,34 @@ const killInTheMiddle = Effect.fnUntraced(function* (home: string, session_id: s
   yield* Fiber.join(conversation)
 })
 
+const decodeApprovals = Schema.decodeEffect(Schema.fromJsonString(Schema.Array(ApprovalSummary)))
+const decodeApproval = Schema.decodeEffect(Schema.fromJsonString(ApprovalDetail))
+
+/** The approval that the agent asks a person for. */
+const awaitApproval = (home: string) =>
+  Effect.retry(
+    Effect.gen(function* () {
+      const [approval] = yield* decodeApprovals(yield* must(home, "approval", "list", "--json"))
+      return approval ?? (yield* new DemoFailed({ step: "approval", reason: "the agent asked nobody" }))
+    }),
+    Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(100)])
+  )
+
+const approveInTheMiddle = Effect.fnUntraced(function* (home: string) {
+  const conversation = yield* Effect.forkChild(
+    say(home, 'call letters.read {}; call letters.send {"to":"ada","text":"we are fine"}')
+  )
+  const { approval_id } = yield* awaitApproval(home)
+  const { hash } = yield* decodeApproval(yield* must(home, "approval", "show", approval_id, "--json"))
+  const digits = hash.slice(0, 8)
+  yield* Console.log(Screen.step(started, `choirctl approval approve ${approval_id} --hash ${digits}`))
+  yield* must(home, "approval", "approve", approval_id, "--hash", digits)
+  yield* Fiber.join(conversation)
+  const { outcome, status } = yield* decodeApproval(yield* must(home, "approval", "show", approval_id, "--json"))
+  if (status !== "done") return yield* new DemoFailed({ step: "approval", reason: `it is ${status}, ${outcome}` })
+  yield* Console.log(Screen.step(started, `approval ${approval_id} is ${status}: ${outcome}`))
+})
+
 const main = Effect.gen(function* () {
   yield* Console.log(Screen.heading("Choir demo: real processes, a throw-away home"))
   const home = yield* setUp
@@ -171,6 +213,8 @@ const main = Effect.gen(function* () {
       "job measure: run wc -l schema/*.ts | sort -n > sizes.txt, then write notes/measure.md: the sizes are in sizes.txt, then run tail -n 1 sizes.txt"
     ].join("\n")
   )
+  yield* Console.log(Screen.heading("A person approves what acts outside, after the agent has read a stranger's text"))
+  yield* approveInTheMiddle(home)
   yield* Console.log(Screen.heading("The agent is killed and carries on"))
   yield* killInTheMiddle(home, status.session_id, choird.pid)
   yield* Console.log(Screen.heading("What it left"))

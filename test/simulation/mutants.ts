@@ -407,5 +407,42 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     replace: "",
     knownSeed: 3,
     breaks: ["L1"]
+  },
+  {
+    name: "a-no-is-taken-for-a-yes",
+    file: agent("Confirmations.ts"),
+    find: `if (status === "approved") return`,
+    replace: `if (status !== "pending") return`,
+    knownSeed: 1,
+    breaks: ["I12"]
+  },
+  {
+    name: "nobody-is-asked",
+    file: agent("decideCalls.ts"),
+    find: `if (confirm_external === "never") return undefined`,
+    replace: "if (confirm_external !== undefined) return undefined",
+    knownSeed: 1,
+    breaks: ["J4"]
+  },
+  {
+    name: "goes-on-without-waiting",
+    file: agent("ToolRunner.ts"),
+    find: "return why === undefined",
+    replace: "return why !== undefined",
+    also: {
+      file: agent("decideCalls.ts"),
+      find: "if (call.confirm !== undefined && approval_id === undefined)",
+      replace: "if (false)"
+    },
+    knownSeed: 1,
+    breaks: ["I2", "I12"]
+  },
+  {
+    name: "decided-twice",
+    file: choird("approvals/approvalStatus.ts"),
+    find: `if (facts.status !== "pending")`,
+    replace: `if (facts.status === "expired")`,
+    knownSeed: 1,
+    breaks: ["I12"]
   }
 ]

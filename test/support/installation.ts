@@ -41,6 +41,15 @@ sleep 0.02
 echo '{"status":"success","summary":"appended"}'
 `
 
+/** A tool whose results come from strangers, so that they taint the lane that reads them (D31). */
+const PAGE_TOOL = {
+  llm: { name: "page.read", description: "Read a page of the web", input_schema: { type: "object" } },
+  runtime: { exec_path: "page.read", effect: "none", untrusted: true }
+}
+const PAGE_SCRIPT = `#!/bin/sh
+echo '{"status":"success","summary":"read a page","output":"hello"}'
+`
+
 export interface InstallationOptions {
   /** The endpoint of the provider. */
   readonly endpoint: string
@@ -76,6 +85,8 @@ const writeHome = Effect.fnUntraced(function* (home: string, options: Installati
   cpSync(join(ROOT, "docker/agent-starter"), starter, { recursive: true })
   writeFileSync(join(starter, "tools/ledger.append.json"), JSON.stringify(LEDGER_TOOL))
   writeFileSync(join(starter, "tools/ledger.append"), LEDGER_SCRIPT, { mode: 0o755 })
+  writeFileSync(join(starter, "tools/page.read.json"), JSON.stringify(PAGE_TOOL))
+  writeFileSync(join(starter, "tools/page.read"), PAGE_SCRIPT, { mode: 0o755 })
   yield* createRepo(join(home, "sources/global"), join(ROOT, "docker/starter"))
   yield* createRepo(join(home, "sources/agent"), starter)
   const config = {

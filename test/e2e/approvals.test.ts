@@ -1,0 +1,127 @@
+/** A person decides on what an agent may not do by itself: real processes, choirctl, and deaths in between (D16, D17, D31). */
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option, Schedule, type Schema } from "effect"
+import type { ApprovalSummary } from "#schema/ApprovalApi.ts"
+import type { ToolStatus } from "#schema/Event.ts"
+import type { SessionId } from "#schema/Ids.ts"
+import { choirctl, document } from "../support/choirctl.ts"
+import { makeInstallation } from "../support/installation.ts"
+import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
+import { historyProblems } from "../support/verifyHistory.ts"
+
+const SEND = 'call ledger.append {"note":"hello"}'
+
+const patiently = <A, E>(look: Effect.Effect<A, E>) =>
+  Effect.retry(look, Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(1500)]))
+
+const start = Effect.fnUntraced(function* (approvals: Schema.JsonObject) {
+  const provider = yield* makeProvider
+  yield* provider.otherwise((request) => offlineModel(request, 0))
+  const choir = yield* makeInstallation({
+    endpoint: provider.endpoint,
+    config: { approvals, heartbeat_interval_ms: 200, crash_detection_threshold_ms: 4000 }
+  })
+  const choird = yield* choir.start
+  yield* choir.build
+  const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload: {} })
+  const id = session_id as SessionId
+  const ctl = (...args: ReadonlyArray<string>) => choirctl(choir.home, ["approval", ...args, "--json"])
+  /** The only approval that waits, as choirctl lists it. */
+  const waiting = patiently(
+    Effect.flatMap(ctl("list"), (ran) => {
+      const [found] = ran.code === 0 ? (document(ran) as ReadonlyArray<ApprovalSummary>) : []
+      return found === undefined ? Effect.fail("nothing waits yet") : Effect.succeed(found)
+    })
+  )
+  const ledger = () => {
+    const file = join(choir.workspace, "ledger")
+    return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : []
+  }
+  /** How the calls of the ledger ended, in order. */
+  const outcomes = Effect.map(choir.events(id), (history): ReadonlyArray<ToolStatus> => {
+    assert.deepStrictEqual(historyProblems(id, history), [])
+    return history.flatMap(({ event }) => (event.event_type === "ToolResultCommitted" ? [event.payload.status] : []))
+  })
+  const status = (approval_id: string) =>
+    Effect.map(ctl("show", approval_id), (ran) => (document(ran) as { readonly status: string }).status)
+  return { ...choir, choird, ctl, waiting, ledger, outcomes, status }
+})
+
+describe("approvals", () => {
+  it.live("a tainted call waits, is told to the person once, is approved by choirctl, and runs once", () =>
+    Effect.gen(function* () {
+      const { api, ctl, ledger, outcomes, params, send, settled, status, waiting } = yield* start({
+        confirm_external: "tainted"
+      })
+      const { inbox_id } = yield* send("tainted-1", `call page.read {}; ${SEND}`)
+      const { approval_id, request_type, summary } = yield* waiting
+      assert.deepStrictEqual([request_type, summary], ["confirm_tool", 'ledger.append {"note":"hello"}'])
+      assert.strictEqual((yield* api.agents.status({ params })).approvals_pending, 1)
+      assert.deepStrictEqual(ledger(), [])
+      const other = yield* ctl("approve", approval_id, "--hash", "00000000")
+      assert.nestedPropertyVal(document(other), "error.type", "CHANGED")
+      assert.strictEqual((yield* ctl("approve", approval_id)).code, 0)
+      const shown = yield* settled(inbox_id)
+      const asked = shown.filter((event) => event.type === "message" && event.text.includes("asks for your approval"))
+      assert.lengthOf(asked, 1)
+      assert.lengthOf(ledger(), 1)
+      assert.deepStrictEqual(yield* outcomes, ["success", "success"])
+      assert.strictEqual(yield* status(approval_id), "done")
+      const again = yield* ctl("reject", approval_id)
+      assert.strictEqual(again.code, 1)
+      assert.nestedPropertyVal(document(again), "error.type", "ALREADY_DECIDED")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a rejected call does not run and neither does one that nobody decides on; the model is told of both", () =>
+    Effect.gen(function* () {
+      const { ctl, ledger, outcomes, send, settled, status, waiting } = yield* start({
+        confirm_external: "always",
+        timeout_ms: 3000
+      })
+      const first = yield* send("reject-1", SEND)
+      const rejected = yield* waiting
+      assert.strictEqual((yield* ctl("reject", rejected.approval_id, "--reason", "not now")).code, 0)
+      yield* settled(first.inbox_id)
+      const second = yield* send("expire-1", SEND)
+      const expired = yield* waiting
+      const shown = yield* settled(second.inbox_id)
+      assert.isTrue(shown.some((event) => event.type === "message" && event.text.includes("timed out: ledger.append")))
+      assert.deepStrictEqual(
+        [yield* status(rejected.approval_id), yield* status(expired.approval_id)],
+        ["rejected", "expired"]
+      )
+      assert.deepStrictEqual(ledger(), [])
+      assert.isTrue((yield* outcomes).every((outcome) => outcome === "rejected"))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("the wait survives the death of the agent and of choird, and what is approved runs once (D17, R53)", () =>
+    Effect.gen(function* () {
+      const choir = yield* start({ confirm_external: "always" })
+      const { choird, ctl, ledger, outcomes, send, settled, status, waiting } = choir
+      const first = yield* send("kill-1", SEND)
+      const { approval_id } = yield* waiting
+      const pid = Option.getOrThrow(yield* choird.agent)
+      yield* Effect.sync(() => process.kill(pid, "SIGKILL"))
+      assert.strictEqual((yield* ctl("approve", approval_id)).code, 0)
+      yield* settled(first.inbox_id)
+      assert.lengthOf(ledger(), 1)
+      assert.strictEqual(yield* status(approval_id), "done")
+
+      const second = yield* send("kill-2", SEND)
+      const later = yield* waiting
+      yield* choird.signal("SIGKILL")
+      yield* choird.exited
+      yield* choir.start
+      assert.strictEqual((yield* waiting).approval_id, later.approval_id)
+      assert.strictEqual((yield* ctl("approve", later.approval_id)).code, 0)
+      yield* settled(second.inbox_id)
+      assert.lengthOf(ledger(), 2)
+      assert.strictEqual(yield* status(later.approval_id), "done")
+      assert.deepStrictEqual(yield* outcomes, ["success", "success"])
+    }).pipe(Effect.scoped)
+  )
+})
