@@ -413,7 +413,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("Confirmations.ts"),
     find: `if (status === "approved") return`,
     replace: `if (status !== "pending") return`,
-    knownSeed: 1,
+    knownSeed: 2,
     breaks: ["I12"]
   },
   {
@@ -421,28 +421,23 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("decideCalls.ts"),
     find: `if (confirm_external === "never") return undefined`,
     replace: "if (confirm_external !== undefined) return undefined",
-    knownSeed: 1,
+    knownSeed: 2,
     breaks: ["J4"]
   },
   {
-    name: "goes-on-without-waiting",
-    file: agent("ToolRunner.ts"),
-    find: "return why === undefined",
-    replace: "return why !== undefined",
-    also: {
-      file: agent("decideCalls.ts"),
-      find: "if (call.confirm !== undefined && approval_id === undefined)",
-      replace: "if (false)"
-    },
-    knownSeed: 1,
-    breaks: ["I2", "I12"]
+    name: "log-forgets-that-a-call-waits",
+    file: session("calls.ts"),
+    find: `...(payload.confirm === undefined ? {} : { confirm: payload.confirm })`,
+    replace: "...{}",
+    knownSeed: 2,
+    breaks: ["I12"]
   },
   {
     name: "decided-twice",
     file: choird("approvals/approvalStatus.ts"),
     find: `if (facts.status !== "pending")`,
     replace: `if (facts.status === "expired")`,
-    knownSeed: 1,
+    knownSeed: 2,
     breaks: ["I12"]
   }
 ]
