@@ -191,8 +191,8 @@ export class Verbs {
     const { config_version, database, kernel, setup } = this.#world
     const { timeout_ms } = setup.config(config_version).approvals
     this.#transaction(
-      () => {
-        const answer = database.approvals.ask(session, asked, kernel.now, timeout_ms)
+      () => database.approvals.ask(session, asked, kernel.now, timeout_ms),
+      (answer) => {
         if (typeof answer === "string") return exchange.reply(409, refusal(answer, "it cannot be approved"))
         this.#serving.asked()
         return exchange.reply(200, JSON.stringify(answer))

@@ -6,7 +6,7 @@ import { Clock, Context, Effect, Layer, Queue, Result, type Schema } from "effec
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
 import type { AskedApproval, Resolution } from "#schema/Approval.ts"
-import type { AgentId, CallId } from "#schema/Ids.ts"
+import { type AgentId, type CallId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -180,9 +180,17 @@ const make = Effect.fnUntraced(function* () {
     return { type: "asked", row } as const
   })
 
-  /** A request that comes again has heard of a decision, when there is one. */
+  /**
+   * A request that comes again has heard of a decision, when there is one. Its first one may have been committed without choird hearing
+   * of that, and then neither the timer nor the person was woken.
+   */
   const again = Effect.fnUntraced(function* (found: ApprovalRow, rev: number) {
     const now_ms = yield* Clock.currentTimeMillis
+    if (found.status === "pending") {
+      yield* Queue.offer(changed, undefined)
+      const { dms } = (yield* config.current).config
+      yield* Effect.forEach(Object.keys(dms), (dm) => outbox.wake(ResourceName.make(dm)), { discard: true })
+    }
     const row = (yield* expire(found, now_ms)) ?? found
     if (row.status !== "pending") yield* rows.acknowledgeResolution(sql, row, rev)
     return row
@@ -257,6 +265,8 @@ const make = Effect.fnUntraced(function* () {
       return row
     }
     if (resolution === "expired") yield* record("choird", "expire", row)
+    // The decision may be this very one, committed without anybody hearing of it.
+    if (refusal === "ALREADY_DECIDED") yield* signals.wake(row.session_id)
     yield* record(who, action, row, { refused: refusal })
     return yield* refusalOf(row, refusal)
   })

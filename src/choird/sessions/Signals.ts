@@ -176,7 +176,7 @@ const insertSignal = Effect.fnUntraced(function* (
   if (earlier !== undefined) return { type: "queued", ...earlier } satisfies Sent
   if (session?.status !== "active") return { type: "inactive", status: session?.status ?? "closed" } satisfies Sent
   const [waiting] = yield* sql<{ readonly pending: number }>`SELECT count(*)::int AS pending FROM choir_control.signals
-    WHERE session_id = ${session_id} AND acked_rev IS NULL AND kind <> 'UserMessage'`
+    WHERE session_id = ${session_id} AND acked_rev IS NULL AND kind NOT IN ('UserMessage', 'ApprovalResolved')`
   const pending = waiting?.pending ?? 0
   if (pending >= SIGNALS_PENDING_MAX) return { type: "full", pending } satisfies Sent
   const { type: kind, ...payload } = storableJson(wish)
