@@ -2,6 +2,7 @@
  * Planted bugs, as text that takes the place of other text. Each has to be found within 200 seeds: one that survives shows a check
  * that is missing here, or one in the product that another makes redundant.
  */
+import { APPROVAL_MUTANTS } from "./approvalMutants.ts"
 import type { Edit } from "./patchSources.ts"
 
 export interface Mutant extends Edit {
@@ -408,36 +409,5 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     knownSeed: 3,
     breaks: ["L1"]
   },
-  {
-    name: "a-no-is-taken-for-a-yes",
-    file: agent("Confirmations.ts"),
-    find: `if (status === "approved") return`,
-    replace: `if (status !== "pending") return`,
-    knownSeed: 2,
-    breaks: ["I12"]
-  },
-  {
-    name: "nobody-is-asked",
-    file: agent("decideCalls.ts"),
-    find: `if (confirm_external === "never") return undefined`,
-    replace: "if (confirm_external !== undefined) return undefined",
-    knownSeed: 2,
-    breaks: ["J4"]
-  },
-  {
-    name: "log-forgets-that-a-call-waits",
-    file: session("calls.ts"),
-    find: `...(payload.confirm === undefined ? {} : { confirm: payload.confirm })`,
-    replace: "...{}",
-    knownSeed: 2,
-    breaks: ["I12"]
-  },
-  {
-    name: "decided-twice",
-    file: choird("approvals/approvalStatus.ts"),
-    find: `if (facts.status !== "pending")`,
-    replace: `if (facts.status === "expired")`,
-    knownSeed: 2,
-    breaks: ["I12"]
-  }
+  ...APPROVAL_MUTANTS
 ]

@@ -1,0 +1,43 @@
+/** Planted bugs of approvals (I12, D31). */
+import type { Edit } from "./patchSources.ts"
+
+interface Mutant extends Edit {
+  readonly name: string
+  readonly knownSeed: number
+  readonly breaks: ReadonlyArray<string>
+}
+
+export const APPROVAL_MUTANTS: ReadonlyArray<Mutant> = [
+  {
+    name: "a-no-is-taken-for-a-yes",
+    file: "src/agent/Confirmations.ts",
+    find: `if (status === "approved") return`,
+    replace: `if (status !== "pending") return`,
+    knownSeed: 2,
+    breaks: ["I12"]
+  },
+  {
+    name: "nobody-is-asked",
+    file: "src/agent/decideCalls.ts",
+    find: `if (confirm_external === "never") return undefined`,
+    replace: "if (confirm_external !== undefined) return undefined",
+    knownSeed: 2,
+    breaks: ["J4"]
+  },
+  {
+    name: "log-forgets-that-a-call-waits",
+    file: "src/shared/session/calls.ts",
+    find: `...(payload.confirm === undefined ? {} : { confirm: payload.confirm })`,
+    replace: "...{}",
+    knownSeed: 2,
+    breaks: ["I12"]
+  },
+  {
+    name: "decided-twice",
+    file: "src/choird/approvals/approvalStatus.ts",
+    find: `if (facts.status !== "pending")`,
+    replace: `if (facts.status === "expired")`,
+    knownSeed: 2,
+    breaks: ["I12"]
+  }
+]
