@@ -1,11 +1,5 @@
 /** Planted bugs of approvals (I12, D31). */
-import type { Edit } from "./patchSources.ts"
-
-interface Mutant extends Edit {
-  readonly name: string
-  readonly knownSeed: number
-  readonly breaks: ReadonlyArray<string>
-}
+import type { Mutant } from "./Mutant.ts"
 
 export const APPROVAL_MUTANTS: ReadonlyArray<Mutant> = [
   {

@@ -3,17 +3,8 @@
  * that is missing here, or one in the product that another makes redundant.
  */
 import { APPROVAL_MUTANTS } from "./approvalMutants.ts"
+import type { Mutant } from "./Mutant.ts"
 import type { Edit } from "./patchSources.ts"
-
-export interface Mutant extends Edit {
-  readonly name: string
-  /** A second check behind the first, which would hide its absence. */
-  readonly also?: Edit
-  /** A seed that finds it. */
-  readonly knownSeed: number
-  /** The invariants that it may break first. */
-  readonly breaks: ReadonlyArray<string>
-}
 
 const agent = (file: string) => `src/agent/${file}`
 const session = (file: string) => `src/shared/session/${file}`
