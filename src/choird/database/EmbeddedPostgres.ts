@@ -18,7 +18,7 @@ export class EmbeddedUnusable extends Schema.TaggedError<EmbeddedUnusable>()("Em
   problem: Schema.String
 }) {
   override get message() {
-    return `the embedded database in ${this.folder} cannot be opened: ${this.problem}. Restore a backup of the folder, or move it away to begin with an empty database`
+    return `the embedded database in ${this.folder} cannot be opened: ${this.problem}. Move it away, then choirctl db restore a backup, or begin with an empty database`
   }
 }
 

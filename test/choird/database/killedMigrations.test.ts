@@ -83,7 +83,7 @@ describePostgres("A migrator that is killed (postgres)", () => {
   it.live(
     "leaves nothing at any statement, and the next one makes the same schema (R67)",
     () => killedAt(postgresDatabase, process.env["CHOIR_KILLS"] === "all" ? every : some),
-    120_000
+    600_000
   )
 })
 
@@ -95,7 +95,7 @@ describe("A migrator that is killed (embedded)", () => {
         Effect.map(temporaryFolder, (folder) => ({ folder: join(folder, "data"), template: embeddedTemplate() })),
         process.env["CHOIR_KILLS"] === "all" ? every : some
       ),
-    300_000
+    600_000
   )
 })
 

@@ -181,7 +181,10 @@ describe("choird", LIVE, () => {
       writeFileSync(join(home, "data", "something"), "else")
       const choird = yield* begin(home)
       assert.strictEqual(yield* choird.code, 75)
-      assert.match((yield* choird.lines.all).join("\n"), /embedded database in .* cannot be opened.*Restore a backup/u)
+      assert.match(
+        (yield* choird.lines.all).join("\n"),
+        /embedded database in .* cannot be opened.*choirctl db restore/u
+      )
     })
   )
 
