@@ -82,6 +82,14 @@ const make = Effect.fnUntraced(function* () {
 
   const post = Effect.fnUntraced(function* (candidate: Candidate, body: string) {
     const { key, model } = candidate
+    // Without its key it would be asked as a stranger, and the answer would blame the wrong thing.
+    if (key === undefined && model.secret !== undefined)
+      return yield* Effect.fail(
+        problem(
+          "http",
+          `its secret "${model.secret}" has no value any more; the operator can set it: choirctl secret set`
+        )
+      )
     const redact = withoutKey(candidate)
     const bare = HttpClientRequest.post(`${model.endpoint.replace(/\/+$/u, "")}/chat/completions`).pipe(
       HttpClientRequest.bodyText(body, "application/json"),

@@ -135,6 +135,8 @@ const make = Effect.fnUntraced(function* () {
     if (config === undefined) return
     yield* secrets.replaceAll(yield* fetchSecrets(config, secrets.named()))
     yield* settings.replace(config_version, config)
+    // choird shows this agent as behind until it hears of it (R58).
+    Queue.offerUnsafe(now, undefined)
   }).pipe(
     Effect.provideService(ControlPlane, plane),
     // The next heartbeat asks again; until then events matter more.

@@ -9,24 +9,30 @@ const ofModels = ({ models }: AgentConfig): ReadonlySet<SecretName> =>
   new Set(Object.values(models).flatMap(({ secret }) => secret ?? []))
 
 /**
- * All of them at once. What a tool names and choird does not give any more is left out: the tool says so when it is called, and the
- * agent goes on.
+ * All of them at once. What choird does not give any more is left out, since it may have been revoked: who needs it says so when it is
+ * called, and the agent goes on without the old value (R35).
  */
 export const fetchSecrets = Effect.fnUntraced(function* (config: AgentConfig, named: ReadonlySet<SecretName>) {
   const plane = yield* ControlPlane
-  const models = ofModels(config)
-  const held: Map<SecretName, Redacted.Redacted> = new Map(yield* plane.secrets([...models]))
+  const models = [...ofModels(config)]
+  const single = (secret: SecretName, whose: string) =>
+    Effect.catchTag(plane.secrets([secret]), "Denied", ({ message }) =>
+      Effect.as(
+        Effect.logWarning(`${whose} secret is not available: ${message}`),
+        new Map<SecretName, Redacted.Redacted>()
+      )
+    )
+  const all = Effect.catchTag(plane.secrets(models), "Denied", () =>
+    Effect.map(
+      Effect.forEach(models, (secret) => single(secret, "a model's")),
+      (maps) => new Map(maps.flatMap((map) => [...map]))
+    )
+  )
+  const held: Map<SecretName, Redacted.Redacted> = new Map(yield* all)
   for (const name of named) {
     const secret = yield* Effect.option(secretBehind(name, config))
     if (secret._tag === "None" || held.has(secret.value)) continue
-    const fetched = yield* plane
-      .secrets([secret.value])
-      .pipe(
-        Effect.catchTag("Denied", ({ message }) =>
-          Effect.as(Effect.logWarning(`a tool's secret is not available: ${message}`), new Map())
-        )
-      )
-    for (const [given, value] of fetched) held.set(given, value)
+    for (const [given, value] of yield* single(secret.value, "a tool's")) held.set(given, value)
   }
   return held
 })

@@ -1,0 +1,20 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { configChaos } from "../support/configChaos.ts"
+
+const MINUTES_MAX = 5 * 60_000
+
+describe("chaos of configurations", () => {
+  it.live(
+    "R56 runs a whole configuration under a number that only grows through 20 kills of choird during load, apply and rollback",
+    () =>
+      Effect.gen(function* () {
+        const { applied, kills, problems, seen } = yield* configChaos({ kills: 20, seed: "ci" })
+        assert.deepStrictEqual(problems, [])
+        assert.strictEqual(kills, 20)
+        assert.isAbove(applied, 0)
+        assert.isAbove(seen, kills)
+      }),
+    MINUTES_MAX
+  )
+})
