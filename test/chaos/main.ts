@@ -1,11 +1,12 @@
 /**
- * `npm run chaos -- --kills N --seed S`: kills of the agent, of choird and of Postgres with real processes. Options: `--target
- * agent|choird|postgres` for one of them alone, `--database server` for a choird on a Postgres server, `--outage` for a minute
+ * `npm run chaos -- --kills N --seed S`: kills of the agent, of choird and of Postgres with real processes, and of
+ * choird while its configuration changes. Options: `--target agent|choird|postgres|configuration` for one of them alone, `--database server` for a choird on a Postgres server, `--outage` for a minute
  * without Postgres after its kills. The last line counts the targets.
  */
 import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect } from "effect"
+import { configChaos } from "../support/configChaos.ts"
 import { chaos, type ChaosReport, type Target, TARGETS } from "../support/chaos.ts"
 
 const options = {
@@ -18,7 +19,8 @@ const options = {
 
 const OUTAGE_MS = 60_000
 
-const isTarget = (text: string): text is Target => TARGETS.some((target) => target === text)
+const ALL = [...TARGETS, "configuration"] as const
+const isTarget = (text: string): text is (typeof ALL)[number] => ALL.some((target) => target === text)
 
 /** The slowest and the middle one of the times that catching up took. */
 const catchingUp = (times: ReadonlyArray<number>): string => {
@@ -35,7 +37,7 @@ const { database, outage, seed, target: one } = values
 const kills = Number(values.kills)
 if (one !== undefined && !isTarget(one)) throw new Error(`there is no target ${one}`)
 if (database !== "embedded" && database !== "server") throw new Error(`there is no database ${database}`)
-const targets = one === undefined ? TARGETS : [one]
+const targets = one === undefined ? ALL : [one]
 
 const main = Effect.gen(function* () {
   let failed = 0
@@ -43,6 +45,16 @@ const main = Effect.gen(function* () {
     const started = performance.now()
     const progress = (kill: number) => {
       if (kill % 10 === 0) process.stderr.write(`${target}: ${kill} of ${kills} kills\n`)
+    }
+    if (target === "configuration") {
+      const { applied, problems, seen, version } = yield* configChaos({ kills, seed, progress })
+      const seconds = Math.round((performance.now() - started) / 1000)
+      yield* Console.log(
+        `${target}: ${kills} kills, ${applied} changes, ${seen} looks, version ${version}, ${problems.length} problems, ${seconds} s`
+      )
+      for (const problem of problems) yield* Console.log(`  ${problem}`)
+      failed += problems.length === 0 ? 0 : 1
+      continue
     }
     const report = yield* chaos({ target, database, kills, seed, progress, outage_ms: outage ? OUTAGE_MS : 0 })
     yield* Console.log(line(target, Math.round((performance.now() - started) / 1000), report))

@@ -13,10 +13,14 @@ import { processesNaming } from "../../support/processes.ts"
 const PROGRAM = join(import.meta.dirname, "../../../dist/choird.js")
 
 /** choird as an operator starts it; its lines on standard error, and the code it ends with. */
-const begin = (home: string, env: Readonly<Record<string, string>> = { CHOIR_LOG: "stderr" }) =>
+const begin = (
+  home: string,
+  env: Readonly<Record<string, string>> = { CHOIR_LOG: "stderr" },
+  flags: ReadonlyArray<string> = []
+) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const child = spawn(process.execPath, [PROGRAM, "--home", home], {
+      const child = spawn(process.execPath, [PROGRAM, "--home", home, ...flags], {
         env: { PATH: process.env["PATH"] ?? "", ...env },
         stdio: ["ignore", "ignore", "pipe"]
       })
@@ -171,6 +175,35 @@ describe("choird", LIVE, () => {
       assert.strictEqual(yield* nowhere.code, 78)
       assert.match((yield* nowhere.lines.all).join("\n"), /does not exist\nTo mend it: choirctl init/u)
       assert.isFalse(existsSync(join(home, "nowhere")))
+    })
+  )
+
+  it.live("starts with the configuration that worked last, which a broken one names, within a second (R59)", () =>
+    Effect.gen(function* () {
+      const { agent_id, home, write } = yield* makeHomeFolder()
+      const good = yield* begin(home)
+      yield* good.says(/choird ready/u)
+      const before = yield* ask(home, "GET", "/config")
+      good.signal("SIGTERM")
+      assert.strictEqual(yield* good.code, 0)
+      assert.strictEqual(statSync(join(home, "config.last-good.json")).mode & 0o777, 0o600)
+      write("config.json", { agents: 5 })
+      const tries: Array<number> = []
+      // The fastest of three: a busy machine is no fault of choird's.
+      for (let count = 0; count < 3; count += 1) {
+        const began_ms = performance.now()
+        const broken = yield* begin(home, {})
+        assert.strictEqual(yield* broken.code, 78)
+        tries.push(performance.now() - began_ms)
+        const why = (yield* broken.lines.all).join("\n")
+        assert.match(why, /at \["agents"\][^]*choird --home \S+ --last-good/u)
+      }
+      assert.isBelow(Math.min(...tries), 1000)
+      const again = yield* begin(home, { CHOIR_LOG: "stderr" }, ["--last-good"])
+      yield* again.says(/reads config\.last-good\.json/u)
+      yield* again.says(/choird ready in \d+ ms: config version 1/u)
+      assert.deepStrictEqual(yield* ask(home, "GET", "/config"), before)
+      assert.deepInclude(yield* agentOf(home, agent_id), { agent_id })
     })
   )
 
