@@ -166,6 +166,26 @@ const AgentDefaults = Schema.Struct({
 export const Agent = Schema.Struct({ repo: Repo, defaults: AgentDefaults })
 export type Agent = typeof Agent.Type
 
+/** A port of this host, for its own programs alone. */
+const LoopbackListen = Schema.String.check(
+  Schema.isPattern(
+    /^(?:127\.0\.0\.1|localhost|\[::1\]):(?:[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])$/u,
+    { message: "must be a loopback address and a port, such as 127.0.0.1:9464" }
+  )
+)
+
+/** Where telemetry goes besides the log files (spec 22.1). A collector's secret is sent to it as a bearer token. */
+const Telemetry = Schema.Struct({
+  otlp: Schema.optionalKey(
+    Schema.Struct({
+      endpoint: Url,
+      secret: Schema.optionalKey(SecretName),
+      interval_ms: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 1000, maximum: 600_000 })), 10_000)
+    })
+  ),
+  prometheus: Schema.optionalKey(Schema.Struct({ listen: LoopbackListen }))
+})
+
 const IntervalMs = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 600_000 }))
 
 /** The shape alone; {@link Config} adds the references. */
@@ -193,7 +213,8 @@ const ConfigShape = Schema.Struct({
   heartbeat_interval_ms: withDefault(IntervalMs, 5000),
   crash_detection_threshold_ms: withDefault(IntervalMs, 10_000),
   rate_limit_retry_ms: withDefault(IntervalMs, 1000),
-  log_archive_threshold_lines: withDefault(Positive, 100_000)
+  log_archive_threshold_lines: withDefault(Positive, 100_000),
+  telemetry: withDefault(Telemetry, {})
 })
 type ConfigShape = typeof ConfigShape.Type
 
@@ -249,6 +270,14 @@ const duplicates = <A>(
   })
 }
 
+const LOOPBACK_URL = /^http:\/\/(?:127\.0\.0\.1|localhost|\[::1\])(?:[:/?#]|$)/u
+
+/** A secret crosses no network in the clear. */
+const telemetryProblems = ({ telemetry: { otlp } }: ConfigShape): ReadonlyArray<Problem> =>
+  otlp?.secret === undefined || otlp.endpoint.startsWith("https://") || LOOPBACK_URL.test(otlp.endpoint)
+    ? []
+    : [{ path: ["telemetry", "otlp", "endpoint"], issue: "must be https:// or this host when there is a secret" }]
+
 const configProblems = (config: ConfigShape): ReadonlyArray<Problem> => [
   ...Object.entries(config.dms).flatMap(([name, dm]) =>
     missing("gateway", config.gateways, ["dms", name, "gateway"], dm.gateway)
@@ -264,6 +293,7 @@ const configProblems = (config: ConfigShape): ReadonlyArray<Problem> => [
     )
   ),
   ...agentProblems(config),
+  ...telemetryProblems(config),
   ...duplicates(config.workspaces, "workspaces", (w) => w.path.replace(/\/+$/u, ""), "folder"),
   ...duplicates(config.dms, "dms", (dm) => `${dm.gateway} ${dm.user_id}`, "gateway and user"),
   ...(config.crash_detection_threshold_ms < 2 * config.heartbeat_interval_ms

@@ -8,6 +8,7 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/ht
 import { ApiErrors } from "./ApiError.ts"
 import { Approvals } from "./ApprovalApi.ts"
 import { Configuration } from "./ConfigApi.ts"
+import { AuditApi } from "./AuditApi.ts"
 import { DatabaseApi } from "./DatabaseApi.ts"
 import { ChoirEvent } from "./Event.ts"
 import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256, SignalId } from "./Ids.ts"
@@ -320,6 +321,6 @@ const Chat = HttpApiGroup.make("chat").add(
 )
 
 export class OperatorApi extends HttpApi.make("choir-operator")
-  .add(System, DatabaseApi, Agents, Sessions, SessionDetailApi, ResumeApi, Chat, Approvals, Configuration)
+  .add(System, DatabaseApi, Agents, Sessions, SessionDetailApi, ResumeApi, Chat, Approvals, Configuration, AuditApi)
   .middleware(SchemaErrors)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}

@@ -2,6 +2,7 @@
 import { Command } from "effect/cli"
 import { agent } from "./commands/agent.ts"
 import { approval } from "./commands/approval.ts"
+import { audit } from "./commands/audit.ts"
 import { chat } from "./commands/chat.ts"
 import { completions } from "./commands/completions.ts"
 import { config } from "./commands/config.ts"
@@ -30,6 +31,7 @@ const tree: Command.Command.Any = root.pipe(
     config,
     logs,
     daemon,
+    audit,
     database,
     status,
     doctor
@@ -49,6 +51,7 @@ export const cli = root.pipe(
     config,
     logs,
     daemon,
+    audit,
     database,
     status,
     doctor,

@@ -26,6 +26,7 @@ import { SessionStore } from "./sessions/SessionStore.ts"
 import { Signals } from "./sessions/Signals.ts"
 import { Steering } from "./sessions/Steering.ts"
 import { Tokens } from "./sessions/Tokens.ts"
+import { layerTelemetry } from "./telemetry/Telemetry.ts"
 
 const Stores = Layer.merge(Steering.layer, Approvals.layer).pipe(
   Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer)),
@@ -41,7 +42,12 @@ const ImageBuilder = Layer.unwrap(
 
 /** The agents' own API is part of it, since an agent is started by what its API needs. */
 export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
-  Layer.mergeAll(Layer.provide(layerAgentRoutes, layerHostTools), Models.layer, Reconfiguration.layer).pipe(
+  Layer.mergeAll(
+    Layer.provide(layerAgentRoutes, layerHostTools),
+    Models.layer,
+    Reconfiguration.layer,
+    layerTelemetry
+  ).pipe(
     Layer.provideMerge(Lifecycle.layer(programs)),
     Layer.provideMerge(Layer.mergeAll(layerAgentDoors, ImageBuilder)),
     Layer.provideMerge(Layer.mergeAll(Stores, LaneReports.layer, GatewayHealth.layer, Shutdown.layer))

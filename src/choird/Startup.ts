@@ -23,6 +23,7 @@ import { CONFIG_FILE, LAST_GOOD_FILE } from "#src/shared/configFiles.ts"
 import { lockHome } from "./HomeLock.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
 import { chosenRuntime } from "./runtime/chosenRuntime.ts"
+import { layerExporters } from "./telemetry/Exporters.ts"
 
 const STEPS = 10
 
@@ -100,9 +101,13 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* lockHome(home)
   yield* makeFolders(home)
   // Not before the home is taken: another choird may still write to the same files.
-  yield* logs.archiveAfter(config.log_archive_threshold_lines)
+  yield* Stream.runForEach(Context.get(files, ConfigStore).changes, (running) =>
+    logs.archiveAfter(running.config.log_archive_threshold_lines)
+  ).pipe(Effect.forkScoped({ startImmediately: true }))
   yield* logs.archiving
+  const exporters = yield* Layer.build(layerExporters(options.version)).pipe(Effect.provideContext(files))
   const base = Context.mergeAll(
+    exporters,
     files,
     Context.make(LogFiles, logs),
     Context.make(CommandLine, options.transport),

@@ -139,6 +139,7 @@ export const secretReferences = (
       Object.entries(table).flatMap(([name, { secret }]) => single(`${section}.${name}.secret`, secret))
     ),
     ...single("embedding.secret", config.embedding?.secret),
+    ...single("telemetry.otlp.secret", config.telemetry.otlp?.secret),
     ...("url_secret" in postgres ? single("postgres.url_secret", postgres.url_secret) : []),
     ...("secret" in postgres ? single("postgres.secret", postgres.secret) : [])
   ]

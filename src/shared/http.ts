@@ -82,7 +82,7 @@ const pinnedFailure = (cause: Cause.Cause<unknown>) => {
 }
 
 /** Gives every refusal its pinned body, and no failure a stack trace. */
-const pinned = (app: HttpApp): HttpApp =>
+export const answered = (app: HttpApp): HttpApp =>
   Effect.map(Effect.catchCause(app, pinnedFailure), (response) => {
     if (response.status === 415) return refusalResponse(MEDIA_TYPE)
     return response.status === 429 && response.headers["retry-after"] === undefined
@@ -141,7 +141,7 @@ export const serve = Effect.fnUntraced(function* (app: HttpApp, make: () => Serv
     if (options.accept?.(connection) === false) connection.destroy()
   })
   const requests = yield* Scope.fork(yield* Effect.scope)
-  server.on("request", yield* NodeHttpServer.makeHandler(pinned(app), { scope: requests }))
+  server.on("request", yield* NodeHttpServer.makeHandler(answered(app), { scope: requests }))
   yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
   return server
 })

@@ -359,6 +359,20 @@ export const HELLO_GRACE_MS_MAX = 60_000
 export const SUPERSEDED_TOKENS_MAX = 16
 /** Canonical bytes of an audit row's detail; a larger one is left out. */
 export const AUDIT_DETAIL_BYTES_MAX = 8 * KIB
+/** How long refusals that are equal but for their detail are counted before they get a row together (R77). */
+export const AUDIT_WINDOW_MS = 60_000
+/** Kinds of refusals that are told apart at once; those beyond are counted together. */
+export const AUDIT_SUMS_MAX = 1000
+/** Audit rows that are kept, and for how many days; the oldest go first. */
+export const AUDIT_ROWS_MAX = 200_000
+export const AUDIT_DAYS_MAX = 365
+/** Between two looks for audit rows to remove, and how many are removed by one statement. */
+export const AUDIT_PRUNE_MS = 600_000
+export const AUDIT_PRUNED_ROWS_MAX = 5000
+/** Audit rows that one listing returns. */
+export const AUDIT_LISTED_MAX = 10_000
+/** Characters of a refusal's message that its audit row keeps. */
+export const AUDIT_REASON_CHARS_MAX = 300
 /** How long an audit row may take before what is audited goes on without it. */
 export const AUDIT_MS_MAX = 2000
 /** Characters of a core job's task or of an instruction to it. */
@@ -462,6 +476,22 @@ export const AGENT_LOG_BYTES_MAX = 4 * MIB
 /** All logs of a home, the archived ones included, and the number of archives; the oldest of these go first (R50). */
 export const LOGS_BYTES_MAX = 1024 * MIB
 export const LOG_ARCHIVES_MAX = 10_000
+/** Names of models, and of tools, that metrics tell apart; the rest is one. */
+export const TELEMETRY_NAMES_MAX = 200
+/** Open tool calls of a session whose times telemetry remembers; of more the oldest are forgotten. */
+export const TELEMETRY_CALLS_MAX = 1024
+/** Requests to a telemetry collector that run at once; what comes beyond is dropped. */
+export const OTLP_REQUESTS_MAX = 6
+/** One request to a telemetry collector, answer included. */
+export const OTLP_MS_MAX = 5000
+/** Records of one request to a telemetry collector. */
+export const OTLP_BATCH_MAX = 1000
+/** Pieces of a collector's answer that are read before it is thrown away. */
+export const OTLP_ANSWER_CHUNKS_MAX = 16
+/** What choird's stop waits for the last records of each kind to be sent. */
+export const OTLP_STOP_MS_MAX = 1000
+/** Connections to the page for Prometheus. */
+export const PROMETHEUS_CONNECTIONS_MAX = 8
 /** Characters of one text within a log line; the rest is cut. */
 export const LOG_TEXT_CHARS_MAX = 4000
 /** The pause after each batch of an agent's output, which bounds what a flood of it costs choird. */

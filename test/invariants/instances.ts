@@ -12,6 +12,7 @@ import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { CgroupName } from "#src/choird/runtime/Cgroups.ts"
 import { type ContainerExit, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -91,6 +92,7 @@ const around = (host: Host) => {
     Layer.mock(Leases, { acquire: () => Effect.void, release: () => Effect.void, transfer: () => Effect.void }),
     Layer.mock(AgentSockets, { open: () => Effect.succeed({ dir: "/d", path: "/d/choird.sock" }) }),
     Layer.mock(LogFiles, { follow: () => Effect.void, logger: Logger.make(() => undefined) }),
+    Layer.mock(Audit, { record: () => Effect.void }),
     Layer.mock(Inbox, { pending: () => Effect.succeed(0) }),
     Layer.mock(Outbox, { tell: () => Effect.void }),
     Layer.mock(Signals, { stop: () => Effect.void }),

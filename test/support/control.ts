@@ -14,7 +14,7 @@ import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore, SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import { Inbox, type Incoming } from "#src/choird/gateway/Inbox.ts"
 import { Outbox, type Outgoing } from "#src/choird/gateway/Outbox.ts"
-import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
+import type { AuditEntry } from "#src/choird/logs/Audit.ts"
 import { type Claim, CallResults } from "#src/choird/hosttools/CallResults.ts"
 import type { HostOutcome, HostTool } from "#src/choird/hosttools/HostTool.ts"
 import { HostTools } from "#src/choird/hosttools/HostTools.ts"
@@ -26,6 +26,7 @@ import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
 import { reconfiguration } from "./reconfiguration.ts"
+import { memoryAudit } from "./audited.ts"
 
 export const AGENT = AgentId.make("ada")
 export const SESSION = SessionId.make("0123456789abcdef")
@@ -369,7 +370,7 @@ const stores = (world: World) =>
           : refused("NOT_AVAILABLE", "not in this version", "do not go on"),
       pending: Effect.succeed(new Map([[AGENT, 2]]))
     }),
-    Layer.mock(Audit, { record: (entry) => Effect.sync(() => void world.audit.push(entry)) }),
+    memoryAudit(world.audit),
     Layer.mock(Leases, {
       all: Effect.succeed([{ kind: "workspace" as const, name: "desk", agent_id: AGENT, session_id: SESSION }])
     }),

@@ -7,6 +7,7 @@ import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ApiError } from "#schema/ApiError.ts"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
+import type { AuditRow } from "#schema/AuditApi.ts"
 import { AgentId, ApprovalId, CallId, EDGE, InboxId, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import {
   type AgentDetail,
@@ -34,6 +35,18 @@ import { type ConfigurationAnswers, fakeConfiguration, usualConfiguration } from
 
 export const SESSION = SessionId.make("0k8v3w9m2p1n4q7r")
 export const AGENT = AgentId.make("agent-1")
+
+export const auditRow: AuditRow = {
+  audit_id: "7",
+  at: "2026-01-02T03:04:05.678Z",
+  since: "2026-01-02T03:03:06.000Z",
+  who: "agent:agent-1",
+  action: "rpc.GET_SECRETS",
+  session_id: SESSION,
+  agent_id: AGENT,
+  count: 3,
+  detail: { refused: "UNBOUND", names: ["other-key"] }
+}
 
 export const summary: AgentSummary = {
   agent_id: AGENT,
@@ -166,6 +179,7 @@ export interface Answers extends ConfigurationAnswers {
   readonly events: Answer<ReadonlyArray<PrintedEvent>>
   readonly cores: Answer<ReadonlyArray<CoreSummary>>
   readonly verify: Answer<Verification>
+  readonly audit: Answer<ReadonlyArray<AuditRow>>
   readonly signal: Answer<SignalSummary>
   readonly models: Answer<ReadonlyArray<ModelSummary>>
   readonly agentModels: Answer<AgentModels>
@@ -206,6 +220,7 @@ const usual: Answers = {
     { job_name: "research" as never, state: "REASONING", step: 2, started_at: "1970-01-01T00:00:00.000Z" }
   ]),
   verify: Effect.succeed({ ok: true, events: 12, head: "cd".repeat(32) }),
+  audit: Effect.succeed([auditRow]),
   signal: Effect.succeed({ signal_id: SignalId.make("5"), rev: null, refused: null }),
   models: Effect.succeed([{ name: ResourceName.make("sonnet"), type: "llm", provider: "p", model: "m" }]),
   agentModels: Effect.succeed(agentModels),
@@ -380,9 +395,22 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
       })
     )
   )
+  const audit = HttpApiBuilder.group(OperatorApi, "audit", (handlers) =>
+    Effect.succeed(handlers.handleAll({ list: ({ query }) => noted({ name: "audit", input: query }, answers.audit) }))
+  )
   const app = yield* HttpRouter.toHttpEffect(
     HttpApiBuilder.layer(OperatorApi).pipe(
-      Layer.provide([system, database, agents, approvals, sessions, session, resume, chatGroup(desk, answers, calls)]),
+      Layer.provide([
+        system,
+        database,
+        agents,
+        approvals,
+        sessions,
+        session,
+        resume,
+        audit,
+        chatGroup(desk, answers, calls)
+      ]),
       Layer.provide(
         fakeConfiguration(answers, (name, input) => calls.push(input === undefined ? { name } : { name, input }))
       ),

@@ -212,6 +212,7 @@ export const runEpoch = Effect.fn("Epoch.run")(function* (
   const token =
     cause.type === "crash" ? yield* fence(services, row) : yield* Effect.asVoid(revoke(services, row.session_id))
   yield* Effect.logInfo("the agent's token is worthless")
+  yield* Effect.logInfo(`epoch ${row.epoch} ends: ${cause.type}; its container is killed unless it is gone`)
   yield* container.kill
   yield* Effect.logInfo("its container is gone")
   yield* Effect.timeoutOption(Fiber.await(written), AGENT_OUTPUT_MS_MAX)

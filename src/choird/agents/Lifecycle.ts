@@ -11,6 +11,7 @@ import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -99,6 +100,7 @@ export class Lifecycle extends Context.Service<
 
 const services = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
   return {
+    audit: yield* Audit,
     config: yield* ConfigStore,
     hearings: new Map<SessionId, Hearing>(),
     images: yield* Images,

@@ -5,6 +5,8 @@
 import { Clock, Deferred, Effect, Option, type Redacted, Result } from "effect"
 import type { Inbox } from "#src/choird/gateway/Inbox.ts"
 import type { Outbox } from "#src/choird/gateway/Outbox.ts"
+import type { AgentId } from "#schema/Ids.ts"
+import type { Audit } from "#src/choird/logs/Audit.ts"
 import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { SUCCESSOR_LOOK_MS } from "#src/shared/limits.ts"
@@ -17,6 +19,7 @@ import { patiently } from "./patience.ts"
 import { prepare, type Prepared, type PrepareServices, type Refusal, type StartRequest } from "./prepare.ts"
 
 export interface RunServices extends EpochServices, PrepareServices {
+  readonly audit: Audit["Service"]
   readonly inbox: Inbox["Service"]
   readonly outbox: Outbox["Service"]
   readonly programs: Effect.Effect<AgentPrograms, ProgramMissing>
@@ -124,6 +127,10 @@ const epoch = Effect.fnUntraced(function* (context: Context, row: SessionRow, to
   return { type: "ended", end, ready } as const
 })
 
+/** A start that nobody waits for and that does not happen (R77); one that an operator asked for is refused by the API. */
+const notStarted = ({ audit }: Pick<RunServices, "audit">, agent_id: AgentId, kind: string, reason: string) =>
+  audit.record({ who: "choird", action: "agent.restart", agent_id, detail: { refused: kind, reason } })
+
 /** Waits for a message without a session; `undefined` when the operator stops the agent first. */
 const successor = Effect.fnUntraced(function* ({ agent_id, bindings, prepared, services, stop }: Context) {
   const { inbox, leases, sessions } = services
@@ -226,6 +233,7 @@ const settle = Effect.fnUntraced(function* (context: Context, ending: Effect.Suc
   yield* views.end(agent_id, "crashed", ending.reason)
   const attended = !unattended && !Deferred.isDoneUnsafe(context.started)
   if (!attended) {
+    yield* notStarted(services, agent_id, ending.kind, ending.reason)
     const source_id = `crashed:${agent_id}:${yield* Clock.currentTimeMillis}`
     yield* tell(context, source_id, `I have stopped working: ${ending.reason}. My operator has to start me again.`)
   }
@@ -253,6 +261,7 @@ const giveUp = Effect.fnUntraced(function* (services: RunServices, { agent_id, u
     return
   }
   yield* Effect.logError(`the agent does not start: ${why.reason}`)
+  yield* notStarted(services, agent_id, why.kind, why.reason)
   const latest = Option.getOrUndefined(yield* sessions.latest(agent_id))
   if (latest?.status === "active") yield* sessions.end(latest.session_id, "crashed")
   if (why.kind !== "START_FAILED") yield* leases.release(agent_id)

@@ -32,7 +32,12 @@ export type Next =
   /** The session is closed, and the next message starts a fresh one on the same resources. */
   | { readonly type: "await message" }
   | { readonly type: "end"; readonly status: "stopped" }
-  | { readonly type: "end"; readonly status: "crashed"; readonly reason: string }
+  | {
+      readonly type: "end"
+      readonly status: "crashed"
+      readonly kind: "BREAKER" | "FROZEN" | "START_FAILED"
+      readonly reason: string
+    }
 
 /** The reason with which an agent ends a session that has used up its budget. */
 const BUDGET = "budget"
@@ -41,12 +46,13 @@ const crashed = (reason: string, { breaker, now_ms }: EpochFacts): Next => {
   const next = crash(breaker, now_ms)
   return next.tripped === undefined
     ? { type: "restart", breaker: next, reason }
-    : { type: "end", status: "crashed", reason: `${next.tripped}; the last time ${reason}` }
+    : { type: "end", status: "crashed", kind: "BREAKER", reason: `${next.tripped}; the last time ${reason}` }
 }
 
 export const afterEpoch = (end: EpochEnd, facts: EpochFacts): Next => {
   const frozen = end.type === "frozen" ? end.reason : facts.frozen_reason
-  if (frozen !== null) return { type: "end", status: "crashed", reason: `its session is frozen: ${frozen}` }
+  if (frozen !== null)
+    return { type: "end", status: "crashed", kind: "FROZEN", reason: `its session is frozen: ${frozen}` }
   switch (end.type) {
     case "goodbye":
       if (end.reason !== BUDGET) return { type: "end", status: "stopped" }
@@ -58,8 +64,8 @@ export const afterEpoch = (end: EpochEnd, facts: EpochFacts): Next => {
       // Whoever started it is there to read why it does not start; trying again is for an agent that did start once.
       return end.ready || facts.proven
         ? crashed(end.reason, facts)
-        : { type: "end", status: "crashed", reason: end.reason }
+        : { type: "end", status: "crashed", kind: "START_FAILED", reason: end.reason }
     case "frozen":
-      return { type: "end", status: "crashed", reason: end.reason }
+      return { type: "end", status: "crashed", kind: "FROZEN", reason: end.reason }
   }
 }

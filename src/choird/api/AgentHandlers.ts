@@ -1,18 +1,19 @@
 /** The eight verbs and the push stream (spec 12.5), each on the caller's own session and no other. */
-import { Deferred, Effect, Option, Redacted, Schema, Stream } from "effect"
+import { Deferred, Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AgentApi, type Caller, type InitHello, Lease } from "#schema/AgentApi.ts"
-import { type SessionId, SignalId } from "#schema/Ids.ts"
+import { EDGE, type SessionId, SignalId } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { agentConfig } from "#src/choird/config/agentShare.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type HostRequest, HostTools } from "#src/choird/hosttools/HostTools.ts"
-import { Audit } from "#src/choird/logs/Audit.ts"
+import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Pushed, Signals } from "#src/choird/sessions/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { AGENT_LINE, count } from "#src/choird/telemetry/metrics.ts"
 import { AGENT_WORDS_CHARS_MAX } from "#src/shared/limits.ts"
 import { LaneReports } from "./LaneReports.ts"
 import {
@@ -62,7 +63,7 @@ type Services = Effect.Success<typeof services>
 const words = (text: string) => text.slice(0, AGENT_WORDS_CHARS_MAX).toWellFormed().replaceAll(/\p{C}/gu, "?")
 
 /** A refusal that R77 wants on record. */
-const audited = ({ audit }: Services, caller: Caller, verb: string, detail: Schema.Json) =>
+const audited = ({ audit }: Services, caller: Caller, verb: string, detail: AuditEntry["detail"]) =>
   audit.record({
     who: `agent:${caller.agent_id}`,
     action: `rpc.${verb}`,
@@ -118,7 +119,14 @@ const hello = Effect.fn("AgentApi.INIT_HELLO")(function* (
   const lease_token =
     page === undefined ? Redacted.value(yield* tokens.lease(caller)) : authorization.replace(/^bearer +/iu, "")
   const current = yield* config.current
-  if (page === undefined) yield* lifecycle.hello(caller.session_id, caller.epoch)
+  if (page === undefined) {
+    yield* lifecycle.hello(caller.session_id, caller.epoch)
+    const { agent_id, epoch, session_id } = caller
+    const start = head.rev === 0 ? "fresh" : `resumed at revision ${head.rev}`
+    yield* Effect.logInfo(`epoch ${epoch} said hello: ${start}`).pipe(
+      Effect.annotateLogs({ ...AGENT_LINE, topic: "session", agent_id, session_id, lane: EDGE, rev: head.rev })
+    )
+  }
   return {
     status: head.rev === 0 ? ("fresh" as const) : ("resumed" as const),
     lease_token,
@@ -148,7 +156,7 @@ const secrets = Effect.fn("AgentApi.GET_SECRETS")(function* (
   return { secrets: Object.fromEntries(values.map(([name, value]) => [name, Redacted.value(value)])) }
 })
 
-/** A run belongs to the epoch, not to the request: who asks again finds it. A flood is not audited (R47), any other refusal is. */
+/** A run belongs to the epoch, not to the request: who asks again finds it. */
 const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
   services: Services,
   caller: Caller,
@@ -160,9 +168,7 @@ const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
   const { call_id, tool_name } = request
   const outcome = yield* services.hostTools.execute(caller, request, session.runs).pipe(
     Effect.tapError(({ kind, reason }) =>
-      kind === "RATE_LIMITED"
-        ? Effect.void
-        : audited(services, caller, verb, { refused: kind, tool: words(tool_name), reason: words(reason) })
+      audited(services, caller, verb, { refused: kind, tool: words(tool_name), reason: words(reason) })
     ),
     Effect.mapError(fromHostToolRefused)
   )
@@ -210,13 +216,20 @@ export const layerAgentHandlers = HttpApiBuilder.group(
       HEARTBEAT: Effect.fn("AgentApi.HEARTBEAT")(function* ({ payload }) {
         const caller = yield* Lease
         if (caller.standing === "superseded") {
+          yield* audited(all, caller, "HEARTBEAT", { refused: "FENCED", reason: "token of an older epoch" })
           const { rev } = yield* Effect.mapError(events.head(caller.session_id), fromSessionUnknown)
           const { version } = yield* config.current
           return { ack_rev: rev, action: "FENCED" as const, config_version_latest: version }
         }
         // Liveness is that it arrived, so that a slow database never looks like a dead agent (D8).
         yield* lifecycle.heard(caller.session_id, payload.config_version)
-        return yield* Effect.mapError(events.append(caller, payload), fromEventTooLarge)
+        const [took, reply] = yield* Effect.timed(Effect.mapError(events.append(caller, payload), fromEventTooLarge))
+        yield* count("heartbeats", { agent: caller.agent_id, action: reply.action })
+        yield* count("heartbeat_ms", { agent: caller.agent_id }, Duration.toMillis(took))
+        const { ack_rev, action } = reply
+        if (action === "FENCED" || action === "CONFLICT")
+          yield* audited(all, caller, "HEARTBEAT", { refused: action, base_rev: payload.base_rev, ack_rev })
+        return reply
       }),
       REQUEST_APPROVAL: Effect.fn("AgentApi.REQUEST_APPROVAL")(function* ({ payload }) {
         const caller = yield* Lease

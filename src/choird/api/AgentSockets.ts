@@ -5,11 +5,13 @@ import { Context, Effect, Layer, Scope } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { CA_FILE, type AgentEndpoint } from "#src/choird/runtime/ContainerRuntime.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { listen } from "#src/shared/http.ts"
 import { AGENT_CONNECTIONS_MAX } from "#src/shared/limits.ts"
 import { SocketRefused } from "#src/shared/sockets.ts"
 import { AgentApp } from "./AgentApp.ts"
 import { AgentTcp } from "./AgentTcp.ts"
+import { askedByAgent, auditedRequests } from "./auditedRequests.ts"
 
 /** `dir` holds the socket and what an agent needs to reach choird, nothing else; it is what a container is given. */
 export interface AgentSocket {
@@ -47,6 +49,7 @@ export class AgentSockets extends Context.Service<
     Effect.gen(function* () {
       const { home } = yield* ConfigStore
       const app = yield* AgentApp
+      const audit = yield* Audit
       const tcp = yield* AgentTcp
       return AgentSockets.of({
         open: Effect.fn("AgentSockets.open")(function* (session_id) {
@@ -54,7 +57,7 @@ export class AgentSockets extends Context.Service<
           const dir = dirname(path)
           yield* Effect.addFinalizer(() => Effect.ignore(Effect.try(() => rmdirSync(dir))))
           const session = yield* app.open(session_id)
-          yield* listen(app.of(session), {
+          yield* listen(auditedRequests(audit, app.of(session), askedByAgent(session_id)), {
             path,
             connectionsMax: AGENT_CONNECTIONS_MAX,
             accept: (connection) => session.claim(connection)

@@ -9,12 +9,13 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Caller } from "#schema/AgentApi.ts"
 import { CommandLine, type TcpPlan, TransportRefused, transportPlan } from "#src/choird/config/AgentTransport.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { Audit } from "#src/choird/logs/Audit.ts"
+import { Audit, markRecorded } from "#src/choird/logs/Audit.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { type HttpApp, refusalResponse } from "#src/shared/http.ts"
 import { AGENT_TCP_CONNECTIONS_MAX } from "#src/shared/limits.ts"
 import { listenTcp } from "#src/shared/tcp.ts"
 import { AgentApp, rateLimited } from "./AgentApp.ts"
+import { askedByAgent, auditedRequests } from "./auditedRequests.ts"
 import { headRefusal, hostNames } from "./HostNames.ts"
 import { CurrentOpenSession } from "./OpenSession.ts"
 import { makeStrangers } from "./Strangers.ts"
@@ -112,7 +113,8 @@ const makeAnswer = Effect.fnUntraced(function* (names: ReadonlySet<string>, stra
   /** A request that the session's own rate does not bound. */
   const asStranger = Effect.fnUntraced(function* (address: string, answer: HttpApp) {
     const { turnedAway, wait_ms } = strangers.admit(address, yield* Clock.currentTimeMillis)
-    if (wait_ms > 0) return rateLimited(wait_ms)
+    // Those that are turned away are told of together, with the next one that is not.
+    if (wait_ms > 0) return yield* Effect.as(markRecorded, rateLimited(wait_ms))
     if (turnedAway > 0) yield* refused(address, "RATE_LIMITED", { requests: turnedAway })
     return yield* answer
   })
@@ -140,5 +142,5 @@ const makeAnswer = Effect.fnUntraced(function* (names: ReadonlySet<string>, stra
     strangers.proved(connection)
     return yield* of(session)
   })
-  return { answer }
+  return { answer: auditedRequests(audit, answer, askedByAgent(undefined)) }
 })

@@ -6,7 +6,7 @@ import { Clock, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { type Caller, Lease, LeaseAuth } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import { Audit } from "#src/choird/logs/Audit.ts"
+import { Audit, CurrentAuditedRequest } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { jobOfToken } from "#src/shared/jobToken.ts"
@@ -76,6 +76,8 @@ export const layerLeaseAuth = Layer.effect(
           })
           return yield* unauthorized()
         }
+        const asked = yield* CurrentAuditedRequest
+        if (asked !== undefined) Object.assign(asked, { agent_id: caller.agent_id, session_id: caller.session_id })
         if (endpoint.identifier !== "INIT_HELLO" && caller.standing === "current") yield* tokens.settle(caller)
         return yield* Effect.provideService(httpEffect, Lease, job_id === undefined ? caller : { ...caller, job_id })
       })

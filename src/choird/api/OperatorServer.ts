@@ -7,12 +7,15 @@ import { HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { listen } from "#src/shared/http.ts"
 import { OPERATOR_CONNECTIONS_MAX } from "#src/shared/limits.ts"
 import { AgentSummaries } from "./AgentSummaries.ts"
+import { askedByOperator, auditedRequests } from "./auditedRequests.ts"
 import { ChatStream } from "./ChatStream.ts"
 import { layerOperatorAgents } from "./OperatorAgents.ts"
 import { layerOperatorApprovals } from "./OperatorApprovals.ts"
+import { layerOperatorAudit } from "./OperatorAudit.ts"
 import { layerOperatorChat } from "./OperatorChat.ts"
 import { layerOperatorDatabase } from "./OperatorDatabase.ts"
 import { layerOperatorConfig } from "./OperatorConfig.ts"
@@ -27,6 +30,7 @@ export const layerOperatorServer = (version: string) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const { home } = yield* ConfigStore
+      const audit = yield* Audit
       const app = yield* HttpRouter.toHttpEffect(
         HttpApiBuilder.layer(OperatorApi).pipe(
           Layer.provide([layerOperatorSystem(version), layerOperatorDatabase(version), layerOperatorAgents]),
@@ -36,12 +40,14 @@ export const layerOperatorServer = (version: string) =>
             layerOperatorResume,
             layerOperatorChat,
             layerOperatorApprovals,
-            layerOperatorConfig
+            layerOperatorConfig,
+            layerOperatorAudit
           ]),
           Layer.provide([layerSchemaErrors, AgentSummaries.layer, ChatStream.layer, GatewayCommands.layer]),
           Layer.provide(NodeHttpServer.layerHttpServices)
         )
       )
-      yield* listen(app, { path: join(home, "socks", "choird.sock"), connectionsMax: OPERATOR_CONNECTIONS_MAX })
+      const path = join(home, "socks", "choird.sock")
+      yield* listen(auditedRequests(audit, app, askedByOperator), { path, connectionsMax: OPERATOR_CONNECTIONS_MAX })
     })
   )

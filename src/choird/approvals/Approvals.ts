@@ -21,6 +21,7 @@ import {
   APPROVALS_PENDING_MAX
 } from "#src/shared/limits.ts"
 import { storableJson } from "#src/shared/canonicalJson.ts"
+import { approvalSeen } from "#src/choird/telemetry/metrics.ts"
 import { type ApprovalRefused, refused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
 import { type Refusal, resolutionOf, verdict, type Wanted } from "./approvalStatus.ts"
@@ -110,14 +111,14 @@ const make = Effect.fnUntraced(function* () {
   // A token: whoever takes it looks at the table again.
   const changed = yield* Queue.sliding<void>(1)
 
-  const record = (who: string, action: string, row: ApprovalRow, more: { readonly refused?: Refusal } = {}) =>
-    audit.record({
-      who,
-      action: `approval.${action}`,
-      session_id: row.session_id,
-      agent_id: row.agent_id,
-      detail: { ...auditDetail(row), ...more }
-    })
+  const record = (who: string, action: string, row: ApprovalRow, more: { readonly refused?: Refusal } = {}) => {
+    const { agent_id, session_id } = row
+    const detail = { ...auditDetail(row), ...more }
+    return Effect.andThen(
+      audit.record({ who, action: `approval.${action}`, session_id, agent_id, detail }),
+      more.refused === undefined ? approvalSeen(row, action, who) : Effect.void
+    )
+  }
   const wakeDm = (dm: Parameters<typeof outbox.wake>[0] | undefined) =>
     dm === undefined ? Effect.void : sql.afterCommit(outbox.wake(dm))
 

@@ -9,7 +9,7 @@ import { AgentId } from "#schema/Ids.ts"
 import { Images } from "#src/choird/agents/Images.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { AgentSchemas } from "#src/choird/database/AgentSchemas.ts"
-import { Audit } from "#src/choird/logs/Audit.ts"
+import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
 import { Repos } from "#src/choird/repos/Repos.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
 import { loadSecrets } from "#src/shared/configFiles.ts"
@@ -168,7 +168,12 @@ const make = Effect.fnUntraced(function* () {
       )
     )
 
-  const audited = <A>(who: string, action: string, doing: Doing<A>, detail: (done: A) => Schema.Json): Doing<A> =>
+  const audited = <A>(
+    who: string,
+    action: string,
+    doing: Doing<A>,
+    detail: (done: A) => AuditEntry["detail"]
+  ): Doing<A> =>
     doing.pipe(
       Effect.tap((done) => audit.record({ who, action, detail: detail(done) })),
       Effect.tapError(({ kind, problems }) =>

@@ -38,7 +38,8 @@ export const REACH = {
   heartbeat_interval_ms: "apply",
   crash_detection_threshold_ms: "apply",
   rate_limit_retry_ms: "apply",
-  log_archive_threshold_lines: "apply"
+  log_archive_threshold_lines: "apply",
+  telemetry: "choird"
 } as const satisfies Record<keyof Config, Reach>
 
 export const APPLY = "choirctl config apply"

@@ -3,6 +3,7 @@ import { Clock, Context, Effect, Layer, Option } from "effect"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -77,6 +78,7 @@ const orderOf = (command: Extract<Command, { readonly type: "inject" | "compact"
 }
 
 const make = Effect.fnUntraced(function* () {
+  const audit = yield* Audit
   const events = yield* EventStore
   const lifecycle = yield* Lifecycle
   const models = yield* Models
@@ -92,8 +94,11 @@ const make = Effect.fnUntraced(function* () {
   const steer = Effect.fnUntraced(function* (order: Order, { agent_id, gateway, request_id }: Speaker) {
     const { state, view } = yield* look(agent_id)
     const { session_id } = view
-    if (session_id === null)
+    if (session_id === null) {
+      const entry = { who: `gateway:${gateway}`, action: "session.steer", agent_id }
+      yield* audit.record({ ...entry, detail: { refused: "NOT_RUNNING", order: order.type } })
       return refusal("There is no conversation at the moment; your next message starts a fresh one.")
+    }
     const request = { session_id, request_id: `${gateway}:${request_id}`, who: `gateway:${gateway}`, wait_ms: 0 }
     const ordered = yield* Effect.result(steering.order(request, order))
     if (ordered._tag === "Failure") {

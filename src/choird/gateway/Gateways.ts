@@ -1,14 +1,18 @@
 /** Takes what people send at a gateway to their agents, and answers for choird where no agent can (spec 19.2, R42, R45). */
 import { Context, Effect, Layer, Metric } from "effect"
-import type { ResourceName } from "#schema/Ids.ts"
+import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
 import { Inbox } from "./Inbox.ts"
 import { Outbox, type Outgoing } from "./Outbox.ts"
 import { type Arrival, type Route, route } from "./route.ts"
 
 type Message = Extract<Route, { readonly type: "message" }> & Pick<Arrival, "id">
+
+/** Of a stranger's identity, which may be any text. */
+const USER_ID_CHARS_MAX = 40
 
 const strangers = Metric.counter("choir_gateway_strangers", { incremental: true })
 
@@ -25,6 +29,7 @@ export class Gateways extends Context.Service<
   static readonly layer = Layer.effect(
     Gateways,
     Effect.gen(function* () {
+      const audit = yield* Audit
       const commands = yield* GatewayCommands
       const config = yield* ConfigStore
       const inbox = yield* Inbox
@@ -36,6 +41,20 @@ export class Gateways extends Context.Service<
         { id }: Pick<Arrival, "id">,
         message: Pick<Outgoing, "dm" | "agent_id" | "kind" | "text">
       ) => outbox.tell({ ...message, gateway, source_id: `${gateway}:${id}`, in_reply_to: null })
+
+      /** What somebody sent and no agent gets, told without a word of it (R77). */
+      const refused = (
+        gateway: ResourceName,
+        kind: string,
+        agent_id: AgentId | undefined,
+        who: Record<string, string>
+      ) =>
+        audit.record({
+          who: `gateway:${gateway}`,
+          action: "gateway.message",
+          ...(agent_id === undefined ? {} : { agent_id }),
+          detail: { refused: kind, ...who }
+        })
 
       /** What the messages came to; a repeated batch finds them stored. */
       const store = Effect.fnUntraced(function* (
@@ -58,6 +77,7 @@ export class Gateways extends Context.Service<
         for (const [index, message] of messages.entries()) {
           const stored = received[index]
           if (stored?.type !== "full") continue
+          yield* refused(gateway, "QUEUE_FULL", message.agent_id, { dm: message.dm })
           const text = `${stored.pending} messages wait for me already, so I did not take this one. Please send it again later.`
           yield* tell(gateway, message, { ...message, kind: "refusal", text })
         }
@@ -76,13 +96,17 @@ export class Gateways extends Context.Service<
           switch (to.type) {
             case "stranger":
               yield* Metric.update(strangers, 1)
+              yield* refused(gateway, "STRANGER", undefined, { user_id: arrival.user_id.slice(0, USER_ID_CHARS_MAX) })
               break
             case "message":
               messages.push({ id, ...to })
               break
             case "refuse":
+              yield* refused(gateway, to.kind, to.agent_id, { dm: to.dm })
+              yield* tell(gateway, arrival, { ...to, kind: "refusal" })
+              break
             case "say":
-              yield* tell(gateway, arrival, { ...to, kind: to.type === "say" ? "notice" : "refusal" })
+              yield* tell(gateway, arrival, { ...to, kind: "notice" })
               break
             case "command": {
               // What was said before the command comes before it; the offset waits for the whole batch.

@@ -23,7 +23,8 @@ interface Place {
 export type Route =
   /** From somebody whom no DM is configured for: no reply, so that a bot tells strangers nothing. */
   | { readonly type: "stranger" }
-  | ({ readonly type: "refuse" | "say"; readonly text: string } & Place)
+  | ({ readonly type: "refuse"; readonly kind: "NO_AGENT" | "NO_TEXT" | "TOO_LARGE"; readonly text: string } & Place)
+  | ({ readonly type: "say"; readonly text: string } & Place)
   | ({ readonly type: "command"; readonly command: Command } & Place)
   | ({ readonly type: "message"; readonly text: string } & Place)
 
@@ -54,10 +55,12 @@ export const route = (
   if (found === undefined) return { type: "stranger" }
   const dm = ResourceName.make(found[0])
   const bound = views.find((view) => view.bindings?.dm === dm)
-  if (bound === undefined || !isThere(bound)) return { type: "refuse", dm, ...away(config, dm, bound) }
+  if (bound === undefined || !isThere(bound))
+    return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, bound) }
   const place = { dm, agent_id: bound.agent_id }
-  if (text === undefined) return { type: "refuse", ...place, text: "I can only read text messages." }
-  if (text.length > CHAT_TEXT_CHARS_MAX) return { type: "refuse", ...place, text: "That message is too long for me." }
+  if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read text messages." }
+  if (text.length > CHAT_TEXT_CHARS_MAX)
+    return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
   const read = readCommand(text)
   if (read === undefined) return { type: "message", ...place, text }
   return read.type === "say" ? { type: "say", ...place, text: read.text } : { ...read, ...place }

@@ -46,7 +46,7 @@ export class LogFiles extends Context.Service<
   {
     /** Writes an agent's output to its log until it ends. A flood of lines is slowed down here and cut by the container. */
     follow(agent_id: AgentId, session_id: SessionId, output: Stream.Stream<string>): Effect.Effect<void>
-    /** Writes what this program logs to choird.log, and what it logs of an agent to that agent's log as well. */
+    /** Writes what this program logs to choird.log, and what it logs of an agent to that agent's log as well, or alone with `log: "agent"`. */
     readonly logger: Logger.Logger<unknown, void>
     /** Archives choird.log beyond this many lines (`log_archive_threshold_lines`). Until it is told, no file is archived for its size. */
     archiveAfter(lines_max: number): Effect.Effect<void>
@@ -120,10 +120,13 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
       ),
     logger: Logger.make((options) => {
       const line = logLine(CHOIRD, options)
-      const written = [`${logText(line)}\n`]
+      const { log, ...kept } = line
+      const written = [`${logText(kept)}\n`]
       const now_ms = options.date.getTime()
-      write(CHOIRD, written, now_ms)
       const agent = Schema.decodeUnknownOption(AgentId)(line["agent_id"])
+      // An agent's telemetry is for its own log: choird.log and the terminal are about all of them.
+      if (log === "agent" && Option.isSome(agent)) return write(agent.value, written, now_ms)
+      write(CHOIRD, written, now_ms)
       // An agent of choird's own name would get each of choird's lines about it twice.
       if (Option.isSome(agent) && agent.value !== CHOIRD) write(agent.value, written, now_ms)
       print?.(humanText(line))

@@ -9,6 +9,7 @@ import { CgroupName } from "#src/choird/runtime/Cgroups.ts"
 import type { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { bootId, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { beginLife, database, LIVE, makeAgentHome, makeImage } from "../../support/choird.ts"
@@ -23,6 +24,16 @@ const setUp = Effect.gen(function* () {
 
 const sessionOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
   life.within(Effect.flatMap(SessionStore, (sessions) => sessions.latest(agent_id))).pipe(Effect.map(Option.getOrThrow))
+
+/** What was refused about an agent, in order (R77). */
+const refusalsOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
+  life
+    .within(Effect.flatMap(Audit, (audit) => audit.last({ count: 100, agent_id })))
+    .pipe(
+      Effect.map((rows) =>
+        rows.map(({ action, detail, who }) => `${who} ${action} ${(detail as { readonly refused?: string }).refused}`)
+      )
+    )
 
 const pidOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
   Effect.map(sessionOf(life, agent_id), ({ container }) => (container as unknown as ContainerId).processes[0]?.pid ?? 0)
@@ -217,6 +228,7 @@ describe("Lifecycle", LIVE, () => {
         const last = yield* views.first((view) => view.status === "crashed")
         assert.match(last.reason ?? "", /^it crashed 3 times in 5 minutes; the last time it exited with code 9$/u)
         yield* life.told(agent_id, /stopped working: it crashed 3 times/u)
+        assert.deepStrictEqual(yield* refusalsOf(life, agent_id), ["choird agent.restart BREAKER"])
         assert.deepInclude(yield* sessionOf(life, agent_id), { status: "crashed", epoch: 3 })
         assert.deepStrictEqual(yield* leasesOf(life, agent_id), [])
         life.script("mute")
@@ -234,6 +246,8 @@ describe("Lifecycle", LIVE, () => {
         const frozen = yield* views.first((view) => view.status === "crashed")
         assert.match(frozen.reason ?? "", /its session is frozen: /u)
         yield* life.told(agent_id, /stopped working: its session is frozen/u)
+        const refusals = yield* refusalsOf(life, agent_id)
+        assert.deepStrictEqual(refusals, [`agent:${agent_id} rpc.HEARTBEAT CONFLICT`, "choird agent.restart FROZEN"])
         const refused = yield* Effect.flip(lifecycle.start(agent_id, {}))
         assert.match(`${refused.kind} ${refused.hint}`, /^FROZEN .*--fresh/u)
         life.script("mute")

@@ -69,6 +69,7 @@ const ROWS: ReadonlyArray<Row> = [
   ["postgres.port", 1, "changed", "restart choird", "restart choird"],
   ["runtime.cpus", 1, "changed", "restart choird", "restart choird"],
   ["transport.http", { listen: "127.0.0.1:1" }, "added", "restart choird", "restart choird"],
+  ["telemetry.prometheus", { listen: "127.0.0.1:9464" }, "added", "restart choird", "restart choird"],
   ["embedding.dimensions", 3, "changed", "restart choird", "restart choird"],
   ["global_repo.ref", "x", "changed", `choirctl agent build agent-1 && ${RESTART}`, "choirctl agent build agent-1"],
   [

@@ -10,6 +10,7 @@ import { Inbox, type Incoming } from "#src/choird/gateway/Inbox.ts"
 import { Outbox, type Outgoing } from "#src/choird/gateway/Outbox.ts"
 import { pauseAfter, runTelegram } from "#src/choird/gateway/Telegram.ts"
 import { readUpdates, TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
+import type { AuditEntry } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type Order, type Request, Steering } from "#src/choird/sessions/Steering.ts"
 import { initialState } from "#src/shared/session/fold.ts"
@@ -28,6 +29,7 @@ import {
   texts,
   USER
 } from "../../support/telegramBot.ts"
+import { memoryAudit, refusalsIn } from "../../support/audited.ts"
 import { makeTelegram } from "../../support/testing/Telegram.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
 
@@ -41,6 +43,7 @@ const makeMemory = Effect.gen(function* () {
   const rows: Array<Outgoing> = []
   const delivered: Array<string> = []
   const outcomes = makeJournal<string>()
+  const refusals: Array<AuditEntry> = []
   const world = { full: false }
   const { wake, wakes } = yield* makeWakes
   const put = (text: string, extra: Partial<Outgoing> = {}) =>
@@ -87,6 +90,7 @@ const makeMemory = Effect.gen(function* () {
         })
     }),
     Layer.mock(Models, {}),
+    memoryAudit(refusals),
     lifecycle
   )
   return {
@@ -95,6 +99,7 @@ const makeMemory = Effect.gen(function* () {
     health: health.journal,
     outcomes: outcomes.journal,
     put,
+    refusals,
     world,
     services
   }
@@ -141,7 +146,7 @@ describe("Telegram inbound", () => {
 
   it.effect("drops strangers, groups, bots and nonsense without a word, and answers what it cannot take", () =>
     Effect.gen(function* () {
-      const { bot, run, stored } = yield* setUp
+      const { bot, refusals, run, stored } = yield* setUp
       const chat = { id: USER, type: "private" }
       const odd: ReadonlyArray<Record<string, unknown>> = [
         { message: { chat: { id: -5, type: "group" }, from: { id: USER, is_bot: false }, text: "in a group" } },
@@ -171,6 +176,8 @@ describe("Telegram inbound", () => {
       assert.match(answers[1] ?? "", /only read text/u)
       assert.match(answers[2] ?? "", /^helper is running since 0 min\.\nNothing is open\.$/u)
       assert.strictEqual((yield* stored.all).length, 1)
+      // What is from nobody, or of no person's chat, is no action of anybody's (R77).
+      assert.deepStrictEqual(refusalsIn(refusals), ["STRANGER", "NO_TEXT"])
     })
   )
 
@@ -205,11 +212,12 @@ describe("Telegram inbound", () => {
 
   it.effect("refuses politely when the agent's queue is full (R45)", () =>
     Effect.gen(function* () {
-      const { bot, run, world } = yield* setUp
+      const { bot, refusals, run, world } = yield* setUp
       world.full = true
       yield* bot.text(USER, "one more")
       yield* start(run)
       assert.match((yield* bot.sent.at(0)).text ?? "", /^500 messages wait for me already/u)
+      assert.deepStrictEqual(refusalsIn(refusals), ["QUEUE_FULL"])
     })
   )
 

@@ -1,10 +1,35 @@
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import type { AgentId } from "#schema/Ids.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import { AUDIT_DETAIL_BYTES_MAX } from "#src/shared/limits.ts"
+import { AUDIT_DETAIL_BYTES_MAX, AUDIT_PRUNE_MS, AUDIT_ROWS_MAX, AUDIT_WINDOW_MS } from "#src/shared/limits.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { newTalk, stores } from "../../support/stores.ts"
+
+/** Of an agent's rows the refusal, how often it was, and the number in its detail. */
+const counts = (agent_id: AgentId) =>
+  Effect.gen(function* () {
+    const rows = yield* (yield* Audit).last({ count: 100, agent_id })
+    return rows.map(({ count, detail }) => {
+      const { n, refused = "done" } = detail as { readonly refused?: string; readonly n?: number }
+      return [refused, count, ...(n === undefined ? [] : [n])].join(" ")
+    })
+  })
+
+/** The clock wakes what writes; the database answers when it does. */
+const counted = (agent_id: AgentId, rows: number) =>
+  Effect.repeat(counts(agent_id), { until: ({ length }) => length >= rows })
+
+const numbers = (agent_id: AgentId) =>
+  Effect.gen(function* () {
+    const rows = yield* (yield* Audit).last({ count: 100, agent_id })
+    return rows.map(({ detail }) => (detail as { readonly n: number }).n)
+  })
+
+/** New stores whose waits a test ends. */
+const onTestClock = Layer.fresh(stores).pipe(Layer.provideMerge(TestClock.layer()))
 
 describeEngines("Audit", (it) => {
   const rowsOf = (who: string) =>
@@ -19,14 +44,14 @@ describeEngines("Audit", (it) => {
       const { agent_id, session_id } = (yield* newTalk).caller
       const who = `agent:${agent_id}`
       yield* audit.record({ who, action: "rpc.HEARTBEAT", agent_id, session_id, detail: { why: "a\0b\uD800" } })
-      yield* audit.record({ who, action: "rpc.HEARTBEAT", detail: "x".repeat(AUDIT_DETAIL_BYTES_MAX) })
+      yield* audit.record({ who, action: "rpc.HEARTBEAT", detail: { why: "x".repeat(AUDIT_DETAIL_BYTES_MAX) } })
       assert.deepStrictEqual(yield* rowsOf(who), [
         { action: "rpc.HEARTBEAT", session_id, agent_id, detail: { why: "a\uFFFDb\uFFFD" } },
         {
           action: "rpc.HEARTBEAT",
           session_id: null,
           agent_id: null,
-          detail: { left_out_bytes: AUDIT_DETAIL_BYTES_MAX + 2 }
+          detail: { left_out_bytes: AUDIT_DETAIL_BYTES_MAX + 10 }
         }
       ])
     }).pipe(Effect.provide(stores))
@@ -40,7 +65,64 @@ describeEngines("Audit", (it) => {
       yield* audit
         .record({ who: "operator", action: "config.apply", detail: { value: Number.NaN } })
         .pipe(Effect.provide(Logger.layer([logger])))
-      assert.deepStrictEqual(logged, [["an audit row was not written", { who: "operator", action: "config.apply" }]])
+      assert.deepStrictEqual(logged, [
+        ["an audit row was not written", { who: "operator", action: "config.apply", count: 1 }]
+      ])
     }).pipe(Effect.provide(Layer.fresh(stores)))
+  )
+
+  it.effect("sums a flood of one refusal: a row at once, and one more for each minute of it (R77)", () =>
+    Effect.gen(function* () {
+      const audit = yield* Audit
+      const { agent_id } = (yield* newTalk).caller
+      const who = `agent:${agent_id}`
+      const refuse = (refused: string, n: number) =>
+        audit.record({ who, action: "rpc.HEARTBEAT", agent_id, detail: { refused, n } })
+      for (let n = 0; n < 500; n += 1) yield* refuse("AUTH", n)
+      yield* refuse("TOO_LARGE", 0)
+      yield* audit.record({ who, action: "model.set", agent_id, detail: { llm: "a" } })
+      yield* audit.record({ who, action: "model.set", agent_id, detail: { llm: "b" } })
+      assert.deepStrictEqual(yield* counts(agent_id), ["AUTH 1 0", "TOO_LARGE 1 0", "done 1", "done 1"])
+      yield* TestClock.adjust(AUDIT_WINDOW_MS)
+      assert.deepStrictEqual((yield* counted(agent_id, 5)).slice(4), ["AUTH 499 499"])
+      yield* refuse("AUTH", 500)
+      assert.strictEqual((yield* counts(agent_id)).length, 5)
+      yield* TestClock.adjust(AUDIT_WINDOW_MS)
+      yield* counted(agent_id, 6)
+      yield* TestClock.adjust(AUDIT_WINDOW_MS)
+      yield* refuse("AUTH", 501)
+      assert.deepStrictEqual((yield* counts(agent_id)).slice(5), ["AUTH 1 500", "AUTH 1 501"])
+    }).pipe(Effect.provide(onTestClock))
+  )
+
+  it.effect("writes what it counted when it stops", () =>
+    Effect.gen(function* () {
+      const { agent_id } = (yield* Effect.provide(newTalk, stores)).caller
+      const twice = Effect.gen(function* () {
+        const audit = yield* Audit
+        for (const n of [1, 2])
+          yield* audit.record({ who: "operator", action: "x", agent_id, detail: { refused: "Y", n } })
+      })
+      yield* Effect.provide(twice, Layer.fresh(stores))
+      assert.deepStrictEqual(yield* Effect.provide(counts(agent_id), stores), ["Y 1 1", "Y 1 2"])
+    })
+  )
+
+  it.effect("keeps the newest rows, up to a number of them and a year", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const audit = yield* Audit
+      const { agent_id } = (yield* newTalk).caller
+      const entry = { who: "operator", action: "x", agent_id }
+      yield* audit.record({ ...entry, detail: { n: 1 } })
+      yield* audit.record({ ...entry, detail: { n: 2 } })
+      yield* sql`UPDATE choir_control.audit SET at = now() - interval '366 days' WHERE agent_id = ${agent_id} AND detail->>'n' = '1'`
+      yield* TestClock.adjust(AUDIT_PRUNE_MS)
+      yield* Effect.repeat(numbers(agent_id), { until: (left) => left.join(" ") === "2" })
+      yield* sql`SELECT setval(pg_get_serial_sequence('choir_control.audit', 'id'), (SELECT max(id) FROM choir_control.audit) + ${AUDIT_ROWS_MAX})`
+      yield* audit.record({ ...entry, detail: { n: 3 } })
+      yield* TestClock.adjust(AUDIT_PRUNE_MS)
+      yield* Effect.repeat(numbers(agent_id), { until: (left) => left.join(" ") === "3" })
+    }).pipe(Effect.provide(onTestClock))
   )
 })

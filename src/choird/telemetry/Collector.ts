@@ -1,0 +1,91 @@
+/** An OTLP collector as choird lets it be: slow, away or hostile, it costs a few requests and no more (spec 22.1). */
+import { NodeHttpClient } from "@effect/platform-node"
+import { ConfigProvider, Effect, Layer, Logger, Redacted, Schema, Stream } from "effect"
+import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
+import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
+import {
+  OTLP_ANSWER_CHUNKS_MAX,
+  OTLP_BATCH_MAX,
+  OTLP_MS_MAX,
+  OTLP_REQUESTS_MAX,
+  OTLP_STOP_MS_MAX
+} from "#src/shared/limits.ts"
+import { SessionTracer } from "./Telemetry.ts"
+
+class CollectorAway extends Schema.TaggedError<CollectorAway>()("CollectorAway", { problem: Schema.String }) {
+  override get message() {
+    return `the telemetry collector ${this.problem}: what it misses is dropped, and it is tried again in a minute`
+  }
+}
+
+/**
+ * The client of the exporters. They keep what they could not send for as long as they may try again, so every failure is made one that
+ * they do not try again: they drop the batch and rest for a minute. An answer is read to a limit and thrown away.
+ */
+const bounded = (client: HttpClient.HttpClient) => {
+  let running = 0
+  let isAway = false
+  return HttpClient.transform(client, (sending, request) => {
+    const sent = Effect.gen(function* () {
+      if (running >= OTLP_REQUESTS_MAX) return yield* new CollectorAway({ problem: "is too slow" })
+      running += 1
+      const response = yield* Effect.ensuring(
+        sending,
+        Effect.sync(() => void (running -= 1))
+      )
+      yield* Stream.runDrain(Stream.take(response.stream, OTLP_ANSWER_CHUNKS_MAX))
+      if (response.status < 200 || response.status > 299)
+        return yield* new CollectorAway({ problem: `answers ${response.status}` })
+      isAway = false
+      return HttpClientResponse.fromWeb(request, new Response(null, { status: 200 }))
+    })
+    return sent.pipe(
+      Effect.timeoutOrElse({
+        duration: OTLP_MS_MAX,
+        orElse: () => new CollectorAway({ problem: `does not answer within ${OTLP_MS_MAX} ms` })
+      }),
+      Effect.catch((error) => {
+        const away = error._tag === "CollectorAway" ? error : new CollectorAway({ problem: "cannot be reached" })
+        const warning = isAway ? Effect.void : Effect.logWarning(away.message)
+        isAway = true
+        return Effect.andThen(warning, Effect.die(away))
+      })
+    )
+  })
+}
+
+export interface CollectorOptions {
+  readonly endpoint: string
+  /** Sent as a bearer token. */
+  readonly secret: Redacted.Redacted | undefined
+  readonly interval_ms: number
+  readonly version: string
+}
+
+/** Sends choird's log lines, the spans of sessions and all metrics to a collector, and provides what they are made with. */
+export const layerCollector = ({ endpoint, interval_ms, secret, version }: CollectorOptions) => {
+  const common = (signal: string) => ({
+    url: HttpClientRequest.appendUrl(HttpClientRequest.post(endpoint), `/v1/${signal}`).url,
+    resource: { serviceName: "choird", serviceVersion: version },
+    headers: secret === undefined ? {} : { authorization: `Bearer ${Redacted.value(secret)}` },
+    exportInterval: interval_ms,
+    shutdownTimeout: OTLP_STOP_MS_MAX
+  })
+  return Layer.mergeAll(
+    Logger.layer([OtlpLogger.make({ ...common("logs"), maxBatchSize: OTLP_BATCH_MAX, excludeLogSpans: true })], {
+      mergeWithExisting: true
+    }),
+    Layer.effect(SessionTracer, OtlpTracer.make({ ...common("traces"), maxBatchSize: OTLP_BATCH_MAX })),
+    Layer.effectDiscard(OtlpMetrics.make(common("metrics")))
+  ).pipe(
+    Layer.provide([
+      OtlpExporter.layerFlusher,
+      OtlpSerialization.layerJson,
+      Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, bounded)).pipe(
+        Layer.provide(NodeHttpClient.layerUndici)
+      ),
+      // What it is called follows from config.json, and not from the environment of whoever started choird.
+      ConfigProvider.layer(ConfigProvider.fromUnknown({}))
+    ])
+  )
+}

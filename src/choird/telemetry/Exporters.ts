@@ -1,0 +1,24 @@
+/** Where telemetry goes beyond the log files, as config.json says; nowhere by default (spec 22.1). */
+import { Effect, Layer, Result } from "effect"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { layerCollector } from "./Collector.ts"
+import { layerPrometheus } from "./Prometheus.ts"
+
+/** @param version of choird, as its package says. */
+export const layerExporters = (version: string) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const store = yield* ConfigStore
+      const { otlp, prometheus } = (yield* store.current).config.telemetry
+      const page = prometheus === undefined ? Layer.empty : layerPrometheus(prometheus.listen)
+      if (otlp === undefined) return page
+      const secret =
+        otlp.secret === undefined ? Result.succeed(undefined) : yield* Effect.result(store.secret(otlp.secret))
+      if (Result.isFailure(secret)) {
+        yield* Effect.logWarning(`no telemetry is sent: ${secret.failure.message}: ${secret.failure.hint}`)
+        return page
+      }
+      const { endpoint, interval_ms } = otlp
+      return Layer.merge(page, layerCollector({ endpoint, interval_ms, secret: secret.success, version }))
+    })
+  )

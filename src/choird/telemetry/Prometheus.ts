@@ -1,0 +1,67 @@
+/** The page that Prometheus reads: `GET /metrics` on a port of the loopback interface (spec 22.1). It holds numbers and no texts. */
+import { createServer, type Server, type ServerResponse } from "node:http"
+import { Effect, Layer, Schema } from "effect"
+import { PrometheusMetrics } from "effect/observability"
+import { HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MS_MAX, PROMETHEUS_CONNECTIONS_MAX } from "#src/shared/limits.ts"
+
+class PageRefused extends Schema.TaggedError<PageRefused>()("PageRefused", {
+  listen: Schema.String,
+  problem: Schema.String
+}) {
+  override get message() {
+    return `the metrics are not served on ${this.listen}: ${this.problem}. Choose another port in telemetry.prometheus.listen`
+  }
+}
+
+/** A page of a browser may reach the port under a name of its own choice; it is answered only under the host's own names. */
+const LOCAL = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/u
+
+const answer = (response: ServerResponse, status: number, text: string) =>
+  response.writeHead(status, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }).end(text)
+
+const makeServer = (page: () => string): Server => {
+  const server = createServer(
+    { maxHeaderSize: HTTP_HEADER_BYTES_MAX, headersTimeout: HTTP_HEADERS_MS_MAX, requestTimeout: HTTP_HEADERS_MS_MAX },
+    ({ headers, method, url }, response) => {
+      if (!LOCAL.test(headers.host ?? "") || headers.origin !== undefined) return answer(response, 403, "forbidden\n")
+      if (url !== "/metrics") return answer(response, 404, "the metrics are at /metrics\n")
+      return method === "GET" ? answer(response, 200, page()) : answer(response, 405, "GET only\n")
+    }
+  )
+  server.maxConnections = PROMETHEUS_CONNECTIONS_MAX
+  return server
+}
+
+/** `host:port` of config.json, which allows loopback addresses only. */
+const placeOf = (listen: string) => {
+  const at = listen.lastIndexOf(":")
+  return { host: listen.slice(0, at).replace(/^\[|\]$/gu, ""), port: Number(listen.slice(at + 1)) }
+}
+
+const bind = (server: Server, listen: string) =>
+  Effect.callback<void, PageRefused>((resume) => {
+    const fail = (cause: Error) => resume(Effect.fail(new PageRefused({ listen, problem: cause.message })))
+    server.once("error", fail)
+    server.listen(placeOf(listen), () => {
+      server.off("error", fail)
+      resume(Effect.void)
+    })
+  })
+
+/** Serves the page until the scope closes. A port that is taken is a warning: choird works on without it. */
+export const layerPrometheus = (listen: string) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const context = yield* Effect.context()
+      const server = yield* Effect.acquireRelease(
+        Effect.sync(() => makeServer(() => PrometheusMetrics.formatUnsafe(context))),
+        (server) =>
+          Effect.sync(() => {
+            server.close()
+            server.closeAllConnections()
+          })
+      )
+      yield* bind(server, listen)
+      yield* Effect.logInfo(`metrics for Prometheus: http://${listen}/metrics`)
+    }).pipe(Effect.catchTag("PageRefused", (refused) => Effect.logWarning(refused.message)))
+  )

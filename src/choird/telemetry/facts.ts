@@ -1,0 +1,212 @@
+/** What acknowledged events tell of a session's lanes, model calls and tool calls (spec 22.1), without a word of their texts. */
+import type { ChoirEvent, EventOf } from "#schema/Event.ts"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
+import type { LaneState } from "#schema/Lane.ts"
+import { TELEMETRY_CALLS_MAX } from "#src/shared/limits.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+
+/** A number or a name that a line or a span has beside its session and lane. */
+export type Fields = Readonly<Record<string, string | number | boolean>>
+
+/** Something that took a time, as a span. */
+export interface Interval {
+  readonly name: string
+  readonly lane: LaneId
+  readonly start_ms: number
+  readonly end_ms: number
+  readonly ok: boolean
+  readonly fields: Fields
+}
+
+/** What one event, or the state after it, adds to the telemetry of its session. */
+export interface Fact {
+  readonly kind: "lane" | "model" | "tool" | "job" | "turn" | "memory"
+  readonly lane: LaneId
+  readonly message: string
+  readonly fields: Fields
+  readonly interval?: Interval
+}
+
+interface Call {
+  readonly tool: string
+  readonly asked_ms: number
+  granted_ms: number | undefined
+  readonly locks: number
+}
+
+/** What has to be remembered of a session between its events. */
+export interface Watch {
+  rev: number
+  readonly states: Map<LaneId, LaneState>
+  readonly calls: Map<string, Call>
+  readonly jobs: Map<LaneId, number>
+  turn_ms: number | undefined
+}
+
+export const newWatch = (rev: number): Watch => ({
+  rev,
+  states: new Map(),
+  calls: new Map(),
+  jobs: new Map(),
+  turn_ms: undefined
+})
+
+/** A name of an agent or a model, cut to what a line may hold of it. */
+const named = (text: string) => text.slice(0, 80).toWellFormed()
+
+const msOf = ({ created_at }: ChoirEvent) => Date.parse(created_at)
+
+const modelFact = ({ lane, payload, ...event }: EventOf<"ModelOutput">, end_ms: number): Fact => {
+  const { error, latency_ms, purpose, tool_calls, usage } = payload
+  const model = named(payload.model)
+  const status = error === undefined ? "ok" : error.kind
+  const fields = {
+    rev: event.rev,
+    model,
+    purpose,
+    status,
+    input_tokens: usage.input_tokens,
+    output_tokens: usage.output_tokens,
+    ...(usage.cost_usd === undefined ? {} : { cost_usd: usage.cost_usd }),
+    latency_ms,
+    tool_calls: tool_calls.length
+  }
+  const start_ms = end_ms - latency_ms
+  return {
+    kind: "model",
+    lane,
+    message: `model call: ${model} ${status}`,
+    fields,
+    interval: { name: "model call", lane, start_ms, end_ms, ok: error === undefined, fields }
+  }
+}
+
+const requested = (watch: Watch, event: EventOf<"ToolCallRequested">): Fact => {
+  const { call_id, effect, locks } = event.payload
+  const tool = named(event.payload.tool)
+  // Calls that a crash left open are closed by an event; a hostile agent may leave as many as it likes.
+  const [oldest] = watch.calls.keys()
+  if (watch.calls.size >= TELEMETRY_CALLS_MAX && oldest !== undefined) watch.calls.delete(oldest)
+  watch.calls.set(call_id, { tool, asked_ms: msOf(event), granted_ms: undefined, locks: locks.length })
+  const fields = { rev: event.rev, call_id, tool, effect, locks: locks.length }
+  return { kind: "tool", lane: event.lane, message: `tool call requested: ${tool}`, fields }
+}
+
+const granted = (watch: Watch, event: EventOf<"ToolCallCommitted">): Fact => {
+  const { call_id, locks } = event.payload
+  const call = watch.calls.get(call_id)
+  const at_ms = msOf(event)
+  if (call !== undefined) call.granted_ms = at_ms
+  const wait_ms = Math.max(0, at_ms - (call?.asked_ms ?? at_ms))
+  const fields = { rev: event.rev, call_id, tool: call?.tool ?? "unknown", locks: locks.length, lock_wait_ms: wait_ms }
+  return { kind: "tool", lane: event.lane, message: `locks acquired: ${fields.tool}`, fields }
+}
+
+/** A result gives the locks of its call back. */
+const finished = (watch: Watch, event: EventOf<"ToolResultCommitted">): Fact => {
+  const { call_id, duration_ms, status } = event.payload
+  const call = watch.calls.get(call_id)
+  watch.calls.delete(call_id)
+  const tool = call?.tool ?? "unknown"
+  const end_ms = msOf(event)
+  const fields = {
+    rev: event.rev,
+    call_id,
+    tool,
+    status,
+    duration_ms,
+    locks_released: call?.granted_ms === undefined ? 0 : call.locks
+  }
+  const start_ms = Math.min(call?.asked_ms ?? end_ms - duration_ms, end_ms)
+  return {
+    kind: "tool",
+    lane: event.lane,
+    message: `tool call ended: ${tool} ${status}`,
+    fields,
+    interval: { name: "tool call", lane: event.lane, start_ms, end_ms, ok: status === "success", fields }
+  }
+}
+
+const jobEnded = (watch: Watch, event: EventOf<"CoreStopped">): Fact => {
+  const { outcome, usage } = event.payload
+  const end_ms = msOf(event)
+  const start_ms = watch.jobs.get(event.lane) ?? end_ms
+  watch.jobs.delete(event.lane)
+  const fields = {
+    rev: event.rev,
+    outcome,
+    input_tokens: usage.input_tokens,
+    output_tokens: usage.output_tokens
+  }
+  const interval = { name: "job", lane: event.lane, start_ms, end_ms, ok: outcome === "completed", fields }
+  return { kind: "job", lane: event.lane, message: `job ended: ${outcome}`, fields, interval }
+}
+
+const turnEnded = (watch: Watch, event: EventOf<"AgentMessage">): ReadonlyArray<Fact> => {
+  const { turn_ms } = watch
+  if (event.payload.kind !== "reply" || turn_ms === undefined) return []
+  watch.turn_ms = undefined
+  const end_ms = msOf(event)
+  const fields = { rev: event.rev, turn_ms: Math.max(0, end_ms - turn_ms) }
+  const interval = { name: "turn", lane: EDGE, start_ms: turn_ms, end_ms, ok: true, fields }
+  return [{ kind: "turn", lane: EDGE, message: "turn ended", fields, interval }]
+}
+
+/** What an event tells. Its texts stay where they are. */
+export const factsOf = (watch: Watch, event: ChoirEvent): ReadonlyArray<Fact> => {
+  switch (event.event_type) {
+    case "UserMsg":
+      watch.turn_ms = msOf(event)
+      return [{ kind: "turn", lane: EDGE, message: "turn begins", fields: { rev: event.rev } }]
+    case "AgentMessage":
+      return turnEnded(watch, event)
+    case "ModelOutput":
+      return [modelFact(event, msOf(event))]
+    case "ToolCallRequested":
+      return [requested(watch, event)]
+    case "ToolCallCommitted":
+      return [granted(watch, event)]
+    case "ToolResultCommitted":
+      return [finished(watch, event)]
+    case "CoreStarted":
+      watch.jobs.set(event.lane, msOf(event))
+      return [
+        {
+          kind: "job",
+          lane: event.lane,
+          message: "job begins",
+          fields: { rev: event.rev, model: named(event.payload.model) }
+        }
+      ]
+    case "CoreStopped":
+      return [jobEnded(watch, event)]
+    case "CompactionCommitted":
+      return [{ kind: "memory", lane: event.lane, message: "working memory compacted", fields: { rev: event.rev } }]
+    case "MemoryWriteCommitted":
+    case "InjectedInstruction":
+    case "Cancelled":
+    case "SkillTransitionCommitted":
+      return []
+  }
+}
+
+/** The lanes whose states are not what they were, by the fold; a lane that is gone has ended. */
+export const laneFacts = (watch: Watch, { cores, edge }: SessionState): ReadonlyArray<Fact> => {
+  const now = new Map<LaneId, LaneState>([[EDGE, edge.state]])
+  for (const { lane, state } of cores.values()) now.set(lane, state)
+  const gone = [...watch.states]
+    .filter(([lane]) => !now.has(lane))
+    .map(([lane, from]) => [lane, from, "ended"] as const)
+  const moved = [...now].flatMap(([lane, to]) => {
+    const from = watch.states.get(lane)
+    return from === to ? [] : [[lane, from ?? "none", to] as const]
+  })
+  watch.states.clear()
+  for (const [lane, state] of now) watch.states.set(lane, state)
+  return [...gone, ...moved].map(([lane, from, to]) => ({
+    kind: "lane",
+    lane,
+    message: `lane ${from} to ${to}`,
+    fields: { from, to }
+  }))
+}
