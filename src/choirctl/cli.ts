@@ -18,43 +18,24 @@ import { status } from "./commands/status.ts"
 import { workspace } from "./commands/workspace.ts"
 import { root } from "./root.ts"
 
-const tree: Command.Command.Any = root.pipe(
-  Command.withSubcommands([
-    init,
-    agent,
-    chat,
-    session,
-    approval,
-    models,
-    secret,
-    workspace,
-    config,
-    logs,
-    daemon,
-    audit,
-    database,
-    status,
-    doctor
-  ])
-)
+const commands = [
+  init,
+  agent,
+  chat,
+  session,
+  approval,
+  models,
+  secret,
+  workspace,
+  config,
+  logs,
+  daemon,
+  audit,
+  database,
+  status,
+  doctor
+] as const
 
-export const cli = root.pipe(
-  Command.withSubcommands([
-    init,
-    agent,
-    chat,
-    session,
-    approval,
-    models,
-    secret,
-    workspace,
-    config,
-    logs,
-    daemon,
-    audit,
-    database,
-    status,
-    doctor,
-    completions(() => tree)
-  ])
-)
+const tree: Command.Command.Any = root.pipe(Command.withSubcommands(commands))
+
+export const cli = root.pipe(Command.withSubcommands([...commands, completions(() => tree)]))

@@ -1,17 +1,9 @@
 /** What `choirctl daemon` found and did, for people. */
+import type { DaemonState } from "#src/choirctl/daemon.ts"
 import { fields } from "./table.ts"
 import { span } from "./time.ts"
 
-interface State {
-  readonly running: boolean
-  readonly ready: boolean
-  readonly pid: number | null
-  readonly version: string | null
-  readonly uptime_ms: number | null
-  readonly unit: string | null
-}
-
-const what = ({ pid, ready, running, uptime_ms, version }: State) => {
+const what = ({ pid, ready, running, uptime_ms, version }: DaemonState) => {
   if (!running) return "does not run"
   const who = pid === null ? "" : `, pid ${pid}`
   return ready
@@ -19,13 +11,13 @@ const what = ({ pid, ready, running, uptime_ms, version }: State) => {
     : `runs${who}, and takes no commands: it starts or stops`
 }
 
-export const stateText = (state: State): string =>
+export const stateText = (state: DaemonState): string =>
   fields([
     ["choird", what(state)],
     ["unit", state.unit ?? "none; choirctl daemon install"]
   ])
 
-export const startedText = ({ started, ...state }: State & { readonly started: boolean }): string =>
+export const startedText = ({ started, ...state }: DaemonState & { readonly started: boolean }): string =>
   `choird ${what(state)}${started ? "" : "; it ran already"}`
 
 export const stoppedText = ({ pid, stopped }: { readonly stopped: boolean; readonly pid: number | null }): string =>
