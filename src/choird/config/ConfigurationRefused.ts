@@ -1,7 +1,7 @@
 /** Why a configuration is not loaded, applied or gone back to; what ran goes on to run. */
 import { Schema } from "effect"
 import { type ConfigRefused } from "#src/shared/configFiles.ts"
-import { problemsOf, type Problem } from "#src/shared/configProblems.ts"
+import { problemsOf, problemText, type Problem } from "#src/shared/configProblems.ts"
 import { CONFIG_PROBLEMS_MAX } from "#src/shared/limits.ts"
 
 /** `problems` are paths of config.json, secrets.json or a repository, each with its reason and without a value. */
@@ -16,12 +16,17 @@ export class ConfigurationRefused extends Schema.TaggedError<ConfigurationRefuse
   }
 }
 
+/** A key that one of several forms must have is told by each of them. */
+const once = (problems: ReadonlyArray<Problem>) => [
+  ...new Map(problems.map((problem) => [problemText(problem), problem])).values()
+]
+
 export const refuse = (
   kind: ConfigurationRefused["kind"],
   reason: string,
   hint: string,
   problems: ReadonlyArray<Problem> = []
-) => new ConfigurationRefused({ kind, reason, hint, problems: problems.slice(0, CONFIG_PROBLEMS_MAX) })
+) => new ConfigurationRefused({ kind, reason, hint, problems: once(problems).slice(0, CONFIG_PROBLEMS_MAX) })
 
 export const fromConfigRefused = ({ file, hint, problems }: ConfigRefused) =>
   refuse("CONFIG", `${file} cannot be used`, hint, problemsOf(problems))

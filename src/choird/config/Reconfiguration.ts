@@ -255,18 +255,24 @@ const make = Effect.fnUntraced(function* () {
       audited(who, "config.load", alone(load(progress)), ({ changes, repos }) => ({ changes: changes.length, repos }))
     ),
     diff: Effect.flatMap(Ref.get(staged), (target) => changesOf(all, target)),
-    apply: Effect.fn("Reconfiguration.apply")((who) => audited(who, "config.apply", alone(apply(who)), numbers)),
+    // What has a row is finished: told to the agents, kept as the last good one and audited, whether or not somebody still waits.
+    apply: Effect.fn("Reconfiguration.apply")((who) =>
+      Effect.uninterruptible(audited(who, "config.apply", alone(apply(who)), numbers))
+    ),
     rollback: Effect.fn("Reconfiguration.rollback")((who, version) => {
       const back = Effect.flatMap(contentOf(version), (config) =>
         takeOver({ action: "rollback", who }, { config }, true)
       )
-      return audited(who, "config.rollback", alone(back), (done) => ({ to: version, ...numbers(done) }))
+      const doing = audited(who, "config.rollback", alone(back), (done) => ({ to: version, ...numbers(done) }))
+      return Effect.uninterruptible(doing)
     }),
     applySecrets: Effect.fn("Reconfiguration.applySecrets")((who) =>
-      audited(who, "secret.apply", alone(applySecrets(who)), ({ changed, version }) => ({
-        version,
-        names: changed.map(({ name }) => name)
-      }))
+      Effect.uninterruptible(
+        audited(who, "secret.apply", alone(applySecrets(who)), ({ changed, version }) => ({
+          version,
+          names: changed.map(({ name }) => name)
+        }))
+      )
     ),
     history: versions.history,
     version: Effect.fn("Reconfiguration.version")(contentOf)

@@ -1,7 +1,7 @@
 import { statSync, writeFileSync, readFileSync, chmodSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect, Redacted, Schema } from "effect"
+import { Deferred, Effect, Fiber, Option, Redacted, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { Config } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"
@@ -9,8 +9,10 @@ import { ResourceName, SecretName } from "#schema/Ids.ts"
 import { Images } from "#src/choird/agents/Images.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Reconfiguration } from "#src/choird/config/Reconfiguration.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { LAST_GOOD_FILE } from "#src/shared/configFiles.ts"
 import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
+import { DESK } from "../../support/stores.ts"
 import { makeGitRepo } from "../../support/gitRepo.ts"
 import { GLOBAL_FILES } from "../../support/images.ts"
 import { INVALID, invalidConfig, placeOf } from "../../support/invalidConfigs.ts"
@@ -54,10 +56,19 @@ const setUp = Effect.gen(function* () {
   const load = configuration.load("tester", () => Effect.void)
   const refused = <A>(doing: Effect.Effect<A, { kind: string; hint: string }>) =>
     Effect.map(Effect.flip(doing), ({ hint, kind }) => `${kind}: ${hint}`)
-  /** What the agent says that it has. */
+  const outbox = yield* life.within(Outbox)
+  let questions = 0
+  /** What the agent answers to the next question for what it has. */
   const asked = Effect.fnUntraced(function* (pattern: RegExp) {
+    questions += 1
     yield* life.say(home.agent_id, "model")
-    yield* life.told(home.agent_id, pattern)
+    const answers = outbox.wakes(DESK).pipe(
+      Stream.mapEffect(() => outbox.undelivered(DESK, undefined)),
+      Stream.map((rows) => rows.filter(({ agent_id }) => agent_id === home.agent_id)),
+      Stream.filter((rows) => rows.length >= questions)
+    )
+    const found = yield* Stream.runHead(answers)
+    assert.match(Option.getOrThrow(found)[questions - 1]?.text ?? "", pattern)
   })
   return { ...home, ...life, asked, configuration, edit, global, load, own, refused, store }
 })
@@ -167,6 +178,18 @@ describe("Reconfiguration", { timeout: 2 * LIVE.timeout }, () => {
           "NO_SUCH_VERSION: choirctl config history"
         )
         assert.strictEqual((yield* store.current).version, version + 2)
+
+        const gate = yield* Deferred.make<void>()
+        const reached = yield* Deferred.make<void>()
+        const waiting = configuration.load("tester", () =>
+          Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(gate))
+        )
+        const loading = yield* Effect.forkChild(waiting)
+        yield* Deferred.await(reached)
+        assert.match(yield* refused(configuration.apply("tester")), /^BUSY: /u)
+        assert.match(yield* refused(load), /^BUSY: /u)
+        yield* Deferred.succeed(gate, undefined)
+        yield* Fiber.join(loading)
       })
     )
 

@@ -1,0 +1,97 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Redacted, Schema, Stream, SubscriptionRef } from "effect"
+import { Config } from "#schema/Config.ts"
+import { SecretName } from "#schema/Ids.ts"
+import { Models } from "#src/choird/agents/Models.ts"
+import { ConfigStore, SecretMissing } from "#src/choird/config/ConfigStore.ts"
+import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
+import { Inbox } from "#src/choird/gateway/Inbox.ts"
+import { layerGateways } from "#src/choird/gateway/layerGateways.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { Steering } from "#src/choird/sessions/Steering.ts"
+import { CONFIG } from "../../support/stores.ts"
+import { lifecycle, nthPoll, polls } from "../../support/telegramBot.ts"
+import { makeTelegram } from "../../support/testing/Telegram.ts"
+
+const decode = Schema.decodeUnknownSync(Config)
+
+/** The gateways over a configuration that a test replaces. */
+const setUp = Effect.gen(function* () {
+  const telegram = yield* makeTelegram
+  const configWith = (more: object = {}) =>
+    decode({
+      ...CONFIG,
+      gateways: {
+        terminal: { type: "console" },
+        bot: { type: "telegram", secret: "bot-token", api_root: telegram.url }
+      },
+      ...more
+    })
+  const current = yield* SubscriptionRef.make({ version: 1, config: configWith() })
+  const world: { token: string | undefined } = { token: "1000:first" }
+  const store = Layer.mock(ConfigStore, {
+    home: "/h",
+    current: SubscriptionRef.get(current),
+    changes: SubscriptionRef.changes(current),
+    secret: () =>
+      Effect.suspend(() =>
+        world.token === undefined
+          ? Effect.fail(new SecretMissing({ secret: SecretName.make("bot-token") }))
+          : Effect.succeed(Redacted.make(world.token))
+      )
+  })
+  const services = Layer.mergeAll(
+    store,
+    GatewayHealth.layer,
+    Layer.mock(EventStore, {}),
+    Layer.mock(Inbox, { receiveAll: () => Effect.succeed([]) }),
+    Layer.mock(Models, {}),
+    Layer.mock(Outbox, { undelivered: () => Effect.succeed([]), wakes: () => Stream.never }),
+    Layer.mock(Steering, {}),
+    lifecycle
+  )
+  /** Replaces what runs, as an apply or new secrets do. */
+  const change = (more: object = {}) =>
+    SubscriptionRef.update(current, ({ version }) => ({ version: version + 1, config: configWith(more) }))
+  return { change, telegram, world, context: yield* Layer.build(layerGateways.pipe(Layer.provideMerge(services))) }
+})
+
+describe("gateways whose configuration changes", () => {
+  it.live("connect anew with a new token, and poll no more with the old one (R35)", () =>
+    Effect.gen(function* () {
+      const { change, telegram, world } = yield* setUp
+      const [old, fresh] = [telegram.bot("1000:first"), telegram.bot("1000:second")]
+      yield* nthPoll(old, 1)
+      world.token = "1000:second"
+      yield* change()
+      yield* nthPoll(fresh, 1)
+      const before = (yield* polls(old)).length
+      yield* fresh.text(1, "hello")
+      yield* nthPoll(fresh, 2)
+      assert.strictEqual((yield* polls(old)).length, before)
+    })
+  )
+
+  it.live("stay as they are when something else changes, and end with their gateway or token", () =>
+    Effect.gen(function* () {
+      const { change, context, telegram, world } = yield* setUp
+      const bot = telegram.bot("1000:first")
+      yield* nthPoll(bot, 1)
+      yield* change({ heartbeat_interval_ms: 900 })
+      yield* bot.text(1, "hello")
+      yield* nthPoll(bot, 2)
+      const count = (yield* polls(bot)).length
+      world.token = undefined
+      yield* change()
+      const health = yield* Effect.provideContext(Effect.service(GatewayHealth), context)
+      const missing = Effect.map(health.all, (all) => [...all].find(([name]) => name === "bot")?.[1].detail ?? "")
+      const said = yield* Effect.repeat(missing, {
+        until: (detail) => detail.includes("choirctl secret set bot-token")
+      })
+      assert.include(said, "has no value")
+      yield* change({ dms: {}, gateways: { terminal: { type: "console" } } })
+      assert.strictEqual((yield* polls(bot)).length, count)
+    })
+  )
+})
