@@ -8,6 +8,7 @@ import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { layerGateways } from "#src/choird/gateway/layerGateways.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { CONFIG } from "../../support/stores.ts"
@@ -44,6 +45,7 @@ const setUp = Effect.gen(function* () {
   const services = Layer.mergeAll(
     store,
     GatewayHealth.layer,
+    Layer.mock(Audit, { record: () => Effect.void }),
     Layer.mock(EventStore, {}),
     Layer.mock(Inbox, { receiveAll: () => Effect.succeed([]) }),
     Layer.mock(Models, {}),
