@@ -22,6 +22,24 @@ import { SessionStatus } from "./SessionStatus.ts"
 export const AgentStatus = Schema.Literals(["stopped", "building", "starting", "running", "stopping", "crashed"])
 export type AgentStatus = typeof AgentStatus.Type
 
+/** What is spent and what the limit is; `limit: null` is no limit. */
+const Spent = Schema.Struct({ used: Schema.Finite, limit: Schema.NullOr(Schema.Finite) })
+
+/** How a running agent is doing (R78). */
+const AgentHealth = Schema.Struct({
+  epoch: Schema.Natural,
+  /** Revisions that the agent spoke of in its last heartbeat and choird has not acknowledged; null before the first. */
+  lag_revs: Schema.NullOr(Schema.Natural),
+  /** Since its last sign of life. */
+  heartbeat_age_ms: Schema.NullOr(Schema.Natural),
+  /** Its crashes in the breaker's window, and how many stop it (R9). */
+  crashes: Schema.Natural,
+  crashes_max: Schema.Natural,
+  tokens: Spent,
+  cost_usd: Spent
+})
+export type AgentHealth = typeof AgentHealth.Type
+
 /** A row of `agent list`. */
 export const AgentSummary = Schema.Struct({
   agent_id: AgentId,
@@ -31,12 +49,11 @@ export const AgentSummary = Schema.Struct({
   uptime_ms: Schema.Natural,
   config_version: Schema.Natural,
   /** The newest version, there only while a running agent has an older one (R58). */
-  config_version_latest: Schema.optionalKey(Schema.Natural)
+  config_version_latest: Schema.optionalKey(Schema.Natural),
+  /** There while the agent runs. */
+  health: Schema.optionalKey(AgentHealth)
 })
 export type AgentSummary = typeof AgentSummary.Type
-
-/** What is spent and what the limit is; `limit: null` is no limit. */
-const Spent = Schema.Struct({ used: Schema.Finite, limit: Schema.NullOr(Schema.Finite) })
 
 export const AgentDetail = Schema.Struct({
   agent_id: AgentId,
@@ -58,6 +75,7 @@ export const AgentDetail = Schema.Struct({
   config_version_latest: Schema.optionalKey(Schema.Natural),
   last_rev: Rev,
   acked_rev: Rev,
+  health: Schema.optionalKey(AgentHealth),
   /** How many approvals wait for a person. */
   approvals_pending: Schema.Natural,
   /** Why the agent is where it is when that needs saying: the last crash, the breaker, a frozen session. */

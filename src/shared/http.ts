@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream"
 import { NodeHttpServer } from "@effect/platform-node"
 import { ByteSize, Cause, Effect, Scope } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { defectWords, logDefect } from "./defects.ts"
 import {
   BODY_BYTES_MAX,
   HTTP_CHECK_INTERVAL_MS,
@@ -48,7 +49,7 @@ const NOT_FOUND: Refusal = { status: 404, type: "NOT_FOUND", message: "there is 
 const TOO_LARGE: Refusal = { status: 413, type: "TOO_LARGE", message: `a body is at most ${BODY_BYTES_MAX} bytes` }
 const UNREADABLE: Refusal = { status: 400, type: "BAD_REQUEST", message: "the request cannot be read" }
 const MEDIA_TYPE: Refusal = { status: 415, type: "BAD_REQUEST", message: "a body is application/json" }
-const INTERNAL: Refusal = { status: 500, type: "INTERNAL", message: "the request failed; the log of choird says why" }
+const INTERNAL: Refusal = { status: 500, type: "INTERNAL", message: "the request failed" }
 
 /** What the server itself found wrong with a request; everything else is a defect of ours. */
 const refusalOf = (problem: unknown): Refusal => {
@@ -70,14 +71,12 @@ const pinnedFailure = (cause: Cause.Cause<unknown>) => {
   )
   const refusal = refusals.find((each) => each !== INTERNAL)
   return refusal === undefined
-    ? Effect.as(
-        Effect.andThen(HttpServerRequest.HttpServerRequest, (request) =>
-          Effect.logError("a request failed", cause).pipe(
-            Effect.annotateLogs({ request: `${request.method} ${request.url.slice(0, LOGGED_URL_CHARS_MAX)}` })
-          )
-        ),
-        refusalResponse(INTERNAL)
-      )
+    ? Effect.gen(function* () {
+        const { method, url } = yield* HttpServerRequest.HttpServerRequest
+        const request = `${method} ${url.slice(0, LOGGED_URL_CHARS_MAX)}`
+        const ref = yield* Effect.annotateLogs(logDefect("a request failed", cause), { request })
+        return refusalResponse({ ...INTERNAL, message: defectWords(INTERNAL.message, ref) })
+      })
     : Effect.succeed(refusalResponse(refusal))
 }
 

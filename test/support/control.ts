@@ -231,6 +231,7 @@ const lifecycle = (world: World) => {
     )
   const act = (what: string) => (agent_id: AgentId) => Effect.andThen(effect(world, what), viewOf(agent_id))
   return Layer.mock(Lifecycle, {
+    pulse: () => Effect.succeed({ age_ms: 1200, head_rev: world.state.rev + 3, crashes: 1 }),
     list: Effect.sync(() => [world.view]),
     view: viewOf,
     start: (agent_id, options) => {

@@ -22,23 +22,39 @@ const configVersion = ({
 }: Pick<AgentSummary, "config_version" | "config_version_latest">) =>
   config_version_latest === undefined ? String(config_version) : `${config_version} (behind ${config_version_latest})`
 
+/** Epoch, lag, age of the heartbeat, crashes before the breaker, and what is spent (R78). */
+const healthText = ({ health }: Pick<AgentSummary, "health">) => {
+  if (health === undefined) return ""
+  const { cost_usd, crashes, crashes_max, epoch, heartbeat_age_ms, lag_revs, tokens } = health
+  return [
+    `epoch ${epoch}`,
+    ...(lag_revs === null ? [] : [`lag ${lag_revs}`]),
+    ...(heartbeat_age_ms === null ? [] : [`heard ${span(heartbeat_age_ms)} ago`]),
+    `crashes ${crashes}/${crashes_max}`,
+    `tokens ${spent(tokens)}`,
+    ...(cost_usd.limit === null && cost_usd.used === 0 ? [] : [`${spent(cost_usd)} USD`])
+  ].join(", ")
+}
+
 const uptime = (ms: number) => (ms === 0 ? "" : span(ms))
 
-export const agentTable = (rows: ReadonlyArray<AgentSummary>, color: boolean): string =>
-  rows.length === 0
-    ? "no agent is configured: choirctl agent init <agent-id>"
-    : table(
-        ["AGENT", "STATUS", "UPTIME", "SESSION", "IMAGE", "CONFIG"],
-        rows.map(({ agent_id, image_version, session_id, status, uptime_ms, ...row }) => [
-          agent_id,
-          { text: status, style: STYLES[status] },
-          uptime(uptime_ms),
-          session_id ?? "",
-          image_version ?? "",
-          configVersion(row)
-        ]),
-        color
-      )
+export const agentTable = (rows: ReadonlyArray<AgentSummary>, color: boolean): string => {
+  if (rows.length === 0) return "no agent is configured: choirctl agent init <agent-id>"
+  const isKnown = rows.some(({ health }) => health !== undefined)
+  return table(
+    ["AGENT", "STATUS", "UPTIME", "SESSION", "IMAGE", "CONFIG", ...(isKnown ? ["HEALTH"] : [])],
+    rows.map(({ agent_id, image_version, session_id, status, uptime_ms, ...row }) => [
+      agent_id,
+      { text: status, style: STYLES[status] },
+      uptime(uptime_ms),
+      session_id ?? "",
+      image_version ?? "",
+      configVersion(row),
+      ...(isKnown ? [healthText(row)] : [])
+    ]),
+    color
+  )
+}
 
 /** What a change of one agent led to. */
 export const agentLine = ({ agent_id, session_id, status }: AgentSummary, color: boolean): string =>
@@ -67,6 +83,7 @@ export const agentDetail = (detail: AgentDetail, color: boolean): string => {
     ["session", detail.session_id ?? "none"],
     ["uptime", uptime(detail.uptime_ms) || "-"],
     ["config", `version ${configVersion(detail)}`],
+    ...(detail.health === undefined ? [] : [["health", healthText(detail)] as const]),
     ["revision", `${detail.last_rev}, acknowledged ${detail.acked_rev}`],
     ["bindings", bindingText(detail.resource_bindings)],
     ["tokens", spent(budgets.tokens)],

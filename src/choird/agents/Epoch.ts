@@ -38,6 +38,8 @@ export interface Hearing {
   readonly hello: Deferred.Deferred<void>
   readonly goodbye: Deferred.Deferred<string>
   heard_ms: number
+  /** The newest revision that it spoke of. */
+  head_rev: number | null
 }
 
 export interface EpochServices {
@@ -88,7 +90,7 @@ const openHearing = ({ hearings }: EpochServices, { agent_id, epoch, session_id 
   Effect.acquireRelease(
     Effect.sync(() => {
       const hello = Deferred.makeUnsafe<void>()
-      const hearing: Hearing = { agent_id, epoch, hello, goodbye: Deferred.makeUnsafe(), heard_ms: 0 }
+      const hearing: Hearing = { agent_id, epoch, hello, goodbye: Deferred.makeUnsafe(), heard_ms: 0, head_rev: null }
       hearings.set(session_id, hearing)
       return hearing
     }),

@@ -17,6 +17,7 @@ import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { BREAKER_WINDOW_MS } from "#src/shared/limits.ts"
 import type { AgentPrograms, ProgramMissing } from "./AgentPrograms.ts"
 import { makeAgentViews } from "./AgentViews.ts"
 import { bindingsOf } from "./bindings.ts"
@@ -61,6 +62,15 @@ export interface AgentView {
   readonly reason: string | null
 }
 
+/** What was last heard of an agent. */
+export interface Pulse {
+  /** Milliseconds since it was heard; null for one that was not. */
+  readonly age_ms: number | null
+  /** The newest revision that it spoke of. */
+  readonly head_rev: number | null
+  readonly crashes: number
+}
+
 /** Starts, watches and stops agents. At most one instance of each (invariant 11). */
 export class Lifecycle extends Context.Service<
   Lifecycle,
@@ -86,7 +96,9 @@ export class Lifecycle extends Context.Service<
     /** An agent said INIT_HELLO: the start is complete. */
     hello(session_id: SessionId, epoch: number): Effect.Effect<void>
     /** A heartbeat arrived, whatever became of it; liveness is its arrival (D8). */
-    heard(session_id: SessionId, config_version: number): Effect.Effect<void>
+    heard(session_id: SessionId, config_version: number, head_rev?: number): Effect.Effect<void>
+    /** How long ago an agent was heard and up to which revision, and its crashes in the breaker's window (R78). */
+    pulse(agent_id: AgentId): Effect.Effect<Pulse>
     /** TERMINATE_SELF was accepted: the exit that follows is no crash. `closed` is a session at its budget. */
     terminating(session_id: SessionId, reason: string): Effect.Effect<void>
     /** Views as they change. */
@@ -102,6 +114,7 @@ const services = Effect.fnUntraced(function* (programs: RunServices["programs"])
   return {
     audit: yield* Audit,
     config: yield* ConfigStore,
+    crashes: new Map<AgentId, ReadonlyArray<number>>(),
     hearings: new Map<SessionId, Hearing>(),
     images: yield* Images,
     inbox: yield* Inbox,
@@ -238,13 +251,26 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
         const hearing = hearings.get(session_id)
         if (hearing?.epoch === epoch) Deferred.doneUnsafe(hearing.hello, Effect.void)
       }),
-    heard: Effect.fnUntraced(function* (session_id, config_version) {
+    heard: Effect.fnUntraced(function* (session_id, config_version, head_rev) {
       const hearing = hearings.get(session_id)
       if (hearing === undefined) return
       hearing.heard_ms = yield* Clock.currentTimeMillis
+      hearing.head_rev = head_rev ?? hearing.head_rev
       const view = views.of(hearing.agent_id)
       if (view.config_version !== config_version) yield* views.change(hearing.agent_id, { config_version })
     }),
+    pulse: (agent_id) =>
+      Effect.map(Clock.currentTimeMillis, (now_ms) => {
+        const { session_id } = views.of(agent_id)
+        const hearing = session_id === null ? undefined : hearings.get(session_id)
+        const crashes = (all.crashes.get(agent_id) ?? []).filter((at_ms) => now_ms - at_ms < BREAKER_WINDOW_MS)
+        const heard_ms = hearing?.heard_ms ?? 0
+        return {
+          age_ms: heard_ms === 0 ? null : Math.max(0, now_ms - heard_ms),
+          head_rev: hearing?.head_rev ?? null,
+          crashes: crashes.length
+        }
+      }),
     terminating: (session_id, reason) =>
       Effect.sync(() => {
         const hearing = hearings.get(session_id)

@@ -9,7 +9,8 @@ import type { AgentId } from "#schema/Ids.ts"
 import type { Audit } from "#src/choird/logs/Audit.ts"
 import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
-import { SUCCESSOR_LOOK_MS } from "#src/shared/limits.ts"
+import { defectWords, logDefect } from "#src/shared/defects.ts"
+import { BREAKER_HOURLY_CRASHES_MAX, SUCCESSOR_LOOK_MS } from "#src/shared/limits.ts"
 import { afterEpoch, type EpochEnd, type EpochFacts, type Next } from "./afterEpoch.ts"
 import type { AgentPrograms, ProgramMissing } from "./AgentPrograms.ts"
 import { BREAKER, type Breaker } from "./Breaker.ts"
@@ -20,6 +21,8 @@ import { prepare, type Prepared, type PrepareServices, type Refusal, type StartR
 
 export interface RunServices extends EpochServices, PrepareServices {
   readonly audit: Audit["Service"]
+  /** When each agent crashed since its start, as far as the breaker looks back. */
+  readonly crashes: Map<AgentId, ReadonlyArray<number>>
   readonly inbox: Inbox["Service"]
   readonly outbox: Outbox["Service"]
   readonly programs: Effect.Effect<AgentPrograms, ProgramMissing>
@@ -181,6 +184,7 @@ const epochs = Effect.fnUntraced(function* (context: Context) {
   let { row } = prepared
   let token: Redacted.Redacted | undefined
   let breaker = BREAKER
+  services.crashes.delete(context.agent_id)
   let proven = context.awaiting
   for (;;) {
     row ??= yield* successor(context)
@@ -190,6 +194,11 @@ const epochs = Effect.fnUntraced(function* (context: Context) {
     if (ended.type === "stuck") return ended
     const { end, ready } = ended
     proven ||= ready
+    if (end.type === "crashed") {
+      const earlier = services.crashes.get(context.agent_id) ?? []
+      const crashes = [...earlier, yield* Clock.currentTimeMillis].slice(-BREAKER_HOURLY_CRASHES_MAX)
+      services.crashes.set(context.agent_id, crashes)
+    }
     const next = afterEpoch(end, yield* factsOf(context, row, breaker, proven))
     if (next.type === "end") {
       yield* patiently(services.sessions.end(row.session_id, next.status))
@@ -270,8 +279,8 @@ const giveUp = Effect.fnUntraced(function* (services: RunServices, { agent_id, u
 
 /** A broken run says so; what it held is cleared by the next start. */
 const broken = Effect.fnUntraced(function* ({ views }: RunServices, { agent_id }: RunRequest, defect: unknown) {
-  yield* Effect.logError("the run broke", defect)
-  const reason = "choird could not go on with it; the log says why"
+  const ref = yield* logDefect("the run broke", defect)
+  const reason = defectWords("choird could not go on with it", ref)
   yield* views.end(agent_id, "crashed", reason)
   return { kind: "START_FAILED", reason, hint: "choirctl logs choird" } satisfies Refusal
 })

@@ -222,7 +222,7 @@ export const layerAgentHandlers = HttpApiBuilder.group(
           return { ack_rev: rev, action: "FENCED" as const, config_version_latest: version }
         }
         // Liveness is that it arrived, so that a slow database never looks like a dead agent (D8).
-        yield* lifecycle.heard(caller.session_id, payload.config_version)
+        yield* lifecycle.heard(caller.session_id, payload.config_version, payload.new_rev)
         const [took, reply] = yield* Effect.timed(Effect.mapError(events.append(caller, payload), fromEventTooLarge))
         yield* count("heartbeats", { agent: caller.agent_id, action: reply.action })
         yield* count("heartbeat_ms", { agent: caller.agent_id }, Duration.toMillis(took))

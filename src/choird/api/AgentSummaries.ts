@@ -1,9 +1,11 @@
 /** Rows of `agent list`, made from the lifecycle's views. */
 import { Clock, Context, Effect, Layer, Option } from "effect"
-import type { AgentSummary } from "#schema/OperatorApi.ts"
-import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
+import type { AgentHealth, AgentSummary } from "#schema/OperatorApi.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { BREAKER_CRASHES_MAX } from "#src/shared/limits.ts"
 
 /** Whether a running agent has not taken over what choird runs with: it asks with each heartbeat (R58). */
 export const isBehind = ({ config_version, session_id, status }: AgentView, version: number): boolean =>
@@ -21,6 +23,26 @@ export class AgentSummaries extends Context.Service<
     Effect.gen(function* () {
       const sessions = yield* SessionStore
       const config = yield* ConfigStore
+      const events = yield* EventStore
+      const lifecycle = yield* Lifecycle
+
+      /** What of an agent may need somebody's look, while it runs. */
+      const healthOf = Effect.fnUntraced(function* ({ agent_id, epoch, session_id }: AgentView) {
+        const { budgets } = (yield* config.current).config
+        const { age_ms, crashes, head_rev } = yield* lifecycle.pulse(agent_id)
+        const state =
+          session_id === null ? undefined : Option.getOrUndefined(yield* Effect.option(events.state(session_id)))
+        return {
+          epoch,
+          lag_revs: head_rev === null || state === undefined ? null : Math.max(0, head_rev - state.rev),
+          heartbeat_age_ms: age_ms,
+          crashes,
+          crashes_max: BREAKER_CRASHES_MAX,
+          tokens: { used: state?.spent.tokens ?? 0, limit: budgets.total_session_tokens },
+          cost_usd: { used: state?.spent.cost_usd ?? 0, limit: budgets.max_cost_usd }
+        } satisfies AgentHealth
+      })
+
       return AgentSummaries.of({
         of: Effect.fn("AgentSummaries.of")(function* (view) {
           const last =
@@ -34,6 +56,7 @@ export class AgentSummaries extends Context.Service<
             image_version: view.image_version ?? last?.image_version ?? null,
             uptime_ms: view.status === "running" ? Math.max(0, now_ms - view.since_ms) : 0,
             config_version: view.config_version,
+            ...(view.status === "running" ? { health: yield* healthOf(view) } : {}),
             ...(isBehind(view, version) ? { config_version_latest: version } : {})
           }
         })

@@ -1,6 +1,7 @@
 import { Effect, type Layer } from "effect"
 import { HttpApiMiddleware } from "effect/http-api"
 import { SchemaErrors } from "#schema/SchemaErrors.ts"
+import { logDefect } from "#src/shared/defects.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
 import { badRequest, internal } from "./refusals.ts"
 
@@ -9,9 +10,8 @@ export const layerSchemaErrors: Layer.Layer<SchemaErrors> = HttpApiMiddleware.la
   SchemaErrors,
   ({ cause, kind }, { endpoint }) =>
     kind === "Body" || kind === "ResponseHeaders"
-      ? Effect.andThen(
-          Effect.logError(`the reply to ${endpoint.identifier} does not encode`, cause),
-          Effect.fail(internal())
+      ? Effect.flatMap(logDefect(`the reply to ${endpoint.identifier} does not encode`, cause), (ref) =>
+          Effect.fail(internal(ref))
         )
       : Effect.fail(badRequest(`${kind.toLowerCase()}: ${cause.message}`.slice(0, API_PROBLEM_CHARS_MAX)))
 )

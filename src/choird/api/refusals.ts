@@ -18,6 +18,7 @@ import type { SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import type { HostToolRefused } from "#src/choird/hosttools/HostTools.ts"
 import type { EventTooLarge, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
 import { problemText } from "#src/shared/configProblems.ts"
+import { defectWords } from "#src/shared/defects.ts"
 import { HOST_TOOL_RETRY_MS } from "#src/shared/limits.ts"
 import type { SteeringRefused } from "#src/choird/sessions/Steering.ts"
 import { SIGNALS_FULL_RETRY_MS } from "#src/shared/limits.ts"
@@ -38,8 +39,9 @@ export const conflict = (type: string, message: string, hint?: string) =>
 
 export const tooLarge = (message: string, hint?: string) => new TooLarge({ error: detail("TOO_LARGE", message, hint) })
 
-export const internal = () =>
-  new Internal({ error: detail("INTERNAL", "the request failed; the log of choird says why") })
+/** @param ref under which the log has the defect (R78). */
+export const internal = (ref: string) =>
+  new Internal({ error: detail("INTERNAL", defectWords("the request failed", ref)) })
 
 /** The agent has to send what choird lacks before it may end (D18). */
 export const notFlushed = (ack_rev: number) =>

@@ -7,6 +7,7 @@ import { Context, Effect, Fiber, Layer, Schema, type Scope, Semaphore } from "ef
 import type { Caller } from "#schema/AgentApi.ts"
 import type { CallId, SessionId } from "#schema/Ids.ts"
 import { canonicalJson, storableJson } from "#src/shared/canonicalJson.ts"
+import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { sha256 } from "#src/shared/hashChain.ts"
 import { API_PROBLEM_CHARS_MAX, HOST_OUTPUT_BYTES_MAX, HOST_TOOLS_RUNNING_MAX } from "#src/shared/limits.ts"
 import { CallResults, type HostCallKey } from "./CallResults.ts"
@@ -68,9 +69,8 @@ const bounded = (tool: HostTool, run: Effect.Effect<HostOutcome>) => {
       orElse: () => Effect.succeed(failed("timeout", `${name} did not end within ${timeout_ms} ms`))
     }),
     Effect.catchDefect((defect) =>
-      Effect.as(
-        Effect.logError("a host tool broke", { tool: name }, defect),
-        failed("error", `${name} broke; the log of choird says why`)
+      Effect.map(Effect.annotateLogs(logDefect("a host tool broke", defect), { tool: name }), (ref) =>
+        failed("error", defectWords(`${name} broke`, ref))
       )
     )
   )

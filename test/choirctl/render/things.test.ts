@@ -7,7 +7,25 @@ import { problemsOf } from "#src/shared/configProblems.ts"
 import { coreTable, eventLine, sessionTable, verificationText } from "#src/choirctl/render/sessions.ts"
 import { statusText } from "#src/choirctl/render/status.ts"
 import { workspaceTable } from "#src/choirctl/render/workspaces.ts"
-import { AGENT, detail, systemStatus } from "../../support/fakeChoird.ts"
+import { AGENT, detail, summary, systemStatus } from "../../support/fakeChoird.ts"
+
+describe("agentTable", () => {
+  it("shows of a running agent its epoch, lag, last heartbeat, crashes and what is spent (R78)", () => {
+    const health = {
+      epoch: 2,
+      lag_revs: 3,
+      heartbeat_age_ms: 1200,
+      crashes: 1,
+      crashes_max: 3,
+      tokens: { used: 5, limit: 100 },
+      cost_usd: { used: 0.5, limit: null }
+    }
+    assert.match(
+      agentTable([{ ...summary, health }], false),
+      /HEALTH\n.* epoch 2, lag 3, heard 1s ago, crashes 1\/3, tokens 5 of 100, 0\.5000 USD$/u
+    )
+  })
+})
 
 describe("eventLine", () => {
   const line = (event_type: string, payload: object, lane = "edge") => {

@@ -57,6 +57,26 @@ describe("the operator's socket", () => {
     })
   )
 
+  it.effect("shows of each agent that runs its epoch, lag, last heartbeat, crashes and what is spent (R78)", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const health = {
+        epoch: 1,
+        lag_revs: 3,
+        heartbeat_age_ms: 1200,
+        crashes: 1,
+        crashes_max: 3,
+        tokens: { used: 0, limit: 2_000_000 },
+        cost_usd: { used: 0, limit: null }
+      }
+      const [agent] = (yield* api.system.status()).agents
+      assert.deepStrictEqual(agent?.health, health)
+      assert.deepStrictEqual((yield* api.agents.status({ params: { id: AGENT } })).health, health)
+      world.view = { ...world.view, status: "stopped" }
+      assert.isUndefined((yield* api.system.status()).agents[0]?.health)
+    })
+  )
+
   it.effect("shows the running configuration and who leases which workspace", () =>
     Effect.gen(function* () {
       const { api } = yield* openOperator()
