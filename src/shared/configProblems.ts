@@ -19,7 +19,10 @@ const NAMED = /^[a-z_]+\.[^.]+$/u
 const worded = ({ path, reason }: Problem): Problem => {
   if (reason !== EXCESS) return { path, reason }
   return NAMED.test(path)
-    ? { path, reason: "an unknown key, or not a name: a-z, then up to 39 of a-z, 0-9 and -; control is reserved" }
+    ? {
+        path,
+        reason: "an unknown key, or not a name: a-z, then up to 39 of a-z, 0-9 and -; control and choird are reserved"
+      }
     : { path, reason: "an unknown key" }
 }
 

@@ -15,7 +15,12 @@ export interface ConfigurationAnswers {
 
 export const changes: ReadonlyArray<ConfigChange> = [
   { path: "models.main.temperature", change: "changed", class: "hot-reload", command: "choirctl config apply" },
-  { path: "runtime.cpus", change: "changed", class: "restart-required", command: "restart choird" }
+  {
+    path: "runtime.cpus",
+    change: "changed",
+    class: "restart-required",
+    command: "choirctl daemon stop && choirctl daemon start"
+  }
 ]
 
 export const usualConfiguration: ConfigurationAnswers = {

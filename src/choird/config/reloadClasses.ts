@@ -43,7 +43,7 @@ export const REACH = {
 } as const satisfies Record<keyof Config, Reach>
 
 export const APPLY = "choirctl config apply"
-export const RESTART_CHOIRD = "restart choird"
+export const RESTART_CHOIRD = "choirctl daemon stop && choirctl daemon start"
 
 /** Commands for each of the agents, or for one that stands for all when they are many. */
 export const forAgents = (agents: ReadonlyArray<AgentId>, command: (id: string) => string): string =>

@@ -89,7 +89,7 @@ describe("choirctl config", () => {
       assert.deepStrictEqual(ran.out.split("\n"), [
         "staged: config.json, secrets.json, global at no commit (stale)",
         "~ models.main.temperature [hot-reload] → choirctl config apply",
-        "~ runtime.cpus [restart-required] → restart choird",
+        "~ runtime.cpus [restart-required] → choirctl daemon stop && choirctl daemon start",
         "choirctl config apply takes over what is [hot-reload]",
         ""
       ])

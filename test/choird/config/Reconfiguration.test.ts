@@ -116,7 +116,7 @@ describe("Reconfiguration", { timeout: 2 * LIVE.timeout }, () => {
           const rows = [
             `agents.${agent_id}.defaults.llm changed [restart-required] ${restartOf(agent_id)}`,
             "models.small.secret changed [hot-reload] choirctl config apply",
-            "runtime.pids added [restart-required] restart choird"
+            "runtime.pids added [restart-required] choirctl daemon stop && choirctl daemon start"
           ].map((row) => row.replace("pids added", "pids changed"))
           // The image of this home was made of no commit of these repositories.
           const ofConfig = (all: ReadonlyArray<{ path: string }>) => all.filter(({ path }) => !path.includes(" repo"))

@@ -42,6 +42,7 @@ const use: AgentUse = { agent_id: AGENT, bindings, started_with: running }
 const STOP_START = "choirctl agent stop agent-1 && choirctl agent start agent-1"
 const LET_GO = "choirctl agent stop agent-1 && choirctl config apply && choirctl agent start agent-1"
 const RESTART = "choirctl agent restart agent-1"
+const RESTART_CHOIRD = "choirctl daemon stop && choirctl daemon start"
 const second = { repo: { url: "/r" }, defaults: { workspace: "scratch", llm: "o3" } }
 
 /** What is changed, and what the change asks for: while the agent runs, and while nobody does. */
@@ -66,11 +67,11 @@ const ROWS: ReadonlyArray<Row> = [
   ["rate_limit_retry_ms", 900, "changed", APPLY],
   ["log_archive_threshold_lines", 9, "changed", APPLY],
   ["$schema", "s", "added", APPLY],
-  ["postgres.port", 1, "changed", "restart choird", "restart choird"],
-  ["runtime.cpus", 1, "changed", "restart choird", "restart choird"],
-  ["transport.http", { listen: "127.0.0.1:1" }, "added", "restart choird", "restart choird"],
-  ["telemetry.prometheus", { listen: "127.0.0.1:9464" }, "added", "restart choird", "restart choird"],
-  ["embedding.dimensions", 3, "changed", "restart choird", "restart choird"],
+  ["postgres.port", 1, "changed", RESTART_CHOIRD, RESTART_CHOIRD],
+  ["runtime.cpus", 1, "changed", RESTART_CHOIRD, RESTART_CHOIRD],
+  ["transport.http", { listen: "127.0.0.1:1" }, "added", RESTART_CHOIRD, RESTART_CHOIRD],
+  ["telemetry.prometheus", { listen: "127.0.0.1:9464" }, "added", RESTART_CHOIRD, RESTART_CHOIRD],
+  ["embedding.dimensions", 3, "changed", RESTART_CHOIRD, RESTART_CHOIRD],
   ["global_repo.ref", "x", "changed", `choirctl agent build agent-1 && ${RESTART}`, "choirctl agent build agent-1"],
   [
     "agents.agent-1.repo.ref",
