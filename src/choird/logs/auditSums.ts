@@ -1,4 +1,6 @@
 /** Which refusals get a row of their own and which are counted, decided without a database (R77). */
+import { canonicalJson, storableJson } from "#src/shared/canonicalJson.ts"
+import { sha256 } from "#src/shared/hashChain.ts"
 import { AUDIT_SUMS_MAX, AUDIT_WINDOW_MS } from "#src/shared/limits.ts"
 import type { AuditEntry } from "./Audit.ts"
 
@@ -31,8 +33,12 @@ const OVERFLOW = "more kinds of refusals"
 export const refusalIn = ({ detail }: Pick<AuditEntry, "detail">): string | undefined =>
   typeof detail["refused"] === "string" ? detail["refused"] : undefined
 
-const keyOf = ({ action, agent_id, detail, session_id, who }: AuditEntry) =>
-  [who, action, session_id ?? "", agent_id ?? "", refusalIn({ detail }) ?? ""].join(" ")
+/** The operator is no flood, so that only what is equal to the letter is summed; of anybody else what differs in the kind alone. */
+const kindOf = ({ detail, who }: AuditEntry) =>
+  who === "operator" ? sha256(canonicalJson(storableJson(detail))) : (refusalIn({ detail }) ?? "")
+
+const keyOf = (entry: AuditEntry) =>
+  [entry.who, entry.action, entry.session_id ?? "", entry.agent_id ?? "", kindOf(entry)].join(" ")
 
 export const makeAuditSums = (): AuditSums => {
   const windows = new Map<string, Window>()

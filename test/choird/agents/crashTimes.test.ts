@@ -73,6 +73,7 @@ describe("a crash", LIVE, () => {
               "epoch 1 begins",
               "the agent runs",
               "the agent's token is worthless",
+              "epoch 1 ends: crash; its container is killed unless it is gone",
               "its container is gone",
               "the agent crashed: it was ended by SIGKILL",
               "epoch 2 begins"
@@ -93,8 +94,9 @@ describe("a crash", LIVE, () => {
         const freed = lines.findLast(({ text }) => text === "its resources are free")
         assert.isAtMost((freed?.at_ms ?? Infinity) - (seen?.at_ms ?? 0), 2000)
         const end = lines.slice(lines.indexOf(seen!), lines.indexOf(last) + 1).map(({ text }) => text)
-        assert.deepStrictEqual(end.slice(0, 3), [
+        assert.deepStrictEqual(end.slice(0, 4), [
           "the agent's token is worthless",
+          "epoch 3 ends: crash; its container is killed unless it is gone",
           "its container is gone",
           "its resources are free"
         ])
