@@ -293,6 +293,10 @@ const configProblems = (config: ConfigShape): ReadonlyArray<Problem> => [
     )
   ),
   ...agentProblems(config),
+  // Its log would be choird.log.
+  ...(Object.hasOwn(config.agents, "choird")
+    ? [{ path: ["agents", "choird"], issue: "the id choird is reserved: it is what the host daemon signs with" }]
+    : []),
   ...telemetryProblems(config),
   ...duplicates(config.workspaces, "workspaces", (w) => w.path.replace(/\/+$/u, ""), "folder"),
   ...duplicates(config.dms, "dms", (dm) => `${dm.gateway} ${dm.user_id}`, "gateway and user"),

@@ -7,13 +7,10 @@ import { Schema } from "effect"
 
 const NAME = /^[a-z][a-z0-9-]{0,39}$/u
 
-/** Ids that would name the control plane's own database schema (D36), or choird's own log. */
-const RESERVED: ReadonlySet<string> = new Set(["control", "choird"])
-
-/** An agent of config.json. */
+/** An agent of config.json. `control` is refused, since its database schema would be the control plane's own (D36). */
 export const AgentId = Schema.String.check(
   Schema.isPattern(NAME, { message: "an agent id is a-z, then up to 39 of a-z, 0-9 and -" }),
-  Schema.makeFilter((id) => !RESERVED.has(id) || { path: [], issue: `the id ${id} is reserved` })
+  Schema.makeFilter((id) => id !== "control" || { path: [], issue: "the id control is reserved" })
 ).pipe(Schema.brand("AgentId"))
 export type AgentId = typeof AgentId.Type
 

@@ -21,7 +21,7 @@ const worded = ({ path, reason }: Problem): Problem => {
   return NAMED.test(path)
     ? {
         path,
-        reason: "an unknown key, or not a name: a-z, then up to 39 of a-z, 0-9 and -; control and choird are reserved"
+        reason: "an unknown key, or not a name: a-z, then up to 39 of a-z, 0-9 and -; control is reserved"
       }
     : { path, reason: "an unknown key" }
 }

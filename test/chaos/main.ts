@@ -1,6 +1,7 @@
 /**
  * `npm run chaos -- --kills N --seed S`: kills of the agent, of choird and of Postgres with real processes, and of
- * choird while its configuration changes. Options: `--target agent|choird|postgres|configuration` for one of them alone, `--database server` for a choird on a Postgres server, `--outage` for a minute
+ * choird while its configuration changes. Options: `--target agent|choird|postgres|configuration` for one of them alone,
+ * `--database server` for a choird on a Postgres server, `--outage` for a minute
  * without Postgres after its kills. The last line counts the targets.
  */
 import { parseArgs } from "node:util"
@@ -65,4 +66,4 @@ const main = Effect.gen(function* () {
   if (failed > 0) return yield* Effect.fail("chaos found problems")
 })
 
-NodeRuntime.runMain(main, { disableErrorReporting: true })
+NodeRuntime.runMain(main)

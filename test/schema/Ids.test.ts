@@ -7,7 +7,7 @@ const CASES: ReadonlyArray<readonly [string, Schema.Top, ReadonlyArray<string>, 
     "AgentId",
     Ids.AgentId,
     ["a", "agent-1", "a".repeat(40)],
-    ["", "control", "choird", "A", "1a", "-a", "a_b", "a".repeat(41), "a\n"]
+    ["", "control", "A", "1a", "-a", "a_b", "a".repeat(41), "a\n"]
   ],
   ["ResourceName", Ids.ResourceName, ["control", "x-1"], ["", "X", "1x", "x.y", "x".repeat(41)]],
   ["SecretName", Ids.SecretName, ["a", "0a._-", "a".repeat(64)], ["", "-a", ".a", "A", "a/b", "a".repeat(65)]],

@@ -177,6 +177,7 @@ const NAMED: ReadonlyArray<Row> = [
   ["runtime.oci_runtime", "kata", /runc.*runsc/u],
   ["transport.http", {}, /missing/iu, "transport.http.listen"],
   ["agents.control", { repo: { url: "/r" }, defaults: { workspace: "scratch", llm: "o3" } }, /no excess property/u],
+  ["agents.choird", { repo: { url: "/r" }, defaults: { workspace: "scratch", llm: "o3" } }, /choird is reserved/u],
   ["agents.Agent", { repo: { url: "/r" }, defaults: { workspace: "scratch", llm: "o3" } }, /no excess property/u],
   ["agents.agent-1.repo", DELETED, /missing/iu],
   ["agents.agent-1.defaults.workspace", "", /resource name/u],
