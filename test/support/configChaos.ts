@@ -48,8 +48,10 @@ export const configChaos = Effect.fnUntraced(
     const look = Effect.gen(function* () {
       const mark = markOf(yield* api.system.config())
       if (mark === undefined || mark > written) problems.push(`what runs is no configuration that was written: ${mark}`)
+      // What is known before the question; while it is answered a change may be heard of that came after the answer.
+      const before = yield* Ref.get(newest)
       const { choird } = yield* api.system.status()
-      const before = yield* Ref.getAndUpdate(newest, (version) => Math.max(version, choird.config_version))
+      yield* Ref.update(newest, (version) => Math.max(version, choird.config_version))
       if (choird.config_version < before) problems.push(`version ${choird.config_version} came after ${before}`)
       seen += 1
       return choird.config_version
