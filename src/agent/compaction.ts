@@ -1,13 +1,13 @@
 /** Which events of a lane give way to its summary, what the model is asked, and what of its answer counts (spec 11.3). */
-import { Result, Schema } from "effect"
+import { Schema } from "effect"
 import type { ChoirEvent, EventOf, MemoryDelta } from "#schema/Event.ts"
 import type { CoreLane, EdgeLane, ReferenceSummary } from "#src/shared/session/State.ts"
 import { COMPACTION_EVENT_CHARS_MAX, MEMORY_HASH_CHARS, SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
-import type { ChatMessage, ChatTool } from "./chatCompletion.ts"
+import { answerTool } from "./answerTool.ts"
+import type { ChatMessage } from "./chatCompletion.ts"
 import type { EventLog } from "./EventLog.ts"
 import { COMPACTION_INSTRUCTIONS } from "./instructions.ts"
 import { type IsMasked, messagesByEvent } from "./promptMessages.ts"
-import { llmView } from "./tools/toolInput.ts"
 
 /** An event of a window as the compaction's model reads it. */
 export interface Folding {
@@ -97,16 +97,10 @@ const DeltaInput = Schema.Struct({
   add_fact: Schema.optionalKey(FactInput),
   remove_fact: Schema.optionalKey(Schema.Struct({ key: Schema.NonEmptyString }))
 })
-const decodeDelta = Schema.decodeUnknownResult(DeltaInput)
+const DELTA = answerTool("choir.memory.delta", "Change the lane's reference summary.", DeltaInput)
 
-const DELTA = llmView("choir.memory.delta", "Change the lane's reference summary.", DeltaInput)
-const DELTA_WIRE_NAME = DELTA.name.replaceAll(".", "-")
-
-/** The one tool of a compaction. It exists in these calls alone and runs nothing: its arguments are the answer. */
-export const deltaTool: ChatTool = {
-  type: "function",
-  function: { name: DELTA_WIRE_NAME, description: DELTA.description, parameters: DELTA.input_schema }
-}
+/** The one tool of a compaction. */
+export const deltaTool = DELTA.tool
 
 export const compactionPrompt = (
   summary: ReferenceSummary,
@@ -135,28 +129,24 @@ export const deltasOf = (
   folding: ReadonlyArray<Folding>
 ): ReadonlyArray<MemoryDelta> => {
   const resolve = resolver(summary, folding)
-  return payload.tool_calls.flatMap(({ input, name }) => {
-    const decoded = name.replaceAll(".", "-") === DELTA_WIRE_NAME ? decodeDelta(input) : undefined
-    if (decoded === undefined || Result.isFailure(decoded)) return []
-    const { add_fact, add_references, mode, remove_fact, remove_references, summary_update } = decoded.success
+  return DELTA.answers(payload.tool_calls).map((delta) => {
+    const { add_fact, add_references, mode, remove_fact, remove_references, summary_update } = delta
     const source = add_fact?.source_event === undefined ? undefined : resolve(add_fact.source_event)[0]
-    return [
-      {
-        mode,
-        ...(summary_update === undefined ? {} : { summary_update }),
-        ...(add_references === undefined ? {} : { add_references: add_references.flatMap(resolve) }),
-        ...(remove_references === undefined ? {} : { remove_references: remove_references.flatMap(resolve) }),
-        ...(add_fact === undefined
-          ? {}
-          : {
-              add_fact: {
-                key: add_fact.key,
-                value: add_fact.value,
-                ...(source === undefined ? {} : { source_event: source })
-              }
-            }),
-        ...(remove_fact === undefined ? {} : { remove_fact: { key: remove_fact.key, value: "" } })
-      }
-    ]
+    return {
+      mode,
+      ...(summary_update === undefined ? {} : { summary_update }),
+      ...(add_references === undefined ? {} : { add_references: add_references.flatMap(resolve) }),
+      ...(remove_references === undefined ? {} : { remove_references: remove_references.flatMap(resolve) }),
+      ...(add_fact === undefined
+        ? {}
+        : {
+            add_fact: {
+              key: add_fact.key,
+              value: add_fact.value,
+              ...(source === undefined ? {} : { source_event: source })
+            }
+          }),
+      ...(remove_fact === undefined ? {} : { remove_fact: { key: remove_fact.key, value: "" } })
+    }
   })
 }

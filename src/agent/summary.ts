@@ -1,14 +1,14 @@
 /** What the model is asked for when a session ends, and what of its answer counts (spec 11.8). */
-import { Result, Schema } from "effect"
+import { Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type Summary, SUMMARY_LIMITS } from "#schema/Summary.ts"
 import { storableJson } from "#src/shared/canonicalJson.ts"
 import type { ReferenceSummary } from "#src/shared/session/State.ts"
-import type { ChatMessage, ChatTool } from "./chatCompletion.ts"
+import { answerTool } from "./answerTool.ts"
+import type { ChatMessage } from "./chatCompletion.ts"
 import { type Folding, foldingLine } from "./compaction.ts"
 import { SUMMARY_INSTRUCTIONS } from "./instructions.ts"
 import { chars, type Room, size } from "./promptRoom.ts"
-import { llmView } from "./tools/toolInput.ts"
 
 const Answer = Schema.Struct({
   title: Schema.NonEmptyString,
@@ -17,16 +17,10 @@ const Answer = Schema.Struct({
   open_points: Schema.Array(Schema.String),
   facts: Schema.Array(Schema.String)
 })
-const decodeAnswer = Schema.decodeUnknownResult(Answer)
+const ANSWER = answerTool("choir.session.summary", "Give the summary of the session.", Answer)
 
-const VIEW = llmView("choir.session.summary", "Give the summary of the session.", Answer)
-const WIRE_NAME = VIEW.name.replaceAll(".", "-")
-
-/** The one tool of a summary. It exists in this call alone and runs nothing: its arguments are the answer. */
-export const summaryTool: ChatTool = {
-  type: "function",
-  function: { name: WIRE_NAME, description: VIEW.description, parameters: VIEW.input_schema }
-}
+/** The one tool of a summary. */
+export const summaryTool = ANSWER.tool
 
 /** The newest lines that fit, in their order. */
 const fitting = (lines: ReadonlyArray<string>, room_chars: number): ReadonlyArray<string> => {
@@ -62,10 +56,9 @@ const cutList = (entries: ReadonlyArray<string>): ReadonlyArray<string> =>
 /** The summary that an event holds, cut to its limits; nothing when it is no summary, or not one that can be read. */
 export const summaryOf = (event: ChoirEvent | undefined): Summary | undefined => {
   if (event?.event_type !== "ModelOutput" || event.payload.purpose !== "summary") return undefined
-  const call = event.payload.tool_calls.find(({ name }) => name.replaceAll(".", "-") === WIRE_NAME)
-  const decoded = decodeAnswer(call?.input)
-  if (Result.isFailure(decoded)) return undefined
-  const { decisions, facts, open_points, summary, title } = decoded.success
+  const [answer] = ANSWER.answers(event.payload.tool_calls)
+  if (answer === undefined) return undefined
+  const { decisions, facts, open_points, summary, title } = answer
   return storableJson({
     title: cut(title, SUMMARY_LIMITS.title_chars),
     summary: cut(summary, SUMMARY_LIMITS.text_chars),

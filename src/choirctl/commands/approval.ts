@@ -1,10 +1,11 @@
 /** choirctl approval: what waits for a person, and the person's decision (spec 17.1). */
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { AgentId, ApprovalId } from "#schema/Ids.ts"
+import { ApprovalId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/ask.ts"
 import { print } from "#src/choirctl/print.ts"
 import { approvalTable, approvalText, decidedLine } from "#src/choirctl/render/approvals.ts"
+import { onlyAgent } from "./arguments.ts"
 
 const approvalId = Argument.String("approval-id").pipe(
   Argument.withDescription("An approval, as choirctl approval list shows it"),
@@ -14,11 +15,7 @@ const approvalId = Argument.String("approval-id").pipe(
 const list = Command.make(
   "list",
   {
-    agent_id: Argument.String("agent-id").pipe(
-      Argument.withDescription("Only this agent's approvals"),
-      Argument.withSchema(AgentId),
-      Argument.optional
-    ),
+    agent_id: onlyAgent("approvals"),
     all: Flag.Boolean("all").pipe(Flag.withDescription("Those that are decided, too"), Flag.withDefault(false))
   },
   Effect.fnUntraced(function* ({ agent_id, all }) {

@@ -11,3 +11,11 @@ export const sessionId = Argument.String("session-id").pipe(
   Argument.withDescription("A session, as choirctl session list shows it"),
   Argument.withSchema(SessionId)
 )
+
+/** What a list is narrowed to. */
+export const onlyAgent = (what: string) =>
+  Argument.String("agent-id").pipe(
+    Argument.withDescription(`Only this agent's ${what}`),
+    Argument.withSchema(AgentId),
+    Argument.optional
+  )

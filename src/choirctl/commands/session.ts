@@ -1,7 +1,6 @@
 /** choirctl session: what an agent did, and the proof of it. */
 import { Clock, Effect, Option, Stream } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
-import { AgentId } from "#schema/Ids.ts"
+import { Command, Flag } from "effect/cli"
 import { ask, askStream } from "#src/choirctl/ask.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
@@ -14,17 +13,13 @@ import {
   sessionText,
   verificationText
 } from "#src/choirctl/render/sessions.ts"
-import { sessionId } from "./arguments.ts"
+import { onlyAgent, sessionId } from "./arguments.ts"
 import { cancel, compact, coreCancel, inject } from "./steering.ts"
 
 const list = Command.make(
   "list",
   {
-    agent_id: Argument.String("agent-id").pipe(
-      Argument.withDescription("Only this agent's sessions"),
-      Argument.withSchema(AgentId),
-      Argument.optional
-    )
+    agent_id: onlyAgent("sessions")
   },
   Effect.fnUntraced(function* ({ agent_id }) {
     const query = Option.match(agent_id, { onNone: () => ({}), onSome: (agent_id) => ({ agent_id }) })

@@ -53,6 +53,14 @@ describe("a snapshot", () => {
   })
 })
 
+/** What a life of choird left: a snapshot and a heartbeat more, so that a tail is there, and the state at its end. */
+const endedLife = Effect.gen(function* () {
+  const talk = yield* longTalk((SNAPSHOT_EVENTS + BEAT) / 3)
+  yield* sendAll(talk)
+  yield* written(talk, SNAPSHOT_EVENTS)
+  return { talk, session_id: talk.caller.session_id, before: yield* stateOf(talk) }
+}).pipe(Effect.provide(stores))
+
 describeEngines("snapshots", (it) => {
   it.effect("are written every 500 events, and the newest two of a session are kept (R5)", () =>
     Effect.gen(function* () {
@@ -66,14 +74,7 @@ describeEngines("snapshots", (it) => {
   it.effect("let a restarted choird go on without the events before, which verify still asks for (R5, R12)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      // A heartbeat more than a snapshot, so that a tail is left.
-      const talk = yield* Effect.provide(longTalk((SNAPSHOT_EVENTS + BEAT) / 3), stores)
-      const { session_id } = talk.caller
-      const before = yield* Effect.gen(function* () {
-        yield* sendAll(talk)
-        yield* written(talk, SNAPSHOT_EVENTS)
-        return yield* stateOf(talk)
-      }).pipe(Effect.provide(stores))
+      const { before, session_id, talk } = yield* endedLife
       yield* sql`DELETE FROM choir_control.session_events WHERE session_id = ${session_id} AND rev < ${SNAPSHOT_EVENTS}`
       yield* Effect.gen(function* () {
         const { append, verify } = yield* EventStore
@@ -150,13 +151,7 @@ describeEngines("snapshots", (it) => {
   it.effect("are passed over when they do not fit, and the log is folded as a whole", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const talk = yield* Effect.provide(longTalk((SNAPSHOT_EVENTS + BEAT) / 3), stores)
-      const { session_id } = talk.caller
-      const before = yield* Effect.gen(function* () {
-        yield* sendAll(talk)
-        yield* written(talk, SNAPSHOT_EVENTS)
-        return yield* stateOf(talk)
-      }).pipe(Effect.provide(stores))
+      const { before, session_id, talk } = yield* endedLife
       const table = sql("choir_control.session_snapshots")
       const damages = {
         "of a newer fold": sql`UPDATE ${table} SET fold_version = ${FOLD_VERSION + 1} WHERE session_id = ${session_id}`,
