@@ -129,16 +129,29 @@ const verify = Effect.fnUntraced(function* (home: string, session_id: string) {
   return verification
 })
 
-/** Waits until a tool call of a job has begun, so that the kill hits work under way. */
+const LogLine = Schema.fromJsonString(
+  Schema.Struct({
+    event_type: Schema.String,
+    lane: Schema.String,
+    payload: Schema.Struct({ call_id: Schema.optionalKey(Schema.String) })
+  })
+)
+const decodeLog = Schema.decodeEffect(Schema.Array(LogLine))
+
+/** Waits until a tool call of a job has begun and not ended, whatever edge commits meanwhile, so that the kill hits work under way. */
 const untilJobWorks = (home: string, session_id: string) =>
   Effect.retry(
-    Effect.flatMap(must(home, "session", "events", session_id, "--last", "3", "--json"), (printed) =>
-      /"ToolCallCommitted".*"lane":"core:|"lane":"core:[^\n]*"ToolCallCommitted"/u.test(
-        printed.split("\n").at(-2) ?? ""
-      )
-        ? Effect.void
-        : Effect.fail(new DemoFailed({ step: "kill", reason: "no job began to work" }))
-    ),
+    Effect.gen(function* () {
+      const printed = yield* must(home, "session", "events", session_id, "--last", "20", "--json")
+      const events = yield* decodeLog(printed.trimEnd().split("\n"))
+      const callsOf = (type: string) =>
+        events.flatMap(({ event_type, lane, payload: { call_id } }) =>
+          event_type === type && lane.startsWith("core:") && call_id !== undefined ? [call_id] : []
+        )
+      const ended = new Set(callsOf("ToolResultCommitted"))
+      if (callsOf("ToolCallCommitted").every((call_id) => ended.has(call_id)))
+        return yield* new DemoFailed({ step: "kill", reason: "no job began to work" })
+    }),
     Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(200)])
   )
 

@@ -96,7 +96,10 @@ describeEveryInstallation("a conversation", (place) => {
         const ledger = join(choir.workspace, "ledger")
         const { inbox_id } = yield* choir.send("doubt-1", 'call ledger.append {"note":"slow"}')
         yield* Effect.retry(
-          Effect.suspend(() => (existsSync(ledger) ? Effect.void : Effect.fail("not yet"))),
+          // The file is there before its line is: a kill between the two leaves it empty.
+          Effect.suspend(() =>
+            existsSync(ledger) && readFileSync(ledger, "utf8").endsWith("\n") ? Effect.void : Effect.fail("not yet")
+          ),
           Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(500)])
         )
         if (target === "agent") process.kill(Option.getOrThrow(yield* choir.choird.agent), "SIGKILL")
