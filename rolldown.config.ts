@@ -3,7 +3,7 @@ import { defineConfig, type Plugin } from "rolldown"
 import { packVocabulary } from "./src/agent/Vocabulary.ts"
 
 const BANNER = "#!/usr/bin/env node"
-const EXTERNAL = [/^@electric-sql\//, "@vscode/ripgrep", "grammy", /^gpt-tokenizer\/bpeRanks\//]
+const EXTERNAL = [/^@electric-sql\//, "@vscode/ripgrep", "dockerode", "grammy", /^gpt-tokenizer\/bpeRanks\//]
 
 /** What the agent counts tokens by: beside its program, since in it its 2 MB would be read at each start. */
 const vocabulary: Plugin = {

@@ -1,0 +1,1 @@
+exports.Client = undefined
