@@ -115,18 +115,18 @@ const make = Effect.fnUntraced(function* () {
       timestamp: new Date(now).toISOString()
     })
   })
-  const obey = Effect.fnUntraced(function* (reply: HeartbeatReply) {
+  const obey = Effect.fnUntraced(function* (reply: HeartbeatReply, batch: Batch | undefined) {
     if (reply.action === "FENCED") return yield* new Severed({ reason: "a newer start of this agent runs" })
     if (reply.action === "CONFLICT") return yield* new Severed({ reason: "choird holds another history and froze it" })
     const before = sent
-    const head = log.head()
     yield* acknowledge(reply.ack_rev)
     const wanted = reply.action === "RESEND_FROM" ? reply.resend_from : undefined
     sent = Math.min(wanted === undefined ? reply.ack_rev : Math.max(0, wanted - 1), log.head())
     if (sent < log.oldest() - 1)
       return yield* new Severed({ reason: `choird lost events before ${log.oldest()}, which it had acknowledged` })
     if (reply.action === "BACKOFF") yield* Effect.sleep(reply.retry_after_ms ?? RPC_RETRY_MS)
-    else if (sent <= before && sent < head) yield* Effect.sleep(RPC_RETRY_MS)
+    // What was sent and not taken is not sent again at once. What was committed meanwhile was not sent, and does not wait.
+    else if (batch !== undefined && sent <= before) yield* Effect.sleep(RPC_RETRY_MS)
     if (reply.config_version_latest !== settings.current().config_version) yield* refresh
   })
   // The secrets come first: whoever sees the new configuration finds what it names.
@@ -152,9 +152,10 @@ const make = Effect.fnUntraced(function* () {
       return Effect.logWarning(message)
     })
   const beat: Effect.Effect<void, Severed> = Effect.gen(function* () {
-    const reply = yield* send(log.after(sent, HEARTBEAT_PATCH_BYTES_MAX))
+    const batch = log.after(sent, HEARTBEAT_PATCH_BYTES_MAX)
+    const reply = yield* send(batch)
     away = false
-    yield* obey(reply)
+    yield* obey(reply, batch)
   }).pipe(
     Effect.catchTags({
       Denied: ({ reason }) => Effect.fail(new Severed({ reason })),

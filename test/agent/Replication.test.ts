@@ -122,6 +122,20 @@ describe("Replication", () => {
     }).pipe(Effect.provide(replicating(choird)))
   })
 
+  it.effect("sends at once what was committed while a heartbeat without news was under way (R13)", () => {
+    const choird = makeHeartbeats()
+    return Effect.gen(function* () {
+      const answered = yield* Deferred.make<void>()
+      choird.answer((beat) => Effect.as(Deferred.await(answered), choird.store(beat)))
+      yield* running
+      assert.deepStrictEqual([choird.beats.length, choird.beats[0]?.patches.length], [1, 0])
+      yield* say(1)
+      yield* Deferred.succeed(answered, undefined)
+      yield* TestClock.adjust(20)
+      assert.strictEqual(choird.stored(), 1)
+    }).pipe(Effect.provide(replicating(choird)))
+  })
+
   it.effect("sends again what got no answer, and wakes who waits only when choird says that it has it", () => {
     const choird = makeHeartbeats()
     return Effect.gen(function* () {
