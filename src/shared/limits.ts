@@ -143,6 +143,10 @@ export const REPO_PATH_BYTES_MAX = 512
 export const REPO_PROBLEMS_MAX = 50
 /** A tool manifest or a skill file. */
 export const MANIFEST_BYTES_MAX = 256 * KIB
+/** A Dockerfile, shorter than the longest line that a builder reads. */
+export const DOCKERFILE_BYTES_MAX = 32 * KIB
+/** Instructions of a Dockerfile; an image has at most 125 layers, and the base has some of them. */
+export const DOCKERFILE_INSTRUCTIONS_MAX = 80
 /** An identity file: it is part of every prompt. */
 export const IDENTITY_BYTES_MAX = 64 * KIB
 /** Files and folders of an image: two whole repositories, and the folders their paths make. */

@@ -8,7 +8,7 @@ export const Contents = Schema.Record(Schema.String, Schema.String)
 export type Contents = typeof Contents.Type
 
 /** Whatever else a repository holds, no image has it (spec 6.5). */
-const MATTERS = /^(?:tools|skills|identity)\/|^Dockerfile$/u
+const MATTERS = /^(?:tools|skills|identity)\/|^Dockerfile(?:\.base)?$/u
 
 export const contentsOf = (files: ReadonlyArray<RepoFile>): Contents =>
   Object.fromEntries(

@@ -7,6 +7,7 @@ import { Result, Schema } from "effect"
 import { ToolManifest } from "#schema/Tool.ts"
 import { IDENTITY_BYTES_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
 import { toolExecutable, type ToolScope } from "#src/shared/toolExecutable.ts"
+import { DOCKERFILES, type DockerfileRole, dockerfileProblems } from "./dockerfile.ts"
 import { type BadRepository, badRepository, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
 
 /** A repository's files and what problems call it. */
@@ -159,6 +160,22 @@ const identityOf = (name: string, repos: ReadonlyArray<LabelledFiles>): Part => 
   return { files: [{ ...found.file, path: name, executable: false }], problems: [], warnings: [] }
 }
 
+/** A Dockerfile is no part of `/choir`; it is refused here so that no build begins with it. */
+const dockerfileOf = (role: DockerfileRole, { files, label }: LabelledFiles): Part => {
+  const path = DOCKERFILES[role]
+  const file = files.find((file) => file.path === path)
+  const problems = file === undefined ? [] : dockerfileProblems(role, file.bytes)
+  return {
+    files: [],
+    problems: problems.map(({ line, reason }) => ({
+      repo: label,
+      path: line === 0 ? path : `${path}:${line}`,
+      reason
+    })),
+    warnings: []
+  }
+}
+
 /**
  * Agent tools and skills replace global ones of their name; USER.md is the global one, SOUL.md and SOUL-CORE.md are the agent's
  * where it has them. A manifest's file name is its tool's name, so that one name has one file.
@@ -173,7 +190,9 @@ export const merge = (global: LabelledFiles, agent: LabelledFiles): Result.Resul
     skillsOf(agent, new Set()),
     identityOf("USER.md", [global]),
     identityOf("SOUL.md", [agent, global]),
-    identityOf("SOUL-CORE.md", [agent, global])
+    identityOf("SOUL-CORE.md", [agent, global]),
+    dockerfileOf("base", global),
+    dockerfileOf("agent", agent)
   ]
   const problems = parts.flatMap((part) => part.problems)
   if (problems.length > 0) return Result.fail(badRepository(problems))
