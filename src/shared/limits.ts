@@ -115,6 +115,10 @@ export const SANDBOX_UID_FIRST = 1_900_000_000
 export const SANDBOX_UID_COUNT = 65_536
 /** A helper program of a runtime (the ownership change of a workspace, a trial sandbox). */
 export const RUNTIME_COMMAND_MS_MAX = 60_000
+/** One request to the Docker engine, until it answers; those that take longer say so. */
+export const DOCKER_CALL_MS_MAX = 30_000
+/** Between two looks at whether the Docker engine has done, or can do again, what it was asked. */
+export const DOCKER_LOOK_MS = 50
 /** Revisions of a lane's window that the fold keeps; the prompt takes fewer (`memory.event_window`). */
 export const WINDOW_REVS_MAX = 1000
 /** Signals that the fold remembers to drop what comes twice; choird sends far fewer before they are acknowledged. */

@@ -16,6 +16,7 @@ import { Database } from "#src/choird/database/Database.ts"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
+import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import * as ProcessRuntime from "#src/choird/runtime/ProcessRuntime.ts"
 import { embeddedTemplate, temporaryFolder } from "./engines.ts"
@@ -113,7 +114,7 @@ export const makeHomeFolder = Effect.fnUntraced(function* (also: Also = () => ({
 
 const life = (home: string) =>
   layerControlPlane(Effect.succeed(fakePrograms)).pipe(
-    Layer.provideMerge(ProcessRuntime.layer.pipe(Layer.provide(NoCgroups))),
+    Layer.provideMerge(ProcessRuntime.layer.pipe(Layer.provide([NoCgroups, DockerEngine.layer({})]))),
     Layer.provideMerge(Layer.mergeAll(ConfigStore.layer({ home }), LogFiles.layer(home, undefined), NodeServices.layer))
   )
 

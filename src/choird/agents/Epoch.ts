@@ -109,6 +109,7 @@ const openContainer = Effect.fnUntraced(function* (services: EpochServices, plan
     agent_id,
     session_id,
     epoch,
+    image_version: image.image_version,
     image: image.path,
     ...programs,
     socket_dir: socket.dir,

@@ -1,10 +1,12 @@
 /**
- * What runs an agent apart from choird. The layers `SandboxRuntime` and `ProcessRuntime` are two forms of this one service;
- * main picks one, and nothing else asks which it is.
+ * What runs an agent apart from choird. The layers `DockerRuntime`, `SandboxRuntime` and `ProcessRuntime` are forms of this one
+ * service; main picks one, and nothing else asks which it is.
  */
 import { Context, Schema } from "effect"
 import type { Effect, Redacted, Scope, Stream } from "effect"
-import type { AgentId, SessionId } from "#schema/Ids.ts"
+import { AgentId, type SessionId } from "#schema/Ids.ts"
+import { ImageVersion } from "#schema/Image.ts"
+import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { CgroupName } from "./Cgroups.ts"
 import type { ContainerLimits } from "./cgroupFiles.ts"
 import { ProcessIdentity } from "./ProcessIdentity.ts"
@@ -25,6 +27,7 @@ export interface ContainerSpec {
   readonly agent_id: AgentId
   readonly session_id: SessionId
   readonly epoch: number
+  readonly image_version: ImageVersion
   /** Folder that holds `choir/` (tools, skills, identity, version.json), readable by everyone who can reach it. */
   readonly image: string
   /** The agent's bundle, one file of JavaScript, readable by everyone who can reach it. */
@@ -42,8 +45,20 @@ export interface ContainerSpec {
   readonly limits: ContainerLimits
 }
 
-/** How a container of an earlier life of choird is found again. Plain JSON, for a row of the database. */
-export const ContainerId = Schema.Struct({
+/** What an image is built from: the merged folder, and the files of both repositories that Dockerfiles may use. */
+export interface ImageSource {
+  readonly agent_id: AgentId
+  readonly image_version: ImageVersion
+  /** Folder that holds `choir/`. */
+  readonly path: string
+  /** Of the global repository: `Dockerfile.base` and what it may copy. */
+  readonly base: ReadonlyArray<RepoFile>
+  /** Of the agent's repository: `Dockerfile` and what it may copy. */
+  readonly agent: ReadonlyArray<RepoFile>
+}
+
+/** A container made of processes that choird itself started. */
+export const HostContainerId = Schema.Struct({
   type: Schema.Literals(["sandbox", "process"]),
   /** Pids and start times mean nothing after a reboot. */
   boot_id: Schema.String.check(Schema.isMaxLength(64)),
@@ -52,6 +67,18 @@ export const ContainerId = Schema.Struct({
   cgroup: CgroupName,
   workspace: Schema.String.check(Schema.isMaxLength(4096))
 })
+export type HostContainerId = typeof HostContainerId.Type
+
+/** A container of a Docker engine. */
+export const DockerContainerId = Schema.Struct({
+  type: Schema.Literal("docker"),
+  container_id: Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u)),
+  name: Schema.String.check(Schema.isPattern(/^[a-z0-9][a-z0-9.-]{0,127}$/u))
+})
+export type DockerContainerId = typeof DockerContainerId.Type
+
+/** How a container of an earlier life of choird is found again. Plain JSON, for a row of the database. */
+export const ContainerId = Schema.Union([HostContainerId, DockerContainerId])
 export type ContainerId = typeof ContainerId.Type
 
 /** How a container ended. */
@@ -89,8 +116,20 @@ export class ContainerError extends Schema.TaggedError<ContainerError>()("Contai
   }
 }
 
+/** An image that could not be built; an earlier one of the agent stays. */
+export class ImageBuildFailed extends Schema.TaggedError<ImageBuildFailed>()("ImageBuildFailed", {
+  agent_id: AgentId,
+  image_version: ImageVersion,
+  problem: Schema.String,
+  fix: Schema.String
+}) {
+  override get message() {
+    return `the image of ${this.agent_id} could not be built: ${this.problem}. ${this.fix}`
+  }
+}
+
 export interface RuntimeStatus {
-  readonly type: "sandbox" | "process"
+  readonly type: "docker" | "sandbox" | "process"
   /** One sentence on what keeps an agent away from the host. */
   readonly isolation: string
   /** Which limits are enforced on this host. */
@@ -110,6 +149,16 @@ export class ContainerRuntime extends Context.Service<
      * waits until it is gone. Never touches a process that only has the same pid.
      */
     reap(id: ContainerId): Effect.Effect<void, ContainerError>
+    /**
+     * Makes what `start` needs from a built image folder, with a line of progress for each step. Quick when it is there already; the
+     * host's own runtimes take the folder as it is.
+     */
+    buildImage(
+      source: ImageSource,
+      progress: (line: string) => Effect.Effect<void>
+    ): Effect.Effect<void, ImageBuildFailed>
+    /** Whether `start` would find this image. */
+    hasImage(agent_id: AgentId, image_version: ImageVersion): Effect.Effect<boolean, ContainerError>
     /** What this runtime isolates and limits on this host. */
     readonly status: Effect.Effect<RuntimeStatus>
   }

@@ -5,7 +5,7 @@ import { CONTAINER_GONE_MS_MAX, CONTAINER_START_MS_MAX, CONTAINER_STATUS_MS_MAX 
 import { cgroupOf } from "./AgentCommand.ts"
 import type { Cgroup, Cgroups } from "./Cgroups.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
-import type { Container, ContainerExit, ContainerId, ContainerSpec } from "./ContainerRuntime.ts"
+import type { Container, ContainerExit, HostContainerId, ContainerSpec } from "./ContainerRuntime.ts"
 import { launch } from "./HostProcess.ts"
 import type { ExitStatus, HostProcess, Launch } from "./HostProcess.ts"
 import { bootId, statOf } from "./ProcessIdentity.ts"
@@ -13,7 +13,7 @@ import type { ProcessIdentity } from "./ProcessIdentity.ts"
 import { endTree } from "./ProcessTree.ts"
 
 interface HostContainerPlan {
-  readonly type: ContainerId["type"]
+  readonly type: HostContainerId["type"]
   readonly spec: ContainerSpec
   readonly group: Cgroup
   /** Its real path. */
@@ -90,7 +90,7 @@ export const openHostContainer = Effect.fnUntraced(function* (cgroups: Cgroups["
   const exit = yield* Deferred.make<ContainerExit>()
   let processes: ReadonlyArray<ProcessIdentity> = []
   let killed = false
-  const idNow = (): ContainerId => ({
+  const idNow = (): HostContainerId => ({
     type: plan.type,
     boot_id,
     processes,

@@ -5,13 +5,14 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
+import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { agentCommand, agentEnvironment, specError } from "./AgentCommand.ts"
 import { Cgroups } from "./Cgroups.ts"
 import { ContainerRuntime } from "./ContainerRuntime.ts"
 import type { ContainerSpec, RuntimeStatus } from "./ContainerRuntime.ts"
 import { limitGroup, openHostContainer } from "./HostContainer.ts"
 import { HOST_PATH } from "./HostProcess.ts"
-import { reapTree } from "./ProcessTree.ts"
+import { reapWith } from "./reap.ts"
 import { dyingWith, joining } from "./SandboxPlan.ts"
 
 /** Whether the kernel can be told to kill an agent together with choird; elsewhere only the next start does it. */
@@ -31,6 +32,7 @@ const statusOf = (diesWithChoird: boolean, limits: Cgroups["Service"]["enforced"
 
 const make = Effect.gen(function* () {
   const cgroups = yield* Cgroups
+  const engine = yield* DockerEngine
   const diesWithChoird = yield* canDieWithParent
 
   const start = Effect.fn("ProcessRuntime.start")(function* (spec: ContainerSpec) {
@@ -53,9 +55,12 @@ const make = Effect.gen(function* () {
   return ContainerRuntime.of({
     type: "process",
     start,
-    reap: (id) => reapTree(cgroups, id),
+    reap: reapWith(cgroups, engine),
+    // The folder of an image is all that an agent is given of it.
+    buildImage: () => Effect.void,
+    hasImage: () => Effect.succeed(true),
     status: Effect.sync(() => statusOf(diesWithChoird, cgroups.enforced))
   })
 })
 
-export const layer: Layer.Layer<ContainerRuntime, never, Cgroups> = Layer.effect(ContainerRuntime, make)
+export const layer: Layer.Layer<ContainerRuntime, never, Cgroups | DockerEngine> = Layer.effect(ContainerRuntime, make)

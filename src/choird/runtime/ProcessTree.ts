@@ -3,7 +3,7 @@ import { Effect, Schedule } from "effect"
 import { CONTAINER_GONE_MS_MAX, CONTAINER_GONE_POLL_MS, PROCESS_SEARCHES_MAX } from "#src/shared/limits.ts"
 import type { Cgroups } from "./Cgroups.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
-import type { ContainerId } from "./ContainerRuntime.ts"
+import type { HostContainerId } from "./ContainerRuntime.ts"
 import { isInside } from "./Ownership.ts"
 import { bootId, isAlive, listProcesses, signalTo, statOf, workingFolderOf } from "./ProcessIdentity.ts"
 import type { ProcessIdentity, ProcessStat } from "./ProcessIdentity.ts"
@@ -35,7 +35,7 @@ export const treeOf = (
 }
 
 /** Stops the tree while it is searched, so that none of it forks its way out of the search. */
-const freezeTree = Effect.fnUntraced(function* (id: ContainerId) {
+const freezeTree = Effect.fnUntraced(function* (id: HostContainerId) {
   const [leader] = id.processes
   const found = new Map<number, ProcessIdentity>()
   if (leader === undefined) return []
@@ -58,7 +58,7 @@ const freezeTree = Effect.fnUntraced(function* (id: ContainerId) {
   return [...found.values()]
 })
 
-const membersOf = Effect.fnUntraced(function* (cgroups: Cgroups["Service"], id: ContainerId) {
+const membersOf = Effect.fnUntraced(function* (cgroups: Cgroups["Service"], id: HostContainerId) {
   const stats = yield* Effect.forEach(yield* cgroups.members(id.cgroup), statOf)
   return stats.filter((stat) => stat !== undefined && stat.state !== "Z") as ReadonlyArray<ProcessIdentity>
 })
@@ -67,7 +67,7 @@ const membersOf = Effect.fnUntraced(function* (cgroups: Cgroups["Service"], id: 
  * Kills every process of a container and waits until they are gone. In a sandbox the end of the namespace's first process is
  * the end of all; elsewhere it is the group, the session, the descendants, and the cgroup where there is one.
  */
-export const endTree = Effect.fn("ProcessTree.end")(function* (cgroups: Cgroups["Service"], id: ContainerId) {
+export const endTree = Effect.fn("ProcessTree.end")(function* (cgroups: Cgroups["Service"], id: HostContainerId) {
   const doomed = new Map<number, ProcessIdentity>()
   const tree = id.type === "sandbox" ? id.processes : yield* freezeTree(id)
   for (const identity of tree) doomed.set(identity.pid, identity)
@@ -102,7 +102,7 @@ export const endTree = Effect.fn("ProcessTree.end")(function* (cgroups: Cgroups[
 })
 
 /** Ends what is left of a container of an earlier life of choird. After a reboot nothing is, and its pids are others'. */
-export const reapTree = Effect.fn("ProcessTree.reap")(function* (cgroups: Cgroups["Service"], id: ContainerId) {
+export const reapTree = Effect.fn("ProcessTree.reap")(function* (cgroups: Cgroups["Service"], id: HostContainerId) {
   if (id.boot_id !== (yield* bootId)) return
   yield* endTree(cgroups, id)
   yield* cgroups.remove(id.cgroup)

@@ -6,6 +6,7 @@ import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs"
 import { release } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer, Semaphore } from "effect"
+import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { RUNTIME_COMMAND_MS_MAX, SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "#src/shared/limits.ts"
 import { agentEnvironment, specError } from "./AgentCommand.ts"
 import { makeUids } from "./AgentUids.ts"
@@ -15,7 +16,7 @@ import type { ContainerSpec, RuntimeStatus } from "./ContainerRuntime.ts"
 import { limitGroup, openHostContainer } from "./HostContainer.ts"
 import { HOST_PATH, run } from "./HostProcess.ts"
 import { giveSocket, giveWorkspace, requireReadable, workspaceProblem } from "./Ownership.ts"
-import { reapTree } from "./ProcessTree.ts"
+import { reapWith } from "./reap.ts"
 import * as Plan from "./SandboxPlan.ts"
 import { sealNode } from "./SealedNode.ts"
 import { hostFilter } from "./Seccomp.ts"
@@ -149,6 +150,7 @@ const resolveSources = Effect.fnUntraced(function* (
 
 const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
   const cgroups = yield* Cgroups
+  const engine = yield* DockerEngine
   const filter = yield* hostFilter
   const root = yield* isRoot
   const uids = makeUids()
@@ -185,10 +187,13 @@ const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
   return ContainerRuntime.of({
     type: "sandbox",
     start,
-    reap: (id) => reapTree(cgroups, id),
+    reap: reapWith(cgroups, engine),
+    // The folder of an image is all that an agent is given of it.
+    buildImage: () => Effect.void,
+    hasImage: () => Effect.succeed(true),
     status: Effect.sync(() => statusOf(root, filter !== undefined, cgroups.enforced))
   })
 })
 
-export const layer = (options: SandboxOptions): Layer.Layer<ContainerRuntime, never, Cgroups> =>
+export const layer = (options: SandboxOptions): Layer.Layer<ContainerRuntime, never, Cgroups | DockerEngine> =>
   Layer.effect(ContainerRuntime, make(options))

@@ -1,6 +1,7 @@
 /** Which runtime config.json asks for. `auto` never takes the process runtime: what isolates nothing has to be asked for by name. */
 import { Effect, Layer, Runtime, Schema } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
+import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { Cgroups } from "./Cgroups.ts"
 import { ContainerRuntime } from "./ContainerRuntime.ts"
 import { layer as layerProcess } from "./ProcessRuntime.ts"
@@ -42,7 +43,10 @@ const docker = Layer.effect(
   )
 )
 
-const layerOf = ({ type }: RuntimeConfig, home: string): Layer.Layer<ContainerRuntime, RuntimeUnavailable, Cgroups> => {
+const layerOf = (
+  { type }: RuntimeConfig,
+  home: string
+): Layer.Layer<ContainerRuntime, RuntimeUnavailable, Cgroups | DockerEngine> => {
   switch (type) {
     case "auto":
     case "sandbox":
@@ -55,4 +59,4 @@ const layerOf = ({ type }: RuntimeConfig, home: string): Layer.Layer<ContainerRu
 }
 
 export const chosenRuntime = (config: RuntimeConfig, home: string) =>
-  Layer.provide(layerOf(config, home), Cgroups.layer)
+  Layer.provide(layerOf(config, home), [Cgroups.layer, DockerEngine.layer(config)])

@@ -6,7 +6,7 @@ import { Effect, Exit, Fiber, Option, Scope } from "effect"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { CgroupName } from "#src/choird/runtime/Cgroups.ts"
-import type { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
+import type { HostContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { bootId, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -36,7 +36,10 @@ const refusalsOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
     )
 
 const pidOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
-  Effect.map(sessionOf(life, agent_id), ({ container }) => (container as unknown as ContainerId).processes[0]?.pid ?? 0)
+  Effect.map(
+    sessionOf(life, agent_id),
+    ({ container }) => (container as unknown as HostContainerId).processes[0]?.pid ?? 0
+  )
 
 const leasesOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
   life.within(
@@ -52,7 +55,7 @@ const stray = Effect.fnUntraced(function* (workspace: string) {
   const stat = yield* statOf(pid)
   const cgroup = CgroupName.make("choir-stray-1")
   const processes = [{ pid, start: stat?.start ?? "" }]
-  return { type: "process", boot_id: yield* bootId, processes, cgroup, workspace } satisfies ContainerId
+  return { type: "process", boot_id: yield* bootId, processes, cgroup, workspace } satisfies HostContainerId
 })
 
 describe("Lifecycle", LIVE, () => {

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import type { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
+import type { HostContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
 
@@ -63,7 +63,7 @@ describe("Models", LIVE, () => {
           assert.strictEqual(now.version, before.version + 1)
 
           const running = Option.getOrThrow(yield* latest)
-          process.kill((running.container as unknown as ContainerId).processes[0]?.pid ?? 0, "SIGKILL")
+          process.kill((running.container as unknown as HostContainerId).processes[0]?.pid ?? 0, "SIGKILL")
           yield* say(agent_id, "model")
           yield* told(agent_id, /^2: large small /u)
           assert.deepInclude(yield* get, { llm: LARGE, core_llm: SMALL, default_core_llm: SMALL })

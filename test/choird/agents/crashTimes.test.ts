@@ -3,7 +3,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Clock, Effect, Logger, Option, Schedule } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
-import type { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
+import type { HostContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { LIVENESS_LOOK_MS } from "#src/shared/limits.ts"
 import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
@@ -35,7 +35,7 @@ const setUp = Effect.fnUntraced(function* (timing: object = {}) {
   const session = life
     .within(Effect.flatMap(SessionStore, ({ latest }) => latest(agent_id)))
     .pipe(Effect.map(Option.getOrThrow))
-  const pid = Effect.map(session, ({ container }) => (container as unknown as ContainerId).processes[0]?.pid ?? 0)
+  const pid = Effect.map(session, ({ container }) => (container as unknown as HostContainerId).processes[0]?.pid ?? 0)
   /** The time in ms since a moment at which the log says something, for the first time after it. */
   const since = (at_ms: number, text: RegExp) =>
     Effect.map(

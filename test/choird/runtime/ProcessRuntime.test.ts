@@ -1,13 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Scope } from "effect"
 import { readFileSync } from "node:fs"
+import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { CgroupName, Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import * as ProcessRuntime from "#src/choird/runtime/ProcessRuntime.ts"
 import { listProcesses } from "#src/choird/runtime/ProcessIdentity.ts"
-import { isGone, LIVE, makeRig, startHolder, within1s } from "./rig.ts"
+import { HostParts, isGone, LIVE, makeRig, hostId, startHolder, within1s } from "./rig.ts"
 
-const Processes = ProcessRuntime.layer.pipe(Layer.provideMerge(Cgroups.layer))
+const Processes = ProcessRuntime.layer.pipe(Layer.provideMerge(HostParts))
 /** As where choird may write no control groups, so that only the tree tells what is the agent's. */
 const NoCgroups = Layer.succeed(Cgroups, {
   enforced: { cpus: false, memory_mb: false, pids: false },
@@ -15,7 +16,7 @@ const NoCgroups = Layer.succeed(Cgroups, {
   members: () => Effect.succeed([]),
   remove: () => Effect.void
 })
-const Bare = ProcessRuntime.layer.pipe(Layer.provideMerge(NoCgroups))
+const Bare = ProcessRuntime.layer.pipe(Layer.provideMerge([NoCgroups, DockerEngine.layer({})]))
 
 const started = Effect.gen(function* () {
   const rig = yield* makeRig()
@@ -60,7 +61,7 @@ describe("ProcessRuntime", LIVE, () => {
       ])
       assert.strictEqual(agent.env["CHOIR_BOOTSTRAP_TOKEN"], token)
       assert.strictEqual(agent.cwd, spec.workspace)
-      const command = readFileSync(`/proc/${container.id.processes[0]?.pid}/cmdline`, "utf8")
+      const command = readFileSync(`/proc/${hostId(container.id).processes[0]?.pid}/cmdline`, "utf8")
       assert.include(command, "choir-agent")
       assert.notInclude(command, token)
     }).pipe(Effect.provide(Processes))
@@ -91,7 +92,7 @@ describe("ProcessRuntime", LIVE, () => {
       yield* agent.ask(`require('child_process').spawn('setsid', ['sh', '-c', 'sleep 1000; : ${rig.home}']); return 0`)
       yield* agent.sh(`(sh -c 'sleep 1000; : ${rig.home}' &) >/dev/null 2>&1`)
       yield* Scope.close(scope, Exit.void)
-      assert.isTrue(yield* isGone(id.processes[0]?.pid ?? 0))
+      assert.isTrue(yield* isGone(hostId(id).processes[0]?.pid ?? 0))
       assert.isFalse(yield* runsIn(rig.home))
       assert.strictEqual((yield* exit).reason, "killed")
     }).pipe(Effect.provide(Bare))
@@ -121,11 +122,15 @@ describe("ProcessRuntime", LIVE, () => {
       const { container, runtime, agent } = yield* started
       const { id } = container
       const cgroup = CgroupName.make("choir-none-1")
-      yield* runtime.reap({ ...id, boot_id: "another" })
-      yield* runtime.reap({ ...id, cgroup, processes: id.processes.map(({ pid }) => ({ pid, start: "1" })) })
+      yield* runtime.reap({ ...hostId(id), boot_id: "another" })
+      yield* runtime.reap({
+        ...hostId(id),
+        cgroup,
+        processes: hostId(id).processes.map(({ pid }) => ({ pid, start: "1" }))
+      })
       assert.strictEqual(yield* agent.sh("echo alive"), "alive")
       yield* runtime.reap(id)
-      assert.isTrue(yield* isGone(id.processes[0]?.pid ?? 0))
+      assert.isTrue(yield* isGone(hostId(id).processes[0]?.pid ?? 0))
     }).pipe(Effect.provide(Processes))
   )
 

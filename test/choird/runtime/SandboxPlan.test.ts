@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Redacted } from "effect"
 import { AgentId, SessionId } from "#schema/Ids.ts"
+import { ImageVersion } from "#schema/Image.ts"
 import { specError } from "#src/choird/runtime/AgentCommand.ts"
 import { uidOf } from "#src/choird/runtime/AgentUids.ts"
 import type { ContainerSpec } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -107,6 +108,7 @@ describe("specError", () => {
     agent_id: AgentId.make("one"),
     session_id: SessionId.make("0123456789abcdef"),
     epoch: 1,
+    image_version: ImageVersion.make("abcdef0"),
     image: "/i",
     bootstrap_token: Redacted.make("token"),
     limits: { cpus: 1, memory_mb: 1, pids: 1 }

@@ -23,7 +23,7 @@ import { fixFor, layer, probe } from "#src/choird/runtime/SandboxRuntime.ts"
 import { SANDBOX_UID_FIRST } from "#src/shared/limits.ts"
 import { ensureDebianPackages, leaveOut } from "../../support/packages.ts"
 import { escapes } from "./escapes.ts"
-import { isGone, LIVE, makeRig, startHolder, within1s } from "./rig.ts"
+import { HostParts, isGone, LIVE, makeRig, hostId, startHolder, within1s } from "./rig.ts"
 
 const SUITE = "SandboxRuntime"
 const leftOut = ensureDebianPackages(["bubblewrap", "util-linux"], SUITE)
@@ -33,7 +33,7 @@ const isRoot = process.getuid?.() === 0
 
 const home = mkdtempSync("/tmp/choir-sandbox-home-")
 afterAll(() => rmSync(home, { recursive: true, force: true }))
-const Sandbox = layer({ home }).pipe(Layer.provideMerge(Cgroups.layer))
+const Sandbox = layer({ home }).pipe(Layer.provideMerge(HostParts))
 
 const started = Effect.gen(function* () {
   const rig = yield* makeRig()
@@ -161,7 +161,7 @@ describe.skipIf(reason !== undefined)("SandboxRuntime", LIVE, () => {
       const { id } = yield* runtime.start(rig.spec)
       const agent = yield* rig.connected
       const line = /^Uid:\s+(\d+)\s+(\d+)\s+(\d+)/mu
-      for (const { pid } of id.processes) {
+      for (const { pid } of hostId(id).processes) {
         assert.deepStrictEqual(
           line
             .exec(readFileSync(`/proc/${pid}/status`, "utf8"))
@@ -196,9 +196,9 @@ describe.skipIf(reason !== undefined)("SandboxRuntime", LIVE, () => {
       const { agent, container } = yield* started
       yield* agent.sh("(setsid -f nohup sleep 1000; sleep 1000 &) >/dev/null 2>&1")
       yield* container.kill
-      for (const { pid } of container.id.processes) assert.isTrue(yield* isGone(pid))
+      for (const { pid } of hostId(container.id).processes) assert.isTrue(yield* isGone(pid))
       assert.deepStrictEqual(yield* container.exit, { code: null, signal: "SIGKILL", reason: "killed" })
-      assert.deepStrictEqual(yield* (yield* Cgroups).members(container.id.cgroup), [])
+      assert.deepStrictEqual(yield* (yield* Cgroups).members(hostId(container.id).cgroup), [])
       yield* container.kill
     }).pipe(Effect.provide(Sandbox))
   )
@@ -211,7 +211,7 @@ describe.skipIf(reason !== undefined)("SandboxRuntime", LIVE, () => {
       const { id, exit } = yield* Scope.provide(runtime.start(rig.spec), scope)
       yield* rig.connected
       yield* Scope.close(scope, Exit.void)
-      for (const { pid } of id.processes) assert.isTrue(yield* isGone(pid))
+      for (const { pid } of hostId(id).processes) assert.isTrue(yield* isGone(pid))
       assert.strictEqual((yield* exit).reason, "killed")
     }).pipe(Effect.provide(Sandbox))
   )
@@ -238,15 +238,15 @@ describe.skipIf(reason !== undefined)("SandboxRuntime", LIVE, () => {
       const { container, runtime } = yield* started
       const { id } = container
       const stale = {
-        ...id,
+        ...hostId(id),
         cgroup: CgroupName.make("choir-none-1"),
-        processes: id.processes.map(({ pid }) => ({ pid, start: "1" }))
+        processes: hostId(id).processes.map(({ pid }) => ({ pid, start: "1" }))
       }
       yield* runtime.reap(stale)
-      yield* runtime.reap({ ...id, boot_id: "another" })
-      for (const { pid } of id.processes) assert.isFalse(yield* isGone(pid))
+      yield* runtime.reap({ ...hostId(id), boot_id: "another" })
+      for (const { pid } of hostId(id).processes) assert.isFalse(yield* isGone(pid))
       yield* runtime.reap(id)
-      for (const { pid } of id.processes) assert.isTrue(yield* isGone(pid))
+      for (const { pid } of hostId(id).processes) assert.isTrue(yield* isGone(pid))
       yield* runtime.reap(id)
     }).pipe(Effect.provide(Sandbox))
   )

@@ -4,10 +4,10 @@
  */
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Layer, Redacted } from "effect"
-import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import * as ProcessRuntime from "#src/choird/runtime/ProcessRuntime.ts"
 import * as SandboxRuntime from "#src/choird/runtime/SandboxRuntime.ts"
+import { HostParts } from "./rig.ts"
 
 const [type, home = "", spec = "{}"] = process.argv.slice(2)
 const token = Redacted.make(process.env["HOLDER_TOKEN"] ?? "")
@@ -20,4 +20,4 @@ const hold = Effect.gen(function* () {
 })
 
 const Runtime = type === "sandbox" ? SandboxRuntime.layer({ home }) : ProcessRuntime.layer
-NodeRuntime.runMain(hold.pipe(Effect.scoped, Effect.provide(Runtime.pipe(Layer.provide(Cgroups.layer)))))
+NodeRuntime.runMain(hold.pipe(Effect.scoped, Effect.provide(Runtime.pipe(Layer.provide(HostParts)))))

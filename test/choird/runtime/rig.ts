@@ -1,6 +1,6 @@
 /** What a runtime needs to start an agent, made in a temporary home as choird's is: 0700, its socket 0600. */
 import { rgPath } from "@vscode/ripgrep"
-import { Effect, Option, Queue, Redacted, Schedule } from "effect"
+import { Effect, Layer, Option, Queue, Redacted, Schedule } from "effect"
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { spawn } from "node:child_process"
 import { createServer } from "node:net"
@@ -8,11 +8,28 @@ import type { Socket } from "node:net"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { AgentId, SessionId } from "#schema/Ids.ts"
-import type { ContainerId, ContainerSpec, RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
+import { ImageVersion } from "#schema/Image.ts"
+import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
+import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
+import type {
+  ContainerId,
+  ContainerSpec,
+  HostContainerId,
+  RuntimeStatus
+} from "#src/choird/runtime/ContainerRuntime.ts"
 import { statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 
 /** Starting real processes may take a while on a busy machine. */
 export const LIVE = { timeout: 30_000 }
+
+/** What the runtimes of the host itself are made of. */
+export const HostParts = Layer.mergeAll(Cgroups.layer, DockerEngine.layer({}))
+
+/** The id of a container of one of them. */
+export const hostId = (id: ContainerId): HostContainerId => {
+  if (id.type === "docker") throw new Error(`${id.name} is a container of an engine`)
+  return id
+}
 
 interface Hello {
   readonly argv: ReadonlyArray<string>
@@ -82,6 +99,7 @@ export const makeRig = Effect.fnUntraced(function* (agent = "dev") {
     agent_id: AgentId.make(agent),
     session_id: SessionId.make(`${process.pid}x${++sessions}`.padStart(16, "0").slice(-16)),
     epoch: 1,
+    image_version: ImageVersion.make("abcdef0"),
     image,
     program: join(home, "choir-agent.js"),
     node: realpathSync(process.execPath),
@@ -128,6 +146,6 @@ export const startHolder = Effect.fnUntraced(function* (
     createInterface(child.stdout).once("line", (line) => resume(Effect.succeed(line)))
     child.once("exit", (code) => resume(Effect.die(`the holder ended with ${code}`)))
   })
-  const { id, status } = JSON.parse(line) as { id: ContainerId; status: RuntimeStatus }
+  const { id, status } = JSON.parse(line) as { id: HostContainerId; status: RuntimeStatus }
   return { pid: child.pid ?? 0, id, status }
 })

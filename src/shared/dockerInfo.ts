@@ -1,0 +1,67 @@
+/** What a Docker engine says of itself (`GET /info`), as far as Choir decides on it. */
+import { Schema } from "effect"
+
+const Text = Schema.String
+const Flag = Schema.optionalKey(Schema.Boolean)
+
+/** Keys as the engine spells them; those that some engines lack are optional. */
+export const EngineInfo = Schema.Struct({
+  ServerVersion: Text,
+  Driver: Text,
+  DockerRootDir: Text,
+  SecurityOptions: Schema.optionalKey(Schema.NullOr(Schema.Array(Text))),
+  CgroupVersion: Schema.optionalKey(Text),
+  PidsLimit: Flag,
+  MemoryLimit: Flag,
+  SwapLimit: Flag,
+  CpuCfsQuota: Flag,
+  LiveRestoreEnabled: Flag
+})
+type EngineInfo = typeof EngineInfo.Type
+
+/** Who root of a container is on the host. */
+export type RootMapping =
+  /** The engine runs as an ordinary user, who is root of its containers. */
+  | { readonly type: "rootless" }
+  /** The engine maps root to this uid. */
+  | { readonly type: "remapped"; readonly uid: number; readonly gid: number }
+  /** Root is root, kept from the host by the container alone. */
+  | { readonly type: "none" }
+
+export interface EngineFacts {
+  readonly version: string
+  readonly storage_driver: string
+  readonly root: RootMapping
+  readonly limits: { readonly cpus: boolean; readonly memory_mb: boolean; readonly pids: boolean }
+  /** Containers go on while the engine restarts. */
+  readonly live_restore: boolean
+  readonly seccomp: boolean
+}
+
+/** An engine that remaps keeps its files in a folder that is named by the ids (dockerd(8), --userns-remap). */
+const REMAPPED_FOLDER = /\/([0-9]{1,10})\.([0-9]{1,10})$/u
+
+const rootOf = (options: ReadonlyArray<string>, folder: string): RootMapping => {
+  const has = (name: string) => options.some((option) => option.split(",").includes(`name=${name}`))
+  if (has("rootless")) return { type: "rootless" }
+  const [, uid, gid] = REMAPPED_FOLDER.exec(folder) ?? []
+  return has("userns") && uid !== undefined
+    ? { type: "remapped", uid: Number(uid), gid: Number(gid) }
+    : { type: "none" }
+}
+
+export const engineFacts = (info: EngineInfo): EngineFacts => {
+  const options = info.SecurityOptions ?? []
+  return {
+    version: info.ServerVersion,
+    storage_driver: info.Driver,
+    root: rootOf(options, info.DockerRootDir),
+    limits: {
+      cpus: info.CpuCfsQuota ?? false,
+      memory_mb: info.MemoryLimit ?? false,
+      pids: info.PidsLimit ?? false
+    },
+    live_restore: info.LiveRestoreEnabled ?? false,
+    seccomp: options.some((option) => option.startsWith("name=seccomp"))
+  }
+}
