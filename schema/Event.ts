@@ -146,11 +146,11 @@ export const CoreStopped = Schema.Struct({
   usage: Usage
 })
 
-/** Text put into a lane's context. `refused` says why it was not, and the lane never sees it. */
+/** Text put into a lane's context; `control_plane` is choird's own words. `refused` says why it was not, and the lane never sees it. */
 export const InjectedInstruction = Schema.Struct({
   signal_id: Schema.optionalKey(SignalId),
   target: LaneId,
-  source: Schema.Literals(["user", "edge"]),
+  source: Schema.Literals(["user", "edge", "control_plane"]),
   content: Schema.String,
   refused: Schema.optionalKey(Schema.String)
 })

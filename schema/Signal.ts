@@ -23,7 +23,13 @@ export const Signal = Schema.Union([
   kind("Inject", { signal_id: SignalId, content: Schema.String }),
   kind("CancelCore", { signal_id: SignalId, job_name: JobName }),
   kind("Compact", { signal_id: SignalId, lane: Schema.optionalKey(LaneId) }),
-  kind("ApprovalResolved", { approval_id: ApprovalId, status: Resolution }),
+  /** With a `note` it is about a proposal: those words of choird's own are what its event holds. */
+  kind("ApprovalResolved", {
+    approval_id: ApprovalId,
+    status: Resolution,
+    signal_id: Schema.optionalKey(SignalId),
+    note: Schema.optionalKey(Schema.String)
+  }),
   kind("ConfigChanged", { config_version: Schema.Natural }),
   kind("Stop", { deadline_ms: Schema.Natural })
 ])

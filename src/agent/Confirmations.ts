@@ -72,7 +72,7 @@ const make = Effect.fnUntraced(function* () {
     // choird compares what it is asked about with the log that it has.
     yield* replication.reached(arbiter.state().rev)
     while (true) {
-      const asked = yield* Effect.result(plane.approval(call_id, call))
+      const asked = yield* Effect.result(plane.approval({ request_type: "confirm_tool", call_id, payload: call }))
       if (Result.isFailure(asked)) {
         if (asked.failure._tag === "Denied") return denied(asked.failure)
         yield* Effect.sleep(RPC_RETRY_MS)

@@ -12,10 +12,11 @@ import {
   type ReportStatus
 } from "#schema/AgentApi.ts"
 import { type ApiError, ApiErrors, Unauthorized } from "#schema/ApiError.ts"
-import type { AskedApproval, ConfirmTool } from "#schema/Approval.ts"
+import type { AskedApproval } from "#schema/Approval.ts"
 import type { AgentConfig } from "#schema/Config.ts"
 import type { ToolStatus } from "#schema/Event.ts"
 import type { CallId, SecretName, SessionId } from "#schema/Ids.ts"
+import type { ProposalKind } from "#schema/ProposedChange.ts"
 import type { Signal } from "#schema/Signal.ts"
 import type { Summary } from "#schema/Summary.ts"
 import type { ToolName } from "#schema/Tool.ts"
@@ -77,6 +78,13 @@ export interface HostCall {
   readonly timeout_ms: number
 }
 
+/** What a person is to decide on; `payload` is what `request_type` demands. */
+export interface ApprovalWish {
+  readonly request_type: "confirm_tool" | ProposalKind
+  readonly call_id: CallId
+  readonly payload: Schema.Json
+}
+
 /** How a host tool ended. */
 export interface HostReply {
   readonly status: ToolStatus
@@ -101,8 +109,8 @@ export class ControlPlane extends Context.Service<
      * others wait in order: quick calls, heartbeats and the push stream always find a connection (R62).
      */
     execute(call: HostCall, job?: RunningJob): Asked<HostReply>
-    /** How a person decided on a call, asking for it at the first time. Once, without patience: who waits asks again anyway. */
-    approval(call_id: CallId, call: ConfirmTool): Asked<AskedApproval>
+    /** How a person decided, asking for it at the first time. Once, without patience: who waits asks again anyway. */
+    approval(wish: ApprovalWish): Asked<AskedApproval>
     /** Says goodbye; Denied NOT_FLUSHED when choird lacks events. */
     terminate(request: {
       readonly reason: string
@@ -245,8 +253,8 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
       const { output, status } = yield* connections.host(timeout_ms, patiently(call))
       return { output, status }
     }),
-    approval: Effect.fn("ControlPlane.approval")(function* (call_id, payload) {
-      const request = { ...envelope(), payload: { request_type: "confirm_tool", payload, call_id } }
+    approval: Effect.fn("ControlPlane.approval")(function* (payload) {
+      const request = { ...envelope(), payload }
       return yield* asked("REQUEST_APPROVAL")(connections.one(rpc.REQUEST_APPROVAL(request)))
     }),
     terminate: Effect.fn("ControlPlane.terminate")(function* (payload) {

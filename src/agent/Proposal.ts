@@ -55,8 +55,13 @@ export type Proposal =
     }
   | { readonly type: "InjectCore"; readonly call_id: CallId; readonly job_name: JobName; readonly content: string }
   | { readonly type: "CancelCore"; readonly call_id: CallId; readonly job_name: JobName; readonly reason: string }
-  /** The user's or the operator's signals, which act without a tool call. */
-  | { readonly type: "SignalInject"; readonly signal_id: string; readonly content: string }
+  /** The user's, the operator's or choird's own signals, which act without a tool call. */
+  | {
+      readonly type: "SignalInject"
+      readonly signal_id: string
+      readonly source: "user" | "control_plane"
+      readonly content: string
+    }
   | { readonly type: "SignalCancel"; readonly signal_id: string; readonly job_name: JobName }
   /**
    * The oldest of a lane's window, up to a revision, gives way to the summary that the deltas make. Without deltas nothing was to

@@ -55,7 +55,12 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
       return yield* take(signal)
     case "Inject":
       return yield* Effect.ignore(
-        arbiter.commit({ type: "SignalInject", signal_id: signal.signal_id, content: signal.content })
+        arbiter.commit({
+          type: "SignalInject",
+          signal_id: signal.signal_id,
+          source: "user",
+          content: signal.content
+        })
       )
     case "CancelCore":
       return yield* Effect.ignore(
@@ -70,7 +75,16 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
     case "ConfigChanged":
       return yield* refreshed(signal.config_version)
     case "ApprovalResolved":
-      return yield* confirmations.resolved(signal.approval_id)
+      return yield* signal.note === undefined || signal.signal_id === undefined
+        ? confirmations.resolved(signal.approval_id)
+        : Effect.ignore(
+            arbiter.commit({
+              type: "SignalInject",
+              signal_id: signal.signal_id,
+              source: "control_plane",
+              content: signal.note
+            })
+          )
   }
 })
 

@@ -22,6 +22,7 @@ import { fsWrite } from "./tools/fsWrite.ts"
 import { makeAskHost } from "./tools/hostTool.ts"
 import { memoryCompact } from "./tools/memoryCompact.ts"
 import { memoryQuery } from "./tools/memoryQuery.ts"
+import { makeSubmit, proposeTools } from "./tools/propose.ts"
 
 /** Finds tools for lanes. */
 export class ToolRegistry extends Context.Service<
@@ -58,7 +59,8 @@ const make = Effect.fnUntraced(function* (options: { readonly choir: string; rea
     coreList(arbiter.state),
     memoryQuery(yield* EventLog, arbiter.state, yield* makeAskHost, (name) => isMasked(name)),
     coreReport(reports.tell),
-    memoryCompact(compactor.request)
+    memoryCompact(compactor.request),
+    ...proposeTools(yield* makeSubmit)
   ]
   // An agent's own tool stands for the global one of its name (spec 6.5).
   const imaged: ReadonlyArray<ImageTool> = [

@@ -9,9 +9,12 @@ import { grant, output, request, result } from "./decideCalls.ts"
 import { cancelCore, injectCore, signalCancel, spawn, stopCore } from "./decideCores.ts"
 import { accept, type Decision, type Proposal, reject, type Situation } from "./Proposal.ts"
 
-const signalInject = (state: SessionState, signal_id: string, content: string): Decision => {
+const signalInject = (
+  state: SessionState,
+  { content, signal_id, source }: Extract<Proposal, { type: "SignalInject" }>
+): Decision => {
   const refused = state.ended === undefined ? {} : { refused: "the session has ended" }
-  const payload = { signal_id, target: EDGE, source: "user", content, ...refused } as PayloadOf<"InjectedInstruction">
+  const payload = { signal_id, target: EDGE, source, content, ...refused } as PayloadOf<"InjectedInstruction">
   return accept({ event_type: "InjectedInstruction", lane: EDGE, payload })
 }
 
@@ -88,7 +91,7 @@ export const decide = (state: SessionState, proposal: Proposal, situation: Situa
     case "CancelCore":
       return cancelCore(state, proposal)
     case "SignalInject":
-      return signalInject(state, proposal.signal_id, proposal.content)
+      return signalInject(state, proposal)
     case "SignalCancel":
       return signalCancel(state, proposal.signal_id, proposal.job_name)
     case "Compact":

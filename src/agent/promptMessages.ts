@@ -39,6 +39,11 @@ export const stopped = ({ payload }: EventOf<"CoreStopped">): string =>
     ...(payload.result === undefined ? {} : { result: payload.result })
   })
 
+const injected = ({ payload: { content, source } }: EventOf<"InjectedInstruction">): string =>
+  source === "control_plane"
+    ? `[control plane] ${content}`
+    : `[control plane instruction] The user adds while you work: ${content}`
+
 type Rendered = ReadonlyArray<ChatMessage>
 
 const edgeMessages = (event: ChoirEvent, isMasked: boolean): Rendered => {
@@ -56,12 +61,7 @@ const edgeMessages = (event: ChoirEvent, isMasked: boolean): Rendered => {
     case "CoreStopped":
       return [{ role: "system", content: `[control plane] job ended: ${stopped(event)}` }]
     case "InjectedInstruction":
-      return [
-        {
-          role: "system",
-          content: `[control plane instruction] The user adds while you work: ${event.payload.content}`
-        }
-      ]
+      return [{ role: "system", content: injected(event) }]
     default:
       return []
   }

@@ -357,6 +357,8 @@ export const APPROVAL_RETRY_MS = 1000
 export const APPROVAL_POLL_MS = 10_000
 /** How long such a call waits beyond the time that a person has, for choird to come back and say so. */
 export const APPROVAL_GRACE_MS = 60_000
+/** How long a proposal may take to reach choird, which looks into the agent's repository before it answers. */
+export const PROPOSAL_TIMEOUT_MS = 120_000
 /** Decisions that came before the call knew that it waits for them. */
 export const APPROVALS_REMEMBERED_MAX = 256
 /** UTF-16 units of a Telegram message (R43). */

@@ -232,7 +232,7 @@ describe("decide", () => {
 
   it("marks an instruction to an ended session as refused", () => {
     const ended = after([{ type: "End", by: "budget", reason: "r", text: "t" }])
-    const decided = decide(ended, { type: "SignalInject", signal_id: "1", content: "c" }, situation())
+    const decided = decide(ended, { type: "SignalInject", source: "user", signal_id: "1", content: "c" }, situation())
     if (Result.isFailure(decided)) assert.fail(decided.failure.reason)
     const folded = foldAll(ended, placed(ended, decided.success))
     assert.deepStrictEqual(Result.isSuccess(folded) && folded.success.signals, ["1"])

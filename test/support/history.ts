@@ -149,7 +149,7 @@ const candidates = (random: Random, state: SessionState): ReadonlyArray<Proposal
   const signal_id = String(1000 + state.rev)
   const { edge } = state
   if (random() < 0.05) proposals.push({ type: "Notice", text: "wait" }, compaction(random, state, signal_id))
-  if (random() < 0.05) proposals.push({ type: "SignalInject", signal_id, content: "also this" })
+  if (random() < 0.05) proposals.push({ type: "SignalInject", source: "user", signal_id, content: "also this" })
   if (random() < 0.05) proposals.push({ type: "SignalCancel", signal_id, job_name: pick(random, JOBS) })
   if (edge.state === "EDGE_IDLE") {
     const inbox_id = InboxId.make(String(state.last_inbox_id + 1n + BigInt(Math.floor(random() * 3))))

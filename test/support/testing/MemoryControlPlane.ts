@@ -9,7 +9,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { ApprovalId, type CallId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
 import type { Summary } from "#schema/Summary.ts"
-import { ControlPlane, Denied, Unreachable } from "#src/agent/ControlPlane.ts"
+import { type ApprovalWish, ControlPlane, Denied, Unreachable } from "#src/agent/ControlPlane.ts"
 import type { Recovery } from "#src/agent/takeOver.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
 import { APPEND_RETRY_MS } from "#src/shared/limits.ts"
@@ -28,7 +28,9 @@ const SNAPSHOT_EVENTS = 20
 export interface MemoryApproval {
   readonly approval_id: ApprovalId
   readonly call_id: CallId
+  /** The payload, as that of a `confirm_tool`. */
   readonly call: ConfirmTool
+  readonly wish: ApprovalWish
   status: "pending" | Resolution
   requests: number
 }
@@ -114,19 +116,23 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
         !("approval_id" in signal && heard.has(signal.approval_id)) &&
         !("signal_id" in signal && state.signals.includes(signal.signal_id))
     )
-  const requestedCalls = () =>
+  const askedCalls = (isConfirmation: boolean) =>
     [state.edge, ...state.cores.values()].flatMap(({ calls }) =>
-      calls.filter(({ confirm, stage }) => stage === "requested" && confirm !== undefined)
+      calls.filter(({ confirm, stage }) =>
+        isConfirmation ? stage === "requested" && confirm !== undefined : stage === "committed"
+      )
     )
-  /** As choird: once for each call that waits for a person in the log that is acknowledged. */
-  const approve = (call_id: CallId, call: ConfirmTool): Effect.Effect<AskedApproval, Denied> =>
+  /** As choird: once for each call that waits for a person, or proposes something, in the log that is acknowledged. */
+  const approve = (wish: ApprovalWish): Effect.Effect<AskedApproval, Denied> =>
     Effect.suspend(() => {
+      const { call_id, request_type } = wish
+      const call = wish.payload as unknown as ConfirmTool
       let found = approvals.find((other) => other.call_id === call_id)
-      if (found === undefined && !requestedCalls().some((open) => open.call_id === call_id))
+      if (found === undefined && !askedCalls(request_type === "confirm_tool").some((open) => open.call_id === call_id))
         return Effect.fail(new Denied({ verb: "REQUEST_APPROVAL", type: "NOT_OPEN", reason: "no such call" }))
       if (found === undefined) {
         const approval_id = ApprovalId.make(String(approvals.length + 1))
-        found = { approval_id, call_id, call, status: "pending", requests: 0 }
+        found = { approval_id, call_id, call, wish, status: "pending", requests: 0 }
         approvals.push(found)
       }
       found.requests++
@@ -214,11 +220,11 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
           secrets: () => Effect.succeed(new Map()),
           config: (config_version) => Effect.succeed({ config_version }),
           report: () => Effect.void,
-          approval: (call_id, call) =>
+          approval: (wish) =>
             Effect.suspend((): Effect.Effect<AskedApproval, Denied | Unreachable> => {
               if (isDeaf()) return Effect.never
               return present
-                ? approve(call_id, call)
+                ? approve(wish)
                 : Effect.fail(new Unreachable({ verb: "REQUEST_APPROVAL", reason: "choird is away" }))
             }),
           execute: () => Effect.die("this control plane has no host tools"),

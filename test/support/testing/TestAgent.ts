@@ -32,6 +32,7 @@ import { coreCancel } from "#src/agent/tools/coreCancel.ts"
 import { coreInject } from "#src/agent/tools/coreInject.ts"
 import { coreList } from "#src/agent/tools/coreList.ts"
 import { coreSpawn } from "#src/agent/tools/coreSpawn.ts"
+import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import type { PreparedCall, Tool } from "#src/agent/tools/Tool.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { type MemoryControlPlane, SESSION } from "./MemoryControlPlane.ts"
@@ -88,6 +89,7 @@ const layerTools = (tools: ReadonlyArray<Tool>) =>
         coreInject,
         coreCancel,
         coreList(arbiter.state),
+        ...proposeTools(yield* makeSubmit),
         ...tools
       ]
       const byName = new Map(all.map((tool) => [toWireName(tool.llm.name), tool]))
@@ -111,14 +113,13 @@ export const layerLanes = (options: { readonly script: Script; readonly tools?: 
     Budget.layer,
     Tokens.layer,
     layerScriptedModel(options.script),
-    layerTools(options.tools ?? []),
     Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" })
   )
   const models = Compactor.layer.pipe(
     Layer.provideMerge(Layer.mergeAll(Confirmations.layer, ModelCalls.layer, StatusReports.layer)),
     Layer.provideMerge(around)
   )
-  return ToolRunner.layer.pipe(Layer.provideMerge(models))
+  return ToolRunner.layer.pipe(Layer.provideMerge(Layer.provideMerge(layerTools(options.tools ?? []), models)))
 }
 
 const HASH = "0".repeat(64)

@@ -1,0 +1,113 @@
+/**
+ * choir.propose.*: hands choird what the agent would like changed of itself (spec 8.10, 20). Nothing happens here or there before a person
+ * approved it: the call ends once it is known to wait, and the decision comes later, as words of the control plane.
+ */
+import { Effect, Result, Schema } from "effect"
+import type { AskedApproval } from "#schema/Approval.ts"
+import type { CallId } from "#schema/Ids.ts"
+import {
+  type ProposalKind,
+  ProposedConfigChange,
+  ProposedRepoChange,
+  ProposedSkill,
+  ProposedTool
+} from "#schema/ProposedChange.ts"
+import { Arbiter } from "#src/agent/Arbiter.ts"
+import { ControlPlane, type Denied } from "#src/agent/ControlPlane.ts"
+import { Replication } from "#src/agent/Replication.ts"
+import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { sha256 } from "#src/shared/hashChain.ts"
+import { PROPOSAL_TIMEOUT_MS, RPC_RETRY_MS } from "#src/shared/limits.ts"
+import type { Tool, ToolOutcome } from "./Tool.ts"
+import { decodeInput, llmView, refusal } from "./toolInput.ts"
+
+/** Submits the input of a call as it stands in the log, and asks again while choird is away: a call is one proposal (D17). */
+export type Submit = (kind: ProposalKind, call_id: CallId, payload: Schema.Json) => Effect.Effect<AskedApproval, Denied>
+
+export const makeSubmit = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  const plane = yield* ControlPlane
+  const replication = yield* Replication
+  const submit: Submit = Effect.fn("propose.submit")(function* (request_type, call_id, payload) {
+    // choird compares what is proposed with the log that it has.
+    yield* replication.reached(arbiter.state().rev)
+    while (true) {
+      const asked = yield* Effect.result(plane.approval({ request_type, call_id, payload }))
+      if (Result.isSuccess(asked)) return asked.success
+      if (asked.failure._tag === "Denied") return yield* asked.failure
+      yield* Effect.sleep(Math.max(RPC_RETRY_MS, asked.failure.wait_ms))
+    }
+  })
+  return submit
+})
+
+const WORDS: Readonly<Record<AskedApproval["status"], string>> = {
+  pending: "a person decides, and you are told when it is decided. Nothing has changed yet; do not wait for it",
+  approved: "a person has approved it and it is being carried out",
+  rejected: "a person has rejected it; nothing was changed",
+  expired: "nobody decided in time; nothing was changed"
+}
+
+const outcomeOf = (payload: Schema.Json, { approval_id, status }: AskedApproval): ToolOutcome => ({
+  status: "success",
+  summary: `proposal ${approval_id} was submitted: ${WORDS[status]}`,
+  output: { approval_id, hash: sha256(canonicalJson(payload)), status }
+})
+
+interface Kind {
+  readonly kind: ProposalKind
+  readonly description: string
+  readonly input: Schema.Decoder<unknown>
+}
+
+const KINDS: ReadonlyArray<Kind> = [
+  {
+    kind: "tool",
+    description:
+      "Propose a new tool for yourself, or a new version of one. A person reads all of it and decides. Give the executable as a file tools/<name> (a script with a #! line that reads its JSON input from standard input and prints JSON); without one a person writes it.",
+    input: ProposedTool
+  },
+  {
+    kind: "skill",
+    description: "Propose a new skill for yourself, or a new version of one, as a SkillSpec. A person decides.",
+    input: ProposedSkill
+  },
+  {
+    kind: "config_change",
+    description:
+      "Propose another value in choird's configuration: /budgets/<name>, or llm, core_llm and voice_profile of /agents/<your id>/defaults. A person decides.",
+    input: ProposedConfigChange
+  },
+  {
+    kind: "repo_change",
+    description:
+      "Propose to merge a branch that you pushed to your own repository. It must hold the newest commit of the configured ref. A person reads the difference and decides.",
+    input: ProposedRepoChange
+  }
+]
+
+const proposeTool = ({ description, input, kind }: Kind, submit: Submit): Tool => {
+  const decode = decodeInput(input)
+  return {
+    llm: llmView(`choir.propose.${kind}`, description, input),
+    effect: "none",
+    lanes: "both",
+    readOnly: true,
+    prepare: Effect.fn("propose.prepare")(function* (raw) {
+      yield* decode(raw)
+      const payload = raw as Schema.Json
+      return {
+        locks: [],
+        timeout_ms: PROPOSAL_TIMEOUT_MS,
+        run: ({ call_id }) =>
+          Effect.match(submit(kind, call_id, payload), {
+            onSuccess: (asked) => outcomeOf(payload, asked),
+            onFailure: ({ reason }) => refusal({ message: `the proposal was not accepted: ${reason}` })
+          })
+      }
+    })
+  }
+}
+
+/** One tool for each kind of proposal. */
+export const proposeTools = (submit: Submit): ReadonlyArray<Tool> => KINDS.map((kind) => proposeTool(kind, submit))

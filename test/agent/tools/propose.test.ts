@@ -1,0 +1,103 @@
+/** What an agent proposes, and how it hears of the decision, with everything real but choird and the model (spec 8.10). */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { ApprovalId, SignalId } from "#schema/Ids.ts"
+import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { sha256 } from "#src/shared/hashChain.ts"
+import { makeMemoryControlPlane, type MemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
+import { calls, inOrder, type Script, says } from "../../support/testing/ScriptedModel.ts"
+import { ofType, quiet, runAgent, ticking } from "../../support/testing/TestAgent.ts"
+
+const TOOL = {
+  manifest: {
+    llm: { name: "notes.count", description: "Counts the notes", input_schema: { type: "object" } },
+    runtime: { exec_path: "notes.count", effect: "none" }
+  },
+  files: [{ path: "tools/notes.count", content: "#!/bin/sh\nwc -l notes\n", executable: true }],
+  reason: "the user asked for it"
+}
+
+const start = Effect.fnUntraced(function* (script: Script) {
+  yield* ticking
+  const plane = yield* makeMemoryControlPlane
+  yield* plane.say("make yourself a tool")
+  const live = (epoch: number) => Effect.forkScoped(runAgent({ plane, script, epoch }))
+  return { plane, live, agent: yield* live(1) }
+})
+
+const ended = (plane: MemoryControlPlane) => plane.until((events, state) => events.length > 0 && quiet(state))
+const results = (plane: MemoryControlPlane) => ofType(plane.events, "ToolResultCommitted").map(({ payload }) => payload)
+
+describe("choir.propose", () => {
+  it.effect("hands a proposal to choird as it stands in the log, changes nothing and waits for nobody", () =>
+    Effect.gen(function* () {
+      const { plane } = yield* start(inOrder(calls(["choir.propose.tool", TOOL]), says("I proposed it")))
+      yield* ended(plane)
+      assert.deepStrictEqual(plane.approvals[0]?.wish.payload, TOOL)
+      assert.strictEqual(plane.approvals[0]?.wish.request_type, "tool")
+      const [result] = results(plane)
+      assert.strictEqual(result?.status, "success")
+      assert.deepStrictEqual(result?.output, { approval_id: "1", hash: sha256(canonicalJson(TOOL)), status: "pending" })
+      const [request] = ofType(plane.events, "ToolCallRequested")
+      assert.deepStrictEqual([request?.payload.effect, request?.payload.locks], ["none", []])
+    })
+  )
+
+  it.effect("tells the model what is wrong with a proposal before anybody is asked", () =>
+    Effect.gen(function* () {
+      const broken = { ...TOOL, manifest: { llm: TOOL.manifest.llm } }
+      const { plane } = yield* start(inOrder(calls(["choir.propose.tool", broken]), says("sorry")))
+      yield* ended(plane)
+      assert.lengthOf(plane.approvals, 0)
+      assert.match(results(plane)[0]?.summary ?? "", /runtime/u)
+    })
+  )
+
+  it.effect("is one proposal for a call, over a choird that is away and a crash of the agent (D17)", () =>
+    Effect.gen(function* () {
+      const { agent, live, plane } = yield* start((messages) =>
+        Effect.succeed(
+          messages.some(({ role }) => role === "tool") ? says("I proposed it") : calls(["choir.propose.tool", TOOL])
+        )
+      )
+      yield* plane.away(Effect.sleep("5 seconds"))
+      yield* Effect.repeat(Effect.yieldNow, { until: () => plane.approvals.length > 0 })
+      plane.cutOff()
+      yield* Fiber.interrupt(agent)
+      yield* live(2)
+      yield* ended(plane)
+      assert.lengthOf(plane.approvals, 1)
+      assert.strictEqual(results(plane)[0]?.status, "success")
+    })
+  )
+
+  it.effect("hears of the decision as words of the control plane, once, and shows them to the model", () =>
+    Effect.gen(function* () {
+      const seen: Array<string> = []
+      const script: Script = (messages, tools) => {
+        seen.push(JSON.stringify(messages))
+        return inOrderScript(messages, tools)
+      }
+      const inOrderScript = inOrder(calls(["choir.propose.tool", TOOL]), says("I proposed it"), says("it is there now"))
+      const { plane } = yield* start(script)
+      yield* ended(plane)
+      const told = {
+        type: "ApprovalResolved",
+        approval_id: ApprovalId.make("1"),
+        status: "approved",
+        signal_id: SignalId.make("40"),
+        note: "Proposal 1 was approved."
+      } as const
+      yield* plane.push(told)
+      yield* plane.push(told)
+      yield* plane.until((events) => ofType(events, "InjectedInstruction").length > 0)
+      yield* plane.say("is it there?")
+      yield* plane.until((events, state) => ofType(events, "UserMsg").length === 2 && quiet(state))
+      assert.deepStrictEqual(
+        ofType(plane.events, "InjectedInstruction").map(({ payload }) => payload),
+        [{ signal_id: told.signal_id, target: "edge", source: "control_plane", content: told.note }] as never
+      )
+      assert.include(seen.at(-1), "[control plane] Proposal 1 was approved.")
+    })
+  )
+})
