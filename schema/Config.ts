@@ -3,6 +3,7 @@
  * references between its parts checked. The JSON Schema that `choirctl config schema` prints is made from it.
  */
 import { Effect, Schema } from "effect"
+import { GitIdentity } from "./GitIdentity.ts"
 import { AgentId, ResourceName, SecretName } from "./Ids.ts"
 import { RequestTemplate } from "./RequestTemplate.ts"
 import { HttpTransport } from "./Transport.ts"
@@ -68,7 +69,6 @@ const VoiceProfile = Schema.Struct({
     })
   )
 })
-const GitIdentity = Schema.Struct({ name: Text, email: Text, secret: SecretName })
 const Notion = Schema.Struct({ secret: SecretName, endpoint: Schema.optionalKey(Url) })
 const EmailAccount = Schema.Struct({
   smtp_host: Text,
@@ -323,6 +323,7 @@ export const AgentConfig = Schema.Struct({
   core_llm: ResourceName,
   /** The bound models and whatever their `fallback` names. */
   models: Schema.Record(ResourceName, Model),
+  git_identity: Schema.optionalKey(GitIdentity),
   budgets: Budgets,
   memory: MemoryConfig,
   approvals: ApprovalsConfig,

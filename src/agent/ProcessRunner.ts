@@ -21,6 +21,7 @@ import {
   type ProcessEntry,
   processesOf,
   readMarker,
+  readProcess,
   readProcessTable
 } from "./ProcessTable.ts"
 
@@ -81,6 +82,10 @@ export class ProcessRunner extends Context.Service<
      * interrupt does the same. What still holds the output open does not delay the result.
      */
     run(call_id: CallId, command: Command): Effect.Effect<ProcessResult, CommandNotStarted>
+    /** The running call that a process belongs to, if it does. */
+    callOf(pid: number): string | undefined
+    /** Exempts a process that was just started: it is the agent's own and no call's. */
+    keep(pid: number): void
   }
 >()("choir/agent/ProcessRunner") {
   static readonly layer = (options: { readonly ownsPidNamespace: boolean }) =>
@@ -208,12 +213,8 @@ const sweep = Effect.fnUntraced(function* (look: Effect.Effect<Remains>) {
 
 const make = ({ ownsPidNamespace }: { readonly ownsPidNamespace: boolean }): ProcessRunner["Service"] => {
   const leaders = new Map<number, string>()
-  const known: KnownProcesses = {
-    agent: process.pid,
-    leaders,
-    earlier: new Set(readProcessTable().entries.map(identityOf)),
-    ownsPidNamespace
-  }
+  const exempt = new Set(readProcessTable().entries.map(identityOf))
+  const known: KnownProcesses = { agent: process.pid, leaders, exempt, ownsPidNamespace }
 
   /** Known before any other call can look for what it does not know. */
   const begin = Effect.fnUntraced(function* (call_id: CallId, command: Command) {
@@ -267,5 +268,17 @@ const make = ({ ownsPidNamespace }: { readonly ownsPidNamespace: boolean }): Pro
     )
   })
 
-  return ProcessRunner.of({ run })
+  return ProcessRunner.of({
+    run,
+    callOf: (pid) => {
+      const { entries } = readProcessTable()
+      return [...new Set(leaders.values())].find((call_id) =>
+        processesOf(call_id, entries, known, readMarker).some((entry) => entry.pid === pid)
+      )
+    },
+    keep: (pid) => {
+      const entry = readProcess(pid)
+      if (entry !== undefined) exempt.add(identityOf(entry))
+    }
+  })
 }

@@ -37,7 +37,7 @@ const countTasks = (pid: number): number => {
 }
 
 /** `undefined` when it is gone, or a zombie. The name in the second field may hold anything. */
-const readProcess = (pid: number): ProcessEntry | undefined => {
+export const readProcess = (pid: number): ProcessEntry | undefined => {
   const text = readText(`/proc/${pid}/stat`)
   if (text === undefined) return undefined
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
@@ -47,6 +47,9 @@ const readProcess = (pid: number): ProcessEntry | undefined => {
   if (fields[0] === "X" || (fields[0] === "Z" && countTasks(pid) <= 1)) return undefined
   return { pid, parent, group, session, start: Number(fields[19]) }
 }
+
+/** The pid of a process's parent. */
+export const parentOf = (pid: number): number | undefined => readProcess(pid)?.parent
 
 /** The processes in sight. */
 interface ProcessTable {
@@ -80,8 +83,8 @@ export interface KnownProcesses {
   readonly agent: number
   /** The direct child of each call in flight, leader of its own session. */
   readonly leaders: ReadonlyMap<number, string>
-  /** `pid:start` of what ran before the agent did. */
-  readonly earlier: ReadonlySet<string>
+  /** `pid:start` of what ran before the agent did, and of what it started for itself. */
+  readonly exempt: ReadonlySet<string>
   /** Whether every process of this pid namespace that came later is a call's. */
   readonly ownsPidNamespace: boolean
 }
@@ -104,7 +107,7 @@ export const processesOf = (
   const isTop = (pid: number) => pid === INIT || pid === known.agent
 
   const ownerOf = (entry: ProcessEntry): string | undefined => {
-    if (isTop(entry.pid) || known.earlier.has(identityOf(entry))) return undefined
+    if (isTop(entry.pid) || known.exempt.has(identityOf(entry))) return undefined
     const led = known.leaders.get(entry.pid) ?? known.leaders.get(entry.session) ?? known.leaders.get(entry.group)
     if (led !== undefined) return led
     const parent = byPid.get(entry.parent)

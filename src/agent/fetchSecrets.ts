@@ -29,6 +29,9 @@ export const fetchSecrets = Effect.fnUntraced(function* (config: AgentConfig, na
     )
   )
   const held: Map<SecretName, Redacted.Redacted> = new Map(yield* all)
+  const git = config.git_identity?.secret
+  if (git !== undefined && !held.has(git))
+    for (const [given, value] of yield* single(git, "the git identity's")) held.set(given, value)
   for (const name of named) {
     const secret = yield* Effect.option(secretBehind(name, config))
     if (secret._tag === "None" || held.has(secret.value)) continue

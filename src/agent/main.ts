@@ -20,6 +20,8 @@ import { Confirmations } from "./Confirmations.ts"
 import { ControlPlane } from "./ControlPlane.ts"
 import { EventLog } from "./EventLog.ts"
 import { fetchSecrets } from "./fetchSecrets.ts"
+import { credentialHelper, GIT_CRED_HELPER } from "./git/credentialHelper.ts"
+import { GitAccess } from "./git/GitAccess.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import { Llm } from "./Llm.ts"
 import { LockManager } from "./LockManager.ts"
@@ -145,7 +147,11 @@ const program = Effect.gen(function* () {
       Layer.provideMerge(Layer.mergeAll(Confirmations.layer, ModelCalls.layer, StatusReports.layer)),
       Layer.provideMerge(guards)
     )
-    const tools = ToolRegistry.layer({ choir: options.choir, rg: options.rg }).pipe(Layer.provideMerge(models))
+    const [node = "", program = ""] = process.argv
+    const tools = ToolRegistry.layer({ choir: options.choir, rg: options.rg }).pipe(
+      Layer.provideMerge(GitAccess.layer({ program: [node, program] })),
+      Layer.provideMerge(models)
+    )
     const runners = ToolRunner.layer.pipe(Layer.provideMerge(tools))
     return yield* Effect.provide(runSession, runners)
   }).pipe(Effect.annotateLogs({ session_id }), Effect.provide(plane))
@@ -154,22 +160,27 @@ const program = Effect.gen(function* () {
 /** One JSON object a line on stdout; the runtime that started the agent writes them to its log. */
 const jsonLines = Logger.layer([Logger.withConsoleLog(Logger.formatJson)])
 
-NodeRuntime.runMain(
-  program.pipe(
-    Effect.tap((reason) => Effect.logInfo(`ended: ${reason}`)),
-    Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(Cause.pretty(cause)))),
-    Effect.provide(
-      Layer.mergeAll(
-        NodeServices.layer,
-        jsonLines,
-        Layer.succeed(References.MinimumLogLevel, "Info"),
-        Layer.succeed(References.TracerEnabled, false)
+const asAgent = () =>
+  NodeRuntime.runMain(
+    program.pipe(
+      Effect.tap((reason) => Effect.logInfo(`ended: ${reason}`)),
+      Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(Cause.pretty(cause)))),
+      Effect.provide(
+        Layer.mergeAll(
+          NodeServices.layer,
+          jsonLines,
+          Layer.succeed(References.MinimumLogLevel, "Info"),
+          Layer.succeed(References.TracerEnabled, false)
+        )
       )
-    )
-  ),
-  {
-    disableErrorReporting: true,
-    // choird reads the exit code: 0 is a goodbye that was accepted, everything else a crash.
-    teardown: (exit, done) => done(Exit.isSuccess(exit) ? 0 : 1)
-  }
-)
+    ),
+    {
+      disableErrorReporting: true,
+      // choird reads the exit code: 0 is a goodbye that was accepted, everything else a crash.
+      teardown: (exit, done) => done(Exit.isSuccess(exit) ? 0 : 1)
+    }
+  )
+
+const [first, ...rest] = process.argv.slice(2)
+if (first === GIT_CRED_HELPER) NodeRuntime.runMain(Effect.provide(credentialHelper(rest), NodeServices.layer))
+else asAgent()

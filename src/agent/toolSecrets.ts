@@ -33,6 +33,7 @@ const modelSecret = ({ models }: AgentConfig, name: AgentConfig["llm"]) =>
 
 /** The secret behind a name of `secret_resources`: the bound model's for `llm` and `core_llm`, otherwise the one so called. */
 export const secretBehind = (name: SecretName, config: AgentConfig): Effect.Effect<SecretName, SecretUnavailable> => {
+  if (name === "git_identity" && config.git_identity !== undefined) return Effect.succeed(config.git_identity.secret)
   const kind = name === "llm" ? config.llm : name === "core_llm" ? config.core_llm : undefined
   if (kind === undefined) return Effect.succeed(name)
   const secret = modelSecret(config, kind)

@@ -75,6 +75,12 @@ export const SEARCH_PATTERN_CHARS_MAX = 4096
 export const EXEC_TIMEOUT_MS = 120_000
 /** The longest time that the model may ask for a command of choir.exec (E12). */
 export const EXEC_TIMEOUT_MS_MAX = 600_000
+/** What git sends its credential helper (D14). */
+export const CREDENTIAL_REQUEST_BYTES_MAX = 8 * KIB
+/** Helpers that ask the agent at once (D14). */
+export const CREDENTIAL_CONNECTIONS_MAX = 8
+/** How long ssh-agent and ssh-add may take for a key (E12). */
+export const GIT_KEY_MS_MAX = 10_000
 /** One argument of a process: the kernel refuses 128 KiB, its closing NUL included. */
 export const EXEC_COMMAND_BYTES_MAX = 128 * KIB - 1
 /** What a tool with a process gets beyond the process's own time, to kill what is left and to hand over its output. */

@@ -25,7 +25,7 @@ const left = (
         [10, "a"],
         [20, "b"]
       ]),
-      earlier: new Set(),
+      exempt: new Set(),
       ownsPidNamespace: false,
       ...known
     },
@@ -62,7 +62,7 @@ describe("processesOf", () => {
 
   it("never takes the agent, init, what another namespace brought in, or what ran before the agent", () => {
     const table = [entry(50, 1), entry(60, 0), entry(61, 60)]
-    const known = { ownsPidNamespace: true, earlier: new Set(["50:50"]) }
+    const known = { ownsPidNamespace: true, exempt: new Set(["50:50"]) }
     assert.deepStrictEqual(left(table, known, { [AGENT]: "a", 1: "a", 50: "a" }), [])
   })
 

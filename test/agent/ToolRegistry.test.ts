@@ -8,6 +8,7 @@ import { AgentSettings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import { Compactor } from "#src/agent/Compactor.ts"
 import { ControlPlane, Denied } from "#src/agent/ControlPlane.ts"
+import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
 import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
 import { Replication } from "#src/agent/Replication.ts"
@@ -78,6 +79,7 @@ const loaded = Effect.fnUntraced(function* (
         SecretStore.layer,
         Workspace.layer({ root }),
         ProcessRunner.layer({ ownsPidNamespace: false }),
+        GitAccess.layerNone,
         NodeServices.layer
       )
     )

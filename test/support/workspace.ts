@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
 import { CallId, EDGE } from "#schema/Ids.ts"
+import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
 import type { ToolContext } from "#src/agent/tools/Tool.ts"
 import { Workspace } from "#src/agent/Workspace.ts"
@@ -25,7 +26,9 @@ export const temporaryWorkspace = Effect.map(
 
 /** What the built-in tools stand on, for as long as the test runs. */
 export const toolServices = (root: string) =>
-  Layer.build(Layer.merge(Workspace.layer({ root }), ProcessRunner.layer({ ownsPidNamespace: false })))
+  Layer.build(
+    Layer.mergeAll(Workspace.layer({ root }), ProcessRunner.layer({ ownsPidNamespace: false }), GitAccess.layerNone)
+  )
 
 /** A lane that has seen these versions. */
 export const laneThatSaw = (versions: Readonly<Record<string, string>> = {}): ToolContext => ({

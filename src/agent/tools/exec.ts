@@ -4,6 +4,7 @@ import { constants } from "node:os"
 import { Effect, Schema } from "effect"
 import { LockRequest } from "#schema/Tool.ts"
 import { EXEC_COMMAND_BYTES_MAX, EXEC_TIMEOUT_MS, EXEC_TIMEOUT_MS_MAX, PROCESS_GRACE_MS } from "#src/shared/limits.ts"
+import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/ProcessRunner.ts"
 import { Workspace } from "#src/agent/Workspace.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
@@ -30,9 +31,9 @@ const Input = Schema.Struct({
 const exitCodeOf = ({ exit_code, signal }: ProcessResult): number =>
   exit_code ?? 128 + (signal === undefined ? constants.signals.SIGKILL : constants.signals[signal])
 
-const outcomeOf = (result: ProcessResult, timeout_ms: number): ToolOutcome => {
+const outcomeOf = (result: ProcessResult, timeout_ms: number, scrub: (text: string) => string): ToolOutcome => {
   const exit_code = exitCodeOf(result)
-  const output = { exit_code, stdout: result.stdout.text, stderr: result.stderr.text }
+  const output = { exit_code, stdout: scrub(result.stdout.text), stderr: scrub(result.stderr.text) }
   if (result.timed_out) {
     const summary = `the command was killed after ${timeout_ms} ms`
     return { status: "timeout", summary, output }
@@ -42,7 +43,8 @@ const outcomeOf = (result: ProcessResult, timeout_ms: number): ToolOutcome => {
   return { status: exit_code === 0 ? "success" : "error", summary, output }
 }
 
-export const exec: Effect.Effect<Tool, never, ProcessRunner | Workspace> = Effect.gen(function* () {
+export const exec: Effect.Effect<Tool, never, ProcessRunner | Workspace | GitAccess> = Effect.gen(function* () {
+  const git = yield* GitAccess
   const processes = yield* ProcessRunner
   const workspace = yield* Workspace
   const shell = yield* Effect.sync(() => (existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh"))
@@ -61,11 +63,15 @@ export const exec: Effect.Effect<Tool, never, ProcessRunner | Workspace> = Effec
       return {
         locks: [LockRequest.make({ resource: "workspace", mode: "X" })],
         timeout_ms: timeout_ms + PROCESS_GRACE_MS,
-        run: ({ call_id }) =>
-          processes.run(call_id, { command: shell, args: ["-c", command], cwd: workspace.root, timeout_ms }).pipe(
-            Effect.flatMap((result) => keepWholeOutput(workspace, outcomeOf(result, timeout_ms))),
-            Effect.catch((error) => Effect.succeed(refusal(error)))
-          )
+        run: Effect.fnUntraced(
+          function* ({ call_id }) {
+            const { env, scrub } = yield* git.forCall(call_id)
+            const started = { command: shell, args: ["-c", command], cwd: workspace.root, timeout_ms, env }
+            const result = yield* processes.run(call_id, started)
+            return yield* keepWholeOutput(workspace, outcomeOf(result, timeout_ms, scrub))
+          },
+          Effect.catch((error) => Effect.succeed(refusal(error)))
+        )
       }
     })
   }

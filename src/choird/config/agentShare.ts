@@ -20,16 +20,20 @@ const boundModels = (config: Config, bindings: ResourceBindings): AgentConfig["m
   return Object.fromEntries(found)
 }
 
-export const agentConfig = (config: Config, bindings: ResourceBindings): AgentConfig => ({
-  llm: bindings.llm,
-  core_llm: bindings.core_llm,
-  models: boundModels(config, bindings),
-  budgets: config.budgets,
-  memory: config.memory,
-  approvals: config.approvals,
-  heartbeat_interval_ms: config.heartbeat_interval_ms,
-  rate_limit_retry_ms: config.rate_limit_retry_ms
-})
+export const agentConfig = (config: Config, bindings: ResourceBindings): AgentConfig => {
+  const git_identity = own(config.git_identities, bindings.git_identity)
+  return {
+    llm: bindings.llm,
+    core_llm: bindings.core_llm,
+    models: boundModels(config, bindings),
+    ...(git_identity === undefined ? {} : { git_identity }),
+    budgets: config.budgets,
+    memory: config.memory,
+    approvals: config.approvals,
+    heartbeat_interval_ms: config.heartbeat_interval_ms,
+    rate_limit_retry_ms: config.rate_limit_retry_ms
+  }
+}
 
 /** The secrets that the bound resources name: never a gateway's, the database's, or one of the host's own workers. */
 export const boundSecrets = (config: Config, bindings: ResourceBindings): ReadonlySet<SecretName> => {

@@ -15,7 +15,6 @@ export const notYet = (config: Config): ReadonlyArray<string> => {
     [filled(config.search), "search: there is no web search"],
     [filled(config.tts), "tts and voice_profiles: replies are text"],
     [filled(config.notion_integrations), "notion_integrations: there is no Notion tool"],
-    [filled(config.git_identities), "git_identities: they are leased, and no credentials reach the agent"],
     [filled(config.email_accounts), "email_accounts: there is no e-mail tool"]
   ]
   return features.flatMap(([used, text]) => (used ? [`${text} (this version)`] : []))

@@ -1,0 +1,39 @@
+/**
+ * The agent's program as git's credential helper: `git-cred-helper SOCKET get` asks the agent and prints what git reads (spec 14.4). `store`
+ * and `erase` do nothing, since nothing is kept.
+ */
+import { Console, Effect, Stream } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import { Stdio } from "effect"
+import { CREDENTIAL_REQUEST_BYTES_MAX, RPC_TIMEOUT_MS } from "#src/shared/limits.ts"
+import { layerSocketClient } from "#src/shared/sockets.ts"
+
+/** The first argument that makes the program a helper. */
+export const GIT_CRED_HELPER = "git-cred-helper"
+
+const standardInput = Effect.gen(function* () {
+  const { stdin } = yield* Stdio.Stdio
+  let bytes = 0
+  return yield* stdin.pipe(
+    Stream.takeWhile((chunk) => (bytes += chunk.length) <= CREDENTIAL_REQUEST_BYTES_MAX),
+    Stream.decodeText(),
+    Stream.mkString
+  )
+})
+
+/** @param args what follows {@link GIT_CRED_HELPER} on the command line. */
+export const credentialHelper = Effect.fnUntraced(function* ([socket, action]: ReadonlyArray<string>) {
+  if (socket === undefined || action !== "get") return
+  const request = yield* standardInput
+  const body = HttpClientRequest.post("http://agent/").pipe(
+    HttpClientRequest.bodyJsonUnsafe({ pid: process.pid, request })
+  )
+  const answer = yield* Effect.provide(
+    Effect.flatMap(HttpClient.execute(body), (response) =>
+      Effect.map(response.text, (text) => ({ text, status: response.status }))
+    ),
+    layerSocketClient(socket)
+  ).pipe(Effect.timeout(RPC_TIMEOUT_MS))
+  if (answer.status === 200) return yield* Console.log(answer.text.trimEnd())
+  yield* Console.error(`choir: ${answer.text}`)
+})

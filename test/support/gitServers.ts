@@ -1,0 +1,135 @@
+/** Real git remotes on loopback: git-http-backend behind TLS and a password, and sshd. */
+import { execFileSync, spawn } from "node:child_process"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { createServer } from "node:https"
+import { type AddressInfo, createServer as createTcpServer } from "node:net"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { makeCertificate } from "./certificate.ts"
+import { temporaryFolder } from "./engines.ts"
+
+/** A bare repository with one commit on main. */
+export const makeRemoteRepo = (root: string, name: string) => {
+  const [bare, work] = [join(root, name), join(root, `${name}.work`)]
+  const git = (...args: ReadonlyArray<string>) =>
+    execFileSync("git", ["-c", "user.name=op", "-c", "user.email=op@example.org", ...args], { stdio: "pipe" })
+  git("init", "-q", "--bare", "-b", "main", bare)
+  git("init", "-q", "-b", "main", work)
+  writeFileSync(join(work, "README"), "first\n")
+  git("-C", work, "add", "README")
+  git("-C", work, "commit", "-q", "-m", "first")
+  git("-C", work, "push", "-q", bare, "main")
+  // git-http-backend takes pushes of whoever was let in.
+  git("-C", bare, "config", "http.receivepack", "true")
+  return bare
+}
+
+/** Author and committer of the newest commit of a bare repository. */
+export const newestCommit = (bare: string) =>
+  execFileSync("git", ["-C", bare, "log", "-1", "--format=%an <%ae> / %cn <%ce>: %s", "main"]).toString().trim()
+
+interface Cgi {
+  readonly root: string
+  readonly user: string
+  readonly password: string
+}
+
+/** Serves the repositories below `root` to one user. */
+export const startGitHttps = Effect.fnUntraced(function* ({ password, root, user }: Cgi) {
+  const { cert, key } = yield* makeCertificate
+  const refused: Array<string> = []
+  const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (request, response) => {
+    const wanted = `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`
+    if (request.headers.authorization !== wanted) {
+      refused.push(request.headers.authorization ?? "")
+      response.writeHead(401, { "www-authenticate": 'Basic realm="git"' }).end()
+      return
+    }
+    const url = new URL(request.url ?? "/", "https://server")
+    const env = {
+      PATH: "/usr/bin:/bin",
+      GIT_PROJECT_ROOT: root,
+      GIT_HTTP_EXPORT_ALL: "1",
+      PATH_INFO: url.pathname,
+      QUERY_STRING: url.search.slice(1),
+      REQUEST_METHOD: request.method ?? "GET",
+      CONTENT_TYPE: request.headers["content-type"] ?? "",
+      HTTP_CONTENT_ENCODING: request.headers["content-encoding"] ?? "",
+      REMOTE_USER: user
+    }
+    const child = spawn("git", ["http-backend"], { env })
+    request.pipe(child.stdin)
+    const chunks: Array<Buffer> = []
+    child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk))
+    child.on("close", () => {
+      const all = Buffer.concat(chunks)
+      const end = all.indexOf("\r\n\r\n")
+      const headers = Object.fromEntries(
+        all
+          .subarray(0, end)
+          .toString()
+          .split("\r\n")
+          .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)])
+      )
+      response.writeHead(Number.parseInt(headers["Status"] ?? "200", 10), headers).end(all.subarray(end + 4))
+    })
+  })
+  yield* Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+  )
+  return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, cert, refused }
+})
+
+/** A port of loopback that nobody listens on. */
+const freePort = Effect.callback<number>((resume) => {
+  const probe = createTcpServer().listen(0, "127.0.0.1", () => {
+    const { port } = probe.address() as AddressInfo
+    probe.close(() => resume(Effect.succeed(port)))
+  })
+})
+
+/** A key pair of its own for the host and one for the user who may log in as root. */
+export const startSshd = Effect.gen(function* () {
+  const folder = yield* temporaryFolder
+  const keygen = (name: string) => {
+    execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", name, "-f", join(folder, name)])
+    return { key: readFileSync(join(folder, name), "utf8"), pub: readFileSync(join(folder, `${name}.pub`), "utf8") }
+  }
+  const [host, user] = [keygen("host"), keygen("user")]
+  writeFileSync(join(folder, "authorized"), user.pub, { mode: 0o600 })
+  const port = yield* freePort
+  const config = join(folder, "sshd_config")
+  writeFileSync(
+    config,
+    [
+      `ListenAddress 127.0.0.1:${port}`,
+      `HostKey ${join(folder, "host")}`,
+      `AuthorizedKeysFile ${join(folder, "authorized")}`,
+      "PermitRootLogin prohibit-password",
+      "PasswordAuthentication no",
+      "KbdInteractiveAuthentication no",
+      "UsePAM no",
+      "StrictModes no",
+      "PidFile none",
+      ""
+    ].join("\n")
+  )
+  // Where Debian's sshd drops its rights to.
+  mkdirSync("/run/sshd", { recursive: true, mode: 0o755 })
+  const child = spawn("/usr/sbin/sshd", ["-D", "-e", "-f", config], { stdio: ["ignore", "ignore", "pipe"] })
+  yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
+  let said = ""
+  yield* Effect.callback<void>((resume) => {
+    child.stderr.on("data", (chunk: Buffer) => {
+      said += chunk.toString()
+      if (said.includes("listening on")) resume(Effect.void)
+    })
+    child.once("exit", () => resume(Effect.die(new Error(`sshd ended: ${said}`))))
+  })
+  const known_hosts = [`[127.0.0.1]:${port} ${host.pub.split(" ").slice(0, 2).join(" ")}`]
+  return { port, key: user.key, known_hosts, said: () => said }
+})
