@@ -123,6 +123,19 @@ export const SANDBOX_UID_COUNT = 65_536
 export const RUNTIME_COMMAND_MS_MAX = 60_000
 /** One request to the Docker engine, until it answers; those that take longer say so. */
 export const DOCKER_CALL_MS_MAX = 30_000
+/** How long the start of an agent waits for an engine that is away, and the end of one for an engine that has its container. */
+export const DOCKER_AWAY_MS_MAX = 600_000
+/** Between two attempts to hear the Docker engine again. */
+export const DOCKER_RECONNECT_MS = 500
+/** Between two looks at all containers while the engine is there, should it have kept an event to itself. */
+export const DOCKER_RECONCILE_MS = 5000
+/** How long `status` waits for the Docker engine. */
+export const DOCKER_STATUS_MS_MAX = 2000
+/** One piece of a container's output, as the engine sends it: parts of long lines have 16 KiB. */
+export const DOCKER_FRAME_BYTES_MAX = 256 * KIB
+/** What the engine keeps of a container's output on disk: this many files of this size. */
+export const CONTAINER_LOG_FILES_MAX = 2
+export const CONTAINER_LOG_MIB_MAX = 5
 /** Between two looks at whether the Docker engine has done, or can do again, what it was asked. */
 export const DOCKER_LOOK_MS = 50
 /** Revisions of a lane's window that the fold keeps; the prompt takes fewer (`memory.event_window`). */

@@ -1,9 +1,9 @@
 /** Ends a container of the engine for good. */
-import { Effect, Schedule } from "effect"
+import { Clock, Effect, Result } from "effect"
 import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
-import { CONTAINER_GONE_MS_MAX, DOCKER_LOOK_MS } from "#src/shared/limits.ts"
+import { CONTAINER_GONE_MS_MAX, DOCKER_LOOK_MS, DOCKER_RECONNECT_MS } from "#src/shared/limits.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
-import { DockerError } from "./DockerError.ts"
+import { engineIsAway } from "./DockerError.ts"
 
 const stuck = (ref: string, detail: string) =>
   new ContainerError({
@@ -39,24 +39,32 @@ const attempt = Effect.fnUntraced(function* (engine: DockerEngine["Service"], re
 
 /**
  * Kills a container, by its id or its name, and removes it with its volumes. Returns when the engine says that it is gone, at once
- * when there is none; fails with `stuck` when that takes longer than `ms_max`, in which the engine may be away for a while.
+ * when there is none. Fails with `stuck` when an engine that answers still has it after CONTAINER_GONE_MS_MAX, or when the engine was
+ * away for all of `away_ms_max`.
  */
 export const removeContainer = Effect.fn("removeContainer")(function* (
   engine: DockerEngine["Service"],
   ref: string,
-  ms_max: number = CONTAINER_GONE_MS_MAX
+  away_ms_max: number = CONTAINER_GONE_MS_MAX
 ) {
-  let last = "it is still there"
-  yield* attempt(engine, ref).pipe(
-    Effect.catch((error: DockerError) =>
-      Effect.sync(() => {
-        last = error.message
-        return false
-      })
-    ),
-    Effect.repeat({ until: (gone) => gone, schedule: Schedule.spaced(DOCKER_LOOK_MS) }),
-    // A scope closes without interruption, in which a timeout would only wait.
+  let last = "the engine does not answer"
+  let answering_ms: number | undefined
+  const remove = Effect.gen(function* () {
+    for (;;) {
+      const result = yield* Effect.result(attempt(engine, ref))
+      if (Result.isSuccess(result) && result.success) return
+      const now_ms = yield* Clock.currentTimeMillis
+      const away = Result.isFailure(result) && engineIsAway(result.failure)
+      last = Result.isFailure(result) ? result.failure.detail : "it is still there"
+      answering_ms = away ? undefined : (answering_ms ?? now_ms)
+      if (answering_ms !== undefined && now_ms - answering_ms > CONTAINER_GONE_MS_MAX) return yield* stuck(ref, last)
+      yield* Effect.sleep(away ? DOCKER_RECONNECT_MS : DOCKER_LOOK_MS)
+    }
+  })
+  // A scope closes without interruption, in which a timeout would only wait.
+  const limit_ms = away_ms_max + CONTAINER_GONE_MS_MAX
+  yield* remove.pipe(
     Effect.interruptible,
-    Effect.timeoutOrElse({ duration: ms_max, orElse: () => Effect.fail(stuck(ref, last)) })
+    Effect.timeoutOrElse({ duration: limit_ms, orElse: () => Effect.fail(stuck(ref, last)) })
   )
 })

@@ -52,7 +52,7 @@ export const giveWorkspace = Effect.fn("Ownership.giveWorkspace")(function* (uid
     try: () => statSync(workspace),
     catch: (cause) => failed(String(cause), "Create it")
   })
-  if (!isOurs(stat.uid)) {
+  if (!isOurs(stat.uid) && stat.uid !== uid) {
     return yield* new ContainerError({
       reason: "refused",
       problem: `the workspace ${workspace} belongs to uid ${stat.uid}, and choird runs agents under uids of their own`,
@@ -87,6 +87,32 @@ export const giveSocket = Effect.fn("Ownership.giveSocket")(function* (uid: numb
     catch: (cause) =>
       failed(`the agent's socket cannot be given to uid ${uid}: ${String(cause)}`, "Start the agent again")
   })
+})
+
+const helper = Effect.fnUntraced(function* (what: string, program: string, args: ReadonlyArray<string>) {
+  const { code, text } = yield* run({ program, args, cwd: "/", env: { PATH: HOST_PATH } }).pipe(
+    Effect.timeoutOrElse({
+      duration: RUNTIME_COMMAND_MS_MAX,
+      orElse: () => failed(`${what}: it takes too long`, "Remove what the agent does not need from the workspace")
+    })
+  )
+  if (code !== 0) return yield* failed(`${what}: ${text}`, "Look at its file system, and run: apt install acl")
+})
+
+/**
+ * Lets a uid into an agent's folders where choird is not root and cannot give them away: by access lists (acl(5)), which their owner
+ * may set. What either of them makes in the workspace is open to both.
+ */
+export const letIn = Effect.fn("Ownership.letIn")(function* (uid: number, socket_dir: string, workspace: string) {
+  const own = process.getuid?.() ?? 0
+  const socket = "the agent's socket cannot be opened to it"
+  yield* helper(socket, "setfacl", ["-m", `u:${uid}:rx`, "--", socket_dir])
+  yield* helper(socket, "setfacl", ["-m", `u:${uid}:rw`, "--", `${socket_dir}/choird.sock`])
+  // Files of the agent's uid are its own already, and their lists are not choird's to change.
+  const folders = `-type d -exec setfacl -m u:${uid}:rwx,d:u:${uid}:rwx,d:u:${own}:rwx {} +`
+  const files = `-type f -links 1 -exec setfacl -m u:${uid}:rwX {} +`
+  const words = `-xdev -user ${own} ( ${folders} -o ${files} )`.split(" ")
+  yield* helper(`${workspace} cannot be opened to its agent`, "find", [workspace, ...words])
 })
 
 /** Files that an agent's own uid must be able to read although root wrote them. */

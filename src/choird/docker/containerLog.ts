@@ -1,0 +1,93 @@
+/** What a container prints, read from the engine for as long as it lives, over restarts of the engine (json-file logs). */
+import type { Readable } from "node:stream"
+import { NodeStream } from "@effect/platform-node"
+import { Effect, Option, Result, Stream } from "effect"
+import type { makeOutput } from "#src/choird/runtime/ContainerOutput.ts"
+import { DOCKER_FRAME_BYTES_MAX, DOCKER_RECONNECT_MS } from "#src/shared/limits.ts"
+import type { DockerEngine } from "./DockerEngine.ts"
+import { dockerError, type DockerError } from "./DockerError.ts"
+
+const WHAT = "the container's output could not be read"
+const HEADER_BYTES = 8
+const STDERR = 2
+const SPACE = 32
+
+export interface LogFrame {
+  readonly stderr: boolean
+  /** The engine's time of it, of fixed width, so that texts compare as times do. */
+  readonly at: string
+  readonly bytes: Buffer
+}
+
+/** Cuts the engine's multiplexed stream into frames, each with its time in front. Throws at what cannot be one. */
+export const frameCutter = () => {
+  let held = Buffer.alloc(0)
+  return (chunk: Uint8Array): ReadonlyArray<LogFrame> => {
+    held = Buffer.concat([held, chunk])
+    const frames: Array<LogFrame> = []
+    while (held.length >= HEADER_BYTES) {
+      const length = held.readUInt32BE(4)
+      if (length > DOCKER_FRAME_BYTES_MAX) throw new Error(`a frame of ${length} bytes in a container's log`)
+      if (held.length < HEADER_BYTES + length) break
+      const payload = held.subarray(HEADER_BYTES, HEADER_BYTES + length)
+      const space = payload.indexOf(SPACE)
+      frames.push({
+        stderr: held[0] === STDERR,
+        at: payload.subarray(0, Math.max(space, 0)).toString("latin1"),
+        bytes: Buffer.from(payload.subarray(space + 1))
+      })
+      held = held.subarray(HEADER_BYTES + length)
+    }
+    return frames
+  }
+}
+
+/**
+ * Passes everything on until the container has `ended` and its log was read to its end. An engine that goes away interrupts it; what
+ * was printed meanwhile is read when it is back, and nothing twice.
+ */
+export const followLog = Effect.fn("followLog")(function* (
+  engine: DockerEngine["Service"],
+  container_id: string,
+  output: ReturnType<typeof makeOutput>,
+  ended: Effect.Effect<unknown>
+) {
+  const stdout = output.reader()
+  const stderr = output.reader()
+  let last = ""
+
+  const read = Effect.gen(function* () {
+    const frames = frameCutter()
+    const from = last
+    const since = from === "" ? {} : { since: Math.floor(Date.parse(from) / 1000) }
+    const log = yield* engine.use(WHAT, (docker, abortSignal) =>
+      docker
+        .getContainer(container_id)
+        .logs({ follow: true, stdout: true, stderr: true, timestamps: true, ...since, abortSignal })
+    )
+    const pass = (chunk: Uint8Array) => {
+      for (const { at, bytes, stderr: isError } of frames(chunk)) {
+        // Parts of one long line have the same time, so that only what an earlier reading saw is left out.
+        if (at <= from) continue
+        last = at
+        ;(isError ? stderr : stdout).data(bytes)
+      }
+    }
+    yield* NodeStream.fromReadable<Uint8Array, DockerError>({
+      evaluate: () => log as Readable,
+      onError: (cause) => dockerError(WHAT, cause)
+    }).pipe(
+      Stream.runForEach((chunk) => Effect.try({ try: () => pass(chunk), catch: (cause) => dockerError(WHAT, cause) }))
+    )
+  })
+
+  for (let over = false; !over;) {
+    const result = yield* Effect.result(read)
+    const waited = yield* Effect.timeoutOption(ended, DOCKER_RECONNECT_MS)
+    // A log that ended by itself is whole; one that broke off is asked for once more, for which a removed container has no answer.
+    over = Option.isSome(waited) && (Result.isSuccess(result) || result.failure.reason === "missing")
+  }
+  stdout.end()
+  stderr.end()
+  output.end()
+})

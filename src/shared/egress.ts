@@ -1,0 +1,84 @@
+/**
+ * Where agents in containers may connect to (D22), as rules for iptables: pure, so that choird can set them and an operator can read
+ * them. New connections from the bridge alone are looked at; what belongs to one that choird or the agent began passes.
+ */
+
+/** Ranges that are not the public network (RFC 6890), the cloud's metadata address among them. */
+const PRIVATE = [
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.168.0.0/16",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "224.0.0.0/3"
+]
+
+export interface EgressPlan {
+  /** The bridge of the agents' network, and the name of all that belongs to it. */
+  readonly bridge: string
+  /** Addresses that names are asked at; they may lie in a private range. */
+  readonly nameservers: ReadonlyArray<string>
+  /** Where choird listens for agents in containers. */
+  readonly choird_port: number | undefined
+}
+
+const IPV4 = /^(?:\d{1,3}\.){3}\d{1,3}$/u
+
+/** The servers of a resolv.conf(5) that a container could be told to ask: those of the host's loopback are asked by the engine. */
+export const nameserversIn = (text: string): ReadonlyArray<string> =>
+  text
+    .split("\n")
+    .flatMap((line) => /^\s*nameserver\s+(\S+)/u.exec(line)?.[1] ?? [])
+    .filter((address) => IPV4.test(address) && !address.startsWith("127."))
+
+const toward = (bridge: string) => bridge.toUpperCase()
+/** The chain of what leaves for elsewhere, and of what is meant for the host itself. */
+export const egressChains = (bridge: string) => ({ out: toward(bridge), host: `${toward(bridge)}-HOST` })
+
+/** For `iptables-restore --noflush`: both chains, anew and at once. */
+export const egressRules = ({ bridge, choird_port, nameservers }: EgressPlan): string => {
+  const { host, out } = egressChains(bridge)
+  const known = (chain: string) => `-A ${chain} -m conntrack --ctstate ESTABLISHED,RELATED -j RETURN`
+  const names = (chain: string) =>
+    nameservers.flatMap((address) =>
+      ["udp", "tcp"].map((protocol) => `-A ${chain} -d ${address}/32 -p ${protocol} --dport 53 -j RETURN`)
+    )
+  return [
+    "*filter",
+    `:${out} - [0:0]`,
+    `:${host} - [0:0]`,
+    known(out),
+    ...names(out),
+    ...PRIVATE.map((range) => `-A ${out} -d ${range} -j DROP`),
+    `-A ${out} -j RETURN`,
+    known(host),
+    ...names(host),
+    ...(choird_port === undefined ? [] : [`-A ${host} -p tcp --dport ${choird_port} -j RETURN`]),
+    `-A ${host} -j DROP`,
+    "COMMIT",
+    ""
+  ].join("\n")
+}
+
+/** Where the chains are called from: Docker leaves DOCKER-USER to the operator, and looks at it first. */
+export const egressJumps = (bridge: string): ReadonlyArray<ReadonlyArray<string>> => {
+  const { host, out } = egressChains(bridge)
+  return [
+    ["DOCKER-USER", "-i", bridge, "-j", out],
+    ["INPUT", "-i", bridge, "-j", host]
+  ]
+}
+
+/** The same for an operator's shell, where choird itself may not. */
+export const egressCommands = (plan: EgressPlan): string =>
+  [
+    `iptables-restore --noflush <<'END'\n${egressRules(plan)}END`,
+    ...egressJumps(plan.bridge).map((rule) => `iptables -C ${rule.join(" ")} || iptables -I ${rule.join(" ")}`)
+  ].join("\n")

@@ -1,0 +1,307 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Layer, Scope, Stream } from "effect"
+import { execFileSync, spawnSync } from "node:child_process"
+import { chownSync, readdirSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
+import { dockerProfile } from "#src/choird/docker/dockerProfile.ts"
+import { profileDifferences } from "#src/choird/docker/profileDifferences.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { engineFacts } from "#src/shared/dockerInfo.ts"
+import { testEngine } from "../../support/docker.ts"
+import { docker } from "../../support/dockerImage.ts"
+import { dockerSuite } from "./dockerRig.ts"
+
+const { reason, socket } = testEngine("DockerRuntime")
+const suite = dockerSuite(socket)
+const { containers, home, installation, networks, rig, runtimeWith, started } = suite
+const Runtime = runtimeWith()
+
+const inspect = (name: string) => JSON.parse(docker(socket, "inspect", name))[0]
+
+describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () => {
+  it.live("gives the agent its flags, its environment and nothing more", () =>
+    Effect.gen(function* () {
+      const { agent, spec, token } = yield* started()
+      assert.deepStrictEqual(agent.argv, [
+        "/opt/choir/bin/node",
+        "/opt/choir/choir-agent.js",
+        "--control-plane=uds",
+        "--socket=/run/choir/choird.sock",
+        "--workspace=/workspace",
+        "--choir=/choir",
+        "--rg=/usr/bin/rg",
+        "--own-pid-namespace"
+      ])
+      const { PATH, HOSTNAME, ...env } = agent.env
+      assert.include(PATH, "/usr/bin")
+      assert.strictEqual(HOSTNAME, "choir")
+      assert.deepStrictEqual(env, {
+        AGENT_ID: spec.agent_id,
+        CHOIR_SESSION_ID: spec.session_id,
+        CHOIR_BOOTSTRAP_TOKEN: token,
+        HOME: "/tmp",
+        LANG: "C.UTF-8"
+      })
+      assert.strictEqual(agent.cwd, "/workspace")
+      assert.strictEqual(
+        yield* agent.sh("hostname; id -u; rg --version | head -c 7; cat /choir/version.json /opt/choir/*.o200k"),
+        "choir\n0\nripgrep{}words"
+      )
+      assert.strictEqual(yield* agent.sh("touch /workspace/a /tmp/b /run/c /dev/shm/d && echo written"), "written")
+    }).pipe(Effect.provide(Runtime))
+  )
+
+  it.live("makes root of the container the owner of workspace and socket, and of nothing else (D11, R38)", () =>
+    Effect.gen(function* () {
+      const { info } = yield* DockerEngine
+      const { root } = yield* info
+      const uid = root.type === "remapped" ? root.uid : 0
+      const { agent, spec } = yield* started()
+      yield* agent.sh("touch made")
+      for (const path of [spec.workspace, join(spec.workspace, "made"), join(spec.socket_dir, "choird.sock")])
+        assert.strictEqual(statSync(path).uid, uid, path)
+      assert.strictEqual(statSync(join(spec.socket_dir, "choird.sock")).mode & 0o777, 0o600)
+      assert.strictEqual(statSync(home).uid, 0)
+    }).pipe(Effect.provide(Runtime))
+  )
+
+  it.live("makes exactly the closed profile (R36)", () =>
+    Effect.gen(function* () {
+      const { id, spec } = yield* started()
+      const { workspace, socket_dir } = spec
+      const profile = dockerProfile({
+        spec,
+        installation,
+        workspace,
+        socket_dir,
+        user: undefined,
+        oci_runtime: undefined
+      })
+      const made = inspect(id.container_id)
+      assert.deepStrictEqual(profileDifferences(profile, made), [])
+      const { HostConfig, Mounts } = made
+      assert.deepStrictEqual([HostConfig.CapDrop, HostConfig.CapAdd, HostConfig.Privileged], [["ALL"], null, false])
+      assert.deepStrictEqual([HostConfig.SecurityOpt, HostConfig.ReadonlyRootfs], [["no-new-privileges:true"], true])
+      const { IpcMode, Memory, MemorySwap, PidMode, PidsLimit, UTSMode, UsernsMode } = HostConfig
+      assert.deepStrictEqual([IpcMode, PidMode, UTSMode, UsernsMode], ["private", "", "", ""])
+      assert.deepStrictEqual([Memory, MemorySwap, PidsLimit], [512 << 20, 512 << 20, 128])
+      assert.strictEqual(Mounts.length, 2)
+      assert.strictEqual(made.Name, `/choir-dev.${installation.id.slice(0, 8)}`)
+    }).pipe(Effect.provide(Runtime))
+  )
+
+  it.live("removes a container that an image made different, and one of another image than was built (R36)", () =>
+    Effect.gen(function* () {
+      const runtime = yield* ContainerRuntime
+      const volume = yield* rig("volume", ["VOLUME /data"])
+      const refused = yield* Effect.flip(runtime.start(volume.spec))
+      assert.strictEqual(refused.reason, "refused")
+      assert.match(refused.problem, /Config.Volumes is \{"\/data":\{\}\}; it mounts .*volume/u)
+      const other = yield* rig("drift")
+      writeFileSync(join(other.spec.image, "choir", "version.json"), "{ }")
+      const drifted = yield* Effect.flip(runtime.start(other.spec))
+      assert.include(drifted.message, "another /choir/version.json")
+      docker(socket, "rmi", "--force", `choir-agent-drift:${other.spec.image_version}`)
+      const missing = yield* Effect.flip(runtime.start(other.spec))
+      assert.deepStrictEqual([missing.reason, /no such image/iu.test(missing.problem)], ["failed", true])
+    }).pipe(
+      Effect.scoped,
+      Effect.ensuring(Effect.sync(() => assert.deepStrictEqual(containers(), []))),
+      Effect.provide(Runtime)
+    )
+  )
+
+  it.live("tells of an exit with its code, and of a death by a signal, by memory or by another's hand (R7)", () =>
+    Effect.gen(function* () {
+      const one = yield* started("one")
+      yield* Effect.forkScoped(one.agent.ask("setTimeout(() => process.exit(7), 0)"))
+      assert.deepStrictEqual(yield* one.container.exit, { code: 7, signal: null, reason: "exited" })
+      const two = yield* started("two")
+      yield* Effect.forkScoped(two.agent.ask("process.kill(process.pid, 'SIGSEGV')"))
+      assert.deepStrictEqual(yield* two.container.exit, { code: null, signal: "SIGSEGV", reason: "signalled" })
+      const three = yield* started("three")
+      yield* Effect.forkScoped(three.agent.ask("const held = []; for (;;) held.push(Buffer.alloc(64 << 20, 1))"))
+      assert.deepStrictEqual(yield* three.container.exit, { code: null, signal: "SIGKILL", reason: "out_of_memory" })
+      const four = yield* started("four")
+      docker(socket, "kill", four.id.name)
+      const within = yield* Effect.timeoutOption(four.container.exit, "1 second")
+      assert.deepStrictEqual(within._tag === "Some" ? within.value : undefined, {
+        code: null,
+        signal: "SIGKILL",
+        reason: "signalled"
+      })
+      const five = yield* started("five")
+      docker(socket, "rm", "--force", five.id.name)
+      assert.strictEqual((yield* five.container.exit).reason, "signalled")
+    }).pipe(Effect.provide(Runtime))
+  )
+
+  it.live("kills with everything that the agent started, and has it gone when kill returns (R8, R22)", () =>
+    Effect.gen(function* () {
+      const { agent, container, id } = yield* started()
+      yield* agent.sh("(setsid -f nohup sleep 1000; sleep 1000 &) >/dev/null 2>&1")
+      const { Pid } = inspect(id.container_id).State
+      assert.isAtLeast(docker(socket, "top", id.name).split("\n").length, 4)
+      yield* container.kill
+      assert.isFalse(readdirSync("/proc").includes(String(Pid)))
+      assert.deepStrictEqual(containers(), [])
+      assert.deepStrictEqual(yield* container.exit, { code: null, signal: "SIGKILL", reason: "killed" })
+      yield* container.kill
+    }).pipe(Effect.provide(Runtime))
+  )
+
+  it.live("kills when its scope closes, and leaves nothing in the engine when choird ends (R65)", () =>
+    Effect.gen(function* () {
+      const services = yield* Scope.make()
+      const context = yield* Layer.buildWithScope(runtimeWith(), services)
+      const made = yield* rig()
+      const scope = yield* Scope.make()
+      const start = Effect.flatMap(ContainerRuntime, (runtime) => runtime.start(made.spec))
+      const { exit } = yield* Scope.provide(Effect.provideContext(start, context), scope)
+      yield* made.connected
+      assert.deepStrictEqual(networks(), [installation.network])
+      yield* Scope.close(scope, Exit.void)
+      assert.deepStrictEqual(containers(), [])
+      assert.strictEqual((yield* exit).reason, "killed")
+      yield* Scope.close(services, Exit.void)
+      assert.deepStrictEqual(networks(), [])
+      const rules = execFileSync("iptables-save", { encoding: "utf8" })
+      assert.notInclude(rules, installation.network)
+      assert.notInclude(rules, installation.network.toUpperCase())
+    })
+  )
+
+  it.live("ends what an earlier choird left, of this home alone: by its id, by its name, by its label (R8)", () =>
+    Effect.gen(function* () {
+      const label = `choir.home=${installation.id}`
+      const left = (name: string, owner: string) =>
+        docker(socket, "run", "--detach", "--name", name, "--label", owner, "debian:bookworm-slim", "sleep", "1000")
+      const [mine, foreign] = [`choir-test-left-${process.pid}`, `choir-test-foreign-${process.pid}`]
+      yield* Effect.addFinalizer(() => Effect.sync(() => docker(socket, "rm", "--force", foreign)))
+      left(mine, label)
+      left(foreign, "choir.home=another")
+      const runtime = yield* Effect.provide(ContainerRuntime, Layer.fresh(Runtime))
+      assert.deepStrictEqual(containers(), [])
+      assert.strictEqual(inspect(foreign).State.Running, true)
+      // A name that is taken is taken over; an id of a row is removed, and twice is not too often.
+      const name = `choir-dev.${installation.id.slice(0, 8)}`
+      const container_id = left(name, label)
+      const { id } = yield* started()
+      assert.notStrictEqual(id.container_id, container_id)
+      yield* runtime.reap(id)
+      assert.deepStrictEqual(containers(), [])
+      yield* runtime.reap(id)
+    }).pipe(Effect.provide(Runtime))
+  )
+
+  it.live("shows an agent nothing of another agent", () =>
+    Effect.gen(function* () {
+      const one = yield* started("one")
+      const two = yield* started("two")
+      writeFileSync(join(one.spec.workspace, "private"), "")
+      assert.strictEqual(yield* two.agent.sh("ls /workspace; ls /run/choir"), "choird.sock")
+      assert.include(yield* two.agent.sh(`ls ${one.spec.socket_dir}`), "No such file")
+      assert.notInclude(yield* two.agent.sh("cat /proc/*/cmdline"), one.spec.session_id)
+    }).pipe(Effect.provide(Runtime))
+  )
+
+  it.live("holds a fork bomb within its limit", () =>
+    Effect.gen(function* () {
+      const { agent, runtime } = yield* started()
+      assert.deepStrictEqual((yield* runtime.status).limits, { cpus: true, memory_mb: true, pids: true })
+      const bomb =
+        "let made = 0; for (let i = 0; i < 400; i++) { try { const c = require('child_process').spawn('sleep', ['1000']); c.on('error', () => {}); if (c.pid) made++ } catch {} } return made"
+      const made = (yield* agent.ask(bomb)) as number
+      assert.isAbove(made, 20)
+      assert.isBelow(made, 128)
+    }).pipe(Effect.provide(Runtime))
+  )
+
+  it.live("passes output on by lines, and drops with a count rather than block the agent", () =>
+    Effect.gen(function* () {
+      const { agent, container } = yield* started()
+      yield* agent.ask(
+        "console.log('first'); for (let i = 0; i < 5000; i++) console.error('x'.repeat(100)); return new Promise((done) => process.stderr.write('', done))"
+      )
+      yield* container.kill
+      const lines = yield* Stream.runCollect(container.output)
+      assert.strictEqual(lines[0], "first")
+      assert.isAtMost(lines.length, 1002)
+      const more = yield* started("one")
+      // The engine keeps a long line in parts of 16 KiB.
+      yield* more.agent.ask(
+        "console.log('y'.repeat(20000)); return new Promise((done) => process.stdout.write('', done))"
+      )
+      yield* more.container.kill
+      assert.deepStrictEqual(yield* Stream.runCollect(more.container.output), [
+        `${"y".repeat(16384)} (3616 bytes of this line were cut)`
+      ])
+    }).pipe(Effect.provide(Runtime))
+  )
+
+  it.live("refuses a workspace that is the system's, choird's home, or a person's", () =>
+    Effect.gen(function* () {
+      const { spec } = yield* rig()
+      const runtime = yield* ContainerRuntime
+      const refusal = (workspace: string) => Effect.flip(runtime.start({ ...spec, workspace }))
+      for (const workspace of ["/", "/usr/share", "/tmp", "relative", "/tmp/a\0b", home, spec.socket_dir]) {
+        assert.strictEqual((yield* refusal(workspace)).reason, "refused", workspace)
+      }
+      chownSync(spec.workspace, 12345, 12345)
+      assert.include((yield* refusal(spec.workspace)).message, "belongs to uid 12345")
+    }).pipe(Effect.provide(Runtime))
+  )
+
+  it.live("starts no agent in an engine that maps root to nobody, unless that is allowed (R38)", () =>
+    Effect.gen(function* () {
+      const info = { ServerVersion: "20.10", Driver: "overlay2", DockerRootDir: "/var/lib/docker" }
+      const Plain = Layer.effect(
+        DockerEngine,
+        Effect.map(DockerEngine, (engine) => ({ ...engine, info: Effect.succeed(engineFacts(info)) }))
+      ).pipe(Layer.provide(DockerEngine.layer({ docker_socket: socket })))
+      const { spec } = yield* rig()
+      const attempt = (settings: Parameters<typeof runtimeWith>[0]) =>
+        Effect.gen(function* () {
+          const runtime = yield* ContainerRuntime
+          return { error: yield* Effect.flip(runtime.start(spec)), status: yield* runtime.status }
+        }).pipe(Effect.scoped, Effect.provide(runtimeWith(settings, Plain)))
+      const { error } = yield* attempt({})
+      assert.strictEqual(error.reason, "refused")
+      assert.include(error.fix, "userns-remap")
+      const allowed = yield* attempt({ allow_unmapped_root: true })
+      assert.match(allowed.status.warnings.join(), /root of a container would be root of this host/u)
+      // It goes as far as this engine lets it, which has no such user.
+      assert.notStrictEqual(allowed.error.reason, "refused")
+    })
+  )
+
+  const CYCLES_MS_MAX = 400_000
+  it.live(
+    "starts and stops fifty times and leaves no container, network or socket (R65)",
+    () =>
+      Effect.gen(function* () {
+        const made = yield* rig()
+        yield* Effect.gen(function* () {
+          const runtime = yield* ContainerRuntime
+          for (let cycle = 0; cycle < 50; cycle++) {
+            yield* Effect.scoped(Effect.andThen(runtime.start({ ...made.spec, epoch: cycle + 1 }), made.connected))
+          }
+        }).pipe(Effect.provide(Layer.fresh(runtimeWith())))
+        assert.deepStrictEqual([containers(), networks()], [[], []])
+        const bridges = spawnSync("ip", ["link", "show", "type", "bridge"], { encoding: "utf8" }).stdout
+        assert.notInclude(bridges, installation.network)
+      }),
+    CYCLES_MS_MAX
+  )
+
+  it.live("says what it isolates, and true things while the engine is away", () =>
+    Effect.gen(function* () {
+      const status = yield* (yield* ContainerRuntime).status
+      assert.match(status.isolation, /container of Docker \d+.* its root is uid \d+ of this host/u)
+      const gone = Effect.flatMap(ContainerRuntime, ({ status }) => status)
+      const away = yield* Effect.provide(gone, runtimeWith({ docker_socket: join(home, "none.sock") }))
+      assert.match(away.warnings.join(), /does not answer/u)
+    }).pipe(Effect.provide(Runtime))
+  )
+})

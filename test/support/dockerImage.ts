@@ -1,0 +1,74 @@
+/** Images for tests of containers: a base with the programs of an agent and no network needed, and images of rigs on it. */
+import { execFileSync } from "node:child_process"
+import { chmodSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { rgPath } from "@vscode/ripgrep"
+
+const BASE = "choir-test-base:1"
+
+/** The docker program, as it comes with the engine. */
+export const docker = (socket: string, ...args: ReadonlyArray<string>): string =>
+  execFileSync("docker", ["-H", `unix://${socket}`, ...args], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, DOCKER_BUILDKIT: "0" }
+  }).trim()
+
+const inContext = <A>(use: (folder: string) => A): A => {
+  const folder = mkdtempSync("/tmp/choir-test-image-")
+  try {
+    return use(folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const has = (socket: string, image: string) => docker(socket, "images", "--quiet", image) !== ""
+
+/** Node and tini as an agent's base has them: to be run and not to be read, by anybody in the container (D13). */
+const BASE_FILE = `FROM debian:bookworm-slim
+COPY --chown=65534:65534 node /opt/choir/bin/node
+COPY --chown=65534:65534 tini /usr/bin/tini
+COPY rg /usr/bin/rg
+`
+
+const ensureBase = (socket: string) => {
+  if (has(socket, BASE)) return
+  inContext((folder) => {
+    copyFileSync(realpathSync(process.execPath), join(folder, "node"))
+    // The engine's package brings it.
+    copyFileSync("/usr/bin/docker-init", join(folder, "tini"))
+    copyFileSync(realpathSync(rgPath), join(folder, "rg"))
+    for (const name of ["node", "tini"]) chmodSync(join(folder, name), 0o111)
+    chmodSync(join(folder, "rg"), 0o755)
+    writeFileSync(join(folder, "Dockerfile"), BASE_FILE)
+    docker(socket, "build", "--quiet", "--tag", BASE, folder)
+  })
+}
+
+export interface TestImage {
+  /** The name in the engine. */
+  readonly tag: string
+  /** Holds `choir/`. */
+  readonly image: string
+  /** A bundle; the vocabulary lies beside it where there is one. */
+  readonly program: string
+  /** Further lines of the Dockerfile. */
+  readonly lines?: ReadonlyArray<string>
+}
+
+/** Builds an image of a folder, as choird's own builder lays it out. */
+export const buildTestImage = (socket: string, { image, lines = [], program, tag }: TestImage) => {
+  ensureBase(socket)
+  inContext((folder) => {
+    mkdirSync(join(folder, "bundle"))
+    cpSync(program, join(folder, "bundle", "choir-agent.js"))
+    cpSync(program.replace(/\.js$/u, ".o200k"), join(folder, "bundle", "choir-agent.o200k"))
+    cpSync(join(image, "choir"), join(folder, "choir"), { recursive: true })
+    const copies = ["COPY bundle/ /opt/choir/", "COPY choir/ /choir/"]
+    writeFileSync(join(folder, "Dockerfile"), [`FROM ${BASE}`, ...copies, ...lines, ""].join("\n"))
+    docker(socket, "build", "--quiet", "--force-rm", "--tag", tag, folder)
+  })
+}
+
+export const removeTestImage = (socket: string, tag: string) => docker(socket, "rmi", "--force", tag)
