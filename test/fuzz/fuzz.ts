@@ -1,6 +1,7 @@
 /** Mutated requests against a whole agents' API: real listeners on both transports, real stores, a real database (R27). */
-import { connect, type Socket } from "node:net"
-import { connect as connectTls } from "node:tls"
+import { spawn } from "node:child_process"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
 import { Clock, Context, Effect, Layer, Redacted, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
@@ -15,14 +16,9 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { makeCertificate } from "../support/certificate.ts"
 import { BINDINGS, newAgent, stores } from "../support/stores.ts"
-import { hostileRequest, randomOf } from "./requests.ts"
+import type { Told, Work } from "./client.ts"
 
-/** Below R47's 8, since a connection that is being closed counts as well. */
-const CONNECTIONS = 5
-const BATCH = 100
-const BROKEN_ONE_IN = 10
-/** A handshake costs several times what a request does, so that one batch of so many goes over TLS. */
-const BATCHES_A_HANDSHAKE = 4
+const CLIENT = join(import.meta.dirname, "client.ts")
 
 /** Times a thousand, so that the rates of R47 let requests through to what is behind them. */
 const fastClock = Effect.map(Clock.clockWith(Effect.succeed), (clock) => {
@@ -75,11 +71,7 @@ const open = Effect.gen(function* () {
   )
   const { path } = yield* Context.get(services, AgentSockets).open(session_id)
   const { port = 0 } = Context.get(services, AgentTcp)
-  const dialling = {
-    uds: (): Socket => connect(path),
-    https: (): Socket => connectTls({ host: "127.0.0.1", port, ca, servername: "localhost" })
-  }
-  return { asked, dialling, known: { session_id, token: Redacted.value(lease) } }
+  return { asked, path, port, ca, known: { session_id, token: Redacted.value(lease) } }
 })
 
 /** Every row of choird's own tables but the audit's, which is there to grow. */
@@ -97,18 +89,20 @@ const stateOf = Effect.gen(function* () {
   return rows
 }).pipe(Effect.orDie)
 
-/** Sends on a connection of its own, since the server closes one whose body it did not want, and gives the answers. */
-const send = (dial: () => Socket, request: string, broken: boolean) =>
-  Effect.callback<string>((resume) => {
-    let seen = ""
-    const socket = dial()
-    socket.on("data", (part) => (seen += part.toString()))
-    socket.on("error", () => {})
-    socket.once("close", () => resume(Effect.succeed(seen)))
-    // The server gives up on a peer that says it is done, which is the way to get rid of one that may still wait for more.
-    if (broken) socket.end(request)
-    else socket.write(request)
-    return Effect.sync(() => socket.destroy())
+/** Runs the peer in its own process, and gives what it was answered. */
+const attack = (work: Work, onThousand: (sent: number) => void) =>
+  Effect.callback<Readonly<Record<string, number>>>((resume) => {
+    const child = spawn(process.execPath, [CLIENT, JSON.stringify(work)], { stdio: ["ignore", "pipe", "inherit"] })
+    let statuses: Readonly<Record<string, number>> | undefined
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      const told = JSON.parse(line) as Told
+      if ("sent" in told) onThousand(told.sent)
+      else statuses = told.statuses
+    })
+    child.once("close", (code) =>
+      resume(statuses === undefined ? Effect.die(new Error(`the peer ended with ${code}`)) : Effect.succeed(statuses))
+    )
+    return Effect.sync(() => child.kill("SIGKILL"))
   })
 
 export interface FuzzOptions {
@@ -119,22 +113,10 @@ export interface FuzzOptions {
 }
 
 /** Sends them over both transports. `changed` is what differs in the database afterwards, which must be nothing. */
-export const fuzz = Effect.fn("fuzz")(function* ({ onThousand, requests, seed }: FuzzOptions) {
-  const { asked, dialling, known } = yield* Effect.provideService(open, Clock.Clock, yield* fastClock)
-  const random = randomOf(seed)
+export const fuzz = Effect.fn("fuzz")(function* ({ onThousand = () => {}, requests, seed }: FuzzOptions) {
+  const { asked, known, ...address } = yield* Effect.provideService(open, Clock.Clock, yield* fastClock)
   const before = yield* stateOf
-  const statuses: Record<string, number> = {}
-  for (let sent = 0; sent < requests; sent += BATCH) {
-    const dial = (sent / BATCH) % BATCHES_A_HANDSHAKE === 0 ? dialling.https : dialling.uds
-    const batch = Array.from({ length: BATCH }, () => random(BROKEN_ONE_IN) === 0)
-    const requests = batch.map((broken) => ({ broken, text: hostileRequest(random, known, broken) }))
-    const answers = yield* Effect.forEach(requests, ({ broken, text }) => send(dial, text, broken), {
-      concurrency: CONNECTIONS
-    })
-    for (const [, status = ""] of answers.join("").matchAll(/HTTP\/1\.1 (\d{3}) /gu))
-      statuses[status] = (statuses[status] ?? 0) + 1
-    if ((sent + BATCH) % 1000 === 0) onThousand?.(sent + BATCH)
-  }
+  const statuses = yield* attack({ ...address, known, requests, seed }, onThousand)
   const after = yield* stateOf
   return { asked, statuses, tables: before.length, changed: after.filter((row) => !before.includes(row)) }
 })

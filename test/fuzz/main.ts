@@ -1,7 +1,7 @@
 /**
  * `npm run fuzz -- --requests N --seed S`: mutated requests without a valid token against the agents' API on both transports (R27).
  * Fails when one of them changes a row, is answered with 200 or 500, leaves a rejection unhandled, or when memory grows by more than 20 MiB after
- * the first tenth.
+ * the first tenth. The peer is a process of its own, so that the memory is that of choird's layers and their database alone.
  */
 import { join } from "node:path"
 import { parseArgs } from "node:util"
