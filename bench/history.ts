@@ -53,7 +53,12 @@ const fullCore = (events: ReadonlyArray<ChoirEvent>): CoreLane => {
 /** The first prompt makes every message; the next ones find most of them made. */
 const promptMs = (events: ReadonlyArray<ChoirEvent>): number => {
   const core = fullCore(events)
-  const sources = { find: (rev: number) => events[rev - 1], identity: IDENTITY, isMasked: () => false }
+  const sources = {
+    find: (rev: number) => events[rev - 1],
+    identity: IDENTITY,
+    isMasked: () => false,
+    skills: new Map()
+  }
   const times = Array.from({ length: 2 * PROMPTS }, () => {
     const started = performance.now()
     corePrompt(core, sources, ROOM, undefined)

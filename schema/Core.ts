@@ -1,6 +1,7 @@
 /** What edge hands to a core job and what a core job says back (spec 12.7). */
 import { Effect, Schema } from "effect"
 import { CallId, JobName } from "./Ids.ts"
+import { SkillName } from "./Skill.ts"
 import { ToolName } from "./Tool.ts"
 
 const none = <A>(): Effect.Effect<ReadonlyArray<A>> => Effect.succeed([])
@@ -20,6 +21,9 @@ export const ToolConstraints = Schema.Struct({
   time_budget_ms: Schema.Natural.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0)))
 })
 
+/** The skill that a job runs from its first step to its end, and what it begins with. */
+export const CoreSkill = Schema.Struct({ name: SkillName, input: Schema.optionalKey(Schema.Json) })
+
 /** The curated task of a core job. */
 export const CoreJobStart = Schema.Struct({
   /** The call id of the spawn that started it. */
@@ -29,6 +33,7 @@ export const CoreJobStart = Schema.Struct({
   context_bundle: ContextBundle,
   tool_constraints: ToolConstraints,
   output_schema: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
+  skill: Schema.optionalKey(CoreSkill),
   verbosity: Schema.Literals(["quiet", "normal", "detailed"])
 })
 export type CoreJobStart = typeof CoreJobStart.Type

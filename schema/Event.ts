@@ -163,13 +163,23 @@ export const Cancelled = Schema.Struct({
   reason: Schema.String
 })
 
+/**
+ * A lane's skill begins (`from` is empty), goes on to another state, or ends (`ended`; `to` is empty where it ends in no state of its
+ * own). It says whatever follows from it, so that nobody needs the skill's text to fold it. `step` counts its model calls.
+ */
 export const SkillTransitionCommitted = Schema.Struct({
   skill: Schema.String,
   from: Schema.String,
   to: Schema.String,
   on: Schema.String,
   step: Schema.Natural,
-  reason: Schema.optionalKey(Schema.String)
+  /** Why the control plane moved it, where no model asked for it. */
+  reason: Schema.optionalKey(Schema.String),
+  ended: Schema.optionalKey(Schema.Literals(["completed", "failed", "cancelled"])),
+  /** What it begins with. */
+  input: Schema.optionalKey(Schema.Json),
+  /** What the state that is left came to; at its end what the skill came to. */
+  output: Schema.optionalKey(Schema.Json)
 })
 
 /** What the user is shown. Exactly one `reply` belongs to each UserMsg. */

@@ -22,8 +22,8 @@ export class AgentSettings extends Context.Service<
   AgentSettings,
   {
     current(): Settings
-    /** What the arbiter may know besides the state. */
-    situation(): Situation
+    /** What the arbiter may know besides the state and the skills. */
+    situation(): Omit<Situation, "skills">
     /** A bound model by the name of config.json. */
     model(name: string): Model | undefined
     replace(config_version: number, config: AgentConfig): Effect.Effect<void>

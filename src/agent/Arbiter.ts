@@ -13,15 +13,19 @@ import { decide } from "./decide.ts"
 import { type ChainPlace, EventLog } from "./EventLog.ts"
 import type { Proposal } from "./Proposal.ts"
 import { residentRevs } from "./residentRevs.ts"
+import { SkillRegistry } from "./SkillRegistry.ts"
 
 /**
  * The proposal was refused; nothing happened. `exhausted` names the session's limit that is reached; `unfit` is content that no
- * event can hold, so that saying less of it may be accepted.
+ * event can hold, so that saying less of it may be accepted; `allowed` is what the lane's skill lets it do instead.
  */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   reason: Schema.String,
   exhausted: Schema.optionalKey(Schema.String),
-  unfit: Schema.optionalKey(Schema.Boolean)
+  unfit: Schema.optionalKey(Schema.Boolean),
+  allowed: Schema.optionalKey(
+    Schema.Struct({ tools: Schema.Array(Schema.String), transitions: Schema.Array(Schema.String) })
+  )
 }) {
   override get message() {
     return this.reason
@@ -68,6 +72,7 @@ export class Arbiter extends Context.Service<
     Effect.gen(function* () {
       const log = yield* EventLog
       const settings = yield* AgentSettings
+      const skills = yield* SkillRegistry
       const listeners: Array<(events: ReadonlyArray<ChoirEvent>) => void> = []
       const waiters = new Set<() => void>()
       let state = initialState
@@ -106,7 +111,7 @@ export class Arbiter extends Context.Service<
 
       const commit = Effect.fnUntraced(function* (proposal: Proposal) {
         const now = yield* Clock.currentTimeMillis
-        const decided = decide(state, proposal, settings.situation())
+        const decided = decide(state, proposal, { ...settings.situation(), skills })
         if (Result.isFailure(decided)) return yield* new Refused(decided.failure)
         if (decided.success.some((draft) => isDeeperThan(draft, EVENT_DEPTH_MAX)))
           return yield* new Refused({ reason: `an event may nest ${EVENT_DEPTH_MAX} levels at most`, unfit: true })

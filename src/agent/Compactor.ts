@@ -18,6 +18,7 @@ import { ImageTexts } from "./ImageTexts.ts"
 import { ModelCalls, presentModel } from "./ModelCalls.ts"
 import { coreSystem, edgeSystem } from "./Prompt.ts"
 import type { IsMasked } from "./promptMessages.ts"
+import { SkillRegistry } from "./SkillRegistry.ts"
 import { Tokens } from "./Tokens.ts"
 
 /** Compacts the windows of lanes. */
@@ -54,6 +55,7 @@ const make = Effect.fnUntraced(function* () {
   const calls = yield* ModelCalls
   const log = yield* EventLog
   const settings = yield* AgentSettings
+  const skills = yield* SkillRegistry
   const texts = yield* ImageTexts
   const tokens = yield* Tokens
   const wake = yield* Queue.sliding<void>(1)
@@ -76,7 +78,7 @@ const make = Effect.fnUntraced(function* () {
   const threshold = (memory: EdgeLane | CoreLane): number => {
     const { config } = settings.current()
     const model = settings.model(modelOf(memory))
-    const system = "job_id" in memory ? coreSystem(texts) : edgeSystem(texts)
+    const system = "job_id" in memory ? coreSystem(texts, skills) : edgeSystem(texts, skills)
     const fixed = Math.ceil((system.content ?? "").length / PROMPT_CHARS_PER_TOKEN)
     const context = model === undefined ? 0 : model.context_window - outputTokensMax(model) - fixed
     return Math.max(0, config.memory.compact_at * context)

@@ -2,15 +2,17 @@
 import { Clock, Effect, Result, Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { JobName } from "#schema/Ids.ts"
+import { valueProblem } from "#src/shared/jsonSchema.ts"
 import { CORE_SUMMARY_CHARS_MAX, QUESTION_WAIT_MS_MAX, REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
-import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
+import type { ActiveSkill, CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { Arbiter } from "./Arbiter.ts"
+import { skillRules } from "./decideSkills.ts"
 import { EventLog } from "./EventLog.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import { ModelCalls } from "./ModelCalls.ts"
 import { corePrompt } from "./Prompt.ts"
 import type { Proposal } from "./Proposal.ts"
-import { resultProblem } from "./resultSchema.ts"
+import { SkillRegistry } from "./SkillRegistry.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { ToolRunner } from "./ToolRunner.ts"
 
@@ -27,6 +29,8 @@ export type CoreStep =
 export interface CoreRecord {
   readonly output: EventOf<"ModelOutput"> | undefined
   readonly started: EventOf<"CoreStarted">
+  /** How the newest skill of the job ended. */
+  readonly skillEnd: EventOf<"SkillTransitionCommitted"> | undefined
 }
 
 const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
@@ -52,11 +56,27 @@ const finish = (text: string, isCorrection: boolean, { started }: CoreRecord): C
   const { output_schema } = started.payload.start
   if (output_schema === undefined) return stop("completed", text, text)
   const parsed = decodeJson(text.trim().replace(/^```(?:json)?\s*|\s*```$/gu, ""))
-  const problem = Result.isFailure(parsed) ? "the result is not JSON" : resultProblem(output_schema, parsed.success)
+  const problem = Result.isFailure(parsed) ? "the result is not JSON" : valueProblem(output_schema, parsed.success)
   if (problem === undefined && Result.isSuccess(parsed)) return stop("completed", text, parsed.success)
   if (isCorrection) return stop("error", `the job ended without the result that was asked for: ${problem}`)
-  return { type: "ask", correction: `The result does not fit what was asked for: ${problem}.` }
+  const correction = `The result does not fit what was asked for: ${problem}. Answer again with the corrected JSON and nothing else.`
+  return { type: "ask", correction }
 }
+
+/** A job that was started with a skill ends with it: nothing is left of what it was to do, nor of what kept it in bounds. */
+const skillFinish = ({ payload }: EventOf<"SkillTransitionCommitted">): CoreStep => {
+  const { ended, on, output, reason, skill } = payload
+  if (ended === "completed")
+    return stop("completed", output === undefined ? `the skill ${skill} is done` : JSON.stringify(output), output)
+  const why = reason ?? `by ${on}`
+  return ended === "cancelled"
+    ? stop("cancelled", `the skill ${skill} was cancelled: ${why}`)
+    : stop("error", `the skill ${skill} failed: ${why}`)
+}
+
+/** Words do not end a skill (spec 10.2). */
+const unfinished = ({ name, state }: ActiveSkill): string =>
+  `The skill ${name} is not at its end: do its step ${state} and leave it with choir-skill-transition. Text alone ends nothing.`
 
 export const coreStep = (core: CoreLane, record: CoreRecord, now: number): CoreStep => {
   if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)
@@ -65,14 +85,16 @@ export const coreStep = (core: CoreLane, record: CoreRecord, now: number): CoreS
     const limit = timeLimit(core, now)
     return limit === undefined ? { type: "run" } : stop("budget", limit)
   }
-  const { output } = record
+  const { output, skillEnd, started } = record
+  if (started.payload.start.skill !== undefined && skillEnd !== undefined) return skillFinish(skillEnd)
   if (output?.payload.error !== undefined) return stop("error", output.payload.error.message)
   if (core.repetition.times >= REPETITIONS_STUCK_MIN) return stop("stuck", "the job kept repeating the same step")
   const { isCorrection, isFinal, isSuperseded, rev } = core.output
-  const isResult = isFinal && !isSuperseded && core.injection_rev < rev
+  const isHeard = isFinal && !isSuperseded && core.injection_rev < rev
+  const isResult = isHeard && core.skill === undefined
   const next: CoreStep = isResult
     ? finish(output?.payload.text ?? "", isCorrection, record)
-    : { type: "ask", correction: undefined }
+    : { type: "ask", correction: isHeard && core.skill !== undefined ? unfinished(core.skill) : undefined }
   if (next.type === "stop") return next
   const wait_ms = core.question === undefined ? 0 : Date.parse(core.question.asked_at) + QUESTION_WAIT_MS_MAX - now
   if (wait_ms > 0 && !isResult && timeLimit(core, now) === undefined) return { type: "await", wait_ms }
@@ -95,12 +117,14 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
   const log = yield* EventLog
   const registry = yield* ToolRegistry
   const runner = yield* ToolRunner
+  const skills = yield* SkillRegistry
   const texts = yield* ImageTexts
 
-  const sources = { find: log.find, identity: texts, isMasked: registry.masked }
+  const sources = { find: log.find, identity: texts, isMasked: registry.masked, skills }
 
-  const record = ({ output, started_rev }: CoreLane): CoreRecord => ({
+  const record = ({ output, skill_end_rev, started_rev }: CoreLane): CoreRecord => ({
     started: log.get(started_rev) as EventOf<"CoreStarted">,
+    skillEnd: skill_end_rev === 0 ? undefined : (log.get(skill_end_rev) as EventOf<"SkillTransitionCommitted">),
     output: output.rev === 0 ? undefined : (log.get(output.rev) as EventOf<"ModelOutput">)
   })
   const step = Effect.fnUntraced(function* (core: CoreLane) {
@@ -114,7 +138,7 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
         return yield* Effect.ignore(arbiter.commit({ type: "StopCore", job_name, ...next.stop }))
       case "ask": {
         const { allowed_tools } = known.started.payload.start.tool_constraints
-        const tools = registry.offered(core.lane, allowed_tools)
+        const tools = registry.offered(core.lane, { allowed: allowed_tools, skill: skillRules(core, skills) })
         return yield* calls.ask(core.lane, "turn", core.model, tools, (room) =>
           corePrompt(arbiter.state().cores.get(job_name) ?? core, sources, room, next.correction)
         )
@@ -124,10 +148,17 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
     }
   })
   const first = arbiter.state().cores.get(job_name)?.job_id
-  let core = arbiter.state().cores.get(job_name)
+  /** The job as it goes on, once a skill that cannot go on has been ended. */
+  const current = Effect.suspend(() => {
+    const core = arbiter.state().cores.get(job_name)
+    const failing =
+      core?.skill === undefined ? Effect.void : Effect.ignore(arbiter.commit({ type: "FailSkill", lane: core.lane }))
+    return Effect.map(failing, () => arbiter.state().cores.get(job_name))
+  })
+  let core = yield* current
   while (core !== undefined && core.job_id === first) {
     yield* within(core, step(core))
-    core = arbiter.state().cores.get(job_name)
+    core = yield* current
   }
 })
 

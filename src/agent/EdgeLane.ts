@@ -9,12 +9,14 @@ import { REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
 import type { PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
+import { skillRules } from "./decideSkills.ts"
 import { EventLog } from "./EventLog.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { ModelCalls } from "./ModelCalls.ts"
 import { reported } from "./projection.ts"
 import { edgePrompt } from "./Prompt.ts"
+import { SkillRegistry } from "./SkillRegistry.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { ToolRunner } from "./ToolRunner.ts"
 
@@ -68,9 +70,10 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
   const registry = yield* ToolRegistry
   const runner = yield* ToolRunner
   const settings = yield* AgentSettings
+  const skills = yield* SkillRegistry
   const texts = yield* ImageTexts
 
-  const sources = { find: log.find, identity: texts, isMasked: registry.masked }
+  const sources = { find: log.find, identity: texts, isMasked: registry.masked, skills }
 
   const reportText = (): string | undefined => {
     const state = arbiter.state()
@@ -88,11 +91,13 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
   }
   const ask = Effect.fnUntraced(function* (purpose: "turn" | "report") {
     const { llm } = settings.current().config
+    if (arbiter.state().edge.skill !== undefined)
+      yield* Effect.ignore(arbiter.commit({ type: "FailSkill", lane: EDGE }))
     yield* calls.ask(
       EDGE,
       purpose,
       llm,
-      registry.offered(EDGE),
+      registry.offered(EDGE, { skill: skillRules(arbiter.state().edge, skills) }),
       (room) => edgePrompt(arbiter.state(), sources, room) ?? []
     )
   })

@@ -10,7 +10,9 @@ import { CORE_INSTRUCTIONS, EDGE_INSTRUCTIONS } from "./instructions.ts"
 import { coreProjection, edgeProjection, reported } from "./projection.ts"
 import { type IsMasked, messagesOf, stopped } from "./promptMessages.ts"
 import { chars, fit, fitNewest, type Room, size } from "./promptRoom.ts"
-import { type Find, recent, settled } from "./promptWindow.ts"
+import { type Find, ofStep, recent, settled } from "./promptWindow.ts"
+import type { SkillBook } from "./SkillRegistry.ts"
+import { skillList, skillStep } from "./skillPrompt.ts"
 
 /** The image's texts; an absent file is an empty text. */
 export interface Identity {
@@ -24,20 +26,21 @@ export interface Sources {
   readonly find: Find
   readonly identity: Identity
   readonly isMasked: IsMasked
+  readonly skills: SkillBook
 }
 
 const section = (title: string, text: string): string => (text.trim() === "" ? "" : `\n\n# ${title}\n\n${text.trim()}`)
 
 /** The part of edge's prompt that is never compacted and never moves. */
-export const edgeSystem = ({ soul, user }: Identity): ChatMessage => ({
+export const edgeSystem = ({ soul, user }: Identity, skills: SkillBook): ChatMessage => ({
   role: "system",
-  content: `${EDGE_INSTRUCTIONS}${section("The user", user)}${section("You", soul)}`
+  content: `${EDGE_INSTRUCTIONS}${section("Skills", skillList(skills))}${section("The user", user)}${section("You", soul)}`
 })
 
 /** The same for a job; its task follows as the first `user` message. */
-export const coreSystem = ({ soulCore }: Identity): ChatMessage => ({
+export const coreSystem = ({ soulCore }: Identity, skills: SkillBook): ChatMessage => ({
   role: "system",
-  content: `${CORE_INSTRUCTIONS}${section("You", soulCore)}`
+  content: `${CORE_INSTRUCTIONS}${section("Skills", skillList(skills))}${section("You", soulCore)}`
 })
 
 /** The lane's memory of what left its window. Nothing is shown before the first compaction. */
@@ -66,16 +69,17 @@ const around = (
 }
 
 /** Edge's prompt for an open turn. The user's message is the last `user` message, verbatim. */
-const edgeTurn = (state: SessionState, rev: number, { find, identity, isMasked }: Sources, room: Room) => {
-  const events = settled(recent(state.edge.window, room.event_window, find))
+const edgeTurn = (state: SessionState, rev: number, { find, identity, isMasked, skills }: Sources, room: Room) => {
+  const { skill, summary, window } = state.edge
+  const events = settled(ofStep(recent(window, room.event_window, find), skill))
   const before = events.filter((event) => event.rev < rev)
   const during = events.filter((event) => event.rev > rev)
   const event = find(rev)
   const request: ChatMessage = { role: "user", content: event?.event_type === "UserMsg" ? event.payload.text : "" }
   return around(
-    [edgeSystem(identity), ...remembered(state.edge.summary)],
+    [edgeSystem(identity, skills), ...remembered(summary)],
     messagesOf("edge", before, isMasked),
-    [...edgeProjection(state, find, undefined), request],
+    [...edgeProjection(state, find, undefined), ...skillStep(skill, skills, find), request],
     messagesOf("edge", during, isMasked),
     room
   )
@@ -90,16 +94,17 @@ const matter = ({ job_name, kind, rev }: PendingReport, find: Find): string => {
 
 /** A report turn: what there is to tell is the last message, marked as the control plane's. */
 const edgeReport = (state: SessionState, report: PendingReport, sources: Sources, room: Room) => {
-  const { find, identity, isMasked } = sources
+  const { find, identity, isMasked, skills } = sources
+  const { skill, summary, window } = state.edge
   const request: ChatMessage = { role: "user", content: `[control plane report]\n${matter(report, find)}` }
   const turn = state.edge.turn?.kind === "report" ? state.edge.turn : undefined
-  const events = settled(recent(state.edge.window, room.event_window, find))
+  const events = settled(ofStep(recent(window, room.event_window, find), skill))
   const before = events.filter((event) => event.rev !== report.rev && (turn === undefined || event.rev < turn.rev))
   const during = turn === undefined ? [] : events.filter((event) => event.rev >= turn.rev)
   return around(
-    [edgeSystem(identity), ...remembered(state.edge.summary)],
+    [edgeSystem(identity, skills), ...remembered(summary)],
     messagesOf("edge", before, isMasked),
-    [...edgeProjection(state, find, report), request],
+    [...edgeProjection(state, find, report), ...skillStep(skill, skills, find), request],
     messagesOf("edge", during, isMasked),
     room
   )
@@ -132,28 +137,29 @@ const briefing = ({ payload }: EventOf<"CoreStarted">): string => {
   )}${verbosity === "normal" ? "" : `\n\nVerbosity: ${verbosity}`}${schema}\n\nTask:\n${task_spec}`
 }
 
-/** The messages of a core job's next model call. `correction` tells what was wrong with its result. */
+/** The messages of a core job's next model call. `correction` tells what was wrong with its last words. */
 export const corePrompt = (
   core: CoreLane,
-  { find, identity, isMasked }: Sources,
+  { find, identity, isMasked, skills }: Sources,
   room: Room,
   correction: string | undefined
 ): ReadonlyArray<ChatMessage> => {
   const started = find(core.started_rev)
   const head: ReadonlyArray<ChatMessage> = [
-    coreSystem(identity),
+    coreSystem(identity, skills),
     { role: "user", content: started?.event_type === "CoreStarted" ? briefing(started) : "" },
     ...remembered(core.summary)
   ]
-  const own = messagesOf("core", settled(recent(core.window, room.event_window, find)), isMasked)
+  const own = messagesOf("core", settled(ofStep(recent(core.window, room.event_window, find), core.skill)), isMasked)
   const last: ReadonlyArray<ChatMessage> = [
     ...coreProjection(core),
+    ...skillStep(core.skill, skills, find),
     ...(correction === undefined
       ? []
       : [
           {
             role: "user" as const,
-            content: `[control plane] ${correction} Answer again with the corrected JSON and nothing else.`
+            content: `[control plane] ${correction}`
           }
         ])
   ]

@@ -13,6 +13,7 @@ import type {
 import type { ApprovalId, CallId, InboxId, JobName, LaneId, SessionId } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
+import type { SkillBook } from "./SkillRegistry.ts"
 
 export type Output = Omit<typeof ModelOutput.Type, "call_id" | "tool_calls"> & {
   readonly tool_calls: ReadonlyArray<{ readonly name: string; readonly input: PayloadOf<"ToolCallRequested">["input"] }>
@@ -53,6 +54,22 @@ export type Proposal =
       readonly start: Omit<CoreJobStart, "job_id">
       readonly model: string
     }
+  | {
+      readonly type: "StartSkill"
+      readonly lane: LaneId
+      readonly call_id: CallId
+      readonly skill: string
+      readonly input?: PayloadOf<"ToolCallRequested">["input"]
+    }
+  | {
+      readonly type: "MoveSkill"
+      readonly lane: LaneId
+      readonly call_id: CallId
+      readonly on: string
+      readonly output?: PayloadOf<"ToolCallRequested">["input"]
+    }
+  /** Ends a skill, or sends it on, once its rules were broken too often or its steps are used up. */
+  | { readonly type: "FailSkill"; readonly lane: LaneId }
   | { readonly type: "InjectCore"; readonly call_id: CallId; readonly job_name: JobName; readonly content: string }
   | { readonly type: "CancelCore"; readonly call_id: CallId; readonly job_name: JobName; readonly reason: string }
   /** The user's, the operator's or choird's own signals, which act without a tool call. */
@@ -93,15 +110,23 @@ export interface Situation {
   readonly epoch: number
   readonly budgets: Budgets
   readonly confirm_external: "never" | "tainted" | "always"
+  readonly skills: SkillBook
 }
 
-/** `reason` is a sentence for the model or the log; `exhausted` names the session's limit that is reached. */
+/**
+ * `reason` is a sentence for the model or the log; `exhausted` names the session's limit that is reached; `allowed` is what the lane's
+ * skill lets it do instead.
+ */
 export interface Rejected {
   readonly reason: string
   readonly exhausted?: string
+  readonly allowed?: NonNullable<PayloadOf<"ToolResultCommitted">["allowed"]>
 }
 export type Decision = Result.Result<ReadonlyArray<EventDraft>, Rejected>
 
 export const accept = (...events: ReadonlyArray<EventDraft>): Decision => Result.succeed(events)
 export const reject = (reason: string, exhausted?: string): Decision =>
   Result.fail(exhausted === undefined ? { reason } : { reason, exhausted })
+/** What breaks the rules of a lane's skill. */
+export const refuse = (reason: string, allowed: NonNullable<Rejected["allowed"]>): Decision =>
+  Result.fail({ reason, allowed })

@@ -69,6 +69,7 @@ const make = Effect.fnUntraced(function* () {
       lane,
       state: job?.state ?? (core_event.kind === "final_result" ? "CORE_COMPLETED" : "CORE_TERMINATED"),
       step: job?.step ?? 0,
+      ...(job?.skill === undefined ? {} : { skill: job.skill.name }),
       budget_remaining: { tokens, tool_calls },
       core_event
     }

@@ -1,13 +1,14 @@
 /** Every tool there is: built-in, global, agent (spec 8.8). It is filled once at start and never changes. */
 import { Context, Effect, Layer } from "effect"
-import { jobOf, type LaneId } from "#schema/Ids.ts"
-import { toWireName } from "#schema/Tool.ts"
+import type { LaneId } from "#schema/Ids.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { Compactor } from "./Compactor.ts"
 import type { ChatTool } from "./chatCompletion.ts"
 import { EventLog } from "./EventLog.ts"
 import { type ImageTool, loadImageTools, ToolBroken } from "./imageTools.ts"
+import { type Narrowing, toolTable } from "./offeredTools.ts"
+import { requireTools, SkillRegistry } from "./SkillRegistry.ts"
 import { StatusReports } from "./StatusReports.ts"
 import { type AnyTool, isControl } from "./tools/ControlTool.ts"
 import { coreCancel } from "./tools/coreCancel.ts"
@@ -23,6 +24,8 @@ import { makeAskHost } from "./tools/hostTool.ts"
 import { memoryCompact } from "./tools/memoryCompact.ts"
 import { memoryQuery } from "./tools/memoryQuery.ts"
 import { makeSubmit, proposeTools } from "./tools/propose.ts"
+import { skillStart } from "./tools/skillStart.ts"
+import { skillTransition } from "./tools/skillTransition.ts"
 
 /** Finds tools for lanes. */
 export class ToolRegistry extends Context.Service<
@@ -30,8 +33,8 @@ export class ToolRegistry extends Context.Service<
   {
     /** The tool behind the name that a model used, if the lane may see it. */
     find(lane: LaneId, wireName: string): AnyTool | undefined
-    /** What a lane's model is offered; a job's constraints narrow it. */
-    offered(lane: LaneId, allowed?: ReadonlyArray<string>): ReadonlyArray<ChatTool>
+    /** What a lane's model is offered; a job's constraints and the state of a skill narrow it. */
+    offered(lane: LaneId, narrowing?: Narrowing): ReadonlyArray<ChatTool>
     /** The wire names a lane may use, for the answer to a call that was refused. */
     names(lane: LaneId): ReadonlyArray<string>
     /** Whether models see only status and summary of the tool's results (`prompt_mask`); by the name in either spelling. */
@@ -48,6 +51,7 @@ const make = Effect.fnUntraced(function* (options: { readonly choir: string; rea
   const compactor = yield* Compactor
   const reports = yield* StatusReports
   const settings = yield* AgentSettings
+  const skills = yield* SkillRegistry
   const builtIn: ReadonlyArray<AnyTool> = [
     yield* fsRead,
     yield* fsWrite,
@@ -60,56 +64,26 @@ const make = Effect.fnUntraced(function* (options: { readonly choir: string; rea
     memoryQuery(yield* EventLog, arbiter.state, yield* makeAskHost, (name) => isMasked(name)),
     coreReport(reports.tell),
     memoryCompact(compactor.request),
-    ...proposeTools(yield* makeSubmit)
+    ...proposeTools(yield* makeSubmit),
+    ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition])
   ]
   // An agent's own tool stands for the global one of its name (spec 6.5).
   const imaged: ReadonlyArray<ImageTool> = [
     ...(yield* loadImageTools(options.choir, "global")),
     ...(yield* loadImageTools(options.choir, "agent"))
   ]
-  const tools = new Map<string, AnyTool>(builtIn.map((tool) => [toWireName(tool.llm.name), tool]))
+  const tools = new Map<string, AnyTool>(builtIn.map((tool) => [tool.llm.name, tool]))
   for (const { file, tool } of imaged) {
-    const wire = toWireName(tool.llm.name)
-    const taken = tools.get(wire)
+    const taken = tools.get(tool.llm.name)
     if (taken !== undefined && builtIn.includes(taken))
       return yield* new ToolBroken({ file, reason: `a built-in tool has the name ${tool.llm.name}` })
-    tools.set(wire, tool)
+    tools.set(tool.llm.name, tool)
   }
-  const named = (name: string) => tools.get(name.replaceAll(".", "-"))
+  yield* requireTools(skills, new Set(tools.keys()))
+  const { find, named, names, offered } = toolTable([...tools.values()])
   const isMasked = (name: string): boolean => {
     const tool = named(name)
     return tool !== undefined && !isControl(tool) && tool.masked === true
   }
-
-  const visible = (lane: LaneId, tool: AnyTool): boolean =>
-    tool.lanes === "both" || (tool.lanes === "edge") === (jobOf(lane) === undefined)
-  const chatTools = new Map<AnyTool, ChatTool>(
-    [...tools.values()].map((tool) => [
-      tool,
-      {
-        type: "function",
-        function: {
-          name: toWireName(tool.llm.name),
-          description: tool.llm.description,
-          parameters: tool.llm.input_schema
-        }
-      }
-    ])
-  )
-  const seenBy = (lane: LaneId) => [...tools.values()].filter((tool) => visible(lane, tool))
-  return ToolRegistry.of({
-    find: (lane, wireName) => {
-      const tool = named(wireName)
-      return tool !== undefined && visible(lane, tool) ? tool : undefined
-    },
-    offered: (lane, allowed = []) =>
-      seenBy(lane)
-        .filter((tool) => allowed.length === 0 || allowed.includes(tool.llm.name) || !isConstrainable(tool))
-        .flatMap((tool) => chatTools.get(tool) ?? []),
-    names: (lane) => seenBy(lane).map((tool) => toWireName(tool.llm.name)),
-    masked: isMasked
-  })
+  return ToolRegistry.of({ find, offered, names, masked: isMasked })
 })
-
-/** A job may always report, whatever its constraints allow. */
-const isConstrainable = (tool: AnyTool): boolean => isControl(tool) || tool.llm.name !== "choir.core.report"

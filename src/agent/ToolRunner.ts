@@ -10,12 +10,14 @@ import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter, type Refused } from "./Arbiter.ts"
 import { edgeWrites } from "./decideCores.ts"
+import { isSkillTurn, SKILL_TRANSITION, skillRefusal, skillRules, toldRules } from "./decideSkills.ts"
 import { type CallDeadline, makeCallDeadline } from "./callDeadline.ts"
 import { type Confirmation, Confirmations } from "./Confirmations.ts"
 import { EventLog } from "./EventLog.ts"
 import { inlineResult } from "./inlineResult.ts"
 import { type Grant, LockManager } from "./LockManager.ts"
 import { Replication } from "./Replication.ts"
+import { SkillRegistry } from "./SkillRegistry.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { makeToolSlots } from "./ToolSlots.ts"
 import { type ControlTool, isControl } from "./tools/ControlTool.ts"
@@ -66,6 +68,7 @@ const make = Effect.fnUntraced(function* () {
   const log = yield* EventLog
   const registry = yield* ToolRegistry
   const replication = yield* Replication
+  const skills = yield* SkillRegistry
   const open = (lane: LaneId): ReadonlyArray<OpenCall> => laneOf(arbiter.state(), lane)?.calls ?? []
   const slots = makeToolSlots(TOOLS_IN_FLIGHT_MAX, TOOLS_QUEUED_MAX)
 
@@ -86,9 +89,13 @@ const make = Effect.fnUntraced(function* () {
       Effect.ignore
     )
 
-  const refuse = (lane: LaneId, call: OpenCall, { exhausted, reason }: Refused): Effect.Effect<void, Exhausted> =>
+  const refuse = (
+    lane: LaneId,
+    call: OpenCall,
+    { allowed, exhausted, reason }: Pick<Refused, "reason" | "exhausted" | "allowed">
+  ): Effect.Effect<void, Exhausted> =>
     exhausted === undefined
-      ? finish(lane, call, rejected(reason))
+      ? finish(lane, call, rejected(reason, allowed === undefined ? {} : { allowed }))
       : Effect.fail({ _tag: "Exhausted", limit: exhausted } as const)
 
   const proposedBy = (call: OpenCall): ModelToolCall | undefined => {
@@ -121,16 +128,18 @@ const make = Effect.fnUntraced(function* () {
     })
   }
 
-  /** D30: what edge writes is committed before a job begins to read it. */
+  /** D30: what edge writes is committed before a job begins to read it. A skill moves once the calls beside it have ended. */
   const control = Effect.fnUntraced(function* (
     lane: LaneId,
     call: OpenCall,
     tool: ControlTool,
     input: ModelToolCall["input"]
   ) {
-    const proposal = yield* tool.propose(input, call.call_id)
+    const proposal = yield* tool.propose(input, call.call_id, lane)
     if (call.stage === "proposed") yield* request(lane, call, tool, input)
     if (proposal.type === "Spawn") yield* arbiter.until((state) => edgeWrites(state).length === 0)
+    if (proposal.type === "StartSkill" || proposal.type === "MoveSkill")
+      yield* arbiter.until((state) => isSkillTurn(state, lane, call))
     yield* arbiter.commit(proposal)
   })
 
@@ -224,19 +233,33 @@ const make = Effect.fnUntraced(function* () {
     yield* locks.withLocks(lane, prepared.locks, { wait_ms }, inSlot)
   })
 
+  const rules = (lane: LaneId) => {
+    const memory = laneOf(arbiter.state(), lane)
+    const known = memory === undefined ? undefined : skillRules(memory, skills)
+    return known === undefined ? undefined : toldRules(known)
+  }
+
   const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: OpenCall) {
     const proposed = proposedBy(call)
     const found = registry.find(lane, call.name)
     if (proposed === undefined || found === undefined) {
       const summary = `there is no tool ${call.name.slice(0, 64)} for this lane`
-      return yield* finish(lane, call, rejected(summary, { allowed: { tools: registry.names(lane), transitions: [] } }))
+      const allowed = rules(lane) ?? { tools: registry.names(lane), transitions: [] }
+      return yield* finish(lane, call, rejected(summary, { allowed }))
     }
+    // Before its input is looked at, so that the refusal of a forbidden tool counts as what it is. The arbiter has the last word.
+    const memory = laneOf(arbiter.state(), lane)
+    const forbidden = memory === undefined ? undefined : skillRefusal(memory, skills, found.llm.name)
+    if (call.stage === "proposed" && forbidden !== undefined) return yield* refuse(lane, call, forbidden)
     const { input } = proposed
-    if (typeof input === "string")
-      return yield* finish(lane, call, rejected(`the arguments of ${call.name} are not a JSON object`))
+    const unfit = (summary: string) => {
+      const allowed = found.llm.name === SKILL_TRANSITION ? rules(lane) : undefined
+      return refuse(lane, call, { reason: summary, ...(allowed === undefined ? {} : { allowed }) })
+    }
+    if (typeof input === "string") return yield* unfit(`the arguments of ${call.name} are not a JSON object`)
     yield* (isControl(found) ? control(lane, call, found, input) : tool(lane, call, found, input)).pipe(
       Effect.catchTags({
-        InvalidInput: ({ problem }) => finish(lane, call, rejected(`the input does not fit ${call.name}: ${problem}`)),
+        InvalidInput: ({ problem }) => unfit(`the input does not fit ${call.name}: ${problem}`),
         InvalidLock: ({ message }) => finish(lane, call, rejected(message)),
         LockBusy: ({ message }) => finish(lane, call, rejected(message)),
         Refused: (refused) => refuse(lane, call, refused)

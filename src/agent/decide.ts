@@ -7,6 +7,7 @@ import { EDGE, SignalId } from "#schema/Ids.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { grant, output, request, result } from "./decideCalls.ts"
 import { cancelCore, injectCore, signalCancel, spawn, stopCore } from "./decideCores.ts"
+import { endedWithLane, failSkill, moveSkill, startSkill } from "./decideSkills.ts"
 import { accept, type Decision, type Proposal, reject, type Situation } from "./Proposal.ts"
 
 const signalInject = (
@@ -41,7 +42,11 @@ const end = (state: SessionState, { by, reason, text }: Extract<Proposal, { type
           payload: { kind: "reply", text, in_reply_to: state.edge.turn.inbox_id }
         }
       : { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text } }
-  return accept({ event_type: "Cancelled", lane: EDGE, payload: { target: EDGE, by, reason } }, last)
+  return accept(
+    ...endedWithLane(EDGE, state.edge, reason),
+    { event_type: "Cancelled", lane: EDGE, payload: { target: EDGE, by, reason } },
+    last
+  )
 }
 
 /** Said once a message, however often it is delivered. */
@@ -86,10 +91,16 @@ export const decide = (state: SessionState, proposal: Proposal, situation: Situa
       return result(state, proposal)
     case "Spawn":
       return spawn(state, proposal, situation)
+    case "StartSkill":
+      return startSkill(state, proposal, situation)
+    case "MoveSkill":
+      return moveSkill(state, proposal, situation)
+    case "FailSkill":
+      return failSkill(state, proposal, situation)
     case "InjectCore":
       return injectCore(state, proposal)
     case "CancelCore":
-      return cancelCore(state, proposal)
+      return cancelCore(state, proposal, situation)
     case "SignalInject":
       return signalInject(state, proposal)
     case "SignalCancel":

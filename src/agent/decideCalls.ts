@@ -7,7 +7,8 @@ import { fromWireName } from "#schema/Tool.ts"
 import { REPETITIONS_REFUSED_MIN } from "#src/shared/limits.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { CoreLane, EdgeLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
-import { accept, type Decision, type Output, type Proposal, reject, type Situation } from "./Proposal.ts"
+import { skillRefusal } from "./decideSkills.ts"
+import { accept, type Decision, type Output, type Proposal, refuse, reject, type Situation } from "./Proposal.ts"
 
 /** The session's limit that is reached, in words for the user, or `undefined`. */
 export const exhaustedLimit = ({ spent }: SessionState, budgets: Budgets): string | undefined => {
@@ -56,7 +57,7 @@ const confirmation = (confirm_external: Situation["confirm_external"], tainted: 
 export const request = (
   state: SessionState,
   proposal: Extract<Proposal, { type: "Request" }>,
-  { budgets, confirm_external }: Situation
+  { budgets, confirm_external, skills }: Situation
 ): Decision => {
   const { allowed_tools, call_id, effect, input, lane, locks, tool } = proposal
   const memory = laneOf(state, lane)
@@ -67,6 +68,8 @@ export const request = (
   const core = "job_id" in memory ? memory : undefined
   const limit = core === undefined ? undefined : jobLimit(core)
   if (limit !== undefined) return reject(limit)
+  const forbidden = skillRefusal(memory, skills, tool)
+  if (forbidden !== undefined) return refuse(forbidden.reason, forbidden.allowed)
   if (allowed_tools !== undefined && !allowed_tools.includes(tool))
     return reject(`the job may not use ${tool}; allowed: ${allowed_tools.join(", ")}`)
   if (memory.repetition.call === call.digest && memory.repetition.times >= REPETITIONS_REFUSED_MIN)
@@ -75,7 +78,12 @@ export const request = (
     )
   const why = effect === "external" ? confirmation(confirm_external, memory.tainted) : undefined
   const confirm = why === undefined ? {} : { confirm: why }
-  return accept({ event_type: "ToolCallRequested", lane, payload: { call_id, tool, input, effect, locks, ...confirm } })
+  const skill = memory.skill === undefined ? {} : { skill: memory.skill.name }
+  return accept({
+    event_type: "ToolCallRequested",
+    lane,
+    payload: { call_id, tool, input, effect, locks, ...skill, ...confirm }
+  })
 }
 
 /** The message that a lane works on, as far as there is one. */

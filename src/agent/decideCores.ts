@@ -1,42 +1,39 @@
 /** What starts, instructs, cancels and ends core jobs (spec 7.3, 12.7, 12.8). Each has its effect and its result in one batch. */
-import type { EventDraft, PayloadOf } from "#schema/Event.ts"
-import { type CallId, coreLane, EDGE, type JobName } from "#schema/Ids.ts"
+import type { PayloadOf } from "#schema/Event.ts"
+import { coreLane, EDGE, type JobName } from "#schema/Ids.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
+import { controlBatch } from "./controlBatch.ts"
+import { beginning, endedWithLane } from "./decideSkills.ts"
 import { accept, type Decision, type Proposal, reject, type Situation } from "./Proposal.ts"
 
 /** Edge's calls that run and change something. A spawn waits for them (D30). */
 export const edgeWrites = (state: SessionState): ReadonlyArray<OpenCall> =>
   state.edge.calls.filter((call) => call.stage === "committed" && call.effect !== "none")
 
-const control = (call_id: CallId, summary: string, output: PayloadOf<"ToolResultCommitted">["output"]) =>
-  [
-    { event_type: "ToolCallCommitted", lane: EDGE, payload: { call_id, locks: [] } },
-    {
-      event_type: "ToolResultCommitted",
-      lane: EDGE,
-      payload: {
-        call_id,
-        status: "success",
-        summary,
-        duration_ms: 0,
-        ...(output === undefined ? {} : { output })
-      }
-    }
-  ] as const satisfies ReadonlyArray<EventDraft>
-
 export const spawn = (
   state: SessionState,
   { call_id, model, start }: Extract<Proposal, { type: "Spawn" }>,
-  { budgets }: Situation
+  { budgets, skills }: Situation
 ): Decision => {
-  const { job_name } = start
+  const { job_name, skill } = start
   const [write] = edgeWrites(state)
   if (write !== undefined) return reject(`${write.name} still runs; start the job when it has ended`)
   if (state.cores.has(job_name)) return reject(`a job named ${job_name} already runs; choose another name`)
   if (state.cores.size >= budgets.max_core_jobs)
     return reject(`${budgets.max_core_jobs} jobs run already (budgets.max_core_jobs); wait for one to end`)
+  const begun = skill === undefined ? undefined : beginning(coreLane(job_name), skill.name, skill.input, skills)
+  if (skill !== undefined && state.edge.skill !== undefined)
+    return reject(
+      `the skill ${state.edge.skill.name} is at work, and a skill starts no other one; start the job without`
+    )
+  if (typeof begun === "string") return reject(begun)
+  if (begun !== undefined && start.output_schema !== undefined)
+    return reject("a job with a skill ends with the skill's output: leave output_schema out")
   const wall = start.tool_constraints.time_budget_ms
-  const [committed, result] = control(call_id, `job ${job_name} was started`, { job_name, status: "started" })
+  const [committed, result] = controlBatch(EDGE, call_id, `job ${job_name} was started`, {
+    job_name,
+    status: "started"
+  })
   return accept(
     committed,
     {
@@ -55,6 +52,7 @@ export const spawn = (
         }
       }
     },
+    ...(begun === undefined ? [] : [begun]),
     result
   )
 }
@@ -68,7 +66,7 @@ export const injectCore = (state: SessionState, proposal: Extract<Proposal, { ty
   if (core === undefined) return reject(noJob(state, job_name))
   if (core.injections >= core.budgets.max_injections)
     return reject(`the job ${job_name} took its limit of ${core.budgets.max_injections} injections`)
-  const [committed, result] = control(call_id, `the instruction was passed to ${job_name}`, { job_name })
+  const [committed, result] = controlBatch(EDGE, call_id, `the instruction was passed to ${job_name}`, { job_name })
   const target = coreLane(job_name)
   return accept(
     committed,
@@ -77,10 +75,18 @@ export const injectCore = (state: SessionState, proposal: Extract<Proposal, { ty
   )
 }
 
-export const cancelCore = (state: SessionState, proposal: Extract<Proposal, { type: "CancelCore" }>): Decision => {
+/** A skill that is not to be interrupted holds against models alone: a person's cancel is a signal. */
+export const cancelCore = (
+  state: SessionState,
+  proposal: Extract<Proposal, { type: "CancelCore" }>,
+  { skills }: Situation
+): Decision => {
   const { call_id, job_name, reason } = proposal
-  if (!state.cores.has(job_name)) return reject(noJob(state, job_name))
-  const [committed, result] = control(call_id, `the job ${job_name} is being cancelled`, { job_name })
+  const core = state.cores.get(job_name)
+  if (core === undefined) return reject(noJob(state, job_name))
+  if (core.skill !== undefined && skills.get(core.skill.name)?.interruptible === false)
+    return reject(`the job runs the skill ${core.skill.name}, which may not be interrupted; the user can cancel it`)
+  const [committed, result] = controlBatch(EDGE, call_id, `the job ${job_name} is being cancelled`, { job_name })
   const target = coreLane(job_name)
   return accept(committed, { event_type: "Cancelled", lane: target, payload: { target, by: "edge", reason } }, result)
 }
@@ -97,7 +103,7 @@ export const stopCore = (state: SessionState, proposal: Extract<Proposal, { type
   const core = state.cores.get(job_name)
   if (core === undefined) return reject(noJob(state, job_name))
   const { cost_usd, input_tokens, output_tokens } = core.spent
-  return accept({
+  return accept(...endedWithLane(core.lane, core, summary), {
     event_type: "CoreStopped",
     lane: core.lane,
     payload: {

@@ -31,6 +31,7 @@ import { ProcessRunner } from "./ProcessRunner.ts"
 import { Replication } from "./Replication.ts"
 import { SecretStore } from "./SecretStore.ts"
 import { runSession } from "./Session.ts"
+import { layerSkills } from "./SkillRegistry.ts"
 import { StatusReports } from "./StatusReports.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { ToolRunner } from "./ToolRunner.ts"
@@ -131,7 +132,14 @@ const program = Effect.gen(function* () {
     const base = Layer.effectDiscard(takeOver(introduced, first)).pipe(
       Layer.provideMerge(Arbiter.layer),
       Layer.provideMerge(
-        Layer.mergeAll(EventLog.layer(session_id), settings, secrets, LockManager.layer, Mailbox.layer)
+        Layer.mergeAll(
+          EventLog.layer(session_id),
+          settings,
+          secrets,
+          LockManager.layer,
+          Mailbox.layer,
+          layerSkills(options.choir)
+        )
       )
     )
     const guards = Layer.mergeAll(

@@ -46,6 +46,14 @@ const injected = ({ payload: { content, source } }: EventOf<"InjectedInstruction
 
 type Rendered = ReadonlyArray<ChatMessage>
 
+/** What a model asked for it knows from the result; of what the control plane did with its skill it is told. */
+const skillMoved = ({ payload }: EventOf<"SkillTransitionCommitted">): Rendered => {
+  const { ended, reason, skill, to } = payload
+  if (reason === undefined) return []
+  const what = ended === undefined ? `goes on with its step ${to}` : `has ${ended === "failed" ? "failed" : "ended"}`
+  return [{ role: "system", content: `[control plane] the skill ${skill} ${what}: ${reason}` }]
+}
+
 const edgeMessages = (event: ChoirEvent, isMasked: boolean): Rendered => {
   switch (event.event_type) {
     case "UserMsg":
@@ -56,6 +64,8 @@ const edgeMessages = (event: ChoirEvent, isMasked: boolean): Rendered => {
       return [toolResult(event, isMasked)]
     case "AgentMessage":
       return [{ role: "assistant", content: event.payload.text ?? "" }]
+    case "SkillTransitionCommitted":
+      return skillMoved(event)
     case "CoreStarted":
       return [{ role: "system", content: `[control plane] job ${event.payload.job_name} runs` }]
     case "CoreStopped":
@@ -74,6 +84,8 @@ const coreMessages = (event: ChoirEvent, isMasked: boolean): Rendered => {
       return event.payload.text === undefined ? [] : [{ role: "assistant", content: event.payload.text }]
     case "ToolResultCommitted":
       return [toolResult(event, isMasked)]
+    case "SkillTransitionCommitted":
+      return skillMoved(event)
     case "InjectedInstruction":
       return [{ role: "user", content: `[further instruction] ${event.payload.content}` }]
     default:

@@ -1,5 +1,6 @@
 /** Which events of a lane a prompt shows, and in which order. */
 import type { ChoirEvent } from "#schema/Event.ts"
+import type { ActiveSkill } from "#src/shared/session/State.ts"
 
 /** The event of a revision, or `undefined` when it left this process (D9). */
 export type Find = (rev: number) => ChoirEvent | undefined
@@ -14,6 +15,25 @@ export const recent = (window: ReadonlyArray<number>, event_window: number, find
   return events.filter((event) => {
     if (event.event_type === "ModelOutput") for (const { call_id } of event.payload.tool_calls) proposed.add(call_id)
     return event.event_type !== "ToolResultCommitted" || proposed.has(event.payload.call_id)
+  })
+}
+
+/**
+ * Without what the model did in earlier steps of its skill: a step is shown what those came to, and its own calls (spec 10.2). What
+ * people said and what the control plane told stays.
+ */
+export const ofStep = (
+  events: ReadonlyArray<ChoirEvent>,
+  skill: ActiveSkill | undefined
+): ReadonlyArray<ChoirEvent> => {
+  if (skill === undefined) return events
+  const left = new Set<string>()
+  return events.filter((event) => {
+    if (event.event_type === "ToolResultCommitted") return !left.has(event.payload.call_id)
+    if (event.event_type !== "ModelOutput" || event.rev < skill.started_rev || event.rev > skill.entered_rev)
+      return true
+    for (const { call_id } of event.payload.tool_calls) left.add(call_id)
+    return false
   })
 }
 

@@ -164,6 +164,14 @@ export const REPO_BYTES_MAX = 200 * MIB
 export const REPO_PATH_BYTES_MAX = 512
 /** Problems of a repository that are reported at once. */
 export const REPO_PROBLEMS_MAX = 50
+/** UTF-16 units of a skill's name or a transition's event as a model writes them. */
+export const SKILL_NAME_CHARS_MAX = 128
+/** States of one skill. */
+export const SKILL_STATES_MAX = 32
+/** Skills of one image, the built-in ones left out. */
+export const IMAGE_SKILLS_MAX = 64
+/** States whose results a running skill keeps for its later steps, the newest first kept. */
+export const SKILL_RESULTS_MAX = SKILL_STATES_MAX
 /** A tool manifest or a skill file. */
 export const MANIFEST_BYTES_MAX = 256 * KIB
 /** A Dockerfile, shorter than the longest line that a builder reads. */

@@ -63,7 +63,8 @@ const injected = (target: string, content: string) =>
 const sourcesOf = (find: (rev: number) => ChoirEvent | undefined) => ({
   find,
   identity: IDENTITY,
-  isMasked: (name: string) => name === "hidden-tool"
+  isMasked: (name: string) => name === "hidden-tool",
+  skills: new Map()
 })
 const history = (drafts: ReadonlyArray<EventDraft>) => {
   const events = placed(initialState, drafts)

@@ -4,8 +4,7 @@
  */
 import { Effect, Layer, Redacted } from "effect"
 import { HttpClient } from "effect/http"
-import { EDGE, type SessionId } from "#schema/Ids.ts"
-import { toWireName } from "#schema/Tool.ts"
+import type { SessionId } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import { Budget } from "#src/agent/Budget.ts"
@@ -19,6 +18,7 @@ import { Llm } from "#src/agent/Llm.ts"
 import { LockManager } from "#src/agent/LockManager.ts"
 import { Mailbox } from "#src/agent/Mailbox.ts"
 import { ModelCalls } from "#src/agent/ModelCalls.ts"
+import { toolTable } from "#src/agent/offeredTools.ts"
 import { Replication } from "#src/agent/Replication.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
 import { runSession } from "#src/agent/Session.ts"
@@ -100,27 +100,8 @@ const registry = (world: World, agent: AgentIdentity) =>
         memoryCompact(compactor.request),
         ...simTools(world, agent)
       ]
-      const byName = new Map(all.map((tool) => [toWireName(tool.llm.name), tool]))
-      const visible = (lane: string, tool: AnyTool) =>
-        tool.lanes === "both" || (tool.lanes === "edge") === (lane === EDGE)
-      const seenBy = (lane: string) => all.filter((tool) => visible(lane, tool))
-      return ToolRegistry.of({
-        find: (lane, wire) => {
-          const tool = byName.get(wire.replaceAll(".", "-"))
-          return tool !== undefined && visible(lane, tool) ? tool : undefined
-        },
-        offered: (lane, allowed = []) =>
-          seenBy(lane)
-            .filter(
-              (tool) => allowed.length === 0 || tool.llm.name === "choir.core.report" || allowed.includes(tool.llm.name)
-            )
-            .map(({ llm }) => ({
-              type: "function",
-              function: { name: toWireName(llm.name), description: llm.description, parameters: llm.input_schema }
-            })),
-        names: (lane) => seenBy(lane).map(({ llm }) => toWireName(llm.name)),
-        masked: () => false
-      })
+      const { find, names, offered } = toolTable(all)
+      return ToolRegistry.of({ find, names, offered, masked: () => false })
     })
   )
 

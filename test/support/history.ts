@@ -30,6 +30,7 @@ export const situation = (more: Partial<Situation> = {}): Situation => ({
   epoch: 1,
   budgets: agentConfig().budgets,
   confirm_external: "never",
+  skills: new Map(),
   ...more
 })
 

@@ -7,6 +7,7 @@ import { AgentId } from "#schema/Ids.ts"
 import { Images, type BuildOptions } from "#src/choird/agents/Images.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { Repos } from "#src/choird/repos/Repos.ts"
+import { skillText } from "./skills.ts"
 import { makeGitRepo, temporaryFolder } from "./gitRepo.ts"
 
 export const AGENT = AgentId.make("agent-1")
@@ -20,7 +21,7 @@ export const GLOBAL_FILES = {
     runtime: { exec_path: "/choir/tools/global/echo" }
   }),
   "tools/echo": "#!/bin/sh\ncat\n",
-  "skills/think.json": `{"name":"think"}`
+  "skills/think.json": skillText("think")
 }
 
 export const reposLayer = (home: string) =>

@@ -1,6 +1,6 @@
 /** choir.core.spawn: starts a core job with the task that edge curated (spec 12.7). */
 import { Effect, Schema } from "effect"
-import { ContextBundle, ToolConstraints } from "#schema/Core.ts"
+import { ContextBundle, CoreSkill, ToolConstraints } from "#schema/Core.ts"
 import { JobName } from "#schema/Ids.ts"
 import { CORE_TASK_CHARS_MAX } from "#src/shared/limits.ts"
 import type { AgentSettings } from "#src/agent/AgentSettings.ts"
@@ -17,6 +17,9 @@ const Input = Schema.Struct({
   output_schema: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Json).annotate({ description: "JSON Schema that the job's result must fit" })
   ),
+  skill: Schema.optionalKey(
+    CoreSkill.annotate({ description: "A skill that the job runs; it ends with the skill, whose output is its result" })
+  ),
   verbosity: Schema.optionalKey(Schema.Literals(["quiet", "normal", "detailed"]))
 })
 
@@ -30,7 +33,7 @@ export const coreSpawn = (settings: AgentSettings["Service"]): ControlTool => {
     ),
     lanes: "edge",
     propose: Effect.fn("coreSpawn.propose")(function* (raw, call_id) {
-      const { context_bundle, output_schema, tool_constraints, verbosity, ...task } = yield* decode(raw)
+      const { context_bundle, output_schema, skill, tool_constraints, verbosity, ...task } = yield* decode(raw)
       return {
         type: "Spawn",
         call_id,
@@ -40,7 +43,8 @@ export const coreSpawn = (settings: AgentSettings["Service"]): ControlTool => {
           context_bundle: context_bundle ?? { facts: [], excerpts: [], constraints: [] },
           tool_constraints: tool_constraints ?? { allowed_tools: [], time_budget_ms: 0 },
           verbosity: verbosity ?? "normal",
-          ...(output_schema === undefined ? {} : { output_schema })
+          ...(output_schema === undefined ? {} : { output_schema }),
+          ...(skill === undefined ? {} : { skill })
         }
       }
     })

@@ -5,7 +5,9 @@
 import { isUtf8 } from "node:buffer"
 import { Result, Schema } from "effect"
 import { ToolManifest } from "#schema/Tool.ts"
+import { BUILT_IN_TOOLS } from "#src/shared/builtInTools.ts"
 import { IDENTITY_BYTES_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
+import { readSkill } from "#src/shared/skillProblems.ts"
 import { toolExecutable, type ToolScope } from "#src/shared/toolExecutable.ts"
 import { DOCKERFILES, type DockerfileRole, dockerfileProblems } from "./dockerfile.ts"
 import { type BadRepository, badRepository, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
@@ -38,20 +40,10 @@ interface CheckedTool {
   readonly reasons: ReadonlyArray<string>
 }
 
-/** Only the name of a skill matters here; the state machine is checked where skills are loaded (spec 8.8). */
-const SkillHead = Schema.Struct({
-  name: Schema.String.check(
-    Schema.isPattern(/^[a-z0-9][a-z0-9._-]{0,63}$/u, {
-      message: "a skill name is 1 to 64 of a-z, 0-9, '.', '_' and '-'"
-    })
-  )
-})
-
 const decodeManifest = Schema.decodeUnknownResult(Schema.fromJsonString(ToolManifest), {
   errors: "all",
   onExcessProperty: "error"
 })
-const decodeSkillHead = Schema.decodeUnknownResult(Schema.fromJsonString(SkillHead), { errors: "all" })
 
 const within = (files: ReadonlyArray<RepoFile>, folder: string): ReadonlyArray<RepoFile> =>
   files.flatMap((file) =>
@@ -119,16 +111,20 @@ const toolsOf = (scope: ToolScope, { label, files }: LabelledFiles, overridden: 
   }
 }
 
-const skillReasons = (file: RepoFile): ReadonlyArray<string> => {
+const skillReasons = (file: RepoFile, tools: ReadonlySet<string>): ReadonlyArray<string> => {
   const unreadable = textProblem(file, MANIFEST_BYTES_MAX)
   if (unreadable !== undefined) return [unreadable]
-  const head = decodeSkillHead(textOf(file))
-  if (Result.isFailure(head)) return [oneLine(head.failure.message)]
-  const { name } = head.success
-  return name === unitOf(file) ? [] : [`the skill is called ${name}: name the file ${name}.json`]
+  return Result.match(readSkill(unitOf(file), textOf(file), tools), {
+    onSuccess: () => [],
+    onFailure: (problems) => problems
+  })
 }
 
-const skillsOf = ({ label, files }: LabelledFiles, overridden: ReadonlySet<string>): Part => {
+const skillsOf = (
+  { label, files }: LabelledFiles,
+  overridden: ReadonlySet<string>,
+  tools: ReadonlySet<string>
+): Part => {
   const all = within(files, "skills")
   return {
     files: all
@@ -137,7 +133,7 @@ const skillsOf = ({ label, files }: LabelledFiles, overridden: ReadonlySet<strin
     problems: all
       .filter(isManifest)
       .flatMap((file) =>
-        skillReasons(file).map((reason) => ({ repo: label, path: `skills/${shownPath(file.path)}`, reason }))
+        skillReasons(file, tools).map((reason) => ({ repo: label, path: `skills/${shownPath(file.path)}`, reason }))
       ),
     warnings: []
   }
@@ -183,11 +179,13 @@ const dockerfileOf = (role: DockerfileRole, { files, label }: LabelledFiles): Pa
 export const merge = (global: LabelledFiles, agent: LabelledFiles): Result.Result<ImagePlan, BadRepository> => {
   const agentTools = new Set(within(agent.files, "tools").filter(isManifest).map(unitOf))
   const agentSkills = new Set(within(agent.files, "skills").map(unitOf))
+  const manifests = [...within(global.files, "tools"), ...within(agent.files, "tools")].filter(isManifest)
+  const tools = new Set([...BUILT_IN_TOOLS, ...manifests.map(unitOf)])
   const parts = [
     toolsOf("global", global, agentTools),
     toolsOf("agent", agent, new Set()),
-    skillsOf(global, agentSkills),
-    skillsOf(agent, new Set()),
+    skillsOf(global, agentSkills, tools),
+    skillsOf(agent, new Set(), tools),
     identityOf("USER.md", [global]),
     identityOf("SOUL.md", [agent, global]),
     identityOf("SOUL-CORE.md", [agent, global]),

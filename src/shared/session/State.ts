@@ -51,6 +51,23 @@ export interface ReferenceSummary {
   readonly referenced_events: ReadonlyArray<string>
 }
 
+/** Where a lane is in the skill that it runs (spec 10.2). The skill's text stands in the image, and no event depends on it. */
+export interface ActiveSkill {
+  readonly name: string
+  readonly state: string
+  /** Model calls since it began. */
+  readonly step: number
+  /** Model outputs in this state that broke its rules, however many of their calls were refused. */
+  readonly violations: number
+  /** The newest such output; 0 when there is none. */
+  readonly violation_rev: number
+  /** The events that began it, which holds its input, and that led to the present state. */
+  readonly started_rev: number
+  readonly entered_rev: number
+  /** The states that were left with a result, and the events that hold the newest result of each. */
+  readonly results: ReadonlyArray<{ readonly state: string; readonly rev: number }>
+}
+
 /** What both kinds of lanes have. */
 export interface LaneMemory {
   /** The calls that the newest model output proposed and that are open, in its order. */
@@ -66,6 +83,8 @@ export interface LaneMemory {
   readonly seen: HashMap.HashMap<string, string>
   readonly tainted: boolean
   readonly repetition: Repetition
+  /** One at a time (spec 10.2). */
+  readonly skill: ActiveSkill | undefined
 }
 
 /** Why edge is at work. */
@@ -114,6 +133,8 @@ export interface CoreLane extends LaneMemory {
   readonly question: { readonly rev: number; readonly asked_at: string } | undefined
   readonly spent: { readonly input_tokens: number; readonly output_tokens: number; readonly cost_usd: number }
   readonly cancelled: string | undefined
+  /** The newest end of a skill of the job's; 0 when there is none. */
+  readonly skill_end_rev: number
   /** The message of the turn that spawned it; its report answers that one. */
   readonly inbox_id: InboxId | undefined
 }

@@ -5,6 +5,7 @@ import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { sha256 } from "#src/shared/hashChain.ts"
 import { coreOf, type Folded, inWindow, laneOf, move, remembered, withCore, withEdge, withLane } from "./lanes.ts"
+import { afterOutput, afterResult } from "./skills.ts"
 import type { CoreLane, CoreOutput, OpenCall, SessionState } from "./State.ts"
 
 const callsRefused = ({ error, tool_calls }: EventOf<"ModelOutput">["payload"]): string | undefined => {
@@ -44,7 +45,8 @@ export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf
         ? move(ready, lane, name)
         : Result.fail(`no ${payload.purpose} is open on ${lane}`)
     ),
-    (moved) => {
+    (entered) => {
+      const moved = afterOutput(entered, lane, payload, rev)
       const calls = payload.tool_calls.map((call) => ({
         call_id: call.call_id,
         name: call.name,
@@ -151,6 +153,7 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
   ].reduce((versions, [path, version]) => HashMap.set(versions, path, version), memory.seen)
   const next = withLane(state, lane, {
     calls,
+    skill: afterResult(memory.skill, call, payload),
     window: remembered(memory.window, rev),
     seen,
     tainted: memory.tainted || payload.untrusted === true,

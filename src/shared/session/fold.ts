@@ -9,6 +9,7 @@ import { SIGNALS_REMEMBERED_MAX } from "#src/shared/limits.ts"
 import { modelOutput, openReport, toolCallCommitted, toolCallRequested, toolResultCommitted } from "./calls.ts"
 import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } from "./lanes.ts"
 import { compacted } from "./compacted.ts"
+import { skillTransition } from "./skills.ts"
 import type { CoreLane, PendingReport, SessionState } from "./State.ts"
 
 /** Why an event does not fit the state before it. */
@@ -85,6 +86,7 @@ const coreStarted = (state: SessionState, { created_at, lane, payload, rev }: Ev
     question: undefined,
     spent: { input_tokens: 0, output_tokens: 0, cost_usd: 0 },
     cancelled: undefined,
+    skill_end_rev: 0,
     inbox_id: turn?.kind === "turn" ? turn.inbox_id : turn?.report.inbox_id
   }
   return move(inWindow(withCore(state, core), EDGE, rev), lane, "CoreStarted")
@@ -198,8 +200,9 @@ const apply = (state: SessionState, event: ChoirEvent): Folded => {
       return agentMessage(state, event)
     case "CompactionCommitted":
       return Result.flatMap(signalled(state, event.payload.signal_id), (heard) => compacted(heard, event))
-    case "MemoryWriteCommitted":
     case "SkillTransitionCommitted":
+      return skillTransition(state, event)
+    case "MemoryWriteCommitted":
       return Result.succeed(state)
   }
 }

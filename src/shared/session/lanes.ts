@@ -18,7 +18,8 @@ export const freshLane: LaneMemory = {
   summary: emptySummary,
   seen: HashMap.empty(),
   tainted: false,
-  repetition: { call: "", result: "", times: 0 }
+  repetition: { call: "", result: "", times: 0 },
+  skill: undefined
 }
 
 export const coreOf = (state: SessionState, lane: LaneId): CoreLane | undefined => {

@@ -6,17 +6,24 @@ import type { LaneMemory, PendingReport, SessionState } from "./State.ts"
 
 const ofCalls = ({ calls }: LaneMemory): ReadonlyArray<number> => calls.flatMap(({ output_rev }) => output_rev)
 
+/** A step of a skill is shown what the skill began with and what its earlier steps came to. */
+const ofSkill = ({ skill }: LaneMemory): ReadonlyArray<number> =>
+  skill === undefined ? [] : [skill.started_rev, ...skill.results.map(({ rev }) => rev)]
+
 const ofReports = (reports: ReadonlyArray<PendingReport>): ReadonlyArray<number> => reports.map(({ rev }) => rev)
 
 /** Without the windows, which only prompts read; see {@link windowsOf}. */
 export const namedRevs = ({ cores, edge, reports }: SessionState): ReadonlyArray<number> =>
   [
     ...ofCalls(edge),
+    ...ofSkill(edge),
     edge.output_rev,
     ...(edge.turn === undefined ? [] : [edge.turn.rev, ...(edge.turn.kind === "report" ? [edge.turn.report.rev] : [])]),
     ...ofReports(reports),
     ...[...cores.values()].flatMap((core) => [
       ...ofCalls(core),
+      ...ofSkill(core),
+      core.skill_end_rev,
       core.started_rev,
       core.output.rev,
       core.report_rev,

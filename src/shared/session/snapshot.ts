@@ -11,6 +11,7 @@ import { CoreState, EdgeState } from "#schema/Lane.ts"
 import { ToolEffect } from "#schema/Tool.ts"
 import {
   SIGNALS_REMEMBERED_MAX,
+  SKILL_RESULTS_MAX,
   SUMMARY_FACTS_MAX,
   SUMMARY_REFERENCES_MAX,
   WINDOW_REVS_MAX
@@ -21,7 +22,7 @@ import type { SessionState } from "./State.ts"
  * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
  * no state of another fold is ever gone on from. The golden histories of the tests turn red when it should have grown.
  */
-export const FOLD_VERSION = 1
+export const FOLD_VERSION = 2
 
 const Call = Schema.Struct({
   call_id: CallId,
@@ -37,6 +38,17 @@ const Call = Schema.Struct({
 
 const references = Schema.Array(Schema.String).check(Schema.isMaxLength(SUMMARY_REFERENCES_MAX))
 
+const Skill = Schema.Struct({
+  name: Schema.String,
+  state: Schema.String,
+  step: Schema.Natural,
+  violations: Schema.Natural,
+  violation_rev: Rev,
+  started_rev: Rev,
+  entered_rev: Rev,
+  results: Schema.Array(Schema.Struct({ state: Schema.String, rev: Rev })).check(Schema.isMaxLength(SKILL_RESULTS_MAX))
+})
+
 const memory = {
   calls: Schema.Array(Call),
   step: Schema.Natural,
@@ -50,7 +62,8 @@ const memory = {
   }),
   seen: Schema.HashMap(Schema.String, Schema.String),
   tainted: Schema.Boolean,
-  repetition: Schema.Struct({ call: Schema.String, result: Schema.String, times: Schema.Natural })
+  repetition: Schema.Struct({ call: Schema.String, result: Schema.String, times: Schema.Natural }),
+  skill: Schema.UndefinedOr(Skill)
 }
 
 const Report = Schema.Struct({
@@ -97,6 +110,7 @@ const Core = Schema.Struct({
   question: Schema.UndefinedOr(Schema.Struct({ rev: Rev, asked_at: IsoInstant })),
   spent: Schema.Struct({ input_tokens: Schema.Natural, output_tokens: Schema.Natural, cost_usd: Schema.Finite }),
   cancelled: Schema.UndefinedOr(Schema.String),
+  skill_end_rev: Rev,
   inbox_id: Schema.UndefinedOr(InboxId)
 })
 

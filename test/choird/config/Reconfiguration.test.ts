@@ -11,6 +11,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Reconfiguration } from "#src/choird/config/Reconfiguration.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { LAST_GOOD_FILE } from "#src/shared/configFiles.ts"
+import { skillText } from "../../support/skills.ts"
 import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
 import { DESK } from "../../support/stores.ts"
 import { makeGitRepo } from "../../support/gitRepo.ts"
@@ -270,7 +271,7 @@ describe("Reconfiguration", { timeout: 2 * LIVE.timeout }, () => {
         yield* load
         assert.deepStrictEqual(yield* configuration.diff, [])
         global.commit({ ...GLOBAL_FILES, "tools/echo": "#!/bin/sh\nexit\n", "README.md": "x" })
-        own.commit({ "identity/SOUL.md": "two", "skills/walk.json": '{"name":"walk"}' })
+        own.commit({ "identity/SOUL.md": "two", "skills/walk.json": skillText("walk") })
         yield* load
         const both = `choirctl agent build ${agent_id} && choirctl agent restart ${agent_id}`
         const shown = (yield* configuration.diff).map(({ change, command, path }) => [path, change, command])

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { merge } from "#src/choird/repos/Merge.ts"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
+import { skillText } from "../../support/skills.ts"
 
 const manifest = (name: string, runtime: Record<string, unknown> = { exec_path: name }) =>
   JSON.stringify({ llm: { name, description: "does it", input_schema: { type: "object" } }, runtime })
@@ -76,20 +77,20 @@ describe("Merge", () => {
   })
 
   it("lets the agent's skill replace a global one of its name, folders included", () => {
-    const skill = (text: string) => ({ "skills/s.json": JSON.stringify({ name: "s", description: text }) })
+    const skill = (text: string) => ({ "skills/s.json": skillText("s", text) })
     const { texts } = planOf(
       {
         ...skill("old"),
         "skills/guide/SKILL.md": "old",
         "skills/guide/more.md": "old",
-        "skills/t.json": `{"name":"t"}`
+        "skills/t.json": skillText("t")
       },
       { ...skill("new"), "skills/guide/SKILL.md": "new" }
     )
     assert.deepStrictEqual(Object.fromEntries(Object.entries(texts).filter(([path]) => path.startsWith("skills/"))), {
       "skills/guide/SKILL.md": "new",
-      "skills/s.json": `{"name":"s","description":"new"}`,
-      "skills/t.json": `{"name":"t"}`
+      "skills/s.json": skillText("s", "new"),
+      "skills/t.json": skillText("t")
     })
   })
 
@@ -156,7 +157,18 @@ describe("Merge", () => {
       /exec_path/u
     ],
     ["a manifest that is too large", { "tools/x.json": `"${"x".repeat(300_000)}"` }, /larger than/u],
-    ["a skill of another name", { "skills/x.json": `{"name":"y"}` }, /name the file y\.json/u],
+    ["a skill of another name", { "skills/x.json": skillText("y") }, /name the file y\.json/u],
+    ["a built-in skill's name", { "skills/tool-builder.json": skillText("tool-builder") }, /built-in skill/u],
+    [
+      "a skill that leads nowhere",
+      { "skills/x.json": skillText("x").replace('"to":"write"', '"to":"nowhere"') },
+      /there is no state "nowhere"/u
+    ],
+    [
+      "a skill with an unknown tool",
+      { "skills/x.json": skillText("x").replace("choir.fs.write", "no.such") },
+      /no tool no\.such/u
+    ],
     ["a skill without a name", { "skills/x.json": "{}" }, /\["name"\]/u],
     ["a skill that is no object", { "skills/x.json": "[]" }, /skills\/x\.json/u]
   ]

@@ -8,7 +8,7 @@ import { Config, type AgentConfig } from "#schema/Config.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { InitHello } from "#schema/AgentApi.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
-import { ToolName, toWireName } from "#schema/Tool.ts"
+import { ToolName } from "#schema/Tool.ts"
 import { AgentSettings, type Settings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import { Budget } from "#src/agent/Budget.ts"
@@ -19,9 +19,11 @@ import { ImageTexts } from "#src/agent/ImageTexts.ts"
 import { LockManager } from "#src/agent/LockManager.ts"
 import { Mailbox } from "#src/agent/Mailbox.ts"
 import { ModelCalls } from "#src/agent/ModelCalls.ts"
+import { toolTable } from "#src/agent/offeredTools.ts"
 import { Replication } from "#src/agent/Replication.ts"
 import { runSession } from "#src/agent/Session.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
+import { type SkillBook, SkillRegistry } from "#src/agent/SkillRegistry.ts"
 import { StatusReports } from "#src/agent/StatusReports.ts"
 import { takeOver } from "#src/agent/takeOver.ts"
 import { Tokens } from "#src/agent/Tokens.ts"
@@ -33,6 +35,8 @@ import { coreInject } from "#src/agent/tools/coreInject.ts"
 import { coreList } from "#src/agent/tools/coreList.ts"
 import { coreSpawn } from "#src/agent/tools/coreSpawn.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
+import { skillStart } from "#src/agent/tools/skillStart.ts"
+import { skillTransition } from "#src/agent/tools/skillTransition.ts"
 import type { PreparedCall, Tool } from "#src/agent/tools/Tool.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { type MemoryControlPlane, SESSION } from "./MemoryControlPlane.ts"
@@ -84,24 +88,19 @@ const layerTools = (tools: ReadonlyArray<Tool>) =>
     Effect.gen(function* () {
       const arbiter = yield* Arbiter
       const settings = yield* AgentSettings
+      const skills = yield* SkillRegistry
       const all: ReadonlyArray<AnyTool> = [
         coreSpawn(settings),
         coreInject,
         coreCancel,
         coreList(arbiter.state),
         ...proposeTools(yield* makeSubmit),
+        ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition]),
         ...tools
       ]
-      const byName = new Map(all.map((tool) => [toWireName(tool.llm.name), tool]))
-      return ToolRegistry.of({
-        find: (lane, wire) => {
-          const tool = byName.get(wire)
-          return tool?.lanes === "edge" && lane !== "edge" ? undefined : tool
-        },
-        offered: () => [],
-        names: () => [...byName.keys()],
-        masked: () => false
-      })
+      const { find, names, offered } = toolTable(all)
+      // Without skills nothing depends on what is offered, and prompts are as long as their messages.
+      return ToolRegistry.of({ find, names, offered: skills.size === 0 ? () => [] : offered, masked: () => false })
     })
   )
 
@@ -136,6 +135,7 @@ export interface AgentOptions {
   readonly plane: MemoryControlPlane
   readonly script: Script
   readonly tools?: ReadonlyArray<Tool>
+  readonly skills?: SkillBook
   readonly epoch?: number
   readonly config?: AgentConfig
   /** Sees each commit of this life, before replication does. */
@@ -154,7 +154,14 @@ export const runAgent = (options: AgentOptions) => {
   const settings = AgentSettings.layer(settingsOf(epoch, config))
   const authority = restored.pipe(
     Layer.provideMerge(Layer.mergeAll(Arbiter.layer, LockManager.layer, SecretStore.layer)),
-    Layer.provideMerge(Layer.mergeAll(EventLog.layer(SESSION), settings, plane.layer(epoch)))
+    Layer.provideMerge(
+      Layer.mergeAll(
+        EventLog.layer(SESSION),
+        settings,
+        plane.layer(epoch),
+        Layer.succeed(SkillRegistry, options.skills ?? new Map())
+      )
+    )
   )
   return Effect.provide(runSession, layerLanes(options).pipe(Layer.provideMerge(authority)))
 }

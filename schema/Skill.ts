@@ -1,0 +1,72 @@
+/**
+ * A skill: a state machine whose states say what the model is to do there, with which tools, and where it may go next (spec 10.1).
+ * What a schema cannot say of it, such as that each state can be reached, `src/shared/skillProblems.ts` checks.
+ */
+import { Effect, Schema } from "effect"
+import { ToolName } from "./Tool.ts"
+
+/** A skill's name, and that of its file without `.json`. */
+export const SkillName = Schema.String.check(
+  Schema.isPattern(/^[a-z0-9][a-z0-9._-]{0,63}$/u, {
+    message: "a skill name is 1 to 64 of a-z, 0-9, '.', '_' and '-', and starts with a letter or digit"
+  })
+).pipe(Schema.brand("SkillName"))
+export type SkillName = typeof SkillName.Type
+
+const word = (what: string) =>
+  Schema.String.check(
+    Schema.isPattern(/^[a-z][a-z0-9_-]{0,39}$/u, { message: `${what} is a-z, then up to 39 of a-z, 0-9, '_' and '-'` })
+  )
+
+/** The name of a state. */
+export const SkillStateName = word("the name of a state")
+/** What a model says to leave a state. */
+export const SkillEvent = word("the event of a transition")
+
+/** What a model may say in every state of an interruptible skill to end it; no skill can give the word another meaning. */
+export const CANCEL_EVENT = "cancel"
+/** Where a skill goes when its rules were broken too often in a state, if the state has such a transition (spec 10.2). */
+export const ERROR_EVENT = "error"
+
+const none = <A>(): Effect.Effect<ReadonlyArray<A>> => Effect.succeed([])
+
+export const SkillTransition = Schema.Struct({ on: SkillEvent, to: SkillStateName })
+export type SkillTransition = typeof SkillTransition.Type
+
+export const SkillState = Schema.Struct({
+  /** What the model is to do here; every state needs one that is not terminal. */
+  objective: Schema.optionalKey(Schema.NonEmptyString.check(Schema.isMaxLength(4096))),
+  allowed_tools: Schema.Array(ToolName)
+    .check(Schema.isMaxLength(64))
+    .pipe(Schema.withDecodingDefaultKey(none<ToolName>())),
+  transitions: Schema.Array(SkillTransition)
+    .check(Schema.isMaxLength(16))
+    .pipe(Schema.withDecodingDefaultKey(none<SkillTransition>())),
+  /** The skill ends where it gets here. */
+  terminal: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
+})
+export type SkillState = typeof SkillState.Type
+
+const JsonSchemaObject = Schema.Record(Schema.String, Schema.Json)
+
+/** A file `skills/<name>.json` of a global or agent repository. */
+export const SkillSpec = Schema.Struct({
+  name: SkillName,
+  /** Models see it in every prompt, to know when the skill is of use. */
+  description: Schema.NonEmptyString.check(Schema.isMaxLength(500)),
+  initial_state: SkillStateName,
+  /** JSON Schema of what it is started with; absent takes any object. */
+  input_schema: Schema.optionalKey(JsonSchemaObject),
+  /** JSON Schema of what it ends with; absent takes any object. */
+  output_schema: Schema.optionalKey(JsonSchemaObject),
+  states: Schema.Record(SkillStateName, SkillState),
+  /** Model calls after which it is ended as failed. */
+  max_steps: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 200 })),
+  /** Whether the model may end it halfway. A person always may. */
+  interruptible: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true)))
+})
+export type SkillSpec = typeof SkillSpec.Type
+
+/** A state by its name; a record's inherited keys are none. */
+export const skillState = ({ states }: SkillSpec, name: string): SkillState | undefined =>
+  Object.hasOwn(states, name) ? (states as Readonly<Record<string, SkillState>>)[name] : undefined

@@ -1,0 +1,59 @@
+/** What models are told of skills: which there are, and of the one at work its present step alone (spec 10.2, 11.3). */
+import { skillState, type SkillSpec, type SkillState } from "#schema/Skill.ts"
+import { toWireName } from "#schema/Tool.ts"
+import type { ActiveSkill } from "#src/shared/session/State.ts"
+import type { ChatMessage } from "./chatCompletion.ts"
+import { SKILL_TRANSITION, skillEvents } from "./decideSkills.ts"
+import type { Find } from "./promptWindow.ts"
+import type { SkillBook } from "./SkillRegistry.ts"
+
+/** Name and description of each; it never changes within a session's start, so that it stands in the fixed part. */
+export const skillList = (skills: SkillBook): string =>
+  skills.size === 0
+    ? ""
+    : [
+        "A skill leads you through a kind of work step by step. Begin the one that fits with choir-skill-start:",
+        ...[...skills.values()].map(({ description, name }) => `- ${name}: ${description}`)
+      ].join("\n")
+
+const transition = (rev: number, find: Find) => {
+  const event = find(rev)
+  return event?.event_type === "SkillTransitionCommitted" ? event.payload : undefined
+}
+
+/** What the step goes on from, as data: the skill's input and what its earlier steps came to. */
+const context = (skill: ActiveSkill, find: Find): string =>
+  JSON.stringify({
+    input: transition(skill.started_rev, find)?.input ?? {},
+    steps: Object.fromEntries(
+      skill.results.map(({ rev, state }) => [state, transition(rev, find)?.output ?? null] as const)
+    )
+  })
+
+const outputRule = (spec: SkillSpec, { transitions }: SkillState): ReadonlyArray<string> => {
+  const last = transitions.filter(({ to }) => skillState(spec, to)?.terminal === true).map(({ on }) => on)
+  return spec.output_schema === undefined || last.length === 0
+    ? []
+    : [
+        `With ${last.join(" or ")} the skill ends; its output must fit this schema: ${JSON.stringify(spec.output_schema)}`
+      ]
+}
+
+/** The lane's present step, or nothing when no skill is at work. */
+export const skillStep = (
+  skill: ActiveSkill | undefined,
+  skills: SkillBook,
+  find: Find
+): ReadonlyArray<ChatMessage> => {
+  const spec = skill === undefined ? undefined : skills.get(skill.name)
+  const state = spec === undefined || skill === undefined ? undefined : skillState(spec, skill.state)
+  if (skill === undefined || spec === undefined || state === undefined) return []
+  const lines = [
+    `[control plane] You are in the step ${skill.state} of the skill ${skill.name}; ${skill.step} of its ${spec.max_steps} model calls are used.`,
+    `Objective: ${state.objective ?? ""}`,
+    `Tools of this step: ${state.allowed_tools.map(toWireName).join(", ") || "none"}. Leave it with ${toWireName(SKILL_TRANSITION)}, on: ${skillEvents(spec, state).join(", ")}.`,
+    ...outputRule(spec, state),
+    `Context: ${context(skill, find)}`
+  ]
+  return [{ role: "system", content: lines.join("\n") }]
+}

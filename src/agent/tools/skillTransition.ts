@@ -1,0 +1,25 @@
+/** choir.skill.transition: leaves the present step of the lane's skill (spec 10.2). */
+import { Effect, Schema } from "effect"
+import { SKILL_NAME_CHARS_MAX } from "#src/shared/limits.ts"
+import { SKILL_TRANSITION } from "#src/agent/decideSkills.ts"
+import type { ControlTool } from "./ControlTool.ts"
+import { decodeInput, llmView } from "./toolInput.ts"
+
+const Input = Schema.Struct({
+  on: Schema.NonEmptyString.check(Schema.isMaxLength(SKILL_NAME_CHARS_MAX)).annotate({
+    description: "One of the transitions of the present step"
+  }),
+  output: Schema.optionalKey(
+    Schema.Record(Schema.String, Schema.Json).annotate({
+      description:
+        "What the step came to. Later steps are shown it, and not what you did here; in the last step it is the skill's output"
+    })
+  )
+})
+const decode = decodeInput(Input)
+
+export const skillTransition: ControlTool = {
+  llm: llmView(SKILL_TRANSITION, "Leave the present step of the skill, once its other calls have ended.", Input),
+  lanes: "both",
+  propose: (raw, call_id, lane) => Effect.map(decode(raw), (input) => ({ type: "MoveSkill", lane, call_id, ...input }))
+}

@@ -1,0 +1,16 @@
+/** The tools that every agent has, by name (spec 8.7), so that a skill is checked before there is an agent to ask. */
+export const BUILT_IN_TOOLS: ReadonlyArray<string> = [
+  "choir.exec",
+  "choir.fs.read",
+  "choir.fs.write",
+  "choir.fs.search",
+  "choir.core.spawn",
+  "choir.core.inject",
+  "choir.core.cancel",
+  "choir.core.list",
+  "choir.core.report",
+  "choir.memory.query",
+  "choir.memory.compact",
+  "choir.skill.start",
+  "choir.skill.transition"
+]

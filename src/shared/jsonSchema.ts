@@ -1,0 +1,30 @@
+/** Values against JSON Schemas that a repository or a model wrote. */
+import { JsonSchema, Result, Schema, SchemaRepresentation } from "effect"
+
+type JsonSchemaObject = Readonly<Record<string, Schema.Json>>
+
+/** Patterns only inform: one of a model's own could take for ever on an answer of its own. */
+const compiled = (schema: JsonSchemaObject) =>
+  Result.try(() => {
+    const { $schema } = schema
+    const isDraft07 = typeof $schema === "string" && $schema.includes("draft-07")
+    const document = (isDraft07 ? JsonSchema.fromSchemaDraft07 : JsonSchema.fromSchemaDraft2020_12)(schema)
+    return Schema.make<Schema.Codec<unknown>>(
+      SchemaRepresentation.fromJsonSchemaDocument(document, { patterns: "ignore" }).ast
+    )
+  })
+
+/** Why values cannot be checked against a schema; `undefined` when they can. */
+export const schemaProblem = (schema: JsonSchemaObject): string | undefined => {
+  const checked = compiled(schema)
+  if (Result.isSuccess(checked)) return undefined
+  return checked.failure instanceof Error ? checked.failure.message : "it is no JSON Schema"
+}
+
+/** What of a value does not fit, in words for the model; `undefined` when all does. A schema that is none is told, too. */
+export const valueProblem = (schema: JsonSchemaObject, value: Schema.Json): string | undefined => {
+  const checked = compiled(schema)
+  if (Result.isFailure(checked)) return "the schema is no JSON Schema that can be checked"
+  const decoded = Schema.decodeResult(checked.success, { errors: "all" })(value)
+  return Result.isFailure(decoded) ? decoded.failure.message : undefined
+}

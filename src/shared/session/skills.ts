@@ -1,0 +1,86 @@
+/** What events do to the skill that a lane runs. Nothing here knows the text of a skill: each event says what follows from it. */
+import { Result } from "effect"
+import type { EventOf, PayloadOf } from "#schema/Event.ts"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { SKILL_RESULTS_MAX } from "#src/shared/limits.ts"
+import { coreOf, type Folded, inWindow, laneOf, withCore, withLane } from "./lanes.ts"
+import type { ActiveSkill, OpenCall, SessionState } from "./State.ts"
+
+const begun = (name: string, state: string, rev: number): ActiveSkill => ({
+  name,
+  state,
+  step: 0,
+  violations: 0,
+  violation_rev: 0,
+  started_rev: rev,
+  entered_rev: rev,
+  results: []
+})
+
+const moved = (skill: ActiveSkill, { payload, rev }: EventOf<"SkillTransitionCommitted">): ActiveSkill => {
+  const left = { state: payload.from, rev }
+  const others = skill.results.filter(({ state }) => state !== payload.from)
+  return {
+    ...skill,
+    state: payload.to,
+    violations: 0,
+    violation_rev: 0,
+    entered_rev: rev,
+    results: payload.output === undefined ? skill.results : [...others, left].slice(-SKILL_RESULTS_MAX)
+  }
+}
+
+/** A job that saw its skill end may say something else than what it said last. */
+const ended = (state: SessionState, lane: LaneId, rev: number): SessionState => {
+  const core = coreOf(state, lane)
+  return core === undefined
+    ? state
+    : withCore(state, { ...core, skill_end_rev: rev, output: { ...core.output, isSuperseded: true } })
+}
+
+export const skillTransition = (state: SessionState, event: EventOf<"SkillTransitionCommitted">): Folded => {
+  const { lane, payload, rev } = event
+  const memory = laneOf(state, lane)
+  if (memory === undefined) return Result.fail(`no job runs on ${lane}`)
+  const { skill } = memory
+  if (payload.from === "")
+    return skill === undefined
+      ? Result.succeed(inWindow(withLane(state, lane, { skill: begun(payload.skill, payload.to, rev) }), lane, rev))
+      : Result.fail(`the skill ${skill.name} is at work on ${lane}`)
+  // Before skills ran, an event could name one that nobody had begun; it changes nothing.
+  if (skill === undefined) return Result.succeed(state)
+  if (skill.name !== payload.skill || skill.state !== payload.from)
+    return Result.fail(`${skill.name} is in ${skill.state}, not ${payload.skill} in ${payload.from}`)
+  if (skill.step !== payload.step) return Result.fail(`${skill.name} took ${skill.step} steps, not ${payload.step}`)
+  if (payload.ended === undefined && payload.to === "") return Result.fail(`${skill.name} goes on in no state`)
+  const next = payload.ended === undefined ? moved(skill, event) : undefined
+  const seen = inWindow(withLane(state, lane, { skill: next }), lane, rev)
+  return Result.succeed(next === undefined ? ended(seen, lane, rev) : seen)
+}
+
+const violated = (skill: ActiveSkill, output_rev: number): ActiveSkill =>
+  output_rev > skill.entered_rev && output_rev > skill.violation_rev
+    ? { ...skill, violations: skill.violations + 1, violation_rev: output_rev }
+    : skill
+
+/** A model call is a step of the skill. A job that ends by its words breaks the rules: only a terminal state ends a skill. */
+export const afterOutput = (
+  state: SessionState,
+  lane: LaneId,
+  { error, tool_calls }: PayloadOf<"ModelOutput">,
+  rev: number
+): SessionState => {
+  const skill = laneOf(state, lane)?.skill
+  if (skill === undefined) return state
+  const counted = { ...skill, step: skill.step + 1 }
+  const isFinish = lane !== EDGE && error === undefined && tool_calls.length === 0
+  return withLane(state, lane, { skill: isFinish ? violated(counted, rev) : counted })
+}
+
+/** A refusal that says what is allowed is one of the skill's. A call from before the present state breaks no rule of it. */
+export const afterResult = (
+  skill: ActiveSkill | undefined,
+  { output_rev }: OpenCall,
+  { allowed, status }: PayloadOf<"ToolResultCommitted">
+): ActiveSkill | undefined =>
+  skill !== undefined && status === "rejected" && allowed !== undefined ? violated(skill, output_rev) : skill
