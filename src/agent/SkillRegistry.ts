@@ -1,6 +1,7 @@
 /** Every skill there is: built-in and the image's (spec 8.8). It is filled once at start and never changes. */
 import { Context, Effect, FileSystem, Layer, Result, Schema } from "effect"
 import type { SkillSpec } from "#schema/Skill.ts"
+import { BUILT_IN_SKILLS } from "#src/shared/builtInSkills.ts"
 import { IMAGE_SKILLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
 import { readSkill, skillProblems } from "#src/shared/skillProblems.ts"
 
@@ -32,7 +33,7 @@ const readFile = Effect.fnUntraced(function* (file: string) {
   return yield* Effect.mapError(fs.readFileString(file), ({ message }) => broken(message))
 })
 
-/** The skills `skills/<name>.json` of the folder `choir`. */
+/** The built-in skills, and the files `skills/<name>.json` of the folder `choir`. */
 export const loadSkills = Effect.fnUntraced(function* (choir: string) {
   const fs = yield* FileSystem.FileSystem
   const folder = `${choir}/skills`
@@ -43,7 +44,7 @@ export const loadSkills = Effect.fnUntraced(function* (choir: string) {
   const files = entries.filter((name) => name.endsWith(".json")).sort()
   if (files.length > IMAGE_SKILLS_MAX)
     return yield* new SkillBroken({ file: folder, problems: [`it holds more than ${IMAGE_SKILLS_MAX} skills`] })
-  const book = new Map<string, SkillSpec>()
+  const book = new Map<string, SkillSpec>(BUILT_IN_SKILLS.map((spec) => [spec.name, spec]))
   for (const name of files) {
     const file = `${folder}/${name}`
     const read = readSkill(name.slice(0, -".json".length), yield* readFile(file))

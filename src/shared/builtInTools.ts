@@ -11,6 +11,10 @@ export const BUILT_IN_TOOLS: ReadonlyArray<string> = [
   "choir.core.report",
   "choir.memory.query",
   "choir.memory.compact",
+  "choir.propose.tool",
+  "choir.propose.skill",
+  "choir.propose.config_change",
+  "choir.propose.repo_change",
   "choir.skill.start",
   "choir.skill.transition"
 ]
