@@ -237,7 +237,7 @@ describe("corePrompt", () => {
       const messages = core(drafts, { event_window: 50, tokens }, "The result is not JSON.")
       assert.deepStrictEqual(messages.at(-1), {
         role: "user",
-        content: "[control plane] The result is not JSON. Answer again with the corrected JSON and nothing else."
+        content: "[control plane] The result is not JSON."
       })
       assert.strictEqual(messages[1]?.role, "user")
     }
