@@ -1,8 +1,3 @@
-import { ToolName } from "#schema/Tool.ts"
-import { type SkillBook, SkillBroken, SkillRegistry } from "#src/agent/SkillRegistry.ts"
-import type { Narrowing } from "#src/agent/offeredTools.ts"
-import { BUILT_IN_TOOLS } from "#src/shared/builtInTools.ts"
-import { bookOf, carefulChange, skillSpec } from "../support/skills.ts"
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
@@ -68,8 +63,7 @@ const writeImage = (choir: string, files: Readonly<Record<string, string>>) => {
 /** A registry over an image of these files, and the store that it fills. */
 const loaded = Effect.fnUntraced(function* (
   files: Readonly<Record<string, string>> = {},
-  secrets: Readonly<Record<string, string>> = {},
-  skills: SkillBook = new Map()
+  secrets: Readonly<Record<string, string>> = {}
 ) {
   const { root, outside } = yield* temporaryWorkspace
   writeImage(outside, files)
@@ -83,7 +77,6 @@ const loaded = Effect.fnUntraced(function* (
         Layer.mock(Compactor, { request: () => Effect.void }),
         Layer.mock(StatusReports, { tell: () => undefined }),
         SecretStore.layer,
-        Layer.succeed(SkillRegistry, skills),
         Workspace.layer({ root }),
         ProcessRunner.layer({ ownsPidNamespace: false }),
         GitAccess.layerNone,
@@ -93,38 +86,6 @@ const loaded = Effect.fnUntraced(function* (
   )
   const layer = ToolRegistry.layer({ choir: outside, rg: "rg" }).pipe(Layer.provideMerge(base))
   return yield* Effect.provide(Effect.all({ registry: ToolRegistry, store: SecretStore }), layer)
-})
-
-describe("the tools of an agent with skills", () => {
-  it.live("are those that a skill is checked against before there is an agent (8.8)", () =>
-    Effect.gen(function* () {
-      const skills = bookOf(carefulChange)
-      const { registry } = yield* loaded({}, {}, skills)
-      const names = new Set([...registry.names(EDGE), ...registry.names(CORE)].map((name) => name.replaceAll("-", ".")))
-      assert.sameMembers([...names], [...BUILT_IN_TOOLS])
-    })
-  )
-
-  it.live("include each tool that a skill allows, or the agent does not start (8.8)", () =>
-    Effect.gen(function* () {
-      const failure = yield* Effect.flip(loaded({}, {}, bookOf(skillSpec())))
-      assert.instanceOf(failure, SkillBroken)
-      assert.match(failure.message, /tidy cannot be used: .*no tool mem\.read.*no tool ws\.write/u)
-    })
-  )
-
-  it.live("are offered with the skill's start alone, and in a step as the step allows", () =>
-    Effect.gen(function* () {
-      const { registry } = yield* loaded({}, {}, bookOf(carefulChange))
-      const offered = (narrowing?: Narrowing) => registry.offered(CORE, narrowing).map((tool) => tool.function.name)
-      assert.include(offered(), "choir-skill-start")
-      assert.notInclude(offered(), "choir-skill-transition")
-      const tools = [ToolName.make("choir.fs.read"), ToolName.make("choir.core.spawn")]
-      const skill = { tools, transitions: [] }
-      assert.deepStrictEqual(offered({ skill }), ["choir-fs-read", "choir-skill-transition"], "spawn is edge's")
-      assert.deepStrictEqual(offered({ skill, allowed: ["choir.exec"] }), ["choir-skill-transition"])
-    })
-  )
 })
 
 const registryOf = (files?: Readonly<Record<string, string>>) => Effect.map(loaded(files), ({ registry }) => registry)

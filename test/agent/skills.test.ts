@@ -33,10 +33,10 @@ const isReport = (messages: ReadonlyArray<ChatMessage>) =>
 /** Follows careful_change in each of its steps: one call of a tool, then on. */
 const careful = (messages: ReadonlyArray<ChatMessage>): Said => {
   const { step } = stepOf(messages)
-  const isDone = messages.some(({ content, role }) => role === "tool" && content?.includes(" done") === true)
+  const isDone = messages.some(({ content, role }) => role === "tool" && content?.includes(" done"))
   switch (step) {
     case "understand":
-      return isDone ? move("complete", { now: "a", then: "b" }) : calls(["choir.fs.read", { path: "notes.md" }])
+      return isDone ? move("complete", { now: "a", later: "b" }) : calls(["choir.fs.read", { path: "notes.md" }])
     case "plan":
       return move("complete", { files: ["notes.md"] })
     case "modify":
@@ -136,7 +136,7 @@ describe("a skill on edge", () => {
       const context = JSON.parse(/Context: (.*)/u.exec(validate)?.[1] ?? "null")
       assert.deepStrictEqual(context, {
         input: { goal: "b" },
-        steps: { understand: { now: "a", then: "b" }, plan: { files: ["notes.md"] }, modify: { changed: 1 } }
+        steps: { understand: { now: "a", later: "b" }, plan: { files: ["notes.md"] }, modify: { changed: 1 } }
       })
       assert.include(validate, "checked_by")
       assert.notInclude(seen[0]?.text, "checked_by", "the output's schema is shown where the skill may end")

@@ -1,0 +1,133 @@
+/** The skills of an image, as an agent takes them over at its start (spec 8.8). */
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { EDGE, LaneId } from "#schema/Ids.ts"
+import { ToolName } from "#schema/Tool.ts"
+import { AgentSettings } from "#src/agent/AgentSettings.ts"
+import { Arbiter } from "#src/agent/Arbiter.ts"
+import { Compactor } from "#src/agent/Compactor.ts"
+import { ControlPlane } from "#src/agent/ControlPlane.ts"
+import { EventLog } from "#src/agent/EventLog.ts"
+import { GitAccess } from "#src/agent/git/GitAccess.ts"
+import type { Narrowing } from "#src/agent/offeredTools.ts"
+import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
+import { Replication } from "#src/agent/Replication.ts"
+import { SecretStore } from "#src/agent/SecretStore.ts"
+import { layerSkills, loadSkills, SkillBroken } from "#src/agent/SkillRegistry.ts"
+import { StatusReports } from "#src/agent/StatusReports.ts"
+import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
+import { Workspace } from "#src/agent/Workspace.ts"
+import { BUILT_IN_SKILLS } from "#src/shared/builtInSkills.ts"
+import { BUILT_IN_TOOLS } from "#src/shared/builtInTools.ts"
+import { IMAGE_SKILLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
+import { skillDraft, skillText } from "../support/skills.ts"
+import { SESSION } from "../support/testing/MemoryControlPlane.ts"
+import { settingsOf } from "../support/testing/TestAgent.ts"
+import { temporaryWorkspace } from "../support/workspace.ts"
+
+const CORE = LaneId.make("core:a")
+type Files = Readonly<Record<string, string>>
+
+/** The folder of an image with these skills; a text that begins with an arrow is a link. */
+const imageOf = Effect.fnUntraced(function* (files: Files) {
+  const { outside, root } = yield* temporaryWorkspace
+  mkdirSync(join(outside, "skills"))
+  for (const [name, text] of Object.entries(files))
+    if (text.startsWith("-> ")) symlinkSync(text.slice(3), join(outside, "skills", name))
+    else writeFileSync(join(outside, "skills", name), text)
+  return { choir: outside, root }
+})
+
+const load = (files: Files) =>
+  Effect.flatMap(imageOf(files), ({ choir }) => loadSkills(choir)).pipe(Effect.provide(NodeServices.layer))
+
+const registryOf = Effect.fnUntraced(function* (files: Files) {
+  const { choir, root } = yield* imageOf(files)
+  const base = Arbiter.layer.pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        EventLog.layer(SESSION),
+        AgentSettings.layer(settingsOf(1)),
+        layerSkills(choir),
+        Layer.mock(ControlPlane, {}),
+        Layer.mock(Replication, { acked: () => 0, reached: () => Effect.void }),
+        Layer.mock(Compactor, { request: () => Effect.void }),
+        Layer.mock(StatusReports, { tell: () => undefined }),
+        SecretStore.layer,
+        Workspace.layer({ root }),
+        ProcessRunner.layer({ ownsPidNamespace: false }),
+        GitAccess.layerNone
+      )
+    ),
+    Layer.provideMerge(NodeServices.layer)
+  )
+  const layer = ToolRegistry.layer({ choir, rg: "rg" }).pipe(Layer.provideMerge(base))
+  return yield* Effect.provide(ToolRegistry, layer)
+})
+
+const broken = (files: Files) =>
+  Effect.map(Effect.flip(registryOf(files)), (error) => {
+    assert.instanceOf(error, SkillBroken)
+    return error.message
+  })
+
+describe("loadSkills", () => {
+  it.live("takes the skills of the image beside the built-in ones, and no other file (8.8, 10.3)", () =>
+    Effect.gen(function* () {
+      const book = yield* load({ "tidy.json": skillText("tidy"), "README.md": "{", "guide.txt": "" })
+      assert.sameMembers([...book.keys()], ["tool-builder", "skill-builder", "tidy"])
+      const none = yield* loadSkills("/nowhere").pipe(Effect.provide(NodeServices.layer))
+      assert.sameMembers(
+        [...none.keys()],
+        BUILT_IN_SKILLS.map(({ name }) => name)
+      )
+    })
+  )
+
+  const large = JSON.stringify(skillDraft({ name: "x", description: "d" })).padEnd(MANIFEST_BYTES_MAX + 1)
+  const many = Object.fromEntries(Array.from({ length: IMAGE_SKILLS_MAX + 1 }, (_, index) => [`s${index}.json`, "{}"]))
+  const BROKEN: ReadonlyArray<readonly [string, Files, RegExp]> = [
+    ["is no JSON", { "x.json": "{" }, /x\.json cannot be used: .*JSON/u],
+    ["has a key that nobody knows", { "x.json": JSON.stringify({ ...skillDraft({ name: "x" }), sudo: 1 }) }, /sudo/u],
+    ["has another name than its file", { "x.json": skillText("y") }, /name the file y\.json/u],
+    ["has the name of a built-in one", { "tool-builder.json": skillText("tool-builder") }, /choose another/u],
+    ["is too large", { "x.json": large }, /larger than/u],
+    ["is no file", { "x.json": "-> /dev" }, /no regular file/u],
+    ["is one too many", many, /more than 64 skills/u],
+    ["allows a tool that is not there", { "tidy.json": JSON.stringify(skillDraft()) }, /no tool mem\.read.*ws\.write/u]
+  ]
+  for (const [what, files, message] of BROKEN)
+    it.live(`keeps the agent from starting with a skill that ${what} (8.8)`, () =>
+      Effect.map(broken(files), (text) => assert.match(text, message))
+    )
+})
+
+describe("the tools of an agent with skills", () => {
+  it.live("are those that a skill is checked against before there is an agent", () =>
+    Effect.gen(function* () {
+      const registry = yield* registryOf({})
+      const names = new Set([...registry.names(EDGE), ...registry.names(CORE)].map((name) => registryName(name)))
+      assert.sameMembers([...names], [...BUILT_IN_TOOLS])
+    })
+  )
+
+  it.live("are offered with the skill's start alone, and in a step as the step allows (10.2)", () =>
+    Effect.gen(function* () {
+      const registry = yield* registryOf({ "tidy.json": skillText("tidy") })
+      const offered = (narrowing?: Narrowing) => registry.offered(CORE, narrowing).map((tool) => tool.function.name)
+      assert.include(offered(), "choir-skill-start")
+      assert.notInclude(offered(), "choir-skill-transition")
+      const tools = [ToolName.make("choir.fs.read"), ToolName.make("choir.core.spawn")]
+      const skill = { tools, transitions: [] }
+      assert.deepStrictEqual(offered({ skill }), ["choir-fs-read", "choir-skill-transition"], "spawn is edge's")
+      assert.deepStrictEqual(offered({ skill, allowed: ["choir.exec"] }), ["choir-skill-transition"])
+      const start = registry.offered(EDGE).find((tool) => tool.function.name === "choir-skill-start")
+      assert.include(JSON.stringify(start), "tool-builder: none")
+    })
+  )
+})
+
+const registryName = (wire: string) => wire.replaceAll("-", ".")
