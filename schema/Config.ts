@@ -119,6 +119,7 @@ export const RuntimeConfig = Schema.Struct({
   memory_mb: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 128, maximum: 1_048_576 })), 2048),
   pids: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 32, maximum: 32_768 })), 256),
   oci_runtime: Schema.optionalKey(Schema.Literals(["runc", "runsc"])),
+  build_network: withDefault(Schema.Literals(["none", "open"]), "none"),
   allow_unmapped_root: withDefault(Schema.Boolean, false)
 })
 export type RuntimeConfig = typeof RuntimeConfig.Type

@@ -475,6 +475,18 @@ export const STOP_RESERVE_MS = 5000
 export const FAREWELL_MS_MAX = 30_000
 /** What a sender is told to wait when an agent's inbox is full (R45). */
 export const QUEUE_FULL_RETRY_MS = 10_000
+/** A build of an image in the Docker engine, packages fetched and programs compiled. */
+export const IMAGE_BUILD_MS_MAX = 30 * 60_000
+/** One line of what the engine tells of a build, as JSON. */
+export const BUILD_LINE_BYTES_MAX = 256 * KIB
+/** All that the engine tells of a build. */
+export const BUILD_OUTPUT_BYTES_MAX = 64 * MIB
+/** A line of a build as it is shown. */
+export const BUILD_LINE_CHARS_MAX = 400
+/** Lines of a build that are shown; after them its steps alone. */
+export const BUILD_LINES_SHOWN_MAX = 5000
+/** Lines that a failed build repeats of what its last step printed. */
+export const BUILD_TAIL_LINES = 15
 /** Steps of a build that wait for a slow reader. */
 export const BUILD_STEPS_MAX = 16
 /** From starting an agent's container until it says hello. */

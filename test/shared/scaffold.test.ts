@@ -9,7 +9,7 @@ import { AgentId } from "#schema/Ids.ts"
 import { Images } from "#src/choird/agents/Images.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
 import { temporaryFolder } from "../support/gitRepo.ts"
-import { reposLayer } from "../support/images.ts"
+import { folders, reposLayer } from "../support/images.ts"
 
 const STARTER = fileURLToPath(new URL("../../docker/starter", import.meta.url))
 const AGENT_STARTER = fileURLToPath(new URL("../../docker/agent-starter", import.meta.url))
@@ -70,7 +70,7 @@ describe("createRepo", () => {
       yield* createRepo(join(root, "global"), STARTER)
       yield* createRepo(join(root, "agent"), AGENT_STARTER, "bare")
       const home = join(root, "home")
-      const images = yield* Effect.provide(Images, Images.layer(home).pipe(Layer.provide(reposLayer(home))))
+      const images = yield* Effect.provide(Images, Images.layer(home).pipe(Layer.provide([reposLayer(home), folders])))
       const image = yield* images.build(AgentId.make("agent-1"), {
         global: { url: join(root, "global"), ref: "main" },
         agent: { url: join(root, "agent"), ref: "main" }

@@ -54,10 +54,11 @@ const COMMIT = CommitId.make("0".repeat(40))
 export const makeImage = Effect.fnUntraced(function* (home: string, agent_id: AgentId) {
   const fs = yield* FileSystem.FileSystem
   const agent = CommitId.make(createHash("sha1").update(agent_id).digest("hex"))
-  const version = imageVersion(COMMIT, agent)
+  const commits = { global: COMMIT, agent }
+  const version = imageVersion(commits, false)
   const folder = join(home, "images", agent_id)
   mkdirSync(join(folder, version), { recursive: true })
-  yield* writeImage(fs, join(folder, version), agent_id, { global: COMMIT, agent }, [])
+  yield* writeImage(fs, join(folder, version), agent_id, version, commits, [])
   writeFileSync(join(folder, "builds.json"), JSON.stringify([version]))
 }, Effect.provide(NodeServices.layer))
 

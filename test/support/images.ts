@@ -5,6 +5,7 @@ import { NodeServices } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import { Images, type BuildOptions } from "#src/choird/agents/Images.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { Repos } from "#src/choird/repos/Repos.ts"
 import { skillText } from "./skills.ts"
@@ -27,6 +28,9 @@ export const GLOBAL_FILES = {
 export const reposLayer = (home: string) =>
   Repos.layer(home).pipe(Layer.provideMerge(Git.layer), Layer.provideMerge(NodeServices.layer))
 
+/** A runtime that takes images as the folders that they are. */
+export const folders = Layer.mock(ContainerRuntime, { type: "process", buildImage: () => Effect.succeed(false) })
+
 /** A fresh home; its repositories hold {@link GLOBAL_FILES} and an empty agent. */
 export const makeImageHome = Effect.gen(function* () {
   const root = yield* temporaryFolder
@@ -36,9 +40,9 @@ export const makeImageHome = Effect.gen(function* () {
   global.commit(GLOBAL_FILES)
   agent.commit({ "README.md": "nothing" })
   const sources = { global: { url: global.path, ref: "main" }, agent: { url: agent.path, ref: "main" } }
-  const images = yield* Layer.build(Images.layer(home).pipe(Layer.provideMerge(reposLayer(home)))).pipe(
-    Effect.flatMap((context) => Effect.provide(Images, context))
-  )
+  const images = yield* Layer.build(
+    Images.layer(home).pipe(Layer.provideMerge(reposLayer(home)), Layer.provide(folders))
+  ).pipe(Effect.flatMap((context) => Effect.provide(Images, context)))
   /** What a hostile repository tries to create when one of its commands runs. */
   const marker = join(root, "pwned")
   return {

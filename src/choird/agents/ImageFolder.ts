@@ -39,19 +39,31 @@ const hashOf = (folder: string, files: ReadonlyArray<Fingerprint>) =>
       .join("")
   )
 
-/** Follows from the two commits and the builder alone, so that an unchanged image is recognised before it is built. */
-export const imageVersion = (global_repo_commit: CommitId, agent_repo_commit: CommitId): ImageVersion =>
-  ImageVersion.make(sha256(`choir-image/${BUILDER_VERSION}\0${global_repo_commit}\0${agent_repo_commit}`).slice(0, 12))
+/** The commits that an image is of. */
+export interface ImageCommits {
+  readonly global: CommitId
+  readonly agent: CommitId
+}
+
+/**
+ * Follows from the two commits and the builder alone, so that an unchanged image is recognised before it is built. An image of a
+ * runtime that compiles holds the manifests of tools which other runtimes leave out.
+ */
+export const imageVersion = ({ agent, global }: ImageCommits, compiles: boolean): ImageVersion =>
+  ImageVersion.make(
+    sha256(`choir-image/${BUILDER_VERSION}${compiles ? "/compiled" : ""}\0${global}\0${agent}`).slice(0, 12)
+  )
 
 const versionFile = (
   agent_id: AgentId,
-  commits: { readonly global: CommitId; readonly agent: CommitId },
+  image_version: ImageVersion,
+  commits: ImageCommits,
   files: ReadonlyArray<RepoFile>
 ): ImageVersionFile => {
   const prints = files.map(({ path, executable, bytes }) => ({ path, executable, sha256: sha256(bytes) }))
   return {
     agent_id,
-    image_version: imageVersion(commits.global, commits.agent),
+    image_version,
     global_repo_commit: commits.global,
     agent_repo_commit: commits.agent,
     tool_manifest_hash: hashOf("tools", prints),
@@ -77,7 +89,8 @@ export const writeImage = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,
   path: string,
   agent_id: AgentId,
-  commits: { readonly global: CommitId; readonly agent: CommitId },
+  image_version: ImageVersion,
+  commits: ImageCommits,
   files: ReadonlyArray<RepoFile>
 ) {
   yield* fs.chmod(path, 0o755)
@@ -85,7 +98,7 @@ export const writeImage = Effect.fnUntraced(function* (
     yield* fs.makeDirectory(join(path, "choir", folder))
     yield* fs.chmod(join(path, "choir", folder), 0o755)
   }
-  const version = Buffer.from(`${JSON.stringify(versionFile(agent_id, commits, files), undefined, 2)}\n`)
+  const version = Buffer.from(`${JSON.stringify(versionFile(agent_id, image_version, commits, files), undefined, 2)}\n`)
   for (const file of [...files, { path: "version.json", executable: false, bytes: version }]) {
     yield* fs.writeFile(join(path, "choir", file.path), file.bytes, { flag: "wx" })
     yield* fs.chmod(join(path, "choir", file.path), file.executable ? 0o755 : 0o644)
@@ -123,8 +136,8 @@ export const readImage = Effect.fnUntraced(
     const info = yield* fs.lstat(file)
     if (info.type !== "File" || Number(info.size) > MANIFEST_BYTES_MAX) return yield* drift(path, "no version.json")
     const version = yield* decodeVersion(file, yield* fs.readFileString(file))
-    const { global_repo_commit, agent_repo_commit } = version
-    if (version.image_version !== imageVersion(global_repo_commit, agent_repo_commit)) {
+    const commits = { global: version.global_repo_commit, agent: version.agent_repo_commit }
+    if (![true, false].some((compiles) => imageVersion(commits, compiles) === version.image_version)) {
       return yield* drift(path, "its version does not follow from its commits")
     }
     const tools = hashOf("tools", yield* fingerprints(fs, path, "tools"))

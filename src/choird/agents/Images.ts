@@ -5,6 +5,7 @@ import { AgentId } from "#schema/Ids.ts"
 import { CommitId, ImageVersion, ImageVersionFile } from "#schema/Image.ts"
 import { Contents, contentsOf } from "#src/choird/repos/Contents.ts"
 import { merge } from "#src/choird/repos/Merge.ts"
+import { ContainerRuntime, type ImageBuildFailed } from "#src/choird/runtime/ContainerRuntime.ts"
 import { type RepoError, repoLabel, Repos, type Snapshot } from "#src/choird/repos/Repos.ts"
 import type { RepoSource } from "#src/choird/repos/RepoSource.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
@@ -41,7 +42,7 @@ export interface ImageSources {
   readonly agent: RepoSource
 }
 
-/** What a build does next, in this order; nothing is written when the image is up to date. */
+/** What a build does next, in this order; nothing is written when the image is up to date. The runtime's own lines follow. */
 export type BuildStep = "fetch global" | "fetch agent" | "check" | "write"
 
 export interface BuildOptions {
@@ -49,7 +50,7 @@ export interface BuildOptions {
   readonly force?: boolean
   /** Versions that running agents have mounted: they are neither replaced nor removed. */
   readonly in_use?: ReadonlyArray<ImageVersion>
-  readonly progress?: (step: BuildStep) => Effect.Effect<void>
+  readonly progress?: (step: BuildStep | (string & {})) => Effect.Effect<void>
 }
 
 /** `path` holds the folder `choir`. */
@@ -72,14 +73,14 @@ export type SourceState = typeof SourceState.Type
 export const Origin = Schema.Struct({ global: SourceState, agent: SourceState })
 export type Origin = typeof Origin.Type
 
-export type BuildError = RepoError | ImageInUse | ImageNotWritten
+export type BuildError = RepoError | ImageInUse | ImageNotWritten | ImageBuildFailed
 
 export class Images extends Context.Service<
   Images,
   {
     /**
-     * Fetches both repositories and makes their image the agent's newest one. A build is whole or not there. The last
-     * {@link IMAGES_KEPT} images stay, and those in use.
+     * Fetches both repositories and makes their image the agent's newest one, in the runtime too. A build is whole or not there. The
+     * last {@link IMAGES_KEPT} images stay, and those in use.
      */
     build(agent_id: AgentId, sources: ImageSources, options?: BuildOptions): Effect.Effect<BuiltImage, BuildError>
     /** The image of the agent's last build. */
@@ -96,6 +97,8 @@ export class Images extends Context.Service<
       Images,
       Effect.gen(function* () {
         const repos = yield* Repos
+        const runtime = yield* ContainerRuntime
+        const compiles = runtime.type === "docker"
         const fs = yield* FileSystem.FileSystem
         const locked = yield* makeKeyedLock
         const folderOf = (agent_id: AgentId) => join(home, "images", agent_id)
@@ -107,14 +110,19 @@ export class Images extends Context.Service<
             Effect.catchTag("PlatformError", () => Effect.succeed<ReadonlyArray<ImageVersion>>([]))
           )
 
+        /** The list with a version first. */
+        const listed = (folder: string, version: ImageVersion) =>
+          Effect.map(builds(folder), (known) =>
+            [version, ...known.filter((other) => other !== version)].slice(0, IMAGES_KEPT)
+          )
+
         /** Puts a version first in the list, in one step, and removes what neither the list nor an agent needs. */
         const select = Effect.fnUntraced(function* (
           folder: string,
           version: ImageVersion,
           in_use: ReadonlyArray<ImageVersion>
         ) {
-          const earlier = (yield* builds(folder)).filter((other) => other !== version)
-          const kept = [version, ...earlier].slice(0, IMAGES_KEPT)
+          const kept = yield* listed(folder, version)
           yield* fs.writeFileString(join(folder, `.${LIST}`), JSON.stringify(kept), { mode: 0o600 })
           yield* fs.rename(join(folder, `.${LIST}`), join(folder, LIST))
           const needed = new Set<string>([...kept, ...in_use, LIST])
@@ -133,7 +141,8 @@ export class Images extends Context.Service<
           yield* progress("fetch agent")
           const agent = yield* repos.snapshot({ agent_id }, sources.agent)
           const stale = [global, agent].flatMap(({ warning }) => (warning === undefined ? [] : [warning]))
-          const image_version = imageVersion(global.commit, agent.commit)
+          const commits = { global: global.commit, agent: agent.commit }
+          const image_version = imageVersion(commits, compiles)
           const folder = folderOf(agent_id)
           const path = join(folder, image_version)
           yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
@@ -144,7 +153,8 @@ export class Images extends Context.Service<
           const plan = yield* Effect.fromResult(
             merge(
               { label: repoLabel({ global: true }), files: global.files },
-              { label: repoLabel({ agent_id }), files: agent.files }
+              { label: repoLabel({ agent_id }), files: agent.files },
+              compiles
             )
           )
           if (built) {
@@ -153,15 +163,25 @@ export class Images extends Context.Service<
               const fresh = yield* fs.makeTempDirectoryScoped({ directory: folder, prefix: ".new-" })
               const image = join(fresh, "image")
               yield* fs.makeDirectory(image)
-              yield* writeImage(fs, image, agent_id, { global: global.commit, agent: agent.commit }, plan.files)
+              yield* writeImage(fs, image, agent_id, image_version, commits, plan.files)
               const origin = { global: stateOf(global), agent: stateOf(agent) }
               yield* fs.writeFileString(join(image, ORIGIN), JSON.stringify(origin), { mode: 0o600 })
               const replaced = Effect.andThen(fs.remove(path, { recursive: true, force: true }), fs.rename(image, path))
               yield* Effect.uninterruptible(replaced)
             }).pipe(Effect.scoped)
           }
+          const keep = [...(yield* listed(folder, image_version)), ...in_use]
+          const source = {
+            agent_id,
+            image_version,
+            path,
+            compiled: plan.compiled,
+            base: global.files,
+            agent: agent.files
+          }
+          const made = yield* runtime.buildImage({ ...source, keep, force }, progress)
           yield* select(folder, image_version, in_use)
-          return { image_version, path, built, warnings: [...stale, ...plan.warnings] }
+          return { image_version, path, built: built || made, warnings: [...stale, ...plan.warnings] }
         })
 
         /** An image says its commits itself; what they held stands beside the folder that the agent is given. */

@@ -124,4 +124,5 @@ export const fromConfigurationRefused = ({ hint, kind, problems, reason }: Confi
 }
 
 /** A build fails after its stream has begun, so this is a line of the stream. */
-export const refusedBuild = ({ _tag, message }: BuildError) => detail(_tag, message)
+export const refusedBuild = (error: BuildError) =>
+  detail(error._tag, error.message, error._tag === "ImageBuildFailed" ? error.fix : undefined)

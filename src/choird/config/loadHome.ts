@@ -56,11 +56,12 @@ const fetch = Effect.fnUntraced(function* (
 })
 
 /** What an image of the two would be refused for. */
-const merged = (global: Fetched, own: Fetched): Pick<Fetched, "problems" | "warnings"> => {
+const merged = (global: Fetched, own: Fetched, compiles: boolean): Pick<Fetched, "problems" | "warnings"> => {
   if (global.snapshot === undefined || own.snapshot === undefined) return { problems: [], warnings: [] }
   const plan = merge(
     { label: global.name, files: global.snapshot.files },
-    { label: own.name, files: own.snapshot.files }
+    { label: own.name, files: own.snapshot.files },
+    compiles
   )
   return Result.match(plan, {
     onSuccess: ({ warnings }) => ({ problems: [], warnings }),
@@ -96,6 +97,8 @@ export const loadHome = Effect.fn("Reconfiguration.read")(function* (
 ) {
   yield* progress("read config.json and secrets.json")
   const { config, secrets, warnings } = yield* Effect.mapError(loadFiles(home), fromConfigRefused)
+  // Which runtime `auto` finds is known to the build, which warns of what it leaves out.
+  const compiles = config.runtime.type === "docker" || config.runtime.type === "auto"
   yield* progress("fetch global")
   const global = yield* fetch(repos, { global: true }, config.global_repo)
   const agents = yield* Effect.forEach(
@@ -104,7 +107,7 @@ export const loadHome = Effect.fn("Reconfiguration.read")(function* (
       const agent_id = AgentId.make(key)
       yield* progress(`fetch ${agent_id}`)
       const own = yield* fetch(repos, { agent_id }, repo)
-      const checked = merged(global, own)
+      const checked = merged(global, own, compiles)
       return {
         agent_id,
         state: stateOf(own),

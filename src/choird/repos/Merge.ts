@@ -21,11 +21,14 @@ export interface LabelledFiles {
 /** What an image is made of. Paths are relative to `/choir`. */
 export interface ImagePlan {
   readonly files: ReadonlyArray<RepoFile>
+  /** Executables that the Dockerfiles have to make of sources; none where nothing is compiled. */
+  readonly compiled: ReadonlyArray<string>
   readonly warnings: ReadonlyArray<string>
 }
 
 interface Part {
   readonly files: ReadonlyArray<RepoFile>
+  readonly compiled?: ReadonlyArray<string>
   readonly problems: ReadonlyArray<RepoProblem>
   readonly warnings: ReadonlyArray<string>
 }
@@ -33,8 +36,8 @@ interface Part {
 interface CheckedTool {
   /** The name of the manifest's file, which is the tool's. */
   readonly stem: string
-  /** The executable, relative to `tools/`, when it is there. */
-  readonly executable?: string
+  /** The executable, relative to `tools/`. */
+  readonly executable: string
   /** Whether there are sources instead of it. */
   readonly unbuilt: boolean
   readonly reasons: ReadonlyArray<string>
@@ -67,7 +70,12 @@ const textOf = ({ bytes }: RepoFile) => Buffer.from(bytes).toString("utf8")
 
 const checkTool = (scope: ToolScope, file: RepoFile, tools: ReadonlyArray<RepoFile>): CheckedTool => {
   const stem = unitOf(file)
-  const refused = (...reasons: ReadonlyArray<string>): CheckedTool => ({ stem, unbuilt: false, reasons })
+  const refused = (...reasons: ReadonlyArray<string>): CheckedTool => ({
+    stem,
+    executable: "",
+    unbuilt: false,
+    reasons
+  })
   const unreadable = textProblem(file, MANIFEST_BYTES_MAX)
   if (unreadable !== undefined) return refused(unreadable)
   const manifest = decodeManifest(textOf(file))
@@ -81,20 +89,31 @@ const checkTool = (scope: ToolScope, file: RepoFile, tools: ReadonlyArray<RepoFi
   if (tools.some(({ path }) => path === executable)) return { stem, executable, unbuilt: false, reasons: misnamed }
   const unbuilt = tools.some(({ path }) => path.startsWith(`${stem}/`))
   return unbuilt
-    ? { stem, unbuilt, reasons: misnamed }
+    ? { stem, executable, unbuilt, reasons: misnamed }
     : refused(...misnamed, `its executable tools/${shownPath(executable)} is missing`)
 }
 
-/** A scope's tools without the units in `overridden`. */
-const toolsOf = (scope: ToolScope, { label, files }: LabelledFiles, overridden: ReadonlySet<string>): Part => {
+/**
+ * A scope's tools without the units in `overridden`. Of a tool that is still to be compiled the image has the manifest and what the
+ * Dockerfile makes, or nothing.
+ */
+const toolsOf = (
+  scope: ToolScope,
+  { label, files }: LabelledFiles,
+  overridden: ReadonlySet<string>,
+  compiles: boolean
+): Part => {
   const all = within(files, "tools")
   const checked = all.filter(isManifest).map((file) => checkTool(scope, file, all))
   const kept = checked.filter(({ stem }) => !overridden.has(stem))
-  const left = new Set([...overridden, ...kept.filter(({ unbuilt }) => unbuilt).map(({ stem }) => stem)])
+  const unbuilt = kept.filter((tool) => tool.unbuilt)
+  const left = new Set([...overridden, ...unbuilt.map(({ stem }) => stem)])
   const executables = new Set(kept.map(({ executable }) => executable))
+  const manifests = new Set(compiles ? unbuilt.map(({ stem }) => `${stem}.json`) : [])
   return {
+    compiled: compiles ? unbuilt.map(({ executable }) => `tools/${scope}/${executable}`) : [],
     files: all
-      .filter((file) => !left.has(unitOf(file)) || executables.has(file.path))
+      .filter((file) => !left.has(unitOf(file)) || executables.has(file.path) || manifests.has(file.path))
       .map((file) => ({
         ...file,
         path: `tools/${scope}/${file.path}`,
@@ -103,11 +122,12 @@ const toolsOf = (scope: ToolScope, { label, files }: LabelledFiles, overridden: 
     problems: checked.flatMap(({ stem, reasons }) =>
       reasons.map((reason) => ({ repo: label, path: `tools/${shownPath(stem)}.json`, reason }))
     ),
-    warnings: kept.flatMap(({ stem, unbuilt }) =>
-      unbuilt
-        ? [`${label}: the tool ${stem} has sources and no executable; this runtime compiles nothing, so it is left out`]
-        : []
-    )
+    warnings: compiles
+      ? []
+      : unbuilt.map(
+          ({ stem }) =>
+            `${label}: the tool ${stem} has sources and no executable; this runtime compiles nothing, so it is left out`
+        )
   }
 }
 
@@ -175,15 +195,21 @@ const dockerfileOf = (role: DockerfileRole, { files, label }: LabelledFiles): Pa
 /**
  * Agent tools and skills replace global ones of their name; USER.md is the global one, SOUL.md and SOUL-CORE.md are the agent's
  * where it has them. A manifest's file name is its tool's name, so that one name has one file.
+ *
+ * @param compiles whether the Dockerfiles are built, so that a tool may have sources in the place of its executable.
  */
-export const merge = (global: LabelledFiles, agent: LabelledFiles): Result.Result<ImagePlan, BadRepository> => {
+export const merge = (
+  global: LabelledFiles,
+  agent: LabelledFiles,
+  compiles = false
+): Result.Result<ImagePlan, BadRepository> => {
   const agentTools = new Set(within(agent.files, "tools").filter(isManifest).map(unitOf))
   const agentSkills = new Set(within(agent.files, "skills").map(unitOf))
   const manifests = [...within(global.files, "tools"), ...within(agent.files, "tools")].filter(isManifest)
   const tools = new Set([...BUILT_IN_TOOLS, ...manifests.map(unitOf)])
   const parts = [
-    toolsOf("global", global, agentTools),
-    toolsOf("agent", agent, new Set()),
+    toolsOf("global", global, agentTools, compiles),
+    toolsOf("agent", agent, new Set(), compiles),
     skillsOf(global, agentSkills, tools),
     skillsOf(agent, new Set(), tools),
     identityOf("USER.md", [global]),
@@ -199,6 +225,7 @@ export const merge = (global: LabelledFiles, agent: LabelledFiles): Result.Resul
     : []
   return Result.succeed({
     files: parts.flatMap((part) => part.files),
+    compiled: parts.flatMap((part) => part.compiled ?? []),
     warnings: [...parts.flatMap((part) => part.warnings), ...ignored]
   })
 }

@@ -51,10 +51,16 @@ export interface ImageSource {
   readonly image_version: ImageVersion
   /** Folder that holds `choir/`. */
   readonly path: string
+  /** Executables that the Dockerfiles make, relative to `choir/`; their manifests are in the folder. */
+  readonly compiled: ReadonlyArray<string>
   /** Of the global repository: `Dockerfile.base` and what it may copy. */
   readonly base: ReadonlyArray<RepoFile>
   /** Of the agent's repository: `Dockerfile` and what it may copy. */
   readonly agent: ReadonlyArray<RepoFile>
+  /** Builds everything anew, whatever is there already. */
+  readonly force?: boolean
+  /** Other versions of the agent that stay beside this one; what is neither is removed. */
+  readonly keep?: ReadonlyArray<ImageVersion>
 }
 
 /** A container made of processes that choird itself started. */
@@ -121,10 +127,15 @@ export class ImageBuildFailed extends Schema.TaggedError<ImageBuildFailed>()("Im
   agent_id: AgentId,
   image_version: ImageVersion,
   problem: Schema.String,
-  fix: Schema.String
+  fix: Schema.String,
+  /** The instruction that ran last, and the end of what it printed. */
+  step: Schema.optionalKey(Schema.String),
+  output: Schema.optionalKey(Schema.Array(Schema.String))
 }) {
   override get message() {
-    return `the image of ${this.agent_id} could not be built: ${this.problem}. ${this.fix}`
+    const step = this.step === undefined ? "" : ` at ${this.step}`
+    const output = (this.output ?? []).map((line) => `\n  ${line}`).join("")
+    return `the image of ${this.agent_id} could not be built${step}: ${this.problem}${output}`
   }
 }
 
@@ -150,13 +161,13 @@ export class ContainerRuntime extends Context.Service<
      */
     reap(id: ContainerId): Effect.Effect<void, ContainerError>
     /**
-     * Makes what `start` needs from a built image folder, with a line of progress for each step. Quick when it is there already; the
-     * host's own runtimes take the folder as it is.
+     * Makes what `start` needs from a built image folder, with a line of progress for each step. Quick, and false, when it is there
+     * already; the host's own runtimes take the folder as it is.
      */
     buildImage(
       source: ImageSource,
       progress: (line: string) => Effect.Effect<void>
-    ): Effect.Effect<void, ImageBuildFailed>
+    ): Effect.Effect<boolean, ImageBuildFailed>
     /** Whether `start` would find this image. */
     hasImage(agent_id: AgentId, image_version: ImageVersion): Effect.Effect<boolean, ContainerError>
     /** What this runtime isolates and limits on this host. */

@@ -57,7 +57,7 @@ const make = Effect.gen(function* () {
     start,
     reap: reapWith(cgroups, engine),
     // The folder of an image is all that an agent is given of it.
-    buildImage: () => Effect.void,
+    buildImage: () => Effect.succeed(false),
     hasImage: () => Effect.succeed(true),
     status: Effect.sync(() => statusOf(diesWithChoird, cgroups.enforced))
   })

@@ -189,7 +189,7 @@ const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
     start,
     reap: reapWith(cgroups, engine),
     // The folder of an image is all that an agent is given of it.
-    buildImage: () => Effect.void,
+    buildImage: () => Effect.succeed(false),
     hasImage: () => Effect.succeed(true),
     status: Effect.sync(() => statusOf(root, filter !== undefined, cgroups.enforced))
   })

@@ -1,0 +1,295 @@
+/**
+ * Images in the engine, made of the folders that `Images` writes (spec 17.3): the base of the global repository, an agent's own
+ * Dockerfile on it, and what the folder holds baked in at `/choir`. A tag is given last, so that a name stands for a whole image.
+ */
+import { createHash } from "node:crypto"
+import { join } from "node:path"
+import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
+import type { RuntimeConfig } from "#schema/Config.ts"
+import type { AgentId } from "#schema/Ids.ts"
+import type { ImageVersion } from "#schema/Image.ts"
+import type { AgentPrograms, ProgramMissing } from "#src/choird/agents/AgentPrograms.ts"
+import {
+  BASE_NAME,
+  dockerfileProblems,
+  DOCKERFILES,
+  type DockerfileRole,
+  onBase
+} from "#src/choird/repos/dockerfile.ts"
+import type { RepoFile } from "#src/choird/repos/Tree.ts"
+import { ContainerError, ImageBuildFailed, type ImageSource } from "#src/choird/runtime/ContainerRuntime.ts"
+import { makeKeyedLock } from "#src/shared/keyedLock.ts"
+import { IMAGES_KEPT } from "#src/shared/limits.ts"
+import { baseOf } from "./baseKey.ts"
+import { type ContextEntry, ContextUnreadable, repoEntries } from "./buildContext.ts"
+import { DockerEngine } from "./DockerEngine.ts"
+import { type DockerError, engineIsAway } from "./DockerError.ts"
+import { failedBuild, TEST_PROGRAM } from "./failedBuild.ts"
+import { checkBase, ImageFacts, imageProblem } from "./imageChecks.ts"
+import * as names from "./imageNames.ts"
+import { BuildBroke, type BuildRequest, runBuild } from "./runBuild.ts"
+
+type Progress = (line: string) => Effect.Effect<void>
+
+export class DockerImages extends Context.Service<
+  DockerImages,
+  {
+    /**
+     * Builds the image of a folder and the base below it, and removes what is no longer kept; does nothing where the engine has the
+     * image already, and says so with false. Whatever goes wrong, or interrupts it, leaves the names as they were.
+     */
+    build(source: ImageSource, progress: Progress): Effect.Effect<boolean, ImageBuildFailed>
+    /** Whether the engine has the image, whatever base it was made on. */
+    has(agent_id: AgentId, image_version: ImageVersion): Effect.Effect<boolean, ContainerError>
+  }
+>()("choir/choird/docker/DockerImages") {
+  static readonly layer = (options: DockerImagesOptions) => Layer.effect(DockerImages, make(options))
+}
+
+export interface DockerImagesOptions {
+  /** The folder of choird, whose images are its own also on an engine that others use. */
+  readonly home: string
+  readonly programs: Effect.Effect<AgentPrograms, ProgramMissing>
+  readonly runtime: RuntimeConfig
+}
+
+/** What of an image's repository lies in the way of the builder's own files. */
+const OWN = ".choir"
+
+const decodeFacts = Schema.decodeUnknownOption(ImageFacts)
+
+const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerImagesOptions) {
+  const engine = yield* DockerEngine
+  const fs = yield* FileSystem.FileSystem
+  const locked = yield* makeKeyedLock
+  const home_id = createHash("sha256").update(home).digest("hex").slice(0, 16)
+  const ours = { [names.MANAGED_LABEL]: "true", [names.HOME_LABEL]: home_id }
+  const limits = { memory_mb: runtime.memory_mb, cpus: runtime.cpus }
+
+  /** What the engine says of an image, by its name or id; nothing where it has none. */
+  const find = Effect.fnUntraced(function* (ref: string) {
+    const what = `the engine could not be asked for the image ${ref}`
+    const image = yield* engine
+      .use(what, (docker) => docker.getImage(ref).inspect())
+      .pipe(
+        Effect.asSome,
+        Effect.catchIf(
+          (error) => error.reason === "missing",
+          () => Effect.succeedNone
+        )
+      )
+    return Option.flatMap(image, decodeFacts)
+  })
+
+  /** Builds, looks at what came of it, and only then gives it its name. */
+  const buildAs = Effect.fnUntraced(function* (
+    tag: string,
+    request: Omit<BuildRequest, "memory_mb" | "cpus">,
+    check: (image_id: string) => Effect.Effect<void, DockerError | BuildBroke>,
+    progress: Progress
+  ) {
+    const image_id = yield* runBuild(engine, { ...request, ...limits }, progress)
+    const facts = yield* find(image_id)
+    if (Option.isNone(facts)) return yield* new BuildBroke({ problem: "the image is gone already", output: [] })
+    const problem = imageProblem(facts.value)
+    if (problem !== undefined) return yield* new BuildBroke({ problem, output: [] })
+    yield* check(image_id)
+    const [repo = "", name = ""] = tag.split(":")
+    yield* engine.use(`the image could not be named ${tag}`, (docker, abortSignal) =>
+      docker.getImage(image_id).tag({ repo, tag: name, abortSignal })
+    )
+    return image_id
+  })
+
+  const base = Effect.fnUntraced(function* (
+    source: ImageSource,
+    key: string,
+    entries: ReadonlyArray<ContextEntry>,
+    progress: Progress
+  ) {
+    const tag = names.baseTag(key)
+    const known = yield* find(tag)
+    if (Option.isSome(known) && source.force !== true) return known.value.Id
+    yield* progress(`build base ${tag}`)
+    const labels = Buffer.from(`\n${labelLine({ ...ours, [names.BASE_LABEL]: key })}`)
+    const request = {
+      what: "the base image could not be built",
+      entries: entries.map((entry) =>
+        entry.name === DOCKERFILES.base && entry.content instanceof Uint8Array
+          ? { ...entry, content: Buffer.concat([entry.content, labels]) }
+          : entry
+      ),
+      dockerfile: DOCKERFILES.base,
+      network: true,
+      nocache: source.force === true
+    }
+    return yield* buildAs(tag, request, (image_id) => checkBase(engine, image_id), progress)
+  })
+
+  /** The folder that is baked in, with the modes that it has on disk. */
+  const folder = Effect.fnUntraced(
+    function* (path: string) {
+      const entries: Array<ContextEntry> = []
+      for (const name of (yield* fs.readDirectory(path, { recursive: true })).toSorted()) {
+        const { mode, type } = yield* fs.lstat(join(path, name))
+        if (type !== "File" && type !== "Directory")
+          return yield* new ContextUnreadable({ reason: `${join(path, name)} is no file and no folder` })
+        const content = type === "File" ? yield* fs.readFile(join(path, name)) : "folder"
+        entries.push({ name: `${OWN}/choir/${name}`, mode: mode & 0o777, content })
+      }
+      return entries
+    },
+    Effect.catchTag("PlatformError", ({ message }) => Effect.fail(new ContextUnreadable({ reason: message })))
+  )
+
+  const agent = Effect.fnUntraced(function* (source: ImageSource, key: string, base_id: string, progress: Progress) {
+    const { agent_id, image_version } = source
+    const tag = names.agentTag(agent_id, image_version)
+    yield* progress(`build image ${tag}`)
+    const labels = {
+      ...ours,
+      [names.AGENT_LABEL]: agent_id,
+      [names.VERSION_LABEL]: image_version,
+      [names.BASE_LABEL]: key
+    }
+    const written = onBase(textOf(source.agent, "agent") ?? `FROM ${BASE_NAME}\n`, base_id)
+    const text = `${written}\n${bakedFrom(source)}${labelLine(labels)}`
+    const own: ReadonlyArray<ContextEntry> = [
+      { name: `${OWN}/Dockerfile`, mode: 0o644, content: Buffer.from(text) },
+      { name: `${OWN}/choir`, mode: 0o755, content: "folder" },
+      ...(yield* folder(join(source.path, "choir")))
+    ]
+    const repo = repoEntries(source.agent).filter(({ name }) => name !== OWN && !name.startsWith(`${OWN}/`))
+    const request = {
+      what: `the image of ${agent_id} could not be built`,
+      entries: [...repo, ...own],
+      dockerfile: `${OWN}/Dockerfile`,
+      network: runtime.build_network === "open",
+      nocache: source.force === true
+    }
+    yield* buildAs(tag, request, () => Effect.void, progress)
+  })
+
+  const remove = (tag: string) =>
+    Effect.ignore(
+      engine.use(`the image ${tag} could not be removed`, (docker, abortSignal) =>
+        docker.getImage(tag).remove({ abortSignal })
+      ),
+      { log: "Debug" }
+    )
+
+  /** What a container uses stays: the engine refuses to remove it. */
+  const prune = Effect.fnUntraced(function* ({ agent_id, image_version, keep = [] }: ImageSource, key: string) {
+    const images = yield* engine.use("the engine could not be asked for its images", (docker, abortSignal) =>
+      docker.listImages({ filters: JSON.stringify({ label: [`${names.HOME_LABEL}=${home_id}`] }), abortSignal })
+    )
+    const rows = images.flatMap(({ Created, Labels, RepoTags }) =>
+      (RepoTags ?? []).map((tag) => ({
+        tag,
+        created: Created,
+        labels: Object(Labels) as Readonly<Record<string, string>>
+      }))
+    )
+    const kept = new Set([image_version, ...keep].map((version) => names.agentTag(agent_id, version)))
+    const [agents, bases] = [true, false].map((isAgents) =>
+      rows.filter(({ labels }) => (labels[names.AGENT_LABEL] !== undefined) === isAgents)
+    )
+    const old = (agents ?? []).filter(({ labels, tag }) => labels[names.AGENT_LABEL] === agent_id && !kept.has(tag))
+    const used = new Set([
+      key,
+      ...(agents ?? []).filter((row) => !old.includes(row)).map(({ labels }) => labels[names.BASE_LABEL])
+    ])
+    const unused = (bases ?? [])
+      .toSorted((one, other) => other.created - one.created)
+      .slice(IMAGES_KEPT)
+      .filter(({ labels }) => !used.has(labels[names.BASE_LABEL] ?? ""))
+    yield* Effect.forEach([...old, ...unused], ({ tag }) => remove(tag), { discard: true })
+  })
+
+  const build = Effect.fnUntraced(function* (source: ImageSource, progress: Progress) {
+    const { agent_id, image_version } = source
+    const refused = refusal(source)
+    if (refused !== undefined) return yield* new BuildBroke({ problem: refused, output: [] })
+    const { entries, key } = yield* Effect.provideService(
+      baseOf(yield* programs, source.base),
+      FileSystem.FileSystem,
+      fs
+    )
+    const known = Option.flatMapNullishOr(
+      yield* find(names.agentTag(agent_id, image_version)),
+      ({ Config }) => Config.Labels
+    )
+    const current = Option.exists(known, (labels) => labels[names.BASE_LABEL] === key)
+    const builds = !current || source.force === true
+    if (builds) {
+      const base_id = yield* base(source, key, entries, progress).pipe(locked(key))
+      yield* agent(source, key, base_id, progress)
+    }
+    yield* prune(source, key)
+    return builds
+  })
+
+  return DockerImages.of({
+    build: Effect.fn("DockerImages.build")((source, progress) =>
+      build(source, progress).pipe(
+        Effect.mapError((error) => failedBuild(source, error, runtime)),
+        locked(`agent ${source.agent_id}`)
+      )
+    ),
+    has: Effect.fn("DockerImages.has")((agent_id, image_version) =>
+      Effect.map(find(names.agentTag(agent_id, image_version)), (image) =>
+        Option.exists(image, ({ Config }) => Config.Labels?.[names.VERSION_LABEL] === image_version)
+      ).pipe(
+        Effect.mapError(
+          (error) =>
+            new ContainerError({
+              reason: engineIsAway(error) ? "unavailable" : "failed",
+              problem: `${error.what}: ${error.detail}`,
+              fix: error.fix
+            })
+        )
+      )
+    )
+  })
+})
+
+/** One instruction, since each makes an image of its own. Names and values hold nothing that a builder would read. */
+const labelLine = (labels: Readonly<Record<string, string>>) =>
+  `LABEL ${Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(" ")}\n`
+
+/**
+ * What every agent's image ends with, whatever its own Dockerfile did. The lists are JSON, so that no shell reads a name and none
+ * that the Dockerfile chose is asked.
+ */
+const bakedFrom = ({ compiled }: ImageSource) =>
+  [
+    "USER 0:0",
+    `COPY ${OWN}/choir/ /choir/`,
+    ...compiled.map((path) => `RUN ${JSON.stringify([TEST_PROGRAM, "-x", `/choir/${path}`])}`),
+    "WORKDIR /workspace",
+    ""
+  ].join("\n")
+
+const textOf = (files: ReadonlyArray<RepoFile>, role: DockerfileRole) => {
+  const file = files.find(({ path }) => path === DOCKERFILES[role])
+  return file === undefined ? undefined : Buffer.from(file.bytes).toString("utf8")
+}
+
+/** Repositories are checked where they are merged; nothing reaches the engine that was not. */
+const refusal = ({ agent, base }: ImageSource): string | undefined => {
+  if (textOf(base, "base") === undefined)
+    return `the global repository has no ${DOCKERFILES.base}: copy the one of docker/starter`
+  const found = (
+    [
+      ["base", base],
+      ["agent", agent]
+    ] as const
+  ).flatMap(([role, files]) =>
+    dockerfileProblems(role, Buffer.from(textOf(files, role) ?? `FROM ${BASE_NAME}`)).map(
+      ({ line, reason }) => `${DOCKERFILES[role]}:${line}: ${reason}`
+    )
+  )
+  return found[0]
+}

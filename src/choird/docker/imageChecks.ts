@@ -1,0 +1,96 @@
+/** What a finished image must be before it gets a name: nothing in it may change how or beside what an agent is started. */
+import { Effect, Option, Schema } from "effect"
+import { removeContainer } from "./removeContainer.ts"
+import type { DockerEngine } from "./DockerEngine.ts"
+import { IMAGE_PROGRAMS, MANAGED_LABEL } from "./imageNames.ts"
+import { BuildBroke } from "./runBuild.ts"
+
+const Names = Schema.optionalKey(Schema.NullOr(Schema.Record(Schema.String, Schema.Unknown)))
+const Texts = Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.String)))
+
+/** What is read of an image; the engine says much more. */
+export const ImageFacts = Schema.Struct({
+  Id: Schema.String,
+  Config: Schema.Struct({
+    Env: Texts,
+    ExposedPorts: Names,
+    Healthcheck: Schema.optionalKey(Schema.NullOr(Schema.Unknown)),
+    Labels: Schema.optionalKey(Schema.NullOr(Schema.Record(Schema.String, Schema.String))),
+    OnBuild: Texts,
+    Volumes: Names
+  })
+})
+export type ImageFacts = typeof ImageFacts.Type
+
+/** Variables that would change what the agent's own process loads or believes. */
+const RESERVED = /^(?:NODE_[A-Z_]*|LD_[A-Z_]*|CHOIR_[A-Z_]*|AGENT_ID)=/u
+
+/** Why an image is refused, whichever way its Dockerfile came to it; an inherited trigger or volume is found here alone. */
+export const imageProblem = ({ Config: config }: ImageFacts): string | undefined => {
+  const reserved = config.Env?.find((entry) => RESERVED.test(entry))
+  if (reserved !== undefined)
+    return `it sets ${reserved.split("=")[0]}, which would change the agent's own process: set it where it is needed, within RUN`
+  if (Object.keys(config.Volumes ?? {}).length > 0)
+    return "it has a volume, which an agent cannot have: take another base"
+  if ((config.OnBuild ?? []).length > 0) return "it has ONBUILD triggers: take another base"
+  if (Object.keys(config.ExposedPorts ?? {}).length > 0) return "it exposes a port: take another base"
+  return config.Healthcheck === null || config.Healthcheck === undefined
+    ? undefined
+    : "it has a health check: take another base"
+}
+
+/** What the engine says of a path, in a header of its answer. */
+const PathStat = Schema.Struct({
+  headers: Schema.Struct({
+    "x-docker-container-path-stat": Schema.StringFromBase64.pipe(
+      Schema.decodeTo(Schema.fromJsonString(Schema.Struct({ mode: Schema.Natural })))
+    )
+  })
+})
+const decodeStat = Schema.decodeUnknownOption(PathStat)
+
+/** Bits of a file's mode as the engine reports them; the upper ones are its own. */
+const PERMISSIONS = 0o777
+const MODES = new Map<string, { readonly mode: number; readonly fix: string }>([
+  [IMAGE_PROGRAMS.node, { mode: 0o111, fix: "COPY --chown=65534:65534 bin/node /opt/choir/bin/node" }],
+  [IMAGE_PROGRAMS.tini, { mode: 0o111, fix: "RUN chown 65534:65534 /usr/bin/tini && chmod 0111 /usr/bin/tini" }],
+  [IMAGE_PROGRAMS.program, { mode: 0o644, fix: "COPY choir-agent.js choir-agent.o200k /opt/choir/" }],
+  [IMAGE_PROGRAMS.rg, { mode: 0o755, fix: "RUN apt-get install --yes ripgrep" }]
+])
+
+/**
+ * Looks at the base's programs without starting any. Whoever can read node or tini in a container can read the agent's memory and
+ * environment (D13).
+ */
+export const checkBase = Effect.fnUntraced(function* (engine: DockerEngine["Service"], image_id: string) {
+  const what = "the new base image could not be looked at"
+  const { id } = yield* Effect.acquireRelease(
+    engine.use(what, (docker, abortSignal) =>
+      docker.createContainer({ Image: image_id, Cmd: ["true"], Labels: { [MANAGED_LABEL]: "true" }, abortSignal })
+    ),
+    ({ id }) => Effect.ignore(removeContainer(engine, id), { log: true })
+  )
+  for (const [path, { fix, mode }] of MODES) {
+    const found = yield* engine
+      .use(what, (docker, abortSignal) => docker.getContainer(id).infoArchive({ path, abortSignal }))
+      .pipe(
+        Effect.map(statOf),
+        Effect.catchIf(
+          (error) => error.reason === "missing",
+          () => Effect.undefined
+        )
+      )
+    if (found !== mode)
+      return yield* new BuildBroke({
+        problem: `${path} ${found === undefined ? "is missing" : `has mode 0${found.toString(8)}`}, and agents need it with mode 0${mode.toString(8)}: write ${fix}`,
+        output: []
+      })
+  }
+  return undefined
+}, Effect.scoped)
+
+const statOf = (response: unknown): number | undefined =>
+  Option.match(decodeStat(response), {
+    onNone: () => undefined,
+    onSome: ({ headers }) => headers["x-docker-container-path-stat"].mode & PERMISSIONS
+  })
