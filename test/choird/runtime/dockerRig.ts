@@ -16,7 +16,7 @@ import { buildTestImage, docker, removeTestImage } from "../../support/dockerIma
 import { makeRig } from "./rig.ts"
 
 /** Images are built by choird's builder, whose tests are its own. */
-const NO_IMAGES = { buildImage: () => Effect.void, hasImage: () => Effect.succeed(true) }
+const NO_IMAGES = { buildImage: () => Effect.succeed(false), hasImage: () => Effect.succeed(true) }
 
 const decodeConfig = Schema.decodeSync(RuntimeConfig)
 
