@@ -29,7 +29,9 @@ export const ApprovalDetail = Schema.Struct({
   resolved_at: Schema.NullOr(Schema.String),
   resolved_by: Schema.NullOr(Schema.String),
   reason: Schema.NullOr(Schema.String),
-  outcome: Schema.NullOr(Schema.String)
+  outcome: Schema.NullOr(Schema.String),
+  /** What choird does next of an approved proposal, or did last; null before it began, and for calls. */
+  step: Schema.NullOr(Schema.String)
 })
 export type ApprovalDetail = typeof ApprovalDetail.Type
 

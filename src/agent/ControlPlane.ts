@@ -24,6 +24,7 @@ import { jobToken } from "#src/shared/jobToken.ts"
 import {
   AGENT_CALLS_MAX,
   HOST_CALLS_MAX,
+  PROPOSAL_ASK_MS_MAX,
   RPC_ATTEMPTS_MAX,
   RPC_RETRY_AFTER_MS_MAX,
   RPC_RETRY_MS,
@@ -144,10 +145,10 @@ const failure = (verb: string, error: unknown): Unreachable | Denied => {
 }
 
 const asked =
-  (verb: string) =>
+  (verb: string, timeout_ms = RPC_TIMEOUT_MS) =>
   <A, E>(call: Effect.Effect<A, E>): Asked<A> =>
     call.pipe(
-      Effect.timeout(RPC_TIMEOUT_MS),
+      Effect.timeout(timeout_ms),
       Effect.mapError((error) => failure(verb, error))
     )
 
@@ -255,7 +256,9 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
     }),
     approval: Effect.fn("ControlPlane.approval")(function* (payload) {
       const request = { ...envelope(), payload }
-      return yield* asked("REQUEST_APPROVAL")(connections.one(rpc.REQUEST_APPROVAL(request)))
+      // choird looks into the agent's repository before it takes a proposal.
+      const timeout_ms = payload.request_type === "confirm_tool" ? RPC_TIMEOUT_MS : PROPOSAL_ASK_MS_MAX
+      return yield* asked("REQUEST_APPROVAL", timeout_ms)(connections.one(rpc.REQUEST_APPROVAL(request)))
     }),
     terminate: Effect.fn("ControlPlane.terminate")(function* (payload) {
       const request = { ...envelope(), payload }

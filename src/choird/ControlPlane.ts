@@ -19,7 +19,13 @@ import { Inbox } from "./gateway/Inbox.ts"
 import { Outbox } from "./gateway/Outbox.ts"
 import { layerHostTools } from "./hosttools/layerHostTools.ts"
 import { Audit } from "./logs/Audit.ts"
+import { AgentSteps } from "./proposals/AgentSteps.ts"
+import { ConfigSteps } from "./proposals/ConfigSteps.ts"
+import { Executions } from "./proposals/Executions.ts"
+import { ProposalFacts } from "./proposals/ProposalFacts.ts"
+import { RepoSteps } from "./proposals/RepoSteps.ts"
 import { Git } from "./repos/Git.ts"
+import { GitWork } from "./repos/GitWork.ts"
 import { Repos } from "./repos/Repos.ts"
 import { EventStore } from "./sessions/EventStore.ts"
 import { SessionStore } from "./sessions/SessionStore.ts"
@@ -29,6 +35,7 @@ import { Tokens } from "./sessions/Tokens.ts"
 import { layerTelemetry } from "./telemetry/Telemetry.ts"
 
 const Stores = Layer.merge(Steering.layer, Approvals.layer).pipe(
+  Layer.provide(ProposalFacts.layer),
   Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer)),
   Layer.provideMerge(Layer.mergeAll(AgentSchemas.layer, ConfigVersions.layer)),
   Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer))
@@ -36,7 +43,10 @@ const Stores = Layer.merge(Steering.layer, Approvals.layer).pipe(
 
 const ImageBuilder = Layer.unwrap(
   Effect.map(ConfigStore, ({ home }) =>
-    Images.layer(home).pipe(Layer.provideMerge(Repos.layer(home)), Layer.provide(Git.layer))
+    Images.layer(home).pipe(
+      Layer.provideMerge(Layer.merge(Repos.layer(home), GitWork.layer)),
+      Layer.provideMerge(Git.layer)
+    )
   )
 )
 
@@ -45,10 +55,12 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
   Layer.mergeAll(
     Layer.provide(layerAgentRoutes, layerHostTools),
     Models.layer,
-    Reconfiguration.layer,
-    layerTelemetry
+    layerTelemetry,
+    Layer.provide(Executions.layer, Layer.mergeAll(AgentSteps.layer, ConfigSteps.layer, RepoSteps.layer))
   ).pipe(
+    Layer.provideMerge(Reconfiguration.layer),
     Layer.provideMerge(Lifecycle.layer(programs)),
-    Layer.provideMerge(Layer.mergeAll(layerAgentDoors, ImageBuilder)),
-    Layer.provideMerge(Layer.mergeAll(Stores, LaneReports.layer, GatewayHealth.layer, Shutdown.layer))
+    Layer.provideMerge(layerAgentDoors),
+    Layer.provideMerge(Layer.mergeAll(Stores, LaneReports.layer, GatewayHealth.layer, Shutdown.layer)),
+    Layer.provideMerge(ImageBuilder)
   )

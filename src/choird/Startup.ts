@@ -20,6 +20,7 @@ import { configuredDatabase } from "./database/configuredDatabase.ts"
 import { Database } from "./database/Database.ts"
 import { layerGateways } from "./gateway/layerGateways.ts"
 import { CONFIG_FILE, LAST_GOOD_FILE } from "#src/shared/configFiles.ts"
+import { Executions } from "./proposals/Executions.ts"
 import { lockHome } from "./HomeLock.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
 import { chosenRuntime } from "./runtime/chosenRuntime.ts"
@@ -131,6 +132,8 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* step(6, "ending what an earlier choird left running")
   yield* step(7, "resuming its sessions")
   yield* Context.get(services, Lifecycle).recover
+  // Not before the agents come up that were running: what is carried out may start one anew.
+  yield* Context.get(services, Executions).run
   yield* step(8, "starting the gateways")
   yield* Layer.build(layerGateways).pipe(Effect.provideContext(services))
   yield* keepLastGood(home, config)

@@ -2,7 +2,7 @@
  * Runs the `git` program on repositories that may be hostile (D23): a fixed argument list without a shell, no configuration but
  * ours, no hook, filter, prompt or helper, one allowed transport a call, and a limit on time and output.
  */
-import { Effect, type PlatformError, Schema, Stream } from "effect"
+import { Effect, type PlatformError, Redacted, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { GIT_BIG_FILE_BYTES, GIT_OUTPUT_BYTES_MAX, GIT_REASON_CHARS_MAX, GIT_TIMEOUT_MS } from "./limits.ts"
 
@@ -35,9 +35,32 @@ export interface GitCall {
   readonly globalConfig?: string
   readonly env?: Readonly<Record<string, string>>
   readonly stdin?: Uint8Array
+  /** Who git is at one host, when the other side asks; see {@link credentialHelper}. */
+  readonly credential?: GitCredential
   /** Bytes of output that are accepted. */
   readonly outputBytesMax?: number
 }
+
+/** A user and password for one host of https, of which git's own child alone learns. */
+export interface GitCredential {
+  /** With the port, where the url has one: of the characters of host names alone. */
+  readonly host: string
+  readonly user: string
+  readonly password: Redacted.Redacted
+}
+
+/**
+ * Answers one question about one host from a pipe that git's children inherit, so that the password is in no argument, environment or
+ * file. A redirect asks for another host and gets nothing.
+ */
+const credentialHelper = ({ host }: GitCredential) => {
+  const asked = `case "$line" in host=${host}) host=yes ;; protocol=https) protocol=yes ;; esac`
+  const read = `while read -r line; do [ -z "$line" ] && break; ${asked}; done`
+  return `!f() { [ "$1" = get ] || exit 0; ${read}; [ "$host$protocol" = yesyes ] && cat <&3; }; f`
+}
+
+const answerOf = ({ password, user }: GitCredential) =>
+  Buffer.from(`username=${user}\npassword=${Redacted.value(password)}\n`)
 
 const SETTINGS = Object.entries({
   "core.hooksPath": "/dev/null",
@@ -128,8 +151,18 @@ export const runGit = Effect.fn("runGit")(function* (call: GitCall) {
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
   const run = Effect.gen(function* () {
     const place = call.gitDir === undefined ? [] : [`--git-dir=${call.gitDir}`]
+    const { credential } = call
+    const helper =
+      credential === undefined
+        ? []
+        : ["-c", `credential.helper=${credentialHelper(credential)}`, "-c", "http.followRedirects=false"]
+    const pipe =
+      credential === undefined
+        ? {}
+        : { additionalFds: { fd3: { type: "input", stream: Stream.make(answerOf(credential)) } } as const }
     const child = yield* spawner.spawn(
-      ChildProcess.make("git", [...SETTINGS, ...place, ...call.args], {
+      ChildProcess.make("git", [...SETTINGS, ...helper, ...place, ...call.args], {
+        ...pipe,
         cwd: "/",
         env: environment(call),
         extendEnv: false,

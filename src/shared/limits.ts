@@ -384,6 +384,27 @@ export const APPROVAL_RETRY_MS = 1000
 export const APPROVAL_POLL_MS = 10_000
 /** How long such a call waits beyond the time that a person has, for choird to come back and say so. */
 export const APPROVAL_GRACE_MS = 60_000
+/** All that a person is shown of a proposal; a longer one is refused, since nobody would read it. */
+export const PROPOSAL_SHOWN_CHARS_MAX = 64_000
+/** One file that a proposal of a tool brings along. */
+export const PROPOSED_FILE_BYTES_MAX = 48 * KIB
+/** Commits of a proposed branch that are not in the configured ref yet. */
+export const PROPOSAL_COMMITS_MAX = 50
+/** Agents whose approved proposals are carried out at once; of one agent it is one after the other. */
+export const PROPOSALS_EXECUTED_MAX = 4
+/** The longest sleep before choird looks again for approved proposals. */
+export const PROPOSAL_LOOK_MS_MAX = 30_000
+/** Tries of a step that another load of the configuration, or a silent remote, keeps from its turn, and the pause between two. */
+export const PROPOSAL_TRIES_MAX = 5
+export const PROPOSAL_RETRY_MS = 1000
+/** How long an agent that is coming up anyway is waited for before it is started anew with its new image. */
+export const PROPOSAL_AGENT_MS_MAX = 90_000
+/** Between two looks at it. */
+export const PROPOSAL_AGENT_LOOK_MS = 100
+/** What is kept of why a proposal failed. */
+export const PROPOSAL_OUTCOME_CHARS_MAX = 2000
+/** One request with a proposal: two repositories are looked at before the answer. */
+export const PROPOSAL_ASK_MS_MAX = 60_000
 /** How long a proposal may take to reach choird, which looks into the agent's repository before it answers. */
 export const PROPOSAL_TIMEOUT_MS = 120_000
 /** Decisions that came before the call knew that it waits for them. */

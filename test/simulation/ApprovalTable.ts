@@ -44,6 +44,7 @@ export class ApprovalTable {
   ): AskedApproval | string {
     const understood = understand(request_type, payload)
     if (Result.isFailure(understood)) return understood.failure.kind
+    if (understood.success.type !== "confirm_tool") return "NOT_AVAILABLE"
     const { call, hash } = understood.success
     let row = this.#of(call_id)
     if (row !== undefined && row.hash !== hash) return "CALL_ID_REUSED"

@@ -123,7 +123,8 @@ export const approvalDetail: ApprovalDetail = {
   resolved_at: null,
   resolved_by: null,
   reason: null,
-  outcome: null
+  outcome: null,
+  step: null
 }
 
 export const printedEvent: PrintedEvent = {

@@ -12,6 +12,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { ProposalFacts } from "#src/choird/proposals/ProposalFacts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
@@ -51,6 +52,8 @@ export const makeHome = (config: unknown = CONFIG, secrets: unknown = SECRETS) =
 
 /** Every store, new over the database that the suite has: building it again is a restart of choird. */
 export const stores = Layer.merge(Steering.layer, Approvals.layer).pipe(
+  // Nothing is proposed in these suites.
+  Layer.provide(Layer.mock(ProposalFacts, {})),
   Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer)),
   Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer)),
   Layer.provideMerge(Layer.unwrap(Effect.map(makeHome(), (home) => ConfigStore.layer({ home })))),

@@ -1,5 +1,5 @@
 /** What an operator asks of approvals. */
-import { Effect } from "effect"
+import { Effect, type Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
@@ -14,9 +14,11 @@ const summary = (row: ApprovalRow): ApprovalSummary => {
 }
 
 const detail = (row: ApprovalRow): ApprovalDetail => {
-  const { call, text } = stored(row.request_type, row.canonical)
-  const { call_id, hash, lane, outcome, reason, resolved_at, resolved_by } = row
-  return { ...summary(row), call_id, lane, text, payload: call, hash, resolved_at, resolved_by, reason, outcome }
+  const asked = stored(row.request_type, row.canonical)
+  const [text, payload] =
+    asked.type === "proposal" ? [row.shown ?? "", asked.payload] : [asked.text, asked.call as Schema.Json]
+  const { call_id, hash, lane, outcome, reason, resolved_at, resolved_by, step } = row
+  return { ...summary(row), call_id, lane, text, payload, hash, resolved_at, resolved_by, reason, outcome, step }
 }
 
 const WHO = "operator"

@@ -92,6 +92,7 @@ export const fromApprovalRefused = ({ hint, kind, reason }: ApprovalRefused): Ap
       return new TooMany({ error: detail(kind, reason, hint) })
     case "CALL_ID_REUSED":
     case "NOT_OPEN":
+    case "REPOSITORY":
     case "ALREADY_DECIDED":
     case "EXPIRED":
     case "SESSION_ENDED":

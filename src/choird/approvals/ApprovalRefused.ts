@@ -13,7 +13,8 @@ export class ApprovalRefused extends Schema.TaggedError<ApprovalRefused>()("Appr
     "ALREADY_DECIDED",
     "EXPIRED",
     "SESSION_ENDED",
-    "CHANGED"
+    "CHANGED",
+    "REPOSITORY"
   ]),
   reason: Schema.String,
   hint: Schema.String

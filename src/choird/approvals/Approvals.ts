@@ -2,14 +2,15 @@
  * What a person has to decide before it may happen (spec 8.10, 12.5, 19.6): durable rows with one decision each (D16, D17). A decision
  * is made here at once, whatever the agent does (E7); the agent hears of it by a signal, and by asking again.
  */
-import { Clock, Context, Effect, Layer, Queue, Result, type Schema } from "effect"
+import { Clock, Context, Effect, Layer, Queue, Result, type Schema, type Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
 import type { AskedApproval, Resolution } from "#schema/Approval.ts"
-import { type AgentId, type CallId, ResourceName } from "#schema/Ids.ts"
+import { type AgentId, type CallId, type LaneId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { type Examined, ProposalFacts } from "#src/choird/proposals/ProposalFacts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
 import {
@@ -21,13 +22,16 @@ import {
   APPROVALS_PENDING_MAX
 } from "#src/shared/limits.ts"
 import { storableJson } from "#src/shared/canonicalJson.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import { makeWakes } from "#src/shared/wakes.ts"
 import { approvalSeen } from "#src/choird/telemetry/metrics.ts"
 import { type ApprovalRefused, refused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
 import { type Refusal, resolutionOf, verdict, type Wanted } from "./approvalStatus.ts"
-import { hash8 } from "./approvalText.ts"
-import { tellAsked, tellExpired } from "./askPerson.ts"
-import { isAsked } from "./callApprovals.ts"
+import { expiredText, hash8 } from "./approvalText.ts"
+import { tellAsked, tellMore } from "./askPerson.ts"
+import { isAsked, proposedOn } from "./callApprovals.ts"
+import { decidedNote, decidedText } from "./proposalNotes.ts"
 import { understand, type Understood } from "./requestTypes.ts"
 
 type ApprovalRow = rows.ApprovalRow
@@ -60,6 +64,8 @@ export class Approvals extends Context.Service<
     get(approval_id: string): Effect.Effect<ApprovalRow, ApprovalRefused>
     /** Newest first, at most APPROVALS_LISTED_MAX; without `all` those that wait. */
     list(options: { readonly agent_id?: AgentId; readonly all: boolean }): Effect.Effect<ReadonlyArray<ApprovalRow>>
+    /** Emits at once, and then whenever a proposal was approved that is to be carried out. */
+    readonly approved: Stream.Stream<void>
     /** How many wait, by agent. */
     readonly pending: Effect.Effect<ReadonlyMap<AgentId, number>>
   }
@@ -101,15 +107,19 @@ const auditDetail = ({ approval_id, call_id, hash, request_type }: ApprovalRow) 
   hash: hash8(hash)
 })
 
+const APPROVED = "approved"
+
 const make = Effect.fnUntraced(function* () {
   const audit = yield* Audit
   const config = yield* ConfigStore
   const events = yield* EventStore
+  const facts = yield* ProposalFacts
   const outbox = yield* Outbox
   const signals = yield* Signals
   const sql = yield* SqlClient.SqlClient
   // A token: whoever takes it looks at the table again.
   const changed = yield* Queue.sliding<void>(1)
+  const approvedWakes = yield* makeWakes
 
   const record = (who: string, action: string, row: ApprovalRow, more: { readonly refused?: Refusal } = {}) => {
     const { agent_id, session_id } = row
@@ -130,11 +140,16 @@ const make = Effect.fnUntraced(function* () {
     decider: rows.Decider
   ) {
     const resolved = yield* rows.resolveApproval(sql, row, resolution, decider)
-    if (status === "active") {
-      yield* rows.signalResolution(sql, resolved, resolution)
+    const isProposal = !rows.isConfirmation(row)
+    // A proposal outlives its call: whoever resumes the session is to know what became of it.
+    if (status === "active" || (isProposal && status !== "closed")) {
+      yield* rows.signalResolution(sql, resolved, resolution, isProposal ? decidedNote(row, resolution) : undefined)
       yield* sql.afterCommit(signals.wake(row.session_id))
     }
-    if (resolution === "expired") yield* wakeDm(yield* tellExpired(sql, (yield* config.current).config, resolved))
+    const { config: running } = yield* config.current
+    if (resolution === "expired") yield* wakeDm(yield* tellMore(sql, running, resolved, "expired", expiredText(row)))
+    else if (isProposal) yield* wakeDm(yield* tellMore(sql, running, resolved, "decided", decidedText(row, resolution)))
+    if (isProposal && resolution === "approved") yield* sql.afterCommit(approvedWakes.wake(APPROVED))
     return resolved
   })
 
@@ -152,19 +167,32 @@ const make = Effect.fnUntraced(function* () {
     return yield* resolve(row, session, "expired", { who: "choird", reason: "nobody decided in time", now_ms })
   }, sql.withTransaction)
 
-  const store = Effect.fnUntraced(function* (caller: Caller, request: ApprovalRequest, understood: Understood) {
+  /** The lane that waits for a decision, or proposes, as the stored log has it; undefined where it does not. */
+  const askingLane = (state: SessionState, call_id: CallId, asked: Understood): LaneId | undefined => {
+    if (asked.type === "proposal") return proposedOn(state, call_id, asked.kind, asked.payload)
+    return isAsked(state, call_id, asked.call) ? asked.call.lane : undefined
+  }
+
+  const store = Effect.fnUntraced(function* (
+    caller: Caller,
+    request: ApprovalRequest,
+    understood: Understood,
+    examined: Examined | undefined
+  ) {
     const { agent_id, session_id } = caller
     const { call_id, request_type } = request
     const session = yield* rows.lockSession(sql, session_id)
     const earlier = yield* rows.findCall(sql, session_id, call_id)
     if (earlier !== undefined) return { type: "earlier", row: earlier, rev: session?.last_rev ?? 0 } as const
     const state = yield* events.state(session_id)
-    if (session === undefined || !isAsked(state, call_id, understood.call)) return { type: "not open" } as const
+    const lane = askingLane(state, call_id, understood)
+    if (session === undefined || lane === undefined) return { type: "not open" } as const
     const waiting = yield* rows.countPending(sql, session_id)
     if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
     const running = yield* config.current
     const now_ms = yield* Clock.currentTimeMillis
-    const { canonical, hash, summary, text } = understood
+    const { canonical, hash, summary } = understood
+    const text = understood.type === "confirm_tool" ? understood.text : (examined?.shown ?? "")
     const row = yield* rows.insertApproval(sql, {
       session_id,
       agent_id,
@@ -173,7 +201,8 @@ const make = Effect.fnUntraced(function* () {
       canonical,
       hash,
       summary,
-      lane: understood.call.lane,
+      lane,
+      examined,
       now_ms,
       expires_ms: now_ms + running.config.approvals.timeout_ms
     })
@@ -193,8 +222,22 @@ const make = Effect.fnUntraced(function* () {
       yield* Effect.forEach(Object.keys(dms), (dm) => outbox.wake(ResourceName.make(dm)), { discard: true })
     }
     const row = (yield* expire(found, now_ms)) ?? found
-    if (row.status !== "pending") yield* rows.acknowledgeResolution(sql, row, rev)
+    if (row.status !== "pending" && rows.isConfirmation(row)) yield* rows.acknowledgeResolution(sql, row, rev)
     return row
+  })
+
+  /** What a proposal would change; nothing for a call, and for what was looked at before. No transaction is open meanwhile. */
+  const look = Effect.fnUntraced(function* (
+    { agent_id, session_id }: Caller,
+    { call_id }: ApprovalRequest,
+    asked: Understood
+  ) {
+    if (asked.type !== "proposal") return undefined
+    const earlier = yield* Effect.orDie(rows.findCall(sql, session_id, call_id))
+    if (earlier !== undefined) return undefined
+    const state = yield* Effect.orDie(events.state(session_id))
+    if (askingLane(state, call_id, asked) === undefined) return undefined
+    return yield* facts.examine({ agent_id, session_id, kind: asked.kind, payload: asked.payload })
   })
 
   const request = Effect.fn("Approvals.request")(function* (caller: Caller, request: ApprovalRequest) {
@@ -206,8 +249,9 @@ const make = Effect.fnUntraced(function* () {
     const { call_id } = request
     // A long log is folded before its session is locked.
     yield* Effect.ignore(events.state(caller.session_id))
+    const examined = yield* look(caller, request, understood.success)
     const stored = yield* sql
-      .withTransaction(Effect.orDie(store(caller, request, understood.success)))
+      .withTransaction(Effect.orDie(store(caller, request, understood.success, examined)))
       .pipe(Effect.orDie)
     switch (stored.type) {
       case "not open":
@@ -234,8 +278,9 @@ const make = Effect.fnUntraced(function* () {
   const settle = Effect.fnUntraced(function* (found: ApprovalRow, { reason, who, ...wanted }: ApprovalDecision) {
     const { row, session } = yield* lock(found)
     const now_ms = yield* Clock.currentTimeMillis
-    const facts = { ...row, now_ms, expires_ms: Date.parse(row.expires_at), isOver: session.status !== "active" }
-    const { refusal, resolution } = verdict(facts, wanted)
+    // What is proposed needs no session: choird carries it out (D17).
+    const isOver = rows.isConfirmation(row) && session.status !== "active"
+    const { refusal, resolution } = verdict({ ...row, now_ms, expires_ms: Date.parse(row.expires_at), isOver }, wanted)
     const decider = resolution === wanted.resolution ? { who, reason, now_ms } : { who: "choird", reason: null, now_ms }
     return {
       row: resolution === undefined ? row : yield* resolve(row, session, resolution, decider),
@@ -273,7 +318,7 @@ const make = Effect.fnUntraced(function* () {
   })
 
   /** Ends what is due and waits until the next one may be. */
-  const look = Effect.gen(function* () {
+  const lookAtTime = Effect.gen(function* () {
     const now_ms = yield* Clock.currentTimeMillis
     const due = yield* rows.overdue(sql, now_ms, APPROVALS_EXPIRED_MAX)
     for (const found of due) {
@@ -285,7 +330,7 @@ const make = Effect.fnUntraced(function* () {
     const wait_ms = Math.max(1, Math.min(APPROVAL_LOOK_MS_MAX, (next_ms ?? Infinity) - now_ms))
     yield* Effect.timeoutOption(Queue.take(changed), wait_ms)
   })
-  const looking = look.pipe(
+  const looking = lookAtTime.pipe(
     Effect.catchCause((cause) =>
       Effect.andThen(Effect.logWarning("approvals were not looked at", cause), Effect.sleep(APPROVAL_RETRY_MS))
     ),
@@ -303,6 +348,7 @@ const make = Effect.fnUntraced(function* () {
     request,
     decide,
     get: find,
+    approved: approvedWakes.wakes(APPROVED),
     list: Effect.fn("Approvals.list")(function* ({ agent_id, all }) {
       return yield* rows.listApprovals(sql, { agent_id, all, limit: APPROVALS_LISTED_MAX })
     }, Effect.orDie),

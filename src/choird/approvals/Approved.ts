@@ -18,6 +18,11 @@ export class Approved {
     return mayFollow(row.status, "executing") ? new Approved(row) : undefined
   }
 
+  /** Whose execution was begun by a row that was approved, and cut short. Undefined for any other. */
+  static begun(row: ApprovalRow): Approved | undefined {
+    return row.status === "executing" ? new Approved(row) : undefined
+  }
+
   get row(): ApprovalRow {
     return this.#row
   }

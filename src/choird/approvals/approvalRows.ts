@@ -5,6 +5,7 @@ import type { ApprovalStatus, Resolution } from "#schema/Approval.ts"
 import { type AgentId, ApprovalId, type CallId, type LaneId, type SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { APPROVALS_LISTED_MAX } from "#src/shared/limits.ts"
 import { rowId } from "#src/shared/rowId.ts"
 
 /** What was asked, and how it stands. Instants are ISO texts. */
@@ -27,6 +28,11 @@ export interface ApprovalRow {
   readonly reason: string | null
   /** How the execution of what was approved ended. */
   readonly outcome: string | null
+  /** Of a proposal: all that the person is shown, what choird found when it was asked, and how far its execution has come. */
+  readonly shown: string | null
+  readonly facts: unknown
+  readonly step: string | null
+  readonly job: unknown
 }
 
 type Stored = Omit<ApprovalRow, "approval_id" | "hash" | "created_at" | "expires_at" | "resolved_at"> & {
@@ -38,7 +44,7 @@ type Stored = Omit<ApprovalRow, "approval_id" | "hash" | "created_at" | "expires
 }
 
 const COLUMNS = `id::text AS approval_id, session_id, agent_id, call_id, request_type, canonical, payload_hash, summary, lane,
-  status, created_at, expires_at, resolved_at, resolved_by, reason, outcome`
+  status, created_at, expires_at, resolved_at, resolved_by, reason, outcome, shown, facts, step, job`
 
 const approvalRow = ({ payload_hash, ...row }: Stored): ApprovalRow => ({
   ...row,
@@ -87,6 +93,14 @@ export const listApprovals = (
     (rows) => rows.map(approvalRow)
   )
 
+/** Approved proposals whose execution has not ended, oldest first. */
+export const openExecutions = (sql: SqlClient.SqlClient) =>
+  Effect.map(
+    sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
+      WHERE request_type <> 'confirm_tool' AND status IN ('approved', 'executing') ORDER BY id LIMIT ${APPROVALS_LISTED_MAX}`,
+    (rows) => rows.map(approvalRow)
+  )
+
 /** Waiting ones whose time is up, oldest first. */
 export const overdue = (sql: SqlClient.SqlClient, now_ms: number, limit: number) =>
   Effect.map(
@@ -113,14 +127,21 @@ export const countPending = (sql: SqlClient.SqlClient, session_id: SessionId) =>
 type Fresh = Pick<
   ApprovalRow,
   "session_id" | "agent_id" | "call_id" | "request_type" | "canonical" | "hash" | "summary" | "lane"
-> & { readonly now_ms: number; readonly expires_ms: number }
+> & {
+  readonly now_ms: number
+  readonly expires_ms: number
+  readonly examined: { readonly shown: string; readonly facts: unknown } | undefined
+}
 
 export const insertApproval = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, fresh: Fresh) {
-  const { agent_id, call_id, canonical, expires_ms, hash, lane, now_ms, request_type, session_id, summary } = fresh
+  const { agent_id, call_id, canonical, examined, expires_ms, hash, lane, now_ms, request_type, session_id } = fresh
+  const facts = examined === undefined ? null : canonicalJson(examined.facts)
   const row = yield* one(sql<Stored>`INSERT INTO choir_control.pending_approvals
-      (session_id, agent_id, call_id, request_type, payload, canonical, payload_hash, summary, lane, created_at, expires_at)
+      (session_id, agent_id, call_id, request_type, payload, canonical, payload_hash, summary, lane, created_at, expires_at,
+        shown, facts)
     VALUES (${session_id}, ${agent_id}, ${call_id}, ${request_type}, ${canonical}::jsonb, ${canonical},
-      ${Buffer.from(hash, "hex")}, ${summary}, ${lane}, ${new Date(now_ms)}, ${new Date(expires_ms)})
+      ${Buffer.from(hash, "hex")}, ${fresh.summary}, ${lane}, ${new Date(now_ms)}, ${new Date(expires_ms)},
+      ${examined?.shown ?? null}, ${facts}::jsonb)
     RETURNING ${sql.literal(COLUMNS)}`)
   return row ?? (yield* Effect.die(new Error("the approval was not stored")))
 })
@@ -145,14 +166,21 @@ export const resolveApproval = Effect.fnUntraced(function* (
   return row ?? (yield* Effect.die(new Error(`the approval ${approval_id} was decided twice`)))
 })
 
-/** Tells the agent of a running session (wire.md, Push stream). */
+/** Tells the agent of a session (wire.md, Push stream); a note is what the model reads of a proposal. */
 export const signalResolution = (
   sql: SqlClient.SqlClient,
   { approval_id, session_id }: ApprovalRow,
-  status: Resolution
-) =>
-  Effect.asVoid(sql`INSERT INTO choir_control.signals (session_id, kind, payload)
-    VALUES (${session_id}, 'ApprovalResolved', ${canonicalJson({ approval_id, status })}::jsonb)`)
+  status: Resolution,
+  note?: string
+) => {
+  const payload = { approval_id, status, ...(note === undefined ? {} : { note }) }
+  return Effect.asVoid(sql`INSERT INTO choir_control.signals (session_id, kind, payload)
+    VALUES (${session_id}, 'ApprovalResolved', ${canonicalJson(payload)}::jsonb)`)
+}
+
+/** What is asked about a call, unlike a proposal, which its call does not wait for. */
+export const isConfirmation = ({ request_type }: Pick<ApprovalRow, "request_type">): boolean =>
+  request_type === "confirm_tool"
 
 /** The agent has heard of it. */
 export const acknowledgeResolution = (

@@ -8,15 +8,19 @@ import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
 
 /** Control, format and bidirectional characters, line separators, and what renders as nothing. */
-const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}]/gu
+export const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}]/gu
 
-const escaped = (character: string): string =>
+/** The escape of JSON that stands for such a character. */
+export const unseenEscaped = (character: string): string =>
   Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
     .map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`)
     .join("")
 
 /** Canonical JSON in which every character can be seen: the escapes stand for the same value. */
-export const visibleJson = (value: unknown): string => canonicalJson(value).replaceAll(UNSEEN, escaped)
+export const visibleJson = (value: unknown): string => canonicalJson(value).replaceAll(UNSEEN, unseenEscaped)
+
+/** A text on one line in which every character can be seen. */
+export const visibleLine = (text: string): string => text.replaceAll(UNSEEN, unseenEscaped)
 
 const cut = (text: string, chars: number): string => (text.length <= chars ? text : `${text.slice(0, chars - 1)}…`)
 

@@ -7,7 +7,7 @@ import { insertOutbox } from "#src/choird/gateway/outboxRows.ts"
 import { rowId } from "#src/shared/rowId.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
-import { askingText, expiredText } from "./approvalText.ts"
+import { askingText } from "./approvalText.ts"
 
 interface Place {
   readonly gateway: ResourceName
@@ -67,14 +67,19 @@ export const tellAsked = Effect.fnUntraced(function* (
   return place.dm
 })
 
-/** Says that nobody decided in time, where it was asked. */
-export const tellExpired = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, config: Config, row: ApprovalRow) {
+/** Says one thing more about an approval, once, where it was asked; answers the DM. `what` tells its messages apart. */
+export const tellMore = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  config: Config,
+  row: ApprovalRow,
+  what: "expired" | "decided" | "ended",
+  text: string
+) {
   const [place] = yield* sql<Place>`SELECT gateway, dm, in_reply_to::text FROM choir_control.outbox
     WHERE source = 'choird' AND source_id = ${sourceOf(row)} AND part = 0`
   if (place === undefined) return undefined
   const { agent_id, session_id } = row
-  const source_id = `${sourceOf(row)}/expired`
-  const text = expiredText(row)
+  const source_id = `${sourceOf(row)}/${what}`
   yield* insertOutbox(sql, config, [
     { ...place, source: "choird", source_id, agent_id, session_id, kind: "notice", text }
   ])

@@ -2,17 +2,18 @@
  * What a tool call's events say of its approval, within their transaction: a call that was committed executes what was approved, and
  * a call that ended needs no decision any more.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Effect, type Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { ConfirmTool } from "#schema/Approval.ts"
 import type { ChoirEvent, EventOf, ToolStatus } from "#schema/Event.ts"
-import type { CallId, SessionId } from "#schema/Ids.ts"
+import { type CallId, EDGE, type LaneId, type SessionId } from "#schema/Ids.ts"
+import type { ProposalKind } from "#schema/ProposedChange.ts"
 import { toWireName } from "#schema/Tool.ts"
 import { rowId } from "#src/shared/rowId.ts"
 import { callDigest } from "#src/shared/session/calls.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { acknowledgeResolution, type ApprovalRow, findCall, resolveApproval } from "./approvalRows.ts"
+import { acknowledgeResolution, type ApprovalRow, findCall, isConfirmation, resolveApproval } from "./approvalRows.ts"
 import { mayFollow } from "./approvalStatus.ts"
 import { Approved, beginExecution } from "./Approved.ts"
 
@@ -25,6 +26,26 @@ export const isAsked = (state: SessionState, call_id: CallId, { input, lane, too
     call.name.replaceAll(".", "-") === toWireName(tool) &&
     call.digest === callDigest(call.name, input)
   )
+}
+
+/** The lane whose stored log has this very proposal as an open call, which began to run (R54). */
+export const proposedOn = (
+  state: SessionState,
+  call_id: CallId,
+  kind: ProposalKind,
+  payload: Schema.Json
+): LaneId | undefined => {
+  const lanes = [{ lane: EDGE, calls: state.edge.calls }, ...state.cores.values()]
+  for (const { calls, lane } of lanes) {
+    const call = calls.find((open) => open.call_id === call_id)
+    if (call === undefined) continue
+    const isIt =
+      call.stage === "committed" &&
+      call.name.replaceAll(".", "-") === `choir-propose-${kind}` &&
+      call.digest === callDigest(call.name, payload)
+    return isIt ? lane : undefined
+  }
+  return undefined
 }
 
 /** The calls that a person is or was asked about, among those open before and those that these events open. */
@@ -43,7 +64,8 @@ const committed = Effect.fnUntraced(function* (
   { payload: { approval_id, call_id }, rev }: EventOf<"ToolCallCommitted">
 ) {
   const row = yield* findCall(sql, session_id, call_id)
-  const approved = row === undefined || row.approval_id !== approval_id ? undefined : Approved.of(row)
+  const isIts = row !== undefined && row.approval_id === approval_id && isConfirmation(row)
+  const approved = isIts ? Approved.of(row) : undefined
   // An honest agent never does this, and one that lies has done by now whatever it wanted to.
   if (approved === undefined) return yield* Effect.logError("a call went on without its approval", { session_id, rev })
   return yield* beginExecution(sql, approved)
@@ -62,7 +84,8 @@ const ended = Effect.fnUntraced(function* (
   { payload: { call_id, status }, rev }: EventOf<"ToolResultCommitted">
 ) {
   const row = yield* findCall(sql, session_id, call_id)
-  if (row === undefined) return
+  // What is proposed lives on after the call that proposed it.
+  if (row === undefined || !isConfirmation(row)) return
   const now_ms = yield* Clock.currentTimeMillis
   if (row.status === "pending")
     yield* resolveApproval(sql, row, "expired", { who: `agent:${row.agent_id}`, reason: "the call has ended", now_ms })

@@ -1,33 +1,50 @@
 /** What may be asked of a person, by `request_type`; each kind has its own strict payload and its own words. */
 import { Result, Schema } from "effect"
 import { ConfirmTool } from "#schema/Approval.ts"
+import { ProposalKind } from "#schema/ProposedChange.ts"
+import { proposalTitle, readProposal } from "#src/choird/proposals/Proposal.ts"
 import { canonicalJson, isDeeperThan, storableJson } from "#src/shared/canonicalJson.ts"
 import { sha256 } from "#src/shared/hashChain.ts"
-import { API_PROBLEM_CHARS_MAX, APPROVAL_PAYLOAD_BYTES_MAX, EVENT_DEPTH_MAX } from "#src/shared/limits.ts"
+import {
+  API_PROBLEM_CHARS_MAX,
+  APPROVAL_PAYLOAD_BYTES_MAX,
+  APPROVAL_SUMMARY_CHARS_MAX,
+  EVENT_DEPTH_MAX
+} from "#src/shared/limits.ts"
 import { confirmSummary, confirmText } from "./approvalText.ts"
 
-/** A payload that was understood. */
-export interface Understood {
+interface Read {
   readonly canonical: string
   /** SHA-256 of the canonical text, in hex. */
   readonly hash: string
   readonly summary: string
-  /** All facts, for a person. */
-  readonly text: string
-  readonly call: ConfirmTool
 }
+
+/** A payload that was understood. */
+export type Understood =
+  | (Read & {
+      readonly type: "confirm_tool"
+      /** All facts, for a person. */
+      readonly text: string
+      readonly call: ConfirmTool
+    })
+  /** What a person is shown of a proposal depends on what it would change, which is looked at when it is asked for. */
+  | (Read & { readonly type: "proposal"; readonly kind: ProposalKind; readonly payload: Schema.Json })
 
 /** Why a request is not understood; `kind` is also the API's error type. */
 export interface NotUnderstood {
-  readonly kind: "NOT_AVAILABLE" | "BAD_REQUEST" | "TOO_LARGE"
+  readonly kind: "BAD_REQUEST" | "TOO_LARGE"
   readonly reason: string
 }
 
 const decodeConfirmTool = Schema.decodeUnknownResult(ConfirmTool, { errors: "all", onExcessProperty: "error" })
 
-const confirmTool = (payload: Schema.Json, canonical: string): Result.Result<Understood, NotUnderstood> =>
+type Reader = (payload: Schema.Json, canonical: string) => Result.Result<Understood, NotUnderstood>
+
+const confirmTool: Reader = (payload, canonical) =>
   Result.mapBoth(decodeConfirmTool(payload), {
     onSuccess: (call) => ({
+      type: "confirm_tool" as const,
       canonical,
       hash: sha256(canonical),
       summary: confirmSummary(call),
@@ -40,13 +57,24 @@ const confirmTool = (payload: Schema.Json, canonical: string): Result.Result<Und
     })
   })
 
-/** `undefined` is a kind of spec 8.10 that nobody can approve yet. */
-const REQUEST_TYPES: ReadonlyMap<string, typeof confirmTool | undefined> = new Map([
+const proposalOf =
+  (kind: ProposalKind): Reader =>
+  (payload, canonical) =>
+    Result.mapBoth(readProposal(kind, payload), {
+      onSuccess: (proposal) => ({
+        type: "proposal" as const,
+        kind,
+        canonical,
+        hash: sha256(canonical),
+        summary: proposalTitle(proposal).slice(0, APPROVAL_SUMMARY_CHARS_MAX),
+        payload
+      }),
+      onFailure: (reason) => ({ kind: "BAD_REQUEST" as const, reason })
+    })
+
+const REQUEST_TYPES: ReadonlyMap<string, Reader> = new Map([
   ["confirm_tool", confirmTool],
-  ["tool", undefined],
-  ["skill", undefined],
-  ["config_change", undefined],
-  ["repo_change", undefined]
+  ...ProposalKind.literals.map((kind) => [kind, proposalOf(kind)] as const)
 ])
 
 const refuse = (kind: NotUnderstood["kind"], reason: string) => Result.fail({ kind, reason })
@@ -55,9 +83,7 @@ const refuse = (kind: NotUnderstood["kind"], reason: string) => Result.fail({ ki
 export const understand = (request_type: string, payload: Schema.Json): Result.Result<Understood, NotUnderstood> => {
   const read = REQUEST_TYPES.get(request_type)
   if (read === undefined)
-    return REQUEST_TYPES.has(request_type)
-      ? refuse("NOT_AVAILABLE", `a ${request_type} cannot be approved in this version, so it must not go on`)
-      : refuse("BAD_REQUEST", `request_type is one of: ${[...REQUEST_TYPES.keys()].join(", ")}`)
+    return refuse("BAD_REQUEST", `request_type is one of: ${[...REQUEST_TYPES.keys()].join(", ")}`)
   if (isDeeperThan(payload, EVENT_DEPTH_MAX))
     return refuse("TOO_LARGE", `a payload nests ${EVENT_DEPTH_MAX} levels at most`)
   const storable = storableJson(payload)

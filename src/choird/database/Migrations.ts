@@ -7,6 +7,7 @@ import { sessionSummaries } from "./migrations/0003_session_summaries.ts"
 import { approvals } from "./migrations/0004_approvals.ts"
 import { configHistory } from "./migrations/0005_config_history.ts"
 import { auditCounts } from "./migrations/0006_audit_counts.ts"
+import { proposals } from "./migrations/0007_proposals.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** Every migration there is, by `<number>_<name>`. One that was released is never changed: a later one mends it. */
@@ -16,7 +17,8 @@ export const MIGRATIONS = {
   "0003_session_summaries": sessionSummaries,
   "0004_approvals": approvals,
   "0005_config_history": configHistory,
-  "0006_audit_counts": auditCounts
+  "0006_audit_counts": auditCounts,
+  "0007_proposals": proposals
 }
 
 /** What a migration is: it runs in the transaction that also records it. */

@@ -34,6 +34,26 @@ export interface RemoteRef {
   readonly commit: string
 }
 
+/** How git is called: on a repository of choird's own, and with the one transport that leads to the other side. */
+export const gitCalls = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"], fs: FileSystem.FileSystem) => {
+  const run = (call: GitCall) => Effect.provideService(runGit(call), ChildProcessSpawner.ChildProcessSpawner, spawner)
+  const remote = (source: CheckedSource, call: GitCall) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        if (source.transport !== "file") return yield* run({ ...call, transport: source.transport })
+        const globalConfig = yield* fs.makeTempFileScoped({ prefix: "choir-git-" })
+        yield* fs.writeFileString(globalConfig, safeFolder(source.url))
+        return yield* run({ ...call, transport: "file", globalConfig })
+      })
+    ).pipe(
+      Effect.catchTags({
+        GitFailed: (error) => Effect.fail(fetchFailed(source, error.reason)),
+        PlatformError: (error) => Effect.fail(fetchFailed(source, error.message))
+      })
+    )
+  return { run, remote }
+}
+
 export class Git extends Context.Service<
   Git,
   {
@@ -62,22 +82,7 @@ export class Git extends Context.Service<
     Effect.gen(function* () {
       const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
       const fs = yield* FileSystem.FileSystem
-      const run = (call: GitCall) =>
-        Effect.provideService(runGit(call), ChildProcessSpawner.ChildProcessSpawner, spawner)
-      const remote = (source: CheckedSource, call: GitCall) =>
-        Effect.scoped(
-          Effect.gen(function* () {
-            if (source.transport !== "file") return yield* run({ ...call, transport: source.transport })
-            const globalConfig = yield* fs.makeTempFileScoped({ prefix: "choir-git-" })
-            yield* fs.writeFileString(globalConfig, safeFolder(source.url))
-            return yield* run({ ...call, transport: "file", globalConfig })
-          })
-        ).pipe(
-          Effect.catchTags({
-            GitFailed: (error) => Effect.fail(fetchFailed(source, error.reason)),
-            PlatformError: (error) => Effect.fail(fetchFailed(source, error.message))
-          })
-        )
+      const { remote, run } = gitCalls(spawner, fs)
       return Git.of({
         init: Effect.fn("Git.init")((path) =>
           Effect.asVoid(run({ args: ["init", "--quiet", "--bare", "--template=", "--initial-branch=main", path] }))
@@ -95,7 +100,7 @@ export class Git extends Context.Service<
           Effect.asVoid(
             remote(source, {
               gitDir: repo,
-              args: [...FETCH, "--", source.url, `+${name}:${cacheRef(source)}`]
+              args: [...fetchArgs(1), "--", source.url, `+${name}:${cacheRef(source)}`]
             })
           ).pipe(
             // Only a commit id reaches this: of a branch or tag the other side has just said that it is there.
@@ -149,10 +154,11 @@ export class Git extends Context.Service<
   )
 }
 
-const FETCH = [
+/** A fetch that brings nothing along but the objects of the refs that it names. */
+export const fetchArgs = (depth: number): ReadonlyArray<string> => [
   "fetch",
   "--quiet",
-  "--depth=1",
+  `--depth=${depth}`,
   "--no-tags",
   "--no-recurse-submodules",
   "--no-write-fetch-head",

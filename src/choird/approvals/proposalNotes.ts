@@ -1,0 +1,49 @@
+/**
+ * What a model and a person are told of a proposal, in choird's own words: titles and reasons are made of characters that choird allows, so
+ * that nothing in them is a stranger's text.
+ */
+import type { Resolution } from "#schema/Approval.ts"
+import { PROPOSAL_OUTCOME_CHARS_MAX } from "#src/shared/limits.ts"
+import type { ApprovalRow } from "./approvalRows.ts"
+import { visibleLine } from "./approvalText.ts"
+
+type Told = Pick<ApprovalRow, "approval_id" | "summary">
+
+const DECIDED: Readonly<Record<Resolution, string>> = {
+  approved: "was approved by a person and is being carried out now. You are told how it ends",
+  rejected: "was rejected by a person; nothing was changed. Do not propose it again unless the user asks",
+  expired: "was not decided in time; nothing was changed. Propose it again only when the user asks"
+}
+
+/** For the model, once it is decided. */
+export const decidedNote = ({ approval_id, summary }: Told, resolution: Resolution): string =>
+  `Your proposal ${approval_id} (${summary}) ${DECIDED[resolution]}.`
+
+/** For the person, at the DM where it was asked (spec 19.6). */
+export const decidedText = ({ approval_id, summary }: Told, resolution: "approved" | "rejected"): string =>
+  resolution === "approved"
+    ? `Approved: ${summary} (approval ${approval_id}). Executing.`
+    : `Rejected: ${summary} (approval ${approval_id}).`
+
+/** How an execution ended. `kind` is for programs and models, `reason` for people. */
+export type Ending =
+  | { readonly status: "done"; readonly outcome: string }
+  | { readonly status: "failed"; readonly kind: string; readonly reason: string }
+
+/** As `approval show` has it. */
+export const outcomeText = (ending: Ending): string =>
+  (ending.status === "done" ? ending.outcome : `${ending.kind}: ${visibleLine(ending.reason)}`).slice(
+    0,
+    PROPOSAL_OUTCOME_CHARS_MAX
+  )
+
+/** For the model. Why something failed may quote a repository or a program, which people are shown and models are not. */
+export const endedNote = ({ approval_id, summary }: Told, ending: Ending): string =>
+  ending.status === "done"
+    ? `Your proposal ${approval_id} (${summary}) is done: ${ending.outcome}.`
+    : `Your proposal ${approval_id} (${summary}) was approved and could not be carried out (${ending.kind}); you go on as before. The operator sees why with choirctl approval show ${approval_id}.`
+
+export const endedText = ({ approval_id, summary }: Told, ending: Ending): string =>
+  ending.status === "done"
+    ? `Done: ${summary} (approval ${approval_id}): ${ending.outcome}.`
+    : `Failed: ${summary} (approval ${approval_id}): ${outcomeText(ending)}. The agent goes on as before.`

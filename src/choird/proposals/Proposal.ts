@@ -1,0 +1,85 @@
+/** A proposal as choird understands it: strictly decoded, with the payload as it was written (spec 8.10). Pure. */
+import { Result, Schema } from "effect"
+import {
+  type ConfigEdit,
+  ProposedConfigChange,
+  ProposedRepoChange,
+  ProposedSkill,
+  ProposedTool
+} from "#schema/ProposedChange.ts"
+import type { ProposalKind } from "#schema/ProposedChange.ts"
+import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
+
+export type Proposal =
+  /** `written` is the manifest as the agent wrote it, without the defaults that decoding fills in. */
+  | { readonly kind: "tool"; readonly tool: ProposedTool; readonly written: Schema.Json }
+  | { readonly kind: "skill"; readonly name: string; readonly skill: ProposedSkill }
+  | { readonly kind: "config_change"; readonly edits: ReadonlyArray<ConfigEdit>; readonly reason: string }
+  | { readonly kind: "repo_change"; readonly repo: ProposedRepoChange }
+
+const SkillName = Schema.Struct({
+  name: Schema.String.check(
+    Schema.isPattern(/^[a-z0-9][a-z0-9._-]{0,63}$/u, {
+      message: "a skill name is 1 to 64 of a-z, 0-9, '.', '_' and '-'"
+    })
+  )
+})
+
+const OPTIONS = { errors: "all", onExcessProperty: "error" } as const
+const decodeTool = Schema.decodeUnknownResult(ProposedTool, OPTIONS)
+const decodeSkill = Schema.decodeUnknownResult(ProposedSkill, OPTIONS)
+const decodeSkillName = Schema.decodeUnknownResult(SkillName, { errors: "all" })
+const decodeConfigChange = Schema.decodeUnknownResult(ProposedConfigChange, OPTIONS)
+const decodeRepoChange = Schema.decodeUnknownResult(ProposedRepoChange, OPTIONS)
+
+const writtenManifest = (payload: Schema.Json): Schema.Json =>
+  typeof payload === "object" && payload !== null && "manifest" in payload ? (payload["manifest"] ?? null) : null
+
+const decoded = (kind: ProposalKind, payload: Schema.Json): Result.Result<Proposal, { readonly message: string }> => {
+  switch (kind) {
+    case "tool":
+      return Result.map(decodeTool(payload), (tool) => ({ kind, tool, written: writtenManifest(payload) }))
+    case "skill":
+      return Result.flatMap(decodeSkill(payload), (skill) =>
+        Result.map(decodeSkillName(skill.spec), ({ name }) => ({ kind, name, skill }))
+      )
+    case "config_change":
+      return Result.map(decodeConfigChange(payload), ({ change, reason }) => ({ kind, edits: change, reason }))
+    case "repo_change":
+      return Result.map(decodeRepoChange(payload), (repo) => ({ kind, repo }))
+  }
+}
+
+/** The proposal, or why it is none. */
+export const readProposal = (kind: ProposalKind, payload: Schema.Json): Result.Result<Proposal, string> =>
+  Result.mapError(decoded(kind, payload), ({ message }) =>
+    `the payload is no ${kind}: ${message}`.slice(0, API_PROBLEM_CHARS_MAX)
+  )
+
+/** What it is about, in characters that its schema allows: safe in a message, a commit and a note to a model. */
+export const proposalTitle = (proposal: Proposal): string => {
+  switch (proposal.kind) {
+    case "tool":
+      return `tool ${proposal.tool.manifest.llm.name}`
+    case "skill":
+      return `skill ${proposal.name}`
+    case "config_change":
+      return `config_change ${proposal.edits.map(({ path }) => path).join(" ")}`
+    case "repo_change":
+      return `repo_change ${proposal.repo.branch}`
+  }
+}
+
+/** What the agent says for it. */
+export const reasonOf = (proposal: Proposal): string => {
+  switch (proposal.kind) {
+    case "tool":
+      return proposal.tool.reason
+    case "skill":
+      return proposal.skill.reason
+    case "config_change":
+      return proposal.reason
+    case "repo_change":
+      return proposal.repo.reason
+  }
+}

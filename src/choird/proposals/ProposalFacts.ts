@@ -1,0 +1,229 @@
+/** Looks at what a proposal would change, before a person is asked about it: in the agent's repository, or in config.json (D24). */
+import { join } from "node:path"
+import { Context, Effect, FileSystem, Layer, Option, Result, Schema } from "effect"
+import type { AgentId, SessionId } from "#schema/Ids.ts"
+import { CommitId } from "#schema/Image.ts"
+import { type ProposalKind, sessionOfBranch } from "#schema/ProposedChange.ts"
+import { type ApprovalRefused, refused } from "#src/choird/approvals/ApprovalRefused.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Git } from "#src/choird/repos/Git.ts"
+import { GitWork } from "#src/choird/repos/GitWork.ts"
+import { merge } from "#src/choird/repos/Merge.ts"
+import { repoLabel, Repos, type Snapshot } from "#src/choird/repos/Repos.ts"
+import { checkSource, type RepoSource } from "#src/choird/repos/RepoSource.ts"
+import type { RepoFile } from "#src/choird/repos/Tree.ts"
+import { CONFIG_FILE } from "#src/shared/configFiles.ts"
+import { makeKeyedLock } from "#src/shared/keyedLock.ts"
+import { API_PROBLEM_CHARS_MAX, PROPOSAL_COMMITS_MAX, PROPOSAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
+import { Before, editConfig, editText } from "./configEdits.ts"
+import { difference } from "./differenceText.ts"
+import { draftFiles, withFiles } from "./draftFiles.ts"
+import { type Proposal, readProposal } from "./Proposal.ts"
+import { configText, repoText, toolFacts } from "./proposalText.ts"
+
+/** What the execution holds against what is there then; anything else is `CHANGED` (R54). */
+export const Facts = Schema.Struct({
+  /** The repository and the commit that the person saw the change of. */
+  repo: Schema.optionalKey(Schema.Struct({ url: Schema.String, ref: Schema.String, base: CommitId })),
+  /** A tool that a person has to finish: it is committed and not built. */
+  is_draft: Schema.optionalKey(Schema.Boolean),
+  before: Schema.optionalKey(Schema.Array(Before))
+})
+export type Facts = typeof Facts.Type
+
+export interface Examined {
+  readonly facts: Facts
+  /** Everything that the person reads, and all of it. */
+  readonly shown: string
+}
+
+export interface Examining {
+  readonly agent_id: AgentId
+  readonly session_id: SessionId
+  readonly kind: ProposalKind
+  readonly payload: Schema.Json
+}
+
+/** Examines proposals; nothing is changed by it. */
+export class ProposalFacts extends Context.Service<
+  ProposalFacts,
+  {
+    /**
+     * Refused with BAD_REQUEST where the proposal would not do, TOO_LARGE where it is more than a person reads, CHANGED where the branch
+     * moved, REPOSITORY where the agent's repository cannot be looked at.
+     */
+    examine(proposed: Examining): Effect.Effect<Examined, ApprovalRefused>
+  }
+>()("choir/choird/ProposalFacts") {
+  static readonly layer = Layer.effect(
+    ProposalFacts,
+    Effect.suspend(() => make())
+  )
+}
+
+const HINT = "change the proposal, or do not go on with it"
+const bad = (reason: string) => refused("BAD_REQUEST", reason.slice(0, API_PROBLEM_CHARS_MAX), HINT)
+const unreachable = ({ message }: { readonly message: string }) =>
+  refused("REPOSITORY", `the repository cannot be looked at: ${message}`.slice(0, API_PROBLEM_CHARS_MAX), HINT)
+
+const whole = (shown: string) =>
+  shown.length > PROPOSAL_SHOWN_CHARS_MAX
+    ? Effect.fail(
+        refused(
+          "TOO_LARGE",
+          `the person would have to read ${shown.length} characters, and at most ${PROPOSAL_SHOWN_CHARS_MAX} are shown`,
+          "propose it in smaller parts"
+        )
+      )
+    : Effect.succeed(shown)
+
+const make = Effect.fnUntraced(function* () {
+  const config = yield* ConfigStore
+  const fs = yield* FileSystem.FileSystem
+  const git = yield* Git
+  const repos = yield* Repos
+  const work = yield* GitWork
+  const locked = yield* makeKeyedLock
+  const rooms = join(config.home, "repos", "work")
+
+  const sources = Effect.fnUntraced(function* (agent_id: AgentId) {
+    const { config: running } = yield* config.current
+    const agent = Object.hasOwn(running.agents, agent_id) ? running.agents[agent_id] : undefined
+    if (agent === undefined) return yield* bad(`config.json has no agent ${agent_id} any more`)
+    return { own: agent.repo, global: running.global_repo }
+  })
+
+  /** The whole change, after an image of it was found to be sound. */
+  const compare = Effect.fnUntraced(function* (
+    agent_id: AgentId,
+    global: Snapshot,
+    before: ReadonlyArray<RepoFile>,
+    after: ReadonlyArray<RepoFile>
+  ) {
+    const plan = merge(
+      { label: repoLabel({ global: true }), files: global.files },
+      { label: repoLabel({ agent_id }), files: after }
+    )
+    if (Result.isFailure(plan)) return yield* bad(plan.failure.message)
+    const found = difference(before, after)
+    if (Result.isFailure(found)) return yield* bad(`${found.failure} is no text, and nobody could read it`)
+    return found.success.paths.length === 0 ? yield* bad("it would change nothing") : found.success
+  })
+
+  const draft = Effect.fnUntraced(function* (
+    agent_id: AgentId,
+    proposal: Extract<Proposal, { kind: "tool" | "skill" }>
+  ) {
+    const { global, own } = yield* sources(agent_id)
+    const now = yield* Effect.mapError(repos.snapshot({ agent_id }, own), unreachable)
+    const shared = yield* Effect.mapError(repos.snapshot({ global: true }, global), unreachable)
+    const drafted = draftFiles(proposal, now.files)
+    if (Result.isFailure(drafted)) return yield* bad(drafted.failure)
+    const { files, isDraft } = drafted.success
+    const changed = yield* compare(agent_id, shared, now.files, withFiles(now.files, files))
+    const isGlobal = shared.files.some(({ path }) => path === files.at(-1)?.path)
+    const facts = [
+      ...(proposal.kind === "tool" ? toolFacts(proposal, isDraft) : []),
+      ...(isGlobal ? [`It stands for the global ${proposal.kind} of its name.`] : [])
+    ]
+    const told = { ...own, base: now.commit, difference: changed }
+    return {
+      facts: { repo: { ...own, base: now.commit }, ...(isDraft ? { is_draft: true } : {}) },
+      shown: repoText(proposal, told, facts)
+    } satisfies Examined
+  })
+
+  const branchFacts = Effect.fnUntraced(function* (
+    place: string,
+    { own, global }: { readonly own: RepoSource; readonly global: RepoSource },
+    agent_id: AgentId,
+    proposal: Extract<Proposal, { kind: "repo_change" }>
+  ) {
+    const { branch, commit } = proposal.repo
+    const [source, proposed] = yield* Effect.mapError(
+      Effect.all([Effect.fromResult(checkSource(own)), Effect.fromResult(checkSource({ url: own.url, ref: branch }))]),
+      unreachable
+    )
+    const looked = Effect.gen(function* () {
+      yield* work.begin(place)
+      const base = yield* work.head(place, source)
+      const tip = yield* work.branch(place, proposed)
+      return { base, tip, commits: yield* work.ahead(place, base, tip) }
+    })
+    const { base, commits, tip } = yield* Effect.mapError(looked, unreachable)
+    if (tip !== commit)
+      return yield* refused("CHANGED", `the newest commit of ${branch} is ${tip}`, "propose that one, if it is meant")
+    if (Option.isNone(commits))
+      return yield* bad(
+        `${branch} does not hold the commit ${base} of ${own.ref}, or is more than ${PROPOSAL_COMMITS_MAX} commits ahead: rebase it, push it, and propose it again`
+      )
+    if (commits.value.length > PROPOSAL_COMMITS_MAX)
+      return yield* bad(`${branch} has more than ${PROPOSAL_COMMITS_MAX} commits: make them fewer`)
+    const filesOf = (id: CommitId) =>
+      Effect.mapError(git.files(place, id, repoLabel({ agent_id })), (error) =>
+        error._tag === "BadRepository" ? bad(error.message) : unreachable(error)
+      )
+    const [before, after] = yield* Effect.all([filesOf(base), filesOf(commit)])
+    const tree = yield* Effect.mapError(work.tree(place, commit), unreachable)
+    const shared = yield* Effect.mapError(repos.snapshot({ global: true }, global), unreachable)
+    const changed = yield* compare(agent_id, shared, before, after)
+    const facts = [
+      `branch: ${branch}, commit ${commit}, tree ${tree}`,
+      `commits: ${commits.value.length}`,
+      ...commits.value.map((line) => `  ${line}`)
+    ]
+    return {
+      facts: { repo: { ...own, base } },
+      shown: repoText(proposal, { ...own, base, difference: changed }, facts)
+    } satisfies Examined
+  })
+
+  const branch = Effect.fnUntraced(function* (
+    { agent_id, session_id }: Examining,
+    proposal: Extract<Proposal, { kind: "repo_change" }>
+  ) {
+    const own = yield* sources(agent_id)
+    if (sessionOfBranch(proposal.repo.branch) !== session_id)
+      return yield* bad(`the branch is another session's: it has to begin with proposal/${session_id}/`)
+    const room = Effect.andThen(
+      fs.makeDirectory(rooms, { recursive: true, mode: 0o700 }),
+      fs.makeTempDirectoryScoped({ directory: rooms, prefix: "ask-" })
+    )
+    const folder = yield* Effect.mapError(room, unreachable)
+    return yield* branchFacts(join(folder, "repo"), own, agent_id, proposal)
+  }, Effect.scoped)
+
+  const edits = Effect.fnUntraced(function* (
+    agent_id: AgentId,
+    proposal: Extract<Proposal, { kind: "config_change" }>
+  ) {
+    const text = yield* Effect.mapError(fs.readFileString(join(config.home, CONFIG_FILE)), unreachable)
+    const edited = Effect.try({
+      try: () => editConfig(agent_id, text, proposal.edits),
+      catch: () => bad("config.json is not valid JSON at the moment")
+    })
+    const made = yield* edited
+    if (Result.isFailure(made)) return yield* bad(made.failure)
+    const { before } = made.success
+    const lines = proposal.edits.map((edit, index) => editText(edit, before[index] ?? { path: [] }))
+    return { facts: { before }, shown: configText(proposal, lines) } satisfies Examined
+  })
+
+  return ProposalFacts.of({
+    examine: Effect.fn("ProposalFacts.examine")(function* (proposed) {
+      const { agent_id, kind, payload } = proposed
+      const read = readProposal(kind, payload)
+      if (Result.isFailure(read)) return yield* bad(read.failure)
+      const proposal = read.success
+      const look: Effect.Effect<Examined, ApprovalRefused> =
+        proposal.kind === "config_change"
+          ? edits(agent_id, proposal)
+          : proposal.kind === "repo_change"
+            ? branch(proposed, proposal)
+            : draft(agent_id, proposal)
+      // An agent that proposes much keeps one git busy and no more.
+      const found = yield* locked(agent_id)(look)
+      return { ...found, shown: yield* whole(found.shown) }
+    })
+  })
+})

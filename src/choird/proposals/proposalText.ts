@@ -1,0 +1,67 @@
+/** What a person reads of a proposal before a decision: facts that choird found, then every change in full (D24). Pure. */
+import { effectOf } from "#schema/Tool.ts"
+import { visibleLine } from "#src/choird/approvals/approvalText.ts"
+import type { Difference } from "./differenceText.ts"
+import { type Proposal, proposalTitle, reasonOf } from "./Proposal.ts"
+
+export interface RepoTold {
+  readonly url: string
+  readonly ref: string
+  readonly base: string
+  readonly difference: Difference
+}
+
+const listed = (names: ReadonlyArray<string>) => (names.length === 0 ? "none" : names.join(", "))
+
+const head = (proposal: Proposal) => [
+  `proposal: ${proposalTitle(proposal)}`,
+  `the agent's own words for it: ${visibleLine(reasonOf(proposal))}`
+]
+
+/** What a tool could do, as its manifest says. */
+export const toolFacts = ({ tool }: Extract<Proposal, { kind: "tool" }>, isDraft: boolean): ReadonlyArray<string> => {
+  const { runtime } = tool.manifest
+  const locks = runtime.locks.map(({ mode, resource }) => `${visibleLine(resource)}:${mode}`)
+  return [
+    `effect: ${effectOf(tool.manifest)}, network: ${runtime.network ? "yes" : "no"}, time: ${runtime.timeout_ms} ms`,
+    `secrets that its calls would get: ${listed(runtime.secret_resources)}`,
+    `locks: ${listed(locks)}`,
+    ...(isDraft
+      ? ["It has no program: the manifest is kept as a draft, nothing is built, and a person writes the program."]
+      : [])
+  ]
+}
+
+const flags = ({ paths, unseen }: Difference): ReadonlyArray<string> => [
+  ...(paths.includes("Dockerfile") ? ["It changes the Dockerfile, from which the agent's image is built."] : []),
+  ...(paths.some((path) => path.startsWith("identity/")) ? ["It changes who the agent is (identity/)."] : []),
+  ...(unseen === 0 ? [] : [`Invisible or control characters, shown as \\u escapes: ${unseen}`])
+]
+
+export const repoText = (
+  proposal: Proposal,
+  { base, difference, ref, url }: RepoTold,
+  facts: ReadonlyArray<string>
+): string =>
+  [
+    ...head(proposal),
+    `repository: ${visibleLine(url)}, ref ${ref}, from commit ${base}`,
+    ...facts,
+    ...flags(difference),
+    "",
+    difference.text
+  ].join("\n")
+
+export const configText = (
+  proposal: Extract<Proposal, { kind: "config_change" }>,
+  edits: ReadonlyArray<string>
+): string =>
+  [
+    ...head(proposal),
+    "It is written to config.json, loaded and applied.",
+    ...(proposal.edits.some(({ path }) => path.startsWith("/budgets/"))
+      ? ["Budgets count for each session of every agent."]
+      : []),
+    "",
+    ...edits
+  ].join("\n")

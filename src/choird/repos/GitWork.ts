@@ -1,0 +1,177 @@
+/**
+ * What choird writes with git: one commit on top of another, and a push of one commit to one branch (spec 20). It works in bare
+ * repositories that it makes and throws away, without a work tree, hook, filter or configuration of anybody's (D23).
+ */
+import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
+import { ChildProcessSpawner } from "effect/process"
+import { CommitId } from "#schema/Image.ts"
+import { type GitCredential, GitFailed, type GitMissing } from "#src/shared/git.ts"
+import { PROPOSAL_COMMITS_MAX } from "#src/shared/limits.ts"
+import { fetchArgs, type FetchFailed, Git, gitCalls, RefNotFound } from "./Git.ts"
+import type { CheckedSource } from "./RepoSource.ts"
+import { shownPath, type RepoFile } from "./Tree.ts"
+
+/** The ref is a tag or a commit, which nothing can be added to. */
+export class NotABranch extends Schema.TaggedError<NotABranch>()("NotABranch", {
+  url: Schema.String,
+  ref: Schema.String
+}) {
+  override get message() {
+    return `${this.url} has no branch ${this.ref} that could be pushed to: name a branch as repo.ref in config.json`
+  }
+}
+
+/** Who a commit is by. */
+export interface Identity {
+  readonly name: string
+  readonly email: string
+}
+
+/** Equal drafts make the same commit, whenever they are made. */
+export interface CommitDraft {
+  readonly parent: CommitId
+  readonly files: ReadonlyArray<RepoFile>
+  readonly message: string
+  readonly identity: Identity
+  /** ISO text. */
+  readonly date: string
+}
+
+type Local = GitMissing | GitFailed
+type Remote = GitMissing | FetchFailed | RefNotFound
+
+export class GitWork extends Context.Service<
+  GitWork,
+  {
+    /** Makes an empty bare repository; what stands at `place` is removed. */
+    begin(place: string): Effect.Effect<void, Local>
+    /** The commit that the source's branch stands for at the other side. */
+    head(repo: string, source: CheckedSource): Effect.Effect<CommitId, Remote | NotABranch>
+    /** Fetches the branch with at most PROPOSAL_COMMITS_MAX + 1 commits of history, and answers its newest one. */
+    branch(repo: string, source: CheckedSource): Effect.Effect<CommitId, Remote | NotABranch | GitFailed>
+    /** The commits of `commit` that `base` lacks, a line each; nothing when `base` is none of its ancestors, as far as was fetched. */
+    ahead(repo: string, base: CommitId, commit: CommitId): Effect.Effect<Option.Option<ReadonlyArray<string>>, Local>
+    /** The tree of a commit. */
+    tree(repo: string, commit: CommitId): Effect.Effect<CommitId, Local>
+    /** Commits the parent's files with these in their places. */
+    commit(repo: string, draft: CommitDraft): Effect.Effect<CommitId, Local>
+    /** Moves the source's branch to the commit; fails when that is no fast-forward. A work tree of the other side follows. */
+    push(
+      repo: string,
+      source: CheckedSource,
+      commit: CommitId,
+      credential: GitCredential | undefined
+    ): Effect.Effect<void, GitMissing | FetchFailed>
+  }
+>()("choir/choird/repos/GitWork") {
+  static readonly layer = Layer.effect(
+    GitWork,
+    Effect.suspend(() => make())
+  )
+}
+
+/** The other side of a push to a folder of this host is a git of ours, too, whatever that repository's configuration says. */
+const RECEIVE_PACK = [
+  "git",
+  "-c core.hooksPath=/dev/null",
+  "-c core.fsmonitor=false",
+  "-c core.attributesFile=/dev/null",
+  "-c receive.denyCurrentBranch=updateInstead",
+  "-c receive.fsckObjects=true",
+  "-c receive.autogc=false",
+  "receive-pack"
+].join(" ")
+
+const BRANCH_REF = "refs/choir/branch"
+
+const make = Effect.fnUntraced(function* () {
+  const git = yield* Git
+  const fs = yield* FileSystem.FileSystem
+  const { remote, run } = gitCalls(yield* ChildProcessSpawner.ChildProcessSpawner, fs)
+
+  const oid = Effect.fnUntraced(function* (command: string, output: Uint8Array) {
+    const id = Schema.decodeOption(CommitId)(Buffer.from(output).toString("latin1").trim())
+    if (Option.isSome(id)) return id.value
+    return yield* new GitFailed({ command, kind: "output", exit_code: 0, reason: "the answer has an unknown form" })
+  })
+
+  const head = Effect.fn("GitWork.head")(function* (repo: string, source: CheckedSource) {
+    const { commit, name } = yield* git.lookup(repo, source)
+    const id = Schema.decodeOption(CommitId)(commit)
+    return name === `refs/heads/${source.ref}` && Option.isSome(id) ? id.value : yield* new NotABranch(source)
+  })
+
+  return GitWork.of({
+    begin: Effect.fn("GitWork.begin")(function* (place) {
+      yield* fs
+        .remove(place, { recursive: true, force: true })
+        .pipe(
+          Effect.mapError(
+            ({ message }) => new GitFailed({ command: "init", kind: "process", exit_code: null, reason: message })
+          )
+        )
+      yield* git.init(place)
+    }),
+    head,
+    branch: Effect.fn("GitWork.branch")(function* (repo, source) {
+      yield* head(repo, source)
+      const args = [...fetchArgs(PROPOSAL_COMMITS_MAX + 1), "--", source.url, `+refs/heads/${source.ref}:${BRANCH_REF}`]
+      yield* remote(source, { gitDir: repo, args })
+      return yield* oid("rev-parse", yield* run({ gitDir: repo, args: ["rev-parse", "--verify", BRANCH_REF] }))
+    }),
+    ahead: Effect.fn("GitWork.ahead")(function* (repo, base, commit) {
+      const isAncestor = yield* run({ gitDir: repo, args: ["merge-base", "--is-ancestor", base, commit] }).pipe(
+        Effect.as(true),
+        Effect.catchIf(
+          (error) => error._tag === "GitFailed" && error.kind === "exit",
+          () => Effect.succeed(false)
+        )
+      )
+      if (!isAncestor) return Option.none()
+      const args = ["log", "--no-decorate", "--no-show-signature", "--format=%H %an: %s", `${base}..${commit}`, "--"]
+      const listed = Buffer.from(yield* run({ gitDir: repo, args })).toString("utf8")
+      return Option.some(
+        listed
+          .split("\n")
+          .filter((line) => line !== "")
+          .map(shownPath)
+      )
+    }),
+    tree: Effect.fn("GitWork.tree")(function* (repo, commit) {
+      return yield* oid("rev-parse", yield* run({ gitDir: repo, args: ["rev-parse", "--verify", `${commit}^{tree}`] }))
+    }),
+    commit: Effect.fn("GitWork.commit")(function* (repo, { date, files, identity, message, parent }) {
+      const env = {
+        GIT_INDEX_FILE: `${repo}/choir-index`,
+        GIT_AUTHOR_NAME: identity.name,
+        GIT_AUTHOR_EMAIL: identity.email,
+        GIT_AUTHOR_DATE: date,
+        GIT_COMMITTER_NAME: identity.name,
+        GIT_COMMITTER_EMAIL: identity.email,
+        GIT_COMMITTER_DATE: date
+      }
+      const call = (args: ReadonlyArray<string>, stdin: string | Uint8Array = "") =>
+        run({ gitDir: repo, args, env, stdin: Buffer.from(stdin) })
+      yield* call(["read-tree", parent])
+      const entries = yield* Effect.forEach(
+        files,
+        Effect.fnUntraced(function* ({ bytes, executable, path }) {
+          const id = yield* oid("hash-object", yield* call(["hash-object", "-w", "--stdin"], bytes))
+          return `${executable ? "100755" : "100644"} ${id}\t${path}\0`
+        })
+      )
+      yield* call(["update-index", "-z", "--index-info"], entries.join(""))
+      const tree = yield* oid("write-tree", yield* call(["write-tree"]))
+      return yield* oid("commit-tree", yield* call(["commit-tree", tree, "-p", parent, "-F", "-"], message))
+    }),
+    push: Effect.fn("GitWork.push")(function* (repo, source, commit, credential) {
+      const local = source.transport === "file" ? [`--receive-pack=${RECEIVE_PACK}`] : []
+      const args = ["push", "--quiet", "--no-verify", "--recurse-submodules=no", ...local, "--", source.url]
+      yield* remote(source, {
+        gitDir: repo,
+        args: [...args, `${commit}:refs/heads/${source.ref}`],
+        ...(credential === undefined || source.transport !== "https" ? {} : { credential })
+      })
+    })
+  })
+})

@@ -1,0 +1,119 @@
+/** An agent proposes a change to itself, a person decides, and choird carries it out: real processes, choirctl, real git (spec 8.10, 20). */
+import { execFileSync } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schedule, type Schema } from "effect"
+import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
+import type { SessionId } from "#schema/Ids.ts"
+import { choirctl, document } from "../support/choirctl.ts"
+import { makeInstallation } from "../support/installation.ts"
+import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
+import { historyProblems } from "../support/verifyHistory.ts"
+
+const TOOL = {
+  manifest: {
+    llm: { name: "notes.count", description: "Counts the notes", input_schema: { type: "object" } },
+    runtime: { exec_path: "notes.count", effect: "none" }
+  },
+  files: [
+    {
+      path: "tools/notes.count",
+      content: '#!/bin/sh\necho \'{"status":"success","summary":"there are 3 notes"}\'\n',
+      executable: true
+    }
+  ],
+  reason: "the user counts notes every day"
+}
+const PROPOSE = `call choir.propose.tool ${JSON.stringify(TOOL)}`
+
+const patiently = <A, E>(look: Effect.Effect<A, E>) =>
+  Effect.retry(look, Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(600)]))
+
+const start = Effect.fnUntraced(function* (also: Schema.JsonObject = {}) {
+  const provider = yield* makeProvider
+  yield* provider.otherwise((request) => offlineModel(request, 0))
+  const choir = yield* makeInstallation({
+    endpoint: provider.endpoint,
+    secrets: { "git-token": "agent:canary-of-git" },
+    config: {
+      git_identities: { robot: { name: "Robot Demo", email: "robot@example.org", secret: "git-token" } },
+      heartbeat_interval_ms: 200,
+      crash_detection_threshold_ms: 4000,
+      ...also
+    }
+  })
+  const choird = yield* choir.start
+  yield* choir.build
+  const payload = { git_identity: "robot" as never }
+  const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload })
+  const ctl = (...args: ReadonlyArray<string>) => choirctl(choir.home, ["approval", ...args, "--json"])
+  const waiting = patiently(
+    Effect.flatMap(ctl("list"), (ran) => {
+      const [found] = ran.code === 0 ? (document(ran) as ReadonlyArray<ApprovalSummary>) : []
+      return found === undefined ? Effect.fail("nothing waits yet") : Effect.succeed(found)
+    })
+  )
+  const show = (id: string) => Effect.map(ctl("show", id), (ran) => document(ran) as ApprovalDetail)
+  const ended = (id: string) =>
+    patiently(
+      Effect.filterOrFail(
+        show(id),
+        ({ status }) => status === "done" || status === "failed",
+        ({ status, step }) => `${status} ${step}`
+      )
+    )
+  const repo = (...args: ReadonlyArray<string>) =>
+    execFileSync("git", ["-C", join(choir.home, "sources/agent"), ...args], { encoding: "utf8" }).trim()
+  const talk = (id: string, text: string) =>
+    Effect.flatMap(choir.send(id, text), ({ inbox_id }) => choir.settled(inbox_id))
+  return { ...choir, choird, ctl, ended, repo, session_id: session_id as SessionId, show, talk, waiting }
+})
+
+describe("proposals", () => {
+  it.live("a proposed tool is read, approved, committed, built, and used by the same session (R54, R55)", () =>
+    Effect.gen(function* () {
+      const { api, ctl, ended, events, home, params, repo, session_id, show, talk, waiting } = yield* start()
+      const before = yield* api.agents.list()
+      yield* talk("propose-1", PROPOSE)
+      const { approval_id, request_type, summary } = yield* waiting
+      assert.deepStrictEqual([request_type, summary], ["tool", "tool notes.count"])
+      const asked = yield* show(approval_id)
+      for (const fact of ["+#!/bin/sh", "new file tools/notes.count, executable", '+    "name": "notes.count"'])
+        assert.include(asked.text, fact)
+      assert.deepStrictEqual(asked.payload, TOOL as never)
+      assert.notInclude(repo("ls-tree", "-r", "--name-only", "main"), "notes.count")
+      assert.strictEqual((yield* ctl("approve", approval_id, "--hash", asked.hash.slice(0, 8))).code, 0)
+      const end = yield* ended(approval_id)
+      assert.strictEqual(end.status, "done", end.outcome ?? "")
+      assert.strictEqual(repo("log", "-1", "--format=%an <%ae> %s"), "Robot Demo <robot@example.org> tool notes.count")
+      assert.include(repo("ls-tree", "-r", "main"), "tools/notes.count.json")
+      assert.strictEqual(repo("status", "--porcelain"), "")
+      const after = yield* api.agents.list()
+      assert.notStrictEqual(after[0]?.image_version, before[0]?.image_version)
+      assert.deepStrictEqual([after[0]?.status, after[0]?.session_id], ["running", session_id])
+      const shown = yield* talk("use-1", "call notes.count {}")
+      const told = shown.flatMap((event) => (event.type === "message" ? [event.text] : []))
+      assert.isTrue(
+        told.some((text) => text.startsWith("Done: tool notes.count")),
+        told.join("\n")
+      )
+      const history = yield* events(session_id)
+      assert.deepStrictEqual(historyProblems(session_id, history), [])
+      const results = history.flatMap(({ event }) =>
+        event.event_type === "ToolResultCommitted" ? [event.payload] : []
+      )
+      assert.deepStrictEqual(
+        results.map(({ status }) => status),
+        ["success", "success"]
+      )
+      assert.strictEqual(results[1]?.summary, "there are 3 notes")
+      const notes = history.flatMap(({ event }) =>
+        event.event_type === "InjectedInstruction" ? [event.payload.source] : []
+      )
+      assert.deepStrictEqual(notes, ["control_plane", "control_plane"])
+      assert.notInclude(readFileSync(join(home, "logs/choird.log"), "utf8"), "canary-of-git")
+      yield* api.agents.stop({ params })
+    }).pipe(Effect.scoped)
+  )
+})
