@@ -30,7 +30,7 @@ const PROPOSE = `call choir.propose.tool ${JSON.stringify(TOOL)}`
 const patiently = <A, E>(look: Effect.Effect<A, E>) =>
   Effect.retry(look, Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(600)]))
 
-const start = Effect.fnUntraced(function* (also: Schema.JsonObject = {}) {
+const start = Effect.fnUntraced(function* (also: Readonly<Record<string, Schema.Json>> = {}) {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
   const choir = yield* makeInstallation({
@@ -81,7 +81,7 @@ describe("proposals", () => {
       const asked = yield* show(approval_id)
       for (const fact of ["+#!/bin/sh", "new file tools/notes.count, executable", '+    "name": "notes.count"'])
         assert.include(asked.text, fact)
-      assert.deepStrictEqual(asked.payload, TOOL as never)
+      assert.deepStrictEqual(asked.payload, TOOL)
       assert.notInclude(repo("ls-tree", "-r", "--name-only", "main"), "notes.count")
       assert.strictEqual((yield* ctl("approve", approval_id, "--hash", asked.hash.slice(0, 8))).code, 0)
       const end = yield* ended(approval_id)

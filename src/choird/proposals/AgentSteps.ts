@@ -39,8 +39,9 @@ const AGENT_LOOKS_MAX = Math.ceil(PROPOSAL_AGENT_MS_MAX / PROPOSAL_AGENT_LOOK_MS
 const agent = failedAs("AGENT")
 
 /** What a start has to be told so that it binds the same again. */
-const optionsOf = ({ core_llm: _, ...bindings }: ResourceBindings, rebound: Rebound): StartAgent =>
-  Object.fromEntries(Object.entries(bindings).filter(([key]) => !rebound.has(key)))
+const optionsOf = (bindings: ResourceBindings, rebound: Rebound): StartAgent =>
+  // No start names a core_llm: it is the default's.
+  Object.fromEntries(Object.entries(bindings).filter(([key]) => key !== "core_llm" && !rebound.has(key)))
 
 const make = Effect.fnUntraced(function* () {
   const config = yield* ConfigStore

@@ -148,7 +148,9 @@ const pushed = Effect.fnUntraced(function* (row: Stored) {
   const rest =
     row.kind === "UserMessage"
       ? { dm: row.dm, text: row.text, attachments: row.attachments, created_at: row.created_at?.toISOString() }
-      : { signal_id: id }
+      : row.kind === "ApprovalResolved" && !("note" in row.payload)
+        ? {}
+        : { signal_id: id }
   return { id, signal: yield* decodeSignal({ type: row.kind, ...row.payload, ...rest }) }
 })
 
