@@ -2,17 +2,25 @@
 import { Clock, Effect } from "effect"
 import { CHOIRD_PAUSE_MS, LIVENESS_LOOK_MS } from "#src/shared/limits.ts"
 
-/** When the agent was last heard, and when choird last looked. */
+/** When the agent was last heard, when choird last looked, and how often in a row it found silence beyond the threshold. */
 export interface Look {
   readonly heard_ms: number
   readonly looked_ms: number
+  readonly silent: number
 }
 
+/** What arrived while choird itself was held up is read before the second look. */
+const SILENT_LOOKS = 2
+
+export const isSilent = ({ silent }: Look): boolean => silent >= SILENT_LOOKS
+
 /** A look that comes too late says that choird slept, and what it slept through proves nothing about the agent. */
-export const look = ({ heard_ms, looked_ms }: Look, now_ms: number): Look =>
-  now_ms - looked_ms > LIVENESS_LOOK_MS + CHOIRD_PAUSE_MS
-    ? { heard_ms: now_ms, looked_ms: now_ms }
-    : { heard_ms, looked_ms: now_ms }
+export const look = (before: Look, arrived_ms: number, now_ms: number, threshold_ms: number): Look => {
+  const slept = now_ms - before.looked_ms > LIVENESS_LOOK_MS + CHOIRD_PAUSE_MS
+  const heard_ms = slept ? now_ms : Math.max(before.heard_ms, arrived_ms)
+  const silent = now_ms - heard_ms > threshold_ms ? before.silent + 1 : 0
+  return { heard_ms, looked_ms: now_ms, silent }
+}
 
 /**
  * Returns once nothing was heard for longer than `threshold_ms` says at that moment, with the silence in ms. `heard_ms` tells the
@@ -20,10 +28,10 @@ export const look = ({ heard_ms, looked_ms }: Look, now_ms: number): Look =>
  */
 export const awaitSilence = Effect.fnUntraced(function* (heard_ms: () => number, threshold_ms: Effect.Effect<number>) {
   const start_ms = yield* Clock.currentTimeMillis
-  let last: Look = { heard_ms: Math.max(start_ms, heard_ms()), looked_ms: start_ms }
-  while (last.looked_ms - last.heard_ms <= (yield* threshold_ms)) {
+  let last: Look = { heard_ms: start_ms, looked_ms: start_ms, silent: 0 }
+  while (!isSilent(last)) {
     yield* Effect.sleep(LIVENESS_LOOK_MS)
-    last = look({ ...last, heard_ms: Math.max(last.heard_ms, heard_ms()) }, yield* Clock.currentTimeMillis)
+    last = look(last, heard_ms(), yield* Clock.currentTimeMillis, yield* threshold_ms)
   }
   return last.looked_ms - last.heard_ms
 })

@@ -141,8 +141,8 @@ describe("Epoch", () => {
       yield* other.hello
       yield* seconds(other.hearing, 60)
       assert.isUndefined(other.epoch.pollUnsafe())
-      yield* TestClock.adjust("10500 millis")
-      assert.match(JSON.stringify(yield* other.end), /it was silent for 10500 ms/u)
+      yield* TestClock.adjust("11 seconds")
+      assert.match(JSON.stringify(yield* other.end), /it was silent for 11000 ms/u)
       assert.deepStrictEqual(other.did, ["recorded", "ready", "fenced by 2", "killed", "socket closed"])
     })
   )
