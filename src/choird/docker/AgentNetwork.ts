@@ -79,6 +79,7 @@ const dropRules = Effect.fnUntraced(function* (bridge: string) {
 
 const make = (engine: DockerEngine["Service"], { id, network }: Installation, policy: RuntimeConfig["network"]) => {
   let unguarded: string | undefined
+  let opened = false
   const isRoot = process.getuid?.() === 0
 
   const isOurs = (found: unknown) =>
@@ -142,7 +143,12 @@ const make = (engine: DockerEngine["Service"], { id, network }: Installation, po
   })
 
   const ensureRules = Effect.fnUntraced(function* (choird_port: number | undefined) {
-    if (policy !== "public") return
+    if (policy !== "public") {
+      // A choird that was killed may have left those of another policy.
+      if (isRoot && !opened) yield* dropRules(network)
+      opened = true
+      return
+    }
     const plan = { bridge: network, nameservers: yield* nameservers, choird_port }
     unguarded = isRoot ? yield* setRules(plan) : "choird is not root"
     if (unguarded !== undefined) yield* Effect.logWarning(`agents reach this host and its networks: ${unguarded}`)

@@ -14,8 +14,7 @@ import { dockerSuite } from "./dockerRig.ts"
 
 const { reason, socket } = testEngine("DockerRuntime")
 const suite = dockerSuite(socket)
-const { containers, home, installation, networks, rig, runtimeWith, started } = suite
-const Runtime = runtimeWith()
+const { containers, home, inside, installation, networks, rig, runtimeWith, started } = suite
 
 const inspect = (name: string) => JSON.parse(docker(socket, "inspect", name))[0]
 
@@ -49,7 +48,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
         "choir\n0\nripgrep{}words"
       )
       assert.strictEqual(yield* agent.sh("touch /workspace/a /tmp/b /run/c /dev/shm/d && echo written"), "written")
-    }).pipe(Effect.provide(Runtime))
+    }).pipe(inside)
   )
 
   it.live("makes root of the container the owner of workspace and socket, and of nothing else (D11, R38)", () =>
@@ -63,7 +62,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
         assert.strictEqual(statSync(path).uid, uid, path)
       assert.strictEqual(statSync(join(spec.socket_dir, "choird.sock")).mode & 0o777, 0o600)
       assert.strictEqual(statSync(home).uid, 0)
-    }).pipe(Effect.provide(Runtime))
+    }).pipe(inside)
   )
 
   it.live("makes exactly the closed profile (R36)", () =>
@@ -88,7 +87,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       assert.deepStrictEqual([Memory, MemorySwap, PidsLimit], [512 << 20, 512 << 20, 128])
       assert.strictEqual(Mounts.length, 2)
       assert.strictEqual(made.Name, `/choir-dev.${installation.id.slice(0, 8)}`)
-    }).pipe(Effect.provide(Runtime))
+    }).pipe(inside)
   )
 
   it.live("removes a container that an image made different, and one of another image than was built (R36)", () =>
@@ -105,11 +104,8 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       docker(socket, "rmi", "--force", `choir-agent-drift:${other.spec.image_version}`)
       const missing = yield* Effect.flip(runtime.start(other.spec))
       assert.deepStrictEqual([missing.reason, /no such image/iu.test(missing.problem)], ["failed", true])
-    }).pipe(
-      Effect.scoped,
-      Effect.ensuring(Effect.sync(() => assert.deepStrictEqual(containers(), []))),
-      Effect.provide(Runtime)
-    )
+      assert.deepStrictEqual(containers(), [])
+    }).pipe(inside)
   )
 
   it.live("tells of an exit with its code, and of a death by a signal, by memory or by another's hand (R7)", () =>
@@ -134,7 +130,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       const five = yield* started("five")
       docker(socket, "rm", "--force", five.id.name)
       assert.strictEqual((yield* five.container.exit).reason, "signalled")
-    }).pipe(Effect.provide(Runtime))
+    }).pipe(inside)
   )
 
   it.live("kills with everything that the agent started, and has it gone when kill returns (R8, R22)", () =>
@@ -148,7 +144,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       assert.deepStrictEqual(containers(), [])
       assert.deepStrictEqual(yield* container.exit, { code: null, signal: "SIGKILL", reason: "killed" })
       yield* container.kill
-    }).pipe(Effect.provide(Runtime))
+    }).pipe(inside)
   )
 
   it.live("kills when its scope closes, and leaves nothing in the engine when choird ends (R65)", () =>
@@ -181,7 +177,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       yield* Effect.addFinalizer(() => Effect.sync(() => docker(socket, "rm", "--force", foreign)))
       left(mine, label)
       left(foreign, "choir.home=another")
-      const runtime = yield* Effect.provide(ContainerRuntime, Layer.fresh(Runtime))
+      const runtime = yield* Effect.provide(ContainerRuntime, runtimeWith())
       assert.deepStrictEqual(containers(), [])
       assert.strictEqual(inspect(foreign).State.Running, true)
       // A name that is taken is taken over; an id of a row is removed, and twice is not too often.
@@ -192,7 +188,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       yield* runtime.reap(id)
       assert.deepStrictEqual(containers(), [])
       yield* runtime.reap(id)
-    }).pipe(Effect.provide(Runtime))
+    }).pipe(inside)
   )
 
   it.live("shows an agent nothing of another agent", () =>
@@ -203,7 +199,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       assert.strictEqual(yield* two.agent.sh("ls /workspace; ls /run/choir"), "choird.sock")
       assert.include(yield* two.agent.sh(`ls ${one.spec.socket_dir}`), "No such file")
       assert.notInclude(yield* two.agent.sh("cat /proc/*/cmdline"), one.spec.session_id)
-    }).pipe(Effect.provide(Runtime))
+    }).pipe(inside)
   )
 
   it.live("holds a fork bomb within its limit", () =>
@@ -215,7 +211,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       const made = (yield* agent.ask(bomb)) as number
       assert.isAbove(made, 20)
       assert.isBelow(made, 128)
-    }).pipe(Effect.provide(Runtime))
+    }).pipe(inside)
   )
 
   it.live("passes output on by lines, and drops with a count rather than block the agent", () =>
@@ -237,7 +233,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       assert.deepStrictEqual(yield* Stream.runCollect(more.container.output), [
         `${"y".repeat(16384)} (3616 bytes of this line were cut)`
       ])
-    }).pipe(Effect.provide(Runtime))
+    }).pipe(inside)
   )
 
   it.live("refuses a workspace that is the system's, choird's home, or a person's", () =>
@@ -250,7 +246,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       }
       chownSync(spec.workspace, 12345, 12345)
       assert.include((yield* refusal(spec.workspace)).message, "belongs to uid 12345")
-    }).pipe(Effect.provide(Runtime))
+    }).pipe(inside)
   )
 
   it.live("starts no agent in an engine that maps root to nobody, unless that is allowed (R38)", () =>
@@ -302,6 +298,6 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       const gone = Effect.flatMap(ContainerRuntime, ({ status }) => status)
       const away = yield* Effect.provide(gone, runtimeWith({ docker_socket: join(home, "none.sock") }))
       assert.match(away.warnings.join(), /does not answer/u)
-    }).pipe(Effect.provide(Runtime))
+    }).pipe(inside)
   )
 })

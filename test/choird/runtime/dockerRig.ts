@@ -1,7 +1,7 @@
 /** Rigs whose images are in an engine, and what tests ask the engine by its own program. */
 import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
-import { Effect, Layer, Schema } from "effect"
+import { Effect, Layer, Schema, type Scope } from "effect"
 import { afterAll } from "vitest"
 import { RuntimeConfig } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
@@ -61,5 +61,11 @@ export const dockerSuite = (socket: string) => {
   const networks = () =>
     docker(socket, "network", "ls", "--filter", `label=${ours}`, "--format", "{{.Name}}").split("\n").filter(Boolean)
 
-  return { home, installation, runtimeWith, rig, started, containers, networks }
+  /** A test in a runtime whose containers are gone before it is. */
+  const inside = <A, E>(
+    test: Effect.Effect<A, E, ContainerRuntime | Cgroups | DockerEngine | Scope.Scope>,
+    runtime = runtimeWith()
+  ) => test.pipe(Effect.scoped, Effect.provide(runtime))
+
+  return { home, installation, inside, runtimeWith, rig, started, containers, networks }
 }

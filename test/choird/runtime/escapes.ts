@@ -1,10 +1,14 @@
 const arm = process.arch === "arm64"
 
+/** A way out: a command that prints ESCAPED when it gets through; where one error is the right one, it is named. */
+export type Escape = readonly [name: string, command: string, expected?: RegExp]
+
 /** A system call by its numbers, from a program that every Debian has. */
 const call = (x64: number, arm64: number, ...args: ReadonlyArray<string>) =>
   `perl -e '@a = (${args.join(", ")}); $r = syscall(${arm ? arm64 : x64}, @a); print $r >= 0 ? "ESCAPED" : "errno " . ($!+0)'`
-/** Ways out of a sandbox that were tried. A command prints ESCAPED when it gets through; where one error is the right one, it is named. */
-export const escapes = (home: string): ReadonlyArray<readonly [name: string, command: string, expected?: RegExp]> => [
+
+/** Ways out of a sandbox that were tried. */
+export const escapes = (home: string): ReadonlyArray<Escape> => [
   ["write core_pattern", "echo '|/tmp/x' > /proc/sys/kernel/core_pattern && echo ESCAPED"],
   ["write a sysctl of the network", "echo 1 > /proc/sys/net/ipv4/ip_forward && echo ESCAPED"],
   ["pull the system request key", "echo h > /proc/sysrq-trigger && echo ESCAPED"],
@@ -76,4 +80,73 @@ export const escapes = (home: string): ReadonlyArray<readonly [name: string, com
   ["new privileges", "grep -q 'NoNewPrivs:.1' /proc/self/status || echo ESCAPED"],
   ["run without a filter", "grep -q 'Seccomp:.2' /proc/self/status || echo ESCAPED"],
   ["dump core", "[ $(ulimit -Hc) = 0 ] || echo ESCAPED"]
+]
+
+/** Ways out of a container. What Docker's filter lets through is left out: it is the engine's own (spec 15.3). */
+export const containerEscapes = (home: string, agent: number): ReadonlyArray<Escape> => [
+  ["write core_pattern", "echo '|/tmp/x' > /proc/sys/kernel/core_pattern && echo ESCAPED", /Read-only/u],
+  ["write a sysctl of the network", "echo 1 > /proc/sys/net/ipv4/ip_forward && echo ESCAPED", /Read-only/u],
+  ["write a setting of the kernel", "echo 1 > /sys/kernel/uevent_helper && echo ESCAPED"],
+  ["write a control group", "mkdir /sys/fs/cgroup/memory/x /sys/fs/cgroup/x; [ -d /sys/fs/cgroup/x ] && echo ESCAPED"],
+  ["pull the system request key", "echo h > /proc/sysrq-trigger && echo ESCAPED", /cannot create/u],
+  ["mount", call(165, 40, '"t"', '"/tmp"', '"tmpfs"', "0", "0"), /errno 1$/u],
+  ["umount /proc/sys", call(166, 39, '"/proc/sys"', "2"), /errno 1$/u],
+  ["remount the root writable", "mount -o remount,rw / && echo ESCAPED"],
+  ["open the new mount interface", call(430, 430, '"tmpfs"', "0"), /errno 1$/u],
+  ["unshare a user namespace", call(272, 97, "0x10000000"), /errno 1$/u],
+  ["clone a user namespace", call(56, 220, "0x10000011", "0", "0", "0", "0"), /errno 1$/u],
+  ["setns", call(308, 268, "0", "0"), /errno 1$/u],
+  ["chroot", call(161, 51, '"/tmp"'), /errno 1$/u],
+  ["pivot_root", call(155, 41, '"/tmp"', '"/tmp"'), /errno 1$/u],
+  ["ptrace the agent", call(101, 117, "16", String(agent), "0", "0"), /errno 1$/u],
+  ["read the agent's memory by a call", call(310, 270, String(agent), "0", "0", "0", "0", "0"), /errno 1$/u],
+  ["read the agent's memory by /proc", `head -c 1 /proc/${agent}/mem && echo ESCAPED`, /Permission denied/u],
+  ["read the agent's environment", `cat /proc/${agent}/environ && echo ESCAPED`, /Permission denied/u],
+  [
+    "open the agent's descriptors",
+    `for fd in /proc/${agent}/fd/*; do readlink $fd || head -c 1 $fd && echo ESCAPED; done`
+  ],
+  ["see what the agent has mapped", `cat /proc/${agent}/maps && echo ESCAPED`, /Permission denied/u],
+  ["read the environment of the first process", "cat /proc/1/environ && echo ESCAPED", /Permission denied/u],
+  ["read the Node that the agent runs", "head -c 4 /opt/choir/bin/node && echo ESCAPED", /Permission denied/u],
+  ["make it readable", "chmod 755 /opt/choir/bin/node && echo ESCAPED", /Read-only/u],
+  [
+    "open an inspector by SIGUSR1",
+    `kill -USR1 ${agent}; sleep 0.3; bash -c '</dev/tcp/127.0.0.1/9229' && echo ESCAPED`
+  ],
+  ["keyctl", call(250, 219, "0", "-3", "0"), /errno 1$/u],
+  ["add_key", call(248, 217, '"user"', '"a"', '"b"', "1", "-3"), /errno 1$/u],
+  ["bpf", call(321, 280, "0", "0", "0"), /errno 1$/u],
+  ["perf_event_open", call(298, 241, "0", "0", "-1", "-1", "0"), /errno 1$/u],
+  ["userfaultfd", call(323, 282, "0"), /errno 1$/u],
+  ["load a kernel module", call(313, 273, "0", '""', "0"), /errno 1$/u],
+  ["kexec", call(246, 104, "0", "0", "0", "0"), /errno 1$/u],
+  ["read the kernel log", call(103, 116, "10", "0", "0"), /errno 1$/u],
+  ["reboot", call(169, 142, "0", "0", "0", "0"), /errno 1$/u],
+  ["set the clock", "date -s 2001-01-01 && echo ESCAPED"],
+  ["open a file by its handle", call(304, 265, "0", "0", "0"), /errno 1$/u],
+  ["a raw socket", call(41, 198, "2", "3", "1"), /errno 1$/u],
+  ["a packet socket", call(41, 198, "17", "3", "0"), /errno 1$/u],
+  ["raise its own limits", "prlimit --pid $$ --core=1000 && echo ESCAPED", /not permitted/u],
+  ["become another user", "setpriv --reuid=1000 true && echo ESCAPED", /not permitted/u],
+  ["make a device", "mknod /tmp/mem c 1 1 && echo ESCAPED", /not permitted/u],
+  ["read memory of the machine", "head -c 1 /dev/mem && echo ESCAPED", /No such file/u],
+  ["read the kernel's memory", "head -c 1 /proc/kcore && echo ESCAPED || ls -l /proc/kcore"],
+  ["read a disk", "head -c 1 /dev/vda || head -c 1 /dev/sda && echo ESCAPED", /No such file/u],
+  ["see choird's home", `ls ${home} && echo ESCAPED`, /No such file/u],
+  ["the socket of Docker", "ls /var/run/docker.sock /run/docker.sock && echo ESCAPED", /No such file/u],
+  ["write /usr", "touch /usr/bin/x && echo ESCAPED", /Read-only/u],
+  ["write the root", "touch /x && echo ESCAPED", /Read-only/u],
+  ["write /etc", "echo x >> /etc/passwd && echo ESCAPED", /Read-only|Permission denied/u],
+  ["write /choir", "touch /choir/x && echo ESCAPED", /Read-only/u],
+  ["replace the bundle", "echo x > /opt/choir/choir-agent.js && echo ESCAPED", /Read-only|Permission denied/u],
+  ["replace the socket", "rm /run/choir/choird.sock && echo ESCAPED", /Read-only/u],
+  ["kill a process outside", `kill -0 ${process.pid} && echo ESCAPED`, /No such process/u],
+  ["see processes outside", "[ $(ls -d /proc/[0-9]* | wc -l) -gt 12 ] && echo ESCAPED"],
+  ["be root of the host", "grep -qE '^ *0 +0 ' /proc/self/uid_map && echo ESCAPED"],
+  ["gain capabilities", "grep Cap /proc/self/status | grep -v 0000000000000000 && echo ESCAPED"],
+  ["new privileges", "grep -q 'NoNewPrivs:.1' /proc/self/status || echo ESCAPED"],
+  ["run without a filter", "grep -q 'Seccomp:.2' /proc/self/status || echo ESCAPED"],
+  ["dump core", "[ $(ulimit -Hc) = 0 ] || echo ESCAPED"],
+  ["run a program from /run", "cp /usr/bin/true /run/true && /run/true && echo ESCAPED", /Permission denied/u]
 ]
