@@ -60,10 +60,22 @@ export const tryProgram = Effect.fnUntraced(function* (program: string, args: Re
 
 const firstLine = (text: string) => text.split("\n", 1)[0] ?? ""
 
+/** From here on `-c safe.directory` counts, by which choird reads repositories of other owners. */
+const GIT_MIN = [2, 38] as const
+
+/** What `git --version` printed, or nothing. */
+export const gitVersionCheck = (text: string | undefined): Check => {
+  if (text === undefined)
+    return check("git", "fail", "git was not found", "install git, in Debian: apt-get install git")
+  const [, major = "0", minor = "0"] = /(\d+)\.(\d+)/u.exec(text) ?? []
+  const works = Number(major) > GIT_MIN[0] || (Number(major) === GIT_MIN[0] && Number(minor) >= GIT_MIN[1])
+  return works
+    ? check("git", "ok", firstLine(text))
+    : check("git", "warn", `${firstLine(text)} is old`, `install git ${GIT_MIN.join(".")} or later`)
+}
+
 export const gitCheck = Effect.map(tryProgram("git", ["--version"]), (ran) =>
-  Option.exists(ran, ({ code }) => code === 0)
-    ? check("git", "ok", firstLine(Option.getOrThrow(ran).text))
-    : check("git", "fail", "git was not found", "install git, in Debian: apt-get install git")
+  gitVersionCheck(Option.exists(ran, ({ code }) => code === 0) ? Option.getOrThrow(ran).text : undefined)
 )
 
 /** The search tool of agents comes with this package. */
@@ -101,14 +113,18 @@ export const trySandbox = Effect.gen(function* () {
   })
 })
 
-/** Which runtime choird would take, from what works here and what config.json says. */
-export const runtimeCheck = (wanted: Config["runtime"]["type"], sandbox: string | undefined): Check => {
+/** Which runtime choird would take, from what works here and what config.json says; each `undefined` is one that works. */
+export const runtimeCheck = (
+  wanted: Config["runtime"]["type"],
+  sandbox: string | undefined,
+  docker: string | undefined
+): Check => {
   if (wanted === "process")
     return check("runtime", "warn", "process, which isolates nothing", "set runtime.type to auto in config.json")
-  if (wanted === "docker")
-    return check("runtime", "fail", "this version does not run docker", "set runtime.type to auto in config.json")
+  if (docker === undefined && wanted !== "sandbox") return check("runtime", "ok", "docker")
+  if (wanted === "docker") return check("runtime", "fail", docker ?? "", "set runtime.type to auto in config.json")
   return sandbox === undefined
-    ? check("runtime", "ok", "sandbox")
+    ? check("runtime", "ok", wanted === "auto" ? `sandbox, since ${docker}` : "sandbox")
     : check("runtime", "fail", `bubblewrap does not work: ${sandbox}`, sandboxFix(sandbox))
 }
 

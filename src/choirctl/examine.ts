@@ -1,7 +1,9 @@
 /** All trials of `choirctl doctor`. */
 import { Cause, Effect, Exit, Option } from "effect"
+import type { Config } from "#schema/Config.ts"
 import { loadFiles } from "#src/shared/configFiles.ts"
 import { ask } from "./ask.ts"
+import { askEngine, egressCheck, engineChecks, whyNoDocker } from "./dockerTrials.ts"
 import {
   check,
   type Check,
@@ -46,6 +48,19 @@ const filesChecks = Effect.fnUntraced(function* (home: string) {
   return { checks: [check("config", "fail", detail, error?.hint ?? "choirctl config validate")], files: undefined }
 })
 
+/** The engine, when there is one or should be, and which runtime is taken. */
+const runtimeChecks = Effect.fnUntraced(function* (home: string, config: Config, sandbox: string | undefined) {
+  const { runtime } = config
+  const engine = yield* askEngine(runtime.docker_socket)
+  const docker = whyNoDocker(engine, runtime)
+  const taken = docker === undefined && (runtime.type === "auto" || runtime.type === "docker")
+  return [
+    ...engineChecks(engine, runtime),
+    ...(taken ? [egressCheck(home, runtime, process.getuid?.() === 0)] : []),
+    runtimeCheck(runtime.type, sandbox, docker)
+  ]
+})
+
 /** Tries everything; what depends on a broken config.json is left out. */
 export const examine = Effect.fn("examine")(function* (home: string) {
   const { checks, files } = yield* filesChecks(home)
@@ -57,7 +72,7 @@ export const examine = Effect.fn("examine")(function* (home: string) {
     yield* gitCheck,
     yield* ripgrepCheck,
     sandboxCheck(sandbox),
-    ...(files === undefined ? [] : [runtimeCheck(files.config.runtime.type, sandbox)]),
+    ...(files === undefined ? [] : yield* runtimeChecks(home, files.config, sandbox)),
     ...(files === undefined ? [] : [yield* postgresCheck(files.config, files.secrets)]),
     yield* choirdCheck(home),
     yield* diskCheck(home)

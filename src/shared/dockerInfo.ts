@@ -65,3 +65,23 @@ export const engineFacts = (info: EngineInfo): EngineFacts => {
     seccomp: options.some((option) => option.startsWith("name=seccomp"))
   }
 }
+
+/** What keeps agents out of an engine that answers, and what an operator can do. */
+export interface EngineProblem {
+  readonly problem: string
+  readonly fix: string
+}
+
+const UNMAPPED = "the Docker engine has no user namespaces, so that root of a container would be root of this host"
+
+/** It keeps its images and containers apart from those of before. */
+const REMAP =
+  'add "userns-remap": "default" to /etc/docker/daemon.json and run: systemctl restart docker. Or set runtime.allow_unmapped_root to true in config.json'
+
+/** Root of a container that is root of the host, which an operator may allow and is then told of for ever (R38). */
+export const unmappedRoot = ({ root }: EngineFacts): EngineProblem | undefined =>
+  root.type === "none" ? { problem: UNMAPPED, fix: REMAP } : undefined
+
+/** Why no agent may be started in this engine. */
+export const engineProblem = (facts: EngineFacts, allow_unmapped_root: boolean): EngineProblem | undefined =>
+  allow_unmapped_root ? undefined : unmappedRoot(facts)

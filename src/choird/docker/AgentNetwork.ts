@@ -9,7 +9,7 @@ import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
 import type { DockerError } from "./DockerError.ts"
 import { HOME_LABEL, MANAGED_LABEL } from "./imageNames.ts"
-import type { Installation } from "./installation.ts"
+import type { Installation } from "#src/shared/dockerInstallation.ts"
 
 export interface AgentNetwork {
   /** Makes the network and the rules where they are missing; before each start, since others may have changed them. */

@@ -10,7 +10,7 @@ import { DOCKER_RECONCILE_MS, DOCKER_RECONNECT_MS } from "#src/shared/limits.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
 import { dockerError, type DockerError } from "./DockerError.ts"
 import { HOME_LABEL } from "./imageNames.ts"
-import type { Installation } from "./installation.ts"
+import type { Installation } from "#src/shared/dockerInstallation.ts"
 
 /** What the engine knows of an end. */
 export interface ContainerEnd {

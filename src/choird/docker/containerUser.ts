@@ -34,10 +34,3 @@ export const containerUser = (
       return { type: "unmapped", user: choird.uid === 0 ? undefined : choird }
   }
 }
-
-/** What an operator reads about an engine that maps root to nobody. */
-export const UNMAPPED = "root of a container would be root of this host, since the Docker engine has no user namespaces"
-
-/** How an operator gives an engine user namespaces; it keeps its images and containers apart from the earlier ones. */
-export const REMAP_FIX =
-  'Add "userns-remap": "default" to /etc/docker/daemon.json and run: systemctl restart docker. Or set runtime.allow_unmapped_root in config.json'

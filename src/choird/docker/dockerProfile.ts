@@ -11,7 +11,7 @@ import {
   SANDBOX_TMP_BYTES_MAX
 } from "#src/shared/limits.ts"
 import { AGENT_LABEL, agentTag, HOME_LABEL, IMAGE_PROGRAMS, MANAGED_LABEL } from "./imageNames.ts"
-import { containerName, type Installation } from "./installation.ts"
+import { containerName, type Installation } from "#src/shared/dockerInstallation.ts"
 
 /** The session that a container runs. */
 const SESSION_LABEL = "choir.session"

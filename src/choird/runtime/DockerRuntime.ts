@@ -7,15 +7,15 @@ import { Clock, Effect, Layer, Result, Schedule } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
 import { openContainer } from "#src/choird/docker/AgentContainer.ts"
 import { type AgentNetwork, openNetwork } from "#src/choird/docker/AgentNetwork.ts"
-import { containerUser, REMAP_FIX, UNMAPPED } from "#src/choird/docker/containerUser.ts"
+import { containerUser } from "#src/choird/docker/containerUser.ts"
 import { type ContainerWatch, watchContainers } from "#src/choird/docker/ContainerWatch.ts"
 import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { DockerError, engineIsAway } from "#src/choird/docker/DockerError.ts"
 import { dockerProfile } from "#src/choird/docker/dockerProfile.ts"
 import { HOME_LABEL } from "#src/choird/docker/imageNames.ts"
-import { installationOf } from "#src/choird/docker/installation.ts"
+import { installationOf } from "#src/shared/dockerInstallation.ts"
 import { removeContainer } from "#src/choird/docker/removeContainer.ts"
-import type { EngineFacts } from "#src/shared/dockerInfo.ts"
+import { type EngineFacts, unmappedRoot } from "#src/shared/dockerInfo.ts"
 import {
   DOCKER_AWAY_MS_MAX,
   DOCKER_RECONNECT_MS,
@@ -40,8 +40,6 @@ export interface DockerOptions {
 type Images = Pick<ContainerRuntime["Service"], "buildImage" | "hasImage">
 
 const choirdUser = () => ({ uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 })
-
-const unmappedRefused = new ContainerError({ reason: "refused", problem: UNMAPPED, fix: REMAP_FIX })
 
 const asContainerError = (error: DockerError | ContainerError): ContainerError =>
   error._tag === "ContainerError"
@@ -123,19 +121,22 @@ const rootSentence = ({ root }: EngineFacts) => {
   }
 }
 
-const statusOf = (facts: EngineFacts, more: ReadonlyArray<string>): RuntimeStatus => ({
-  type: "docker",
-  isolation: `Each agent is in a container of Docker ${facts.version} without capabilities; ${rootSentence(facts)}.`,
-  limits: facts.limits,
-  warnings: [
-    ...(facts.root.type === "none" ? [`${UNMAPPED}, and runtime.allow_unmapped_root allows that. ${REMAP_FIX}`] : []),
-    ...(facts.seccomp ? [] : ["The Docker engine has no system call filter."]),
-    ...Object.entries(facts.limits).flatMap(([name, works]) =>
-      works ? [] : [`${name} is not enforced by this Docker engine.`]
-    ),
-    ...more
-  ]
-})
+const statusOf = (facts: EngineFacts, more: ReadonlyArray<string>): RuntimeStatus => {
+  const unmapped = unmappedRoot(facts)
+  return {
+    type: "docker",
+    isolation: `Each agent is in a container of Docker ${facts.version} without capabilities; ${rootSentence(facts)}.`,
+    limits: facts.limits,
+    warnings: [
+      ...(unmapped === undefined ? [] : [`${unmapped.problem}. Better: ${unmapped.fix}`]),
+      ...(facts.seccomp ? [] : ["The Docker engine has no system call filter."]),
+      ...Object.entries(facts.limits).flatMap(([name, works]) =>
+        works ? [] : [`${name} is not enforced by this Docker engine.`]
+      ),
+      ...more
+    ]
+  }
+}
 
 /** Ends what no session's row remembers: containers of this installation alone. */
 const removeOrphans = Effect.fnUntraced(function* (engine: DockerEngine["Service"], id: string) {
@@ -166,7 +167,7 @@ const makeHandOver = (config: RuntimeConfig) => {
     const user = containerUser(facts.root, choirdUser(), config.allow_unmapped_root)
     switch (user.type) {
       case "refused":
-        return yield* unmappedRefused
+        return yield* new ContainerError({ reason: "refused", problem: "", fix: "", ...unmappedRoot(facts) })
       case "own":
         return undefined
       case "given":

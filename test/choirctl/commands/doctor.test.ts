@@ -2,7 +2,14 @@ import { chmodSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Check, nodeCheck, runtimeCheck, sandboxCheck, sandboxFix } from "#src/choirctl/doctorTrials.ts"
+import {
+  type Check,
+  gitVersionCheck,
+  nodeCheck,
+  runtimeCheck,
+  sandboxCheck,
+  sandboxFix
+} from "#src/choirctl/doctorTrials.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { fakeChoird } from "../../support/fakeChoird.ts"
@@ -51,12 +58,22 @@ describe("choirctl doctor", () => {
     for (const version of ["22.19.0", "24.0.1", "26.1.0"]) assert.strictEqual(nodeCheck(version).status, "ok")
   })
 
-  it("takes the sandbox, and never a process by itself", () => {
-    assert.strictEqual(runtimeCheck("auto", undefined).detail, "sandbox")
-    assert.strictEqual(runtimeCheck("sandbox", undefined).detail, "sandbox")
-    assert.strictEqual(runtimeCheck("auto", "no bwrap").status, "fail")
-    assert.strictEqual(runtimeCheck("docker", undefined).status, "fail")
-    assert.strictEqual(runtimeCheck("process", undefined).status, "warn")
+  it("takes Docker where agents may run in it, else the sandbox, and never a process by itself", () => {
+    const away = "no engine answers"
+    assert.strictEqual(runtimeCheck("auto", undefined, undefined).detail, "docker")
+    assert.strictEqual(runtimeCheck("auto", undefined, away).detail, "sandbox, since no engine answers")
+    assert.strictEqual(runtimeCheck("sandbox", undefined, undefined).detail, "sandbox")
+    assert.strictEqual(runtimeCheck("auto", "no bwrap", away).status, "fail")
+    assert.strictEqual(runtimeCheck("docker", undefined, away).status, "fail")
+    assert.strictEqual(runtimeCheck("docker", "no bwrap", undefined).status, "ok")
+    assert.strictEqual(runtimeCheck("process", undefined, undefined).status, "warn")
+  })
+
+  it("asks for a newer git", () => {
+    assert.strictEqual(gitVersionCheck(undefined).status, "fail")
+    assert.strictEqual(gitVersionCheck("git version 2.30.2").status, "warn")
+    for (const version of ["2.38.0", "2.39.5 (Apple Git-154)", "3.0.0"])
+      assert.strictEqual(gitVersionCheck(`git version ${version}`).status, "ok")
   })
 
   it("says what bubblewrap lacks", () => {

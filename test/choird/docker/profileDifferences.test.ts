@@ -3,7 +3,7 @@ import { Redacted } from "effect"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { dockerProfile } from "#src/choird/docker/dockerProfile.ts"
-import { installationOf } from "#src/choird/docker/installation.ts"
+import { installationOf } from "#src/shared/dockerInstallation.ts"
 import { type InspectedContainer, profileDifferences } from "#src/choird/docker/profileDifferences.ts"
 
 const TOKEN = "b00tstrap-secret"
