@@ -3,7 +3,7 @@
  * is killed in the middle of its work and carries on, and at the end the verified chain. Nothing is stubbed; only the provider is
  * the offline model, which says so.
  */
-import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, cpSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
@@ -12,6 +12,7 @@ import { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
 import { ChatEvent, Verification } from "#schema/OperatorApi.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
 import { writeDemoTools } from "./demoTools.ts"
+import { sandboxProblem, takeRuntime } from "./hostRuntime.ts"
 import { agentBelow, choirctl, offlineModel, program, ready, ROOT } from "./Programs.ts"
 import * as Screen from "./Screen.ts"
 
@@ -52,31 +53,12 @@ const say = Effect.fnUntraced(function* (home: string, text: string) {
   return seen
 })
 
-const decodeDoctor = Schema.decodeEffect(
-  Schema.fromJsonString(
-    Schema.Struct({
-      checks: Schema.Array(Schema.Struct({ name: Schema.String, status: Schema.String, detail: Schema.String }))
-    })
-  )
-)
-
 /** Where bubblewrap does not work, the agent runs as a plain process, which has to be written into config.json. */
 const chooseRuntime = Effect.fnUntraced(function* (home: string) {
-  const { stdout } = yield* choirctl(home, ["doctor", "--json"])
-  const { checks } = yield* decodeDoctor(stdout)
-  const sandbox = checks.find(({ name }) => name === "bubblewrap")
-  if (sandbox?.status === "ok") return
-  const file = join(home, "config.json")
-  const config = (yield* decodeJson(readFileSync(file, "utf8"))) as Readonly<Record<string, Schema.Json>>
-  yield* Effect.sync(() =>
-    writeFileSync(file, JSON.stringify({ ...config, runtime: { type: "process" } }, undefined, 2))
-  )
-  yield* Console.log(
-    Screen.step(
-      started,
-      `no sandbox (${sandbox?.detail ?? "bubblewrap is missing"}): the agent runs as a plain process`
-    )
-  )
+  const problem = yield* sandboxProblem(home)
+  yield* takeRuntime(home, problem === undefined ? "sandbox" : "process")
+  if (problem !== undefined)
+    yield* Console.log(Screen.step(started, `no sandbox (${problem}): the agent runs as a plain process`))
 })
 
 /** Real input: Choir's own schemas are what the agent reads. */

@@ -9,6 +9,7 @@ import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Option, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
+import { sandboxProblem, takeRuntime } from "./hostRuntime.ts"
 import { choirctl, choirctlHere, offlineModel, program, ready } from "./Programs.ts"
 import * as Screen from "./Screen.ts"
 
@@ -45,6 +46,7 @@ const main = Effect.gen(function* () {
   yield* here(home, "init")
   let config = yield* readConfig(home)
   if (Object.keys(config.agents).length === 0) {
+    if ((yield* sandboxProblem(home)) === undefined) yield* takeRuntime(home, "sandbox")
     yield* here(home, "agent", "init", "choir")
     config = yield* readConfig(home)
   }

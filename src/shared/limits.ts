@@ -129,7 +129,9 @@ export const DOCKER_AWAY_MS_MAX = 600_000
 export const DOCKER_RECONNECT_MS = 500
 /** Between two looks at all containers while the engine is there, should it have kept an event to itself. */
 export const DOCKER_RECONCILE_MS = 5000
-/** How long `status` waits for the Docker engine. */
+/** How long a starting choird waits for the Docker engine that config.json asks for. */
+export const DOCKER_START_MS_MAX = 20_000
+/** How long `status` and `auto` wait for the Docker engine. */
 export const DOCKER_STATUS_MS_MAX = 2000
 /** One piece of a container's output, as the engine sends it: parts of long lines have 16 KiB. */
 export const DOCKER_FRAME_BYTES_MAX = 256 * KIB

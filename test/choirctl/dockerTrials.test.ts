@@ -10,8 +10,12 @@ import { temporaryFolder } from "../support/engines.ts"
 const runtimeOf = Schema.decodeSync(RuntimeConfig)
 
 const info = {
-  ...{ ServerVersion: "20.10", Driver: "overlay2", DockerRootDir: "/var/lib/docker" },
-  ...{ CpuCfsQuota: true, MemoryLimit: true, PidsLimit: true }
+  ServerVersion: "20.10",
+  Driver: "overlay2",
+  DockerRootDir: "/var/lib/docker",
+  CpuCfsQuota: true,
+  MemoryLimit: true,
+  PidsLimit: true
 }
 const plain = Result.succeed(engineFacts(info))
 const rootless = Result.succeed(engineFacts({ ...info, SecurityOptions: ["name=rootless"] }))

@@ -11,6 +11,7 @@ import { containerUser } from "#src/choird/docker/containerUser.ts"
 import { type ContainerWatch, watchContainers } from "#src/choird/docker/ContainerWatch.ts"
 import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { DockerError, engineIsAway } from "#src/choird/docker/DockerError.ts"
+import { DockerImages } from "#src/choird/docker/DockerImages.ts"
 import { dockerProfile } from "#src/choird/docker/dockerProfile.ts"
 import { HOME_LABEL } from "#src/choird/docker/imageNames.ts"
 import { installationOf } from "#src/shared/dockerInstallation.ts"
@@ -35,9 +36,6 @@ export interface DockerOptions {
   readonly home: string
   readonly config: RuntimeConfig
 }
-
-/** Images of the engine. */
-type Images = Pick<ContainerRuntime["Service"], "buildImage" | "hasImage">
 
 const choirdUser = () => ({ uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 })
 
@@ -188,9 +186,10 @@ const makeHandOver = (config: RuntimeConfig) => {
   })
 }
 
-const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions, images: Images) {
+const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
   const cgroups = yield* Cgroups
   const engine = yield* DockerEngine
+  const images = yield* DockerImages
   const installation = installationOf(home)
   yield* Effect.ignore(removeOrphans(engine, installation.id), { log: true })
   const parts: Parts = {
@@ -225,10 +224,17 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions, image
     }
   })
 
-  return ContainerRuntime.of({ type: "docker", start, reap: reapWith(cgroups, engine), ...images, status })
+  return ContainerRuntime.of({
+    type: "docker",
+    start,
+    reap: reapWith(cgroups, engine),
+    buildImage: images.build,
+    hasImage: images.has,
+    status
+  })
 })
 
 export const layer = (
-  options: DockerOptions,
-  images: Images
-): Layer.Layer<ContainerRuntime, never, Cgroups | DockerEngine> => Layer.effect(ContainerRuntime, make(options, images))
+  options: DockerOptions
+): Layer.Layer<ContainerRuntime, never, Cgroups | DockerEngine | DockerImages> =>
+  Layer.effect(ContainerRuntime, make(options))

@@ -1,9 +1,18 @@
-/** Which runtime config.json asks for. `auto` never takes the process runtime: what isolates nothing has to be asked for by name. */
-import { Effect, Layer, Runtime, Schema } from "effect"
+/**
+ * Which runtime config.json asks for. `auto` takes Docker where an engine answers in which agents may run, else the sandbox with a word
+ * why. It never takes the process runtime: what isolates nothing has to be asked for by name.
+ */
+import { Effect, type FileSystem, Layer, Result, Runtime, Schedule, Schema } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
+import { agentPrograms } from "#src/choird/agents/AgentPrograms.ts"
 import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
+import { engineIsAway } from "#src/choird/docker/DockerError.ts"
+import { DockerImages } from "#src/choird/docker/DockerImages.ts"
+import { engineProblem } from "#src/shared/dockerInfo.ts"
+import { DOCKER_RECONNECT_MS, DOCKER_START_MS_MAX, DOCKER_STATUS_MS_MAX } from "#src/shared/limits.ts"
 import { Cgroups } from "./Cgroups.ts"
 import { ContainerRuntime } from "./ContainerRuntime.ts"
+import { layer as layerDocker } from "./DockerRuntime.ts"
 import { layer as layerProcess } from "./ProcessRuntime.ts"
 import { layer as layerSandbox, probe } from "./SandboxRuntime.ts"
 
@@ -18,8 +27,43 @@ export class RuntimeUnavailable extends Schema.TaggedError<RuntimeUnavailable>()
   }
 }
 
-const sandbox = (home: string) =>
-  Layer.unwrap(
+/** The engine that config.json asks for does not answer yet; a supervisor tries again. */
+export class EngineAway extends Schema.TaggedError<EngineAway>()("EngineAway", { problem: Schema.String }) {
+  override readonly [Runtime.errorExitCode] = 75
+  override get message() {
+    return this.problem
+  }
+}
+
+type Unusable = RuntimeUnavailable | EngineAway
+type Parts = Cgroups | DockerEngine | FileSystem.FileSystem
+type RuntimeLayer = Layer.Layer<ContainerRuntime, Unusable, Parts>
+
+/** Whether agents may run in the engine. */
+const usable = Effect.fnUntraced(function* ({ allow_unmapped_root, network }: RuntimeConfig) {
+  const engine = yield* DockerEngine
+  const facts = yield* Effect.timeoutOrElse(engine.info, {
+    duration: DOCKER_STATUS_MS_MAX,
+    orElse: () => new EngineAway({ problem: "the Docker engine takes too long to answer" })
+  }).pipe(
+    Effect.catchTag("DockerError", (error): Effect.Effect<never, Unusable> =>
+      engineIsAway(error)
+        ? new EngineAway({ problem: error.message })
+        : new RuntimeUnavailable({ problem: error.detail, fix: error.fix })
+    )
+  )
+  const problem = engineProblem(facts, allow_unmapped_root)
+  if (problem !== undefined) return yield* new RuntimeUnavailable(problem)
+  if (network === "allowlist")
+    return yield* new RuntimeUnavailable({
+      problem: "runtime.network allowlist is not there for containers in this version",
+      fix: "set it to public, which keeps agents from this host and its networks, or to open"
+    })
+  return undefined
+})
+
+const sandbox = (home: string, why?: string): RuntimeLayer => {
+  const chosen = Layer.unwrap(
     Effect.as(
       Effect.mapError(
         probe,
@@ -32,29 +76,54 @@ const sandbox = (home: string) =>
       layerSandbox({ home })
     )
   )
+  if (why === undefined) return chosen
+  const explained = Effect.map(ContainerRuntime, (runtime) => ({
+    ...runtime,
+    status: Effect.map(runtime.status, (status) => ({ ...status, warnings: [...status.warnings, why] }))
+  }))
+  return Layer.provide(Layer.effect(ContainerRuntime, explained), chosen)
+}
 
-const docker = Layer.effect(
-  ContainerRuntime,
-  Effect.fail(
-    new RuntimeUnavailable({
-      problem: "Docker is not available in this version",
-      fix: "set runtime.type to sandbox or auto"
-    })
+const docker = (config: RuntimeConfig, home: string): RuntimeLayer =>
+  Layer.provide(layerDocker({ home, config }), DockerImages.layer({ home, programs: agentPrograms, runtime: config }))
+
+/** An engine may come up beside choird, when the machine boots. */
+const demanded = (config: RuntimeConfig, home: string): RuntimeLayer =>
+  usable(config).pipe(
+    Effect.retry({
+      while: ({ _tag }) => _tag === "EngineAway",
+      schedule: Schedule.spaced(DOCKER_RECONNECT_MS).pipe(
+        Schedule.upTo({ times: Math.ceil(DOCKER_START_MS_MAX / DOCKER_RECONNECT_MS) })
+      )
+    }),
+    Effect.as(docker(config, home)),
+    Layer.unwrap
   )
-)
 
-const layerOf = (
-  { type }: RuntimeConfig,
-  home: string
-): Layer.Layer<ContainerRuntime, RuntimeUnavailable, Cgroups | DockerEngine> => {
-  switch (type) {
+/** What answers and may not be used is worth a word in `status`; that there is no engine is not. */
+const automatic = (config: RuntimeConfig, home: string): RuntimeLayer =>
+  Effect.result(usable(config)).pipe(
+    Effect.tap((found) =>
+      Result.isFailure(found) ? Effect.logInfo(`the sandbox is taken: ${found.failure.message}`) : Effect.void
+    ),
+    Effect.map((found) => {
+      if (Result.isSuccess(found)) return docker(config, home)
+      const { failure } = found
+      return sandbox(home, failure._tag === "EngineAway" ? undefined : `Docker is not used: ${failure.message}`)
+    }),
+    Layer.unwrap
+  )
+
+const layerOf = (config: RuntimeConfig, home: string): RuntimeLayer => {
+  switch (config.type) {
     case "auto":
+      return automatic(config, home)
     case "sandbox":
       return sandbox(home)
     case "process":
       return layerProcess
     case "docker":
-      return docker
+      return demanded(config, home)
   }
 }
 

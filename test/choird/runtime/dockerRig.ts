@@ -7,6 +7,7 @@ import { RuntimeConfig } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
+import { DockerImages } from "#src/choird/docker/DockerImages.ts"
 import { agentTag, HOME_LABEL } from "#src/choird/docker/imageNames.ts"
 import { installationOf } from "#src/shared/dockerInstallation.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
@@ -16,7 +17,10 @@ import { buildTestImage, docker, removeTestImage } from "../../support/dockerIma
 import { makeRig } from "./rig.ts"
 
 /** Images are built by choird's builder, whose tests are its own. */
-const NO_IMAGES = { buildImage: () => Effect.succeed(false), hasImage: () => Effect.succeed(true) }
+const NoImages = Layer.succeed(DockerImages, {
+  build: () => Effect.succeed(false),
+  has: () => Effect.succeed(true)
+})
 
 const decodeConfig = Schema.decodeSync(RuntimeConfig)
 
@@ -34,7 +38,7 @@ export const dockerSuite = (socket: string) => {
   const runtimeWith = (settings: (typeof RuntimeConfig)["Encoded"] = {}, engine?: Layer.Layer<DockerEngine>) => {
     const config = decodeConfig({ type: "docker", docker_socket: socket, ...settings })
     const parts = Layer.mergeAll(Cgroups.layer, engine ?? DockerEngine.layer(config))
-    return layer({ home, config }, NO_IMAGES).pipe(Layer.provideMerge(parts))
+    return layer({ home, config }).pipe(Layer.provide(NoImages), Layer.provideMerge(parts))
   }
 
   /** @param lines of the image's Dockerfile beyond what every image has. */
