@@ -17,6 +17,7 @@ import { ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 import { ResumeApi } from "./ResumeApi.ts"
 import { SessionDetailApi } from "./SessionDetailApi.ts"
+import { UpdateApi } from "./UpdateApi.ts"
 import { SessionStatus } from "./SessionStatus.ts"
 
 export const AgentStatus = Schema.Literals(["stopped", "building", "starting", "running", "stopping", "crashed"])
@@ -339,6 +340,18 @@ const Chat = HttpApiGroup.make("chat").add(
 )
 
 export class OperatorApi extends HttpApi.make("choir-operator")
-  .add(System, DatabaseApi, Agents, Sessions, SessionDetailApi, ResumeApi, Chat, Approvals, Configuration, AuditApi)
+  .add(
+    System,
+    DatabaseApi,
+    Agents,
+    Sessions,
+    UpdateApi,
+    SessionDetailApi,
+    ResumeApi,
+    Chat,
+    Approvals,
+    Configuration,
+    AuditApi
+  )
   .middleware(SchemaErrors)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}

@@ -26,12 +26,14 @@ import {
   type Verification,
   type WorkspaceSummary
 } from "#schema/OperatorApi.ts"
+import type { UpdateProgress } from "#schema/UpdateApi.ts"
 import type { ResumedSession } from "#schema/ResumeApi.ts"
 import type { SessionDetail } from "#schema/SessionDetailApi.ts"
 import { layerSchemaErrors } from "#src/choird/api/SchemaErrors.ts"
 import { sseResponse } from "#src/choird/api/sse.ts"
 import { listen } from "#src/shared/http.ts"
 import { type ConfigurationAnswers, fakeConfiguration, usualConfiguration } from "./fakeConfiguration.ts"
+import { fakeUpdates, oneRedeployed } from "./fakeUpdates.ts"
 
 export const SESSION = SessionId.make("0k8v3w9m2p1n4q7r")
 export const AGENT = AgentId.make("agent-1")
@@ -173,6 +175,7 @@ export interface Answers extends ConfigurationAnswers {
   readonly agents: Answer<ReadonlyArray<AgentSummary>>
   readonly agent: Answer<AgentDetail>
   readonly build: Answer<ReadonlyArray<BuildProgress>>
+  readonly update: Answer<ReadonlyArray<UpdateProgress>>
   readonly changed: Answer<AgentSummary>
   readonly sessions: Answer<ReadonlyArray<SessionSummary>>
   readonly session: Answer<SessionDetail>
@@ -199,6 +202,7 @@ const usual: Answers = {
   backup: Effect.succeed(new TextEncoder().encode("no backup")),
   agents: Effect.succeed([summary]),
   agent: Effect.succeed(detail),
+  update: oneRedeployed(AGENT),
   build: Effect.succeed([
     { type: "step", text: "fetching" },
     { type: "done", result: { agent_id: AGENT, image_version: "0a1b2c", path: "/i", built: true, warnings: [] } }
@@ -405,6 +409,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
         system,
         database,
         agents,
+        fakeUpdates(calls, answers.update),
         approvals,
         sessions,
         session,

@@ -3,11 +3,12 @@ import { Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { onHost } from "#src/choirctl/Host.ts"
 import { ResourceName } from "#schema/Ids.ts"
+import type { UpdateProgress } from "#schema/UpdateApi.ts"
 import { ask, askStream } from "#src/choirctl/ask.ts"
-import { failed, refusedByChoird } from "#src/choirctl/failure.ts"
+import { EXIT, failed, refusedByChoird, Unsuccessful } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
-import { agentDetail, agentLine, agentTable, buildLine } from "#src/choirctl/render/agents.ts"
+import { agentDetail, agentLine, agentTable, buildLine, updateLines } from "#src/choirctl/render/agents.ts"
 import { safeLine } from "#src/choirctl/render/safeText.ts"
 import { initAgentText } from "#src/choirctl/render/setup.ts"
 import { root } from "#src/choirctl/root.ts"
@@ -140,6 +141,53 @@ const build = Command.make(
   Command.withExamples([{ command: "choirctl agent build agent-1" }])
 )
 
+/** Follows an update to its end. One that failed is told in its row, and by the exit code. */
+const followed = Effect.fnUntraced(function* <E, R>(steps: Stream.Stream<UpdateProgress, E, R>, again: string) {
+  const screen = yield* Screen
+  const last = yield* steps.pipe(
+    Stream.tap((step) => (step.type === "step" ? screen.note(safeLine(step.text)) : Effect.void)),
+    Stream.runLast
+  )
+  const end = Option.getOrUndefined(last)
+  if (end?.type === "failed") return yield* refusedByChoird(end.error)
+  if (end?.type !== "done") return yield* failed("UPDATE_BROKE_OFF", "choird ended before the update did", again)
+  for (const { agent_id, warnings } of end.result)
+    for (const warning of warnings) yield* screen.note(`warning: ${agent_id}: ${safeLine(warning)}`)
+  yield* print(end.result, updateLines)
+  const broken = end.result.some(({ outcome }) => outcome === "failed")
+  return broken ? yield* new Unsuccessful({ exit_code: EXIT.failed }) : undefined
+})
+
+const update = Command.make(
+  "update",
+  { id: agentId },
+  Effect.fnUntraced(function* ({ id }) {
+    yield* followed(
+      askStream("updates", (choird) => choird.one({ params: { id } })),
+      `choirctl agent update ${id}`
+    )
+  })
+).pipe(
+  Command.withDescription(
+    "Build an agent's image where its repositories changed, and restart the agent on it if it runs"
+  ),
+  Command.withExamples([{ command: "choirctl agent update agent-1" }])
+)
+
+const updateAll = Command.make(
+  "update-all",
+  {},
+  Effect.fnUntraced(function* () {
+    yield* followed(
+      askStream("updates", (choird) => choird.all()),
+      "choirctl agent update-all"
+    )
+  })
+).pipe(
+  Command.withDescription("Update all agents, one after the other; those that do not run are built and not started"),
+  Command.withExamples([{ command: "choirctl agent update-all" }])
+)
+
 const init = Command.make(
   "init",
   { id: agentId, workspace, llm, dm },
@@ -159,5 +207,5 @@ const init = Command.make(
 
 export const agent = Command.make("agent").pipe(
   Command.withDescription("Set up, build, start, watch and stop agents"),
-  Command.withSubcommands([init, list, build, start, stop, restart, status])
+  Command.withSubcommands([init, list, build, update, updateAll, start, stop, restart, status])
 )

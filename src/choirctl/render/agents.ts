@@ -1,8 +1,9 @@
 /** Agents for people. */
 import type { AgentDetail, AgentStatus, AgentSummary, BuildProgress } from "#schema/OperatorApi.ts"
+import type { UpdateOutcome } from "#schema/UpdateApi.ts"
 import { approvalsWaiting } from "./approvals.ts"
 import { paint, type Paint } from "./paint.ts"
-import { safeLine } from "./safeText.ts"
+import { safeLine, safeText } from "./safeText.ts"
 import { fields, table } from "./table.ts"
 import { span } from "./time.ts"
 
@@ -102,6 +103,23 @@ export const agentDetail = (detail: AgentDetail, color: boolean): string => {
 }
 
 type BuildReport = Extract<BuildProgress, { readonly type: "done" }>["result"]
+
+const OUTCOMES = {
+  built: "has a new image and does not run",
+  redeployed: "runs on its new image",
+  skipped: "is up to date",
+  failed: "failed"
+} as const
+
+/** A line for each agent, with the reason and what to do where it failed. */
+export const updateLines = (rows: ReadonlyArray<UpdateOutcome>): string =>
+  rows
+    .map(({ agent_id, error, image_version, outcome }) =>
+      error === undefined
+        ? `${agent_id} ${OUTCOMES[outcome]}: ${image_version}`
+        : `${agent_id} ${OUTCOMES[outcome]}: ${safeText(error.message)}${error.hint === undefined ? "" : `\n  ${safeText(error.hint)}`}`
+    )
+    .join("\n")
 
 export const buildLine = ({ agent_id, built, image_version }: BuildReport): string =>
   built

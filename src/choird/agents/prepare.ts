@@ -92,11 +92,20 @@ const checkResources = Effect.fnUntraced(function* (
     )
 })
 
-const newestImage = ({ images }: PrepareServices, agent_id: AgentId) =>
-  images.current(agent_id).pipe(
+/** The image of the last build, whole on disk and known to the runtime (spec 15.1). */
+const newestImage = Effect.fnUntraced(function* ({ images, runtime }: PrepareServices, agent_id: AgentId) {
+  const hint = `choirctl agent build ${agent_id}`
+  const image = yield* images.current(agent_id).pipe(
     Effect.tap(({ path }) => images.verify(path)),
-    Effect.mapError(({ message }) => notReady(message, `choirctl agent build ${agent_id}`))
+    Effect.mapError(({ message }) => notReady(message, hint))
   )
+  // The start itself waits for an engine that is away, and says what is wrong with one that refuses.
+  const known = yield* Effect.orElseSucceed(runtime.hasImage(agent_id, image.image_version), () => true)
+  if (known) return image
+  return yield* Effect.fail(
+    notReady(`the Docker engine has no image ${image.image_version} of ${agent_id}, or lost it`, hint)
+  )
+})
 
 const decodeContainer = Schema.decodeUnknownOption(ContainerId)
 

@@ -3,10 +3,10 @@ import { Effect, Option, Queue, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Budgets } from "#schema/Config.ts"
 import { type AgentId, EDGE } from "#schema/Ids.ts"
-import { ImageVersion } from "#schema/Image.ts"
 import { type AgentDetail, type BuildProgress, OperatorApi } from "#schema/OperatorApi.ts"
 import { Images } from "#src/choird/agents/Images.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { mounted } from "#src/choird/agents/Updates.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -34,12 +34,6 @@ const budgetRows = (state: SessionState | undefined, limits: Budgets): AgentDeta
   cost_usd: { used: state?.spent.cost_usd ?? 0, limit: limits.max_cost_usd },
   core_jobs: { used: state?.cores.size ?? 0, limit: limits.max_core_jobs }
 })
-
-/** What an agent that runs, or is about to, has mounted. */
-const mounted = (view: AgentView): ReadonlyArray<ImageVersion> =>
-  view.image_version === null || view.status === "stopped" || view.status === "crashed"
-    ? []
-    : Option.toArray(ImageVersion.makeOption(view.image_version))
 
 const services = Effect.gen(function* () {
   return {

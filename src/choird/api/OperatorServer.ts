@@ -10,6 +10,7 @@ import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { listen } from "#src/shared/http.ts"
 import { OPERATOR_CONNECTIONS_MAX } from "#src/shared/limits.ts"
+import { Updates } from "#src/choird/agents/Updates.ts"
 import { AgentSummaries } from "./AgentSummaries.ts"
 import { askedByOperator, auditedRequests } from "./auditedRequests.ts"
 import { ChatStream } from "./ChatStream.ts"
@@ -23,6 +24,7 @@ import { layerOperatorResume } from "./OperatorResume.ts"
 import { layerOperatorSessionDetail } from "./OperatorSessionDetail.ts"
 import { layerOperatorSessions } from "./OperatorSessions.ts"
 import { layerOperatorSystem } from "./OperatorSystem.ts"
+import { layerOperatorUpdates } from "./OperatorUpdates.ts"
 import { layerSchemaErrors } from "./SchemaErrors.ts"
 
 /** @param version of choird, as its package says. */
@@ -33,7 +35,12 @@ export const layerOperatorServer = (version: string) =>
       const audit = yield* Audit
       const app = yield* HttpRouter.toHttpEffect(
         HttpApiBuilder.layer(OperatorApi).pipe(
-          Layer.provide([layerOperatorSystem(version), layerOperatorDatabase(version), layerOperatorAgents]),
+          Layer.provide([
+            layerOperatorSystem(version),
+            layerOperatorDatabase(version),
+            layerOperatorAgents,
+            layerOperatorUpdates
+          ]),
           Layer.provide([
             layerOperatorSessions,
             layerOperatorSessionDetail,
@@ -43,7 +50,13 @@ export const layerOperatorServer = (version: string) =>
             layerOperatorConfig,
             layerOperatorAudit
           ]),
-          Layer.provide([layerSchemaErrors, AgentSummaries.layer, ChatStream.layer, GatewayCommands.layer]),
+          Layer.provide([
+            layerSchemaErrors,
+            Updates.layer,
+            AgentSummaries.layer,
+            ChatStream.layer,
+            GatewayCommands.layer
+          ]),
           Layer.provide(NodeHttpServer.layerHttpServices)
         )
       )

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { AgentId } from "#schema/Ids.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { detail, fakeChoird, SESSION, summary } from "../../support/fakeChoird.ts"
@@ -82,6 +83,35 @@ describe("choirctl agent", () => {
       assert.strictEqual(ran.err, "fetching\n")
       assert.deepInclude(document(ran), { image_version: "0a1b2c", built: true })
       assert.deepStrictEqual(calls[0]?.input, { force: true })
+    })
+  )
+
+  it.effect("updates one agent or all, tells the steps on the side, and fails when one of them did (17.4, 17.5)", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const choird = yield* fakeChoird(home)
+          const one = yield* choirctl(home, ["agent", "update", "agent-1"])
+          assert.deepStrictEqual([one.code, one.out], [0, "agent-1 runs on its new image: 0123456\n"])
+          assert.include(one.err, "restart on 0123456")
+          assert.strictEqual((yield* choirctl(home, ["agent", "update-all", "--json"])).code, 0)
+          assert.deepStrictEqual(
+            choird.map(({ name }) => name),
+            ["update", "update-all"]
+          )
+        })
+      )
+      const agent_id = AgentId.make("agent-1")
+      const error = { type: "ImageBuildFailed", message: "RUN x failed", hint: "correct it" }
+      const row = { agent_id, outcome: "failed" as const, image_version: null, warnings: ["stale"], error }
+      yield* fakeChoird(home, { update: Effect.succeed([{ type: "done", result: [row] }]) })
+      const ran = yield* choirctl(home, ["agent", "update-all", "--json"])
+      assert.strictEqual(ran.code, 1)
+      assert.deepStrictEqual(document(ran), [row])
+      const read = yield* choirctl(home, ["agent", "update-all"])
+      assert.strictEqual(read.out, "agent-1 failed: RUN x failed\n  correct it\n")
+      assert.include(read.err, "warning: agent-1: stale")
     })
   )
 

@@ -1,0 +1,92 @@
+/** Brings agents to the newest commits of their repositories: build, then stop and start those that run (spec 17.4, 17.5). */
+import { Context, Effect, Layer, Option, Result } from "effect"
+import { AgentId } from "#schema/Ids.ts"
+import { ImageVersion } from "#schema/Image.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { type BuildError, Images } from "./Images.ts"
+import { type AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
+
+/** What became of an agent; see UpdateOutcome of the operator's API. */
+export interface Updated {
+  readonly agent_id: AgentId
+  readonly outcome: "built" | "redeployed" | "skipped" | "failed"
+  readonly image_version: ImageVersion | null
+  readonly warnings: ReadonlyArray<string>
+  readonly error?: BuildError | AgentRefused
+}
+
+type Progress = (line: string) => Effect.Effect<void>
+
+/** What an agent that runs, or is about to, has mounted. */
+export const mounted = (view: AgentView): ReadonlyArray<ImageVersion> =>
+  view.image_version === null || view.status === "stopped" || view.status === "crashed"
+    ? []
+    : Option.toArray(ImageVersion.makeOption(view.image_version))
+
+export class Updates extends Context.Service<
+  Updates,
+  {
+    /**
+     * Builds where the commits differ from the image's, and restarts an agent that runs on another image; its session goes on. An
+     * agent that does not run is not started. To be asked again after an end half way: what is done is passed over.
+     */
+    one(agent_id: AgentId, progress: Progress): Effect.Effect<Updated, AgentRefused>
+    /** All agents of config.json, one after the other. One that fails does not keep the others from it. */
+    all(progress: Progress): Effect.Effect<ReadonlyArray<Updated>>
+  }
+>()("choir/choird/agents/Updates") {
+  static readonly layer = Layer.effect(
+    Updates,
+    Effect.gen(function* () {
+      const config = yield* ConfigStore
+      const images = yield* Images
+      const lifecycle = yield* Lifecycle
+
+      const one = Effect.fnUntraced(function* (agent_id: AgentId, progress: Progress) {
+        const view = yield* lifecycle.view(agent_id)
+        const { config: running } = yield* config.current
+        const repo = running.agents[agent_id]?.repo
+        if (repo === undefined)
+          return yield* Effect.die(`the lifecycle knows ${agent_id} and the configuration does not`)
+        const in_use = mounted(view)
+        const sources = { global: running.global_repo, agent: repo }
+        const built = yield* Effect.result(images.build(agent_id, sources, { in_use, progress }))
+        if (Result.isFailure(built)) return failed(agent_id, built.failure)
+        const { image_version, warnings } = built.success
+        const about = { agent_id, image_version, warnings }
+        // Looked at again: the agent may have been started or stopped while its image was built.
+        const now = yield* lifecycle.view(agent_id)
+        const isStale = built.success.built || now.image_version !== image_version
+        if (now.status !== "running" || !isStale)
+          return { ...about, outcome: built.success.built ? ("built" as const) : ("skipped" as const) }
+        yield* progress(`restart on ${image_version}`)
+        // An agent that was stopped for its update is started, also when nobody waits for it any more.
+        const restarted = yield* Effect.uninterruptible(Effect.result(lifecycle.restart(agent_id)))
+        return Result.isFailure(restarted)
+          ? { ...failed(agent_id, restarted.failure), warnings }
+          : { ...about, outcome: "redeployed" as const }
+      })
+
+      return Updates.of({
+        one: Effect.fn("Updates.one")(one),
+        all: Effect.fn("Updates.all")(function* (progress) {
+          const { config: running } = yield* config.current
+          return yield* Effect.forEach(Object.keys(running.agents), (key) => {
+            const agent_id = AgentId.make(key)
+            return one(agent_id, (line) => progress(`${agent_id}: ${line}`)).pipe(
+              Effect.catch((error) => Effect.succeed(failed(agent_id, error)))
+            )
+          })
+        })
+      })
+    })
+  )
+}
+
+const failed = (agent_id: AgentId, error: BuildError | AgentRefused): Updated => ({
+  agent_id,
+  outcome: "failed",
+  image_version: null,
+  warnings: [],
+  error
+})
