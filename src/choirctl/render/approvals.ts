@@ -42,6 +42,20 @@ export const approvalTable = (rows: ReadonlyArray<ApprovalSummary>, now_ms: numb
         color
       )
 
+const SIGNS: Readonly<Record<string, Paint>> = { "+": "green", "-": "red" }
+
+/** The lines of a change in the colours of their signs; a call has none. */
+const changeText = ({ request_type, text }: ApprovalDetail, color: boolean): string =>
+  request_type === "confirm_tool"
+    ? safeText(text)
+    : safeText(text)
+        .split("\n")
+        .map((line) => {
+          const style = SIGNS[line.charAt(0)]
+          return style === undefined ? line : paint(color, style, line)
+        })
+        .join("\n")
+
 /** What is to be decided, and what became of it. */
 export const approvalText = (approval: ApprovalDetail, now_ms: number, color: boolean): string => {
   const { agent_id, approval_id, hash, reason, resolved_at, resolved_by, status } = approval
@@ -49,19 +63,21 @@ export const approvalText = (approval: ApprovalDetail, now_ms: number, color: bo
   const head = fields([
     ["approval", approval_id],
     ["status", paint(color, STYLES[status], status)],
+    ["type", approval.request_type],
     ["agent", `${agent_id}, session ${approval.session_id}, lane ${approval.lane}`],
     ["asked", `${approval.created_at}, ${ago(approval.created_at, now_ms)}`],
     ["until", approval.expires_at],
     ["hash", hash],
     ...(resolved_at === null ? [] : [["decided", `${resolved_at} by ${safeLine(resolved_by ?? "")}`] as const]),
     ...(reason === null ? [] : [["reason", safeLine(reason)] as const]),
+    ...(approval.step === null || status !== "executing" ? [] : [["step", safeLine(approval.step)] as const]),
     ...(approval.outcome === null ? [] : [["outcome", safeLine(approval.outcome)] as const])
   ])
   const how =
     status === "pending"
       ? `\n\nchoirctl approval approve ${approval_id} --hash ${digits}\nchoirctl approval reject ${approval_id}`
       : ""
-  return `${head}\n\n${safeText(approval.text)}${how}`
+  return `${head}\n\n${changeText(approval, color)}${how}`
 }
 
 export const decidedLine = ({ approval_id, status, summary }: ApprovalDetail, color: boolean): string =>

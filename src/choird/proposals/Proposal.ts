@@ -8,6 +8,7 @@ import {
   ProposedTool
 } from "#schema/ProposedChange.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
+import { SkillSpec } from "#schema/Skill.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
 
 export type Proposal =
@@ -17,18 +18,10 @@ export type Proposal =
   | { readonly kind: "config_change"; readonly edits: ReadonlyArray<ConfigEdit>; readonly reason: string }
   | { readonly kind: "repo_change"; readonly repo: ProposedRepoChange }
 
-const SkillName = Schema.Struct({
-  name: Schema.String.check(
-    Schema.isPattern(/^[a-z0-9][a-z0-9._-]{0,63}$/u, {
-      message: "a skill name is 1 to 64 of a-z, 0-9, '.', '_' and '-'"
-    })
-  )
-})
-
 const OPTIONS = { errors: "all", onExcessProperty: "error" } as const
 const decodeTool = Schema.decodeUnknownResult(ProposedTool, OPTIONS)
 const decodeSkill = Schema.decodeUnknownResult(ProposedSkill, OPTIONS)
-const decodeSkillName = Schema.decodeUnknownResult(SkillName, { errors: "all" })
+const decodeSpec = Schema.decodeUnknownResult(SkillSpec, OPTIONS)
 const decodeConfigChange = Schema.decodeUnknownResult(ProposedConfigChange, OPTIONS)
 const decodeRepoChange = Schema.decodeUnknownResult(ProposedRepoChange, OPTIONS)
 
@@ -41,7 +34,7 @@ const decoded = (kind: ProposalKind, payload: Schema.Json): Result.Result<Propos
       return Result.map(decodeTool(payload), (tool) => ({ kind, tool, written: writtenManifest(payload) }))
     case "skill":
       return Result.flatMap(decodeSkill(payload), (skill) =>
-        Result.map(decodeSkillName(skill.spec), ({ name }) => ({ kind, name, skill }))
+        Result.map(decodeSpec(skill.spec), ({ name }) => ({ kind, name, skill }))
       )
     case "config_change":
       return Result.map(decodeConfigChange(payload), ({ change, reason }) => ({ kind, edits: change, reason }))

@@ -3,6 +3,10 @@ import { ApprovalStatus } from "#schema/Approval.ts"
 import { type ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
 import { type ApprovalStep, mayFollow, resolutionOf, verdict } from "#src/choird/approvals/approvalStatus.ts"
 import { Approved, type beginExecution } from "#src/choird/approvals/Approved.ts"
+import type { AgentSteps } from "#src/choird/proposals/AgentSteps.ts"
+import type { ConfigSteps } from "#src/choird/proposals/ConfigSteps.ts"
+import type { advance, begin } from "#src/choird/proposals/executionRows.ts"
+import type { RepoSteps } from "#src/choird/proposals/RepoSteps.ts"
 
 const HASH = "3fa9c012".padEnd(64, "0")
 const facts = { status: "pending", now_ms: 10, expires_ms: 20, hash: HASH, isOver: false } as const
@@ -54,6 +58,28 @@ describe("the proof of an approval (R55)", () => {
   it("is made by a row in `approved` and by no other", () => {
     const made = ApprovalStatus.literals.filter((status) => Approved.of(row(status)) !== undefined)
     assert.deepStrictEqual(made, ["approved"])
+  })
+
+  it("of what was begun is made by a row in `executing` and by no other", () => {
+    const made = ApprovalStatus.literals.filter((status) => Approved.begun(row(status)) !== undefined)
+    assert.deepStrictEqual(made, ["executing"])
+  })
+
+  it("is what every step of an execution asks for first", () => {
+    type First<F> = F extends (first: infer A, ...rest: never) => unknown ? A : never
+    type IsProof<A> = [A] extends [Approved] ? ([Approved] extends [A] ? true : false) : false
+    // Each of these stops compiling when a step takes anything else.
+    const asked: {
+      readonly commit: IsProof<First<RepoSteps["Service"]["commit"]>>
+      readonly push: IsProof<First<RepoSteps["Service"]["push"]>>
+      readonly write: IsProof<First<ConfigSteps["Service"]["write"]>>
+      readonly apply: IsProof<First<ConfigSteps["Service"]["apply"]>>
+      readonly build: IsProof<First<AgentSteps["Service"]["build"]>>
+      readonly update: IsProof<First<AgentSteps["Service"]["update"]>>
+      readonly begin: IsProof<Parameters<typeof begin>[1]>
+      readonly advance: IsProof<Parameters<typeof advance>[1]>
+    } = { commit: true, push: true, write: true, apply: true, build: true, update: true, begin: true, advance: true }
+    assert.lengthOf(Object.keys(asked), 8)
   })
 
   it("cannot be made up", () => {

@@ -1,0 +1,320 @@
+/** A choird that takes proposals of a scripted agent: real git, a real database, and deaths where a test wants them. */
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { NodeServices } from "@effect/platform-node"
+import { Deferred, Effect, Layer, Logger, Schedule, type Schema, Scope } from "effect"
+import { CallId, EDGE } from "#schema/Ids.ts"
+import { ImageVersion } from "#schema/Image.ts"
+import type { ProposalKind } from "#schema/ProposedChange.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Reconfiguration } from "#src/choird/config/Reconfiguration.ts"
+import { Inbox } from "#src/choird/gateway/Inbox.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { AgentSteps } from "#src/choird/proposals/AgentSteps.ts"
+import { ConfigSteps } from "#src/choird/proposals/ConfigSteps.ts"
+import { Executions } from "#src/choird/proposals/Executions.ts"
+import { ProposalFacts } from "#src/choird/proposals/ProposalFacts.ts"
+import { RepoSteps } from "#src/choird/proposals/RepoSteps.ts"
+import { Git } from "#src/choird/repos/Git.ts"
+import { GitWork } from "#src/choird/repos/GitWork.ts"
+import { Repos } from "#src/choird/repos/Repos.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Signals } from "#src/choird/sessions/Signals.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { loadFiles } from "#src/shared/configFiles.ts"
+import { append } from "./confirmations.ts"
+import { makeGitRepo, temporaryFolder } from "./gitRepo.ts"
+import { GLOBAL_FILES } from "./images.ts"
+import { BINDINGS, CONFIG, newAgent, SECRETS, Talk, userMsg } from "./stores.ts"
+
+export const TOOL = {
+  manifest: {
+    llm: { name: "notes.count", description: "Counts the notes", input_schema: { type: "object" } },
+    runtime: { exec_path: "notes.count", effect: "none" }
+  },
+  files: [{ path: "tools/notes.count", content: "#!/bin/sh\nwc -l notes\n", executable: true }],
+  reason: "the user asked for it"
+}
+
+/** A home with one agent that has a repository of its own and a git identity. */
+export const makeProposalHome = Effect.gen(function* () {
+  const root = yield* temporaryFolder
+  const home = join(root, "home")
+  mkdirSync(home, { mode: 0o700 })
+  const global = makeGitRepo(join(root, "global"))
+  const agent = makeGitRepo(join(root, "agent"))
+  global.commit(GLOBAL_FILES)
+  const base = agent.commit({ "README.md": "an agent\n" })
+  // Nobody works in it, so that it can be pushed to.
+  agent.git(["config", "core.bare", "true"])
+  const agent_id = newAgent()
+  const config = {
+    ...CONFIG,
+    global_repo: { url: global.path, ref: "main" },
+    git_identities: { robot: { name: "Robot", email: "robot@example.org", secret: "small-key" } },
+    agents: {
+      [agent_id]: {
+        repo: { url: agent.path, ref: "main" },
+        defaults: { workspace: "main", llm: "small", git_identity: "robot" }
+      }
+    }
+  }
+  const write = (name: string, content: unknown) => {
+    writeFileSync(join(home, name), JSON.stringify(content, undefined, 2), { mode: 0o600 })
+    chmodSync(join(home, name), 0o600)
+  }
+  write("config.json", config)
+  write("secrets.json", SECRETS)
+  return {
+    home,
+    agent,
+    agent_id,
+    base,
+    head: () => agent.git(["rev-parse", "main"]),
+    config: (): Schema.Json => JSON.parse(readFileSync(join(home, "config.json"), "utf8")) as Schema.Json,
+    configText: () => readFileSync(join(home, "config.json"), "utf8"),
+    write
+  }
+})
+export type ProposalHome = Effect.Success<typeof makeProposalHome>
+
+/** What the builder and the agent have done, over all lives of choird. */
+export interface AgentWorld {
+  builds: number
+  /** The image that the agent runs with. */
+  runs: string
+  starts: number
+  /** Makes the next builds fail. */
+  isBroken: boolean
+}
+
+export const makeAgentWorld = (): AgentWorld => ({ builds: 0, runs: "0000000", starts: 0, isBroken: false })
+export const IMAGE = ImageVersion.make("abc1234")
+
+const fakeAgentSteps = (world: AgentWorld) =>
+  AgentSteps.of({
+    build: () =>
+      Effect.suspend(() => {
+        world.builds += 1
+        return world.isBroken
+          ? Effect.fail({ _tag: "ExecutionFailed", kind: "BUILD", reason: "a step failed\u202e" } as never)
+          : Effect.succeed(IMAGE)
+      }),
+    running: () => Effect.succeedSome(BINDINGS),
+    update: (_, { image_version }) =>
+      Effect.sync(() => {
+        const wanted = image_version ?? "rebound"
+        if (world.runs === wanted) return
+        world.runs = wanted
+        world.starts += 1
+      })
+  })
+
+type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
+
+/** The same service, each of whose methods may be the last thing that happens, before it began or after it ended. */
+const mortal = <S extends object>(service: S, tick: Effect.Effect<void>): S =>
+  Object.fromEntries(
+    Object.entries(service).map(([name, method]: [string, unknown]) => [
+      name,
+      typeof method === "function"
+        ? (...args: ReadonlyArray<never>) =>
+            Effect.andThen(
+              tick,
+              Effect.tap((method as Method)(...args), () => tick)
+            )
+        : method
+    ])
+  ) as S
+
+/** config.json as it stands, taken over at once. */
+const reconfiguration = Layer.unwrap(
+  Effect.map(ConfigStore, (store) =>
+    Layer.mock(Reconfiguration, {
+      load: () => Effect.succeed({ changes: [], repos: [], warnings: [] }),
+      apply: () =>
+        Effect.gen(function* () {
+          const { config } = yield* Effect.orDie(loadFiles(store.home))
+          const { version } = yield* store.current
+          yield* store.replace({ version: version + 1, config })
+          return { version: version + 1, previous: version, applied: [], pending: [] }
+        })
+    })
+  )
+)
+
+const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) => {
+  const gitWork = Layer.effect(
+    GitWork,
+    Effect.map(Effect.provide(GitWork, GitWork.layer), (work) => mortal(work, tick))
+  )
+  const configSteps = Layer.effect(
+    ConfigSteps,
+    Effect.map(Effect.provide(ConfigSteps, ConfigSteps.layer), (steps) => mortal(steps, tick))
+  )
+  const agentSteps = Layer.succeed(AgentSteps, mortal(fakeAgentSteps(world), tick))
+  return Executions.layer.pipe(
+    Layer.provideMerge(Layer.mergeAll(RepoSteps.layer, Layer.provide(configSteps, reconfiguration), agentSteps)),
+    Layer.provideMerge(Layer.provide(Approvals.layer, ProposalFacts.layer)),
+    Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Audit.layer)),
+    Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer)),
+    Layer.provideMerge(gitWork),
+    Layer.provideMerge(Repos.layer(home)),
+    Layer.provideMerge(Git.layer),
+    Layer.provideMerge(Layer.mergeAll(ConfigStore.layer({ home }), NodeServices.layer, Logger.layer([]))),
+    Layer.orDie
+  )
+}
+
+/** Looks at proposals of the home's agent, without anything else of choird. */
+export const examiner = ({ home }: Pick<ProposalHome, "home">) =>
+  Layer.build(
+    ProposalFacts.layer.pipe(
+      Layer.provide(GitWork.layer),
+      Layer.provide(Repos.layer(home)),
+      Layer.provide(Git.layer),
+      Layer.provide(Layer.mergeAll(ConfigStore.layer({ home }), NodeServices.layer))
+    )
+  ).pipe(Effect.flatMap((context) => Effect.provide(ProposalFacts, context)))
+
+/** A life of choird, which carries out what is approved until its scope is closed. `dies_at` is the tick at which nothing happens any more. */
+export const beginLife = Effect.fnUntraced(function* (
+  { home }: ProposalHome,
+  world: AgentWorld = makeAgentWorld(),
+  dies_at = Number.POSITIVE_INFINITY
+) {
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const dead = yield* Deferred.make<void>()
+  let ticks = 0
+  let isCounting = false
+  const tick = Effect.suspend(() => {
+    if (!isCounting) return Effect.void
+    ticks += 1
+    return ticks < dies_at ? Effect.void : Effect.andThen(Deferred.succeed(dead, undefined), Effect.never)
+  })
+  const services = yield* Layer.build(Layer.fresh(layerLife(home, world, tick))).pipe(Scope.provide(scope))
+  const within = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provideContext(effect, services)
+  const approvals = yield* within(Approvals)
+  return {
+    scope,
+    within,
+    dead: Deferred.await(dead),
+    ticks: () => ticks,
+    /** Begins to carry out, and to count. */
+    execute: Effect.gen(function* () {
+      isCounting = true
+      const executions = yield* within(Executions)
+      yield* Scope.provide(executions.run, scope)
+    }),
+    decide: Effect.fnUntraced(function* (approval_id: string, resolution: "approved" | "rejected") {
+      const { hash } = yield* approvals.get(approval_id)
+      return yield* approvals.decide({
+        approval_id,
+        resolution,
+        hash8: hash.slice(0, 8),
+        who: "operator",
+        reason: null
+      })
+    }),
+    get: approvals.get,
+    ended: (approval_id: string) =>
+      approvals.get(approval_id).pipe(
+        Effect.filterOrFail(
+          ({ status }) => status === "done" || status === "failed",
+          ({ status, step }) => `${status} at ${step}`
+        ),
+        Effect.retry(Schedule.max([Schedule.spaced("10 millis"), Schedule.recurs(1500)]))
+      )
+  }
+})
+export type ProposalLife = Effect.Success<ReturnType<typeof beginLife>>
+
+let messages = 2_000_000
+
+/** A new session of the agent; `call` makes it call choir.propose.<kind>, and `request` is what follows. */
+export const makeProposer = Effect.fnUntraced(function* ({ agent_id }: ProposalHome, { within }: ProposalLife) {
+  const sessions = yield* within(SessionStore)
+  const { session_id } = yield* sessions.create(agent_id, BINDINGS, "0000000")
+  const talk = new Talk(session_id, agent_id)
+  const call = Effect.fnUntraced(function* (kind: ProposalKind, input: Schema.Json) {
+    messages += 1
+    const call_id = CallId.make(`call-${messages}`)
+    const tool = `choir.propose.${kind}`
+    const from = talk.rev
+    talk.commit(
+      userMsg(messages),
+      {
+        event_type: "ModelOutput",
+        lane: EDGE,
+        payload: {
+          call_id: CallId.make(`out-${messages}`),
+          purpose: "turn",
+          model: "small",
+          tool_calls: [{ call_id, name: tool.replaceAll(".", "-"), input }],
+          finish_reason: "tool_calls",
+          usage: { input_tokens: 1, output_tokens: 1 },
+          latency_ms: 1
+        }
+      },
+      {
+        event_type: "ToolCallRequested",
+        lane: EDGE,
+        payload: { call_id, tool, input, effect: "none", locks: [] }
+      },
+      { event_type: "ToolCallCommitted", lane: EDGE, payload: { call_id, locks: [] } }
+    )
+    yield* within(append(talk, from))
+    return call_id
+  })
+  const request = (kind: ProposalKind, call_id: CallId, payload: Schema.Json) =>
+    within(
+      Effect.flatMap(Approvals, (approvals) => approvals.request(talk.caller, { request_type: kind, call_id, payload }))
+    )
+  /** Ends the turn, so that the agent can propose something else. */
+  const finish = Effect.fnUntraced(function* (call_id: CallId) {
+    const from = talk.rev
+    talk.commit(
+      {
+        event_type: "ToolResultCommitted",
+        lane: EDGE,
+        payload: { call_id, status: "success", summary: "submitted", duration_ms: 1 }
+      },
+      {
+        event_type: "ModelOutput",
+        lane: EDGE,
+        payload: {
+          call_id: CallId.make(`end-${messages}`),
+          purpose: "turn",
+          model: "small",
+          text: "done",
+          tool_calls: [],
+          finish_reason: "stop",
+          usage: { input_tokens: 1, output_tokens: 1 },
+          latency_ms: 1
+        }
+      },
+      {
+        event_type: "AgentMessage",
+        lane: EDGE,
+        payload: { kind: "reply", text: "done", in_reply_to: String(messages) as never }
+      }
+    )
+    yield* within(append(talk, from))
+  })
+  return {
+    talk,
+    session_id,
+    call,
+    request,
+    /** Proposes, and answers the id or the refusal. */
+    propose: Effect.fnUntraced(function* (kind: ProposalKind, input: Schema.Json) {
+      const call_id = yield* call(kind, input)
+      const asked = yield* Effect.result(request(kind, call_id, input))
+      yield* finish(call_id)
+      return yield* Effect.fromResult(asked)
+    })
+  }
+})
