@@ -9,12 +9,30 @@ type Home = Effect.Success<typeof makeImageHome>
 const manifest = (runtime: Record<string, unknown>) =>
   JSON.stringify({ llm: { name: "x", description: "x", input_schema: {} }, runtime })
 
+/** @param id of the entry's object; `blob` is a file, whatever the mode says. */
 const raw =
-  (name: string | Uint8Array, mode = "100644") =>
-  (home: Home) => {
-    const id = mode === "40000" ? home.agent.git(["mktree"], "") : home.agent.blob("x")
-    home.agent.commitRaw([{ name: Buffer.from(name), mode, id }])
+  (name: string | Uint8Array, mode = "100644", id = "") =>
+  ({ agent }: Home) => {
+    const made = id === "" && mode === "40000" ? agent.git(["mktree"], "") : agent.blob("x")
+    agent.commitRaw([{ name: Buffer.from(name), mode, id: /^[0-9a-f]/u.test(id) && id !== "blob" ? id : made }])
   }
+
+const twice = ({ agent }: Home) => {
+  const entry = (content: string) => ({ name: Buffer.from("x"), mode: "100644", id: agent.blob(content) })
+  agent.commitRaw([entry("one"), entry("two")])
+}
+
+/** 100,000 names of one file: a tree of a few hundred bytes, 317 of it, 317 of that. */
+const crowd = ({ agent }: Home) => {
+  const id = agent.blob("x")
+  const folder = (mode: string, entry: string) =>
+    agent.git(
+      ["mktree"],
+      Array.from({ length: 317 }, (_, at) => `${mode} ${entry}\t${String(at).padStart(3, "0")}`).join("\n")
+    )
+  const inner = folder("100644 blob", id)
+  agent.commitRaw([{ name: Buffer.from("d"), mode: "40000", id: folder("040000 tree", inner) }])
+}
 
 const files = (contents: Record<string, string | Uint8Array>) => (home: Home) => {
   home.agent.commit(contents)
@@ -90,6 +108,29 @@ const refused: ReadonlyArray<[string, string, (home: Home) => void, RegExp]> = [
     /more than 209715200 bytes/u
   ],
   ["too many files", "BadRepository", many(5001, "x"), /more than 5000 files/u],
+  ["more names than are listed", "BadRepository", crowd, /the tree is too large|more than 5000 files/u],
+  [
+    "folders in folders, 1,000 deep",
+    "BadRepository",
+    files({ [`${"d/".repeat(1000)}x`]: "x" }),
+    /longer than 512 bytes/u
+  ],
+  ["one name twice", "FetchFailed", twice, /duplicateEntries|contains duplicate/iu],
+  ["an object that is not there", "FetchFailed", raw("x", "100644", "1".repeat(40)), /./u],
+  ["a file that says to be a folder", "FetchFailed", raw("x", "40000", "blob"), /./u],
+  ["a device", "BadRepository", raw("x", "60000"), /x: a submodule is refused/u],
+  [
+    "a Dockerfile that asks for another builder",
+    "BadRepository",
+    files({ Dockerfile: "# syntax=evil/frontend\nFROM choir-base\n" }),
+    /Dockerfile:1: parser directives/u
+  ],
+  [
+    "a Dockerfile that fetches",
+    "BadRepository",
+    files({ Dockerfile: "FROM choir-base\nADD https://example.org/x /x\n" }),
+    /Dockerfile:2: ADD takes files/u
+  ],
   ["a manifest that is no JSON", "BadRepository", files({ "tools/x.json": "{", "tools/x": "" }), /tools\/x\.json/u],
   [
     "a manifest with unknown keys",
@@ -125,7 +166,15 @@ const urls: ReadonlyArray<[string, (home: Home) => { readonly url: string; reado
   ["a relative path", () => ({ url: "../agent", ref: "main" })],
   ["an option as ref", ({ agent, marker }) => ({ url: agent.path, ref: `--upload-pack=touch ${marker}` })],
   ["a refspec as ref", ({ agent }) => ({ url: agent.path, ref: "main:refs/heads/other" })],
-  ["an empty url", () => ({ url: "", ref: "main" })]
+  ["an empty url", () => ({ url: "", ref: "main" })],
+  ["credentials in a url", () => ({ url: "https://user:pass@example.org/x.git", ref: "main" })],
+  [
+    "a url of more than one line",
+    ({ marker }) => ({ url: `https://example.org/x\n[core]\nsshCommand=touch ${marker}`, ref: "main" })
+  ],
+  ["a helper's transport behind a host", ({ marker }) => ({ url: `https::ext::touch ${marker}`, ref: "main" })],
+  ["a ref that leaves refs", ({ agent }) => ({ url: agent.path, ref: "../../config" })],
+  ["an expression as ref", ({ agent }) => ({ url: agent.path, ref: "main@{1}" })]
 ]
 
 /** What a repository's own configuration and hooks would run on a host that obeyed them. */
@@ -194,6 +243,15 @@ const traps: ReadonlyArray<[string, "built" | "FetchFailed", (home: Home, comman
     }
   ],
   [
+    "objects of another place",
+    "FetchFailed",
+    ({ agent, global }) => {
+      const id = global.blob("a secret of another repository")
+      agent.commit([{ path: "identity/SOUL.md", id, mode: "100644" }])
+      writeFileSync(join(agent.path, ".git/objects/info/alternates"), "../../../../nowhere/objects\n")
+    }
+  ],
+  [
     "url that stands for another",
     "built",
     ({ agent }, command) => {
@@ -246,6 +304,7 @@ describe("a hostile repository (R75)", { timeout: TIMEOUT_MS }, () => {
       const outcome = yield* Effect.result(home.build())
       assert.strictEqual(Result.isFailure(outcome) ? outcome.failure._tag : "built", expected)
       assert.isFalse(home.pwned())
+      assert.deepStrictEqual(readdirSync(home.root).sort(), ["agent", "global", "home"])
     })
   )
 
