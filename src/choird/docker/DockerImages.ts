@@ -81,6 +81,24 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
     return Option.flatMap(image, decodeFacts)
   })
 
+  const remove = (ref: string) =>
+    Effect.ignore(
+      engine.use(`the image ${ref} could not be removed`, (docker, abortSignal) =>
+        docker.getImage(ref).remove({ abortSignal })
+      ),
+      { log: "Debug" }
+    )
+
+  const look = Effect.fnUntraced(function* (
+    image_id: string,
+    check: (image_id: string) => Effect.Effect<void, DockerError | BuildBroke>
+  ) {
+    const facts = yield* find(image_id)
+    if (Option.isNone(facts)) return yield* new BuildBroke({ problem: "the image is gone already", output: [] })
+    const problem = imageProblem(facts.value)
+    return yield* problem === undefined ? check(image_id) : new BuildBroke({ problem, output: [] })
+  })
+
   /** Builds, looks at what came of it, and only then gives it its name. */
   const buildAs = Effect.fnUntraced(function* (
     tag: string,
@@ -89,11 +107,7 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
     progress: Progress
   ) {
     const image_id = yield* runBuild(engine, { ...request, ...limits }, progress)
-    const facts = yield* find(image_id)
-    if (Option.isNone(facts)) return yield* new BuildBroke({ problem: "the image is gone already", output: [] })
-    const problem = imageProblem(facts.value)
-    if (problem !== undefined) return yield* new BuildBroke({ problem, output: [] })
-    yield* check(image_id)
+    yield* look(image_id, check).pipe(Effect.tapError(() => remove(image_id)))
     const [repo = "", name = ""] = tag.split(":")
     yield* engine.use(`the image could not be named ${tag}`, (docker, abortSignal) =>
       docker.getImage(image_id).tag({ repo, tag: name, abortSignal })
@@ -169,14 +183,6 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
     }
     yield* buildAs(tag, request, () => Effect.void, progress)
   })
-
-  const remove = (tag: string) =>
-    Effect.ignore(
-      engine.use(`the image ${tag} could not be removed`, (docker, abortSignal) =>
-        docker.getImage(tag).remove({ abortSignal })
-      ),
-      { log: "Debug" }
-    )
 
   /** What a container uses stays: the engine refuses to remove it. */
   const prune = Effect.fnUntraced(function* ({ agent_id, image_version, keep = [] }: ImageSource, key: string) {
