@@ -81,8 +81,9 @@ export const openContainer = Effect.fn("AgentContainer.open")(function* <E>(
     }
     // The log goes with the container; what stands in it is read first.
     if (started) yield* Effect.timeoutOption(Deferred.await(drained), CONTAINER_STATUS_MS_MAX)
-    const removed = removeContainer(engine, id, DOCKER_AWAY_MS_MAX)
-    yield* Effect.interruptible(Effect.raceFirst(removed, Effect.asVoid(untilDead(watch, watched))))
+    // Each side by itself: what stands in an interruptible region of a fiber that is being interrupted would not run at all.
+    const dead = Effect.asVoid(Effect.interruptible(untilDead(watch, watched)))
+    yield* Effect.raceFirst(removeContainer(engine, id, DOCKER_AWAY_MS_MAX), dead)
     yield* Deferred.succeed(ended, { code: null, out_of_memory: false })
   })
 

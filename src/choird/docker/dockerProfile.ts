@@ -26,6 +26,8 @@ export const INSIDE = {
 
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 const MIB = 1024 * 1024
+/** Of the container's own user namespace, whatever USER its image names. */
+const ROOT = "0:0"
 
 /** What a container is made of beyond its spec. */
 export interface ProfilePlan {
@@ -69,7 +71,7 @@ export const dockerProfile = (plan: ProfilePlan): Profile => {
     name: containerName(installation, agent_id),
     Image: agentTag(agent_id, image_version),
     Hostname: "choir",
-    User: user ?? "",
+    User: user ?? ROOT,
     // tini collects what tools leave behind; as the first process node would not (D13).
     Entrypoint: [INSIDE.tini, "--", ...agentCommand(INSIDE, spec.endpoint, ["--own-pid-namespace"])],
     Cmd: [],

@@ -37,7 +37,7 @@ const faithful = () => ({
   Config: {
     Hostname: "choir",
     Domainname: "",
-    User: "",
+    User: "0:0",
     Tty: false,
     OpenStdin: false,
     StdinOnce: false,

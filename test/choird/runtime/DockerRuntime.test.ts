@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Layer, Scope, Stream } from "effect"
+import { Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { execFileSync, spawnSync } from "node:child_process"
 import { chownSync, readdirSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -166,6 +166,18 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       assert.notInclude(rules, installation.network)
       assert.notInclude(rules, installation.network.toUpperCase())
     })
+  )
+
+  it.live("kills and removes when whoever runs the agent is interrupted (R8)", () =>
+    Effect.gen(function* () {
+      const made = yield* rig()
+      const runtime = yield* ContainerRuntime
+      const run = Effect.scoped(Effect.andThen(runtime.start(made.spec), Effect.never))
+      const fiber = yield* Effect.forkChild(run)
+      yield* made.connected
+      yield* Fiber.interrupt(fiber)
+      assert.deepStrictEqual(containers(), [])
+    }).pipe(inside)
   )
 
   it.live("ends what an earlier choird left, of this home alone: by its id, by its name, by its label (R8)", () =>
