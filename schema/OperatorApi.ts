@@ -18,6 +18,7 @@ import { SchemaErrors } from "./SchemaErrors.ts"
 import { ResumeApi } from "./ResumeApi.ts"
 import { SessionDetailApi } from "./SessionDetailApi.ts"
 import { UpdateApi } from "./UpdateApi.ts"
+import { SkillApi } from "./SkillApi.ts"
 import { SessionStatus } from "./SessionStatus.ts"
 
 export const AgentStatus = Schema.Literals(["stopped", "building", "starting", "running", "stopping", "crashed"])
@@ -65,6 +66,7 @@ export const AgentDetail = Schema.Struct({
       lane: LaneId,
       state: Schema.String,
       skill: Schema.NullOr(Schema.String),
+      skill_state: Schema.NullOr(Schema.String),
       step: Schema.Natural
     })
   ),
@@ -348,6 +350,7 @@ export class OperatorApi extends HttpApi.make("choir-operator")
     UpdateApi,
     SessionDetailApi,
     ResumeApi,
+    SkillApi,
     Chat,
     Approvals,
     Configuration,

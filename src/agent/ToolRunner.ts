@@ -16,6 +16,7 @@ import { type Confirmation, Confirmations } from "./Confirmations.ts"
 import { EventLog } from "./EventLog.ts"
 import { inlineResult } from "./inlineResult.ts"
 import { type Grant, LockManager } from "./LockManager.ts"
+import { isConstrainable } from "./offeredTools.ts"
 import { Replication } from "./Replication.ts"
 import { SkillRegistry } from "./SkillRegistry.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
@@ -115,7 +116,7 @@ const make = Effect.fnUntraced(function* () {
     const core = laneOf(arbiter.state(), lane)
     const started = core !== undefined && "started_rev" in core ? log.get(core.started_rev) : undefined
     const allowed = started?.event_type === "CoreStarted" ? started.payload.start.tool_constraints.allowed_tools : []
-    const free = isControl(tool) || tool.llm.name === "choir.core.report" || allowed.length === 0
+    const free = allowed.length === 0 || !isConstrainable(tool.llm.name)
     return arbiter.commit({
       type: "Request",
       lane,

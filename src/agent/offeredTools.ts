@@ -17,7 +17,7 @@ const isVisible = (lane: LaneId, { lanes }: AnyTool): boolean =>
   lanes === "both" || (lanes === "edge") === (jobOf(lane) === undefined)
 
 /** A job may always report and move its skill on, whatever its constraints allow. */
-const isConstrainable = (name: string): boolean => name !== "choir.core.report" && name !== SKILL_TRANSITION
+export const isConstrainable = (name: string): boolean => name !== "choir.core.report" && name !== SKILL_TRANSITION
 
 const fits = (name: string, { allowed = [], skill }: Narrowing): boolean => {
   if (name === SKILL_TRANSITION) return skill !== undefined

@@ -14,7 +14,9 @@ import { logs } from "./commands/logs.ts"
 import { models } from "./commands/model.ts"
 import { secret } from "./commands/secret.ts"
 import { session } from "./commands/session.ts"
+import { skill } from "./commands/skill.ts"
 import { status } from "./commands/status.ts"
+import { tool } from "./commands/tool.ts"
 import { workspace } from "./commands/workspace.ts"
 import { root } from "./root.ts"
 
@@ -25,6 +27,8 @@ const commands = [
   session,
   approval,
   models,
+  skill,
+  tool,
   secret,
   workspace,
   config,

@@ -22,6 +22,7 @@ import { toolTable } from "#src/agent/offeredTools.ts"
 import { Replication } from "#src/agent/Replication.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
 import { runSession } from "#src/agent/Session.ts"
+import { SkillRegistry } from "#src/agent/SkillRegistry.ts"
 import { StatusReports } from "#src/agent/StatusReports.ts"
 import { takeOver } from "#src/agent/takeOver.ts"
 import { Tokens } from "#src/agent/Tokens.ts"
@@ -34,6 +35,8 @@ import { coreList } from "#src/agent/tools/coreList.ts"
 import { coreReport } from "#src/agent/tools/coreReport.ts"
 import { coreSpawn } from "#src/agent/tools/coreSpawn.ts"
 import { memoryCompact } from "#src/agent/tools/memoryCompact.ts"
+import { skillStart } from "#src/agent/tools/skillStart.ts"
+import { skillTransition } from "#src/agent/tools/skillTransition.ts"
 import { AGENT } from "./Database.ts"
 import type { Process } from "./Kernel.ts"
 import type { Server, Wire } from "./Network.ts"
@@ -98,6 +101,7 @@ const registry = (world: World, agent: AgentIdentity) =>
         coreList(arbiter.state),
         coreReport(reports.tell),
         memoryCompact(compactor.request),
+        ...(world.setup.skills.size === 0 ? [] : [skillStart(world.setup.skills), skillTransition]),
         ...simTools(world, agent)
       ]
       const { find, names, offered } = toolTable(all)
@@ -123,7 +127,16 @@ const session = Effect.fnUntraced(function* (
   )
   const base = Layer.effectDiscard(takeOver(introduced, first)).pipe(
     Layer.provideMerge(Arbiter.layer),
-    Layer.provideMerge(Layer.mergeAll(EventLog.layer(session_id), settings, secrets, LockManager.layer, Mailbox.layer))
+    Layer.provideMerge(
+      Layer.mergeAll(
+        EventLog.layer(session_id),
+        settings,
+        secrets,
+        LockManager.layer,
+        Mailbox.layer,
+        Layer.succeed(SkillRegistry, world.setup.skills)
+      )
+    )
   )
   const guards = Layer.mergeAll(
     Replication.layer,

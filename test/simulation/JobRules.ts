@@ -116,7 +116,12 @@ export class JobRules {
     this.#limit(++job.toolCalls, budgets.max_tool_calls, `tool calls of ${lane}`)
     const { allowed_tools } = start.tool_constraints
     const { tool } = payload
-    if (allowed_tools.length > 0 && tool !== "choir.core.report" && !allowed_tools.some((name) => name === tool))
+    if (
+      allowed_tools.length > 0 &&
+      tool !== "choir.core.report" &&
+      tool !== "choir.skill.transition" &&
+      !allowed_tools.some((name) => name === tool)
+    )
       throw new Violation("J2", `${lane} uses ${tool} at ${rev}, which its constraints do not allow`)
   }
 

@@ -56,23 +56,29 @@ const says = (text: string): Said => ({ text, calls: [] })
 export class Script {
   readonly #faults: Faults
   readonly #draw: Seed
+  /** Names of skills; none in most seeds. */
+  readonly #skills: ReadonlyArray<string>
   /** Lanes whose model repeats itself, with what it says and how often yet. */
   readonly #stuck = new Map<string, { readonly said: Said; left: number }>()
   #count = 0
   /** The job that was asked for last, which probably runs. */
   #newest: string = JOBS[0]
 
-  constructor(faults: Faults, draw: Seed) {
+  constructor(faults: Faults, draw: Seed, skills: ReadonlyArray<string>) {
     this.#faults = faults
     this.#draw = draw
+    this.#skills = skills
   }
 
   next(asked: Asked): Said {
     const role = roleOf(asked)
     const wantsJson = asked.messages.some(({ content, role }) => role === "user" && (content ?? "").includes('"ok"'))
     const final = wantsJson ? '{"ok":true}' : `said ${++this.#count}`
+    const isInSkill = asked.tools?.some((tool) => tool.function.name === "choir-skill-transition") === true
+    if (isInSkill) return this.#faults.calm ? says(final) : this.#skill(final)
     if (role === "summary") return this.#summary(asked)
     if (this.#faults.calm) return says(final)
+    if (this.#skills.length > 0 && this.#draw.chance(0.15)) return { calls: [this.#start(), ...this.#more()] }
     const lane =
       role === "edge" ? "edge" : (asked.messages.find((message) => message.role === "user")?.content ?? "").slice(0, 60)
     const stuck = this.#stuck.get(lane)
@@ -122,9 +128,38 @@ export class Script {
               time_budget_ms: draw.pick([0, 4000, 20_000])
             }
           }
-        : {})
+        : {}),
+      ...(this.#skills.length > 0 && draw.chance(0.4) ? { skill: { name: this.#skillName() } } : {})
     }
     return { name: "choir-core-spawn", args }
+  }
+
+  /** Now and then more in the same breath, which belongs to the state before. */
+  #more(): ReadonlyArray<Call> {
+    return this.#draw.chance(0.3) ? this.#tools() : []
+  }
+
+  #skillName(): string {
+    return this.#skills[this.#draw.below(this.#skills.length)] ?? ""
+  }
+
+  #start(): Call {
+    return { name: "choir-skill-start", args: { skill: this.#skillName() } }
+  }
+
+  /** In a step of a skill: its tools and others, its transitions and others, two of them, words. */
+  #skill(final: string): Said {
+    const draw = this.#draw
+    const move = (): Call => ({
+      name: "choir-skill-transition",
+      args: { on: draw.pick(["complete", "complete", "revise", "cancel", "done", "error"]), output: { ok: true } }
+    })
+    const roll = draw.unit()
+    if (roll < 0.1) return says(final)
+    if (roll < 0.45) return { calls: this.#tools() }
+    if (roll < 0.55) return { calls: [move(), move(), ...this.#more()] }
+    if (roll < 0.6) return { calls: [this.#start()] }
+    return { calls: [...this.#more(), move()] }
   }
 
   #edge(final: string): Said {

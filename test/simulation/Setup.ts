@@ -2,8 +2,10 @@
 import { Schema } from "effect"
 import { AgentConfig, Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
+import type { SkillSpec } from "#schema/Skill.ts"
 import type { Faults } from "./Faults.ts"
 import { makeSeed } from "./Seed.ts"
+import { skillsOf } from "./skills.ts"
 
 /** Values that must never be found anywhere but in a request's authorization header. */
 export const CANARY = "canary-5f3a9c"
@@ -25,6 +27,8 @@ export interface Setup {
   readonly crash_detection_threshold_ms: number
   /** The configuration of a version; each version says its number in two places that belong together. */
   config(version: number): AgentConfig
+  /** The skills of the agent's image. */
+  readonly skills: ReadonlyMap<string, SkillSpec>
 }
 
 export const makeSetup = (seed: number, faults: Faults): Setup => {
@@ -76,6 +80,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
   }
   return {
     crash_detection_threshold_ms: base.crash_detection_threshold_ms,
+    skills: skillsOf(seed),
     config: (version) => {
       const config = versions.get(version) ?? make(version)
       versions.set(version, config)

@@ -8,6 +8,7 @@ import { fingerprint } from "./fingerprint.ts"
 import { JobRules } from "./JobRules.ts"
 import { Violation } from "./Kernel.ts"
 import { CANARY } from "./Setup.ts"
+import { SkillRules } from "./SkillRules.ts"
 import type { World } from "./World.ts"
 
 /** Where a session's log stood. */
@@ -25,6 +26,7 @@ export interface Acknowledgement {
 export class StoreChecks {
   readonly #world: World
   readonly #rules = new Map<string, JobRules>()
+  readonly #skills = new Map<string, SkillRules>()
   /** Calls whose intent choird has, with the epoch that it came from first. */
   readonly intents = new Map<string, number>()
   readonly #answered = new Set<string>()
@@ -67,6 +69,14 @@ export class StoreChecks {
     }
   }
 
+  #skillsOf(session_id: string): SkillRules {
+    const { setup } = this.#world
+    const known =
+      this.#skills.get(session_id) ?? new SkillRules(setup.skills, setup.config(1).budgets.skill_retry_budget)
+    this.#skills.set(session_id, known)
+    return known
+  }
+
   #digestsOf(session_id: string): Array<Buffer> {
     const known = this.#digests.get(session_id) ?? []
     this.#digests.set(session_id, known)
@@ -89,6 +99,7 @@ export class StoreChecks {
   #event(session: SessionTable, event: ChoirEvent): void {
     const rules = this.#rulesOf(session)
     rules.event(event)
+    this.#skillsOf(session.session_id).event(event)
     switch (event.event_type) {
       case "UserMsg": {
         const id = Number(event.payload.inbox_id)

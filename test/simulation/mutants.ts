@@ -4,6 +4,7 @@
  */
 import { APPROVAL_MUTANTS } from "./approvalMutants.ts"
 import type { Mutant } from "./Mutant.ts"
+import { SKILL_MUTANTS } from "./skillMutants.ts"
 import type { Edit } from "./patchSources.ts"
 
 const agent = (file: string) => `src/agent/${file}`
@@ -400,5 +401,6 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     knownSeed: 3,
     breaks: ["L1"]
   },
-  ...APPROVAL_MUTANTS
+  ...APPROVAL_MUTANTS,
+  ...SKILL_MUTANTS
 ]

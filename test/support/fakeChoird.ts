@@ -32,6 +32,7 @@ import type { SessionDetail } from "#schema/SessionDetailApi.ts"
 import { layerSchemaErrors } from "#src/choird/api/SchemaErrors.ts"
 import { sseResponse } from "#src/choird/api/sse.ts"
 import { listen } from "#src/shared/http.ts"
+import { fakeSkills } from "./fakeSkills.ts"
 import { type ConfigurationAnswers, fakeConfiguration, usualConfiguration } from "./fakeConfiguration.ts"
 import { fakeUpdates, oneRedeployed } from "./fakeUpdates.ts"
 
@@ -63,7 +64,7 @@ export const detail: AgentDetail = {
   agent_id: AGENT,
   status: "running",
   session_id: SESSION,
-  lanes: [{ lane: "edge" as never, state: "EDGE_IDLE", skill: null, step: 4 }],
+  lanes: [{ lane: "edge" as never, state: "EDGE_IDLE", skill: "tidy", skill_state: "look", step: 4 }],
   budgets: {
     tokens: { used: 1200, limit: 2_000_000 },
     tool_calls: { used: 3, limit: 2000 },
@@ -420,6 +421,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
       Layer.provide(
         fakeConfiguration(answers, (name, input) => calls.push(input === undefined ? { name } : { name, input }))
       ),
+      Layer.provide(fakeSkills((name, id) => calls.push({ name, id }))),
       Layer.provide(layerSchemaErrors),
       Layer.provide(NodeHttpServer.layerHttpServices)
     )

@@ -96,7 +96,12 @@ export const agentDetail = (detail: AgentDetail, color: boolean): string => {
   if (detail.lanes.length === 0) return head
   const lanes = table(
     ["LANE", "STATE", "SKILL", "STEP"],
-    detail.lanes.map(({ lane, skill, state, step }) => [lane, state, skill ?? "", String(step)]),
+    detail.lanes.map(({ lane, skill, skill_state, state, step }) => [
+      lane,
+      state,
+      skill === null ? "" : `${skill} in ${skill_state ?? ""}`,
+      String(step)
+    ]),
     color
   )
   return `${head}\n\n${lanes}`

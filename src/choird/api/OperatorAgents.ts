@@ -15,17 +15,19 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { BUILD_STEPS_MAX } from "#src/shared/limits.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSummaries } from "./AgentSummaries.ts"
-import { LaneReports } from "./LaneReports.ts"
 import { fromAgentRefused, refusedBuild } from "./refusals.ts"
 
 type Lanes = AgentDetail["lanes"]
-type Skills = ReadonlyMap<string, string | undefined>
 
-/** Edge first, then the running jobs. The states are what is acknowledged; the skill is what the lane last reported. */
-const laneRows = (state: SessionState, skills: Skills): Lanes =>
-  [{ lane: EDGE, state: state.edge.state, step: state.edge.step }, ...state.cores.values()].map(
-    ({ lane, state, step }) => ({ lane, state, skill: skills.get(lane) ?? null, step })
-  )
+/** Edge first, then the running jobs, as far as they are acknowledged. */
+const laneRows = ({ cores, edge }: SessionState): Lanes =>
+  [{ ...edge, lane: EDGE }, ...cores.values()].map(({ lane, skill, state, step }) => ({
+    lane,
+    state,
+    skill: skill?.name ?? null,
+    skill_state: skill?.state ?? null,
+    step
+  }))
 
 /** What the session has used up of what it may (7.6). */
 const budgetRows = (state: SessionState | undefined, limits: Budgets): AgentDetail["budgets"] => ({
@@ -43,7 +45,6 @@ const services = Effect.gen(function* () {
     images: yield* Images,
     lifecycle: yield* Lifecycle,
     models: yield* Models,
-    reports: yield* LaneReports,
     sessions: yield* SessionStore,
     summaries: yield* AgentSummaries
   }
@@ -51,18 +52,16 @@ const services = Effect.gen(function* () {
 type Services = Effect.Success<typeof services>
 
 const detail = Effect.fn("OperatorApi.agent")(function* (services: Services, agent_id: AgentId) {
-  const { approvals, config, events, lifecycle, reports, sessions, summaries } = services
+  const { approvals, config, events, lifecycle, sessions, summaries } = services
   const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
   const { image_version: _, ...summary } = yield* summaries.of(view)
   const running = yield* config.current
   const { session_id } = summary
   const state = session_id === null ? undefined : Option.getOrUndefined(yield* Effect.option(events.state(session_id)))
   const row = session_id === null ? undefined : Option.getOrUndefined(yield* sessions.get(session_id))
-  const said = session_id === null ? [] : yield* reports.latest(session_id)
-  const skills = new Map(said.map(({ lane, skill }) => [lane, skill]))
   return {
     ...summary,
-    lanes: state === undefined || view.status === "stopped" ? [] : laneRows(state, skills),
+    lanes: state === undefined || view.status === "stopped" ? [] : laneRows(state),
     budgets: budgetRows(state, running.config.budgets),
     resource_bindings: view.bindings ?? row?.resource_bindings ?? null,
     last_rev: row?.last_rev ?? 0,

@@ -23,6 +23,7 @@ import { layerOperatorConfig } from "./OperatorConfig.ts"
 import { layerOperatorResume } from "./OperatorResume.ts"
 import { layerOperatorSessionDetail } from "./OperatorSessionDetail.ts"
 import { layerOperatorSessions } from "./OperatorSessions.ts"
+import { layerOperatorSkills } from "./OperatorSkills.ts"
 import { layerOperatorSystem } from "./OperatorSystem.ts"
 import { layerOperatorUpdates } from "./OperatorUpdates.ts"
 import { layerSchemaErrors } from "./SchemaErrors.ts"
@@ -45,6 +46,7 @@ export const layerOperatorServer = (version: string) =>
             layerOperatorSessions,
             layerOperatorSessionDetail,
             layerOperatorResume,
+            layerOperatorSkills,
             layerOperatorChat,
             layerOperatorApprovals,
             layerOperatorConfig,

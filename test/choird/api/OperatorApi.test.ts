@@ -2,7 +2,7 @@ import { statSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { AgentId, coreLane, EDGE, InboxId, JobName, LaneId, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
-import { LaneReports } from "#src/choird/api/LaneReports.ts"
+import type { EventDraft } from "#schema/Event.ts"
 import { Shutdown } from "#src/choird/api/Shutdown.ts"
 import { RepoCacheFailed } from "#src/choird/repos/Repos.ts"
 import { CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
@@ -132,24 +132,19 @@ describe("agents", () => {
 
   it.effect("show lanes and what is spent of the budgets", () =>
     Effect.gen(function* () {
-      const { api, services, world } = yield* openOperator()
-      yield* append(world, [said(one), started("a"), output(EDGE, "c1")])
-      const budget_remaining = { tokens: 1, tool_calls: 1 }
-      yield* Effect.provideContext(
-        Effect.flatMap(LaneReports, (reports) =>
-          reports.report(SESSION, { lane: EDGE, state: "EDGE_FINALIZING", skill: "plan", budget_remaining })
-        ),
-        services
-      )
+      const { api, world } = yield* openOperator()
+      const begun = { skill: "plan", from: "", to: "look", on: "start", step: 0 }
+      const inSkill: EventDraft = { event_type: "SkillTransitionCommitted", lane: EDGE, payload: begun }
+      yield* append(world, [said(one), started("a"), output(EDGE, "c1"), inSkill])
       const detail = yield* api.agents.status({ params: { id: AGENT } })
       assert.deepStrictEqual(detail.lanes, [
-        { lane: EDGE, state: "EDGE_FINALIZING", skill: "plan", step: 1 },
-        { lane: coreLane(JobName.make("a")), state: "CORE_INITIALIZING", skill: null, step: 0 }
+        { lane: EDGE, state: "EDGE_FINALIZING", skill: "plan", skill_state: "look", step: 1 },
+        { lane: coreLane(JobName.make("a")), state: "CORE_INITIALIZING", skill: null, skill_state: null, step: 0 }
       ])
       assert.deepStrictEqual(detail.budgets.tokens, { used: 15, limit: 2_000_000 })
       assert.deepStrictEqual(detail.budgets.core_jobs, { used: 1, limit: 8 })
       assert.deepStrictEqual(detail.budgets.cost_usd, { used: 0, limit: null })
-      assert.strictEqual(detail.acked_rev, 3)
+      assert.strictEqual(detail.acked_rev, 4)
     })
   )
 

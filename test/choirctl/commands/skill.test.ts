@@ -1,0 +1,71 @@
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { choirctl, document } from "../../support/choirctl.ts"
+import { temporaryFolder } from "../../support/engines.ts"
+import { fakeChoird } from "../../support/fakeChoird.ts"
+import { skillDetail, skillRows, toolRows } from "../../support/fakeSkills.ts"
+import { skillText } from "../../support/skills.ts"
+
+describe("choirctl skill", () => {
+  it.effect("lists and shows the skills of an agent, for people and as JSON", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home)
+      assert.match(
+        (yield* choirctl(home, ["skill", "list", "agent-1"])).out,
+        /tidy +image +3 +12 +Put things in order\./u
+      )
+      assert.deepStrictEqual(document(yield* choirctl(home, ["skill", "list", "agent-1", "--json"])), skillRows)
+      const shown = yield* choirctl(home, ["skill", "show", "agent-1", "tidy"])
+      assert.match(shown.out, /look +complete: write +mem\.read +See what is there\./u)
+      assert.match(shown.out, /done +the end/u)
+      assert.deepStrictEqual(
+        document(yield* choirctl(home, ["skill", "show", "agent-1", "tidy", "--json"])),
+        skillDetail
+      )
+      assert.strictEqual((yield* choirctl(home, ["skill", "show", "agent-1", "No"])).code, 2)
+      assert.deepStrictEqual(
+        calls.map(({ name }) => name),
+        ["skills", "skills", "skill tidy", "skill tidy"]
+      )
+    })
+  )
+
+  it.effect("checks files and folders without choird, by path and with what to do", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const folder = join(home, "skills")
+      mkdirSync(folder)
+      writeFileSync(join(folder, "a.json"), skillText("a"))
+      writeFileSync(join(folder, "b.json"), skillText("b").replace('"to":"write"', '"to":"nowhere"'))
+      writeFileSync(join(folder, "README.md"), "{")
+      const good = yield* choirctl(home, ["skill", "check", join(folder, "a.json")])
+      assert.deepStrictEqual([good.code, good.out], [0, `${join(folder, "a.json")}: well-formed\n`])
+      const both = yield* choirctl(home, ["skill", "check", folder, "--json"])
+      assert.strictEqual(both.code, 1)
+      const rows = document(both) as ReadonlyArray<{ readonly ok: boolean; readonly problems: ReadonlyArray<string> }>
+      assert.deepStrictEqual(
+        rows.map(({ ok }) => ok),
+        [true, false]
+      )
+      assert.match(rows[1]?.problems[0] ?? "", /\["look"\]\["transitions"\]\[0\]\["to"\]: there is no state "nowhere"/u)
+      assert.strictEqual((yield* choirctl(home, ["skill", "check", join(home, "none.json")])).code, 2)
+    })
+  )
+})
+
+describe("choirctl tool", () => {
+  it.effect("lists the tools of an agent, each on one line", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      yield* fakeChoird(home)
+      assert.match(
+        (yield* choirctl(home, ["tool", "list", "agent-1"])).out,
+        /words\.count +agent +none +both +Count words\./u
+      )
+      assert.deepStrictEqual(document(yield* choirctl(home, ["tool", "list", "agent-1", "--json"])), toolRows)
+    })
+  )
+})

@@ -1,0 +1,34 @@
+/** Skills and tools as the fake choird answers for them. */
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { OperatorApi } from "#schema/OperatorApi.ts"
+import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/SkillApi.ts"
+import { skillSpec } from "./skills.ts"
+
+const spec = skillSpec()
+
+export const skillDetail: SkillDetail = { source: "image", spec }
+export const skillRows: ReadonlyArray<SkillSummary> = [
+  { name: spec.name, source: "image", description: spec.description, states: 3, max_steps: 12 }
+]
+export const toolRows: ReadonlyArray<ToolSummary> = [
+  { name: "choir.exec", source: "built-in", effect: null, exposure: null, description: null },
+  { name: "words.count", source: "agent", effect: "none", exposure: "both", description: "Count\nwords." }
+]
+
+/** @param note is told each call. */
+export const fakeSkills = (note: (name: string, id: string) => void) =>
+  HttpApiBuilder.group(OperatorApi, "skills", (handlers) => {
+    const noted = <A>(name: string, id: string, answer: A) =>
+      Effect.as(
+        Effect.sync(() => note(name, id)),
+        answer
+      )
+    return Effect.succeed(
+      handlers.handleAll({
+        list: ({ params }) => noted("skills", params.id, skillRows),
+        show: ({ params }) => noted(`skill ${params.name}`, params.id, skillDetail),
+        tools: ({ params }) => noted("tools", params.id, toolRows)
+      })
+    )
+  })
