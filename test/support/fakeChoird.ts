@@ -32,24 +32,13 @@ import type { SessionDetail } from "#schema/SessionDetailApi.ts"
 import { layerSchemaErrors } from "#src/choird/api/SchemaErrors.ts"
 import { sseResponse } from "#src/choird/api/sse.ts"
 import { listen } from "#src/shared/http.ts"
+import { auditRow } from "./fakeAudit.ts"
 import { fakeSkills } from "./fakeSkills.ts"
 import { type ConfigurationAnswers, fakeConfiguration, usualConfiguration } from "./fakeConfiguration.ts"
 import { fakeUpdates, oneRedeployed } from "./fakeUpdates.ts"
 
 export const SESSION = SessionId.make("0k8v3w9m2p1n4q7r")
 export const AGENT = AgentId.make("agent-1")
-
-export const auditRow: AuditRow = {
-  audit_id: "7",
-  at: "2026-01-02T03:04:05.678Z",
-  since: "2026-01-02T03:03:06.000Z",
-  who: "agent:agent-1",
-  action: "rpc.GET_SECRETS",
-  session_id: SESSION,
-  agent_id: AGENT,
-  count: 3,
-  detail: { refused: "UNBOUND", names: ["other-key"] }
-}
 
 export const summary: AgentSummary = {
   agent_id: AGENT,

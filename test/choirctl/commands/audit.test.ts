@@ -2,7 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
-import { auditRow, fakeChoird } from "../../support/fakeChoird.ts"
+import { auditRow } from "../../support/fakeAudit.ts"
+import { fakeChoird } from "../../support/fakeChoird.ts"
 
 describe("choirctl audit", () => {
   it.effect("lists who was refused what and how often, for people and as JSON (R77)", () =>
