@@ -116,4 +116,55 @@ describe("proposals", () => {
       yield* api.agents.stop({ params })
     }).pipe(Effect.scoped)
   )
+
+  for (const at of ["push", "build", "update"])
+    it.live(`a kill of choird around the step ${at} changes nothing about the end (R53)`, () =>
+      Effect.gen(function* () {
+        const choir = yield* start()
+        const { api, choird, ctl, ended, events, repo, session_id, show, talk, waiting } = choir
+        yield* talk("propose-1", PROPOSE)
+        const { approval_id } = yield* waiting
+        yield* Effect.forkChild(ctl("approve", approval_id))
+        const steps = ["commit", "push", "build", "update"]
+        yield* patiently(
+          Effect.filterOrFail(show(approval_id), ({ step }) => steps.indexOf(step ?? "") >= steps.indexOf(at))
+        )
+        yield* choird.signal("SIGKILL")
+        yield* choird.exited
+        yield* choir.start
+        const end = yield* ended(approval_id)
+        assert.strictEqual(end.status, "done", end.outcome ?? "")
+        assert.strictEqual(repo("rev-list", "--count", "main"), "2")
+        yield* talk("use-1", "call notes.count {}")
+        const [agent] = yield* api.agents.list()
+        assert.deepStrictEqual([agent?.status, agent?.session_id], ["running", session_id])
+        const history = yield* events(session_id)
+        assert.deepStrictEqual(historyProblems(session_id, history), [])
+        const last = history.flatMap(({ event }) =>
+          event.event_type === "ToolResultCommitted" ? [event.payload.summary] : []
+        )
+        assert.strictEqual(last.at(-1), "there are 3 notes")
+      }).pipe(Effect.scoped)
+    )
+
+  it.live("a proposed value of config.json is written in its place, loaded and applied; a rejected one is not", () =>
+    Effect.gen(function* () {
+      const { ctl, ended, home, api, talk, waiting } = yield* start()
+      const file = () => readFileSync(join(home, "config.json"), "utf8")
+      const propose = (value: number) =>
+        `call choir.propose.config_change ${JSON.stringify({ change: [{ op: "set", path: "/budgets/turn_max_steps", value }], reason: "a test" })}`
+      const before = file()
+      yield* talk("no-1", propose(5))
+      yield* ctl("reject", (yield* waiting).approval_id)
+      assert.strictEqual(file(), before)
+      yield* talk("yes-1", propose(7))
+      const { approval_id } = yield* waiting
+      assert.strictEqual((yield* ctl("approve", approval_id)).code, 0)
+      const end = yield* ended(approval_id)
+      assert.deepStrictEqual([end.status, end.step], ["done", "apply"])
+      assert.nestedPropertyVal(JSON.parse(file()), "budgets.turn_max_steps", 7)
+      assert.include(file(), before.trimEnd().slice(0, -2).trimEnd())
+      assert.nestedPropertyVal(yield* api.system.config(), "budgets.turn_max_steps", 7)
+    }).pipe(Effect.scoped)
+  )
 })

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Schedule } from "effect"
+import { Effect, Fiber, Redacted, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import { runGit } from "#src/shared/git.ts"
 import { GIT_TIMEOUT_MS } from "#src/shared/limits.ts"
@@ -118,6 +118,31 @@ describe("runGit", () => {
       yield* fakeGit("yes")
       const error = yield* Effect.flip(runGit({ args: ["ls-tree"], outputBytesMax: 1000 }))
       assert.strictEqual(error._tag === "GitFailed" && error.kind, "output")
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("answers git's question about one host of https, and is in no argument or environment", () =>
+    Effect.gen(function* () {
+      const credential = { host: "git.example.org:8443", user: "agent", password: Redacted.make("canary of git") }
+      const ask = (protocol: string, host: string) =>
+        Effect.map(
+          runGit({
+            args: ["credential", "fill"],
+            credential,
+            stdin: Buffer.from(`protocol=${protocol}\nhost=${host}\n\n`)
+          }),
+          text
+        )
+      assert.include(yield* ask("https", "git.example.org:8443"), "username=agent\npassword=canary of git\n")
+      for (const [protocol, host] of [
+        ["https", "example.org"],
+        ["https", "git.example.org"],
+        ["https", "evil.git.example.org:8443"],
+        ["http", "git.example.org:8443"]
+      ] as const)
+        assert.notInclude(JSON.stringify(yield* Effect.result(ask(protocol, host))), "canary")
+      yield* fakeGit(`cat /proc/$$/environ /proc/$$/cmdline | tr '\\0' ' '`)
+      assert.notInclude(text(yield* runGit({ args: ["push"], credential })), "canary")
     }).pipe(Effect.provide(NodeServices.layer))
   )
 
