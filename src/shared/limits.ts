@@ -173,7 +173,7 @@ export const SKILL_STATES_MAX = 32
 /** Skills of one image, the built-in ones left out. */
 export const IMAGE_SKILLS_MAX = 64
 /** States whose results a running skill keeps for its later steps, the newest first kept. */
-export const SKILL_RESULTS_MAX = SKILL_STATES_MAX
+export const SKILL_RESULTS_MAX = 32
 /** A tool manifest or a skill file. */
 export const MANIFEST_BYTES_MAX = 256 * KIB
 /** A Dockerfile, shorter than the longest line that a builder reads. */

@@ -4,7 +4,7 @@ import { GitIdentity } from "#schema/GitIdentity.ts"
 import { answerRequest, readRequest } from "#src/agent/git/credentialRequest.ts"
 import { makeRandom } from "../../support/history.ts"
 
-const identity = Schema.decodeUnknownSync(GitIdentity)({
+const identity = Schema.decodeSync(GitIdentity)({
   name: "Ada",
   email: "ada@example.org",
   secret: "git",
