@@ -55,6 +55,7 @@ const around = (host: Host) => {
   })
   const runtime = Layer.mock(ContainerRuntime, {
     type: "process",
+    hasImage: () => Effect.succeed(true),
     start: ({ epoch }) =>
       Effect.gen(function* () {
         const exit = yield* Deferred.make<ContainerExit>()

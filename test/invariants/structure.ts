@@ -13,9 +13,11 @@ const DEPENDENCIES = [
   "@electric-sql/pglite-pgvector",
   "@vscode/ripgrep",
   "canonicalize",
+  "dockerode",
   "effect",
   "gpt-tokenizer",
-  "grammy"
+  "grammy",
+  "tar-stream"
 ]
 
 const SIBLINGS = ["agent", "choird", "choirctl", "offline-model", "local"]
