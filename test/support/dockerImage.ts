@@ -1,6 +1,16 @@
 /** Images for tests of containers: a base with the programs of an agent and no network needed, and images of rigs on it. */
 import { execFileSync } from "node:child_process"
-import { chmodSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { rgPath } from "@vscode/ripgrep"
 
@@ -72,3 +82,23 @@ export const buildTestImage = (socket: string, { image, lines = [], program, tag
 }
 
 export const removeTestImage = (socket: string, tag: string) => docker(socket, "rmi", "--force", tag)
+
+/** Removes what choird built for an agent of a home; its base stays, so that the next build is quick. */
+export const removeImagesOf = (socket: string, agent: string, home: string) => {
+  const labels = [`label=choir.agent=${agent}`, `label=choir.home=${home}`].flatMap((label) => ["--filter", label])
+  const found = docker(socket, "images", "--quiet", ...labels)
+    .split("\n")
+    .filter(Boolean)
+  if (found.length > 0) docker(socket, "rmi", "--force", ...new Set(found))
+}
+
+/** The host's pid of the agent in a container, whose first process is tini; `undefined` while there is none. */
+export const agentInside = (socket: string, container: string): number | undefined => {
+  try {
+    const init = docker(socket, "inspect", "--format", "{{.State.Pid}}", container).trim()
+    const [agent] = readFileSync(`/proc/${init}/task/${init}/children`, "utf8").split(" ").filter(Boolean).map(Number)
+    return agent
+  } catch {
+    return undefined
+  }
+}

@@ -1,13 +1,18 @@
-/** The installations that the end-to-end suites run on: both databases, both transports, and both runtimes where the machine has them. */
+/** The installations that the end-to-end suites run on: both databases, both transports, and each runtime that the machine has. */
 import { describe } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { inject } from "vitest"
-import { makeCertificate } from "./certificate.ts"
+import { makeCertificate, makeCertificateFor } from "./certificate.ts"
 import { postgresDatabase } from "./engines.ts"
+import { testEngine } from "./docker.ts"
 import type { InstallationOptions } from "./installation.ts"
 import { ensureDebianPackages } from "./packages.ts"
+import { lanAddress } from "./reachable.ts"
 
 type Place = Pick<InstallationOptions, "flags" | "postgres" | "runtime" | "secrets">
+
+/** The first build of a base image installs packages. */
+const DOCKER_MS_MAX = 240_000
 
 const embedded: Effect.Effect<Place> = Effect.succeed({ runtime: "sandbox" })
 
@@ -27,6 +32,16 @@ const onServer: Effect.Effect<Place, never, Scope.Scope> = Effect.map(
   })
 )
 
+/** Agents in containers of the tests' engine, by the socket that they mount. */
+const inDocker = (docker_socket: string): Effect.Effect<Place> => Effect.succeed({ runtime: { docker_socket } })
+
+/** The same over TCP, at an address that containers reach. */
+const inDockerOverHttps = (docker_socket: string): Effect.Effect<Place, never, Scope.Scope> =>
+  Effect.map(makeCertificateFor(`IP:${lanAddress()}`), ({ cert, key }) => ({
+    runtime: { docker_socket },
+    flags: ["--transport=http", `--listen=${lanAddress()}:0`, `--tls-cert=${cert}`, `--tls-key=${key}`]
+  }))
+
 type Suite = (place: Effect.Effect<Place, never, Scope.Scope>) => void
 
 /** One suite, unchanged, on the embedded database in the sandbox and on a Postgres server with the process runtime. */
@@ -40,8 +55,19 @@ export const describeInstallations = (name: string, suite: Suite) => {
   unless(withoutServer)(`${name}, Postgres server, process${left(withoutServer)}`, () => suite(onServer))
 }
 
-/** The same, and over HTTPS with the embedded database and the process runtime (R30). */
+/** A suite with its agents in containers, from the operator's own Dockerfiles on. */
+const describeDocker = (name: string, suite: Suite) => {
+  const { reason, socket } = testEngine(`${name}, docker`)
+  const unless = reason === undefined ? describe : describe.skip
+  unless(`${name}, embedded Postgres, docker`, { timeout: DOCKER_MS_MAX }, () => suite(inDocker(socket)))
+  unless(`${name}, embedded Postgres, docker, HTTPS`, { timeout: DOCKER_MS_MAX }, () =>
+    suite(inDockerOverHttps(socket))
+  )
+}
+
+/** The same, over HTTPS with the embedded database and the process runtime (R30), and in containers. */
 export const describeEveryInstallation = (name: string, suite: Suite) => {
   describeInstallations(name, suite)
   describe(`${name}, embedded Postgres, process, HTTPS`, () => suite(overHttps))
+  describeDocker(name, suite)
 }

@@ -13,7 +13,10 @@ import { AgentId, type InboxId, type SessionId } from "#schema/Ids.ts"
 import { type ChatEvent, OperatorApi, type PrintedEvent } from "#schema/OperatorApi.ts"
 import { agentBelow } from "#src/local/Programs.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
+import { containerName, installationOf } from "#src/shared/dockerInstallation.ts"
 import { layerSocketClient } from "#src/shared/sockets.ts"
+import { agentInside, removeImagesOf } from "./dockerImage.ts"
+import { reachable } from "./reachable.ts"
 
 export const ROOT = join(import.meta.dirname, "../..")
 export const AGENT = AgentId.make("demo")
@@ -53,7 +56,8 @@ echo '{"status":"success","summary":"read a page","output":"hello"}'
 export interface InstallationOptions {
   /** The endpoint of the provider. */
   readonly endpoint: string
-  readonly runtime?: "sandbox" | "process"
+  /** A runtime of the host, or the socket of an engine. */
+  readonly runtime?: "sandbox" | "process" | { readonly docker_socket: string }
   readonly postgres?: Schema.Json
   readonly secrets?: Readonly<Record<string, string>>
   readonly config?: Readonly<Record<string, Schema.Json>>
@@ -77,6 +81,9 @@ export interface Choird {
   readonly agent: Effect.Effect<Option.Option<number>>
 }
 
+const runtimeOf = (runtime: InstallationOptions["runtime"] = "process") =>
+  typeof runtime === "string" ? { type: runtime } : { type: "docker", network: "open", ...runtime }
+
 const writeHome = Effect.fnUntraced(function* (home: string, options: InstallationOptions) {
   const folders = ["workspaces/main", "starter/agent"].map((name) => join(home, name))
   for (const folder of folders) mkdirSync(folder, { recursive: true })
@@ -98,7 +105,7 @@ const writeHome = Effect.fnUntraced(function* (home: string, options: Installati
     agents: {
       [AGENT]: { repo: { url: join(home, "sources/agent") }, defaults: { workspace: "main", llm: "test", dm: "me" } }
     },
-    runtime: { type: options.runtime ?? "process" },
+    runtime: runtimeOf(options.runtime),
     ...(options.postgres === undefined ? {} : { postgres: options.postgres }),
     ...options.config
   }
@@ -112,14 +119,24 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
     Effect.sync(() => mkdtempSync(join(tmpdir(), "choir-home-"))),
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
   )
-  yield* writeHome(home, options).pipe(Effect.provide(NodeServices.layer))
+  const { runtime } = options
+  const endpoint = typeof runtime === "object" ? yield* reachable(options.endpoint) : options.endpoint
+  if (typeof runtime === "object") {
+    const images = Effect.sync(() => removeImagesOf(runtime.docker_socket, AGENT, installationOf(home).id))
+    yield* Effect.addFinalizer(() => images)
+  }
+  yield* writeHome(home, { ...options, endpoint }).pipe(Effect.provide(NodeServices.layer))
   const api = yield* operator(home)
+  const runningAgent = (choird: number) =>
+    typeof runtime === "object"
+      ? agentInside(runtime.docker_socket, containerName(installationOf(home), AGENT))
+      : agentBelow(choird)
 
   const spawned = (child: ChildProcess, exited: Deferred.Deferred<number | string>): Choird => ({
     pid: child.pid ?? 0,
     exited: Deferred.await(exited),
     signal: (signal) => Effect.sync(() => void child.kill(signal)),
-    agent: Effect.sync(() => Option.fromNullishOr(agentBelow(child.pid ?? 0)))
+    agent: Effect.sync(() => Option.fromNullishOr(runningAgent(child.pid ?? 0)))
   })
 
   /** Starts choird and waits until its operator API answers. */
