@@ -11,6 +11,7 @@ const DEPENDENCIES = [
   "@effect/sql-pg",
   "@electric-sql/pglite",
   "@electric-sql/pglite-pgvector",
+  "@types/dockerode",
   "@vscode/ripgrep",
   "canonicalize",
   "dockerode",
