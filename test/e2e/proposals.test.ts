@@ -7,7 +7,8 @@ import { Effect, Schedule, type Schema } from "effect"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { choirctl, document } from "../support/choirctl.ts"
-import { makeInstallation } from "../support/installation.ts"
+import { testEngine } from "../support/docker.ts"
+import { type InstallationOptions, makeInstallation } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
 
@@ -30,11 +31,19 @@ const PROPOSE = `call choir.propose.tool ${JSON.stringify(TOOL)}`
 const patiently = <A, E>(look: Effect.Effect<A, E>) =>
   Effect.retry(look, Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(600)]))
 
-const start = Effect.fnUntraced(function* (also: Readonly<Record<string, Schema.Json>> = {}) {
+const engine = testEngine("a proposal that changes an agent in a container")
+/** The first build of a base image installs packages. */
+const DOCKER_MS_MAX = 240_000
+
+const start = Effect.fnUntraced(function* (
+  also: Readonly<Record<string, Schema.Json>> = {},
+  runtime: NonNullable<InstallationOptions["runtime"]> = "process"
+) {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
   const choir = yield* makeInstallation({
     endpoint: provider.endpoint,
+    runtime,
     secrets: { "git-token": "agent:canary-of-git" },
     config: {
       git_identities: { robot: { name: "Robot Demo", email: "robot@example.org", secret: "git-token" } },
@@ -71,9 +80,9 @@ const start = Effect.fnUntraced(function* (also: Readonly<Record<string, Schema.
 })
 
 describe("proposals", () => {
-  it.live("a proposed tool is read, approved, committed, built, and used by the same session (R54, R55)", () =>
+  const evolves = (runtime: NonNullable<InstallationOptions["runtime"]>) =>
     Effect.gen(function* () {
-      const { api, ctl, ended, events, home, params, repo, session_id, show, talk, waiting } = yield* start()
+      const { api, ctl, ended, events, home, params, repo, session_id, show, talk, waiting } = yield* start({}, runtime)
       const before = yield* api.agents.list()
       yield* talk("propose-1", PROPOSE)
       const { approval_id, request_type, summary } = yield* waiting
@@ -115,6 +124,13 @@ describe("proposals", () => {
       assert.notInclude(readFileSync(join(home, "logs/choird.log"), "utf8"), "canary-of-git")
       yield* api.agents.stop({ params })
     }).pipe(Effect.scoped)
+
+  const NAME = "a proposed tool is read, approved, committed, built, and used by the same session (R54, R55)"
+  it.live(NAME, () => evolves("process"))
+  it.live.skipIf(engine.reason !== undefined)(
+    `${NAME}, in a container`,
+    () => evolves({ docker_socket: engine.socket }),
+    DOCKER_MS_MAX
   )
 
   for (const at of ["push", "build", "update"])
