@@ -1,60 +1,106 @@
 import { execFileSync } from "node:child_process"
-import { readdirSync, readFileSync } from "node:fs"
+import { cpSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import type { GitIdentity } from "#schema/GitIdentity.ts"
 import { ResourceName } from "#schema/Ids.ts"
+import { testEngine } from "../support/docker.ts"
+import { temporaryFolder } from "../support/engines.ts"
 import { describeInstallations } from "../support/everyInstallation.ts"
-import { makeInstallation } from "../support/installation.ts"
+import { makeRemoteRepo, newestCommit, startGitHttps, startSshd } from "../support/gitServers.ts"
+import { type InstallationOptions, makeInstallation } from "../support/installation.ts"
+import { ensureDebianPackages } from "../support/packages.ts"
+import { lanAddress } from "../support/reachable.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 
 const CREDENTIALS = `printf "protocol=https\\nhost=git.example.org\\npath=x\\n" | git credential fill`
+const DOCKER_MS_MAX = 240_000
+
+/** An agent that leases this identity, with its secret; `run` is one command of the model. */
+const start = Effect.fnUntraced(function* (
+  where: Partial<InstallationOptions>,
+  identity: Pick<GitIdentity, "remotes" | "known_hosts">,
+  secret: string
+) {
+  const provider = yield* makeProvider
+  yield* provider.otherwise((request) => offlineModel(request, 0))
+  const choir = yield* makeInstallation({
+    ...where,
+    endpoint: provider.endpoint,
+    secrets: { ...where.secrets, git: secret },
+    config: { git_identities: { ada: { name: "Ada", email: "ada@example.org", secret: "git", ...identity } } }
+  })
+  yield* choir.start
+  yield* choir.build
+  yield* choir.api.agents.start({ params: choir.params, payload: { git_identity: ResourceName.make("ada") } })
+  const run = Effect.fnUntraced(function* (script: string) {
+    const { inbox_id } = yield* choir.send("git-1", `run ${script}`)
+    yield* choir.settled(inbox_id)
+    const { session_id } = yield* choir.api.agents.status({ params: choir.params })
+    const history = yield* choir.events(session_id!)
+    const results = history.flatMap(({ event }) => (event.event_type === "ToolResultCommitted" ? [event.payload] : []))
+    return { history, result: results.at(-1), asked: yield* provider.requests.all }
+  })
+  return { ...choir, run }
+})
 
 describeInstallations("an agent with a git identity", (place) => {
   it.live("commits under its name, may use its token in a command, and shows it nowhere (14.4, R32)", () =>
     Effect.gen(function* () {
-      const provider = yield* makeProvider
-      yield* provider.otherwise((request) => offlineModel(request, 0))
-      const where = yield* place
-      const choir = yield* makeInstallation({
-        ...where,
-        endpoint: provider.endpoint,
-        secrets: { ...where.secrets, git: "canary-token" },
-        config: {
-          git_identities: {
-            ada: {
-              name: "Ada",
-              email: "ada@example.org",
-              secret: "git",
-              remotes: ["https://git.example.org/"]
-            }
-          }
-        }
-      })
-      yield* choir.start
-      yield* choir.build
-      yield* choir.api.agents.start({ params: choir.params, payload: { git_identity: ResourceName.make("ada") } })
-      const script = `git init -q r && git -C r commit -q --allow-empty -m made && ${CREDENTIALS}`
-      const { inbox_id } = yield* choir.send("git-1", `run ${script}`)
-      yield* choir.settled(inbox_id)
-      const { session_id } = yield* choir.api.agents.status({ params: choir.params })
-      const history = yield* choir.events(session_id!)
-      const results = history.flatMap(({ event }) =>
-        event.event_type === "ToolResultCommitted" ? [event.payload] : []
+      const choir = yield* start(yield* place, { remotes: ["https://git.example.org/"] }, "canary-token")
+      const { asked, history, result } = yield* choir.run(
+        `git init -q r && git -C r commit -q --allow-empty -m made && ${CREDENTIALS}`
       )
-      assert.deepStrictEqual(
-        results.map(({ status }) => status),
-        ["success"],
-        JSON.stringify(results)
-      )
-      assert.include(JSON.stringify(results), "password=<redacted>")
+      assert.strictEqual(result?.status, "success", JSON.stringify(result))
+      assert.include(JSON.stringify(result), "password=<redacted>")
       const made = ["-C", join(choir.workspace, "r"), "-c", "safe.directory=*", "log", "-1", "--format=%an <%ae>: %s"]
       assert.strictEqual(execFileSync("git", made).toString(), "Ada <ada@example.org>: made\n")
-      const asked = yield* provider.requests.all
       assert.notInclude(JSON.stringify([history, asked]), "canary")
-      for (const folder of ["logs", "socks"])
-        for (const name of readdirSync(join(choir.home, folder), { recursive: true, encoding: "utf8" }))
-          if (name.endsWith(".log")) assert.notInclude(readFileSync(join(choir.home, folder, name), "utf8"), "canary")
+      for (const name of readdirSync(join(choir.home, "logs"), { recursive: true, encoding: "utf8" }))
+        if (name.endsWith(".log")) assert.notInclude(readFileSync(join(choir.home, "logs", name), "utf8"), "canary")
     }).pipe(Effect.scoped)
+  )
+})
+
+const engine = testEngine("a git identity in a container")
+const leftOut = engine.reason ?? ensureDebianPackages(["openssh-server"], "a git identity in a container")
+
+describe.skipIf(leftOut !== undefined)("an agent with a git identity, in a container", () => {
+  const where = { runtime: { docker_socket: engine.socket } }
+  const work = (url: string) =>
+    `git clone -q ${url} app && cd app && echo more >> README && git commit -qam second && git push -q origin main`
+
+  it.live(
+    "clones, commits and pushes over https (14.4)",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* temporaryFolder
+        const bare = makeRemoteRepo(root, "app.git")
+        const server = yield* startGitHttps({ root, user: "bot", password: "canary-token", address: lanAddress() })
+        const { run, workspace } = yield* start(where, { remotes: [`https://${server.host}/`] }, "bot:canary-token")
+        cpSync(server.cert, join(workspace, "server.pem"))
+        const { result } = yield* run(
+          `export GIT_SSL_CAINFO=/workspace/server.pem; ${work(`https://${server.host}/app.git`)}`
+        )
+        assert.strictEqual(result?.status, "success", JSON.stringify(result))
+        assert.strictEqual(newestCommit(bare), "Ada <ada@example.org> / Ada <ada@example.org>: second")
+      }).pipe(Effect.scoped),
+    DOCKER_MS_MAX
+  )
+
+  it.live(
+    "clones, commits and pushes over ssh with a key that is in no file (14.4)",
+    () =>
+      Effect.gen(function* () {
+        const bare = makeRemoteRepo(yield* temporaryFolder, "app.git")
+        const { key, known_hosts, port, said } = yield* startSshd(lanAddress())
+        const url = `ssh://root@${lanAddress()}:${port}`
+        const { run } = yield* start(where, { remotes: [url], known_hosts }, key)
+        const { result } = yield* run(work(`${url}${bare}`))
+        assert.strictEqual(result?.status, "success", `${JSON.stringify(result)}\n${said()}`)
+        assert.strictEqual(newestCommit(bare), "Ada <ada@example.org> / Ada <ada@example.org>: second")
+      }).pipe(Effect.scoped),
+    DOCKER_MS_MAX
   )
 })

@@ -5,7 +5,7 @@ import { createServer } from "node:https"
 import { type AddressInfo, createServer as createTcpServer } from "node:net"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { makeCertificate } from "./certificate.ts"
+import { makeCertificateFor } from "./certificate.ts"
 import { temporaryFolder } from "./engines.ts"
 
 /** A bare repository with one commit on main. */
@@ -32,11 +32,13 @@ interface Cgi {
   readonly root: string
   readonly user: string
   readonly password: string
+  /** The address of this machine that it listens on, loopback by default. */
+  readonly address?: string
 }
 
 /** Serves the repositories below `root` to one user. */
-export const startGitHttps = Effect.fnUntraced(function* ({ password, root, user }: Cgi) {
-  const { cert, key } = yield* makeCertificate
+export const startGitHttps = Effect.fnUntraced(function* ({ address = "127.0.0.1", password, root, user }: Cgi) {
+  const { cert, key } = yield* makeCertificateFor(`IP:${address}`)
   const refused: Array<string> = []
   const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (request, response) => {
     const wanted = `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`
@@ -74,14 +76,14 @@ export const startGitHttps = Effect.fnUntraced(function* ({ password, root, user
       response.writeHead(Number.parseInt(headers["Status"] ?? "200", 10), headers).end(all.subarray(end + 4))
     })
   })
-  yield* Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
+  yield* Effect.callback<void>((resume) => void server.listen(0, address, () => resume(Effect.void)))
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       server.closeAllConnections()
       server.close()
     })
   )
-  return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, cert, refused }
+  return { host: `${address}:${(server.address() as AddressInfo).port}`, cert, refused }
 })
 
 /** A port of loopback that nobody listens on. */
@@ -93,7 +95,7 @@ const freePort = Effect.callback<number>((resume) => {
 })
 
 /** A key pair of its own for the host and one for the user who may log in as root. */
-export const startSshd = Effect.gen(function* () {
+export const startSshd = Effect.fnUntraced(function* (address = "127.0.0.1") {
   const folder = yield* temporaryFolder
   const keygen = (name: string) => {
     execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", name, "-f", join(folder, name)])
@@ -106,7 +108,7 @@ export const startSshd = Effect.gen(function* () {
   writeFileSync(
     config,
     [
-      `ListenAddress 127.0.0.1:${port}`,
+      `ListenAddress ${address}:${port}`,
       `HostKey ${join(folder, "host")}`,
       `AuthorizedKeysFile ${join(folder, "authorized")}`,
       "PermitRootLogin prohibit-password",
@@ -130,6 +132,6 @@ export const startSshd = Effect.gen(function* () {
     })
     child.once("exit", () => resume(Effect.die(new Error(`sshd ended: ${said}`))))
   })
-  const known_hosts = [`[127.0.0.1]:${port} ${host.pub.split(" ").slice(0, 2).join(" ")}`]
+  const known_hosts = [`[${address}]:${port} ${host.pub.split(" ").slice(0, 2).join(" ")}`]
   return { port, key: user.key, known_hosts, said: () => said }
 })

@@ -113,7 +113,7 @@ describe.skipIf(leftOut !== undefined)("the git identity of an agent (spec 14.4)
       Effect.gen(function* () {
         const root = yield* temporaryFolder
         const bare = makeRemoteRepo(root, "app.git")
-        const sshd = yield* startSshd
+        const sshd = yield* startSshd()
         const { key, known_hosts, port } = sshd
         const { processes: _, run } = yield* withIdentity(
           { remotes: [`ssh://root@127.0.0.1:${port}`], known_hosts },
@@ -137,7 +137,7 @@ describe.skipIf(leftOut !== undefined)("the git identity of an agent (spec 14.4)
 
   it.live("says why a key cannot be used, runs the command all the same, and loads a better one later", () =>
     Effect.gen(function* () {
-      const { key, known_hosts, port } = yield* startSshd
+      const { key, known_hosts, port } = yield* startSshd()
       const broken = "-----BEGIN OPENSSH PRIVATE KEY-----\nbroken\n-----END OPENSSH PRIVATE KEY-----"
       const { run, store } = yield* withIdentity({ remotes: [`ssh://root@127.0.0.1:${port}`], known_hosts }, broken)
       assert.strictEqual((yield* run("echo works")).raw, "works\n")
