@@ -4,6 +4,7 @@ import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect } from "effect"
 import { commandLine } from "./commandLine.ts"
+import { container } from "./container.ts"
 import { conversation } from "./conversation.ts"
 import { history } from "./history.ts"
 import { locks } from "./locks.ts"
@@ -21,6 +22,7 @@ const BENCHMARKS: ReadonlyArray<{
   { ids: ["P1", "P2", "P3", "R61"], run: steps },
   { ids: ["P4", "P5", "P9"], run: conversation },
   { ids: ["P6"], run: startup },
+  { ids: ["P6"], run: container },
   { ids: ["P7"], run: commandLine },
   { ids: ["P8"], run: verbs },
   { ids: ["P10"], run: locks },
