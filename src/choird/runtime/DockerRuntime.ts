@@ -2,7 +2,6 @@
  * Agents as containers of a Docker engine: the strong boundary of spec 15. A container has the closed profile and is looked at before
  * it starts; what differs is removed (R36). The engine may restart or be away, which is not the death of anybody.
  */
-import { realpathSync } from "node:fs"
 import { Clock, Effect, Layer, Result, Schedule } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
 import { openContainer } from "#src/choird/docker/AgentContainer.ts"
@@ -28,7 +27,7 @@ import { makeUids } from "./AgentUids.ts"
 import { Cgroups } from "./Cgroups.ts"
 import { ContainerError, ContainerRuntime } from "./ContainerRuntime.ts"
 import type { AgentEndpoint, ContainerSpec, RuntimeStatus } from "./ContainerRuntime.ts"
-import { giveSocket, giveWorkspace, letIn, workspaceProblem } from "./Ownership.ts"
+import { giveSocket, giveWorkspace, letIn, realPath, workspaceProblem } from "./Ownership.ts"
 import { reapWith } from "./reap.ts"
 
 export interface DockerOptions {
@@ -47,17 +46,6 @@ const asContainerError = (error: DockerError | ContainerError): ContainerError =
         problem: `${error.what}: ${error.detail}`,
         fix: error.fix
       })
-
-const realPath = (path: string) =>
-  Effect.try({
-    try: () => realpathSync(path),
-    catch: () =>
-      new ContainerError({
-        reason: "failed",
-        problem: `${path} does not exist`,
-        fix: "Create it, or correct config.json"
-      })
-  })
 
 /** Real paths of the two folders that a container mounts, or why they are refused. */
 const resolveFolders = Effect.fnUntraced(function* (spec: ContainerSpec, home: string) {

@@ -1,5 +1,5 @@
 /** Which host folders an agent may be given, and how they become its uid's when choird is root (D11). */
-import { lchownSync, statSync } from "node:fs"
+import { lchownSync, realpathSync, statSync } from "node:fs"
 import { Effect } from "effect"
 import { RUNTIME_COMMAND_MS_MAX, SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "#src/shared/limits.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
@@ -22,6 +22,18 @@ const SHARED = new Set([
   "/var/lib",
   "/var/tmp"
 ])
+
+/** A path without links; one that is not there is the operator's to mend. */
+export const realPath = (path: string) =>
+  Effect.try({
+    try: () => realpathSync(path),
+    catch: () =>
+      new ContainerError({
+        reason: "failed",
+        problem: `${path} does not exist`,
+        fix: "Create it, or correct config.json"
+      })
+  })
 
 /** Whether a real path is this folder or lies in it. */
 export const isInside = (folder: string, path: string) =>

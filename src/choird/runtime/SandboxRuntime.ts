@@ -2,7 +2,7 @@
  * Agents under bubblewrap: namespaces of their own, no capabilities, a seccomp filter, a read-only root. It shares the host's
  * network, which `status` says (decision D41).
  */
-import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs"
+import { existsSync, lstatSync, readlinkSync } from "node:fs"
 import { release } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer, Semaphore } from "effect"
@@ -15,7 +15,7 @@ import { ContainerError, ContainerRuntime } from "./ContainerRuntime.ts"
 import type { ContainerSpec, RuntimeStatus } from "./ContainerRuntime.ts"
 import { limitGroup, openHostContainer } from "./HostContainer.ts"
 import { HOST_PATH, run } from "./HostProcess.ts"
-import { giveSocket, giveWorkspace, requireReadable, workspaceProblem } from "./Ownership.ts"
+import { giveSocket, giveWorkspace, realPath, requireReadable, workspaceProblem } from "./Ownership.ts"
 import { reapWith } from "./reap.ts"
 import * as Plan from "./SandboxPlan.ts"
 import { sealNode } from "./SealedNode.ts"
@@ -105,17 +105,6 @@ const statusOf = (root: boolean, hasFilter: boolean, enforced: Cgroups["Service"
     ]
   }
 }
-
-const realPath = (path: string) =>
-  Effect.try({
-    try: () => realpathSync(path),
-    catch: () =>
-      new ContainerError({
-        reason: "failed",
-        problem: `${path} does not exist`,
-        fix: "Create it, or correct config.json"
-      })
-  })
 
 interface SandboxOptions {
   /** choird's home. It keeps the sealed copy of Node, and no workspace may hold it. */
