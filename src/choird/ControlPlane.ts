@@ -26,6 +26,7 @@ import { ProposalFacts } from "./proposals/ProposalFacts.ts"
 import { RepoSteps } from "./proposals/RepoSteps.ts"
 import { Git } from "./repos/Git.ts"
 import { GitWork } from "./repos/GitWork.ts"
+import { layerRepoAccess } from "./repos/RepoAccess.ts"
 import { Repos } from "./repos/Repos.ts"
 import { EventStore } from "./sessions/EventStore.ts"
 import { SessionStore } from "./sessions/SessionStore.ts"
@@ -45,7 +46,7 @@ const ImageBuilder = Layer.unwrap(
   Effect.map(ConfigStore, ({ home }) =>
     Images.layer(home).pipe(
       Layer.provideMerge(Layer.merge(Repos.layer(home), GitWork.layer)),
-      Layer.provideMerge(Git.layer)
+      Layer.provideMerge(Layer.merge(Git.layer, layerRepoAccess))
     )
   )
 )

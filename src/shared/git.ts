@@ -2,8 +2,9 @@
  * Runs the `git` program on repositories that may be hostile (D23): a fixed argument list without a shell, no configuration but
  * ours, no hook, filter, prompt or helper, one allowed transport a call, and a limit on time and output.
  */
-import { Effect, type PlatformError, Redacted, Schema, Stream } from "effect"
+import { Effect, type PlatformError, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { type GitCredential, handedOver, SSH_OPTIONS } from "./gitCredential.ts"
 import { GIT_BIG_FILE_BYTES, GIT_OUTPUT_BYTES_MAX, GIT_REASON_CHARS_MAX, GIT_TIMEOUT_MS } from "./limits.ts"
 
 export class GitMissing extends Schema.TaggedError<GitMissing>()("GitMissing", {}) {
@@ -35,32 +36,13 @@ export interface GitCall {
   readonly globalConfig?: string
   readonly env?: Readonly<Record<string, string>>
   readonly stdin?: Uint8Array
-  /** Who git is at one host, when the other side asks; see {@link credentialHelper}. */
+  /** Who git is at the other side, where that asks. */
   readonly credential?: GitCredential
+  /** A file with the `known_hosts` of that credential. */
+  readonly knownHosts?: string
   /** Bytes of output that are accepted. */
   readonly outputBytesMax?: number
 }
-
-/** A user and password for one host of https, of which git's own child alone learns. */
-export interface GitCredential {
-  /** With the port, where the url has one: of the characters of host names alone. */
-  readonly host: string
-  readonly user: string
-  readonly password: Redacted.Redacted
-}
-
-/**
- * Answers one question about one host from a pipe that git's children inherit, so that the password is in no argument, environment or
- * file. A redirect asks for another host and gets nothing.
- */
-const credentialHelper = ({ host }: GitCredential) => {
-  const asked = `case "$line" in host=${host}) host=yes ;; protocol=https) protocol=yes ;; esac`
-  const read = `while read -r line; do [ -z "$line" ] && break; ${asked}; done`
-  return `!f() { [ "$1" = get ] || exit 0; ${read}; [ "$host$protocol" = yesyes ] && cat <&3; }; f`
-}
-
-const answerOf = ({ password, user }: GitCredential) =>
-  Buffer.from(`username=${user}\npassword=${Redacted.value(password)}\n`)
 
 const SETTINGS = Object.entries({
   "core.hooksPath": "/dev/null",
@@ -85,10 +67,19 @@ const PASSED_ON = [
   "NO_PROXY",
   "no_proxy",
   "SSL_CERT_FILE",
-  "SSL_CERT_DIR"
+  "SSL_CERT_DIR",
+  "GIT_SSL_CAINFO",
+  "GIT_SSL_CAPATH"
 ] as const
 
+/** The git of Debian is built with a library that does not know the common names. */
+const trusted = ({ SSL_CERT_DIR, SSL_CERT_FILE }: NodeJS.ProcessEnv) => ({
+  ...(SSL_CERT_FILE === undefined ? {} : { GIT_SSL_CAINFO: SSL_CERT_FILE }),
+  ...(SSL_CERT_DIR === undefined ? {} : { GIT_SSL_CAPATH: SSL_CERT_DIR })
+})
+
 const environment = (call: GitCall) => ({
+  ...trusted(process.env),
   ...Object.fromEntries(
     PASSED_ON.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))
   ),
@@ -101,7 +92,7 @@ const environment = (call: GitCall) => ({
   GIT_NO_REPLACE_OBJECTS: "1",
   // The same as protocol.allow=never with one exception, and unlike a setting it also binds the programs that git starts.
   GIT_ALLOW_PROTOCOL: call.transport ?? "none",
-  GIT_SSH_COMMAND: "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ForwardAgent=no -o PermitLocalCommand=no",
+  GIT_SSH_COMMAND: `ssh ${SSH_OPTIONS}`,
   ...call.env
 })
 
@@ -109,7 +100,7 @@ const environment = (call: GitCall) => ({
 const reasonOf = (stderr: string) => {
   const lines = stderr
     .split("\n")
-    .filter((line) => /^(fatal|error|remote|ssh|ERROR|Host key|.*Permission denied)/u.test(line))
+    .filter((line) => /^(fatal|error|remote|ssh|ERROR|Error loading key|Host key|.*Permission denied)/u.test(line))
   return (lines.length > 0 ? lines : stderr.split("\n"))
     .join("; ")
     .replaceAll(/\/\/[^/@\s]*@/gu, "//")
@@ -151,20 +142,14 @@ export const runGit = Effect.fn("runGit")(function* (call: GitCall) {
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
   const run = Effect.gen(function* () {
     const place = call.gitDir === undefined ? [] : [`--git-dir=${call.gitDir}`]
-    const { credential } = call
-    const helper =
-      credential === undefined
-        ? []
-        : ["-c", `credential.helper=${credentialHelper(credential)}`, "-c", "http.followRedirects=false"]
+    const given = call.credential === undefined ? undefined : handedOver(call.credential, call.knownHosts)
     const pipe =
-      credential === undefined
-        ? {}
-        : { additionalFds: { fd3: { type: "input", stream: Stream.make(answerOf(credential)) } } as const }
+      given === undefined ? {} : { additionalFds: { fd3: { type: "input", stream: Stream.make(given.pipe) } } as const }
     const child = yield* spawner.spawn(
-      ChildProcess.make("git", [...SETTINGS, ...helper, ...place, ...call.args], {
+      ChildProcess.make("git", [...SETTINGS, ...(given?.settings ?? []), ...place, ...call.args], {
         ...pipe,
         cwd: "/",
-        env: environment(call),
+        env: { ...environment(call), ...given?.env },
         extendEnv: false,
         stdin: call.stdin === undefined ? "ignore" : Stream.make(call.stdin),
         // Nothing that git could still tidy up matters: what it was making is thrown away.

@@ -123,7 +123,8 @@ describe("runGit", () => {
 
   it.effect("answers git's question about one host of https, and is in no argument or environment", () =>
     Effect.gen(function* () {
-      const credential = { host: "git.example.org:8443", user: "agent", password: Redacted.make("canary of git") }
+      const password = Redacted.make("canary of git")
+      const credential = { type: "password", host: "git.example.org:8443", user: "agent", password } as const
       const ask = (protocol: string, host: string) =>
         Effect.map(
           runGit({
@@ -143,6 +144,10 @@ describe("runGit", () => {
         assert.notInclude(JSON.stringify(yield* Effect.result(ask(protocol, host))), "canary")
       yield* fakeGit(`cat /proc/$$/environ /proc/$$/cmdline | tr '\\0' ' '`)
       assert.notInclude(text(yield* runGit({ args: ["push"], credential })), "canary")
+      const key = { type: "key", key: Redacted.make("canary of ssh") } as const
+      const started = text(yield* runGit({ args: ["push"], credential: key }))
+      assert.include(started, "ssh-agent")
+      assert.notInclude(started, "canary")
     }).pipe(Effect.provide(NodeServices.layer))
   )
 

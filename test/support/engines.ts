@@ -72,13 +72,19 @@ export const describePostgres = (name: string, suite: () => void) => {
 
 type Services = Database | PgClient.PgClient | SqlClient.SqlClient
 
+type Suite = (it: Vitest.MethodsNonLive<Services>, engine: Engine) => void
+
+const onEngine = (engine: Engine, suite: Suite) => () =>
+  layer(engine.layer, { excludeTestServices: true, timeout: "30 seconds" })((it) => suite(it, engine))
+
+/** A suite that needs a database and says nothing about databases. */
+export const describeEmbedded = (name: string, suite: Suite) => describe(name, onEngine(embeddedEngine, suite))
+
 /**
  * The same suite on both engines, each with one new, migrated database for all of its tests. The clock is the real one, since
  * the database has one too.
  */
-export const describeEngines = (name: string, suite: (it: Vitest.MethodsNonLive<Services>, engine: Engine) => void) => {
-  const onEngine = (engine: Engine) => () =>
-    layer(engine.layer, { excludeTestServices: true, timeout: "30 seconds" })((it) => suite(it, engine))
-  describe(`${name} (embedded)`, onEngine(embeddedEngine))
-  describePostgres(`${name} (postgres)`, onEngine(postgresEngine))
+export const describeEngines = (name: string, suite: Suite) => {
+  describe(`${name} (embedded)`, onEngine(embeddedEngine, suite))
+  describePostgres(`${name} (postgres)`, onEngine(postgresEngine, suite))
 }

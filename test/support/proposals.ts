@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { Deferred, Effect, Layer, Logger, Schedule, type Schema, Scope } from "effect"
 import { CallId, EDGE } from "#schema/Ids.ts"
+import type { GitIdentity } from "#schema/GitIdentity.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
@@ -19,6 +20,7 @@ import { ProposalFacts } from "#src/choird/proposals/ProposalFacts.ts"
 import { RepoSteps } from "#src/choird/proposals/RepoSteps.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork } from "#src/choird/repos/GitWork.ts"
+import { layerRepoAccess } from "#src/choird/repos/RepoAccess.ts"
 import { Repos } from "#src/choird/repos/Repos.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -26,7 +28,7 @@ import { Signals } from "#src/choird/sessions/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { loadFiles } from "#src/shared/configFiles.ts"
 import { append } from "./confirmations.ts"
-import { makeGitRepo, temporaryFolder } from "./gitRepo.ts"
+import { type Entry, makeGitRepo, temporaryFolder } from "./gitRepo.ts"
 import { GLOBAL_FILES } from "./images.ts"
 import { BINDINGS, CONFIG, newAgent, SECRETS, Talk, userMsg } from "./stores.ts"
 
@@ -39,8 +41,17 @@ export const TOOL = {
   reason: "the user asked for it"
 }
 
-/** A home with one agent that has a repository of its own and a git identity. */
-export const makeProposalHome = Effect.gen(function* () {
+/** What the agent's repository is called for choird, and who the agent is there. */
+export interface Remote {
+  readonly url: string
+  readonly secret?: string
+  readonly identity?: Pick<GitIdentity, "remotes" | "known_hosts">
+}
+
+/** A home with one agent that has a repository of its own and a git identity. `remote` is given the repository's folder. */
+export const makeProposalHomeAt = Effect.fnUntraced(function* (
+  remote: (path: string) => Effect.Effect<Remote, never, Scope.Scope>
+) {
   const root = yield* temporaryFolder
   const home = join(root, "home")
   mkdirSync(home, { mode: 0o700 })
@@ -50,14 +61,15 @@ export const makeProposalHome = Effect.gen(function* () {
   const base = agent.commit({ "README.md": "an agent\n" })
   // Nobody works in it, so that it can be pushed to.
   agent.git(["config", "core.bare", "true"])
+  const { identity, secret, url } = yield* remote(agent.path)
   const agent_id = newAgent()
   const config = {
     ...CONFIG,
     global_repo: { url: global.path, ref: "main" },
-    git_identities: { robot: { name: "Robot", email: "robot@example.org", secret: "small-key" } },
+    git_identities: { robot: { name: "Robot", email: "robot@example.org", secret: "git-key", ...identity } },
     agents: {
       [agent_id]: {
-        repo: { url: agent.path, ref: "main" },
+        repo: { url, ref: "main" },
         defaults: { workspace: "main", llm: "small", git_identity: "robot" }
       }
     }
@@ -67,7 +79,7 @@ export const makeProposalHome = Effect.gen(function* () {
     chmodSync(join(home, name), 0o600)
   }
   write("config.json", config)
-  write("secrets.json", SECRETS)
+  write("secrets.json", { ...SECRETS, "git-key": secret ?? "canary-of-git" })
   return {
     home,
     agent,
@@ -79,7 +91,29 @@ export const makeProposalHome = Effect.gen(function* () {
     write
   }
 })
+export const makeProposalHome = makeProposalHomeAt((url) => Effect.succeed({ url }))
 export type ProposalHome = Effect.Success<typeof makeProposalHome>
+
+/** A branch of the agent's, ahead of `parent` by one commit. */
+export const pushBranch = (
+  { agent, base }: ProposalHome,
+  branch: string,
+  files: Readonly<Record<string, string>>,
+  parent = base
+) => {
+  const kept = agent
+    .git(["ls-tree", "-r", parent])
+    .split("\n")
+    .map((line): Entry => {
+      const [mode = "", , id = "", path = ""] = line.split(/[ \t]/u)
+      return { path, mode, id }
+    })
+  const added = Object.entries(files).map(([path, content]): Entry => ({ path, content }))
+  const tree = agent.commit([...kept, ...added], "scratch")
+  const commit = agent.git(["commit-tree", `${tree}^{tree}`, "-p", parent, "-m", "a change"])
+  agent.git(["update-ref", `refs/heads/${branch}`, commit])
+  return commit
+}
 
 /** What the builder and the agent have done, over all lives of choird. */
 export interface AgentWorld {
@@ -163,7 +197,7 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
     Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer)),
     Layer.provideMerge(gitWork),
     Layer.provideMerge(Repos.layer(home)),
-    Layer.provideMerge(Git.layer),
+    Layer.provideMerge(Layer.merge(Git.layer, layerRepoAccess)),
     Layer.provideMerge(Layer.mergeAll(ConfigStore.layer({ home }), NodeServices.layer, Logger.layer([]))),
     Layer.orDie
   )
@@ -175,7 +209,7 @@ export const examiner = ({ home }: Pick<ProposalHome, "home">) =>
     ProposalFacts.layer.pipe(
       Layer.provide(GitWork.layer),
       Layer.provide(Repos.layer(home)),
-      Layer.provide(Git.layer),
+      Layer.provide(Layer.merge(Git.layer, layerRepoAccess)),
       Layer.provide(Layer.mergeAll(ConfigStore.layer({ home }), NodeServices.layer))
     )
   ).pipe(Effect.flatMap((context) => Effect.provide(ProposalFacts, context)))

@@ -1,6 +1,7 @@
 /** What git asks a credential helper, and whether it may have an answer (spec 14.4, D14). Pure. */
 import { Result } from "effect"
 import type { GitIdentity } from "#schema/GitIdentity.ts"
+import { coversHttps } from "#src/shared/gitRemotes.ts"
 import { CREDENTIAL_REQUEST_BYTES_MAX } from "#src/shared/limits.ts"
 
 /** A line of git's protocol cannot hold these, and a server that redirects must not smuggle them in. */
@@ -33,24 +34,8 @@ export const readRequest = (text: string): Result.Result<CredentialRequest, stri
   return Result.succeed({ protocol, host, path: fields.get("path") ?? "", username: fields.get("username") })
 }
 
-/** Whole segments, as they are written: what a server makes of dots and escapes is not to be guessed. */
-const isBelow = (prefix: string, path: string) => {
-  if (/(?:^|\/)\.{1,2}(?:\/|$)|\/\/|[%\\?#]/u.test(path)) return false
-  const folder = prefix.endsWith("/") ? prefix : `${prefix}/`
-  return path === prefix || path.startsWith(folder)
-}
-
 const mayGo = (remotes: GitIdentity["remotes"], { protocol, host, path }: CredentialRequest) =>
-  protocol === "https" &&
-  (remotes ?? []).some((remote) => {
-    const url = new URL(remote)
-    // A port that is the scheme's own is left out by URL, and may be written by git.
-    return (
-      url.protocol === "https:" &&
-      (url.host === host || `${url.hostname}:${url.port === "" ? "443" : url.port}` === host) &&
-      isBelow(url.pathname, `/${path}`)
-    )
-  })
+  protocol === "https" && coversHttps(remotes, { host, path: `/${path}` })
 
 /** The answer to git, or a sentence for whoever reads git's stderr. The secret is a token or `user:token`. */
 export const answerRequest = (text: string, identity: GitIdentity, secret: string): Result.Result<string, string> =>

@@ -1,7 +1,7 @@
 /** Looks at what a proposal would change, before a person is asked about it: in the agent's repository, or in config.json (D24). */
 import { join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Option, Result, Schema } from "effect"
-import type { AgentId, SessionId } from "#schema/Ids.ts"
+import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { CommitId } from "#schema/Image.ts"
 import { type ProposalKind, sessionOfBranch } from "#schema/ProposedChange.ts"
 import { type ApprovalRefused, refused } from "#src/choird/approvals/ApprovalRefused.ts"
@@ -9,8 +9,9 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork } from "#src/choird/repos/GitWork.ts"
 import { merge } from "#src/choird/repos/Merge.ts"
+import { pushProblem, RepoAccess } from "#src/choird/repos/RepoAccess.ts"
 import { repoLabel, Repos, type Snapshot } from "#src/choird/repos/Repos.ts"
-import { checkSource, type RepoSource } from "#src/choird/repos/RepoSource.ts"
+import { checkSource } from "#src/choird/repos/RepoSource.ts"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { CONFIG_FILE } from "#src/shared/configFiles.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
@@ -42,6 +43,8 @@ export interface Examining {
   readonly session_id: SessionId
   readonly kind: ProposalKind
   readonly payload: Schema.Json
+  /** What the session is bound to, in the place of the agent's default. */
+  readonly git_identity?: ResourceName
 }
 
 /** Examines proposals; nothing is changed by it. */
@@ -78,6 +81,7 @@ const whole = (shown: string) =>
     : Effect.succeed(shown)
 
 const make = Effect.fnUntraced(function* () {
+  const access = yield* RepoAccess
   const config = yield* ConfigStore
   const fs = yield* FileSystem.FileSystem
   const git = yield* Git
@@ -86,12 +90,18 @@ const make = Effect.fnUntraced(function* () {
   const locked = yield* makeKeyedLock
   const rooms = join(config.home, "repos", "work")
 
-  const sources = Effect.fnUntraced(function* (agent_id: AgentId) {
+  /** Where an approved change would go, with the credentials that it would be brought there with. */
+  const sources = Effect.fnUntraced(function* ({ agent_id, git_identity }: Examining) {
     const { config: running } = yield* config.current
     const agent = Object.hasOwn(running.agents, agent_id) ? running.agents[agent_id] : undefined
     if (agent === undefined) return yield* bad(`config.json has no agent ${agent_id} any more`)
-    return { own: agent.repo, global: running.global_repo }
+    const checked = yield* Effect.mapError(Effect.fromResult(checkSource(agent.repo)), unreachable)
+    const source = yield* access(agent_id, checked, git_identity)
+    const problem = pushProblem(source)
+    if (problem !== undefined) return yield* refused("REPOSITORY", problem, HINT)
+    return { own: agent.repo, source, global: running.global_repo }
   })
+  type Sources = Effect.Success<ReturnType<typeof sources>>
 
   /** The whole change, after an image of it was found to be sound. */
   const compare = Effect.fnUntraced(function* (
@@ -111,10 +121,11 @@ const make = Effect.fnUntraced(function* () {
   })
 
   const draft = Effect.fnUntraced(function* (
-    agent_id: AgentId,
+    proposed: Examining,
     proposal: Extract<Proposal, { kind: "tool" | "skill" }>
   ) {
-    const { global, own } = yield* sources(agent_id)
+    const { agent_id } = proposed
+    const { global, own } = yield* sources(proposed)
     const now = yield* Effect.mapError(repos.snapshot({ agent_id }, own), unreachable)
     const shared = yield* Effect.mapError(repos.snapshot({ global: true }, global), unreachable)
     const drafted = draftFiles(proposal, now.files)
@@ -135,19 +146,16 @@ const make = Effect.fnUntraced(function* () {
 
   const branchFacts = Effect.fnUntraced(function* (
     place: string,
-    { own, global }: { readonly own: RepoSource; readonly global: RepoSource },
+    { global, own, source }: Sources,
     agent_id: AgentId,
     proposal: Extract<Proposal, { kind: "repo_change" }>
   ) {
     const { branch, commit } = proposal.repo
-    const [source, proposed] = yield* Effect.mapError(
-      Effect.all([Effect.fromResult(checkSource(own)), Effect.fromResult(checkSource({ url: own.url, ref: branch }))]),
-      unreachable
-    )
+    const { ref } = yield* Effect.mapError(Effect.fromResult(checkSource({ url: own.url, ref: branch })), unreachable)
     const looked = Effect.gen(function* () {
       yield* work.begin(place)
       const base = yield* work.head(place, source)
-      const tip = yield* work.branch(place, proposed)
+      const tip = yield* work.branch(place, { ...source, ref })
       return { base, tip, commits: yield* work.ahead(place, base, tip) }
     })
     const { base, commits, tip } = yield* Effect.mapError(looked, unreachable)
@@ -179,10 +187,11 @@ const make = Effect.fnUntraced(function* () {
   })
 
   const branch = Effect.fnUntraced(function* (
-    { agent_id, session_id }: Examining,
+    proposed: Examining,
     proposal: Extract<Proposal, { kind: "repo_change" }>
   ) {
-    const own = yield* sources(agent_id)
+    const { agent_id, session_id } = proposed
+    const own = yield* sources(proposed)
     if (sessionOfBranch(proposal.repo.branch) !== session_id)
       return yield* bad(`the branch is another session's: it has to begin with proposal/${session_id}/`)
     const room = Effect.andThen(
@@ -220,7 +229,7 @@ const make = Effect.fnUntraced(function* () {
           ? edits(agent_id, proposal)
           : proposal.kind === "repo_change"
             ? branch(proposed, proposal)
-            : draft(agent_id, proposal)
+            : draft(proposed, proposal)
       // An agent that proposes much keeps one git busy and no more.
       const found = yield* locked(agent_id)(look)
       return { ...found, shown: yield* whole(found.shown) }

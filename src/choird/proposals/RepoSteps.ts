@@ -3,17 +3,16 @@
  * that the person saw it on. Whatever moved meanwhile is `CHANGED` (R54).
  */
 import { join } from "node:path"
-import { Context, Effect, FileSystem, Layer, Option, Redacted, Result, Schedule } from "effect"
+import { Context, Effect, FileSystem, Layer, Option, Result, Schedule } from "effect"
 import type { CommitId } from "#schema/Image.ts"
-import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { Approved } from "#src/choird/approvals/Approved.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork, type Identity } from "#src/choird/repos/GitWork.ts"
-import { checkSource, type CheckedSource } from "#src/choird/repos/RepoSource.ts"
+import { pushProblem, RepoAccess } from "#src/choird/repos/RepoAccess.ts"
+import { checkSource } from "#src/choird/repos/RepoSource.ts"
 import { repoLabel } from "#src/choird/repos/Repos.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import type { GitCredential } from "#src/shared/git.ts"
 import { PROPOSAL_RETRY_MS, PROPOSAL_TRIES_MAX } from "#src/shared/limits.ts"
 import { draftFiles } from "./draftFiles.ts"
 import { changed, ExecutionFailed, failedAs } from "./ExecutionFailed.ts"
@@ -48,18 +47,7 @@ export class RepoSteps extends Context.Service<
 
 const NAMELESS = "choir.invalid"
 
-/** A secret is `user:password`, or a token alone. */
-const credentialOf = (source: CheckedSource, secret: Redacted.Redacted): GitCredential | undefined => {
-  const host = /^https:\/\/([A-Za-z0-9.:[\]-]+)\//u.exec(source.url)?.[1]
-  if (host === undefined) return undefined
-  const text = Redacted.value(secret)
-  const colon = text.indexOf(":")
-  const user = colon < 0 ? "x-access-token" : text.slice(0, colon)
-  return /[\n\r\0]/u.test(text) ? undefined : { host, user, password: Redacted.make(text.slice(colon + 1)) }
-}
-
 const repository = failedAs("REPOSITORY")
-
 /** A remote that is silent for a moment gets another chance. */
 const patiently = <A, E extends { readonly _tag: string; readonly message: string }>(call: Effect.Effect<A, E>) =>
   call.pipe(
@@ -72,17 +60,23 @@ const patiently = <A, E extends { readonly _tag: string; readonly message: strin
   )
 
 const make = Effect.fnUntraced(function* () {
+  const access = yield* RepoAccess
   const config = yield* ConfigStore
   const fs = yield* FileSystem.FileSystem
   const git = yield* Git
   const sessions = yield* SessionStore
   const work = yield* GitWork
 
-  /** The name in config.json under which the agent commits, and its entry. */
-  const identityOf = Effect.fnUntraced(function* (agent_id: AgentId, session_id: SessionId) {
+  /** The name of the git identity that the proposing session was bound to, else of the agent's default. */
+  const boundTo = Effect.fnUntraced(function* ({ agent_id, session_id }: Approved["row"]) {
     const { config: running } = yield* config.current
     const session = Option.getOrUndefined(yield* sessions.get(session_id))
-    const name = session?.resource_bindings.git_identity ?? running.agents[agent_id]?.defaults.git_identity
+    return session?.resource_bindings.git_identity ?? running.agents[agent_id]?.defaults.git_identity
+  })
+
+  const identityOf = Effect.fnUntraced(function* (row: Approved["row"]) {
+    const { config: running } = yield* config.current
+    const name = yield* boundTo(row)
     return name !== undefined && Object.hasOwn(running.git_identities, name) ? running.git_identities[name] : undefined
   })
 
@@ -96,7 +90,8 @@ const make = Effect.fnUntraced(function* () {
       return yield* changed(
         `the agent's repository is ${own.url} at ${own.ref} by now, and was ${repo.url} at ${repo.ref}`
       )
-    const source = yield* Effect.mapError(Effect.fromResult(checkSource(own)), repository)
+    const checked = yield* Effect.mapError(Effect.fromResult(checkSource(own)), repository)
+    const source = yield* access(row.agent_id, checked, yield* boundTo(row))
     const place = join(config.home, "repos", "work", `approval-${row.approval_id}`)
     yield* Effect.mapError(
       Effect.andThen(fs.makeDirectory(join(place, ".."), { recursive: true }), work.begin(place)),
@@ -127,11 +122,8 @@ const make = Effect.fnUntraced(function* () {
     { base, place, source }: Open,
     { branch, commit }: Extract<Proposal, { kind: "repo_change" }>["repo"]
   ) {
-    const proposed = yield* Effect.mapError(
-      Effect.fromResult(checkSource({ url: source.url, ref: branch })),
-      repository
-    )
-    const tip = yield* patiently(work.branch(place, proposed))
+    const { ref } = yield* Effect.mapError(Effect.fromResult(checkSource({ url: source.url, ref: branch })), repository)
+    const tip = yield* patiently(work.branch(place, { ...source, ref }))
     if (tip !== commit) return yield* changed(`${branch} is at ${tip} by now, and ${commit} was approved`)
     const ahead = yield* Effect.mapError(work.ahead(place, base, commit), repository)
     if (Option.isNone(ahead)) return yield* changed(`${branch} does not hold ${base} any more`)
@@ -153,19 +145,12 @@ const make = Effect.fnUntraced(function* () {
   const movedTo = ({ base, head, source }: Open) =>
     changed(`${source.ref} is at ${head} by now, and the person saw the change of ${base}`)
 
-  const credential = Effect.fnUntraced(function* ({ row }: Approved, source: CheckedSource) {
-    const identity = yield* identityOf(row.agent_id, row.session_id)
-    if (identity === undefined) return undefined
-    const secret = yield* Effect.option(config.secret(identity.secret))
-    return Option.isSome(secret) ? credentialOf(source, secret.value) : undefined
-  })
-
   return RepoSteps.of({
     commit: Effect.fn("RepoSteps.commit")(function* (approved, proposed) {
-      const { agent_id, session_id } = approved.row
+      const { agent_id } = approved.row
       const opened = yield* open(approved, proposed)
       if (opened.head !== opened.base) return yield* movedTo(opened)
-      const known = yield* identityOf(agent_id, session_id)
+      const known = yield* identityOf(approved.row)
       const identity = {
         name: known?.name ?? agent_id,
         email: known?.email ?? `${agent_id}@${NAMELESS}`
@@ -178,9 +163,11 @@ const make = Effect.fnUntraced(function* () {
       const { base, head, place, source } = opened
       if (head === commit) return
       if (head !== base) return yield* movedTo(opened)
+      const problem = pushProblem(source)
+      if (problem !== undefined) return yield* repository({ message: problem })
       const again = yield* commitOf(approved, opened, proposed, identity)
       if (again !== commit) return yield* changed(`it would be the commit ${again} by now, and was ${commit}`)
-      const pushed = yield* Effect.result(work.push(place, source, commit, yield* credential(approved, source)))
+      const pushed = yield* Effect.result(work.push(place, source, commit))
       if (Result.isSuccess(pushed)) return
       // The answer may have been lost, or somebody else was quicker.
       const now = yield* patiently(work.head(place, source))

@@ -37,10 +37,18 @@ export interface RemoteRef {
 /** How git is called: on a repository of choird's own, and with the one transport that leads to the other side. */
 export const gitCalls = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"], fs: FileSystem.FileSystem) => {
   const run = (call: GitCall) => Effect.provideService(runGit(call), ChildProcessSpawner.ChildProcessSpawner, spawner)
+  const asWhom = Effect.fnUntraced(function* ({ credential }: CheckedSource) {
+    if (credential === undefined) return {}
+    if (credential.type === "password" || credential.known_hosts === undefined) return { credential }
+    const knownHosts = yield* fs.makeTempFileScoped({ prefix: "choir-hosts-" })
+    yield* fs.writeFileString(knownHosts, `${credential.known_hosts.join("\n")}\n`)
+    return { credential, knownHosts }
+  })
   const remote = (source: CheckedSource, call: GitCall) =>
     Effect.scoped(
       Effect.gen(function* () {
-        if (source.transport !== "file") return yield* run({ ...call, transport: source.transport })
+        if (source.transport !== "file")
+          return yield* run({ ...call, transport: source.transport, ...(yield* asWhom(source)) })
         const globalConfig = yield* fs.makeTempFileScoped({ prefix: "choir-git-" })
         yield* fs.writeFileString(globalConfig, safeFolder(source.url))
         return yield* run({ ...call, transport: "file", globalConfig })

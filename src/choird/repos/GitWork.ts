@@ -5,7 +5,7 @@
 import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 import { CommitId } from "#schema/Image.ts"
-import { type GitCredential, GitFailed, type GitMissing } from "#src/shared/git.ts"
+import { GitFailed, type GitMissing } from "#src/shared/git.ts"
 import { PROPOSAL_COMMITS_MAX } from "#src/shared/limits.ts"
 import { fetchArgs, type FetchFailed, Git, gitCalls, RefNotFound } from "./Git.ts"
 import type { CheckedSource } from "./RepoSource.ts"
@@ -56,12 +56,7 @@ export class GitWork extends Context.Service<
     /** Commits the parent's files with these in their places. */
     commit(repo: string, draft: CommitDraft): Effect.Effect<CommitId, Local>
     /** Moves the source's branch to the commit; fails when that is no fast-forward. A work tree of the other side follows. */
-    push(
-      repo: string,
-      source: CheckedSource,
-      commit: CommitId,
-      credential: GitCredential | undefined
-    ): Effect.Effect<void, GitMissing | FetchFailed>
+    push(repo: string, source: CheckedSource, commit: CommitId): Effect.Effect<void, GitMissing | FetchFailed>
   }
 >()("choir/choird/repos/GitWork") {
   static readonly layer = Layer.effect(
@@ -164,14 +159,10 @@ const make = Effect.fnUntraced(function* () {
       const tree = yield* oid("write-tree", yield* call(["write-tree"]))
       return yield* oid("commit-tree", yield* call(["commit-tree", tree, "-p", parent, "-F", "-"], message))
     }),
-    push: Effect.fn("GitWork.push")(function* (repo, source, commit, credential) {
+    push: Effect.fn("GitWork.push")(function* (repo, source, commit) {
       const local = source.transport === "file" ? [`--receive-pack=${RECEIVE_PACK}`] : []
       const args = ["push", "--quiet", "--no-verify", "--recurse-submodules=no", ...local, "--", source.url]
-      yield* remote(source, {
-        gitDir: repo,
-        args: [...args, `${commit}:refs/heads/${source.ref}`],
-        ...(credential === undefined || source.transport !== "https" ? {} : { credential })
-      })
+      yield* remote(source, { gitDir: repo, args: [...args, `${commit}:refs/heads/${source.ref}`] })
     })
   })
 })

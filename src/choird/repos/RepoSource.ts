@@ -1,6 +1,7 @@
 /** The url and ref of a repository as config.json names it, checked before git sees either (D23). */
 import { createHash } from "node:crypto"
 import { Result, Schema } from "effect"
+import type { GitCredential } from "#src/shared/gitCredential.ts"
 import { REPO_REF_CHARS_MAX, REPO_URL_CHARS_MAX } from "#src/shared/limits.ts"
 
 /** What config.json says of a repository. `ref` is a branch, else a tag, or a full commit id. */
@@ -25,6 +26,8 @@ export interface CheckedSource {
   readonly url: string
   readonly ref: string
   readonly transport: "https" | "ssh" | "file"
+  /** Whom the other side is to take choird for; `RepoAccess` knows. */
+  readonly credential?: GitCredential
 }
 
 const HOST = String.raw`(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-fA-F:.]+\])`

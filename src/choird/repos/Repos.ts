@@ -6,6 +6,7 @@ import type { CommitId } from "#schema/Image.ts"
 import type { GitFailed, GitMissing } from "#src/shared/git.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
 import { type FetchFailed, Git, RefNotFound } from "./Git.ts"
+import { RepoAccess } from "./RepoAccess.ts"
 import { checkSource, type CheckedSource, type InvalidRepoSource, type RepoSource } from "./RepoSource.ts"
 import type { BadRepository, RepoFile } from "./Tree.ts"
 
@@ -60,6 +61,7 @@ export class Repos extends Context.Service<
       Effect.gen(function* () {
         const git = yield* Git
         const fs = yield* FileSystem.FileSystem
+        const access = yield* RepoAccess
         const locked = yield* makeKeyedLock
 
         /** Brings the clone back that a death between two renames left aside, and clears what it left half made. */
@@ -113,7 +115,8 @@ export class Repos extends Context.Service<
         })
 
         const snapshot = Effect.fn("Repos.snapshot")(function* (owner: RepoOwner, source: RepoSource) {
-          const checked = yield* Effect.fromResult(checkSource(source))
+          const named = yield* Effect.fromResult(checkSource(source))
+          const checked = "global" in owner ? named : yield* access(owner.agent_id, named)
           const place =
             "global" in owner ? join(home, "repos", "global") : join(home, "repos", "agents", owner.agent_id)
           const label = repoLabel(owner)

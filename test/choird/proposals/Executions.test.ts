@@ -12,6 +12,7 @@ import {
   makeProposalHome,
   makeProposer,
   type ProposalHome,
+  pushBranch,
   TOOL
 } from "../../support/proposals.ts"
 
@@ -23,14 +24,6 @@ const LIVE = { timeout: 240_000 }
 
 const filesOf = ({ agent }: ProposalHome) => agent.git(["ls-tree", "-r", "--name-only", "main"]).split("\n")
 const commitsOf = ({ agent }: ProposalHome) => Number(agent.git(["rev-list", "--count", "main"]))
-
-/** A branch of the agent's, ahead of main by one commit. */
-const pushBranch = ({ agent, base }: ProposalHome, branch: string, files: Readonly<Record<string, string>>) => {
-  const tree = agent.commit({ "README.md": "an agent\n", ...files }, "scratch")
-  const commit = agent.git(["commit-tree", `${tree}^{tree}`, "-p", base, "-m", "a change"])
-  agent.git(["update-ref", `refs/heads/${branch}`, commit])
-  return commit
-}
 
 describeEngines("Executions", (it) => {
   it.effect(

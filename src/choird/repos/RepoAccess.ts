@@ -1,0 +1,76 @@
+/**
+ * As whom choird goes to an agent's repository (spec 14.4, 20): with the secret of the agent's git identity, to the remotes that the
+ * identity lists and to no other (D14). Everything else is reached as the user that runs choird.
+ */
+import { Context, Effect, Layer, Option, Redacted } from "effect"
+import type { GitIdentity } from "#schema/GitIdentity.ts"
+import type { AgentId, ResourceName } from "#schema/Ids.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import type { GitCredential } from "#src/shared/gitCredential.ts"
+import { coversHttps, coversSsh, sshAddress } from "#src/shared/gitRemotes.ts"
+import type { CheckedSource } from "./RepoSource.ts"
+
+/** The credentials for a repository's remote, of an agent by its default identity, or of the one that `identity` names. */
+export type RepoAccess = (
+  agent_id: AgentId,
+  source: CheckedSource,
+  identity?: ResourceName
+) => Effect.Effect<CheckedSource>
+
+/** Without its layer nobody has credentials. */
+export const RepoAccess = Context.Reference<RepoAccess>("choir/choird/repos/RepoAccess", {
+  defaultValue: () => (_, source) => Effect.succeed(source)
+})
+
+const HTTPS = /^https:\/\/(?<host>[A-Za-z0-9.:[\]-]+)(?<path>\/.*)$/u
+const KEY = /^-----BEGIN [A-Z ]*PRIVATE KEY-----/u
+
+/** A secret is `user:password`, or a token alone. */
+const password = (url: string, { remotes }: GitIdentity, secret: string): GitCredential | undefined => {
+  const { host, path } = HTTPS.exec(url)?.groups ?? {}
+  if (host === undefined || path === undefined || !coversHttps(remotes, { host, path })) return undefined
+  const text = secret.trim()
+  if (KEY.test(text) || /[\n\r\0]/u.test(text)) return undefined
+  const colon = text.indexOf(":")
+  const user = colon < 0 ? "x-access-token" : text.slice(0, colon)
+  return { type: "password", host, user, password: Redacted.make(text.slice(colon + 1)) }
+}
+
+const key = (url: string, { known_hosts, remotes }: GitIdentity, secret: string): GitCredential | undefined => {
+  const address = sshAddress(url)
+  if (address === undefined || !coversSsh(remotes, address) || !KEY.test(secret)) return undefined
+  const hosts = known_hosts === undefined ? {} : { known_hosts }
+  return { type: "key", key: Redacted.make(secret), ...hosts }
+}
+
+export const credentialFor = (
+  { transport, url }: CheckedSource,
+  identity: GitIdentity,
+  secret: Redacted.Redacted
+): GitCredential | undefined => {
+  if (transport === "file") return undefined
+  return (transport === "https" ? password : key)(url, identity, Redacted.value(secret))
+}
+
+/** What the user that runs choird could do over ssh is no agent's to use. */
+export const pushProblem = ({ credential, transport }: CheckedSource): string | undefined =>
+  transport === "ssh" && credential === undefined
+    ? "nobody could push it: over ssh that is done with the key of the agent's git identity alone, and it has none for this host. The operator adds the host to the identity's remotes in config.json"
+    : undefined
+
+export const layerRepoAccess = Layer.effect(
+  RepoAccess,
+  Effect.map(ConfigStore, (store) =>
+    Effect.fn("RepoAccess")(function* (agent_id, source, named) {
+      const { config } = yield* store.current
+      const agent = Object.hasOwn(config.agents, agent_id) ? config.agents[agent_id] : undefined
+      const name = named ?? agent?.defaults.git_identity
+      const identity =
+        name !== undefined && Object.hasOwn(config.git_identities, name) ? config.git_identities[name] : undefined
+      if (identity === undefined) return source
+      const secret = yield* Effect.option(store.secret(identity.secret))
+      const credential = Option.isSome(secret) ? credentialFor(source, identity, secret.value) : undefined
+      return credential === undefined ? source : { ...source, credential }
+    })
+  )
+)
