@@ -19,6 +19,7 @@ import { ResumeApi } from "./ResumeApi.ts"
 import { SessionDetailApi } from "./SessionDetailApi.ts"
 import { UpdateApi } from "./UpdateApi.ts"
 import { SkillApi } from "./SkillApi.ts"
+import { WorkspaceApi } from "./WorkspaceApi.ts"
 import { SessionStatus } from "./SessionStatus.ts"
 
 export const AgentStatus = Schema.Literals(["stopped", "building", "starting", "running", "stopping", "crashed"])
@@ -72,6 +73,8 @@ export const AgentDetail = Schema.Struct({
   ),
   budgets: Schema.Struct({ tokens: Spent, tool_calls: Spent, cost_usd: Spent, core_jobs: Spent }),
   resource_bindings: Schema.NullOr(ResourceBindings),
+  /** What it keeps from other agents, from its start to its stop (spec 6.4). */
+  leases: Schema.Array(Schema.Struct({ kind: Schema.String, name: Schema.String })),
   uptime_ms: Schema.Natural,
   config_version: Schema.Natural,
   /** As in {@link AgentSummary}. */
@@ -354,7 +357,8 @@ export class OperatorApi extends HttpApi.make("choir-operator")
     Chat,
     Approvals,
     Configuration,
-    AuditApi
+    AuditApi,
+    WorkspaceApi
   )
   .middleware(SchemaErrors)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}

@@ -140,6 +140,16 @@ export const CONTAINER_LOG_FILES_MAX = 2
 export const CONTAINER_LOG_MIB_MAX = 5
 /** Between two looks at whether the Docker engine has done, or can do again, what it was asked. */
 export const DOCKER_LOOK_MS = 50
+/** How long emptying a workspace may take, in a container or without one. */
+export const WORKSPACE_RESET_MS_MAX = 600_000
+/** How often both sides of a workspace are emptied in turn: the depth of foreign folders within foreign folders. */
+export const RESET_PASSES_MAX = 4
+/** Names that are shown of what could not be deleted. */
+export const RESET_LEFT_SHOWN_MAX = 5
+/** Memory of the container that empties a workspace: a folder of a million names is sorted in it. */
+export const RESET_MEMORY_MIB = 512
+/** Processes of that container. */
+export const RESET_PIDS_MAX = 16
 /** Revisions of a lane's window that the fold keeps; the prompt takes fewer (`memory.event_window`). */
 export const WINDOW_REVS_MAX = 1000
 /** Signals that the fold remembers to drop what comes twice; choird sends far fewer before they are acknowledged. */

@@ -60,6 +60,7 @@ export const makeDockerHome = Effect.fnUntraced(function* (
         hasImage: has,
         start: () => Effect.die("no container is started here"),
         reap: () => Effect.void,
+        emptyWorkspace: () => Effect.die("no workspace is emptied here"),
         status: Effect.die("nobody asks")
       })
     )

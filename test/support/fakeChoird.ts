@@ -29,12 +29,14 @@ import {
 import type { UpdateProgress } from "#schema/UpdateApi.ts"
 import type { ResumedSession } from "#schema/ResumeApi.ts"
 import type { SessionDetail } from "#schema/SessionDetailApi.ts"
+import type { WorkspaceReset } from "#schema/WorkspaceApi.ts"
 import { layerSchemaErrors } from "#src/choird/api/SchemaErrors.ts"
 import { sseResponse } from "#src/choird/api/sse.ts"
 import { listen } from "#src/shared/http.ts"
 import { auditRow } from "./fakeAudit.ts"
 import { fakeSkills } from "./fakeSkills.ts"
 import { type ConfigurationAnswers, fakeConfiguration, usualConfiguration } from "./fakeConfiguration.ts"
+import { fakeWorkspaces } from "./fakeWorkspaces.ts"
 import { fakeUpdates, oneRedeployed } from "./fakeUpdates.ts"
 
 export const SESSION = SessionId.make("0k8v3w9m2p1n4q7r")
@@ -70,6 +72,7 @@ export const detail: AgentDetail = {
   config_version: 3,
   last_rev: 12,
   acked_rev: 12,
+  leases: [{ kind: "workspace", name: "main" }],
   approvals_pending: 1,
   reason: null
 }
@@ -160,6 +163,7 @@ export interface Answers extends ConfigurationAnswers {
   readonly status: Answer<SystemStatus>
   readonly config: Answer<{ readonly [key: string]: never } | string>
   readonly workspaces: Answer<ReadonlyArray<WorkspaceSummary>>
+  readonly reset: Answer<WorkspaceReset>
   /** The bytes of a backup. */
   readonly backup: Answer<Uint8Array>
   readonly agents: Answer<ReadonlyArray<AgentSummary>>
@@ -189,6 +193,7 @@ const usual: Answers = {
   status: Effect.succeed(systemStatus),
   config: Effect.succeed("the configuration"),
   workspaces: Effect.succeed([{ name: ResourceName.make("main"), path: "/w/main", leased_by: AGENT }]),
+  reset: Effect.succeed({ name: ResourceName.make("main"), path: "/w/main", stopped: AGENT }),
   backup: Effect.succeed(new TextEncoder().encode("no backup")),
   agents: Effect.succeed([summary]),
   agent: Effect.succeed(detail),
@@ -405,6 +410,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
         session,
         resume,
         audit,
+        fakeWorkspaces(calls, answers.reset),
         chatGroup(desk, answers, calls)
       ]),
       Layer.provide(

@@ -87,6 +87,7 @@ export const agentDetail = (detail: AgentDetail, color: boolean): string => {
     ...(detail.health === undefined ? [] : [["health", healthText(detail)] as const]),
     ["revision", `${detail.last_rev}, acknowledged ${detail.acked_rev}`],
     ["bindings", bindingText(detail.resource_bindings)],
+    ["holds", detail.leases.map(({ kind, name }) => `${kind} ${name}`).join(", ") || "nothing"],
     ["tokens", spent(budgets.tokens)],
     ["tool calls", spent(budgets.tool_calls)],
     ["cost", `${spent(budgets.cost_usd)} USD`],

@@ -1,5 +1,5 @@
 /** Exclusive resources, leased to one running agent at a time (spec 6.4). */
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
@@ -16,16 +16,18 @@ export interface LeaseRow {
   readonly session_id: SessionId
 }
 
-/** Another agent holds the resource. */
+/** Another agent holds the resource, or choird itself (`holder: null`) while it is emptied. */
 export class ResourceHeld extends Schema.TaggedError<ResourceHeld>()("ResourceHeld", {
   kind: LeaseKind,
   resource: ResourceName,
-  holder: AgentId
+  holder: Schema.NullOr(AgentId)
 }) {
   override get message() {
-    return `the ${this.kind} "${this.resource}" is leased by the agent "${this.holder}"`
+    const resource = `the ${this.kind} "${this.resource}"`
+    return this.holder === null ? `${resource} is being reset` : `${resource} is leased by the agent "${this.holder}"`
   }
   get hint() {
+    if (this.holder === null) return "try again in a moment"
     return `choirctl agent stop ${this.holder}, or choose another with --${this.kind.replaceAll("_", "-")}`
   }
 }
@@ -56,6 +58,8 @@ export class Leases extends Context.Service<
       session_id: SessionId,
       wanted: ReadonlyArray<Pick<LeaseRow, "kind" | "name">>
     ): Effect.Effect<void, ResourceHeld>
+    /** Keeps free resources from every agent until the scope closes. Takes all or none. */
+    withhold(wanted: ReadonlyArray<Pick<LeaseRow, "kind" | "name">>): Effect.Effect<void, ResourceHeld, Scope.Scope>
     release(agent_id: AgentId): Effect.Effect<void>
     /** Moves a run's leases to its next session (budget close, D19). */
     transfer(agent_id: AgentId, session_id: SessionId): Effect.Effect<void>
@@ -66,6 +70,27 @@ export class Leases extends Context.Service<
     Leases,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      /** Not in the table: what choird withholds ends with choird. */
+      const withheld = new Set<string>()
+
+      /** Fails when somebody has one of them. Whoever looks next waits for the end of this transaction. */
+      const requireFree = Effect.fnUntraced(function* (wanted: ReadonlyArray<Wanted>, agent_id: AgentId | null) {
+        const kinds = wanted.map(({ kind }) => kind)
+        const names = wanted.map(({ name }) => name)
+        yield* sql`LOCK TABLE choir_control.leases IN SHARE ROW EXCLUSIVE MODE`
+        const [held] = yield* sql<LeaseRow>`SELECT kind, name, agent_id FROM choir_control.leases
+          JOIN unnest(${kinds}::text[], ${names}::text[]) AS wanted (kind, name) USING (kind, name)
+          WHERE agent_id IS DISTINCT FROM ${agent_id} ORDER BY kind, name LIMIT 1`
+        if (held === undefined) return
+        const resource = ResourceName.make(held.name)
+        return yield* new ResourceHeld({ kind: held.kind, resource, holder: held.agent_id })
+      })
+
+      const requireNotWithheld = Effect.fnUntraced(function* (wanted: ReadonlyArray<Wanted>) {
+        const found = wanted.find((resource) => withheld.has(keyOf(resource)))
+        if (found === undefined) return
+        return yield* new ResourceHeld({ kind: found.kind, resource: ResourceName.make(found.name), holder: null })
+      })
 
       /** Starts are rare, so that one at a time is quick enough and leaves nothing to wait for in a circle. */
       const take = Effect.fnUntraced(function* (
@@ -75,14 +100,8 @@ export class Leases extends Context.Service<
       ) {
         const kinds = wanted.map(({ kind }) => kind)
         const names = wanted.map(({ name }) => name)
-        yield* sql`LOCK TABLE choir_control.leases IN SHARE ROW EXCLUSIVE MODE`
-        const [held] = yield* sql<LeaseRow>`SELECT kind, name, agent_id FROM choir_control.leases
-          JOIN unnest(${kinds}::text[], ${names}::text[]) AS wanted (kind, name) USING (kind, name)
-          WHERE agent_id <> ${agent_id} ORDER BY kind, name LIMIT 1`
-        if (held !== undefined) {
-          const resource = ResourceName.make(held.name)
-          return yield* new ResourceHeld({ kind: held.kind, resource, holder: held.agent_id })
-        }
+        yield* requireFree(wanted, agent_id)
+        yield* requireNotWithheld(wanted)
         yield* sql`INSERT INTO choir_control.leases (kind, name, agent_id, session_id, epoch)
           SELECT kind, name, ${agent_id}, ${session_id},
             coalesce((SELECT epoch FROM choir_control.sessions WHERE session_id = ${session_id}), 0)
@@ -93,6 +112,15 @@ export class Leases extends Context.Service<
       return Leases.of({
         acquire: Effect.fn("Leases.acquire")(function* (agent_id, session_id, wanted) {
           yield* Effect.catchTag(sql.withTransaction(take(agent_id, session_id, wanted)), "SqlError", Effect.die)
+        }),
+        withhold: Effect.fn("Leases.withhold")(function* (wanted) {
+          yield* requireNotWithheld(wanted)
+          // Withheld before it is looked at: an agent that comes later sees this, one that came earlier is seen.
+          yield* Effect.acquireRelease(
+            Effect.sync(() => wanted.forEach((resource) => withheld.add(keyOf(resource)))),
+            () => Effect.sync(() => wanted.forEach((resource) => withheld.delete(keyOf(resource))))
+          )
+          yield* Effect.catchTag(sql.withTransaction(requireFree(wanted, null)), "SqlError", Effect.die)
         }),
         release: Effect.fn("Leases.release")(function* (agent_id) {
           yield* sql`DELETE FROM choir_control.leases WHERE agent_id = ${agent_id}`
@@ -110,3 +138,5 @@ export class Leases extends Context.Service<
 }
 
 type Wanted = Pick<LeaseRow, "kind" | "name">
+
+const keyOf = ({ kind, name }: Wanted) => `${kind} ${name}`

@@ -5,6 +5,7 @@ import type { Budgets } from "#schema/Config.ts"
 import { type AgentId, EDGE } from "#schema/Ids.ts"
 import { type AgentDetail, type BuildProgress, OperatorApi } from "#schema/OperatorApi.ts"
 import { Images } from "#src/choird/agents/Images.ts"
+import { Leases } from "#src/choird/agents/Leases.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { mounted } from "#src/choird/agents/Updates.ts"
 import { Models } from "#src/choird/agents/Models.ts"
@@ -43,6 +44,7 @@ const services = Effect.gen(function* () {
     config: yield* ConfigStore,
     events: yield* EventStore,
     images: yield* Images,
+    leases: yield* Leases,
     lifecycle: yield* Lifecycle,
     models: yield* Models,
     sessions: yield* SessionStore,
@@ -52,7 +54,7 @@ const services = Effect.gen(function* () {
 type Services = Effect.Success<typeof services>
 
 const detail = Effect.fn("OperatorApi.agent")(function* (services: Services, agent_id: AgentId) {
-  const { approvals, config, events, lifecycle, sessions, summaries } = services
+  const { approvals, config, events, leases, lifecycle, sessions, summaries } = services
   const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
   const { image_version: _, ...summary } = yield* summaries.of(view)
   const running = yield* config.current
@@ -63,6 +65,9 @@ const detail = Effect.fn("OperatorApi.agent")(function* (services: Services, age
     ...summary,
     lanes: state === undefined || view.status === "stopped" ? [] : laneRows(state),
     budgets: budgetRows(state, running.config.budgets),
+    leases: (yield* leases.all).flatMap(({ agent_id: holder, kind, name }) =>
+      holder === agent_id ? [{ kind, name }] : []
+    ),
     resource_bindings: view.bindings ?? row?.resource_bindings ?? null,
     last_rev: row?.last_rev ?? 0,
     acked_rev: state?.rev ?? 0,

@@ -11,6 +11,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { listen } from "#src/shared/http.ts"
 import { OPERATOR_CONNECTIONS_MAX } from "#src/shared/limits.ts"
 import { Updates } from "#src/choird/agents/Updates.ts"
+import { Workspaces } from "#src/choird/agents/Workspaces.ts"
 import { AgentSummaries } from "./AgentSummaries.ts"
 import { askedByOperator, auditedRequests } from "./auditedRequests.ts"
 import { ChatStream } from "./ChatStream.ts"
@@ -26,6 +27,7 @@ import { layerOperatorSessions } from "./OperatorSessions.ts"
 import { layerOperatorSkills } from "./OperatorSkills.ts"
 import { layerOperatorSystem } from "./OperatorSystem.ts"
 import { layerOperatorUpdates } from "./OperatorUpdates.ts"
+import { layerOperatorWorkspaces } from "./OperatorWorkspaces.ts"
 import { layerSchemaErrors } from "./SchemaErrors.ts"
 
 /** @param version of choird, as its package says. */
@@ -50,11 +52,13 @@ export const layerOperatorServer = (version: string) =>
             layerOperatorChat,
             layerOperatorApprovals,
             layerOperatorConfig,
-            layerOperatorAudit
+            layerOperatorAudit,
+            layerOperatorWorkspaces
           ]),
           Layer.provide([
             layerSchemaErrors,
             Updates.layer,
+            Workspaces.layer,
             AgentSummaries.layer,
             ChatStream.layer,
             GatewayCommands.layer

@@ -12,6 +12,7 @@ import {
 } from "#schema/ApiError.ts"
 import type { BuildError } from "#src/choird/agents/Images.ts"
 import type { AgentRefused } from "#src/choird/agents/Lifecycle.ts"
+import type { WorkspaceRefused } from "#src/choird/agents/Workspaces.ts"
 import type { ApprovalRefused } from "#src/choird/approvals/ApprovalRefused.ts"
 import type { ConfigurationRefused } from "#src/choird/config/ConfigurationRefused.ts"
 import type { SecretMissing } from "#src/choird/config/ConfigStore.ts"
@@ -117,6 +118,9 @@ export const fromHostToolRefused = ({ kind, reason }: HostToolRefused): ApiError
       return new TooMany({ error: { ...detail(kind, reason), retry_after_ms: HOST_TOOL_RETRY_MS } })
   }
 }
+
+export const fromWorkspaceRefused = ({ hint, kind, reason }: WorkspaceRefused): ApiError =>
+  kind === "UNKNOWN_WORKSPACE" ? notFound(kind, reason, hint) : conflict(kind, reason, hint)
 
 /** Every problem with its path is part of the message, since one refusal is all that a client gets. */
 export const fromConfigurationRefused = ({ hint, kind, problems, reason }: ConfigurationRefused): ApiError => {

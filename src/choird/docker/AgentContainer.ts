@@ -17,7 +17,7 @@ import { removeContainer } from "./removeContainer.ts"
 const decodeInspected = Schema.decodeUnknownEffect(InspectedContainer)
 
 /** Makes it under its name, which whatever an earlier life of choird left there gives up first. */
-const create = Effect.fnUntraced(function* (engine: DockerEngine["Service"], profile: Profile) {
+export const createContainer = Effect.fnUntraced(function* (engine: DockerEngine["Service"], profile: Profile) {
   const make = engine.use(`the container ${profile.name} could not be created`, (docker, abortSignal) =>
     docker.createContainer({ ...profile, abortSignal })
   )
@@ -30,7 +30,11 @@ const create = Effect.fnUntraced(function* (engine: DockerEngine["Service"], pro
 })
 
 /** Compares what was made with what was asked (R36). */
-const requireProfile = Effect.fnUntraced(function* (engine: DockerEngine["Service"], id: string, profile: Profile) {
+export const requireProfile = Effect.fnUntraced(function* (
+  engine: DockerEngine["Service"],
+  id: string,
+  profile: Profile
+) {
   const what = `the container ${profile.name} could not be looked at`
   const inspected = yield* engine
     .use(what, (docker, abortSignal) => docker.getContainer(id).inspect({ abortSignal }))
@@ -87,7 +91,7 @@ export const openContainer = Effect.fn("AgentContainer.open")(function* <E>(
     yield* Deferred.succeed(ended, { code: null, out_of_memory: false })
   })
 
-  const container = yield* Effect.acquireRelease(create(engine, profile), ({ id }) =>
+  const container = yield* Effect.acquireRelease(createContainer(engine, profile), ({ id }) =>
     Effect.catch(end(id), (error) => Effect.logError(error))
   )
   const { id } = container

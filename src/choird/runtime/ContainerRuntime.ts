@@ -170,6 +170,12 @@ export class ContainerRuntime extends Context.Service<
     ): Effect.Effect<boolean, ImageBuildFailed>
     /** Whether `start` would find this image. */
     hasImage(agent_id: AgentId, image_version: ImageVersion): Effect.Effect<boolean, ContainerError>
+    /**
+     * Deletes all that is in a workspace, whoever of its agents it belongs to, and keeps the folder. No link is followed and no other
+     * file system entered (R41). The caller sees to it that nobody works there. What cannot be deleted is an error, with the rest gone.
+     * Refused when one of `kept`, real paths, lies in it or something is mounted there.
+     */
+    emptyWorkspace(path: string, kept: ReadonlyArray<string>): Effect.Effect<void, ContainerError>
     /** What this runtime isolates and limits on this host. */
     readonly status: Effect.Effect<RuntimeStatus>
   }

@@ -8,6 +8,7 @@ import { openContainer } from "#src/choird/docker/AgentContainer.ts"
 import { type AgentNetwork, openNetwork } from "#src/choird/docker/AgentNetwork.ts"
 import { containerUser } from "#src/choird/docker/containerUser.ts"
 import { type ContainerWatch, watchContainers } from "#src/choird/docker/ContainerWatch.ts"
+import { emptyInContainer } from "#src/choird/docker/EmptyingContainer.ts"
 import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { DockerError, engineIsAway } from "#src/choird/docker/DockerError.ts"
 import { DockerImages } from "#src/choird/docker/DockerImages.ts"
@@ -27,6 +28,7 @@ import { makeUids } from "./AgentUids.ts"
 import { Cgroups } from "./Cgroups.ts"
 import { ContainerError, ContainerRuntime } from "./ContainerRuntime.ts"
 import type { AgentEndpoint, ContainerSpec, RuntimeStatus } from "./ContainerRuntime.ts"
+import { emptyWorkspace } from "./emptyWorkspace.ts"
 import { giveSocket, giveWorkspace, letIn, realPath, workspaceProblem } from "./Ownership.ts"
 import { reapWith } from "./reap.ts"
 
@@ -218,6 +220,17 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
     reap: reapWith(cgroups, engine),
     buildImage: images.build,
     hasImage: images.has,
+    emptyWorkspace: Effect.fn("DockerRuntime.emptyWorkspace")(function* (path, kept) {
+      const facts = yield* engine.info
+      // Without a namespace an agent's uid is one of the host's, which choird is or is root over.
+      if (facts.root.type === "none") return yield* emptyWorkspace(path, kept)
+      const mapped = (folder: string) =>
+        Effect.mapError(
+          emptyInContainer(engine, parts.watch, installation, folder, config.oci_runtime),
+          asContainerError
+        )
+      yield* emptyWorkspace(path, kept, mapped)
+    }, Effect.mapError(asContainerError)),
     status
   })
 })

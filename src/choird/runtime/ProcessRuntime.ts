@@ -10,6 +10,7 @@ import { agentCommand, agentEnvironment, specError } from "./AgentCommand.ts"
 import { Cgroups } from "./Cgroups.ts"
 import { ContainerRuntime } from "./ContainerRuntime.ts"
 import type { ContainerSpec, RuntimeStatus } from "./ContainerRuntime.ts"
+import { emptyWorkspace } from "./emptyWorkspace.ts"
 import { limitGroup, openHostContainer } from "./HostContainer.ts"
 import { HOST_PATH } from "./HostProcess.ts"
 import { reapWith } from "./reap.ts"
@@ -59,6 +60,7 @@ const make = Effect.gen(function* () {
     // The folder of an image is all that an agent is given of it.
     buildImage: () => Effect.succeed(false),
     hasImage: () => Effect.succeed(true),
+    emptyWorkspace,
     status: Effect.sync(() => statusOf(diesWithChoird, cgroups.enforced))
   })
 })

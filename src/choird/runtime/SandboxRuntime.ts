@@ -13,6 +13,7 @@ import { makeUids } from "./AgentUids.ts"
 import { Cgroups } from "./Cgroups.ts"
 import { ContainerError, ContainerRuntime } from "./ContainerRuntime.ts"
 import type { ContainerSpec, RuntimeStatus } from "./ContainerRuntime.ts"
+import { emptyWorkspace } from "./emptyWorkspace.ts"
 import { limitGroup, openHostContainer } from "./HostContainer.ts"
 import { HOST_PATH, run } from "./HostProcess.ts"
 import { giveSocket, giveWorkspace, realPath, requireReadable, workspaceProblem } from "./Ownership.ts"
@@ -180,6 +181,7 @@ const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
     // The folder of an image is all that an agent is given of it.
     buildImage: () => Effect.succeed(false),
     hasImage: () => Effect.succeed(true),
+    emptyWorkspace,
     status: Effect.sync(() => statusOf(root, filter !== undefined, cgroups.enforced))
   })
 })

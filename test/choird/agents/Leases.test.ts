@@ -42,6 +42,56 @@ describeEngines("Leases", (it, { kind }) => {
       (rows) => rows.filter((row) => row.agent_id === agent_id)
     )
 
+  it.effect("are kept from everybody while a workspace is emptied, and not kept when somebody has one (D43)", () =>
+    Effect.gen(function* () {
+      const leases = yield* Leases
+      const [first, second] = [newAgent(), newAgent()]
+      yield* leases.acquire(first, S1, wanted(name("taken")))
+      const held = yield* Effect.flip(Effect.scoped(leases.withhold(wanted(name("w"), name("taken")))))
+      assert.deepStrictEqual([held.resource, held.holder], [name("taken"), first])
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* leases.withhold(wanted(name("w"), name("v")))
+          const refused = yield* Effect.flip(leases.acquire(second, S2, wanted(name("u"), name("v"))))
+          assert.deepStrictEqual(
+            [refused.resource, refused.holder, refused.hint],
+            [name("v"), null, "try again in a moment"]
+          )
+          assert.strictEqual((yield* Effect.flip(leases.withhold(wanted(name("w"))))).holder, null)
+          assert.deepStrictEqual(yield* mine(second), [])
+        })
+      )
+      yield* leases.acquire(second, S2, wanted(name("w"), name("v")))
+      yield* leases.release(first)
+      yield* leases.release(second)
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("go to a start or to a reset, never to both", () =>
+    Effect.gen(function* () {
+      const leases = yield* Leases
+      const agent = newAgent()
+      for (let round = 0; round < 20; round++) {
+        const inside = { agent: false, reset: false, both: false }
+        const enter = (who: "agent" | "reset") =>
+          Effect.acquireRelease(
+            Effect.sync(() => {
+              inside[who] = true
+              inside.both ||= inside.agent && inside.reset
+            }),
+            () => Effect.sync(() => void (inside[who] = false))
+          )
+        const start = Effect.andThen(leases.acquire(agent, S1, wanted(name("w"))), enter("agent"))
+        const reset = Effect.andThen(leases.withhold(wanted(name("w"))), enter("reset"))
+        const pair = round % 2 === 0 ? [start, reset] : [reset, start]
+        const held = pair.map((each) => Effect.exit(Effect.andThen(each, Effect.yieldNow)))
+        yield* Effect.scoped(Effect.all(held, { concurrency: 2 }))
+        yield* leases.release(agent)
+        assert.isFalse(inside.both)
+      }
+    }).pipe(Effect.provide(stores))
+  )
+
   it.effect("are all taken or none, and say who holds what", () =>
     Effect.gen(function* () {
       const leases = yield* Leases

@@ -1,0 +1,147 @@
+/** Empties the folders that agents work in (spec 15.4: they may be wiped at any time, since nothing in them is the only copy). */
+import { realpathSync } from "node:fs"
+import { Context, Effect, Layer, Option, Result, Schema } from "effect"
+import type { Config } from "#schema/Config.ts"
+import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { type ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { isInside } from "#src/choird/runtime/Ownership.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Leases, type ResourceHeld } from "./Leases.ts"
+import { type AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
+import { reapContainer } from "./prepare.ts"
+
+/** Why a workspace is as it was; `FAILED` may have deleted a part of it. */
+export class WorkspaceRefused extends Schema.TaggedError<WorkspaceRefused>()("WorkspaceRefused", {
+  kind: Schema.Literals(["UNKNOWN_WORKSPACE", "WORKSPACE_HELD", "WORKSPACE_REFUSED", "FAILED"]),
+  workspace: ResourceName,
+  reason: Schema.String,
+  hint: Schema.String
+}) {
+  override get message() {
+    return this.reason
+  }
+}
+
+/** A workspace that is empty now. */
+export interface ResetWorkspace {
+  readonly name: ResourceName
+  readonly path: string
+  readonly stopped: AgentId | null
+}
+
+export class Workspaces extends Context.Service<
+  Workspaces,
+  {
+    /**
+     * Deletes all that is in a workspace and keeps its folder (D43, R41). Refused while an agent holds it, its folder, or one around it,
+     * unless `stop` says to stop that agent first; no agent can take it meanwhile.
+     */
+    reset(name: ResourceName, options: { readonly stop: boolean }): Effect.Effect<ResetWorkspace, WorkspaceRefused>
+  }
+>()("choir/choird/Workspaces") {
+  static readonly layer = Layer.effect(
+    Workspaces,
+    Effect.suspend(() => make)
+  )
+}
+
+/** The folder itself, whatever links lead to it; as it is written when there is none. */
+const realOf = (path: string) =>
+  Result.getOrElse(
+    Result.try(() => realpathSync(path)),
+    () => path
+  )
+
+const overlaps = (one: string, other: string) => isInside(one, other) || isInside(other, one)
+
+/** The agent that works in this folder, in one around it or in one below, by what its run began with. */
+const userOf = (views: ReadonlyArray<AgentView>, folder: string) =>
+  views.find(({ bindings, started_with, status }) => {
+    if (bindings === null || status === "stopped" || status === "crashed") return false
+    const path = started_with?.workspaces[bindings.workspace]?.path
+    return path !== undefined && overlaps(realOf(path), folder)
+  })?.agent_id
+
+/** All names that config.json has for this folder or one that it shares files with. */
+const namesOf = ({ workspaces }: Config, folder: string) =>
+  Object.entries(workspaces).flatMap(([name, { path }]) => (overlaps(realOf(path), folder) ? [name] : []))
+
+const refusal = (workspace: ResourceName, kind: WorkspaceRefused["kind"]) => (reason: string, hint: string) =>
+  new WorkspaceRefused({ kind, workspace, reason, hint })
+
+const fromRuntime = (workspace: ResourceName) => (error: ContainerError) =>
+  refusal(workspace, error.reason === "refused" ? "WORKSPACE_REFUSED" : "FAILED")(error.problem, error.fix)
+
+const fromHeld = (workspace: ResourceName) => (error: ResourceHeld) =>
+  refusal(workspace, "WORKSPACE_HELD")(
+    error.message,
+    error.holder === null ? error.hint : `choirctl workspace reset ${workspace} --stop`
+  )
+
+const make = Effect.gen(function* () {
+  const audit = yield* Audit
+  const config = yield* ConfigStore
+  const leases = yield* Leases
+  const lifecycle = yield* Lifecycle
+  const runtime = yield* ContainerRuntime
+  const sessions = yield* SessionStore
+
+  const find = Effect.fnUntraced(function* (name: ResourceName) {
+    const { config: running } = yield* config.current
+    const path = Object.hasOwn(running.workspaces, name) ? running.workspaces[name]?.path : undefined
+    if (path !== undefined) return { running, path, folder: realOf(path) }
+    const known = Object.keys(running.workspaces).join(", ") || "none"
+    return yield* refusal(name, "UNKNOWN_WORKSPACE")(`there is no workspace ${name}`, `known: ${known}`)
+  })
+
+  /** Who holds it, by its lease or by its folder. */
+  const holderOf = Effect.fnUntraced(function* (names: ReadonlyArray<string>, folder: string) {
+    const lease = (yield* leases.all).find(({ kind, name }) => kind === "workspace" && names.includes(name))
+    return lease?.agent_id ?? userOf(yield* lifecycle.list, folder)
+  })
+
+  /** Somebody else may have stopped it meanwhile; whether it still holds the workspace is looked at anyway. */
+  const stop = (agent_id: AgentId) =>
+    Effect.catch(Effect.asVoid(lifecycle.stop(agent_id)), (error: AgentRefused) =>
+      Effect.logDebug(`${agent_id} was not stopped: ${error.message}`)
+    )
+
+  /** A container that could not be ended may still write there, although its run is over. */
+  const reapAll = Effect.fnUntraced(function* (running: Config) {
+    for (const key of Object.keys(running.agents)) {
+      const agent_id = AgentId.make(key)
+      const view = yield* Effect.orDie(lifecycle.view(agent_id))
+      const latest = yield* sessions.latest(agent_id)
+      if (Option.isSome(latest) && (view.status === "stopped" || view.status === "crashed"))
+        yield* reapContainer({ runtime }, latest.value)
+    }
+  })
+
+  const reset = Effect.fnUntraced(function* (name: ResourceName, wishes: { readonly stop: boolean }) {
+    const { folder, path, running } = yield* find(name)
+    const names = namesOf(running, folder)
+    const holder = yield* holderOf(names, folder)
+    if (holder !== undefined && wishes.stop) yield* stop(holder)
+    const wanted = names.map((each) => ({ kind: "workspace" as const, name: each }))
+    yield* Effect.mapError(leases.withhold(wanted), fromHeld(name))
+    const user = userOf(yield* lifecycle.list, folder)
+    if (user !== undefined)
+      return yield* refusal(name, "WORKSPACE_HELD")(
+        `${user} works in the folder ${folder}`,
+        `choirctl agent stop ${user}`
+      )
+    const others = Object.values(running.workspaces).map((other) => realOf(other.path))
+    const kept = [realOf(config.home), ...others.filter((other) => other !== folder)]
+    yield* reapAll(running).pipe(
+      Effect.andThen(runtime.emptyWorkspace(folder, kept)),
+      Effect.mapError(fromRuntime(name))
+    )
+    const stopped = holder !== undefined && wishes.stop ? holder : null
+    yield* audit.record({ who: "operator", action: "workspace.reset", detail: { workspace: name, path, stopped } })
+    return { name, path, stopped }
+  }, Effect.scoped)
+
+  return Workspaces.of({ reset: Effect.fn("Workspaces.reset")(reset) })
+})

@@ -1,0 +1,113 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { watchContainers } from "#src/choird/docker/ContainerWatch.ts"
+import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
+import { emptyInContainer, emptyingProfile } from "#src/choird/docker/EmptyingContainer.ts"
+import { testEngine } from "../../support/docker.ts"
+import { docker } from "../../support/dockerImage.ts"
+import { makeOutside, setLayers, setTraps } from "../../support/traps.ts"
+import { dockerSuite } from "./dockerRig.ts"
+
+const { reason, socket } = testEngine("dockerWorkspaces")
+const { containers, inside, installation, rig } = dockerSuite(socket)
+
+/** An image that choird's builder could have made: it says whose it is. */
+const LABELS = [`LABEL choir.home=${installation.id}`]
+
+/** The host's uid of root in a container of the tests' engine. */
+const mappedRoot = Effect.gen(function* () {
+  const { root } = yield* (yield* DockerEngine).info
+  return root.type === "remapped" ? root.uid : 0
+})
+
+const place = Effect.acquireRelease(
+  Effect.sync(() => {
+    const root = mkdtempSync("/tmp/choir-reset-")
+    chmodSync(root, 0o755)
+    const [workspace, outside] = [join(root, "workspace"), join(root, "outside")]
+    mkdirSync(workspace)
+    return { root, workspace, outside, look: makeOutside(outside) }
+  }),
+  ({ root }) => Effect.sync(() => rmSync(root, { recursive: true, force: true }))
+)
+
+describe.skipIf(reason !== undefined)("workspaces of containers", { timeout: 120_000 }, () => {
+  it.live("a container deletes what mapped uids own, with every trap, and nothing of this host (D43, R41)", () =>
+    Effect.gen(function* () {
+      yield* rig("dev", LABELS)
+      const uid = yield* mappedRoot
+      assert.isAbove(uid, 0)
+      const { look, outside, workspace } = yield* place
+      const before = look()
+      setTraps(workspace, outside, uid)
+      // A folder of another user of the namespace, which nobody else may enter.
+      setLayers(workspace, [uid + 33, uid, uid + 1000])
+      writeFileSync(join(workspace, "root's"), "")
+      mkdirSync(join(workspace, "shut"))
+      writeFileSync(join(workspace, "shut", "file"), "")
+      chownSync(workspace, uid, uid)
+      const engine = yield* DockerEngine
+      const watch = yield* watchContainers(engine, installation)
+      yield* emptyInContainer(engine, watch, installation, workspace)
+      // Not in the namespace, and in a folder that is not: root of the container may not.
+      assert.deepStrictEqual(readdirSync(workspace), ["shut"])
+      assert.deepStrictEqual(look(), before)
+      assert.deepStrictEqual(containers(), [])
+    }).pipe(inside)
+  )
+
+  it.live("a reset empties folders of choird within folders of agents, and those within choird's (R41)", () =>
+    Effect.gen(function* () {
+      yield* rig("dev", LABELS)
+      const uid = yield* mappedRoot
+      const { look, outside, workspace } = yield* place
+      const before = look()
+      setLayers(workspace, [uid, 0, uid, 0, 12_345, uid])
+      mkdirSync(join(workspace, "folder"))
+      const runtime = yield* ContainerRuntime
+      yield* runtime.emptyWorkspace(workspace, [outside])
+      assert.deepStrictEqual(readdirSync(workspace), [])
+      assert.deepStrictEqual([look(), containers()], [before, []])
+    }).pipe(inside)
+  )
+
+  it.live("what an agent left is gone, and the next one works there (R41)", () =>
+    Effect.gen(function* () {
+      const made = yield* rig("dev", LABELS)
+      const runtime = yield* ContainerRuntime
+      const { workspace } = made.spec
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* runtime.start(made.spec)
+          const agent = yield* made.connected
+          yield* agent.sh("mkdir -p a/b; touch a/b/c; ln -s / root; mkfifo f; chmod 000 a; chmod 000 /workspace")
+        })
+      )
+      yield* runtime.emptyWorkspace(workspace, [made.spec.socket_dir])
+      assert.deepStrictEqual(readdirSync(workspace), [])
+      const container = yield* runtime.start({ ...made.spec, epoch: 2 })
+      const agent = yield* made.connected
+      assert.strictEqual(yield* agent.sh("touch new && ls"), "new")
+      yield* container.kill
+    }).pipe(inside)
+  )
+
+  it.live("a container of an earlier reset gives up its name, and an engine without images is not asked for one", () =>
+    Effect.gen(function* () {
+      const { workspace } = yield* place
+      const runtime = yield* ContainerRuntime
+      writeFileSync(join(workspace, "file"), "")
+      yield* runtime.emptyWorkspace(workspace, [])
+      assert.deepStrictEqual(readdirSync(workspace), [])
+      yield* rig("dev", LABELS)
+      const { name } = emptyingProfile(installation, "", workspace)
+      docker(socket, "run", "--detach", "--name", name ?? "", "debian:bookworm-slim", "sleep", "1000")
+      writeFileSync(join(workspace, "file"), "")
+      yield* runtime.emptyWorkspace(workspace, [])
+      assert.deepStrictEqual([readdirSync(workspace), docker(socket, "ps", "-aqf", `name=${name}`)], [[], ""])
+    }).pipe(inside)
+  )
+})
