@@ -72,19 +72,35 @@ describe.skipIf(leftOut !== undefined)("an agent with a git identity, in a conta
     `git clone -q ${url} app && cd app && echo more >> README && git commit -qam second && git push -q origin main`
 
   it.live(
-    "clones, commits and pushes over https (14.4)",
+    "clones, commits and pushes over https (14.4), and a reset of its workspace leaves nothing of it (D43, R41)",
     () =>
       Effect.gen(function* () {
         const root = yield* temporaryFolder
         const bare = makeRemoteRepo(root, "app.git")
         const server = yield* startGitHttps({ root, user: "bot", password: "canary-token", address: lanAddress() })
-        const { run, workspace } = yield* start(where, { remotes: [`https://${server.host}/`] }, "bot:canary-token")
+        const { api, params, run, workspace } = yield* start(
+          where,
+          { remotes: [`https://${server.host}/`] },
+          "bot:canary-token"
+        )
         cpSync(server.cert, join(workspace, "server.pem"))
         const { result } = yield* run(
           `export GIT_SSL_CAINFO=/workspace/server.pem; ${work(`https://${server.host}/app.git`)}`
         )
         assert.strictEqual(result?.status, "success", JSON.stringify(result))
         assert.strictEqual(newestCommit(bare), "Ada <ada@example.org> / Ada <ada@example.org>: second")
+        const name = ResourceName.make("main")
+        const held = [
+          { kind: "workspace", name: "main" },
+          { kind: "git_identity", name: "ada" }
+        ]
+        assert.includeDeepMembers([...(yield* api.agents.status({ params })).leases], held)
+        const refused = yield* Effect.flip(api.workspaces.reset({ params: { name }, payload: {} }))
+        assert.include(refused.message, 'leased by the agent "demo"')
+        assert.include(readdirSync(workspace), "app")
+        yield* api.workspaces.reset({ params: { name }, payload: { stop: true } })
+        assert.deepStrictEqual(readdirSync(workspace), [])
+        assert.deepStrictEqual((yield* api.agents.status({ params })).leases, [])
       }).pipe(Effect.scoped),
     DOCKER_MS_MAX
   )
