@@ -24,3 +24,6 @@ export const ImageVersionFile = Schema.Struct({
   skill_manifest_hash: Sha256
 })
 export type ImageVersionFile = typeof ImageVersionFile.Type
+
+/** What an image says of its tools and skills. */
+export type ManifestHashes = Pick<ImageVersionFile, "tool_manifest_hash" | "skill_manifest_hash">

@@ -47,6 +47,7 @@ const open = Effect.gen(function* () {
     epoch,
     bindings: BINDINGS,
     image_version: "abc1234",
+    manifests: { tool_manifest_hash: "0".repeat(64), skill_manifest_hash: "0".repeat(64) },
     since_ms: 0,
     config_version: 0,
     reason: null,

@@ -89,7 +89,11 @@ const around = (host: Host) => {
       current: Effect.succeed({ version: 1, config }),
       secretsOf: () => Effect.succeed(new Set())
     }),
-    Layer.mock(Images, { current: () => Effect.succeed(image), verify: () => Effect.succeed(version) }),
+    Layer.mock(Images, {
+      current: () => Effect.succeed(image),
+      verify: () => Effect.succeed(version),
+      worked: () => Effect.void
+    }),
     Layer.mock(Leases, { acquire: () => Effect.void, release: () => Effect.void, transfer: () => Effect.void }),
     Layer.mock(AgentSockets, { open: () => Effect.succeed({ dir: "/d", path: "/d/choird.sock" }) }),
     Layer.mock(LogFiles, { follow: () => Effect.void, logger: Logger.make(() => undefined) }),

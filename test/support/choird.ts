@@ -1,6 +1,6 @@
 /** Lives of choird over one database: a home with images, real sockets, agents that are real processes without a model. */
 import { createHash, randomUUID } from "node:crypto"
-import { chmodSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { rgPath } from "@vscode/ripgrep"
@@ -18,6 +18,7 @@ import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import * as ProcessRuntime from "#src/choird/runtime/ProcessRuntime.ts"
 import { embeddedTemplate, temporaryFolder } from "./engines.ts"
 import { makeJournal } from "./testing/Journal.ts"
@@ -50,16 +51,19 @@ export const fakePrograms = {
 
 const COMMIT = CommitId.make("0".repeat(40))
 
-/** Puts an image where a build would. */
-export const makeImage = Effect.fnUntraced(function* (home: string, agent_id: AgentId) {
+/** Puts an image where a build would, as the agent's newest one; `of` tells its images apart. */
+export const makeImage = Effect.fnUntraced(function* (home: string, agent_id: AgentId, of = "") {
   const fs = yield* FileSystem.FileSystem
-  const agent = CommitId.make(createHash("sha1").update(agent_id).digest("hex"))
+  const agent = CommitId.make(createHash("sha1").update(`${agent_id}${of}`).digest("hex"))
   const commits = { global: COMMIT, agent }
   const version = imageVersion(commits, false)
   const folder = join(home, "images", agent_id)
   mkdirSync(join(folder, version), { recursive: true })
   yield* writeImage(fs, join(folder, version), agent_id, version, commits, [])
-  writeFileSync(join(folder, "builds.json"), JSON.stringify([version]))
+  const builds = join(folder, "builds.json")
+  const earlier = existsSync(builds) ? JSON.parse(readFileSync(builds, "utf8")) : []
+  writeFileSync(builds, JSON.stringify([version, ...earlier]))
+  return version
 }, Effect.provide(NodeServices.layer))
 
 type Json = Readonly<Record<string, unknown>>
@@ -113,16 +117,26 @@ export const makeHomeFolder = Effect.fnUntraced(function* (also: Also = () => ({
   }
 })
 
-const life = (home: string) =>
+type Runtime = ContainerRuntime["Service"]
+
+const life = (home: string, changed: (runtime: Runtime) => Runtime) =>
   layerControlPlane(Effect.succeed(fakePrograms)).pipe(
-    Layer.provideMerge(ProcessRuntime.layer.pipe(Layer.provide([NoCgroups, DockerEngine.layer({})]))),
+    Layer.provideMerge(
+      Layer.effect(ContainerRuntime, Effect.map(ContainerRuntime, changed)).pipe(
+        Layer.provide(ProcessRuntime.layer),
+        Layer.provide([NoCgroups, DockerEngine.layer({})])
+      )
+    ),
     Layer.provideMerge(Layer.mergeAll(ConfigStore.layer({ home }), LogFiles.layer(home, undefined), NodeServices.layer))
   )
 
-/** Begins a life of choird in this home; `end` is its stop. It ends with the scope at the latest. */
-export const beginLife = Effect.fnUntraced(function* (home: string) {
+/** Begins a life of choird in this home; closing `scope` is its stop. It ends with the caller's at the latest. `changed` goes over its runtime. */
+export const beginLife = Effect.fnUntraced(function* (
+  home: string,
+  changed: (runtime: Runtime) => Runtime = (runtime) => runtime
+) {
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const services = yield* Layer.build(life(home)).pipe(Scope.provide(scope))
+  const services = yield* Layer.build(life(home, changed)).pipe(Scope.provide(scope))
   const views = makeJournal<AgentView>()
   const within = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provideContext(effect, services)
   const { logger } = yield* within(LogFiles)

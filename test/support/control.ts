@@ -60,6 +60,7 @@ const view: AgentView = {
   epoch: 1,
   bindings,
   image_version: "abc1234",
+  manifests: { tool_manifest_hash: "0".repeat(64), skill_manifest_hash: "0".repeat(64) },
   since_ms: 0,
   config_version: 1,
   started_with: null,

@@ -19,7 +19,7 @@ import { chain, genesis, hex, type Link } from "#src/shared/hashChain.ts"
 const { values: flags } = parseArgs({ strict: false })
 const flag = (name: string) => String(flags[name])
 const scriptFile = join(flag("workspace"), "script")
-/** `mute`: no hello. `exit`: ends at once. `stubborn`: ignores a stop. */
+/** `mute`: no hello. `exit`: ends at once; `exit VERSION`: from this image alone. `stubborn`: ignores a stop. */
 const script = existsSync(scriptFile) ? readFileSync(scriptFile, "utf8") : ""
 const session_id = String(process.env["CHOIR_SESSION_ID"]) as SessionId
 const image = JSON.parse(readFileSync(join(flag("choir"), "version.json"), "utf8")) as ImageVersionFile
@@ -148,7 +148,7 @@ const obey = async (signal: Signal) => {
 }
 
 const main = async () => {
-  if (script === "exit") process.exit(3)
+  if (script === "exit" || script === `exit ${image.image_version}`) process.exit(3)
   if (script === "mute") return void setInterval(() => undefined, 1000)
   const { agent_id, image_version, skill_manifest_hash, tool_manifest_hash } = image
   const request = { image_version, agent_version: "0", tool_manifest_hash, skill_manifest_hash }

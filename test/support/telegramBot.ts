@@ -21,6 +21,7 @@ const running: AgentView = {
   epoch: 1,
   bindings: { ...BINDINGS, dm: PHONE },
   image_version: null,
+  manifests: null,
   since_ms: 0,
   config_version: 1,
   started_with: null,

@@ -12,6 +12,7 @@ const unknownOf = (agent_id: AgentId): AgentView => ({
   epoch: 0,
   bindings: null,
   image_version: null,
+  manifests: null,
   since_ms: 0,
   config_version: 0,
   started_with: null,

@@ -1,16 +1,17 @@
 /** Images of the sandbox runtime: the merged repositories of an agent as a folder, built once for each pair of commits (spec 17.3). */
 import { join } from "node:path"
-import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
+import { Context, Effect, FileSystem, Layer, Option, type PlatformError, Schema } from "effect"
 import { AgentId } from "#schema/Ids.ts"
-import { CommitId, ImageVersion, ImageVersionFile } from "#schema/Image.ts"
-import { Contents, contentsOf } from "#src/choird/repos/Contents.ts"
+import { ImageVersion, type ImageVersionFile } from "#schema/Image.ts"
 import { merge } from "#src/choird/repos/Merge.ts"
 import { ContainerRuntime, type ImageBuildFailed } from "#src/choird/runtime/ContainerRuntime.ts"
-import { type RepoError, repoLabel, Repos, type Snapshot } from "#src/choird/repos/Repos.ts"
+import { type RepoError, repoLabel, Repos } from "#src/choird/repos/Repos.ts"
 import type { RepoSource } from "#src/choird/repos/RepoSource.ts"
+import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
-import { IMAGES_KEPT } from "#src/shared/limits.ts"
 import { type ImageDrift, imageVersion, readImage, writeImage } from "./ImageFolder.ts"
+import { makeImageList } from "./ImageList.ts"
+import { type Origin, readOrigin, stateOf, writeOrigin } from "./ImageOrigin.ts"
 
 export class NoImage extends Schema.TaggedError<NoImage>()("NoImage", { agent_id: AgentId }) {
   override get message() {
@@ -34,6 +35,15 @@ export class ImageNotWritten extends Schema.TaggedError<ImageNotWritten>()("Imag
 }) {
   override get message() {
     return `cannot write below ${this.path}: ${this.reason}. Check the folder's owner and the space on its disk`
+  }
+}
+
+/** An image of which nobody knows any more what it was built from. */
+export class OriginUnknown extends Schema.TaggedError<OriginUnknown>()("OriginUnknown", {
+  image_version: ImageVersion
+}) {
+  override get message() {
+    return `it is not known what image ${this.image_version} was built from`
   }
 }
 
@@ -65,14 +75,6 @@ export interface BuiltImage extends Image {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** A repository at a commit. An image of an earlier Choir does not say what it was made of. */
-export const SourceState = Schema.Struct({ commit: CommitId, contents: Schema.optionalKey(Contents) })
-export type SourceState = typeof SourceState.Type
-
-/** What an image was built from. */
-export const Origin = Schema.Struct({ global: SourceState, agent: SourceState })
-export type Origin = typeof Origin.Type
-
 export type BuildError = RepoError | ImageInUse | ImageNotWritten | ImageBuildFailed
 
 export class Images extends Context.Service<
@@ -80,11 +82,30 @@ export class Images extends Context.Service<
   {
     /**
      * Fetches both repositories and makes their image the agent's newest one, in the runtime too. A build is whole or not there. The
-     * last {@link IMAGES_KEPT} images stay, and those in use.
+     * last IMAGES_KEPT images stay, and those in use.
      */
     build(agent_id: AgentId, sources: ImageSources, options?: BuildOptions): Effect.Effect<BuiltImage, BuildError>
     /** The image of the agent's last build. */
     current(agent_id: AgentId): Effect.Effect<Image, NoImage>
+    /**
+     * Makes an image whose folder is whole anew in the runtime, which lost it, from the commits that it was built of: nothing newer
+     * comes into it. They are fetched by their ids where the clones have moved on.
+     */
+    remake(
+      agent_id: AgentId,
+      sources: ImageSources,
+      image: Image,
+      progress?: BuildOptions["progress"]
+    ): Effect.Effect<void, BuildError | OriginUnknown>
+    /** Notes that an agent came up from this image. */
+    worked(agent_id: AgentId, image_version: ImageVersion): Effect.Effect<void>
+    /**
+     * The image to go back to when this one does not start: the last one that an agent came up from. Nothing when one came up from
+     * this image already, since then something else is wrong.
+     */
+    lastWorking(agent_id: AgentId, image_version: ImageVersion): Effect.Effect<Option.Option<Image>>
+    /** Makes an earlier image the agent's newest one again. */
+    goBack(agent_id: AgentId, image_version: ImageVersion): Effect.Effect<void, ImageNotWritten>
     /** What the agent's image of this version was built from, or its newest one; nothing where there is none that can be read. */
     origin(agent_id: AgentId, image_version?: string): Effect.Effect<Option.Option<Origin>>
     /** What the image at `path` says of itself, after its files were compared with it (spec 15.1). */
@@ -101,35 +122,17 @@ export class Images extends Context.Service<
         const compiles = runtime.type === "docker"
         const fs = yield* FileSystem.FileSystem
         const locked = yield* makeKeyedLock
-        const folderOf = (agent_id: AgentId) => join(home, "images", agent_id)
+        const list = makeImageList(fs, home)
+        const { folderOf } = list
 
-        /** The agent's builds, the newest first. An unreadable list counts as none, since a build writes it anew. */
-        const builds = (folder: string) =>
-          fs.readFileString(join(folder, LIST)).pipe(
-            Effect.map((text) => Option.getOrElse(decodeList(text), (): ReadonlyArray<ImageVersion> => [])),
-            Effect.catchTag("PlatformError", () => Effect.succeed<ReadonlyArray<ImageVersion>>([]))
+        const merged = (agent_id: AgentId, global: ReadonlyArray<RepoFile>, agent: ReadonlyArray<RepoFile>) =>
+          Effect.fromResult(
+            merge(
+              { label: repoLabel({ global: true }), files: global },
+              { label: repoLabel({ agent_id }), files: agent },
+              compiles
+            )
           )
-
-        /** The list with a version first. */
-        const listed = (folder: string, version: ImageVersion) =>
-          Effect.map(builds(folder), (known) =>
-            [version, ...known.filter((other) => other !== version)].slice(0, IMAGES_KEPT)
-          )
-
-        /** Puts a version first in the list, in one step, and removes what neither the list nor an agent needs. */
-        const select = Effect.fnUntraced(function* (
-          folder: string,
-          version: ImageVersion,
-          in_use: ReadonlyArray<ImageVersion>
-        ) {
-          const kept = yield* listed(folder, version)
-          yield* fs.writeFileString(join(folder, `.${LIST}`), JSON.stringify(kept), { mode: 0o600 })
-          yield* fs.rename(join(folder, `.${LIST}`), join(folder, LIST))
-          const needed = new Set<string>([...kept, ...in_use, LIST])
-          for (const name of yield* fs.readDirectory(folder)) {
-            if (!needed.has(name)) yield* fs.remove(join(folder, name), { recursive: true, force: true })
-          }
-        })
 
         const build = Effect.fnUntraced(function* (
           agent_id: AgentId,
@@ -150,13 +153,7 @@ export class Images extends Context.Service<
           const built = force || !sound
           if (built && in_use.includes(image_version)) return yield* new ImageInUse({ agent_id, image_version })
           yield* progress("check")
-          const plan = yield* Effect.fromResult(
-            merge(
-              { label: repoLabel({ global: true }), files: global.files },
-              { label: repoLabel({ agent_id }), files: agent.files },
-              compiles
-            )
-          )
+          const plan = yield* merged(agent_id, global.files, agent.files)
           if (built) {
             yield* progress("write")
             yield* Effect.gen(function* () {
@@ -165,12 +162,12 @@ export class Images extends Context.Service<
               yield* fs.makeDirectory(image)
               yield* writeImage(fs, image, agent_id, image_version, commits, plan.files)
               const origin = { global: stateOf(global), agent: stateOf(agent) }
-              yield* fs.writeFileString(join(image, ORIGIN), JSON.stringify(origin), { mode: 0o600 })
+              yield* writeOrigin(fs, image, origin)
               const replaced = Effect.andThen(fs.remove(path, { recursive: true, force: true }), fs.rename(image, path))
               yield* Effect.uninterruptible(replaced)
             }).pipe(Effect.scoped)
           }
-          const keep = [...(yield* listed(folder, image_version)), ...in_use]
+          const keep = [...(yield* list.listed(agent_id, image_version)), ...in_use]
           const source = {
             agent_id,
             image_version,
@@ -180,41 +177,61 @@ export class Images extends Context.Service<
             agent: agent.files
           }
           const made = yield* runtime.buildImage({ ...source, keep, force }, progress)
-          yield* select(folder, image_version, in_use)
+          yield* list.select(agent_id, image_version, in_use)
           return { image_version, path, built: built || made, warnings: [...stale, ...plan.warnings] }
         })
 
-        /** An image says its commits itself; what they held stands beside the folder that the agent is given. */
-        const origin = Effect.fnUntraced(function* (agent_id: AgentId, image_version: ImageVersion) {
-          const path = join(folderOf(agent_id), image_version)
-          const written = Effect.map(fs.readFileString(join(path, ORIGIN)), decodeOrigin)
-          const known = yield* Effect.orElseSucceed(written, () => Option.none<Origin>())
-          if (Option.isSome(known)) return known
-          const version = yield* Effect.option(fs.readFileString(join(path, "choir", "version.json")))
-          return Option.map(Option.flatMap(version, decodeVersion), ({ agent_repo_commit, global_repo_commit }) => ({
-            global: { commit: global_repo_commit },
-            agent: { commit: agent_repo_commit }
-          }))
+        const remake = Effect.fnUntraced(function* (
+          agent_id: AgentId,
+          sources: ImageSources,
+          { image_version, path }: Image,
+          progress: BuildOptions["progress"] = () => Effect.void
+        ) {
+          const known = Option.getOrUndefined(yield* readOrigin(fs, path))
+          if (known === undefined) return yield* new OriginUnknown({ image_version })
+          const base = yield* repos.at({ global: true }, sources.global, known.global.commit)
+          const agent = yield* repos.at({ agent_id }, sources.agent, known.agent.commit)
+          const { compiled } = yield* merged(agent_id, base, agent)
+          const keep = yield* list.builds(agent_id)
+          yield* runtime.buildImage({ agent_id, image_version, path, compiled, base, agent, keep }, progress)
         })
+
+        const asNotWritten = (agent_id: AgentId) => (error: PlatformError.PlatformError) =>
+          Effect.fail(new ImageNotWritten({ path: folderOf(agent_id), reason: error.message }))
 
         return Images.of({
           build: Effect.fn("Images.build")((agent_id, sources, options = {}) =>
             build(agent_id, sources, options).pipe(
-              Effect.catchTag("PlatformError", (error) =>
-                Effect.fail(new ImageNotWritten({ path: folderOf(agent_id), reason: error.message }))
-              ),
+              Effect.catchTag("PlatformError", asNotWritten(agent_id)),
               locked(agent_id)
             )
           ),
+          remake: Effect.fn("Images.remake")((agent_id, sources, image, progress) =>
+            remake(agent_id, sources, image, progress).pipe(locked(agent_id))
+          ),
+          worked: Effect.fn("Images.worked")((agent_id, image_version) =>
+            Effect.ignore(list.markWorked(agent_id, image_version), { log: "Warn" })
+          ),
+          lastWorking: Effect.fn("Images.lastWorking")((agent_id, image_version) =>
+            list.lastWorking(agent_id, image_version).pipe(
+              Effect.map(Option.map((version) => ({ image_version: version, path: list.pathOf(agent_id, version) }))),
+              Effect.orElseSucceed(() => Option.none<Image>())
+            )
+          ),
+          goBack: Effect.fn("Images.goBack")((agent_id, image_version) =>
+            list
+              .putFirst(agent_id, image_version)
+              .pipe(Effect.asVoid, Effect.catchTag("PlatformError", asNotWritten(agent_id)), locked(agent_id))
+          ),
           current: Effect.fn("Images.current")(function* (agent_id) {
-            const [image_version] = yield* builds(folderOf(agent_id))
+            const [image_version] = yield* list.builds(agent_id)
             if (image_version === undefined) return yield* new NoImage({ agent_id })
-            return { image_version, path: join(folderOf(agent_id), image_version) }
+            return { image_version, path: list.pathOf(agent_id, image_version) }
           }),
           origin: Effect.fn("Images.origin")(function* (agent_id, image_version) {
-            const [newest] = yield* builds(folderOf(agent_id))
+            const [newest] = yield* list.builds(agent_id)
             const wanted = image_version === undefined ? newest : Option.getOrUndefined(imageVersionOf(image_version))
-            return wanted === undefined ? Option.none() : yield* origin(agent_id, wanted)
+            return wanted === undefined ? Option.none() : yield* readOrigin(fs, list.pathOf(agent_id, wanted))
           }),
           verify: Effect.fn("Images.verify")((path) => readImage(fs, path))
         })
@@ -222,11 +239,4 @@ export class Images extends Context.Service<
     )
 }
 
-const stateOf = ({ commit, files }: Snapshot): SourceState => ({ commit, contents: contentsOf(files) })
-
-const ORIGIN = "origin.json"
-const decodeOrigin = Schema.decodeUnknownOption(Schema.fromJsonString(Origin))
-const decodeVersion = Schema.decodeUnknownOption(Schema.fromJsonString(ImageVersionFile))
 const imageVersionOf = Schema.decodeUnknownOption(ImageVersion)
-const LIST = "builds.json"
-const decodeList = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Array(ImageVersion)))

@@ -6,6 +6,7 @@ import { Clock, Context, Deferred, Effect, FiberSet, Layer, Result, Schema, type
 import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
+import type { ManifestHashes } from "#schema/Image.ts"
 import type { AgentStatus, StartAgent } from "#schema/OperatorApi.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -25,7 +26,8 @@ import type { Hearing } from "./Epoch.ts"
 import { Images } from "./Images.ts"
 import { Leases } from "./Leases.ts"
 import { recoverRuns } from "./recovery.ts"
-import { run, type RunHandle, type RunRequest, type RunServices } from "./Run.ts"
+import { run } from "./Run.ts"
+import type { RunHandle, RunRequest, RunServices } from "./RunContext.ts"
 
 /** Why an agent cannot do what was asked, with what to do about it. `kind` is also the API's error type. */
 export class AgentRefused extends Schema.TaggedError<AgentRefused>()("AgentRefused", {
@@ -55,6 +57,8 @@ export interface AgentView {
   readonly epoch: number
   readonly bindings: ResourceBindings | null
   readonly image_version: string | null
+  /** What its image's version.json says, as it was compared with the image's files before the start (spec 15.1). */
+  readonly manifests: ManifestHashes | null
   readonly since_ms: number
   readonly config_version: number
   /** The configuration that its run began with; what only a start takes over is in force as it says (spec 17.6). */
@@ -89,7 +93,10 @@ export class Lifecycle extends Context.Service<
       agent_id: AgentId,
       models: Pick<ResourceBindings, "llm" | "core_llm">
     ): Effect.Effect<AgentView, AgentRefused>
-    /** Stop and start with the bindings of the start. */
+    /**
+     * Stop and start with the bindings of the start. The session stays active between the two, so that a choird that dies there starts
+     * the agent when it is back.
+     */
     restart(agent_id: AgentId): Effect.Effect<AgentView, AgentRefused>
     /** Ends what an earlier life of choird left running, then resumes each session that was active. */
     readonly recover: Effect.Effect<void>
@@ -188,6 +195,7 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     const running: Running = {
       request,
       stop: Deferred.makeUnsafe(),
+      again: Deferred.makeUnsafe(),
       started: Deferred.makeUnsafe(),
       ended: Deferred.makeUnsafe()
     }
@@ -208,10 +216,11 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     return yield* Effect.mapError(Deferred.await(started), (refusal) => new AgentRefused({ ...refusal, agent_id }))
   })
 
-  const stopped = Effect.fnUntraced(function* (agent_id: AgentId) {
+  const stopped = Effect.fnUntraced(function* (agent_id: AgentId, again = false) {
     yield* known(agent_id)
     const running = runs.get(agent_id)
     if (running === undefined) return yield* notRunning(agent_id)
+    if (again) yield* Deferred.succeed(running.again, undefined)
     yield* Deferred.succeed(running.stop, undefined)
     yield* Deferred.await(running.ended)
     return running.request
@@ -242,7 +251,7 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
         : yield* views.change(agent_id, { bindings: { ...bindings, ...models } })
     }),
     restart: Effect.fn("Lifecycle.restart")(function* (agent_id) {
-      const { bindings } = yield* stopped(agent_id)
+      const { bindings } = yield* stopped(agent_id, true)
       return yield* started({ agent_id, bindings, fresh: false, awaiting: false, unattended: false })
     }),
     recover: recoverRuns(all, (request) => Effect.asVoid(Effect.orDie(launch(request)))),

@@ -4,7 +4,7 @@ import { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type BuildError, Images } from "./Images.ts"
-import { type AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
+import { AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 
 /** What became of an agent; see UpdateOutcome of the operator's API. */
 export interface Updated {
@@ -27,8 +27,8 @@ export class Updates extends Context.Service<
   Updates,
   {
     /**
-     * Builds where the commits differ from the image's, and restarts an agent that runs on another image; its session goes on. An
-     * agent that does not run is not started. To be asked again after an end half way: what is done is passed over.
+     * Builds where the commits differ from the image's, and restarts an agent that runs on another image; its session goes on. One
+     * that does not come up from its new image is started from the last one that worked, and counts as failed. An agent that does not run is not started. To be asked again after an end half way: what is done is passed over.
      */
     one(agent_id: AgentId, progress: Progress): Effect.Effect<Updated, AgentRefused>
     /** All agents of config.json, one after the other. One that fails does not keep the others from it. */
@@ -62,9 +62,11 @@ export class Updates extends Context.Service<
         yield* progress(`restart on ${image_version}`)
         // An agent that was stopped for its update is started, also when nobody waits for it any more.
         const restarted = yield* Effect.uninterruptible(Effect.result(lifecycle.restart(agent_id)))
-        return Result.isFailure(restarted)
-          ? { ...failed(agent_id, restarted.failure), warnings }
-          : { ...about, outcome: "redeployed" as const }
+        if (Result.isFailure(restarted)) return { ...failed(agent_id, restarted.failure), warnings }
+        const { image_version: runs, reason } = restarted.success
+        return runs === image_version
+          ? { ...about, outcome: "redeployed" as const }
+          : { ...failed(agent_id, fellBack(agent_id, reason)), warnings }
       })
 
       return Updates.of({
@@ -82,6 +84,14 @@ export class Updates extends Context.Service<
     })
   )
 }
+
+const fellBack = (agent_id: AgentId, reason: string | null) =>
+  new AgentRefused({
+    kind: "START_FAILED",
+    agent_id,
+    reason: reason ?? "it runs on another image",
+    hint: `choirctl logs ${agent_id}, then correct the repository and update again`
+  })
 
 const failed = (agent_id: AgentId, error: BuildError | AgentRefused): Updated => ({
   agent_id,

@@ -5,26 +5,16 @@ import { randomBytes } from "node:crypto"
 import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId } from "#schema/Ids.ts"
-import type { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { ContainerId, type ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { sessionId } from "#src/choird/sessions/sessionId.ts"
 import type { SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import type { AgentViews } from "./AgentViews.ts"
 import { unknownBinding } from "./bindings.ts"
-import type { Image, Images } from "./Images.ts"
 import { exclusive, type Leases } from "./Leases.ts"
-import type { AgentRefused } from "./Lifecycle.ts"
+import { type ImageServices, newestImage, notReady, type Refusal, type StartImage } from "./startImage.ts"
 
-/** What {@link AgentRefused} is made of. */
-export type Refusal = Pick<AgentRefused, "kind" | "reason" | "hint">
-
-export interface PrepareServices {
-  readonly config: ConfigStore["Service"]
-  readonly images: Images["Service"]
+export interface PrepareServices extends ImageServices {
   readonly leases: Leases["Service"]
-  readonly runtime: ContainerRuntime["Service"]
   readonly sessions: SessionStore["Service"]
-  readonly views: AgentViews
 }
 
 /** What is to be started. */
@@ -40,10 +30,8 @@ export interface Prepared {
   readonly config: Config
   /** Absent while the run awaits a message. */
   readonly row: SessionRow | undefined
-  readonly image: Image
+  readonly image: StartImage
 }
-
-const notReady = (reason: string, hint: string): Refusal => ({ kind: "NOT_READY", reason, hint })
 
 const isFolder = (path: string) =>
   Result.isSuccess(
@@ -90,21 +78,6 @@ const checkResources = Effect.fnUntraced(function* (
     return yield* Effect.fail(
       notReady(`the workspace "${bindings.workspace}" is no folder: ${path}`, `mkdir -p ${path}`)
     )
-})
-
-/** The image of the last build, whole on disk and known to the runtime (spec 15.1). */
-const newestImage = Effect.fnUntraced(function* ({ images, runtime }: PrepareServices, agent_id: AgentId) {
-  const hint = `choirctl agent build ${agent_id}`
-  const image = yield* images.current(agent_id).pipe(
-    Effect.tap(({ path }) => images.verify(path)),
-    Effect.mapError(({ message }) => notReady(message, hint))
-  )
-  // The start itself waits for an engine that is away, and says what is wrong with one that refuses.
-  const known = yield* Effect.orElseSucceed(runtime.hasImage(agent_id, image.image_version), () => true)
-  if (known) return image
-  return yield* Effect.fail(
-    notReady(`the Docker engine has no image ${image.image_version} of ${agent_id}, or lost it`, hint)
-  )
 })
 
 const decodeContainer = Schema.decodeUnknownOption(ContainerId)

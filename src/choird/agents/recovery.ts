@@ -7,7 +7,7 @@ import { AgentId } from "#schema/Ids.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { REAPS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
 import { reapContainer } from "./prepare.ts"
-import type { RunRequest, RunServices } from "./Run.ts"
+import type { RunRequest, RunServices } from "./RunContext.ts"
 
 /** Ends what an active session's container left. One that does not die is tried again when its agent is prepared, and keeps it from starting. */
 const reap = Effect.fnUntraced(function* (services: RunServices, row: SessionRow) {

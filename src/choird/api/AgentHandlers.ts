@@ -3,7 +3,7 @@ import { Deferred, Duration, Effect, Option, Redacted, Schema, Stream } from "ef
 import { HttpApiBuilder } from "effect/http-api"
 import { AgentApi, type Caller, type InitHello, Lease } from "#schema/AgentApi.ts"
 import { EDGE, type SessionId, SignalId } from "#schema/Ids.ts"
-import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { agentConfig } from "#src/choird/config/agentShare.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -86,6 +86,15 @@ const runOf = Effect.fnUntraced(function* (services: Services, caller: Caller, v
   return { view, bindings: view.bindings }
 })
 
+/** How what an agent says of its image differs from what choird started (spec 15.1). */
+const imageDrift = ({ image_version, manifests }: AgentView, payload: InitHello) => {
+  if (payload.image_version !== image_version)
+    return { said: payload.image_version, reason: `this run was started from the image ${image_version ?? "none"}` }
+  const key = (["tool_manifest_hash", "skill_manifest_hash"] as const).find((key) => payload[key] !== manifests?.[key])
+  if (key === undefined) return undefined
+  return { said: `${key} ${payload[key]}`, reason: `the image ${image_version} was built with another ${key}` }
+}
+
 /** The caller must be what it says, in the image that choird started; only then is the token swapped (D12). */
 const hello = Effect.fn("AgentApi.INIT_HELLO")(function* (
   services: Services,
@@ -97,12 +106,10 @@ const hello = Effect.fn("AgentApi.INIT_HELLO")(function* (
   const { bindings, view } = yield* runOf(services, caller, "INIT_HELLO")
   if (payload.session_id !== caller.session_id || payload.agent_id !== caller.agent_id)
     return yield* denied(services, caller, "INIT_HELLO", "says it is another agent or session")
-  if (payload.image_version !== view.image_version) {
-    yield* audited(services, caller, "INIT_HELLO", {
-      refused: "IMAGE_MISMATCH",
-      reason: words(payload.image_version)
-    })
-    return yield* conflict("IMAGE_MISMATCH", `this run was started from the image ${view.image_version ?? "none"}`)
+  const drift = imageDrift(view, payload)
+  if (drift !== undefined) {
+    yield* audited(services, caller, "INIT_HELLO", { refused: "IMAGE_MISMATCH", reason: words(drift.said) })
+    return yield* conflict("IMAGE_MISMATCH", drift.reason)
   }
   const page = payload.tail_from
   if (page !== undefined && caller.standing !== "current")

@@ -2,7 +2,7 @@
 import type { ConfigChange } from "#schema/ConfigApi.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import type { CommitId } from "#schema/Image.ts"
-import type { Origin, SourceState } from "#src/choird/agents/Images.ts"
+import type { Origin, SourceState } from "#src/choird/agents/ImageOrigin.ts"
 import { differences } from "./differences.ts"
 import { forAgents } from "./reloadClasses.ts"
 

@@ -106,7 +106,9 @@ const make = Effect.fnUntraced(function* () {
           ({ kind }) => kind === "NOT_RUNNING",
           () => Effect.void
         ).pipe(Effect.mapError(agent))
-      yield* Effect.mapError(lifecycle.start(agent_id, optionsOf(job.bindings, rebound)), agent)
+      const started = yield* Effect.mapError(lifecycle.start(agent_id, optionsOf(job.bindings, rebound)), agent)
+      if (job.image_version !== undefined && started.image_version !== job.image_version)
+        return yield* agent({ message: started.reason ?? "it runs on another image" })
     })
   })
 })

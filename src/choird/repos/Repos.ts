@@ -52,6 +52,8 @@ export class Repos extends Context.Service<
      * without one an error; a ref that the remote no longer has, and a tree that is refused, are errors in any case (D23, D42).
      */
     snapshot(owner: RepoOwner, source: RepoSource): Effect.Effect<Snapshot, RepoError>
+    /** The files of a commit that was read before: from the clone, or fetched by its id beside it when that has moved on. */
+    at(owner: RepoOwner, source: RepoSource, commit: CommitId): Effect.Effect<ReadonlyArray<RepoFile>, RepoError>
   }
 >()("choir/choird/repos/Repos") {
   /** @param home the folder of choird, which alone writes below its `repos`. */
@@ -114,11 +116,41 @@ export class Repos extends Context.Service<
           return { commit: known, files: yield* git.files(place, known, label), stale: true, warning }
         })
 
+        const placeOf = (owner: RepoOwner) =>
+          "global" in owner ? join(home, "repos", "global") : join(home, "repos", "agents", owner.agent_id)
+
+        /** An agent's repository is reached as the agent is allowed to, the global one as choird's user is. */
+        const checkedFor = Effect.fnUntraced(function* (owner: RepoOwner, source: RepoSource) {
+          const checked = yield* Effect.fromResult(checkSource(source))
+          return "global" in owner ? checked : yield* access(owner.agent_id, checked)
+        })
+
+        const fetched = Effect.fnUntraced(function* (place: string, source: CheckedSource, label: string) {
+          const folder = yield* fs.makeTempDirectoryScoped({ directory: dirname(place), prefix: fresh(place) })
+          const clone = join(folder, "clone")
+          yield* git.init(clone)
+          const remote = yield* git.lookup(clone, source)
+          yield* git.fetch(clone, source, remote)
+          return yield* git.files(clone, remote.commit as CommitId, label)
+        }, Effect.scoped)
+
+        const at = Effect.fn("Repos.at")(function* (owner: RepoOwner, source: RepoSource, commit: CommitId) {
+          const checked = yield* checkedFor(owner, { ...source, ref: commit })
+          const place = placeOf(owner)
+          const label = repoLabel(owner)
+          return yield* recover(place).pipe(
+            Effect.andThen(git.files(place, commit, label)),
+            Effect.catchTag("GitFailed", () => fetched(place, checked, label)),
+            Effect.catchTag("PlatformError", (error) =>
+              Effect.fail(new RepoCacheFailed({ path: place, reason: error.message }))
+            ),
+            locked(place)
+          )
+        })
+
         const snapshot = Effect.fn("Repos.snapshot")(function* (owner: RepoOwner, source: RepoSource) {
-          const named = yield* Effect.fromResult(checkSource(source))
-          const checked = "global" in owner ? named : yield* access(owner.agent_id, named)
-          const place =
-            "global" in owner ? join(home, "repos", "global") : join(home, "repos", "agents", owner.agent_id)
+          const checked = yield* checkedFor(owner, source)
+          const place = placeOf(owner)
           const label = repoLabel(owner)
           return yield* Effect.gen(function* () {
             yield* recover(place)
@@ -133,7 +165,7 @@ export class Repos extends Context.Service<
             locked(place)
           )
         })
-        return Repos.of({ snapshot })
+        return Repos.of({ at, snapshot })
       })
     )
 }

@@ -12,7 +12,7 @@ import {
 } from "node:fs"
 import { join, relative } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Option, Result } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { AGENT, GLOBAL_FILES, makeImageHome } from "../../support/images.ts"
@@ -29,6 +29,26 @@ const below = (folder: string) =>
 const TIMEOUT_MS = 20_000
 
 describe("Images", { timeout: TIMEOUT_MS }, () => {
+  it.effect("makes a lost image again of its own commits, whatever the repositories and clones hold by now", () =>
+    Effect.gen(function* () {
+      const { agent, build, global, images, sources } = yield* makeImageHome
+      const image = yield* build()
+      const lost = Effect.result(images.remake(AGENT, sources, image))
+      assert.isTrue(Result.isSuccess(yield* lost))
+      const [base, own] = [global, agent].map((repo) => repo.git(["rev-parse", "main"]))
+      global.commit({ ...GLOBAL_FILES, "identity/USER.md": "newer" })
+      agent.commit({ "README.md": "newer" })
+      yield* build()
+      assert.isTrue(Result.isSuccess(yield* lost))
+      const origin = Option.getOrThrow(yield* images.origin(AGENT, image.image_version))
+      assert.deepStrictEqual([origin.global.commit, origin.agent.commit], [base, own])
+      // Neither the clones nor the remote have it any more.
+      rmSync(agent.path, { recursive: true })
+      const failed = yield* lost
+      assert.isTrue(Result.isFailure(failed))
+    })
+  )
+
   it.effect("builds the folder of spec 15.1 with modes that an unprivileged uid can read", () =>
     Effect.gen(function* () {
       const { agent, build, global, images } = yield* makeImageHome

@@ -26,6 +26,7 @@ const view = (agent_id: AgentId, { image, status }: Agent): AgentView => ({
   epoch: 1,
   bindings: null,
   image_version: image,
+  manifests: null,
   since_ms: 0,
   config_version: 1,
   started_with: null,

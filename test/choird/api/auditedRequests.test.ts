@@ -29,6 +29,8 @@ const ONE_VERB: ReadonlyArray<Refusal> = [
   ["a forged job token", "REPORT_STATUS", "AUTH", { headers: { "x-choir-job": CANARY } }],
   ["another agent's hello", "INIT_HELLO", "AUTH", of("INIT_HELLO", { agent_id: "bob" })],
   ["another image", "INIT_HELLO", "IMAGE_MISMATCH", of("INIT_HELLO", { image_version: "fffffff" })],
+  ["other tools", "INIT_HELLO", "IMAGE_MISMATCH", of("INIT_HELLO", { tool_manifest_hash: "f".repeat(64) })],
+  ["other skills", "INIT_HELLO", "IMAGE_MISMATCH", of("INIT_HELLO", { skill_manifest_hash: "f".repeat(64) })],
   ["the tail with the bootstrap token", "INIT_HELLO", "AUTH", of("INIT_HELLO", { tail_from: 1 })],
   ["a secret that is not bound", "GET_SECRETS", "UNBOUND", of("GET_SECRETS", { resources: ["bot-token"] })],
   ["an older epoch's heartbeat", "HEARTBEAT", "FENCED", { token: "older" }],

@@ -54,6 +54,7 @@ const run = Effect.gen(function* () {
     epoch,
     bindings: BINDINGS,
     image_version: VERSION,
+    manifests: { tool_manifest_hash: ZEROS, skill_manifest_hash: ZEROS },
     since_ms: 0,
     config_version: 0,
     started_with: null,

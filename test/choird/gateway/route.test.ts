@@ -17,6 +17,7 @@ const view = (status: AgentStatus, id = "helper"): AgentView => ({
   epoch: 1,
   bindings: status === "stopped" || status === "crashed" ? null : { ...BINDINGS, dm: PHONE },
   image_version: null,
+  manifests: null,
   since_ms: 0,
   config_version: 1,
   started_with: null,

@@ -1,0 +1,79 @@
+/** Which images an agent has on disk, in which order, and which of them have proven that an agent starts from them. */
+import { join } from "node:path"
+import { Effect, type FileSystem, Option, Schema } from "effect"
+import type { AgentId } from "#schema/Ids.ts"
+import { ImageVersion } from "#schema/Image.ts"
+import { IMAGES_KEPT } from "#src/shared/limits.ts"
+
+const LIST = "builds.json"
+/** Stands in the folder of an image from which an agent came up once. */
+const WORKED = "worked"
+const decodeList = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Array(ImageVersion)))
+const versionOf = Schema.decodeUnknownOption(ImageVersion)
+
+/** @param home the folder of choird, which alone writes below its `images`. */
+export const makeImageList = (fs: FileSystem.FileSystem, home: string) => {
+  const folderOf = (agent_id: AgentId) => join(home, "images", agent_id)
+  const pathOf = (agent_id: AgentId, version: ImageVersion) => join(folderOf(agent_id), version)
+
+  /** The agent's builds, the newest first. An unreadable list counts as none, since a build writes it anew. */
+  const builds = (agent_id: AgentId) =>
+    fs.readFileString(join(folderOf(agent_id), LIST)).pipe(
+      Effect.map((text) => Option.getOrElse(decodeList(text), (): ReadonlyArray<ImageVersion> => [])),
+      Effect.catchTag("PlatformError", () => Effect.succeed<ReadonlyArray<ImageVersion>>([]))
+    )
+
+  /** The list with a version first. */
+  const listed = (agent_id: AgentId, version: ImageVersion) =>
+    Effect.map(builds(agent_id), (known) =>
+      [version, ...known.filter((other) => other !== version)].slice(0, IMAGES_KEPT)
+    )
+
+  /** Puts a version first, in one step. */
+  const putFirst = Effect.fnUntraced(function* (agent_id: AgentId, version: ImageVersion) {
+    const folder = folderOf(agent_id)
+    const kept = yield* listed(agent_id, version)
+    yield* fs.writeFileString(join(folder, `.${LIST}`), JSON.stringify(kept), { mode: 0o600 })
+    yield* fs.rename(join(folder, `.${LIST}`), join(folder, LIST))
+    return kept
+  })
+
+  const workedAt = (agent_id: AgentId, version: ImageVersion) =>
+    Effect.option(fs.stat(join(pathOf(agent_id, version), WORKED))).pipe(
+      Effect.map(Option.flatMap(({ mtime }) => mtime)),
+      Effect.map(Option.map((at) => at.getTime()))
+    )
+
+  return {
+    folderOf,
+    pathOf,
+    builds,
+    listed,
+    putFirst,
+    /** Puts a version first and removes what neither the list nor an agent needs. */
+    select: Effect.fnUntraced(function* (
+      agent_id: AgentId,
+      version: ImageVersion,
+      in_use: ReadonlyArray<ImageVersion>
+    ) {
+      const folder = folderOf(agent_id)
+      const needed = new Set<string>([...(yield* putFirst(agent_id, version)), ...in_use, LIST])
+      for (const name of yield* fs.readDirectory(folder)) {
+        if (!needed.has(name)) yield* fs.remove(join(folder, name), { recursive: true, force: true })
+      }
+    }),
+    markWorked: (agent_id: AgentId, version: ImageVersion) =>
+      fs.writeFileString(join(pathOf(agent_id, version), WORKED), "", { mode: 0o600 }),
+    /** The image that an agent came up from last, when `version` is none that one ever did. */
+    lastWorking: Effect.fnUntraced(function* (agent_id: AgentId, version: ImageVersion) {
+      if (Option.isSome(yield* workedAt(agent_id, version))) return Option.none<ImageVersion>()
+      let best: { readonly version: ImageVersion; readonly at_ms: number } | undefined
+      for (const name of yield* fs.readDirectory(folderOf(agent_id))) {
+        const other = Option.getOrUndefined(versionOf(name))
+        const at_ms = other === undefined ? undefined : Option.getOrUndefined(yield* workedAt(agent_id, other))
+        if (other !== undefined && at_ms !== undefined && at_ms >= (best?.at_ms ?? 0)) best = { version: other, at_ms }
+      }
+      return Option.map(Option.fromUndefinedOr(best), ({ version }) => version)
+    })
+  }
+}

@@ -1,0 +1,80 @@
+/** One epoch as its run sees it: what it begins with, and what it means when it does not come up. */
+import { Clock, Deferred, Effect, type Redacted, Result } from "effect"
+import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
+import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
+import type { EpochEnd } from "./afterEpoch.ts"
+import { runEpoch } from "./Epoch.ts"
+import { patiently } from "./patience.ts"
+import type { RunContext } from "./RunContext.ts"
+
+const cameUp = ({ agent_id, prepared, remark, services, started }: RunContext) =>
+  Effect.gen(function* () {
+    const since_ms = yield* Clock.currentTimeMillis
+    const view = yield* services.views.change(agent_id, { status: "running", since_ms, reason: remark })
+    yield* services.images.worked(agent_id, prepared.image.image_version)
+    yield* Deferred.succeed(started, view)
+    yield* Effect.logInfo("the agent runs")
+  })
+
+/**
+ * How long the agent may be silent: what the running configuration says, or what it said before while the agent still beats as it
+ * was told then. A shorter time counts once the agent has taken it over.
+ */
+const patienceOf = ({ agent_id, prepared, services }: RunContext) => {
+  let agreed_ms = prepared.config.crash_detection_threshold_ms
+  return Effect.map(services.config.current, ({ config, version }) => {
+    const { crash_detection_threshold_ms: wanted_ms } = config
+    agreed_ms = services.views.of(agent_id).config_version === version ? wanted_ms : Math.max(agreed_ms, wanted_ms)
+    return agreed_ms
+  })
+}
+
+/** One epoch from its token to its end; whatever keeps a container from starting is a crash of the agent. */
+export const oneEpoch = Effect.fnUntraced(function* (
+  context: RunContext,
+  row: SessionRow,
+  token: Redacted.Redacted | undefined
+) {
+  const { agent_id, bindings, prepared, programs, services, stop } = context
+  const { epoch, session_id } = row
+  const { version } = yield* services.config.current
+  // The view's bindings stay: the models in them may have been switched since the start (spec 17.1).
+  yield* services.views.change(agent_id, {
+    status: "starting",
+    session_id,
+    epoch,
+    image_version: prepared.image.image_version,
+    manifests: prepared.image.manifests,
+    since_ms: yield* Clock.currentTimeMillis,
+    config_version: version,
+    started_with: prepared.config
+  })
+  let ready = false
+  const plan = {
+    row,
+    bindings,
+    config: prepared.config,
+    silence_ms_max: patienceOf(context),
+    summary_ms_max: Effect.map(services.config.current, ({ config }) => config.memory.summary_timeout_ms),
+    image: prepared.image,
+    programs,
+    token: token ?? (yield* patiently(services.tokens.bootstrap(session_id, agent_id, epoch))),
+    stop,
+    onReady: Effect.andThen(
+      Effect.sync(() => void (ready = true)),
+      cameUp(context)
+    ),
+    onStopping: Effect.asVoid(services.views.change(agent_id, { status: "stopping" }))
+  }
+  yield* Effect.logInfo(`epoch ${epoch} begins`)
+  const ended = yield* Effect.result(Effect.scoped(runEpoch(services, plan)))
+  if (Result.isSuccess(ended)) return { type: "ended", end: ended.success, ready, tried: true } as const
+  const { failure } = ended
+  // What cannot be ended still holds the agent's resources, and nothing new may begin beside it.
+  if (failure instanceof ContainerError && failure.reason === "stuck")
+    return { type: "stuck", row, reason: failure.message } as const
+  const end: EpochEnd = { type: "crashed", reason: failure.message, ready }
+  // An engine that never answered says nothing about the image.
+  const tried = !(failure instanceof ContainerError && failure.reason === "unavailable")
+  return { type: "ended", end, ready, tried } as const
+})

@@ -1,0 +1,83 @@
+/** The image that an agent is started with: whole on disk, known to the runtime, and made anew where the runtime lost it (spec 15.1). */
+import { Effect, Option } from "effect"
+import type { AgentId } from "#schema/Ids.ts"
+import type { ManifestHashes } from "#schema/Image.ts"
+import type { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import type { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import type { AgentViews } from "./AgentViews.ts"
+import type { Image, Images } from "./Images.ts"
+import type { AgentRefused } from "./Lifecycle.ts"
+
+/** What {@link AgentRefused} is made of. */
+export type Refusal = Pick<AgentRefused, "kind" | "reason" | "hint">
+
+export interface ImageServices {
+  readonly config: ConfigStore["Service"]
+  readonly images: Images["Service"]
+  readonly runtime: ContainerRuntime["Service"]
+  readonly views: AgentViews
+}
+
+/** An image that was compared with what was built, and what it says of its tools and skills. */
+export interface StartImage extends Image {
+  readonly manifests: ManifestHashes
+}
+
+export const notReady = (reason: string, hint: string): Refusal => ({ kind: "NOT_READY", reason, hint })
+
+const verified = ({ images }: ImageServices, image: Image) =>
+  Effect.map(images.verify(image.path), ({ skill_manifest_hash, tool_manifest_hash }): StartImage => ({
+    ...image,
+    manifests: { skill_manifest_hash, tool_manifest_hash }
+  }))
+
+/**
+ * Makes the image anew where the runtime lost it, from the commits that it was built of; otherwise it says what to run. An engine that
+ * is away says nothing about its images: the start itself waits for it.
+ */
+export const requireInRuntime = Effect.fn("requireInRuntime")(function* (
+  { config, images, runtime, views }: ImageServices,
+  agent_id: AgentId,
+  image: Image
+): Effect.fn.Return<void, Refusal> {
+  const { image_version } = image
+  if (yield* Effect.orElseSucceed(runtime.hasImage(agent_id, image_version), () => true)) return
+  const lost = `the Docker engine lost image ${image_version}`
+  yield* Effect.logWarning(`${lost}; it is built again`)
+  const { status } = views.of(agent_id)
+  yield* views.change(agent_id, { status: "building", reason: `${lost}, which is built again` })
+  const { config: running } = yield* config.current
+  const repo = running.agents[agent_id]?.repo
+  if (repo === undefined)
+    return yield* Effect.fail(notReady(`config.json has no agent ${agent_id}`, "choirctl agent list"))
+  const sources = { global: running.global_repo, agent: repo }
+  yield* images
+    .remake(agent_id, sources, image, (line) => Effect.logInfo(line))
+    .pipe(
+      Effect.mapError(({ message }) =>
+        notReady(`${lost}, and it cannot be built again: ${message}`, `choirctl agent build ${agent_id}`)
+      )
+    )
+  yield* views.change(agent_id, { status, reason: null })
+})
+
+/** The image of the last build. */
+export const newestImage = Effect.fnUntraced(function* (services: ImageServices, agent_id: AgentId) {
+  const hint = `choirctl agent build ${agent_id}`
+  const image = yield* services.images.current(agent_id).pipe(
+    Effect.flatMap((newest) => verified(services, newest)),
+    Effect.mapError(({ message }) => notReady(message, hint))
+  )
+  yield* requireInRuntime(services, agent_id, image)
+  return image
+})
+
+/** The image that the agent came up from last, where none ever came up from this one. */
+export const earlierImage = Effect.fnUntraced(function* (services: ImageServices, agent_id: AgentId, image: Image) {
+  const earlier = yield* services.images.lastWorking(agent_id, image.image_version)
+  if (Option.isNone(earlier)) return Option.none<StartImage>()
+  return yield* verified(services, earlier.value).pipe(
+    Effect.tap((found) => requireInRuntime(services, agent_id, found)),
+    Effect.option
+  )
+})
