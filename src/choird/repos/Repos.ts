@@ -125,13 +125,17 @@ export class Repos extends Context.Service<
           return "global" in owner ? checked : yield* access(owner.agent_id, checked)
         })
 
-        const fetched = Effect.fnUntraced(function* (place: string, source: CheckedSource, label: string) {
+        const fetched = Effect.fnUntraced(function* (
+          place: string,
+          source: CheckedSource,
+          commit: CommitId,
+          label: string
+        ) {
           const folder = yield* fs.makeTempDirectoryScoped({ directory: dirname(place), prefix: fresh(place) })
           const clone = join(folder, "clone")
           yield* git.init(clone)
-          const remote = yield* git.lookup(clone, source)
-          yield* git.fetch(clone, source, remote)
-          return yield* git.files(clone, remote.commit as CommitId, label)
+          yield* git.fetch(clone, source, { name: commit, commit })
+          return yield* git.files(clone, commit, label)
         }, Effect.scoped)
 
         const at = Effect.fn("Repos.at")(function* (owner: RepoOwner, source: RepoSource, commit: CommitId) {
@@ -140,7 +144,7 @@ export class Repos extends Context.Service<
           const label = repoLabel(owner)
           return yield* recover(place).pipe(
             Effect.andThen(git.files(place, commit, label)),
-            Effect.catchTag("GitFailed", () => fetched(place, checked, label)),
+            Effect.catchTag("GitFailed", () => fetched(place, checked, commit, label)),
             Effect.catchTag("PlatformError", (error) =>
               Effect.fail(new RepoCacheFailed({ path: place, reason: error.message }))
             ),

@@ -48,6 +48,7 @@ const world = Effect.fnUntraced(function* (
     epoch: 1,
     bindings: BINDINGS,
     image_version: null,
+    manifests: null,
     since_ms: 0,
     config_version: 1,
     started_with,
