@@ -3,86 +3,22 @@ import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schedule, type Schema } from "effect"
-import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
-import type { SessionId } from "#schema/Ids.ts"
-import { choirctl, document } from "../support/choirctl.ts"
-import { testEngine } from "../support/docker.ts"
-import { type InstallationOptions, makeInstallation } from "../support/installation.ts"
-import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
+import { Effect } from "effect"
+import { makeEvolving, patiently, TOOL } from "../support/evolving.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
 
-const TOOL = {
-  manifest: {
-    llm: { name: "notes.count", description: "Counts the notes", input_schema: { type: "object" } },
-    runtime: { exec_path: "notes.count", effect: "none" }
-  },
-  files: [
-    {
-      path: "tools/notes.count",
-      content: '#!/bin/sh\necho \'{"status":"success","summary":"there are 3 notes"}\'\n',
-      executable: true
-    }
-  ],
-  reason: "the user counts notes every day"
-}
 const PROPOSE = `call choir.propose.tool ${JSON.stringify(TOOL)}`
 
-const patiently = <A, E>(look: Effect.Effect<A, E>) =>
-  Effect.retry(look, Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(600)]))
-
-const engine = testEngine("a proposal that changes an agent in a container")
-/** The first build of a base image installs packages. */
-const DOCKER_MS_MAX = 240_000
-
-const start = Effect.fnUntraced(function* (
-  also: Readonly<Record<string, Schema.Json>> = {},
-  runtime: NonNullable<InstallationOptions["runtime"]> = "process"
-) {
-  const provider = yield* makeProvider
-  yield* provider.otherwise((request) => offlineModel(request, 0))
-  const choir = yield* makeInstallation({
-    endpoint: provider.endpoint,
-    runtime,
-    secrets: { "git-token": "agent:canary-of-git" },
-    config: {
-      git_identities: { robot: { name: "Robot Demo", email: "robot@example.org", secret: "git-token" } },
-      heartbeat_interval_ms: 200,
-      crash_detection_threshold_ms: 4000,
-      ...also
-    }
-  })
-  const choird = yield* choir.start
-  yield* choir.build
-  const payload = { git_identity: "robot" as never }
-  const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload })
-  const ctl = (...args: ReadonlyArray<string>) => choirctl(choir.home, ["approval", ...args, "--json"])
-  const waiting = patiently(
-    Effect.flatMap(ctl("list"), (ran) => {
-      const [found] = ran.code === 0 ? (document(ran) as ReadonlyArray<ApprovalSummary>) : []
-      return found === undefined ? Effect.fail("nothing waits yet") : Effect.succeed(found)
-    })
-  )
-  const show = (id: string) => Effect.map(ctl("show", id), (ran) => document(ran) as ApprovalDetail)
-  const ended = (id: string) =>
-    patiently(
-      Effect.filterOrFail(
-        show(id),
-        ({ status }) => status === "done" || status === "failed",
-        ({ status, step }) => `${status} ${step}`
-      )
-    )
-  const repo = (...args: ReadonlyArray<string>) =>
+const start = Effect.map(makeEvolving(), (choir) => ({
+  ...choir,
+  repo: (...args: ReadonlyArray<string>) =>
     execFileSync("git", ["-C", join(choir.home, "sources/agent"), ...args], { encoding: "utf8" }).trim()
-  const talk = (id: string, text: string) =>
-    Effect.flatMap(choir.send(id, text), ({ inbox_id }) => choir.settled(inbox_id))
-  return { ...choir, choird, ctl, ended, repo, session_id: session_id as SessionId, show, talk, waiting }
-})
+}))
 
 describe("proposals", () => {
-  const evolves = (runtime: NonNullable<InstallationOptions["runtime"]>) =>
+  it.live("a proposed tool is read, approved, committed, built, and used by the same session (R54, R55)", () =>
     Effect.gen(function* () {
-      const { api, ctl, ended, events, home, params, repo, session_id, show, talk, waiting } = yield* start({}, runtime)
+      const { api, ctl, ended, events, home, params, repo, session_id, show, talk, waiting } = yield* start
       const before = yield* api.agents.list()
       yield* talk("propose-1", PROPOSE)
       const { approval_id, request_type, summary } = yield* waiting
@@ -124,19 +60,12 @@ describe("proposals", () => {
       assert.notInclude(readFileSync(join(home, "logs/choird.log"), "utf8"), "canary-of-git")
       yield* api.agents.stop({ params })
     }).pipe(Effect.scoped)
-
-  const NAME = "a proposed tool is read, approved, committed, built, and used by the same session (R54, R55)"
-  it.live(NAME, () => evolves("process"))
-  it.live.skipIf(engine.reason !== undefined)(
-    `${NAME}, in a container`,
-    () => evolves({ docker_socket: engine.socket }),
-    DOCKER_MS_MAX
   )
 
   for (const at of ["push", "build", "update"])
     it.live(`a kill of choird around the step ${at} changes nothing about the end (R53)`, () =>
       Effect.gen(function* () {
-        const choir = yield* start()
+        const choir = yield* start
         const { api, choird, ctl, ended, events, repo, session_id, show, talk, waiting } = choir
         yield* talk("propose-1", PROPOSE)
         const { approval_id } = yield* waiting
@@ -165,7 +94,7 @@ describe("proposals", () => {
 
   it.live("a proposed value of config.json is written in its place, loaded and applied; a rejected one is not", () =>
     Effect.gen(function* () {
-      const { ctl, ended, home, api, talk, waiting } = yield* start()
+      const { ctl, ended, home, api, talk, waiting } = yield* start
       const file = () => readFileSync(join(home, "config.json"), "utf8")
       const propose = (value: number) =>
         `call choir.propose.config_change ${JSON.stringify({ change: [{ op: "set", path: "/budgets/turn_max_steps", value }], reason: "a test" })}`

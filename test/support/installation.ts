@@ -65,6 +65,8 @@ export interface InstallationOptions {
   readonly flags?: ReadonlyArray<string>
   /** The folder of the bundles, `dist` by default. */
   readonly programs?: string
+  /** What choird's environment has beside PATH and HOME. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /** The client lives as long as the scope does, and its connections with it. */
@@ -146,7 +148,7 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
     const program = join(options.programs ?? join(ROOT, "dist"), "choird.js")
     const child = spawn(process.execPath, [program, "--home", home, ...(options.flags ?? [])], {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { PATH: process.env["PATH"], HOME: process.env["HOME"] }
+      env: { PATH: process.env["PATH"], HOME: process.env["HOME"], ...options.env }
     })
     const keep = (chunk: Buffer) => {
       output = (output + chunk.toString()).slice(-20_000)

@@ -8,7 +8,7 @@ import { type ApprovalRefused, refused } from "#src/choird/approvals/ApprovalRef
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork } from "#src/choird/repos/GitWork.ts"
-import { merge } from "#src/choird/repos/Merge.ts"
+import { merge, toolNames } from "#src/choird/repos/Merge.ts"
 import { pushProblem, RepoAccess } from "#src/choird/repos/RepoAccess.ts"
 import { repoLabel, Repos, type Snapshot } from "#src/choird/repos/Repos.ts"
 import { checkSource } from "#src/choird/repos/RepoSource.ts"
@@ -16,6 +16,7 @@ import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { CONFIG_FILE } from "#src/shared/configFiles.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
 import { API_PROBLEM_CHARS_MAX, PROPOSAL_COMMITS_MAX, PROPOSAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
+import { readSkill } from "#src/shared/skillProblems.ts"
 import { Before, editConfig, editText } from "./configEdits.ts"
 import { difference } from "./differenceText.ts"
 import { draftFiles, withFiles } from "./draftFiles.ts"
@@ -131,6 +132,11 @@ const make = Effect.fnUntraced(function* () {
     const drafted = draftFiles(proposal, now.files)
     if (Result.isFailure(drafted)) return yield* bad(drafted.failure)
     const { files, isDraft } = drafted.success
+    if (proposal.kind === "skill") {
+      const { name, skill } = proposal
+      const read = readSkill(name, JSON.stringify(skill.spec), toolNames(shared.files, now.files))
+      if (Result.isFailure(read)) return yield* bad(`the skill ${name} cannot run. ${read.failure.join("; ")}`)
+    }
     const changed = yield* compare(agent_id, shared, now.files, withFiles(now.files, files))
     const isGlobal = shared.files.some(({ path }) => path === files.at(-1)?.path)
     const facts = [

@@ -159,6 +159,10 @@ const skillsOf = (
   }
 }
 
+/** The names of all tools that an image of these repositories would have. */
+export const toolNames = (...repos: ReadonlyArray<ReadonlyArray<RepoFile>>): ReadonlySet<string> =>
+  new Set([...BUILT_IN_TOOLS, ...repos.flatMap((files) => within(files, "tools").filter(isManifest).map(unitOf))])
+
 /** One identity file, from the first repository that has it. */
 const identityOf = (name: string, repos: ReadonlyArray<LabelledFiles>): Part => {
   const path = `identity/${name}`
@@ -205,8 +209,7 @@ export const merge = (
 ): Result.Result<ImagePlan, BadRepository> => {
   const agentTools = new Set(within(agent.files, "tools").filter(isManifest).map(unitOf))
   const agentSkills = new Set(within(agent.files, "skills").map(unitOf))
-  const manifests = [...within(global.files, "tools"), ...within(agent.files, "tools")].filter(isManifest)
-  const tools = new Set([...BUILT_IN_TOOLS, ...manifests.map(unitOf)])
+  const tools = toolNames(global.files, agent.files)
   const parts = [
     toolsOf("global", global, agentTools, compiles),
     toolsOf("agent", agent, new Set(), compiles),

@@ -5,6 +5,7 @@ import { SessionId } from "#schema/Ids.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
 import { PROPOSAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
 import type { Entry } from "../../support/gitRepo.ts"
+import { skillDraft } from "../../support/skills.ts"
 import { examiner, makeProposalHome, TOOL } from "../../support/proposals.ts"
 
 const SESSION = SessionId.make("0123456789abcdef")
@@ -27,6 +28,18 @@ const withRuntime = (runtime: Readonly<Record<string, Schema.Json>>, name = "not
 })
 const edit = (path: string, value: Schema.Json = 3) => ({ change: [{ op: "set", path, value }], reason: "more" })
 const spec = (name: string) => ({ spec: { name, states: {} }, reason: "why not" })
+
+/** A skill that would do, with one thing changed. */
+const skill = (more: Readonly<Record<string, Schema.Json>>) => ({
+  spec: { ...skillDraft({ name: "tidy" }), ...more } as Readonly<Record<string, Schema.Json>>,
+  reason: "why not"
+})
+const states = (allowed: ReadonlyArray<string>, to = "done") => ({
+  states: {
+    look: { objective: "look", allowed_tools: allowed, transitions: [{ on: "complete", to }] },
+    done: { terminal: true }
+  }
+})
 
 const LOOP = { objective: "go on", allowed_tools: [], transitions: [{ on: "complete", to: "a" }] }
 const ENDLESS = {
@@ -52,7 +65,11 @@ const REFUSED: ReadonlyArray<readonly [string, ProposalKind, Schema.Json, RegExp
   ["an unknown key of a proposal", "tool", { ...TOOL, approve: true }, /approve/u],
   ["a manifest of nothing", "tool", { ...TOOL, manifest: {} }, /manifest/u],
   ["a skill whose name is a path", "skill", spec("../SOUL"), /skill name/u],
-  ["a skill without an end", "skill", ENDLESS, /skills\/endless\.json/u],
+  ["a skill without an end", "skill", ENDLESS, /no state is terminal: add one/u],
+  ["a skill of a tool that there is not", "skill", skill(states(["mem.read"])), /there is no tool mem\.read/u],
+  ["a skill that leads nowhere", "skill", skill(states([], "end")), /there is no state "end"; there are look, done/u],
+  ["a skill that starts skills", "skill", skill(states(["choir.skill.start"])), /a skill starts no other one/u],
+  ["a skill with a built-in name", "skill", skill({ ...states([]), name: "tool-builder" }), /choose another/u],
   ["another agent's defaults", "config_change", edit("/agents/eve/defaults/llm", "large"), /may not be proposed/u],
   ["its own DM", "config_change", edit("/agents/AGENT/defaults/dm", "phone"), /may not be proposed/u],
   ["its own repository", "config_change", edit("/agents/AGENT/repo/url", "/srv/x"), /may not be proposed/u],

@@ -1,0 +1,269 @@
+/**
+ * An agent in a container evolves (spec 8.10, 10.3, 20): a tool by the built-in skill, a skill, a branch of its repository. Real engine, real
+ * git server behind TLS, choirctl; the model alone is a double. One installation for all of it, since a start of one takes long.
+ */
+import { execFileSync } from "node:child_process"
+import { copyFileSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { createRepo } from "#src/shared/scaffold.ts"
+import { testEngine } from "../support/docker.ts"
+import { temporaryFolder } from "../support/engines.ts"
+import { makeEvolving, TOOL } from "../support/evolving.ts"
+import { startGitHttps } from "../support/gitServers.ts"
+import { ROOT } from "../support/installation.ts"
+import { lanAddress } from "../support/reachable.ts"
+import { answer, callTools, type ProviderRequest } from "../support/testing/Provider.ts"
+import { historyProblems } from "../support/verifyHistory.ts"
+
+const engine = testEngine("an agent in a container that evolves")
+/** The first build of a base image installs packages. */
+const DOCKER_MS_MAX = 300_000
+const TOKEN = "canary-of-git"
+
+/** The agent's repository on a server that its container and choird reach, and the agent. */
+const open = Effect.gen(function* () {
+  const root = yield* temporaryFolder
+  const bare = join(root, "demo.git")
+  yield* createRepo(bare, join(ROOT, "docker/agent-starter"), "bare")
+  const git = (...args: ReadonlyArray<string>) =>
+    execFileSync("git", ["-C", bare, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim()
+  git("config", "http.receivepack", "true")
+  const server = yield* startGitHttps({ root, user: "agent", password: TOKEN, address: lanAddress() })
+  const url = `https://${server.host}/demo.git`
+  const choir = yield* makeEvolving({
+    runtime: { docker_socket: engine.socket },
+    url,
+    identity: { remotes: [url] },
+    secrets: { "git-token": `agent:${TOKEN}` },
+    env: { GIT_SSL_CAINFO: server.cert }
+  })
+  copyFileSync(server.cert, join(choir.workspace, "server.pem"))
+  const { api, ctl, ended, params, show, waiting } = choir
+  const image = Effect.map(api.agents.list(), ([agent]) => agent?.image_version)
+  /** What the person reads, with the id. */
+  const card = Effect.gen(function* () {
+    const { approval_id } = yield* waiting
+    return yield* show(approval_id)
+  })
+  const approve = Effect.fnUntraced(function* (approval_id: string, hash: string) {
+    assert.strictEqual((yield* ctl("approve", approval_id, "--hash", hash.slice(0, 8))).code, 0)
+    return yield* ended(approval_id)
+  })
+  /** It runs, as the same session and with another image, after what was approved. */
+  const tookOver = Effect.fnUntraced(function* (before: string | null | undefined) {
+    const [agent] = yield* api.agents.list()
+    assert.deepStrictEqual([agent?.status, agent?.session_id], ["running", choir.session_id])
+    assert.notStrictEqual(agent?.image_version, before)
+    assert.deepStrictEqual(historyProblems(choir.session_id, yield* choir.events(choir.session_id)), [])
+  })
+  return { ...choir, approve, bare, card, git, image, params, tookOver, url }
+}).pipe(Effect.provide(NodeServices.layer))
+
+class Evolving extends Context.Service<Evolving, Effect.Success<typeof open>>()("choir/test/Evolving") {
+  static readonly layer = Layer.effect(Evolving, open)
+}
+
+const move = (output: object = {}) => callTools([{ name: "choir-skill-transition", input: { on: "complete", output } }])
+const begin = (skill: string) => callTools([{ name: "choir-skill-start", input: { skill } }])
+
+/** The tools that each of these requests offered. */
+const offered = (requests: ReadonlyArray<ProviderRequest>) =>
+  requests.map(({ body }) =>
+    (body as { readonly tools: ReadonlyArray<{ readonly function: { readonly name: string } }> }).tools
+      .map(({ function: { name } }) => name)
+      .sort()
+  )
+
+const SKILL = {
+  name: "note-report",
+  description: "Write down how many notes there are.",
+  initial_state: "look",
+  states: {
+    look: {
+      objective: "Find out how many there are.",
+      allowed_tools: ["choir.fs.search"],
+      transitions: [{ on: "complete", to: "write" }]
+    },
+    write: {
+      objective: "Write it to report.txt.",
+      allowed_tools: ["choir.fs.write"],
+      transitions: [{ on: "complete", to: "done" }]
+    },
+    done: { terminal: true }
+  },
+  max_steps: 12
+}
+const proposeSkill = (spec: object) =>
+  callTools([{ name: "choir-propose-skill", input: { spec, reason: "the user asks every day" } }])
+
+describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
+  layer(Evolving.layer, { excludeTestServices: true, timeout: DOCKER_MS_MAX })((it) => {
+    it.effect(
+      "is led by tool-builder to one proposal, which becomes a tool of the same session (10.3, R54, R55)",
+      () =>
+        Effect.gen(function* () {
+          const { approve, card, git, image, provider, results, talk, tookOver } = yield* Evolving
+          const before = yield* image
+          const { length } = yield* provider.requests.all
+          yield* provider.script(
+            begin("tool-builder"),
+            callTools([{ name: "choir-exec", input: { command: "touch escaped" } }]),
+            move({ purpose: "count the notes" }),
+            move({ manifest: TOOL.manifest }),
+            move(),
+            callTools([{ name: "choir-propose-tool", input: TOOL }]),
+            move(),
+            answer("I proposed notes.count")
+          )
+          yield* talk("build-1", "I want a tool that counts my notes")
+          const tools = offered((yield* provider.requests.all).slice(length))
+          const reading = ["choir-fs-read", "choir-memory-query", "choir-skill-transition"]
+          const thinking = ["choir-memory-query", "choir-skill-transition"]
+          const proposing = ["choir-propose-tool", "choir-skill-transition"]
+          assert.deepStrictEqual(tools.slice(1, 7), [reading, reading, thinking, thinking, proposing, proposing])
+          assert.isTrue(tools[7]?.includes("choir-exec"))
+          const refused = (yield* results)[1]
+          assert.deepStrictEqual([refused?.status, refused?.allowed?.transitions], ["rejected", ["complete", "cancel"]])
+          const { approval_id, hash, text } = yield* card
+          assert.include(text, "+#!/bin/sh")
+          assert.strictEqual(git("rev-list", "--count", "main"), "1")
+          const end = yield* approve(approval_id, hash)
+          assert.strictEqual(end.status, "done", end.outcome ?? "")
+          assert.strictEqual(
+            git("log", "-1", "--format=%an <%ae> %s", "main"),
+            "Robot Demo <robot@example.org> tool notes.count"
+          )
+          yield* tookOver(before)
+          yield* talk("use-1", "call notes.count {}")
+          assert.strictEqual((yield* results).at(-1)?.summary, "there are 3 notes")
+        }),
+      DOCKER_MS_MAX
+    )
+
+    it.effect(
+      "is told what is wrong with a skill, proposes a better one, and runs it with the tools of each state alone (10.2)",
+      () =>
+        Effect.gen(function* () {
+          const { approve, card, image, provider, results, talk, tookOver, workspace } = yield* Evolving
+          const before = yield* image
+          const { look } = SKILL.states
+          const broken = { ...SKILL.states, look: { ...look, allowed_tools: ["notes.tally"] } }
+          yield* provider.script(
+            proposeSkill({ ...SKILL, states: broken }),
+            proposeSkill(SKILL),
+            answer("I proposed note-report")
+          )
+          yield* talk("skill-1", "I want a report of my notes")
+          const [wrong, right] = (yield* results).slice(-2)
+          assert.include(
+            wrong?.summary,
+            'the skill note-report cannot run. at ["states"]["look"]["allowed_tools"][0]: there is no tool notes.tally'
+          )
+          assert.strictEqual(right?.status, "success")
+          const { approval_id, hash, text } = yield* card
+          assert.include(text, "new file skills/note-report.json")
+          const end = yield* approve(approval_id, hash)
+          assert.strictEqual(end.status, "done", end.outcome ?? "")
+          yield* tookOver(before)
+
+          const { length } = yield* provider.requests.all
+          const write = callTools([
+            { name: "choir-fs-write", input: { path: "report.txt", content: "3 notes\n", mode: "overwrite" } }
+          ])
+          yield* provider.script(
+            begin("note-report"),
+            write,
+            move({ notes: 3 }),
+            write,
+            move(),
+            answer("it is written")
+          )
+          yield* talk("skill-2", "the report, please")
+          const tools = offered((yield* provider.requests.all).slice(length))
+          const looking = ["choir-fs-search", "choir-skill-transition"]
+          const writing = ["choir-fs-write", "choir-skill-transition"]
+          assert.deepStrictEqual(tools.slice(1, 5), [looking, looking, writing, writing])
+          assert.deepStrictEqual(
+            (yield* results).slice(-5).map(({ status }) => status),
+            ["success", "rejected", "success", "success", "success"]
+          )
+          assert.strictEqual(readFileSync(join(workspace, "report.txt"), "utf8"), "3 notes\n")
+        }),
+      DOCKER_MS_MAX
+    )
+
+    it.effect(
+      "pushes branches: one that moved is not merged, a rejected one stays, an approved one is what runs then (20, R54)",
+      () =>
+        Effect.gen(function* () {
+          const { approve, card, ctl, git, home, image, results, session_id, talk, tookOver, url } = yield* Evolving
+          const before = yield* image
+          const base = git("rev-parse", "main")
+          const branch = `proposal/${session_id}/calm`
+          const script = [
+            "set -e; export GIT_SSL_CAINFO=/workspace/server.pem",
+            `git clone -q ${url} own && cd own && git checkout -q -b ${branch}`,
+            "mkdir -p identity && printf 'be calm\\342\\200\\256\\033[2J\\n' > identity/SOUL.md",
+            "printf 'FROM choir-base\\nRUN echo calm > /etc/mood\\n' > Dockerfile",
+            "git add -A && git commit -qm calm && git push -q origin HEAD"
+          ].join("\n")
+          yield* talk("push-1", `call choir.exec ${JSON.stringify({ command: script })}`)
+          const commit = git("rev-parse", branch)
+          const propose = (id: string) =>
+            talk(id, `call choir.propose.repo_change ${JSON.stringify({ branch, commit, reason: "be calm" })}`)
+
+          yield* propose("propose-1")
+          const first = yield* card
+          const facts = [
+            `branch: ${branch}, commit ${commit}, tree ${git("rev-parse", `${commit}^{tree}`)}`,
+            "It changes the Dockerfile",
+            "It changes who the agent is",
+            "+be calm\\u202e\\u001b[2J",
+            "+RUN echo calm > /etc/mood",
+            "identity/SOUL.md, 15 bytes, sha256 "
+          ]
+          for (const fact of facts) assert.include(first.text, fact)
+          assert.notMatch(first.text, /[^\P{C}\n\t]/u)
+          const other = git(
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x@x",
+            "commit-tree",
+            `${commit}^{tree}`,
+            "-p",
+            base,
+            "-m",
+            "else"
+          )
+          git("update-ref", `refs/heads/${branch}`, other)
+          const moved = yield* approve(first.approval_id, first.hash)
+          assert.deepStrictEqual([moved.status, moved.outcome?.startsWith("CHANGED:")], ["failed", true])
+          git("update-ref", `refs/heads/${branch}`, commit)
+
+          yield* propose("propose-2")
+          const second = yield* card
+          assert.strictEqual((yield* ctl("reject", second.approval_id)).code, 0)
+          assert.deepStrictEqual([git("rev-parse", "main"), git("rev-parse", branch)], [base, commit])
+          assert.strictEqual(yield* image, before)
+
+          yield* propose("propose-3")
+          const third = yield* card
+          const end = yield* approve(third.approval_id, third.hash)
+          assert.strictEqual(end.status, "done", end.outcome ?? "")
+          assert.deepStrictEqual([git("rev-parse", "main"), git("rev-parse", branch)], [commit, commit])
+          yield* tookOver(before)
+          yield* talk(
+            "mood-1",
+            `call choir.exec ${JSON.stringify({ command: "cat /etc/mood; head -c 7 /choir/SOUL.md" })}`
+          )
+          assert.include(JSON.stringify((yield* results).at(-1)), "calm\\nbe calm")
+          assert.notInclude(readFileSync(join(home, "logs/choird.log"), "utf8"), TOKEN)
+        }),
+      DOCKER_MS_MAX
+    )
+  })
+})
