@@ -1,6 +1,7 @@
 /**
  * `npm run chaos -- --kills N --seed S`: kills of the agent, of choird and of Postgres with real processes, and of
  * choird while its configuration changes. Options: `--target agent|choird|postgres|configuration` for one of them alone,
+ * `--target stalls --minutes N` for stalls of the agent and of choird that nobody may take for a death,
  * `--database server` for a choird on a Postgres server, `--outage` for a minute
  * without Postgres after its kills. The last line counts the targets.
  */
@@ -8,12 +9,14 @@ import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect } from "effect"
 import { configChaos } from "../support/configChaos.ts"
+import { stalls } from "../support/stalls.ts"
 import { chaos, type ChaosReport, type Target, TARGETS } from "../support/chaos.ts"
 
 const options = {
   kills: { type: "string", default: "200" },
   seed: { type: "string", default: "1" },
   target: { type: "string" },
+  minutes: { type: "string", default: "5" },
   database: { type: "string", default: "embedded" },
   outage: { type: "boolean", default: false }
 } as const
@@ -21,7 +24,8 @@ const options = {
 const OUTAGE_MS = 60_000
 
 const ALL = [...TARGETS, "configuration"] as const
-const isTarget = (text: string): text is (typeof ALL)[number] => ALL.some((target) => target === text)
+const CHOICES = [...ALL, "stalls"] as const
+const isTarget = (text: string): text is (typeof CHOICES)[number] => CHOICES.some((target) => target === text)
 
 /** The slowest and the middle one of the times that catching up took. */
 const catchingUp = (times: ReadonlyArray<number>): string => {
@@ -45,7 +49,26 @@ const main = Effect.gen(function* () {
   for (const target of targets) {
     const started = performance.now()
     const progress = (kill: number) => {
-      if (kill % 10 === 0) process.stderr.write(`${target}: ${kill} of ${kills} kills\n`)
+      if (kill % 10 === 0) process.stderr.write(`${target}: ${kill}${target === "stalls" ? "" : ` of ${kills}`}\n`)
+    }
+    if (target === "stalls") {
+      const {
+        choirds,
+        hang_ms,
+        messages,
+        problems,
+        stalls: count
+      } = yield* stalls({
+        minutes: Number(values.minutes),
+        seed,
+        progress
+      })
+      yield* Console.log(
+        `${target}: ${count} stalls, ${choirds} of choird, ${messages} messages, ${problems.length} problems; a hang was seen after ${hang_ms} ms`
+      )
+      for (const problem of problems) yield* Console.log(`  ${problem}`)
+      failed += problems.length === 0 ? 0 : 1
+      continue
     }
     if (target === "configuration") {
       const { applied, problems, seen, version } = yield* configChaos({ kills, seed, progress })
