@@ -445,6 +445,9 @@ export const AUDIT_LISTED_MAX = 10_000
 export const AUDIT_REASON_CHARS_MAX = 300
 /** How long an audit row may take before what is audited goes on without it. */
 export const AUDIT_MS_MAX = 2000
+/** Audit rows that wait for a database that is away, and how often it is asked for them. */
+export const AUDIT_KEPT_MAX = 1000
+export const AUDIT_RETRY_MS = 5000
 /** Characters of a core job's task or of an instruction to it. */
 export const CORE_TASK_CHARS_MAX = 100_000
 /** A tool that only asks the control plane or the fold. */

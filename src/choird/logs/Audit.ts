@@ -1,6 +1,6 @@
 /** A row for each action that was refused, and for each that changed who may do what (R77). */
-import { Clock, Context, Effect, Layer, Schedule, type Schema } from "effect"
-import { SqlClient } from "effect/sql"
+import { type Cause, Clock, Context, Effect, Layer, Result, Schedule, type Schema } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
 import type { AuditRow } from "#schema/AuditApi.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { canonicalJson, storableJson } from "#src/shared/canonicalJson.ts"
@@ -10,11 +10,14 @@ import {
   AUDIT_MS_MAX,
   AUDIT_PRUNE_MS,
   AUDIT_PRUNED_ROWS_MAX,
+  AUDIT_RETRY_MS,
   AUDIT_ROWS_MAX,
   AUDIT_WINDOW_MS
 } from "#src/shared/limits.ts"
+import { isConnectionLost, sqlProblem } from "#src/choird/database/sqlState.ts"
 import { count, makeLabels } from "#src/choird/telemetry/metrics.ts"
 import { makeAuditSums, refusalIn, type Sum } from "./auditSums.ts"
+import { makeKeptRows } from "./keptRows.ts"
 
 export interface AuditEntry {
   /** Who asked: `agent:<id>`, `operator`, `gateway:<name>`, `choird`. */
@@ -41,7 +44,10 @@ export const CurrentAuditedRequest = Context.Reference<AuditedRequest | undefine
   }
 )
 
-/** Writes audit rows; a failure is logged and never stops what is audited. */
+/**
+ * Writes audit rows; no failure stops what is audited. Up to AUDIT_KEPT_MAX rows wait for a database that is away, and what cannot be kept
+ * is logged.
+ */
 export class Audit extends Context.Service<
   Audit,
   {
@@ -71,18 +77,53 @@ const make = Effect.fnUntraced(function* () {
   const actions = makeLabels()
   const kinds = makeLabels()
 
-  const write = ({ count, entry, since_ms }: Sum) => {
-    const { action, agent_id, session_id, who } = entry
-    const since = new Date(since_ms).toISOString()
-    return Effect.suspend(
-      () => sql`INSERT INTO choir_control.audit (since, who, action, session_id, agent_id, detail, count)
-        VALUES (${since}, ${storableJson(who)}, ${storableJson(action)}, ${session_id ?? null}, ${agent_id ?? null},
-          ${detailText(entry.detail)}::jsonb, ${count})`
-    ).pipe(
-      Effect.timeout(AUDIT_MS_MAX),
-      Effect.catchCause((cause) => Effect.logError("an audit row was not written", { who, action, count }, cause))
+  const kept = makeKeptRows()
+
+  const insert = ({ count, entry, since_ms }: Sum) =>
+    Effect.suspend(() => {
+      const { action, agent_id, session_id, who } = entry
+      const since = new Date(since_ms).toISOString()
+      const detail = detailText(entry.detail)
+      // A try whose answer was lost may have written the row that is kept.
+      const unless = kept.isEmpty()
+        ? sql`true`
+        : sql`NOT EXISTS (SELECT 1 FROM choir_control.audit AS old WHERE old.since = ${since}::timestamptz
+            AND old.who = ${storableJson(who)} AND old.action = ${storableJson(action)} AND old.detail = ${detail}::jsonb
+            AND old.session_id IS NOT DISTINCT FROM ${session_id ?? null}::text AND old.agent_id IS NOT DISTINCT FROM ${agent_id ?? null}::text)`
+      return sql`INSERT INTO choir_control.audit (since, who, action, session_id, agent_id, detail, count)
+        SELECT ${since}::timestamptz, ${storableJson(who)}::text, ${storableJson(action)}::text, ${session_id ?? null}::text,
+          ${agent_id ?? null}::text, ${detail}::jsonb, ${count}::int WHERE ${unless}`
+    }).pipe(Effect.timeout(AUDIT_MS_MAX))
+
+  const lost = ({ count, entry: { action, who } }: Sum, cause?: Cause.Cause<unknown>) =>
+    Effect.logError("an audit row was not written", { who, action, count }, ...(cause === undefined ? [] : [cause]))
+
+  const keep = (row: Sum) =>
+    Effect.suspend(() => {
+      const crowdedOut = kept.add(row)
+      return crowdedOut === undefined ? Effect.void : lost(crowdedOut)
+    })
+
+  /** What the database does not take while it is away is kept until it is back; nobody waits for it meanwhile. */
+  const write = (row: Sum) =>
+    Effect.gen(function* () {
+      if (kept.isEmpty()) yield* insert(row)
+      else yield* keep(row)
+    }).pipe(
+      Effect.catchTag(["SqlError", "TimeoutError"], (error) =>
+        Effect.andThen(Effect.logWarning("audit rows wait for the database", problem(error)), keep(row))
+      ),
+      Effect.catchCause((cause) => lost(row, cause))
     )
-  }
+
+  /** Ends at the first sign that the database is still away; a row that it refuses for itself does not hold up the others. */
+  const writeKept = Effect.gen(function* () {
+    for (const row of kept.all()) {
+      const result = yield* Effect.result(insert(row))
+      if (Result.isSuccess(result)) kept.remove(row)
+      else if (result.failure._tag === "TimeoutError" || isConnectionLost(result.failure)) return
+    }
+  })
 
   const flush = Effect.gen(function* () {
     const due = sums.due(yield* Clock.currentTimeMillis)
@@ -100,9 +141,16 @@ const make = Effect.fnUntraced(function* () {
   )
 
   yield* flush.pipe(Effect.repeat(Schedule.spaced(AUDIT_WINDOW_MS)), Effect.forkScoped)
+  yield* writeKept.pipe(Effect.repeat(Schedule.spaced(AUDIT_RETRY_MS)), Effect.forkScoped)
   yield* prune.pipe(Effect.repeat(Schedule.spaced(AUDIT_PRUNE_MS)), Effect.forkScoped)
-  // What was counted last must not be lost with the process; a database that is away gets its one try.
-  yield* Effect.addFinalizer(() => Effect.forEach(sums.all(), write, { discard: true }))
+  // What was counted or kept must not be lost with the process; a database that is away gets its one try, and then the log has them.
+  yield* Effect.addFinalizer(() =>
+    Effect.gen(function* () {
+      yield* Effect.forEach(sums.all(), write, { discard: true })
+      yield* writeKept
+      yield* Effect.forEach(kept.all(), (row) => lost(row), { discard: true })
+    })
+  )
 
   return Audit.of({
     record: Effect.fn("Audit.record")(function* (entry) {
@@ -122,6 +170,9 @@ const make = Effect.fnUntraced(function* () {
     }, Effect.orDie)
   })
 })
+
+const problem = (error: SqlError.SqlError | Cause.TimeoutError): string =>
+  error._tag === "TimeoutError" ? `it did not answer in ${AUDIT_MS_MAX} ms` : sqlProblem(error)
 
 /** What was refused may hold anything, so that it is made storable and bounded before it is kept. */
 const detailText = (detail: AuditEntry["detail"]): string => {

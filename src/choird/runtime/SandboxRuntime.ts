@@ -101,7 +101,8 @@ const statusOf = (root: boolean, hasFilter: boolean, enforced: Cgroups["Service"
       "The sandbox shares the host's network: an agent reaches loopback services, abstract Unix sockets and the local network.",
       ...(hasFilter ? [] : [`There is no system call filter for ${process.arch}.`]),
       ...missing.map(
-        ([name]) => `${name} is not enforced: choird may not write control groups. Run it by systemd with Delegate=yes.`
+        ([name]) =>
+          `${name} is not enforced: choird may not write control groups. It needs delegated ones, as the unit of choirctl daemon install has them on cgroup v2.`
       )
     ]
   }

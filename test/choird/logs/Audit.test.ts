@@ -4,7 +4,13 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import type { AgentId } from "#schema/Ids.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import { AUDIT_DETAIL_BYTES_MAX, AUDIT_PRUNE_MS, AUDIT_ROWS_MAX, AUDIT_WINDOW_MS } from "#src/shared/limits.ts"
+import {
+  AUDIT_DETAIL_BYTES_MAX,
+  AUDIT_PRUNE_MS,
+  AUDIT_RETRY_MS,
+  AUDIT_ROWS_MAX,
+  AUDIT_WINDOW_MS
+} from "#src/shared/limits.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { newTalk, stores } from "../../support/stores.ts"
 
@@ -26,6 +32,12 @@ const numbers = (agent_id: AgentId) =>
   Effect.gen(function* () {
     const rows = yield* (yield* Audit).last({ count: 100, agent_id })
     return rows.map(({ detail }) => (detail as { readonly n: number }).n)
+  })
+
+/** Wakes what writes the rows that were kept, until the last of them is there. */
+const retried = (agent_id: AgentId, last: number) =>
+  Effect.repeat(Effect.andThen(TestClock.adjust(AUDIT_RETRY_MS), numbers(agent_id)), {
+    until: (there) => there.includes(last)
   })
 
 /** New stores whose waits a test ends. */
@@ -92,6 +104,44 @@ describeEngines("Audit", (it) => {
       yield* TestClock.adjust(AUDIT_WINDOW_MS)
       yield* refuse("AUTH", 501)
       assert.deepStrictEqual((yield* counts(agent_id)).slice(5), ["AUTH 1 500", "AUTH 1 501"])
+    }).pipe(Effect.provide(onTestClock))
+  )
+
+  it.effect("keeps what the database does not take, and writes it once, in its order, when it is back (R77)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const audit = yield* Audit
+      const { agent_id } = (yield* newTalk).caller
+      const record = (n: number) => audit.record({ who: "operator", action: "x", agent_id, detail: { n } })
+      yield* record(1)
+      // A table under another name is a database that refuses; the rename back is its return.
+      yield* Effect.acquireUseRelease(
+        sql`ALTER TABLE choir_control.audit RENAME TO audit_away`,
+        () => Effect.forEach([2, 3, 4], record),
+        () => Effect.orDie(sql`ALTER TABLE choir_control.audit_away RENAME TO audit`)
+      )
+      assert.deepStrictEqual(yield* numbers(agent_id), [1])
+      yield* record(5)
+      yield* retried(agent_id, 5)
+      assert.deepStrictEqual(yield* numbers(agent_id), [1, 2, 3, 4, 5])
+    }).pipe(Effect.provide(onTestClock))
+  )
+
+  it.effect("writes a row once whose first try only lost its answer (R77)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const audit = yield* Audit
+      const { agent_id } = (yield* newTalk).caller
+      const record = (n: number) => audit.record({ who: "operator", action: "x", agent_id, detail: { n } })
+      yield* Effect.acquireUseRelease(
+        sql`ALTER TABLE choir_control.audit RENAME TO audit_away`,
+        () => Effect.forEach([1, 2], record),
+        () => Effect.orDie(sql`ALTER TABLE choir_control.audit_away RENAME TO audit`)
+      )
+      yield* sql`INSERT INTO choir_control.audit (since, who, action, agent_id, detail)
+        VALUES (to_timestamp(0), 'operator', 'x', ${agent_id}, '{"n": 1}')`
+      yield* retried(agent_id, 2)
+      assert.deepStrictEqual(yield* numbers(agent_id), [1, 2])
     }).pipe(Effect.provide(onTestClock))
   )
 
