@@ -4,6 +4,8 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import type { Budgets } from "#schema/Config.ts"
+import { choirctl, document } from "../support/choirctl.ts"
 import { makeEvolving, patiently, TOOL } from "../support/evolving.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
 
@@ -62,54 +64,47 @@ describe("proposals", () => {
     }).pipe(Effect.scoped)
   )
 
-  for (const at of ["push", "build", "update"])
-    it.live(`a kill of choird around the step ${at} changes nothing about the end (R53)`, () =>
+  it.live(
+    "a proposed value of config.json becomes a version that agents take over and a person may take back; a rejected one none (17.6)",
+    () =>
       Effect.gen(function* () {
-        const choir = yield* start
-        const { api, choird, ctl, ended, events, repo, session_id, show, talk, waiting } = choir
-        yield* talk("propose-1", PROPOSE)
-        const { approval_id } = yield* waiting
-        yield* Effect.forkChild(ctl("approve", approval_id))
-        const steps = ["commit", "push", "build", "update"]
-        yield* patiently(
-          Effect.filterOrFail(show(approval_id), ({ step }) => steps.indexOf(step ?? "") >= steps.indexOf(at))
+        const { api, ctl, ended, home, talk, waiting } = yield* makeEvolving()
+        const file = () => readFileSync(join(home, "config.json"), "utf8")
+        const propose = (value: number) =>
+          `call choir.propose.config_change ${JSON.stringify({ change: [{ op: "set", path: "/budgets/turn_max_steps", value }], reason: "a test" })}`
+        const config = (...args: ReadonlyArray<string>) => choirctl(home, ["config", ...args, "--json"])
+        const versions = Effect.map(config("history"), (ran) => (document(ran) as ReadonlyArray<unknown>).length)
+        const turnSteps = Effect.map(
+          api.system.config(),
+          (running) => (running as { readonly budgets: Budgets }).budgets.turn_max_steps
         )
-        yield* choird.signal("SIGKILL")
-        yield* choird.exited
-        yield* choir.start
-        const end = yield* ended(approval_id)
-        assert.strictEqual(end.status, "done", end.outcome ?? "")
-        assert.strictEqual(repo("rev-list", "--count", "main"), "2")
-        yield* talk("use-1", "call notes.count {}")
-        const [agent] = yield* api.agents.list()
-        assert.deepStrictEqual([agent?.status, agent?.session_id], ["running", session_id])
-        const history = yield* events(session_id)
-        assert.deepStrictEqual(historyProblems(session_id, history), [])
-        const last = history.flatMap(({ event }) =>
-          event.event_type === "ToolResultCommitted" ? [event.payload.summary] : []
-        )
-        assert.strictEqual(last.at(-1), "there are 3 notes")
-      }).pipe(Effect.scoped)
-    )
+        /** Agents run with a version that is the newest one. */
+        const converged = (version: number) =>
+          patiently(
+            Effect.filterOrFail(
+              api.agents.list(),
+              ([agent]) => agent?.config_version === version,
+              ([agent]) => `${agent?.config_version} of ${version}`
+            )
+          )
+        const [before, count, steps] = [file(), yield* versions, yield* turnSteps]
+        yield* talk("no-1", propose(5))
+        yield* ctl("reject", (yield* waiting).approval_id)
+        assert.deepStrictEqual([file(), yield* versions, yield* turnSteps], [before, count, steps])
 
-  it.live("a proposed value of config.json is written in its place, loaded and applied; a rejected one is not", () =>
-    Effect.gen(function* () {
-      const { ctl, ended, home, api, talk, waiting } = yield* start
-      const file = () => readFileSync(join(home, "config.json"), "utf8")
-      const propose = (value: number) =>
-        `call choir.propose.config_change ${JSON.stringify({ change: [{ op: "set", path: "/budgets/turn_max_steps", value }], reason: "a test" })}`
-      const before = file()
-      yield* talk("no-1", propose(5))
-      yield* ctl("reject", (yield* waiting).approval_id)
-      assert.strictEqual(file(), before)
-      yield* talk("yes-1", propose(7))
-      const { approval_id } = yield* waiting
-      assert.strictEqual((yield* ctl("approve", approval_id)).code, 0)
-      const end = yield* ended(approval_id)
-      assert.deepStrictEqual([end.status, end.step], ["done", "apply"])
-      assert.nestedPropertyVal(JSON.parse(file()), "budgets.turn_max_steps", 7)
-      assert.include(file(), before.trimEnd().slice(0, -2).trimEnd())
-      assert.nestedPropertyVal(yield* api.system.config(), "budgets.turn_max_steps", 7)
-    }).pipe(Effect.scoped)
+        yield* talk("yes-1", propose(7))
+        const { approval_id } = yield* waiting
+        assert.strictEqual((yield* ctl("approve", approval_id)).code, 0)
+        const end = yield* ended(approval_id)
+        assert.deepStrictEqual([end.status, end.step], ["done", "apply"])
+        assert.nestedPropertyVal(JSON.parse(file()), "budgets.turn_max_steps", 7)
+        assert.include(file(), before.trimEnd().slice(0, -2).trimEnd())
+        assert.deepStrictEqual([yield* versions, yield* turnSteps], [count + 1, 7])
+        yield* converged(count + 1)
+
+        assert.strictEqual((yield* config("rollback", String(count))).code, 0)
+        assert.deepStrictEqual([yield* versions, yield* turnSteps], [count + 2, steps])
+        yield* converged(count + 2)
+      }).pipe(Effect.scoped)
   )
 })

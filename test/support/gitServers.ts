@@ -34,10 +34,12 @@ interface Cgi {
   readonly password: string
   /** The address of this machine that it listens on, loopback by default. */
   readonly address?: string
+  /** Decides on each request that was let in, by its method and url; `unanswered` does what is asked and tells nobody. */
+  readonly gate?: (request: string) => "serve" | "drop" | "unanswered"
 }
 
 /** Serves the repositories below `root` to one user. */
-export const startGitHttps = Effect.fnUntraced(function* ({ address = "127.0.0.1", password, root, user }: Cgi) {
+export const startGitHttps = Effect.fnUntraced(function* ({ address = "127.0.0.1", gate, password, root, user }: Cgi) {
   const { cert, key } = yield* makeCertificateFor(`IP:${address}`)
   const refused: Array<string> = []
   const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (request, response) => {
@@ -47,6 +49,8 @@ export const startGitHttps = Effect.fnUntraced(function* ({ address = "127.0.0.1
       response.writeHead(401, { "www-authenticate": 'Basic realm="git"' }).end()
       return
     }
+    const decided = gate?.(`${request.method} ${request.url}`) ?? "serve"
+    if (decided === "drop") return void request.socket.destroy()
     const url = new URL(request.url ?? "/", "https://server")
     const env = {
       PATH: "/usr/bin:/bin",
@@ -64,6 +68,7 @@ export const startGitHttps = Effect.fnUntraced(function* ({ address = "127.0.0.1
     const chunks: Array<Buffer> = []
     child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk))
     child.on("close", () => {
+      if (decided === "unanswered") return void request.socket.destroy()
       const all = Buffer.concat(chunks)
       const end = all.indexOf("\r\n\r\n")
       const headers = Object.fromEntries(
