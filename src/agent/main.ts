@@ -87,10 +87,14 @@ const introduction = (agent_id: AgentId, session_id: SessionId, image: ImageVers
 
 /**
  * The models' own client: a slow model may think for minutes before its answer begins. Fresh, because clients share a memoized
- * layer whatever their options are, and this one must not speak to choird's socket.
+ * layer whatever their options are, and this one must not speak to choird's socket. HTTP/2 is not in the agent's bundle.
  */
 const modelHttp = Layer.fresh(
-  NodeHttpClient.layerUndiciOptions({ headersTimeout: MODEL_TOTAL_MS_MAX, bodyTimeout: MODEL_TOTAL_MS_MAX })
+  NodeHttpClient.layerUndiciOptions({
+    allowH2: false,
+    headersTimeout: MODEL_TOTAL_MS_MAX,
+    bodyTimeout: MODEL_TOTAL_MS_MAX
+  })
 )
 
 /** The one place that knows by which transport choird is reached (spec 12.3). */

@@ -670,6 +670,8 @@ export const QUESTION_WAIT_MS_MAX = 600_000
 export const AGENT_HEAP_MIB_MAX = 512
 /** Half of the young generation of an agent's heap, in MiB. */
 export const AGENT_SEMI_SPACE_MIB_MAX = 8
+/** Freed memory at the end of an agent's C heap that is not given back to the system at once, in bytes. */
+export const AGENT_FREED_BYTES_MAX = 128 * 1024
 /** Canonical bytes of a session's log that the agent keeps in memory; a log above it loses what choird acknowledged (D9). */
 export const RESIDENT_LOG_BYTES_MAX = 12 * MIB
 /** Canonical bytes of a lane's window that stay in memory however old they are; no prompt holds more. */

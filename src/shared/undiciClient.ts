@@ -14,7 +14,7 @@ interface UndiciClientOptions extends Agent.Options {
 export const layerUndiciClient = ({ idle_ms = 0, origin, ...options }: UndiciClientOptions) => {
   // The adapter sets the time of each request to none, so that it has to be set once more below it.
   const fixed = origin === undefined ? { bodyTimeout: idle_ms } : { bodyTimeout: idle_ms, origin }
-  const dispatcher = Effect.map(NodeHttpClient.makeDispatcherOptions(options), (agent) =>
+  const dispatcher = Effect.map(NodeHttpClient.makeDispatcherOptions({ ...options, allowH2: false }), (agent) =>
     agent.compose((dispatch) => (request, handler) => dispatch({ ...request, ...fixed }, handler))
   )
   return Layer.fresh(

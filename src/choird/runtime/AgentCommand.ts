@@ -1,7 +1,7 @@
 /** The agent's command line and environment, as every runtime of the host gives them (wire.md, Verbs: Bootstrap). */
 import { dirname } from "node:path"
 import { Redacted } from "effect"
-import { AGENT_HEAP_MIB_MAX, AGENT_SEMI_SPACE_MIB_MAX } from "#src/shared/limits.ts"
+import { AGENT_FREED_BYTES_MAX, AGENT_HEAP_MIB_MAX, AGENT_SEMI_SPACE_MIB_MAX } from "#src/shared/limits.ts"
 import { CgroupName } from "./Cgroups.ts"
 import { CA_FILE, ContainerError } from "./ContainerRuntime.ts"
 import type { AgentEndpoint, ContainerSpec } from "./ContainerRuntime.ts"
@@ -50,7 +50,10 @@ export const agentEnvironment = (spec: ContainerSpec, path: string): Readonly<Re
   CHOIR_BOOTSTRAP_TOKEN: Redacted.value(spec.bootstrap_token),
   PATH: path,
   HOME: "/tmp",
-  LANG: "C.UTF-8"
+  LANG: "C.UTF-8",
+  // What starting took is given back: glibc would keep a quarter of an idle agent's memory for later, in a pool for each thread.
+  MALLOC_ARENA_MAX: "1",
+  MALLOC_TRIM_THRESHOLD_: String(AGENT_FREED_BYTES_MAX)
 })
 
 /** The group of this start, the same for each runtime, so that either can reap the other's. */

@@ -40,7 +40,9 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
         CHOIR_SESSION_ID: spec.session_id,
         CHOIR_BOOTSTRAP_TOKEN: token,
         HOME: "/tmp",
-        LANG: "C.UTF-8"
+        LANG: "C.UTF-8",
+        MALLOC_ARENA_MAX: "1",
+        MALLOC_TRIM_THRESHOLD_: "131072"
       })
       assert.strictEqual(agent.cwd, "/workspace")
       assert.strictEqual(

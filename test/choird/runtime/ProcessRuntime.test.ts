@@ -57,6 +57,8 @@ describe("ProcessRuntime", LIVE, () => {
         "CHOIR_SESSION_ID",
         "HOME",
         "LANG",
+        "MALLOC_ARENA_MAX",
+        "MALLOC_TRIM_THRESHOLD_",
         "PATH"
       ])
       assert.strictEqual(agent.env["CHOIR_BOOTSTRAP_TOKEN"], token)

@@ -85,7 +85,9 @@ describe.skipIf(reason !== undefined)("SandboxRuntime", LIVE, () => {
         CHOIR_SESSION_ID: spec.session_id,
         CHOIR_BOOTSTRAP_TOKEN: token,
         HOME: "/tmp",
-        LANG: "C.UTF-8"
+        LANG: "C.UTF-8",
+        MALLOC_ARENA_MAX: "1",
+        MALLOC_TRIM_THRESHOLD_: "131072"
       })
       assert.strictEqual(agent.cwd, "/workspace")
       assert.strictEqual(
