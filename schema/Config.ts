@@ -3,6 +3,7 @@
  * references between its parts checked. The JSON Schema that `choirctl config schema` prints is made from it.
  */
 import { Effect, Schema } from "effect"
+import { AllowedHost } from "./AllowedHost.ts"
 import { GitIdentity } from "./GitIdentity.ts"
 import { AgentId, ResourceName, SecretName } from "./Ids.ts"
 import { RequestTemplate } from "./RequestTemplate.ts"
@@ -114,7 +115,7 @@ export const RuntimeConfig = Schema.Struct({
   type: withDefault(Schema.Literals(["auto", "docker", "sandbox", "process"]), "auto"),
   docker_socket: Schema.optionalKey(HostPath),
   network: withDefault(Schema.Literals(["public", "open", "allowlist"]), "public"),
-  allow: withDefault(Schema.Array(Text), []),
+  allow: withDefault(Schema.Array(AllowedHost).check(Schema.isMaxLength(64)), []),
   cpus: withDefault(Schema.Finite.check(Schema.isGreaterThan(0)), 2),
   memory_mb: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 128, maximum: 1_048_576 })), 2048),
   pids: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 32, maximum: 32_768 })), 256),

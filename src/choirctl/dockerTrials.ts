@@ -78,7 +78,16 @@ export const whyNoDocker = (engine: Engine, { allow_unmapped_root }: Runtime): s
   Result.isFailure(engine) ? engine.failure.problem : engineProblem(engine.success, allow_unmapped_root)?.problem
 
 /** The rules that choird sets itself as root; another user is told of them. */
-export const egressCheck = (home: string, { network }: Runtime, isRoot: boolean): Check => {
+export const egressCheck = (home: string, { allow, network }: Runtime, isRoot: boolean): Check => {
+  if (network === "allowlist")
+    return isRoot
+      ? check("docker network", "ok", `choird keeps agents to ${allow.length} places of runtime.allow`)
+      : check(
+          "docker network",
+          "fail",
+          "choird is not root, and cannot keep agents to runtime.allow",
+          "run choird as root, or set runtime.network to public"
+        )
   if (network !== "public") return check("docker network", "ok", network)
   if (isRoot) return check("docker network", "ok", "choird bars agents from this host and its networks")
   const bridge = installationOf(realpathSync(home)).network

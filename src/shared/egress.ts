@@ -3,6 +3,8 @@
  * them. New connections from the bridge alone are looked at; what belongs to one that choird or the agent began passes.
  */
 
+const IPV4 = /^(?:\d{1,3}\.){3}\d{1,3}$/u
+
 /** Ranges that are not the public network (RFC 6890), the cloud's metadata address among them. */
 const PRIVATE = [
   "0.0.0.0/8",
@@ -20,6 +22,24 @@ const PRIVATE = [
   "224.0.0.0/3"
 ]
 
+/** An address and port that a list has, and whether the operator wrote the address itself. */
+export interface AllowedAddress {
+  readonly address: string
+  readonly port: number
+  readonly is_written: boolean
+}
+
+const numberOf = (address: string) => address.split(".").reduce((sum, part) => sum * 256 + Number(part), 0)
+
+/** Whether an IPv4 address is one of the public network. */
+export const isPublic = (address: string): boolean =>
+  IPV4.test(address) &&
+  !PRIVATE.some((range) => {
+    const [first = "", bits = "32"] = range.split("/")
+    const size = 2 ** (32 - Number(bits))
+    return Math.floor(numberOf(address) / size) === Math.floor(numberOf(first) / size)
+  })
+
 export interface EgressPlan {
   /** The bridge of the agents' network, and the name of all that belongs to it. */
   readonly bridge: string
@@ -27,9 +47,9 @@ export interface EgressPlan {
   readonly nameservers: ReadonlyArray<string>
   /** Where choird listens for agents in containers. */
   readonly choird_port: number | undefined
+  /** Nothing else may be reached, no name server either; undefined is the whole public network. */
+  readonly allowed?: ReadonlyArray<AllowedAddress>
 }
-
-const IPV4 = /^(?:\d{1,3}\.){3}\d{1,3}$/u
 
 /** The servers of a resolv.conf(5) that a container could be told to ask: those of the host's loopback are asked by the engine. */
 export const nameserversIn = (text: string): ReadonlyArray<string> =>
@@ -43,23 +63,35 @@ const toward = (bridge: string) => bridge.toUpperCase()
 export const egressChains = (bridge: string) => ({ out: toward(bridge), host: `${toward(bridge)}-HOST` })
 
 /** For `iptables-restore --noflush`: both chains, anew and at once. */
-export const egressRules = ({ bridge, choird_port, nameservers }: EgressPlan): string => {
+export const egressRules = ({ allowed, bridge, choird_port, nameservers }: EgressPlan): string => {
   const { host, out } = egressChains(bridge)
   const known = (chain: string) => `-A ${chain} -m conntrack --ctstate ESTABLISHED,RELATED -j RETURN`
   const names = (chain: string) =>
     nameservers.flatMap((address) =>
       ["udp", "tcp"].map((protocol) => `-A ${chain} -d ${address}/32 -p ${protocol} --dport 53 -j RETURN`)
     )
+  const listed = (chain: string, places: ReadonlyArray<AllowedAddress>) =>
+    places.map(({ address, port }) => `-A ${chain} -d ${address}/32 -p tcp --dport ${port} -j RETURN`)
+  const left =
+    allowed === undefined
+      ? [...names(out), ...PRIVATE.map((range) => `-A ${out} -d ${range} -j DROP`), `-A ${out} -j RETURN`]
+      : [...listed(out, allowed), `-A ${out} -j DROP`]
+  // A name could be made to mean an address of this host; an operator who wrote the address means it.
+  const written =
+    allowed === undefined
+      ? names(host)
+      : listed(
+          host,
+          allowed.filter(({ is_written }) => is_written)
+        )
   return [
     "*filter",
     `:${out} - [0:0]`,
     `:${host} - [0:0]`,
     known(out),
-    ...names(out),
-    ...PRIVATE.map((range) => `-A ${out} -d ${range} -j DROP`),
-    `-A ${out} -j RETURN`,
+    ...left,
     known(host),
-    ...names(host),
+    ...written,
     ...(choird_port === undefined ? [] : [`-A ${host} -p tcp --dport ${choird_port} -j RETURN`]),
     `-A ${host} -j DROP`,
     "COMMIT",

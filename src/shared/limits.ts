@@ -140,6 +140,10 @@ export const CONTAINER_LOG_FILES_MAX = 2
 export const CONTAINER_LOG_MIB_MAX = 5
 /** Between two looks at whether the Docker engine has done, or can do again, what it was asked. */
 export const DOCKER_LOOK_MS = 50
+/** How long the look-up of a name in `runtime.allow` may take. */
+export const EGRESS_LOOKUP_MS_MAX = 5000
+/** Addresses of one listed name that stay open while choird runs; the oldest close first. */
+export const EGRESS_ADDRESSES_MAX = 64
 /** How long emptying a workspace may take, in a container or without one. */
 export const WORKSPACE_RESET_MS_MAX = 600_000
 /** How often both sides of a workspace are emptied in turn: the depth of foreign folders within foreign folders. */

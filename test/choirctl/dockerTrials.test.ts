@@ -79,6 +79,11 @@ describe("the trials of a Docker engine", () => {
       assert.strictEqual(check.status, "warn")
       assert.match(check.fix ?? "", /iptables-restore --noflush[^]*DOCKER-USER -i choir-[0-9a-f]{8} -j/u)
       assert.strictEqual(egressCheck(home, runtimeOf({ network: "open" }), false).status, "ok")
+      const listed = runtimeOf({ network: "allowlist", allow: ["example.org"] })
+      assert.deepStrictEqual(
+        [egressCheck(home, listed, true).status, egressCheck(home, listed, false).status],
+        ["ok", "fail"]
+      )
     })
   )
 })

@@ -4,9 +4,9 @@ import { egressChains, egressCommands, egressJumps, egressRules, nameserversIn }
 const plan = { bridge: "choir-0123abcd", nameservers: ["10.1.1.53"], choird_port: 9400 }
 
 /** What becomes of a new connection, by the first rule that fits. */
-const verdict = (chain: string, ip: string, port: number, protocol = "tcp") => {
+const verdict = (chain: string, ip: string, port: number, protocol = "tcp", rules = egressRules(plan)) => {
   const bits = (address: string) => address.split(".").reduce((sum, part) => sum * 256 + Number(part), 0)
-  for (const rule of egressRules(plan).split("\n")) {
+  for (const rule of rules.split("\n")) {
     if (!rule.startsWith(`-A ${chain} `) || rule.includes("ESTABLISHED")) continue
     const [, range = "0.0.0.0", size = "0"] = /-d ([\d.]+)\/(\d+)/u.exec(rule) ?? []
     const step = 2 ** (32 - Number(size))
@@ -39,6 +39,27 @@ describe("egressRules", () => {
     assert.strictEqual(verdict(host, "10.1.1.53", 53, "udp"), "RETURN")
     for (const port of [22, 80, 5432]) assert.strictEqual(verdict(host, "172.18.0.1", port), "DROP")
     assert.notInclude(egressRules({ ...plan, choird_port: undefined }), "9400")
+  })
+
+  it("let agents out to what is listed alone, and to this host for addresses that the operator wrote (D22)", () => {
+    const allowed = [
+      { address: "1.1.1.1", port: 443, is_written: false },
+      { address: "10.0.0.5", port: 8080, is_written: true }
+    ]
+    const rules = egressRules({ ...plan, allowed })
+    const out_of = (ip: string, port: number, protocol?: string) => verdict(out, ip, port, protocol, rules)
+    assert.deepStrictEqual([out_of("1.1.1.1", 443), out_of("10.0.0.5", 8080)], ["RETURN", "RETURN"])
+    for (const [ip, port] of [
+      ["1.1.1.1", 80],
+      ["1.1.1.2", 443],
+      ["10.0.0.5", 443],
+      ["10.1.1.53", 53]
+    ] as const)
+      assert.strictEqual(out_of(ip, port), "DROP", `${ip}:${port}`)
+    assert.deepStrictEqual([out_of("1.1.1.1", 443, "udp"), out_of("10.1.1.53", 53, "udp")], ["DROP", "DROP"])
+    const into = (ip: string, port: number, protocol?: string) => verdict(host, ip, port, protocol, rules)
+    assert.deepStrictEqual([into("172.18.0.1", 9400), into("10.0.0.5", 8080)], ["RETURN", "RETURN"])
+    assert.deepStrictEqual([into("1.1.1.1", 443), into("10.1.1.53", 53, "udp")], ["DROP", "DROP"])
   })
 
   it("take the name servers that a container could ask", () => {

@@ -9,6 +9,7 @@ import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { notYet } from "#src/choird/config/notYet.ts"
+import { unlistedModels } from "#src/choird/config/unlistedModels.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -90,6 +91,7 @@ export const layerOperatorSystem = (version: string) =>
             approvals: { pending: total(yield* approvals.pending) },
             warnings: [
               ...notYet(running.config),
+              ...(runtime.type === "docker" ? unlistedModels(running.config) : []),
               ...gateways.flatMap(({ detail, name, ok }) =>
                 ok ? [] : [`the gateway ${name} does not work: ${detail}`]
               ),

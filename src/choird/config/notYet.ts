@@ -5,12 +5,7 @@ const filled = (table: Readonly<Record<string, unknown>>) => Object.keys(table).
 
 /** One sentence for each, with what happens instead. */
 export const notYet = (config: Config): ReadonlyArray<string> => {
-  const { network } = config.runtime
   const features: ReadonlyArray<readonly [boolean, string]> = [
-    [
-      network === "allowlist",
-      `runtime.network "${network}": the sandbox and process runtimes share the host's network`
-    ],
     [config.embedding !== undefined, "embedding: there is no memory search"],
     [filled(config.search), "search: there is no web search"],
     [filled(config.tts), "tts and voice_profiles: replies are text"],

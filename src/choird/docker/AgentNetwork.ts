@@ -6,6 +6,7 @@ import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
 import { HOST_PATH, run } from "#src/choird/runtime/HostProcess.ts"
 import { egressChains, egressJumps, type EgressPlan, egressRules, nameserversIn } from "#src/shared/egress.ts"
 import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
+import type { AllowedHosts } from "./AllowedHosts.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
 import type { DockerError } from "./DockerError.ts"
 import { HOME_LABEL, MANAGED_LABEL } from "./imageNames.ts"
@@ -14,8 +15,13 @@ import type { Installation } from "#src/shared/dockerInstallation.ts"
 export interface AgentNetwork {
   /** Makes the network and the rules where they are missing; before each start, since others may have changed them. */
   ensure(choird_port: number | undefined): Effect.Effect<void, ContainerError | DockerError>
-  /** Why agents reach more than they should, or `undefined`. */
-  readonly warning: Effect.Effect<string | undefined>
+  /**
+   * What a container is told instead of being let ask for names: lines of its /etc/hosts. `undefined` where it may ask. They are asked
+   * for anew, and {@link ensure} opens what they say.
+   */
+  readonly hosts: Effect.Effect<ReadonlyArray<string> | undefined>
+  /** Why agents reach more than they should, and what listed they cannot reach. */
+  readonly warnings: Effect.Effect<ReadonlyArray<string>>
 }
 
 const BRIDGE_NAME = "com.docker.network.bridge.name"
@@ -77,7 +83,14 @@ const dropRules = Effect.fnUntraced(function* (bridge: string) {
   }
 })
 
-const make = (engine: DockerEngine["Service"], { id, network }: Installation, policy: RuntimeConfig["network"]) => {
+/** What leaves the bridge, as config.json says it. */
+export interface Egress {
+  readonly policy: RuntimeConfig["network"]
+  /** With `allowlist` the only way out. */
+  readonly allowed: AllowedHosts
+}
+
+const make = (engine: DockerEngine["Service"], { id, network }: Installation, { allowed, policy }: Egress) => {
   let unguarded: string | undefined
   let opened = false
   const isRoot = process.getuid?.() === 0
@@ -143,14 +156,21 @@ const make = (engine: DockerEngine["Service"], { id, network }: Installation, po
   })
 
   const ensureRules = Effect.fnUntraced(function* (choird_port: number | undefined) {
-    if (policy !== "public") {
+    if (policy === "open") {
       // A choird that was killed may have left those of another policy.
       if (isRoot && !opened) yield* dropRules(network)
       opened = true
       return
     }
-    const plan = { bridge: network, nameservers: yield* nameservers, choird_port }
+    const listed = policy === "allowlist" ? { allowed: allowed.allowed() } : {}
+    const plan = { bridge: network, nameservers: yield* nameservers, choird_port, ...listed }
     unguarded = isRoot ? yield* setRules(plan) : "choird is not root"
+    if (unguarded !== undefined && policy === "allowlist")
+      return yield* new ContainerError({
+        reason: "refused",
+        problem: `agents cannot be kept to runtime.allow: ${unguarded}`,
+        fix: "Run choird as root with iptables, or set runtime.network to public"
+      })
     if (unguarded !== undefined) yield* Effect.logWarning(`agents reach this host and its networks: ${unguarded}`)
   })
 
@@ -162,11 +182,15 @@ const make = (engine: DockerEngine["Service"], { id, network }: Installation, po
 
   return {
     ensure: (choird_port) => Effect.all([ensureNetwork, ensureRules(choird_port)], { concurrency: 2, discard: true }),
-    warning: Effect.sync(() =>
-      unguarded === undefined
-        ? undefined
-        : `Agents reach this host and its networks, since the rules for their bridge could not be set (${unguarded}). choirctl doctor prints them.`
-    ),
+    hosts: policy === "allowlist" ? Effect.andThen(allowed.refresh, Effect.sync(allowed.hosts)) : Effect.undefined,
+    warnings: Effect.sync(() => [
+      ...(unguarded === undefined || policy === "allowlist"
+        ? []
+        : [
+            `Agents reach this host and its networks, since the rules for their bridge could not be set (${unguarded}). choirctl doctor prints them.`
+          ]),
+      ...allowed.problems()
+    ]),
     close
   } satisfies AgentNetwork & { readonly close: Effect.Effect<void, DockerError> }
 }
@@ -175,9 +199,9 @@ const make = (engine: DockerEngine["Service"], { id, network }: Installation, po
 export const openNetwork = (
   engine: DockerEngine["Service"],
   installation: Installation,
-  policy: RuntimeConfig["network"]
+  egress: Egress
 ): Effect.Effect<AgentNetwork, never, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.sync(() => make(engine, installation, policy)),
+    Effect.sync(() => make(engine, installation, egress)),
     ({ close }) => Effect.ignore(close)
   )

@@ -39,6 +39,8 @@ export interface ProfilePlan {
   /** `uid:gid` inside, when it is not to be root of its own namespace. */
   readonly user: string | undefined
   readonly oci_runtime: string | undefined
+  /** Names and addresses, `name:address`, for a container that is not to ask for any. */
+  readonly hosts?: ReadonlyArray<string> | undefined
 }
 
 /** What a profile says for certain. The engine takes it as it is, and its answer is compared with it. */
@@ -60,11 +62,14 @@ const bind = (Source: string, Target: string, ReadOnly: boolean): Docker.MountSe
   BindOptions: { Propagation: "rprivate" }
 })
 
+/** The engine asks for names on a container's behalf, unless it is told to ask that container's own loopback, where nobody answers. */
+const NO_NAMES = { Dns: ["127.0.0.1"], DnsSearch: ["."], DnsOptions: ["timeout:1", "attempts:1"] }
+
 const tmpfs = (bytes: number, mode: string, options: string) => `rw,nosuid,nodev,${options},size=${bytes},mode=${mode}`
 
 /** The whole of it, with the token in the environment and nowhere else (D12). */
 export const dockerProfile = (plan: ProfilePlan): Profile => {
-  const { installation, oci_runtime, socket_dir, spec, user, workspace } = plan
+  const { hosts, installation, oci_runtime, socket_dir, spec, user, workspace } = plan
   const { agent_id, image_version, limits, session_id } = spec
   const memory = limits.memory_mb * MIB
   return {
@@ -104,6 +109,7 @@ export const dockerProfile = (plan: ProfilePlan): Profile => {
       PidsLimit: limits.pids,
       Ulimits: [{ Name: "core", Soft: 0, Hard: 0 }],
       NetworkMode: installation.network,
+      ...(hosts === undefined ? {} : { ...NO_NAMES, ExtraHosts: [...hosts] }),
       IpcMode: "private",
       CgroupnsMode: "private",
       RestartPolicy: { Name: "no" },

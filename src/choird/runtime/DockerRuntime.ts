@@ -2,10 +2,12 @@
  * Agents as containers of a Docker engine: the strong boundary of spec 15. A container has the closed profile and is looked at before
  * it starts; what differs is removed (R36). The engine may restart or be away, which is not the death of anybody.
  */
+import { isIP } from "node:net"
 import { Clock, Effect, Layer, Result, Schedule } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
 import { openContainer } from "#src/choird/docker/AgentContainer.ts"
 import { type AgentNetwork, openNetwork } from "#src/choird/docker/AgentNetwork.ts"
+import { type LookUp, makeAllowedHosts, NameLookUp } from "#src/choird/docker/AllowedHosts.ts"
 import { containerUser } from "#src/choird/docker/containerUser.ts"
 import { type ContainerWatch, watchContainers } from "#src/choird/docker/ContainerWatch.ts"
 import { emptyInContainer } from "#src/choird/docker/EmptyingContainer.ts"
@@ -79,6 +81,14 @@ const endpointPort = (endpoint: AgentEndpoint | undefined) =>
       })
     return Effect.succeed(port === "" ? (protocol === "https:" ? 443 : 80) : Number(port))
   })
+
+/** How the name in an endpoint is told to a container that may not ask; it is choird's own, wherever it leads. */
+const endpointHosts = (look_up: LookUp, endpoint: AgentEndpoint | undefined) => {
+  const hostname = endpoint === undefined ? "" : new URL(endpoint.url).hostname
+  return hostname === "" || isIP(hostname.replaceAll(/[[\]]/gu, "")) !== 0
+    ? Effect.succeed([])
+    : Effect.map(look_up(hostname), (addresses) => addresses.map((address) => `${hostname}:${address}`))
+}
 
 /** Waits for an engine that is away: it may be restarting, and nothing about the agent is wrong. */
 const patient = <A, E>(ask: Effect.Effect<A, E | DockerError>) =>
@@ -181,10 +191,14 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
   const engine = yield* DockerEngine
   const images = yield* DockerImages
   const installation = installationOf(home)
+  const look_up = yield* NameLookUp
   yield* Effect.ignore(removeOrphans(engine, installation.id), { log: true })
   const parts: Parts = {
     engine,
-    network: yield* openNetwork(engine, installation, config.network),
+    network: yield* openNetwork(engine, installation, {
+      policy: config.network,
+      allowed: makeAllowedHosts(look_up, config.allow)
+    }),
     watch: yield* watchContainers(engine, installation)
   }
   const handOver = makeHandOver(config)
@@ -195,7 +209,9 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
     const facts = yield* patient(engine.info)
     const user = yield* handOver(facts, spec, folders)
     const { oci_runtime } = config
-    const profile = dockerProfile({ spec, installation, ...folders, user, oci_runtime })
+    const listed = yield* parts.network.hosts
+    const hosts = listed === undefined ? undefined : [...listed, ...(yield* endpointHosts(look_up, spec.endpoint))]
+    const profile = dockerProfile({ spec, installation, ...folders, user, oci_runtime, hosts })
     return yield* openContainer(engine, parts.watch, profile, spec.image, parts.network.ensure(port))
   }, Effect.mapError(asContainerError))
 
@@ -203,9 +219,9 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
     const now_ms = yield* Clock.currentTimeMillis
     const asked = yield* Effect.result(Effect.timeout(engine.info, DOCKER_STATUS_MS_MAX))
     const since_ms = yield* parts.watch.away_since_ms
-    const unguarded = yield* parts.network.warning
+    const warnings = yield* parts.network.warnings
     const away = since_ms === undefined ? "" : ` since ${Math.round((now_ms - since_ms) / 1000)} s`
-    if (Result.isSuccess(asked)) return statusOf(asked.success, unguarded === undefined ? [] : [unguarded])
+    if (Result.isSuccess(asked)) return statusOf(asked.success, warnings)
     return {
       type: "docker" as const,
       isolation: "Not known while the Docker engine is away.",

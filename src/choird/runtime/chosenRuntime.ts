@@ -54,15 +54,29 @@ const usable = Effect.fnUntraced(function* ({ allow_unmapped_root, network }: Ru
   )
   const problem = engineProblem(facts, allow_unmapped_root)
   if (problem !== undefined) return yield* new RuntimeUnavailable(problem)
-  if (network === "allowlist")
+  if (network === "allowlist" && process.getuid?.() !== 0)
     return yield* new RuntimeUnavailable({
-      problem: "runtime.network allowlist is not there for containers in this version",
-      fix: "set it to public, which keeps agents from this host and its networks, or to open"
+      problem: "runtime.network allowlist needs a choird that is root, to set the rules of the agents' network",
+      fix: "run choird as root, or set runtime.network to public"
     })
   return undefined
 })
 
-const sandbox = (home: string, why?: string): RuntimeLayer => {
+/** The same runtime, with more to say in `status`. */
+const explained = (runtime: RuntimeLayer, why: ReadonlyArray<string>): RuntimeLayer => {
+  if (why.length === 0) return runtime
+  const service = Effect.map(ContainerRuntime, (service) => ({
+    ...service,
+    status: Effect.map(service.status, (status) => ({ ...status, warnings: [...status.warnings, ...why] }))
+  }))
+  return Layer.provide(Layer.effect(ContainerRuntime, service), runtime)
+}
+
+/** A list of places that nothing keeps agents to. */
+const unlisted = ({ network }: RuntimeConfig): ReadonlyArray<string> =>
+  network === "allowlist" ? ["runtime.network allowlist does not hold: only Docker keeps agents to it."] : []
+
+const sandbox = (config: RuntimeConfig, home: string, why: ReadonlyArray<string> = []): RuntimeLayer => {
   const chosen = Layer.unwrap(
     Effect.as(
       Effect.mapError(
@@ -76,12 +90,7 @@ const sandbox = (home: string, why?: string): RuntimeLayer => {
       layerSandbox({ home })
     )
   )
-  if (why === undefined) return chosen
-  const explained = Effect.map(ContainerRuntime, (runtime) => ({
-    ...runtime,
-    status: Effect.map(runtime.status, (status) => ({ ...status, warnings: [...status.warnings, why] }))
-  }))
-  return Layer.provide(Layer.effect(ContainerRuntime, explained), chosen)
+  return explained(chosen, [...why, ...unlisted(config)])
 }
 
 const docker = (config: RuntimeConfig, home: string): RuntimeLayer =>
@@ -109,7 +118,7 @@ const automatic = (config: RuntimeConfig, home: string): RuntimeLayer =>
     Effect.map((found) => {
       if (Result.isSuccess(found)) return docker(config, home)
       const { failure } = found
-      return sandbox(home, failure._tag === "EngineAway" ? undefined : `Docker is not used: ${failure.message}`)
+      return sandbox(config, home, failure._tag === "EngineAway" ? [] : [`Docker is not used: ${failure.message}`])
     }),
     Layer.unwrap
   )
@@ -119,9 +128,9 @@ const layerOf = (config: RuntimeConfig, home: string): RuntimeLayer => {
     case "auto":
       return automatic(config, home)
     case "sandbox":
-      return sandbox(home)
+      return sandbox(config, home)
     case "process":
-      return layerProcess
+      return explained(layerProcess, unlisted(config))
     case "docker":
       return demanded(config, home)
   }

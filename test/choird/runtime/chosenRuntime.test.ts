@@ -64,14 +64,27 @@ describe("chosenRuntime", { timeout: 60_000 }, () => {
       })
   )
 
+  it.live("takes a list of places where something keeps agents to it, and says where nothing does (D22)", () =>
+    Effect.gen(function* () {
+      const listed = { network: "allowlist", allow: ["example.org"] } as const
+      const docker_socket = yield* engineThat(REMAPPED)
+      const docker = yield* Effect.result(chosen({ type: "docker", docker_socket, ...listed }))
+      if (process.getuid?.() === 0)
+        assert.deepStrictEqual(docker._tag === "Success" && docker.success.warnings, [
+          "The Docker engine has no system call filter.",
+          ...["cpus", "memory_mb", "pids"].map((name) => `${name} is not enforced by this Docker engine.`)
+        ])
+      else assert.match(docker._tag === "Failure" ? docker.failure.message : "", /choird that is root/u)
+      const { warnings } = yield* chosen({ type: "process", ...listed })
+      assert.include(warnings.join(), "allowlist does not hold")
+    })
+  )
+
   it.live("refuses the engine that was asked for where agents may not run in it (R38)", () =>
     Effect.gen(function* () {
       const plain = yield* engineThat(PLAIN)
       const unmapped = yield* Effect.flip(chosen({ type: "docker", docker_socket: plain }))
       assert.match(unmapped.message, /user namespaces.*userns-remap/u)
-      const docker_socket = yield* engineThat(REMAPPED)
-      const listed = chosen({ type: "docker", docker_socket, network: "allowlist", allow: ["example.org"] })
-      assert.match((yield* Effect.flip(listed)).message, /allowlist is not there/u)
     })
   )
 })
