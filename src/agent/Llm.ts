@@ -140,7 +140,8 @@ const make = Effect.fnUntraced(function* () {
     const written = content + tool_calls.map((call) => JSON.stringify(call)).join("")
     return {
       model: name,
-      tool_calls,
+      // A provider has the key, and others may have told it more: what it says is shown to people, and to tools (R32).
+      tool_calls: tool_calls.map((call) => secrets.scrubJson(call)),
       finish_reason,
       usage: usageOf(
         model,
@@ -149,7 +150,7 @@ const make = Effect.fnUntraced(function* () {
       ),
       latency_ms,
       ...(prompt_tokens === 0 ? {} : { prompt_tokens }),
-      ...(content === "" ? {} : { text: content })
+      ...(content === "" ? {} : { text: secrets.scrub(content) })
     } satisfies Completion
   })
 

@@ -3,7 +3,7 @@
  * result, release. It runs in the fiber of its lane; every way out commits a result, and the locks are free only after that.
  */
 import { Clock, Context, Effect, HashMap, Layer, Option } from "effect"
-import type { ModelToolCall, PayloadOf } from "#schema/Event.ts"
+import type { ModelToolCall } from "#schema/Event.ts"
 import { type ApprovalId, EDGE, type LaneId } from "#schema/Ids.ts"
 import { EDGE_LOCK_WAIT_MS, TOOLS_IN_FLIGHT_MAX, TOOLS_QUEUED_MAX } from "#src/shared/limits.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
@@ -14,17 +14,16 @@ import { isSkillTurn, SKILL_TRANSITION, skillRefusal, skillRules, toldRules } fr
 import { type CallDeadline, makeCallDeadline } from "./callDeadline.ts"
 import { type Confirmation, Confirmations } from "./Confirmations.ts"
 import { EventLog } from "./EventLog.ts"
-import { inlineResult } from "./inlineResult.ts"
 import { type Grant, LockManager } from "./LockManager.ts"
 import { isConstrainable } from "./offeredTools.ts"
 import { Replication } from "./Replication.ts"
+import { SecretStore } from "./SecretStore.ts"
 import { SkillRegistry } from "./SkillRegistry.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { makeToolSlots } from "./ToolSlots.ts"
+import { rejected, resultOf, type ToolResult, withoutSecrets } from "./toolResult.ts"
 import { type ControlTool, isControl } from "./tools/ControlTool.ts"
-import type { PreparedCall, Tool, ToolOutcome } from "./tools/Tool.ts"
-
-type Result = Omit<PayloadOf<"ToolResultCommitted">, "call_id">
+import type { PreparedCall, Tool } from "./tools/Tool.ts"
 
 /** Runs the open calls of lanes. */
 export class ToolRunner extends Context.Service<
@@ -53,13 +52,6 @@ export interface Exhausted {
   readonly limit: string
 }
 
-const rejected = (summary: string, more: Partial<Result> = {}): Result => ({
-  status: "rejected",
-  summary,
-  duration_ms: 0,
-  ...more
-})
-
 const STOPPED = "the agent was stopped while the call waited for a person's approval; it did not run"
 
 const make = Effect.fnUntraced(function* () {
@@ -69,6 +61,7 @@ const make = Effect.fnUntraced(function* () {
   const log = yield* EventLog
   const registry = yield* ToolRegistry
   const replication = yield* Replication
+  const secrets = yield* SecretStore
   const skills = yield* SkillRegistry
   const open = (lane: LaneId): ReadonlyArray<OpenCall> => laneOf(arbiter.state(), lane)?.calls ?? []
   const slots = makeToolSlots(TOOLS_IN_FLIGHT_MAX, TOOLS_QUEUED_MAX)
@@ -77,13 +70,13 @@ const make = Effect.fnUntraced(function* () {
    * A result of a call that was closed meanwhile, as by a cancel, is dropped: the first one stands. One that no event can hold is
    * an error without its content, since a call that stays open would run again.
    */
-  const finish = (lane: LaneId, call: OpenCall, result: Result) =>
+  const finish = (lane: LaneId, call: OpenCall, result: ToolResult) =>
     arbiter.commit({ type: "Result", lane, call_id: call.call_id, result }).pipe(
       Effect.catchIf(
         ({ unfit }) => unfit === true,
         ({ reason }) => {
           const summary = `the result of ${call.name.slice(0, 64)} cannot be kept: ${reason}`
-          const told: Result = { status: "error", summary, duration_ms: result.duration_ms }
+          const told: ToolResult = { status: "error", summary, duration_ms: result.duration_ms }
           return arbiter.commit({ type: "Result", lane, call_id: call.call_id, result: told })
         }
       ),
@@ -144,13 +137,6 @@ const make = Effect.fnUntraced(function* () {
     yield* arbiter.commit(proposal)
   })
 
-  const resultOf = ({ output, ...outcome }: ToolOutcome, started: number, now: number, dirty: boolean): Result => ({
-    ...outcome,
-    ...(output === undefined ? {} : { output: inlineResult(output) }),
-    duration_ms: Math.max(0, now - started),
-    ...(dirty ? { dirty: true } : {})
-  })
-
   const seen = (lane: LaneId) => (path: string) => {
     const memory = laneOf(arbiter.state(), lane)
     return memory === undefined ? undefined : Option.getOrUndefined(HashMap.get(memory.seen, path))
@@ -187,7 +173,7 @@ const make = Effect.fnUntraced(function* () {
     const run = prepared.run({ lane, call_id: call.call_id, seen: seen(lane) }).pipe(
       Effect.flatMap((outcome) =>
         Effect.map(Effect.all([Clock.currentTimeMillis, grant.dirty]), ([now, dirty]) =>
-          resultOf(outcome, started, now, dirty)
+          resultOf(withoutSecrets(outcome, secrets), started, now, dirty)
         )
       ),
       Effect.catchDefect((defect) =>
@@ -195,7 +181,7 @@ const make = Effect.fnUntraced(function* () {
           status: "error",
           summary: `${tool.llm.name} broke; this is a fault of the tool, not of the call`,
           duration_ms: 0
-        } satisfies Result)
+        } satisfies ToolResult)
       ),
       Effect.timeoutOrElse({ duration: yield* deadline.left, orElse: () => deadline.passed("did not end") })
     )

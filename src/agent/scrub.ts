@@ -3,7 +3,7 @@
  * in hex, and percent-encoded. Base64 is found in the middle of a longer text as well, as in an Authorization header.
  */
 import type { Schema } from "effect"
-import { SECRET_FORM_CHARS_MIN } from "#src/shared/limits.ts"
+import { SECRET_FORM_CHARS_MIN, SECRET_LINE_CHARS_MIN } from "#src/shared/limits.ts"
 
 const REDACTED = "<redacted>"
 
@@ -50,21 +50,35 @@ const formsOf = (value: string): ReadonlyArray<string> => {
   ]
 }
 
+/** What a program may print by itself of a key file; its first and last line are the same in all of them. */
+const linesOf = (text: string): ReadonlyArray<string> =>
+  text.split(/\r?\n/u).filter((line) => line.length >= SECRET_LINE_CHARS_MIN && !line.startsWith("-----"))
+
 /** A file's last line break is not part of a secret, and credentials are `user:password` (wire.md, Host). */
 const partsOf = (secret: string): ReadonlyArray<string> => {
   const trimmed = secret.trim()
-  return [secret, trimmed, trimmed.slice(trimmed.indexOf(":") + 1)]
+  return [secret, trimmed, trimmed.slice(trimmed.indexOf(":") + 1), ...linesOf(trimmed)]
 }
 
 /** Longer ones first, so that no part of one is left. */
-const allForms = (secrets: ReadonlyArray<string>): ReadonlyArray<string> =>
-  [...new Set(secrets.flatMap(partsOf).flatMap(formsOf))]
-    .filter((form) => form.length >= SECRET_FORM_CHARS_MIN)
+const allForms = (secrets: ReadonlyArray<string>, chars_min: number): ReadonlyArray<string> =>
+  [
+    ...new Set(
+      secrets
+        .flatMap(partsOf)
+        .filter(({ length }) => length >= chars_min)
+        .flatMap(formsOf)
+    )
+  ]
+    .filter((form) => form.length >= chars_min)
     .sort((a, b) => b.length - a.length)
 
-/** A function that replaces every form of these secrets in a text. */
-export const makeScrub = (secrets: ReadonlyArray<string>): ((text: string) => string) => {
-  const forms = allForms(secrets)
+/** A function that replaces every form of these secrets in a text; what is shorter than `chars_min` is left. */
+export const makeScrub = (
+  secrets: ReadonlyArray<string>,
+  chars_min = SECRET_FORM_CHARS_MIN
+): ((text: string) => string) => {
+  const forms = allForms(secrets, chars_min)
   return (text) => forms.reduce((left, form) => left.replaceAll(form, REDACTED), text)
 }
 
@@ -81,9 +95,12 @@ const scrubJson = (scrub: (text: string) => string, value: Schema.Json): Schema.
 }
 
 /** The same for every text, key and number of a JSON value. */
-export const makeJsonScrub = (secrets: ReadonlyArray<string>): ((value: Schema.Json) => Schema.Json) => {
-  const scrub = makeScrub(secrets)
-  const asWritten = allForms(secrets).map(jsonEscaped)
+export const makeJsonScrub = (
+  secrets: ReadonlyArray<string>,
+  chars_min = SECRET_FORM_CHARS_MIN
+): ((value: Schema.Json) => Schema.Json) => {
+  const scrub = makeScrub(secrets, chars_min)
+  const asWritten = allForms(secrets, chars_min).map(jsonEscaped)
   return (value) => {
     // Most values hold none, which one look at the whole tells sooner than one at each of thousands of texts.
     const whole = JSON.stringify(value)

@@ -501,6 +501,12 @@ export const TOOLS_QUEUED_MAX = 64
 export const IMAGE_TOOLS_MAX = 128
 /** A secret, or a form of one, that is shorter cannot be told from other text and is not scrubbed. */
 export const SECRET_FORM_CHARS_MIN = 4
+/** Shorter secrets are scrubbed from what their own users print, and not from every text: they may be common words. */
+export const SECRET_ANYWHERE_CHARS_MIN = 8
+/** A line of a secret of several lines is scrubbed by itself from this length on. */
+export const SECRET_LINE_CHARS_MIN = 16
+/** Values that an agent held and still takes out of texts after they were replaced. */
+export const SECRETS_REMEMBERED_MAX = 32
 /** Long results that are kept in files of the workspace; the oldest go first (R48). */
 export const RESULT_FILES_MAX = 64
 /** What these files may hold together, in bytes. */

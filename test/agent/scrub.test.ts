@@ -58,6 +58,15 @@ describe("makeScrub", () => {
     assert.strictEqual(makeScrub(["key-of-a-file\n"])("key-of-a-file"), "<redacted>")
   })
 
+  it("takes out each line of a key file by itself, but for those that all of them have", () => {
+    const [first, second] = ["b3BlbnNzaC1rZXktdjEAAAAA", "c2VjcmV0LXBhcnQtb2YtaXQ="]
+    const key = `-----BEGIN OPENSSH PRIVATE KEY-----\n${first}\n${second}\n-----END OPENSSH PRIVATE KEY-----\n`
+    assert.strictEqual(
+      makeScrub([key])(`-----BEGIN OPENSSH PRIVATE KEY-----, ${second}; ${base64(first)}`),
+      "-----BEGIN OPENSSH PRIVATE KEY-----, <redacted>; <redacted>"
+    )
+  })
+
   it("leaves text alone that holds none, and secrets too short to be told from it", () => {
     const text = "the quick brown fox 1234 \u0000 é"
     assert.strictEqual(makeScrub(["not there", "a", "qui", ""])(text), text)

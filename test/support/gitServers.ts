@@ -42,10 +42,15 @@ interface Cgi {
 export const startGitHttps = Effect.fnUntraced(function* ({ address = "127.0.0.1", gate, password, root, user }: Cgi) {
   const { cert, key } = yield* makeCertificateFor(`IP:${address}`)
   const refused: Array<string> = []
+  const asked: Array<unknown> = []
   const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (request, response) => {
     const wanted = `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`
-    if (request.headers.authorization !== wanted) {
-      refused.push(request.headers.authorization ?? "")
+    const { authorization, ...headers } = request.headers
+    // Headers are bytes, which Node reads as Latin 1.
+    const said = Object.values(headers).map((value) => Buffer.from(String(value), "latin1").toString())
+    asked.push([request.url, ...said, authorization === wanted ? "welcome" : authorization])
+    if (authorization !== wanted) {
+      refused.push(authorization ?? "")
       response.writeHead(401, { "www-authenticate": 'Basic realm="git"' }).end()
       return
     }
@@ -71,14 +76,14 @@ export const startGitHttps = Effect.fnUntraced(function* ({ address = "127.0.0.1
       if (decided === "unanswered") return void request.socket.destroy()
       const all = Buffer.concat(chunks)
       const end = all.indexOf("\r\n\r\n")
-      const headers = Object.fromEntries(
+      const answered = Object.fromEntries(
         all
           .subarray(0, end)
           .toString()
           .split("\r\n")
           .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)])
       )
-      response.writeHead(Number.parseInt(headers["Status"] ?? "200", 10), headers).end(all.subarray(end + 4))
+      response.writeHead(Number.parseInt(answered["Status"] ?? "200", 10), answered).end(all.subarray(end + 4))
     })
   })
   yield* Effect.callback<void>((resume) => void server.listen(0, address, () => resume(Effect.void)))
@@ -88,7 +93,7 @@ export const startGitHttps = Effect.fnUntraced(function* ({ address = "127.0.0.1
       server.close()
     })
   )
-  return { host: `${address}:${(server.address() as AddressInfo).port}`, cert, refused }
+  return { host: `${address}:${(server.address() as AddressInfo).port}`, cert, refused, asked }
 })
 
 /** A port of loopback that nobody listens on. */

@@ -53,6 +53,8 @@ const PAGE_SCRIPT = `#!/bin/sh
 echo '{"status":"success","summary":"read a page","output":"hello"}'
 `
 
+type More = Readonly<Record<string, Schema.Json>>
+
 export interface InstallationOptions {
   /** The endpoint of the provider. */
   readonly endpoint: string
@@ -60,7 +62,9 @@ export interface InstallationOptions {
   readonly runtime?: "sandbox" | "process" | { readonly docker_socket: string }
   readonly postgres?: Schema.Json
   readonly secrets?: Readonly<Record<string, string>>
-  readonly config?: Readonly<Record<string, Schema.Json>>
+  readonly config?: More | ((place: { readonly endpoint: string; readonly home: string }) => More)
+  /** Further tools of the agent, each a manifest and a program. */
+  readonly tools?: ReadonlyArray<readonly [name: string, manifest: Schema.Json, program: string]>
   /** What choird's command line says beside its home. */
   readonly flags?: ReadonlyArray<string>
   /** The folder of the bundles, `dist` by default. */
@@ -87,15 +91,20 @@ const runtimeOf = (runtime: InstallationOptions["runtime"] = "process") =>
   typeof runtime === "string" ? { type: runtime } : { type: "docker", network: "open", ...runtime }
 
 const writeHome = Effect.fnUntraced(function* (home: string, options: InstallationOptions) {
+  const tools = [
+    ["ledger.append", LEDGER_TOOL, LEDGER_SCRIPT],
+    ["page.read", PAGE_TOOL, PAGE_SCRIPT],
+    ...(options.tools ?? [])
+  ] as const
   const folders = ["workspaces/main", "starter/agent"].map((name) => join(home, name))
   for (const folder of folders) mkdirSync(folder, { recursive: true })
   chmodSync(home, 0o700)
   const starter = join(home, "starter/agent")
   cpSync(join(ROOT, "docker/agent-starter"), starter, { recursive: true })
-  writeFileSync(join(starter, "tools/ledger.append.json"), JSON.stringify(LEDGER_TOOL))
-  writeFileSync(join(starter, "tools/ledger.append"), LEDGER_SCRIPT, { mode: 0o755 })
-  writeFileSync(join(starter, "tools/page.read.json"), JSON.stringify(PAGE_TOOL))
-  writeFileSync(join(starter, "tools/page.read"), PAGE_SCRIPT, { mode: 0o755 })
+  for (const [name, manifest, program] of tools) {
+    writeFileSync(join(starter, `tools/${name}.json`), JSON.stringify(manifest))
+    writeFileSync(join(starter, "tools", name), program, { mode: 0o755 })
+  }
   yield* createRepo(join(home, "sources/global"), join(ROOT, "docker/starter"))
   yield* createRepo(join(home, "sources/agent"), starter)
   const config = {
@@ -109,7 +118,7 @@ const writeHome = Effect.fnUntraced(function* (home: string, options: Installati
     },
     runtime: runtimeOf(options.runtime),
     ...(options.postgres === undefined ? {} : { postgres: options.postgres }),
-    ...options.config
+    ...(typeof options.config === "function" ? options.config({ endpoint: options.endpoint, home }) : options.config)
   }
   writeFileSync(join(home, "config.json"), JSON.stringify(config, undefined, 2), { mode: 0o600 })
   writeFileSync(join(home, "secrets.json"), JSON.stringify(options.secrets ?? {}), { mode: 0o600 })

@@ -6,6 +6,7 @@ import { Effect, Layer } from "effect"
 import { CallId, EDGE } from "#schema/Ids.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
+import { SecretStore } from "#src/agent/SecretStore.ts"
 import type { ToolContext } from "#src/agent/tools/Tool.ts"
 import { Workspace } from "#src/agent/Workspace.ts"
 
@@ -27,7 +28,12 @@ export const temporaryWorkspace = Effect.map(
 /** What the built-in tools stand on, for as long as the test runs. */
 export const toolServices = (root: string) =>
   Layer.build(
-    Layer.mergeAll(Workspace.layer({ root }), ProcessRunner.layer({ ownsPidNamespace: false }), GitAccess.layerNone)
+    Layer.mergeAll(
+      Workspace.layer({ root }),
+      ProcessRunner.layer({ ownsPidNamespace: false }),
+      GitAccess.layerNone,
+      SecretStore.layer
+    )
   )
 
 /** A lane that has seen these versions. */

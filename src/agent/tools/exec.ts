@@ -6,6 +6,7 @@ import { LockRequest } from "#schema/Tool.ts"
 import { EXEC_COMMAND_BYTES_MAX, EXEC_TIMEOUT_MS, EXEC_TIMEOUT_MS_MAX, PROCESS_GRACE_MS } from "#src/shared/limits.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/ProcessRunner.ts"
+import { SecretStore } from "#src/agent/SecretStore.ts"
 import { Workspace } from "#src/agent/Workspace.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { decodeInput, llmView, refusal } from "./toolInput.ts"
@@ -43,36 +44,40 @@ const outcomeOf = (result: ProcessResult, timeout_ms: number, scrub: (text: stri
   return { status: exit_code === 0 ? "success" : "error", summary, output }
 }
 
-export const exec: Effect.Effect<Tool, never, ProcessRunner | Workspace | GitAccess> = Effect.gen(function* () {
-  const git = yield* GitAccess
-  const processes = yield* ProcessRunner
-  const workspace = yield* Workspace
-  const shell = yield* Effect.sync(() => (existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh"))
-  const decode = decodeInput(Input)
-  return {
-    llm: llmView(
-      "choir.exec",
-      "Run a shell command in the workspace. Every process it started is killed when it returns, background ones too. Long output is cut in its middle, and whole_output then names the file with all of it.",
-      Input
-    ),
-    effect: "workspace",
-    lanes: "both",
-    readOnly: false,
-    prepare: Effect.fn("exec.prepare")(function* (raw) {
-      const { command, timeout_ms = EXEC_TIMEOUT_MS } = yield* decode(raw)
-      return {
-        locks: [LockRequest.make({ resource: "workspace", mode: "X" })],
-        timeout_ms: timeout_ms + PROCESS_GRACE_MS,
-        run: Effect.fnUntraced(
-          function* ({ call_id }) {
-            const { env, scrub } = yield* git.forCall(call_id)
-            const started = { command: shell, args: ["-c", command], cwd: workspace.root, timeout_ms, env }
-            const result = yield* processes.run(call_id, started)
-            return yield* keepWholeOutput(workspace, outcomeOf(result, timeout_ms, scrub))
-          },
-          Effect.catch((error) => Effect.succeed(refusal(error)))
-        )
-      }
-    })
+export const exec: Effect.Effect<Tool, never, ProcessRunner | SecretStore | Workspace | GitAccess> = Effect.gen(
+  function* () {
+    const git = yield* GitAccess
+    const processes = yield* ProcessRunner
+    const secrets = yield* SecretStore
+    const workspace = yield* Workspace
+    const shell = yield* Effect.sync(() => (existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh"))
+    const decode = decodeInput(Input)
+    return {
+      llm: llmView(
+        "choir.exec",
+        "Run a shell command in the workspace. Every process it started is killed when it returns, background ones too. Long output is cut in its middle, and whole_output then names the file with all of it.",
+        Input
+      ),
+      effect: "workspace",
+      lanes: "both",
+      readOnly: false,
+      prepare: Effect.fn("exec.prepare")(function* (raw) {
+        const { command, timeout_ms = EXEC_TIMEOUT_MS } = yield* decode(raw)
+        return {
+          locks: [LockRequest.make({ resource: "workspace", mode: "X" })],
+          timeout_ms: timeout_ms + PROCESS_GRACE_MS,
+          run: Effect.fnUntraced(
+            function* ({ call_id }) {
+              const { env, scrub } = yield* git.forCall(call_id)
+              const started = { command: shell, args: ["-c", command], cwd: workspace.root, timeout_ms, env }
+              const result = yield* processes.run(call_id, started)
+              const outcome = outcomeOf(result, timeout_ms, (text) => secrets.scrub(scrub(text)))
+              return yield* keepWholeOutput(workspace, outcome)
+            },
+            Effect.catch((error) => Effect.succeed(refusal(error)))
+          )
+        }
+      })
+    }
   }
-})
+)

@@ -7,7 +7,9 @@ import type { CallId } from "#schema/Ids.ts"
 import { effectOf, LockRequest, type ToolManifest } from "#schema/Tool.ts"
 import { PROCESS_GRACE_MS, TOOL_STDERR_CHARS_MAX } from "#src/shared/limits.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/ProcessRunner.ts"
+import { SecretStore } from "#src/agent/SecretStore.ts"
 import { type CallSecrets, makeToolSecrets } from "#src/agent/toolSecrets.ts"
+import { withoutSecrets } from "#src/agent/toolResult.ts"
 import { Workspace } from "#src/agent/Workspace.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { decodeInput, refusal } from "./toolInput.ts"
@@ -109,6 +111,7 @@ export const external = Effect.fnUntraced(function* (manifest: ToolManifest, exe
   const given = yield* makeToolSecrets(manifest.runtime.secret_resources)
   const decode = decodeInput(yield* inputSchemaOf(manifest))
   const { prompt_mask, timeout_ms } = manifest.runtime
+  const store = yield* SecretStore
   const locks = locksOf(manifest)
   const effect = effectOf(manifest)
 
@@ -119,7 +122,7 @@ export const external = Effect.fnUntraced(function* (manifest: ToolManifest, exe
       call_id,
       secrets === undefined ? command : { ...command, secrets: secrets.document }
     )
-    const outcome = outcomeOf(manifest, result, secrets)
+    const outcome = withoutSecrets(outcomeOf(manifest, result, secrets), store)
     // What a model is not shown, no file of the workspace shows it either.
     return prompt_mask ? outcome : yield* keepWholeOutput(workspace, outcome)
   })
