@@ -22,6 +22,8 @@ export interface Setup {
     readonly secret: string | undefined
     readonly key: Redacted.Redacted | undefined
   }
+  /** Whether agents may run in an engine without user namespaces (R38). */
+  readonly allow_unmapped_root: boolean
   readonly telegram: { readonly user_id: string; readonly token: Redacted.Redacted | undefined } | undefined
 }
 
@@ -38,7 +40,7 @@ const TELEGRAM_SECRET = "telegram-token"
 const OWNER_FOLDER = 0o700
 
 /** config.json of a new home; what is not written has its default. */
-export const skeleton = (home: string, { model, telegram }: Setup) => ({
+export const skeleton = (home: string, { allow_unmapped_root, model, telegram }: Setup) => ({
   $schema: "./config.schema.json",
   global_repo: { url: join(home, "sources", "global"), ref: "main" },
   workspaces: { main: { path: join(home, "workspaces", "main") } },
@@ -59,7 +61,7 @@ export const skeleton = (home: string, { model, telegram }: Setup) => ({
     ...(telegram === undefined ? {} : { telegram: { gateway: "telegram", user_id: telegram.user_id, admin: true } })
   },
   postgres: { embedded: true },
-  runtime: { type: "auto" },
+  runtime: { type: "auto", ...(allow_unmapped_root ? { allow_unmapped_root } : {}) },
   agents: {},
   approvals: { confirm_external: "tainted" }
 })

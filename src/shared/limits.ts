@@ -523,6 +523,8 @@ export const FAREWELL_MS_MAX = 30_000
 export const QUEUE_FULL_RETRY_MS = 10_000
 /** A build of an image in the Docker engine, packages fetched and programs compiled. */
 export const IMAGE_BUILD_MS_MAX = 30 * 60_000
+/** Processes and threads of one step of a build; a compiler's or a package manager's need far fewer. */
+export const BUILD_PROCESSES_MAX = 2048
 /** One line of what the engine tells of a build, as JSON. */
 export const BUILD_LINE_BYTES_MAX = 256 * KIB
 /** All that the engine tells of a build. */

@@ -13,6 +13,7 @@ import { safeLine } from "#src/choirctl/render/safeText.ts"
 import { initAgentText } from "#src/choirctl/render/setup.ts"
 import { root } from "#src/choirctl/root.ts"
 import { Screen } from "#src/choirctl/Screen.ts"
+import { agentBase } from "./agentBase.ts"
 import { agentId } from "./arguments.ts"
 
 const resource = (name: string, description: string) =>
@@ -207,5 +208,5 @@ const init = Command.make(
 
 export const agent = Command.make("agent").pipe(
   Command.withDescription("Set up, build, start, watch and stop agents"),
-  Command.withSubcommands([init, list, build, update, updateAll, start, stop, restart, status])
+  Command.withSubcommands([init, agentBase, list, build, update, updateAll, start, stop, restart, status])
 )

@@ -1,7 +1,8 @@
 /** choirctl init: a home in which choird starts. */
-import { Effect, Option, Redacted } from "effect"
+import { Effect, Option, Redacted, Result } from "effect"
 import { Command, Flag, Prompt } from "effect/cli"
 import { onHost } from "#src/choirctl/Host.ts"
+import { unmappedRoot } from "#src/shared/dockerInfo.ts"
 import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
 import type { Setup } from "#src/choirctl/initHome.ts"
 import { usageError } from "#src/choirctl/failure.ts"
@@ -36,6 +37,10 @@ const flags = {
     Flag.withDescription("Your numeric id at Telegram, to talk with agents there"),
     Flag.withMetavar("<id>"),
     Flag.optional
+  ),
+  unmapped_root: Flag.Boolean("allow-unmapped-root").pipe(
+    Flag.withDescription("Let agents run in a Docker engine without user namespaces"),
+    Flag.withDefault(false)
   ),
   token_stdin: Flag.Boolean("telegram-secret-stdin").pipe(
     Flag.withDescription("Read the bot's token from standard input, in the line after the provider's key"),
@@ -98,6 +103,20 @@ const providerOf = Effect.fnUntraced(function* (wanted: Flags, asks: boolean) {
   )
 })
 
+/** An engine without user namespaces is used only when the operator says so (R38); without it there is the sandbox. */
+const unmappedRootOf = Effect.fnUntraced(function* ({ unmapped_root }: Flags, asks: boolean) {
+  if (unmapped_root) return true
+  const { askEngine } = yield* Effect.promise(() => import("#src/choirctl/dockerTrials.ts"))
+  const engine = yield* askEngine(undefined)
+  const plain = Result.isSuccess(engine) ? unmappedRoot(engine.success) : undefined
+  if (plain === undefined) return false
+  const screen = yield* Screen
+  yield* screen.note(`warning: ${plain.problem}. Better: ${plain.fix}`)
+  if (asks) return yield* Prompt.run(Prompt.Confirm({ message: "Let agents run in this engine all the same?" }))
+  yield* screen.note("agents run in the sandbox; choirctl init --allow-unmapped-root lets them run in this engine")
+  return false
+})
+
 /** Asks only what no flag answers, and only a person at a terminal. */
 const setupOf = Effect.fnUntraced(function* (wanted: Flags, asks: boolean) {
   const piped = yield* pipedSecrets(wanted)
@@ -121,7 +140,8 @@ const setupOf = Effect.fnUntraced(function* (wanted: Flags, asks: boolean) {
   const token = user_id === "" ? undefined : yield* optionalSecret(piped.token, asks, "Token of the bot")
   return {
     model: { provider, endpoint, name, secret, key },
-    telegram: user_id === "" ? undefined : { user_id, token }
+    telegram: user_id === "" ? undefined : { user_id, token },
+    allow_unmapped_root: yield* unmappedRootOf(wanted, asks)
   } satisfies Setup
 })
 

@@ -1,8 +1,14 @@
 /** One build in the engine, by its classic builder: the context goes in, events come out, and nothing is tagged yet. */
 import type { Readable } from "node:stream"
+import type Docker from "dockerode"
 import { Effect, Schema, Stream } from "effect"
 import { lineCutter } from "#src/choird/runtime/ContainerOutput.ts"
-import { BUILD_LINE_BYTES_MAX, BUILD_OUTPUT_BYTES_MAX, IMAGE_BUILD_MS_MAX } from "#src/shared/limits.ts"
+import {
+  BUILD_LINE_BYTES_MAX,
+  BUILD_OUTPUT_BYTES_MAX,
+  BUILD_PROCESSES_MAX,
+  IMAGE_BUILD_MS_MAX
+} from "#src/shared/limits.ts"
 import { buildContext, type ContextEntry } from "./buildContext.ts"
 import { makeBuildReader } from "./buildEvents.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
@@ -39,6 +45,15 @@ const broke = (problem: string) => new BuildBroke({ problem, output: [] })
 const CPU_PERIOD_US = 100_000
 const BYTES_PER_MB = 1024 * 1024
 
+/**
+ * The builder has no limit on processes, and no way to forbid new privileges; RLIMIT_NPROC binds root of a mapped namespace, which is
+ * nobody's root on the host.
+ */
+const BUILD_ULIMITS = [
+  { Name: "nproc", Soft: BUILD_PROCESSES_MAX, Hard: BUILD_PROCESSES_MAX },
+  { Name: "core", Soft: 0, Hard: 0 }
+]
+
 /** The engine is told that nobody waits for the build any more by the end of the connection. */
 const answered = (engine: DockerEngine["Service"], request: BuildRequest, context: Readable) =>
   Effect.acquireRelease(
@@ -54,10 +69,12 @@ const answered = (engine: DockerEngine["Service"], request: BuildRequest, contex
           cpuperiod: CPU_PERIOD_US,
           cpuquota: Math.round(request.cpus * CPU_PERIOD_US),
           nocache: request.nocache,
+          ulimits: JSON.stringify(BUILD_ULIMITS),
           rm: true,
           forcerm: true,
           abortSignal
-        }),
+          // The client's types do not know `ulimits`; the engine's do.
+        } as Docker.ImageBuildOptions),
       { ms_max: IMAGE_BUILD_MS_MAX }
     ),
     (stream) => Effect.sync(() => void (stream as Readable).destroy()),

@@ -206,3 +206,60 @@ describe("choirctl agent init", () => {
     })
   )
 })
+
+describe("choirctl agent base init", () => {
+  const configured = Effect.fnUntraced(function* (global_repo: { readonly url: string; readonly ref?: string }) {
+    const home = join(yield* temporaryFolder, "home")
+    yield* choirctl(home, ["init"])
+    writeFileSync(join(home, "config.json"), JSON.stringify({ ...configOf(home), global_repo }))
+    return home
+  })
+
+  it.effect("makes the global repository where config.json names a folder, and keeps one that is there (17.8)", () =>
+    Effect.gen(function* () {
+      const repo = join(yield* temporaryFolder, "deep", "global")
+      const home = yield* configured({ url: repo })
+      const made = document(yield* choirctl(home, ["agent", "base", "init", "--json"]))
+      assert.deepStrictEqual(made, { ok: true, repo, created: true, next: ["choirctl agent build <agent-id>"] })
+      assert.includeMembers(files(repo), ["Dockerfile.base", "identity/SOUL.md"])
+      const commit = execFileSync("git", ["-C", repo, "rev-parse", "main"]).toString()
+      const again = yield* choirctl(home, ["agent", "base", "init"])
+      assert.include(again.out, `${repo} is there already`)
+      assert.strictEqual(execFileSync("git", ["-C", repo, "rev-parse", "main"]).toString(), commit)
+    })
+  )
+
+  it.effect("makes one without a work tree, and names the commands for another branch or another host", () =>
+    Effect.gen(function* () {
+      const repo = join(yield* temporaryFolder, "global.git")
+      const home = yield* configured({ url: repo, ref: "trunk" })
+      const bare = yield* choirctl(home, ["agent", "base", "init", "--bare"])
+      assert.include(bare.out, `git -C ${repo} branch -m main trunk`)
+      assert.isTrue(existsSync(join(repo, "HEAD")))
+      const url = "git@git.example.org:me/global.git"
+      const remote = yield* configured({ url })
+      const { next, repo: folder } = document(yield* choirctl(remote, ["agent", "base", "init", "--json"])) as {
+        readonly next: ReadonlyArray<string>
+        readonly repo: string
+      }
+      assert.strictEqual(folder, join(remote, "sources", "global"))
+      assert.deepStrictEqual(next.slice(0, 2), [
+        `git -C ${folder} remote add origin ${url}`,
+        `git -C ${folder} push origin main:refs/heads/main`
+      ])
+    })
+  )
+
+  it.effect("writes into no folder that holds something else", () =>
+    Effect.gen(function* () {
+      const folder = join(yield* temporaryFolder, "things")
+      mkdirSync(folder)
+      writeFileSync(join(folder, "letter"), "mine")
+      const home = yield* configured({ url: folder })
+      const ran = yield* choirctl(home, ["agent", "base", "init"])
+      assert.strictEqual(ran.code, 1)
+      assert.include(ran.err, "is no git repository")
+      assert.isFalse(existsSync(join(folder, ".git")))
+    })
+  )
+})

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { AgentId } from "#schema/Ids.ts"
-import { IMAGES_KEPT } from "#src/shared/limits.ts"
+import { BUILD_PROCESSES_MAX, IMAGES_KEPT } from "#src/shared/limits.ts"
 import { testEngine } from "../../support/docker.ts"
 import { makeDockerHome, runIn, STARTER } from "../../support/dockerImages.ts"
 
@@ -153,6 +153,27 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 180_000 }, () =
       // Another instruction, or the engine would take the result that it has.
       open.agent.commit({ Dockerfile: look.replace("network is there", "network is there now") })
       assert.match((yield* Effect.flip(open.build())).message, /network is there now/u)
+    })
+  )
+
+  it.live("holds an agent's build within its memory, processors and processes (D24)", () =>
+    Effect.gen(function* () {
+      const { agent, build } = yield* home("limits", { memory_mb: 256, cpus: 1.5 })
+      const look = "cd /sys/fs/cgroup; cat memory/memory.limit_in_bytes memory.max; cat cpu/cpu.cfs_quota_us cpu.max"
+      // The same kind of limit, lowered: root of a mapped namespace is bound by it.
+      const bomb = "ulimit -u 50; i=0; while [ $i -lt 100 ]; do sleep 2 & i=$((i+1)); done"
+      const run = [
+        "/bin/bash",
+        "-c",
+        `ulimit -u; ulimit -c; { ${look}; } 2>/dev/null; ( ${bomb} ) 2>&1 | grep -m1 -c Resource; exit 9`
+      ]
+      agent.commit({ Dockerfile: `FROM choir-base\nRUN ${JSON.stringify(run)}\n` })
+      const error = yield* Effect.flip(build())
+      assert(error._tag === "ImageBuildFailed")
+      const printed = error.output ?? []
+      assert.deepStrictEqual(printed.slice(0, 3), [String(BUILD_PROCESSES_MAX), "0", String(256 << 20)], printed.join())
+      assert.match(printed[3] ?? "", /^150000/u)
+      assert.strictEqual(printed[4], "1")
     })
   )
 

@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Schema } from "effect"
+import { Readable } from "node:stream"
+import { TestClock } from "effect/testing"
 import { buffer } from "node:stream/consumers"
 import { createHash } from "node:crypto"
 import { RuntimeConfig } from "#schema/Config.ts"
@@ -9,8 +11,14 @@ import { buildContext, type ContextEntry } from "#src/choird/docker/buildContext
 import { makeBuildReader } from "#src/choird/docker/buildEvents.ts"
 import { failedBuild } from "#src/choird/docker/failedBuild.ts"
 import { imageProblem } from "#src/choird/docker/imageChecks.ts"
-import { BuildBroke } from "#src/choird/docker/runBuild.ts"
-import { BUILD_LINE_CHARS_MAX, BUILD_LINES_SHOWN_MAX, BUILD_TAIL_LINES } from "#src/shared/limits.ts"
+import { BuildBroke, runBuild } from "#src/choird/docker/runBuild.ts"
+import {
+  BUILD_LINE_CHARS_MAX,
+  BUILD_LINES_SHOWN_MAX,
+  BUILD_OUTPUT_BYTES_MAX,
+  BUILD_TAIL_LINES,
+  IMAGE_BUILD_MS_MAX
+} from "#src/shared/limits.ts"
 
 const event = (stream: string) => JSON.stringify({ stream })
 const IMAGE = `sha256:${"0a".repeat(32)}`
@@ -78,6 +86,38 @@ describe("builds in the engine", () => {
       const { fill, stream } = yield* buildContext(entries)
       stream.on("error", () => undefined).resume()
       assert.match((yield* Effect.flip(fill)).message, /cannot be read: size mismatch/iu)
+    })
+  )
+
+  it.effect("end when they print without end, and when they never end", () =>
+    Effect.gen(function* () {
+      const request = {
+        what: "x",
+        entries: [],
+        dockerfile: "Dockerfile",
+        network: false,
+        memory_mb: 256,
+        cpus: 1,
+        nocache: false
+      }
+      const build = (answer: Readable) => {
+        const use = () => Effect.succeed(answer)
+        return runBuild({ use } as never, request, () => Effect.void)
+      }
+      const line = `${JSON.stringify({ stream: "x".repeat(60_000) })}\n`
+      const endless = Readable.from(
+        (function* () {
+          for (;;) yield Buffer.from(line)
+        })()
+      )
+      const loud = yield* Effect.flip(build(endless))
+      assert.strictEqual(loud.message, `it printed more than ${BUILD_OUTPUT_BYTES_MAX} bytes`)
+      assert.isTrue(endless.destroyed)
+      const silent = new Readable({ read: () => undefined })
+      const fiber = yield* Effect.forkChild(Effect.flip(build(silent)), { startImmediately: true })
+      yield* TestClock.adjust(IMAGE_BUILD_MS_MAX)
+      assert.strictEqual((yield* Fiber.join(fiber)).message, "it took longer than 30 minutes")
+      assert.isTrue(silent.destroyed)
     })
   )
 
