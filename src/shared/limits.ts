@@ -133,6 +133,8 @@ export const DOCKER_RECONCILE_MS = 5000
 export const DOCKER_START_MS_MAX = 20_000
 /** How long `status` and `auto` wait for the Docker engine. */
 export const DOCKER_STATUS_MS_MAX = 2000
+/** Images whose `version.json` choird remembers; of more the one that was read first is read again. */
+export const BAKED_VERSIONS_MAX = 256
 /** One piece of a container's output, as the engine sends it: parts of long lines have 16 KiB. */
 export const DOCKER_FRAME_BYTES_MAX = 256 * KIB
 /** What the engine keeps of a container's output on disk: this many files of this size. */

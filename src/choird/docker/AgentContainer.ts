@@ -5,7 +5,7 @@ import { type Container, ContainerError, type ContainerExit } from "#src/choird/
 import { classifyExit } from "#src/choird/runtime/HostContainer.ts"
 import { isAlive } from "#src/choird/runtime/ProcessIdentity.ts"
 import { CONTAINER_STATUS_MS_MAX, DOCKER_AWAY_MS_MAX, DOCKER_RECONNECT_MS } from "#src/shared/limits.ts"
-import { requireVersion } from "./bakedVersion.ts"
+import type { BakedVersions } from "./BakedVersions.ts"
 import { followLog } from "./containerLog.ts"
 import type { ContainerEnd, ContainerWatch, Watched } from "./ContainerWatch.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
@@ -29,7 +29,7 @@ export const createContainer = Effect.fnUntraced(function* (engine: DockerEngine
   )
 })
 
-/** Compares what was made with what was asked (R36). */
+/** Compares what was made with what was asked (R36), and answers the id of the image that it was made of. */
 export const requireProfile = Effect.fnUntraced(function* (
   engine: DockerEngine["Service"],
   id: string,
@@ -40,7 +40,7 @@ export const requireProfile = Effect.fnUntraced(function* (
     .use(what, (docker, abortSignal) => docker.getContainer(id).inspect({ abortSignal }))
     .pipe(Effect.flatMap((text) => Effect.mapError(decodeInspected(text), (error) => dockerError(what, error))))
   const differences = profileDifferences(profile, inspected)
-  if (differences.length === 0) return
+  if (differences.length === 0) return inspected.Image
   return yield* new ContainerError({
     reason: "refused",
     problem: `the Docker engine made another container than was asked for: ${differences.join("; ")}`,
@@ -60,10 +60,15 @@ const untilDead = ({ away_since_ms }: ContainerWatch, watched: Watched) =>
     return (yield* away_since_ms) !== undefined && watched.init !== undefined && !(yield* isAlive(watched.init))
   }).pipe(Effect.repeat({ until: (dead) => dead, schedule: Schedule.spaced(DOCKER_RECONNECT_MS) }))
 
-/** Starts it; the scope kills it and removes it. `ready` is what must be there before it starts. */
+export interface ContainerParts {
+  readonly engine: DockerEngine["Service"]
+  readonly watch: ContainerWatch
+  readonly versions: BakedVersions
+}
+
+/** Starts it; the scope kills it and removes it. `ready` is what must be there before it starts, and is made meanwhile. */
 export const openContainer = Effect.fn("AgentContainer.open")(function* <E>(
-  engine: DockerEngine["Service"],
-  watch: ContainerWatch,
+  { engine, versions, watch }: ContainerParts,
   profile: Profile,
   image: string,
   ready: Effect.Effect<void, E>
@@ -91,15 +96,17 @@ export const openContainer = Effect.fn("AgentContainer.open")(function* <E>(
     yield* Deferred.succeed(ended, { code: null, out_of_memory: false })
   })
 
-  const container = yield* Effect.acquireRelease(createContainer(engine, profile), ({ id }) =>
-    Effect.catch(end(id), (error) => Effect.logError(error))
-  )
-  const { id } = container
-  watched = yield* watch.watch(id)
-  yield* Effect.all([ready, requireProfile(engine, id, profile), requireVersion(engine, container, image)], {
-    concurrency: 3,
-    discard: true
+  const made = Effect.gen(function* () {
+    const container = yield* Effect.acquireRelease(createContainer(engine, profile), ({ id }) =>
+      Effect.catch(end(id), (error) => Effect.logError(error))
+    )
+    watched = yield* watch.watch(container.id)
+    const image_id = yield* requireProfile(engine, container.id, profile)
+    yield* versions.require(container, image_id, image)
+    return container
   })
+  const [container] = yield* Effect.all([made, ready], { concurrency: 2 })
+  const { id } = container
   yield* engine.use(`the container ${profile.name} could not be started`, (_, abortSignal) =>
     container.start({ abortSignal })
   )

@@ -32,6 +32,8 @@ export interface ContainerWatch {
   look(container_id: string): Effect.Effect<void, DockerError>
   /** Since when the engine is away, `undefined` while it is heard. */
   readonly away_since_ms: Effect.Effect<number | undefined>
+  /** Which of the connections to the engine's events is open, counted from 1, `undefined` while none is. It ends when the engine does. */
+  readonly connection: Effect.Effect<number | undefined>
 }
 
 const State = Schema.Struct({
@@ -55,6 +57,8 @@ const GONE: ContainerEnd = { code: null, out_of_memory: false }
 export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine["Service"], { id }: Installation) {
   const all = new Map<string, Watched>()
   let away_since_ms: number | undefined
+  let connections = 0
+  let is_heard = false
 
   const settle = ({ ended }: Watched, end: ContainerEnd) => Effect.asVoid(Deferred.succeed(ended, end))
 
@@ -99,8 +103,10 @@ export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine
       )
     )
     away_since_ms = undefined
+    connections += 1
+    is_heard = true
     const looking = Effect.repeat(lookAtAll, Schedule.spaced(DOCKER_RECONCILE_MS))
-    yield* Effect.raceFirst(heard, looking)
+    yield* Effect.raceFirst(heard, looking).pipe(Effect.ensuring(Effect.sync(() => void (is_heard = false))))
   })
 
   /** What can be known without the engine: a container whose first process is gone has ended. */
@@ -137,6 +143,7 @@ export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine
         () => Effect.sync(() => all.delete(container_id))
       ),
     look,
-    away_since_ms: Effect.sync(() => away_since_ms)
+    away_since_ms: Effect.sync(() => away_since_ms),
+    connection: Effect.sync(() => (is_heard ? connections : undefined))
   } satisfies ContainerWatch
 })

@@ -11,6 +11,8 @@ const Values = Schema.Record(Schema.String, Schema.Unknown)
 /** Of `docker inspect`, what the profile decides on. */
 export const InspectedContainer = Schema.Struct({
   AppArmorProfile: Schema.optionalKey(Schema.String),
+  /** The id of the image, by which nothing else is ever meant. */
+  Image: Schema.String,
   Config: Values,
   HostConfig: Values,
   Mounts: Schema.Array(Values),

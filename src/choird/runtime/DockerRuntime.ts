@@ -5,17 +5,19 @@
 import { isIP } from "node:net"
 import { Clock, Effect, Layer, Result, Schedule } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
-import { openContainer } from "#src/choird/docker/AgentContainer.ts"
+import { type ContainerParts, openContainer } from "#src/choird/docker/AgentContainer.ts"
 import { type AgentNetwork, openNetwork } from "#src/choird/docker/AgentNetwork.ts"
 import { type LookUp, makeAllowedHosts, NameLookUp } from "#src/choird/docker/AllowedHosts.ts"
 import { containerUser } from "#src/choird/docker/containerUser.ts"
-import { type ContainerWatch, watchContainers } from "#src/choird/docker/ContainerWatch.ts"
+import { makeBakedVersions } from "#src/choird/docker/BakedVersions.ts"
+import { watchContainers } from "#src/choird/docker/ContainerWatch.ts"
 import { emptyInContainer } from "#src/choird/docker/EmptyingContainer.ts"
 import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { DockerError, engineIsAway } from "#src/choird/docker/DockerError.ts"
 import { DockerImages } from "#src/choird/docker/DockerImages.ts"
 import { dockerProfile } from "#src/choird/docker/dockerProfile.ts"
 import { HOME_LABEL } from "#src/choird/docker/imageNames.ts"
+import { makeKnownFacts } from "#src/choird/docker/knownFacts.ts"
 import { installationOf } from "#src/shared/dockerInstallation.ts"
 import { removeContainer } from "#src/choird/docker/removeContainer.ts"
 import { type EngineFacts, unmappedRoot } from "#src/shared/dockerInfo.ts"
@@ -148,10 +150,8 @@ const removeOrphans = Effect.fnUntraced(function* (engine: DockerEngine["Service
   })
 })
 
-interface Parts {
-  readonly engine: DockerEngine["Service"]
+interface Parts extends ContainerParts {
   readonly network: AgentNetwork
-  readonly watch: ContainerWatch
 }
 
 /** Gives the container's user the folders, and says as whom the agent runs inside. */
@@ -199,20 +199,21 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
       policy: config.network,
       allowed: makeAllowedHosts(look_up, config.allow)
     }),
+    versions: makeBakedVersions(engine),
     watch: yield* watchContainers(engine, installation)
   }
+  const facts = makeKnownFacts(engine, parts.watch)
   const handOver = makeHandOver(config)
 
   const start = Effect.fn("DockerRuntime.start")(function* (spec: ContainerSpec) {
     const folders = yield* resolveFolders(spec, home)
     const port = yield* endpointPort(spec.endpoint)
-    const facts = yield* patient(engine.info)
-    const user = yield* handOver(facts, spec, folders)
+    const user = yield* handOver(yield* patient(facts), spec, folders)
     const { oci_runtime } = config
     const listed = yield* parts.network.hosts
     const hosts = listed === undefined ? undefined : [...listed, ...(yield* endpointHosts(look_up, spec.endpoint))]
     const profile = dockerProfile({ spec, installation, ...folders, user, oci_runtime, hosts })
-    return yield* openContainer(engine, parts.watch, profile, spec.image, parts.network.ensure(port))
+    return yield* openContainer(parts, profile, spec.image, parts.network.ensure(port))
   }, Effect.mapError(asContainerError))
 
   const status = Effect.gen(function* () {

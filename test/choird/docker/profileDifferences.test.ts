@@ -33,6 +33,7 @@ const { HostConfig } = profile
 
 /** What an engine answers that made what was asked, as 20.10 spells it. */
 const faithful = () => ({
+  Image: `sha256:${"0".repeat(64)}`,
   AppArmorProfile: "",
   Config: {
     Hostname: "choir",

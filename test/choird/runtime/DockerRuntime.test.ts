@@ -5,6 +5,7 @@ import { chownSync, readdirSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { dockerProfile } from "#src/choird/docker/dockerProfile.ts"
+import { agentTag } from "#src/choird/docker/imageNames.ts"
 import { profileDifferences } from "#src/choird/docker/profileDifferences.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { engineFacts } from "#src/shared/dockerInfo.ts"
@@ -108,6 +109,46 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       assert.deepStrictEqual([missing.reason, /no such image/iu.test(missing.problem)], ["failed", true])
       assert.deepStrictEqual(containers(), [])
     }).pipe(inside)
+  )
+
+  it.live(
+    "asks the engine about itself and about an image once, and about an image that took its name anew (R36)",
+    () => {
+      const asked: Array<string> = []
+      const engine = Layer.effect(
+        DockerEngine,
+        Effect.map(Effect.service(DockerEngine), (real) =>
+          DockerEngine.of({
+            ...real,
+            info: Effect.andThen(
+              Effect.sync(() => asked.push("info")),
+              real.info
+            ),
+            use: (what, act, call) => {
+              if (what.includes("version.json")) asked.push("version")
+              return real.use(what, act, call)
+            }
+          })
+        )
+      ).pipe(Layer.provide(DockerEngine.layer({ docker_socket: socket })))
+      return inside(
+        Effect.gen(function* () {
+          const first = yield* started("again")
+          yield* first.container.kill
+          const { spec } = first
+          yield* Effect.scoped(first.runtime.start(spec))
+          assert.strictEqual(asked.filter((what) => what === "version").length, 1)
+          asked.length = 0
+          const other = yield* rig("again", ["RUN echo another > /choir/version.json"])
+          const names = [other.spec, spec].map(({ agent_id, image_version }) => agentTag(agent_id, image_version))
+          docker(socket, "tag", ...names)
+          const drifted = yield* Effect.flip(Effect.scoped(first.runtime.start(spec)))
+          assert.include(drifted.message, "another /choir/version.json")
+          assert.deepStrictEqual(asked, ["version"])
+        }),
+        runtimeWith({}, engine)
+      )
+    }
   )
 
   it.live("tells of an exit with its code, and of a death by a signal, by memory or by another's hand (R7)", () =>

@@ -1,0 +1,77 @@
+/** What the image in a container says of itself, read before anything in it runs (spec 15.1). */
+import type { Readable } from "node:stream"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import type Docker from "dockerode"
+import { extract } from "tar-stream"
+import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
+import { BAKED_VERSIONS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
+import type { DockerEngine } from "./DockerEngine.ts"
+import type { DockerError } from "./DockerError.ts"
+
+const PATH = "/choir/version.json"
+
+/** The one file of an archive, as far as it may be long. */
+const firstFile = async (archive: Readable): Promise<string> => {
+  const entries = extract()
+  archive.on("error", (error) => entries.destroy(error)).pipe(entries)
+  for await (const entry of entries) {
+    if (entry.header.type !== "file" || (entry.header.size ?? 0) > MANIFEST_BYTES_MAX) break
+    const chunks: Array<Uint8Array> = []
+    for await (const chunk of entry) chunks.push(chunk as Uint8Array)
+    return Buffer.concat(chunks).toString("utf8")
+  }
+  throw new Error("it is no file of an image")
+}
+
+/** What images say of themselves. */
+export interface BakedVersions {
+  /**
+   * Compares it with the folder that the image was built from; a container of anything else is not started. An image never changes
+   * under its id, so that it is read once, from the first container of it.
+   */
+  require(
+    container: Docker.Container,
+    image_id: string,
+    folder: string
+  ): Effect.Effect<void, ContainerError | DockerError>
+}
+
+const builtVersion = (folder: string) =>
+  Effect.try({
+    try: () => readFileSync(join(folder, "choir", "version.json"), "utf8"),
+    catch: (cause) =>
+      new ContainerError({
+        reason: "failed",
+        problem: `the image folder ${folder} cannot be read: ${String(cause)}`,
+        fix: "Build the agent again: choirctl agent build"
+      })
+  })
+
+export const makeBakedVersions = (engine: DockerEngine["Service"]): BakedVersions => {
+  const known = new Map<string, string>()
+
+  const bakedVersion = Effect.fnUntraced(function* (container: Docker.Container, image_id: string) {
+    const read = known.get(image_id)
+    if (read !== undefined) return read
+    const baked = yield* engine.use(`${PATH} of the image could not be read`, (_, abortSignal) =>
+      container.getArchive({ path: PATH, abortSignal }).then((archive) => firstFile(archive as Readable))
+    )
+    known.set(image_id, baked)
+    const [oldest] = known.keys()
+    if (known.size > BAKED_VERSIONS_MAX && oldest !== undefined) known.delete(oldest)
+    return baked
+  })
+
+  return {
+    require: Effect.fn("BakedVersions.require")(function* (container, image_id, folder) {
+      if ((yield* bakedVersion(container, image_id)) === (yield* builtVersion(folder))) return
+      return yield* new ContainerError({
+        reason: "refused",
+        problem: `the image holds another ${PATH} than the one that was built`,
+        fix: "Build the agent again: choirctl agent build --force"
+      })
+    })
+  }
+}
