@@ -1,48 +1,14 @@
 import { readdirSync, readFileSync, realpathSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, Effect, Result, Schema } from "effect"
+import { Arbitrary, Effect, Result } from "effect"
 import { fileKey } from "#src/agent/locks.ts"
 import { PathRefused } from "#src/agent/PathRefused.ts"
 import { Workspace } from "#src/agent/Workspace.ts"
+import { hostilePath } from "../support/hostilePaths.ts"
 import { OUTSIDE_TEXT, temporaryWorkspace } from "../support/workspace.ts"
 
 const RUNS = 10_000
-
-const pieces = [
-  ..."/ . .. ... ~ a b \0 \n \\ % * - é e\u0301 \u202e \ud800 \udfff 💥 c: file link out outside root".split(" "),
-  " ",
-  "//",
-  "/../",
-  "/./",
-  "../../",
-  "..\u0000",
-  "%2e%2e/",
-  "\uff0e\uff0e/",
-  "/workspace",
-  "/workspace/",
-  "/workspace/../",
-  "/proc/self/root",
-  "/proc/self/cwd/",
-  "/proc/self/fd/3/",
-  "/dev/stdin",
-  "/etc/passwd",
-  "file:///etc/passwd",
-  ".choirtmp/",
-  "n".repeat(255),
-  "n".repeat(256),
-  "n/".repeat(8),
-  "n/".repeat(2048),
-  "n".repeat(4096)
-]
-const hostilePath = Arbitrary.map(
-  Arbitrary.schema(
-    Schema.Array(Schema.Union([Schema.Literals(pieces), Schema.Literals(pieces), Schema.String])).check(
-      Schema.isMaxLength(8)
-    )
-  ),
-  (parts) => parts.join("")
-)
 
 describe("Workspace", () => {
   it.live(

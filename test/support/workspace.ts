@@ -1,8 +1,8 @@
 /** A workspace in a temporary folder, with a folder beside it that nothing may reach. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Result } from "effect"
 import { CallId, EDGE } from "#schema/Ids.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
@@ -42,3 +42,40 @@ export const laneThatSaw = (versions: Readonly<Record<string, string>> = {}): To
   call_id: CallId.make("s-1-1-0"),
   seen: (path) => versions[path]
 })
+
+/** How many turns of a walk go by between two looks at the racer. */
+const TURNS = 50
+
+/** What a program reads there that follows links. */
+const naively = (path: string) => {
+  try {
+    return readFileSync(path, "utf8")
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Reads, writes and lists `send` of a workspace as often as it takes until somebody swapped its parts so many times, and until each way
+ * went well a hundred times; `naive` counts how often the outside would have been read by its name. Whoever swaps has `outside-only` beside `file` at the other end.
+ */
+export const walkUnderRaces = <E, R>(root: string, swaps: number, swapped: Effect.Effect<number, E, R>) =>
+  Effect.gen(function* () {
+    const workspace = yield* Workspace
+    const counts = { read: 0, written: 0, refused: 0, leaked: 0, swaps: 0, naive: 0 }
+    for (let turn = 0; counts.swaps < swaps || counts.read < 100 || counts.written < 100; turn++) {
+      if (turn % TURNS === 0) counts.swaps = yield* swapped
+      const read = yield* Effect.result(workspace.read("send/file"))
+      if (Result.isFailure(read)) counts.refused++
+      else if (Buffer.from(read.success.bytes).toString("utf8") === OUTSIDE_TEXT) counts.leaked++
+      else counts.read++
+      if (naively(join(root, "send/file")) === OUTSIDE_TEXT) counts.naive++
+      const path = turn % 2 === 0 ? "send/file" : `send/new-${turn % 8}/file`
+      const write = yield* Effect.result(workspace.update(path, () => Result.succeed(Buffer.from(`inside ${turn}`))))
+      if (Result.isFailure(write)) counts.refused++
+      else counts.written++
+      const list = yield* Effect.result(workspace.list("send"))
+      if (Result.isSuccess(list) && list.success.entries.includes("outside-only")) counts.leaked++
+    }
+    return counts
+  }).pipe(Effect.provide(Workspace.layer({ root })))

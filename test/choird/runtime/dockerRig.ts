@@ -1,7 +1,9 @@
 /** Rigs whose images are in an engine, and what tests ask the engine by its own program. */
 import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
+import { join } from "node:path"
 import { Effect, Layer, Schema, type Scope } from "effect"
+import { build } from "rolldown"
 import { afterAll } from "vitest"
 import { RuntimeConfig } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
@@ -22,10 +24,25 @@ const NoImages = Layer.succeed(DockerImages, {
   has: () => Effect.succeed(true)
 })
 
+/** One file that needs nothing but Node. */
+const bundle = (name: string, file: string) =>
+  Effect.promise(() =>
+    build({
+      input: join(import.meta.dirname, name),
+      platform: "node",
+      output: { file, format: "esm", codeSplitting: false },
+      logLevel: "silent"
+    })
+  )
+
 const decodeConfig = Schema.decodeSync(RuntimeConfig)
 
-/** What a suite on an engine is made of; what it leaves there is removed when it ends. */
-export const dockerSuite = (socket: string) => {
+/**
+ * What a suite on an engine is made of; what it leaves there is removed when it ends.
+ *
+ * @param program a file of this folder that stands in for the agent; TypeScript is bundled.
+ */
+export const dockerSuite = (socket: string, program = "choir-agent.js") => {
   const home = mkdtempSync("/tmp/choir-docker-home-")
   const installation = installationOf(home)
   const ours = `${HOME_LABEL}=${installation.id}`
@@ -45,9 +62,12 @@ export const dockerSuite = (socket: string) => {
   const rig = Effect.fnUntraced(function* (agent = "dev", lines: ReadonlyArray<string> = []) {
     const made = yield* makeRig(agent)
     const key = [agent, ...lines].join("\n")
-    const { image, program } = made.spec
+    const { image } = made.spec
     const tag = tags.get(key) ?? agentTag(AgentId.make(agent), ImageVersion.make(randomBytes(6).toString("hex")))
-    if (!tags.has(key)) buildTestImage(socket, { tag, image, program, lines })
+    if (!tags.has(key)) {
+      if (program.endsWith(".ts")) yield* bundle(program, made.spec.program)
+      buildTestImage(socket, { tag, image, program: made.spec.program, lines })
+    }
     tags.set(key, tag)
     return { ...made, spec: { ...made.spec, image_version: ImageVersion.make(tag.split(":")[1] ?? "") } }
   })
