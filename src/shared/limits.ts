@@ -543,6 +543,12 @@ export const BUILD_STEPS_MAX = 16
 export const AGENT_START_MS_MAX = 30_000
 /** A graceful stop, from the signal to the goodbye, beside `memory.summary_timeout_ms` for the session's summary (D18). */
 export const AGENT_STOP_MS_MAX = 30_000
+/** How long a container that outlived choird may take to send what choird lacks (D15). */
+export const ADOPTED_FLUSH_MS_MAX = 10_000
+/** Between two looks at what it sent. */
+export const ADOPTED_LOOK_MS = 100
+/** Looks without news after which it has sent all. */
+export const ADOPTED_QUIET_LOOKS = 3
 /** From an agent's accepted goodbye to its exit; afterwards it is killed. */
 export const AGENT_EXIT_MS_MAX = 5000
 /** How long the last lines of an ended agent may take to reach its log. */

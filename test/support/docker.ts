@@ -3,7 +3,7 @@
  * between runs; suites that never ask for it pay nothing.
  */
 import { execFileSync } from "node:child_process"
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { leaveOut } from "./packages.ts"
 
@@ -14,6 +14,7 @@ const STATE = "/var/lib/choir-docker-test"
 /** What a machine trusts beyond Debian's own authorities, so that a mirror behind a proxy works in containers, too. */
 const CERTIFICATES = "/usr/local/share/ca-certificates"
 const START_MS_MAX = 300_000
+const KILL_LOOKS_MAX = 250
 
 interface EngineOptions {
   readonly state: string
@@ -39,6 +40,20 @@ export const startEngine = ({ bridge, dockerd = [], pool, state }: EngineOptions
 
 /** Stops an engine; without live-restore its containers end with it. */
 export const stopEngine = (state: string) => execFileSync(SCRIPT, ["--down", "--state", state], { stdio: "pipe" })
+
+const pidOf = (state: string) => Number(readFileSync(join(state, "dockerd.pid"), "utf8"))
+
+/** Stops an engine where it stands, until it is sent SIGCONT. */
+export const signalEngine = (state: string, signal: NodeJS.Signals) => process.kill(pidOf(state), signal)
+
+/** The engine dies at once and its socket is gone; what holds its containers goes on. */
+export const killEngine = (state: string) => {
+  const pid = pidOf(state)
+  process.kill(pid, "SIGKILL")
+  for (let looks = 0; existsSync(`/proc/${pid}`) && looks < KILL_LOOKS_MAX; looks++)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
+  rmSync(join(state, "docker.sock"), { force: true })
+}
 
 /** Why this machine cannot run an engine, or `undefined` when it can. Prints the reason, and with `CI=true` throws instead. */
 export const whyNoEngine = (suite: string): string | undefined => {

@@ -14,7 +14,7 @@ import {
 import { join } from "node:path"
 import { rgPath } from "@vscode/ripgrep"
 
-const BASE = "choir-test-base:1"
+export const BASE = "choir-test-base:1"
 
 /** The docker program, as it comes with the engine. */
 export const docker = (socket: string, ...args: ReadonlyArray<string>): string =>
@@ -42,7 +42,8 @@ COPY --chown=65534:65534 tini /usr/bin/tini
 COPY rg /usr/bin/rg
 `
 
-const ensureBase = (socket: string) => {
+/** The base of {@link buildTestImage}, which a Dockerfile.base may name where no network is wanted. */
+export const ensureBase = (socket: string) => {
   if (has(socket, BASE)) return
   inContext((folder) => {
     copyFileSync(realpathSync(process.execPath), join(folder, "node"))

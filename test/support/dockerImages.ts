@@ -59,6 +59,8 @@ export const makeDockerHome = Effect.fnUntraced(function* (
         buildImage: build,
         hasImage: has,
         start: () => Effect.die("no container is started here"),
+        adopt: () => Effect.succeed(false),
+        sweep: () => Effect.void,
         reap: () => Effect.void,
         emptyWorkspace: () => Effect.die("no workspace is emptied here"),
         status: Effect.die("nobody asks")

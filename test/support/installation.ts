@@ -67,6 +67,8 @@ export interface InstallationOptions {
   readonly tools?: ReadonlyArray<readonly [name: string, manifest: Schema.Json, program: string]>
   /** What choird's command line says beside its home. */
   readonly flags?: ReadonlyArray<string>
+  /** Dockerfile.base of the global repository, in the place of the starter's. */
+  readonly base?: string
   /** The folder of the bundles, `dist` by default. */
   readonly programs?: string
   /** What choird's environment has beside PATH and HOME. */
@@ -105,7 +107,10 @@ const writeHome = Effect.fnUntraced(function* (home: string, options: Installati
     writeFileSync(join(starter, `tools/${name}.json`), JSON.stringify(manifest))
     writeFileSync(join(starter, "tools", name), program, { mode: 0o755 })
   }
-  yield* createRepo(join(home, "sources/global"), join(ROOT, "docker/starter"))
+  const global = join(home, "starter/global")
+  cpSync(join(ROOT, "docker/starter"), global, { recursive: true })
+  if (options.base !== undefined) writeFileSync(join(global, "Dockerfile.base"), options.base)
+  yield* createRepo(join(home, "sources/global"), global)
   yield* createRepo(join(home, "sources/agent"), starter)
   const config = {
     global_repo: { url: join(home, "sources/global") },

@@ -67,6 +67,8 @@ export interface EpochPlan {
   readonly stop: Deferred.Deferred<void>
   /** Runs when the agent has said hello. */
   readonly onReady: Effect.Effect<void>
+  /** Runs when the start has to wait for what is away. */
+  readonly onWait: (why: string) => Effect.Effect<void>
   /** Runs when the agent is about to be stopped. */
   readonly onStopping: Effect.Effect<void>
 }
@@ -86,7 +88,10 @@ const exitText = ({ code, reason, signal }: ContainerExit): string => {
 }
 
 /** Lets the handlers reach this epoch for as long as the scope lives. */
-const openHearing = ({ hearings }: EpochServices, { agent_id, epoch, session_id }: SessionRow) =>
+export const openHearing = (
+  { hearings }: Pick<EpochServices, "hearings">,
+  { agent_id, epoch, session_id }: SessionRow
+) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const hello = Deferred.makeUnsafe<void>()
@@ -101,7 +106,7 @@ const openHearing = ({ hearings }: EpochServices, { agent_id, epoch, session_id 
   )
 
 const openContainer = Effect.fnUntraced(function* (services: EpochServices, plan: EpochPlan) {
-  const { bindings, config, image, programs, row, token } = plan
+  const { bindings, config, image, onWait, programs, row, token } = plan
   const { cpus, memory_mb, pids } = config.runtime
   const { agent_id, epoch, session_id } = row
   const socket = yield* services.sockets.open(session_id)
@@ -116,7 +121,8 @@ const openContainer = Effect.fnUntraced(function* (services: EpochServices, plan
     ...(socket.endpoint === undefined ? {} : { endpoint: socket.endpoint }),
     workspace: config.workspaces[bindings.workspace]?.path ?? "",
     bootstrap_token: token,
-    limits: { cpus, memory_mb, pids }
+    limits: { cpus, memory_mb, pids },
+    onWait
   })
   yield* patiently(services.sessions.recordContainer(session_id, epoch, container.id))
   return container

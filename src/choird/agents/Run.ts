@@ -7,6 +7,7 @@ import type { AgentId } from "#schema/Ids.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { BREAKER_HOURLY_CRASHES_MAX } from "#src/shared/limits.ts"
+import { adopt } from "./adopt.ts"
 import { afterEpoch, type EpochFacts, type Next } from "./afterEpoch.ts"
 import { BREAKER, type Breaker } from "./Breaker.ts"
 import { awaitingView, close, successor } from "./closedSession.ts"
@@ -183,6 +184,7 @@ export const run = Effect.fn("Run.run")(
   function* (services: RunServices, request: RunRequest, handle: RunHandle) {
     const { agent_id, awaiting, bindings } = request
     yield* services.views.change(agent_id, { status: "starting", bindings, reason: null })
+    if (request.adopted !== undefined) yield* adopt(services, request.adopted)
     const ready = yield* Effect.result(preparedFor(services, request))
     if (Result.isFailure(ready)) {
       yield* giveUp(services, request, ready.failure)

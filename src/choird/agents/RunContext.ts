@@ -4,6 +4,7 @@ import type { Inbox } from "#src/choird/gateway/Inbox.ts"
 import type { Outbox } from "#src/choird/gateway/Outbox.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import type { Audit } from "#src/choird/logs/Audit.ts"
+import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import type { AgentPrograms, ProgramMissing } from "./AgentPrograms.ts"
 import type { EpochServices } from "./Epoch.ts"
 import type { AgentView } from "./Lifecycle.ts"
@@ -23,6 +24,8 @@ export interface RunServices extends EpochServices, PrepareServices {
 export interface RunRequest extends StartRequest {
   /** Nobody waits for the outcome, so the DM is told when it is bad. */
   readonly unattended: boolean
+  /** The session that an earlier choird left active; its container may still run. */
+  readonly adopted?: SessionRow
 }
 
 /** How the rest of choird speaks with a run. */

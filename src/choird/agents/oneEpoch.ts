@@ -64,6 +64,12 @@ export const oneEpoch = Effect.fnUntraced(function* (
       Effect.sync(() => void (ready = true)),
       cameUp(context)
     ),
+    onWait: (reason: string) =>
+      Effect.suspend(() =>
+        services.views.of(agent_id).reason === reason
+          ? Effect.void
+          : Effect.asVoid(services.views.change(agent_id, { reason }))
+      ),
     onStopping: Effect.asVoid(services.views.change(agent_id, { status: "stopping" }))
   }
   yield* Effect.logInfo(`epoch ${epoch} begins`)

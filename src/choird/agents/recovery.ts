@@ -2,15 +2,19 @@
  * What a starting choird does about the agents of an earlier one: ends their containers by identity, frees what nobody uses any
  * more, and resumes what was active (wire.md, Snapshots and recovery).
  */
-import { Effect, Result } from "effect"
+import { Effect, Option, Result, Schema } from "effect"
 import { AgentId } from "#schema/Ids.ts"
+import { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { REAPS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
 import { reapContainer } from "./prepare.ts"
 import type { RunRequest, RunServices } from "./RunContext.ts"
 
-/** Ends what an active session's container left. One that does not die is tried again when its agent is prepared, and keeps it from starting. */
+const decodeContainer = Schema.decodeUnknownOption(ContainerId)
+
+/** Ends what an active session's container left, but for one that may have to say something: its run hears it. One that does not die is tried again when its agent is prepared, and keeps it from starting. */
 const reap = Effect.fnUntraced(function* (services: RunServices, row: SessionRow) {
+  if (Option.exists(decodeContainer(row.container), ({ type }) => type === "docker")) return
   const reaped = yield* Effect.result(reapContainer(services, row))
   if (Result.isFailure(reaped))
     yield* Effect.logError(reaped.failure.message, { agent_id: row.agent_id, session_id: row.session_id })
@@ -29,14 +33,15 @@ const awaitingRuns = Effect.fnUntraced(function* ({ leases, sessions }: RunServi
   return awaiting
 })
 
-/** Every container is gone when this returns; the agents themselves come up afterwards, and none of them holds up another. */
+/** Every container of the host's own runtimes is gone when this returns; the agents themselves come up afterwards, and none of them holds up another. */
 export const recoverRuns = Effect.fn("Lifecycle.recover")(function* (
   services: RunServices,
   launch: (request: RunRequest) => Effect.Effect<void>
 ) {
-  const { config, leases, sessions } = services
+  const { config, leases, runtime, sessions } = services
   const { config: running } = yield* config.current
   const rows = yield* sessions.active
+  yield* runtime.sweep(rows.flatMap(({ container }) => Option.toArray(decodeContainer(container))))
   yield* Effect.forEach(rows, (row) => reap(services, row), { concurrency: REAPS_IN_FLIGHT_MAX, discard: true })
   const awaiting = yield* awaitingRuns(services, new Set(rows.map(({ agent_id }) => agent_id)))
   const runs = [...rows.map((row) => ({ row, awaiting: false })), ...awaiting.map((row) => ({ row, awaiting: true }))]
@@ -47,7 +52,14 @@ export const recoverRuns = Effect.fn("Lifecycle.recover")(function* (
         agent_id,
         session_id
       })
-      yield* launch({ agent_id, bindings, fresh: false, awaiting, unattended: true })
+      yield* launch({
+        agent_id,
+        bindings,
+        fresh: false,
+        awaiting,
+        unattended: true,
+        ...(awaiting ? {} : { adopted: row })
+      })
       continue
     }
     yield* Effect.logWarning("config.json no longer has this agent: its session is stopped", { agent_id, session_id })

@@ -5,7 +5,7 @@ import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import { type ModelSummary, OperatorApi, type SystemStatus } from "#schema/OperatorApi.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
-import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { notYet } from "#src/choird/config/notYet.ts"
@@ -47,6 +47,12 @@ const runtimeRow = ({ isolation, limits, type, warnings }: RuntimeStatus): Syste
   limits: Object.entries(limits).flatMap(([name, enforced]) => (enforced ? [name] : [])),
   warnings
 })
+
+/** What somebody should know of an agent. One that awaits a message needs nothing. */
+const agentNotes = ({ agent_id, reason, session_id, status }: AgentView): ReadonlyArray<string> => {
+  if (status === "crashed") return [`the agent ${agent_id} crashed: ${reason ?? "no reason is known"}`]
+  return reason === null || session_id === null ? [] : [`the agent ${agent_id} is ${status}: ${reason}`]
+}
 
 const total = (counts: ReadonlyMap<string, number>) => [...counts.values()].reduce((sum, count) => sum + count, 0)
 
@@ -102,9 +108,7 @@ export const layerOperatorSystem = (version: string) =>
                     ]
                   : []
               ),
-              ...views.flatMap(({ agent_id, reason, status }) =>
-                status === "crashed" ? [`the agent ${agent_id} crashed: ${reason ?? "no reason is known"}`] : []
-              )
+              ...views.flatMap(agentNotes)
             ]
           }
         }),

@@ -43,6 +43,8 @@ export interface ContainerSpec {
   /** Single use; it reaches the agent by its environment and no other way (D12). */
   readonly bootstrap_token: Redacted.Redacted
   readonly limits: ContainerLimits
+  /** Told why the start has to wait, when something outside of choird is away for a while. */
+  readonly onWait?: (why: string) => Effect.Effect<void>
 }
 
 /** What an image is built from: the merged folder, and the files of both repositories that Dockerfiles may use. */
@@ -86,6 +88,14 @@ export type DockerContainerId = typeof DockerContainerId.Type
 /** How a container of an earlier life of choird is found again. Plain JSON, for a row of the database. */
 export const ContainerId = Schema.Union([HostContainerId, DockerContainerId])
 export type ContainerId = typeof ContainerId.Type
+
+/** What a container of an earlier life of choird needs to be heard once more. */
+export interface Adopted {
+  readonly agent_id: AgentId
+  /** Its session's socket, opened anew in the folder that the container has mounted. */
+  readonly socket_dir: string
+  readonly workspace: string
+}
 
 /** How a container ended. */
 export interface ContainerExit {
@@ -155,6 +165,13 @@ export class ContainerRuntime extends Context.Service<
     readonly type: RuntimeStatus["type"]
     /** Starts an agent. Closing the scope kills its container and waits until it is gone (R8). */
     start(spec: ContainerSpec): Effect.Effect<Container, ContainerError, Scope.Scope>
+    /**
+     * Lets a container that outlived an earlier choird reach its socket once more, so that it can flush (D15). False for one that did
+     * not outlive it, as no container of the host's own runtimes does.
+     */
+    adopt(id: ContainerId, adopted: Adopted): Effect.Effect<boolean, ContainerError>
+    /** Ends the containers of this installation that no row remembers. */
+    sweep(remembered: ReadonlyArray<ContainerId>): Effect.Effect<void>
     /**
      * Ends what is left of a container that an earlier life of choird started, whichever of the host's runtimes it was, and
      * waits until it is gone. Never touches a process that only has the same pid.

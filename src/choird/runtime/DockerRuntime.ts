@@ -8,32 +8,25 @@ import type { RuntimeConfig } from "#schema/Config.ts"
 import { type ContainerParts, openContainer } from "#src/choird/docker/AgentContainer.ts"
 import { type AgentNetwork, openNetwork } from "#src/choird/docker/AgentNetwork.ts"
 import { type LookUp, makeAllowedHosts, NameLookUp } from "#src/choird/docker/AllowedHosts.ts"
-import { containerUser } from "#src/choird/docker/containerUser.ts"
 import { makeBakedVersions } from "#src/choird/docker/BakedVersions.ts"
 import { watchContainers } from "#src/choird/docker/ContainerWatch.ts"
 import { emptyInContainer } from "#src/choird/docker/EmptyingContainer.ts"
 import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
-import { DockerError, engineIsAway } from "#src/choird/docker/DockerError.ts"
+import { DockerError, engineIsAway, engineLate } from "#src/choird/docker/DockerError.ts"
 import { DockerImages } from "#src/choird/docker/DockerImages.ts"
 import { dockerProfile } from "#src/choird/docker/dockerProfile.ts"
-import { HOME_LABEL } from "#src/choird/docker/imageNames.ts"
 import { makeKnownFacts } from "#src/choird/docker/knownFacts.ts"
 import { installationOf } from "#src/shared/dockerInstallation.ts"
-import { removeContainer } from "#src/choird/docker/removeContainer.ts"
+import { isRunning, removeOrphans } from "#src/choird/docker/earlierContainers.ts"
 import { type EngineFacts, unmappedRoot } from "#src/shared/dockerInfo.ts"
-import {
-  DOCKER_AWAY_MS_MAX,
-  DOCKER_RECONNECT_MS,
-  DOCKER_STATUS_MS_MAX,
-  REAPS_IN_FLIGHT_MAX
-} from "#src/shared/limits.ts"
+import { DOCKER_AWAY_MS_MAX, DOCKER_RECONNECT_MS, DOCKER_STATUS_MS_MAX } from "#src/shared/limits.ts"
 import { specError } from "./AgentCommand.ts"
-import { makeUids } from "./AgentUids.ts"
 import { Cgroups } from "./Cgroups.ts"
 import { ContainerError, ContainerRuntime } from "./ContainerRuntime.ts"
-import type { AgentEndpoint, ContainerSpec, RuntimeStatus } from "./ContainerRuntime.ts"
+import type { Adopted, AgentEndpoint, ContainerId, ContainerSpec, RuntimeStatus } from "./ContainerRuntime.ts"
 import { emptyWorkspace } from "./emptyWorkspace.ts"
-import { giveSocket, giveWorkspace, letIn, realPath, workspaceProblem } from "./Ownership.ts"
+import { makeHandOver } from "./handOver.ts"
+import { realPath, workspaceProblem } from "./Ownership.ts"
 import { reapWith } from "./reap.ts"
 
 export interface DockerOptions {
@@ -41,8 +34,6 @@ export interface DockerOptions {
   readonly home: string
   readonly config: RuntimeConfig
 }
-
-const choirdUser = () => ({ uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 })
 
 const asContainerError = (error: DockerError | ContainerError): ContainerError =>
   error._tag === "ContainerError"
@@ -93,8 +84,13 @@ const endpointHosts = (look_up: LookUp, endpoint: AgentEndpoint | undefined) => 
 }
 
 /** Waits for an engine that is away: it may be restarting, and nothing about the agent is wrong. */
-const patient = <A, E>(ask: Effect.Effect<A, E | DockerError>) =>
+const patient = <A, E>(ask: Effect.Effect<A, E | DockerError>, { onWait = () => Effect.void }: ContainerSpec) =>
   ask.pipe(
+    Effect.tapError((error) =>
+      error instanceof DockerError && engineIsAway(error)
+        ? onWait(`it waits for the Docker engine, which does not answer. ${error.fix}`)
+        : Effect.void
+    ),
     Effect.retry({
       while: (error) => error instanceof DockerError && engineIsAway(error),
       schedule: Schedule.spaced(DOCKER_RECONNECT_MS)
@@ -138,52 +134,8 @@ const statusOf = (facts: EngineFacts, more: ReadonlyArray<string>): RuntimeStatu
   }
 }
 
-/** Ends what no session's row remembers: containers of this installation alone. */
-const removeOrphans = Effect.fnUntraced(function* (engine: DockerEngine["Service"], id: string) {
-  const found = yield* engine.use("the engine's containers could not be listed", (docker, abortSignal) =>
-    docker.listContainers({ all: true, filters: JSON.stringify({ label: [`${HOME_LABEL}=${id}`] }), abortSignal })
-  )
-  if (found.length > 0) yield* Effect.logInfo(`${found.length} containers of an earlier choird are removed`)
-  yield* Effect.forEach(found, ({ Id }) => Effect.ignore(removeContainer(engine, Id), { log: true }), {
-    concurrency: REAPS_IN_FLIGHT_MAX,
-    discard: true
-  })
-})
-
 interface Parts extends ContainerParts {
   readonly network: AgentNetwork
-}
-
-/** Gives the container's user the folders, and says as whom the agent runs inside. */
-const makeHandOver = (config: RuntimeConfig) => {
-  const uids = makeUids()
-  return Effect.fnUntraced(function* (
-    facts: EngineFacts,
-    spec: ContainerSpec,
-    { socket_dir, workspace }: { readonly socket_dir: string; readonly workspace: string }
-  ) {
-    const user = containerUser(facts.root, choirdUser(), config.allow_unmapped_root)
-    switch (user.type) {
-      case "refused":
-        return yield* new ContainerError({ reason: "refused", problem: "", fix: "", ...unmappedRoot(facts) })
-      case "own":
-        return undefined
-      case "given":
-        yield* giveWorkspace(user.uid, workspace)
-        yield* giveSocket(user.uid, socket_dir)
-        return undefined
-      case "listed":
-        yield* letIn(user.uid, socket_dir, workspace)
-        return undefined
-      case "unmapped": {
-        if (user.user !== undefined) return `${user.user.uid}:${user.user.gid}`
-        const uid = yield* uids(spec.agent_id)
-        yield* giveWorkspace(uid, workspace)
-        yield* giveSocket(uid, socket_dir)
-        return `${uid}:${uid}`
-      }
-    }
-  })
 }
 
 const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
@@ -192,7 +144,6 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
   const images = yield* DockerImages
   const installation = installationOf(home)
   const look_up = yield* NameLookUp
-  yield* Effect.ignore(removeOrphans(engine, installation.id), { log: true })
   const parts: Parts = {
     engine,
     network: yield* openNetwork(engine, installation, {
@@ -208,17 +159,34 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
   const start = Effect.fn("DockerRuntime.start")(function* (spec: ContainerSpec) {
     const folders = yield* resolveFolders(spec, home)
     const port = yield* endpointPort(spec.endpoint)
-    const user = yield* handOver(yield* patient(facts), spec, folders)
+    const user = yield* handOver(yield* patient(facts, spec), spec.agent_id, folders)
     const { oci_runtime } = config
     const listed = yield* parts.network.hosts
     const hosts = listed === undefined ? undefined : [...listed, ...(yield* endpointHosts(look_up, spec.endpoint))]
     const profile = dockerProfile({ spec, installation, ...folders, user, oci_runtime, hosts })
-    return yield* openContainer(parts, profile, spec.image, parts.network.ensure(port))
+    // What a first attempt left in an engine that went away meanwhile gives up its name to the next one.
+    return yield* patient(openContainer(parts, profile, spec.image, parts.network.ensure(port)), spec)
   }, Effect.mapError(asContainerError))
+
+  const adopt = Effect.fn("DockerRuntime.adopt")(
+    function* (id: ContainerId, { agent_id, ...folders }: Adopted) {
+      if (id.type !== "docker" || !(yield* isRunning(engine, id.container_id))) return false
+      const socket_dir = yield* realPath(folders.socket_dir)
+      yield* handOver(yield* engine.info, agent_id, { socket_dir, workspace: yield* realPath(folders.workspace) })
+      return true
+    },
+    Effect.scoped,
+    Effect.mapError(asContainerError)
+  )
 
   const status = Effect.gen(function* () {
     const now_ms = yield* Clock.currentTimeMillis
-    const asked = yield* Effect.result(Effect.timeout(engine.info, DOCKER_STATUS_MS_MAX))
+    const asked = yield* Effect.result(
+      Effect.timeoutOrElse(engine.info, {
+        duration: DOCKER_STATUS_MS_MAX,
+        orElse: () => Effect.fail(engineLate("the Docker engine's status", DOCKER_STATUS_MS_MAX))
+      })
+    )
     const since_ms = yield* parts.watch.away_since_ms
     const warnings = yield* parts.network.warnings
     const away = since_ms === undefined ? "" : ` since ${Math.round((now_ms - since_ms) / 1000)} s`
@@ -227,13 +195,17 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
       type: "docker" as const,
       isolation: "Not known while the Docker engine is away.",
       limits: { cpus: false, memory_mb: false, pids: false },
-      warnings: [`The Docker engine does not answer${away}: agents go on if they can, and none can be started.`]
+      warnings: [
+        `The Docker engine does not answer${away}: agents go on if they can, and none can be started. ${asked.failure.fix}.`
+      ]
     }
   })
 
   return ContainerRuntime.of({
     type: "docker",
     start,
+    adopt,
+    sweep: (remembered) => Effect.ignore(removeOrphans(engine, installation.id, remembered), { log: true }),
     reap: reapWith(cgroups, engine),
     buildImage: images.build,
     hasImage: images.has,

@@ -56,6 +56,8 @@ const make = Effect.gen(function* () {
   return ContainerRuntime.of({
     type: "process",
     start,
+    adopt: () => Effect.succeed(false),
+    sweep: () => Effect.void,
     reap: reapWith(cgroups, engine),
     // The folder of an image is all that an agent is given of it.
     buildImage: () => Effect.succeed(false),

@@ -178,6 +178,8 @@ const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
   return ContainerRuntime.of({
     type: "sandbox",
     start,
+    adopt: () => Effect.succeed(false),
+    sweep: () => Effect.void,
     reap: reapWith(cgroups, engine),
     // The folder of an image is all that an agent is given of it.
     buildImage: () => Effect.succeed(false),

@@ -85,6 +85,7 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
     token: Redacted.make("boot"),
     stop,
     onReady: note("ready"),
+    onWait: note,
     onStopping: note("stopping")
   }
   const epoch = yield* Effect.forkChild(

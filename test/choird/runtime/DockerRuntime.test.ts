@@ -232,7 +232,11 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       yield* Effect.addFinalizer(() => Effect.sync(() => docker(socket, "rm", "--force", foreign)))
       left(mine, label)
       left(foreign, "choir.home=another")
-      const runtime = yield* Effect.provide(ContainerRuntime, runtimeWith())
+      const runtime = yield* ContainerRuntime
+      const remembered = { type: "docker", container_id: inspect(mine).Id, name: mine } as const
+      yield* runtime.sweep([remembered])
+      assert.deepStrictEqual(containers(), [mine])
+      yield* runtime.sweep([])
       assert.deepStrictEqual(containers(), [])
       assert.strictEqual(inspect(foreign).State.Running, true)
       // A name that is taken is taken over; an id of a row is removed, and twice is not too often.

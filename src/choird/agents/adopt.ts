@@ -1,0 +1,70 @@
+/**
+ * What a container that outlived an earlier choird did meanwhile is taken before the container is removed (D15): its socket is opened
+ * where it has it mounted, its stored lease counts, and it gets ADOPTED_FLUSH_MS_MAX to send what choird lacks.
+ */
+import { Effect, Option, Schema } from "effect"
+import { ContainerId, type DockerContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
+import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
+import { ADOPTED_FLUSH_MS_MAX, ADOPTED_LOOK_MS, ADOPTED_QUIET_LOOKS } from "#src/shared/limits.ts"
+import { type Hearing, openHearing } from "./Epoch.ts"
+import { patiently } from "./patience.ts"
+import type { RunServices } from "./RunContext.ts"
+
+const decodeContainer = Schema.decodeUnknownOption(ContainerId)
+
+/** Returns once choird has all that the agent spoke of, and that did not change for some looks. */
+const flushed = Effect.fnUntraced(function* ({ sessions }: RunServices, { session_id }: SessionRow, hearing: Hearing) {
+  let quiet = 0
+  let seen: number | null = null
+  while (quiet < ADOPTED_QUIET_LOOKS) {
+    yield* Effect.sleep(ADOPTED_LOOK_MS)
+    const { head_rev } = hearing
+    const row = Option.getOrUndefined(yield* patiently(sessions.get(session_id)))
+    quiet = head_rev !== null && head_rev === seen && (row?.last_rev ?? 0) >= head_rev ? quiet + 1 : 0
+    seen = head_rev
+  }
+  return seen
+})
+
+const heard = Effect.fnUntraced(function* (services: RunServices, row: SessionRow, id: DockerContainerId) {
+  const { config, runtime, sockets } = services
+  const { agent_id, resource_bindings: bindings, session_id } = row
+  const { config: running } = yield* config.current
+  const workspace = running.workspaces[bindings.workspace]?.path ?? ""
+  const hearing = yield* openHearing(services, row)
+  const { dir } = yield* sockets.open(session_id)
+  if (!(yield* runtime.adopt(id, { agent_id, socket_dir: dir, workspace }))) return
+  const rev = yield* Effect.timeoutOption(flushed(services, row, hearing), ADOPTED_FLUSH_MS_MAX)
+  yield* Effect.logInfo(
+    Option.match(rev, {
+      onNone: () => `its container of before did not flush within ${ADOPTED_FLUSH_MS_MAX / 1000} s`,
+      onSome: (rev) => `its container of before flushed up to revision ${rev}`
+    })
+  )
+}, Effect.scoped)
+
+/** The agent of an active session, as an earlier choird left it. Whatever goes wrong here only costs what was not acknowledged. */
+export const adopt = Effect.fn("Run.adopt")(function* (services: RunServices, row: SessionRow) {
+  const id = Option.getOrUndefined(decodeContainer(row.container))
+  if (id?.type !== "docker") return
+  const { agent_id, epoch, image_version, session_id } = row
+  const { version } = yield* services.config.current
+  // Before anything of it is heard: who the caller is, is asked of the view.
+  yield* services.views.change(agent_id, {
+    session_id,
+    epoch,
+    image_version,
+    config_version: version,
+    reason: "what it did while choird was away is taken over"
+  })
+  const reason = yield* heard(services, row, id).pipe(
+    Effect.as(null),
+    Effect.catch((error) =>
+      Effect.as(
+        Effect.logWarning(`its container of before cannot flush: ${error.message}`),
+        error._tag === "ContainerError" && error.reason === "unavailable" ? `it waits: ${error.message}` : null
+      )
+    )
+  )
+  yield* services.views.change(agent_id, { reason })
+})
