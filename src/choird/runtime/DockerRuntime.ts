@@ -84,7 +84,7 @@ const endpointHosts = (look_up: LookUp, endpoint: AgentEndpoint | undefined) => 
 }
 
 /** Waits for an engine that is away: it may be restarting, and nothing about the agent is wrong. */
-const patient = <A, E>(ask: Effect.Effect<A, E | DockerError>, { onWait = () => Effect.void }: ContainerSpec) =>
+const patient = <A, E, R>(ask: Effect.Effect<A, E | DockerError, R>, { onWait = () => Effect.void }: ContainerSpec) =>
   ask.pipe(
     Effect.tapError((error) =>
       error instanceof DockerError && engineIsAway(error)
