@@ -7,7 +7,6 @@ import { Lifecycle } from "./agents/Lifecycle.ts"
 import { Models } from "./agents/Models.ts"
 import { Approvals } from "./approvals/Approvals.ts"
 import { layerAgentRoutes } from "./api/AgentRoutes.ts"
-import { LaneReports } from "./api/LaneReports.ts"
 import { layerAgentDoors } from "./api/layerAgentDoors.ts"
 import { Shutdown } from "./api/Shutdown.ts"
 import { Reconfiguration } from "./config/Reconfiguration.ts"
@@ -62,6 +61,6 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Layer.provideMerge(Reconfiguration.layer),
     Layer.provideMerge(Lifecycle.layer(programs)),
     Layer.provideMerge(layerAgentDoors),
-    Layer.provideMerge(Layer.mergeAll(Stores, LaneReports.layer, GatewayHealth.layer, Shutdown.layer)),
+    Layer.provideMerge(Layer.mergeAll(Stores, GatewayHealth.layer, Shutdown.layer)),
     Layer.provideMerge(ImageBuilder)
   )

@@ -330,8 +330,6 @@ export const TLS_FILE_BYTES_MAX = 256 * KIB
 export const API_PROBLEM_CHARS_MAX = 2000
 /** Characters of an agent's own words that an audit row or a reason repeats. */
 export const AGENT_WORDS_CHARS_MAX = 200
-/** Lanes of a session whose newest report is kept; more jobs than that never run at once. */
-export const LANES_REPORTED_MAX = 64
 /** UTF-16 units of a message to an agent, so that its UserMsg stays far below EVENT_BYTES_MAX. */
 export const CHAT_TEXT_CHARS_MAX = 100_000
 /** Messages that a console client may be shown before it acknowledges one. */

@@ -8,7 +8,6 @@ import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { layerAgentRoutes } from "#src/choird/api/AgentRoutes.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { AgentTcp } from "#src/choird/api/AgentTcp.ts"
-import { LaneReports } from "#src/choird/api/LaneReports.ts"
 import { layerAgentDoors } from "#src/choird/api/layerAgentDoors.ts"
 import { CommandLine } from "#src/choird/config/AgentTransport.ts"
 import { layerHostTools } from "#src/choird/hosttools/layerHostTools.ts"
@@ -66,7 +65,7 @@ const open = Effect.gen(function* () {
   const services = yield* Layer.build(
     Layer.provide(layerAgentRoutes, layerHostTools).pipe(
       Layer.provideMerge(layerAgentDoors),
-      Layer.provideMerge([LaneReports.layer, lifecycle, Layer.succeedContext(base)]),
+      Layer.provideMerge([lifecycle, Layer.succeedContext(base)]),
       Layer.provide(Layer.succeed(CommandLine, flags))
     )
   )

@@ -4,7 +4,6 @@ import { Context, Effect, Layer } from "effect"
 import { layerAgentRoutes } from "#src/choird/api/AgentRoutes.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { AgentTcp } from "#src/choird/api/AgentTcp.ts"
-import { LaneReports } from "#src/choird/api/LaneReports.ts"
 import { layerAgentDoors } from "#src/choird/api/layerAgentDoors.ts"
 import { CommandLine } from "#src/choird/config/AgentTransport.ts"
 import type { HostTool } from "#src/choird/hosttools/HostTool.ts"
@@ -75,7 +74,6 @@ export const openSessionWith = Effect.fnUntraced(function* (
   const services = yield* Layer.build(
     layerAgentRoutes.pipe(
       Layer.provideMerge(layerAgentDoors),
-      Layer.provideMerge(LaneReports.layer),
       Layer.provideMerge(layerWorld(world, home, hostTools)),
       Layer.provide(Layer.succeed(CommandLine, tcp?.flags ?? {}))
     )

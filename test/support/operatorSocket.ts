@@ -7,7 +7,6 @@ import { CallId, coreLane, EDGE, type InboxId, JobName, type LaneId } from "#sch
 import { ImageVersion } from "#schema/Image.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { Images, NoImage } from "#src/choird/agents/Images.ts"
-import { LaneReports } from "#src/choird/api/LaneReports.ts"
 import { layerOperatorServer } from "#src/choird/api/OperatorServer.ts"
 import { Shutdown } from "#src/choird/api/Shutdown.ts"
 import { Backup } from "#src/choird/database/Backup.ts"
@@ -44,7 +43,6 @@ export const platform = Layer.mergeAll(
   }),
   Layer.succeed(Backup, { file: (version) => Stream.make(new TextEncoder().encode(`backup of ${version}`)) }),
   GatewayHealth.layer,
-  LaneReports.layer,
   Shutdown.layer
 )
 

@@ -2,7 +2,6 @@
 import { Clock, Context, Deferred, Effect, Layer, Scope } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { type HttpApp, refusalResponse } from "#src/shared/http.ts"
-import { LaneReports } from "./LaneReports.ts"
 import { CurrentOpenSession, makeOpenSession, type OpenSession } from "./OpenSession.ts"
 
 /** A refusal over a rate, with the time to wait. */
@@ -27,7 +26,6 @@ export class AgentApp extends Context.Service<
   static readonly layer = Layer.effect(
     AgentApp,
     Effect.gen(function* () {
-      const reports = yield* LaneReports
       const mounted = yield* Deferred.make<HttpApp>()
       const app: HttpApp = Effect.flatten(Deferred.await(mounted))
       const sessions = new Map<SessionId, OpenSession>()
@@ -37,7 +35,6 @@ export class AgentApp extends Context.Service<
           const { session_id } = session
           if (sessions.get(session_id) === session) sessions.delete(session_id)
           yield* session.disconnect
-          yield* reports.forget(session_id)
         })
 
       return AgentApp.of({

@@ -15,7 +15,6 @@ import { type Pushed, Signals } from "#src/choird/sessions/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { AGENT_LINE, count } from "#src/choird/telemetry/metrics.ts"
 import { AGENT_WORDS_CHARS_MAX } from "#src/shared/limits.ts"
-import { LaneReports } from "./LaneReports.ts"
 import {
   badRequest,
   conflict,
@@ -51,7 +50,6 @@ const services = Effect.gen(function* () {
     events: yield* EventStore,
     hostTools: yield* HostTools,
     lifecycle: yield* Lifecycle,
-    reports: yield* LaneReports,
     sessions: yield* SessionStore,
     signals: yield* Signals,
     tokens: yield* Tokens
@@ -215,7 +213,7 @@ export const layerAgentHandlers = HttpApiBuilder.group(
   "rpc",
   Effect.fnUntraced(function* (handlers) {
     const all = yield* services
-    const { approvals, config, events, lifecycle, reports } = all
+    const { approvals, config, events, lifecycle } = all
     return handlers.handleAll({
       INIT_HELLO: ({ payload, request }) =>
         Effect.flatMap(Lease, (caller) => hello(all, caller, payload, request.headers["authorization"] ?? "")),
@@ -247,11 +245,8 @@ export const layerAgentHandlers = HttpApiBuilder.group(
           Effect.mapError(fromApprovalRefused)
         )
       }),
-      REPORT_STATUS: Effect.fn("AgentApi.REPORT_STATUS")(function* ({ payload }) {
-        const { session_id } = yield* Lease
-        yield* reports.report(session_id, payload)
-        return { ack: true as const }
-      }),
+      // What a lane does is read from its acknowledged events; its own word for it is understood and not kept.
+      REPORT_STATUS: () => Effect.succeed({ ack: true as const }),
       TERMINATE_SELF: Effect.fn("AgentApi.TERMINATE_SELF")(function* ({ payload }) {
         const { session_id } = yield* Lease
         const head = yield* Effect.mapError(events.head(session_id), fromSessionUnknown)

@@ -8,7 +8,6 @@ import { EDGE, InboxId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { layerAgentRoutes } from "#src/choird/api/AgentRoutes.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
-import { LaneReports } from "#src/choird/api/LaneReports.ts"
 import { layerAgentDoors } from "#src/choird/api/layerAgentDoors.ts"
 import { AGENT_CONNECTIONS_MAX, AGENT_REQUESTS_BURST, BODY_BYTES_MAX } from "#src/shared/limits.ts"
 import { BODIES, openSession, VERBS } from "../../support/agentSocket.ts"
@@ -33,10 +32,7 @@ describe("a session's socket", () => {
     Effect.gen(function* () {
       const world = yield* makeWorld
       const home = yield* temporaryFolder
-      const sockets = yield* Effect.provide(
-        AgentSockets,
-        layerAgentDoors.pipe(Layer.provide([LaneReports.layer, layerWorld(world, home)]))
-      )
+      const sockets = yield* Effect.provide(AgentSockets, layerAgentDoors.pipe(Layer.provide(layerWorld(world, home))))
       const scope = yield* Scope.make()
       const { dir, path } = yield* Scope.provide(sockets.open(SESSION), scope)
       assert.strictEqual(path, `${home}/socks/agents/${SESSION}/choird.sock`)
@@ -206,19 +202,12 @@ describeTransports("the other verbs", ({ openSession }) => {
     })
   )
 
-  it.effect("REPORT_STATUS keeps the newest report of a lane until the socket closes", () =>
+  it.effect("REPORT_STATUS is acknowledged and changes nothing, since a lane is what its events say", () =>
     Effect.gen(function* () {
-      const { call, services } = yield* openSession
-      yield* call("REPORT_STATUS", { body: { ...BODIES.REPORT_STATUS, state: "EDGE_REASONING" } })
-      yield* call("REPORT_STATUS")
-      const reports = yield* Effect.provideContext(
-        Effect.flatMap(LaneReports, (reports) => reports.latest(SESSION)),
-        services
-      )
-      assert.deepStrictEqual(
-        reports.map(({ lane, state }) => [lane, state]),
-        [["edge", "EDGE_IDLE"]]
-      )
+      const { call, world } = yield* openSession
+      const answer = yield* call("REPORT_STATUS", { body: { ...BODIES.REPORT_STATUS, state: "EDGE_REASONING" } })
+      assert.deepStrictEqual([answer.status, JSON.parse(answer.text)], [200, { ack: true }])
+      assert.deepStrictEqual(world.effects, ["settle"])
     })
   )
 
@@ -329,9 +318,7 @@ describe("layerAgentRoutes", () => {
     Effect.gen(function* () {
       const world = yield* makeWorld
       const home = yield* temporaryFolder
-      const services = yield* Layer.build(
-        layerAgentDoors.pipe(Layer.provideMerge([LaneReports.layer, layerWorld(world, home)]))
-      )
+      const services = yield* Layer.build(layerAgentDoors.pipe(Layer.provideMerge(layerWorld(world, home))))
       const { path } = yield* Effect.provideContext(
         Effect.flatMap(AgentSockets, (sockets) => sockets.open(SESSION)),
         services

@@ -3,7 +3,6 @@ import { Deferred, Effect, Exit, Fiber, Layer, Schema, Scope } from "effect"
 import type { ToolEffect } from "#schema/Tool.ts"
 import { layerAgentRoutes } from "#src/choird/api/AgentRoutes.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
-import { LaneReports } from "#src/choird/api/LaneReports.ts"
 import { layerAgentDoors } from "#src/choird/api/layerAgentDoors.ts"
 import { type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
@@ -106,7 +105,6 @@ describeTransports("EXECUTE_HOST_TOOL", ({ openSessionWith }) => {
       const services = yield* Layer.build(
         layerAgentRoutes.pipe(
           Layer.provideMerge(layerAgentDoors),
-          Layer.provideMerge(LaneReports.layer),
           Layer.provideMerge(layerWorld(world, home, held.tools))
         )
       )
