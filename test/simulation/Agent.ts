@@ -35,6 +35,7 @@ import { coreList } from "#src/agent/tools/coreList.ts"
 import { coreReport } from "#src/agent/tools/coreReport.ts"
 import { coreSpawn } from "#src/agent/tools/coreSpawn.ts"
 import { memoryCompact } from "#src/agent/tools/memoryCompact.ts"
+import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { skillStart } from "#src/agent/tools/skillStart.ts"
 import { skillTransition } from "#src/agent/tools/skillTransition.ts"
 import { AGENT } from "./Database.ts"
@@ -101,6 +102,7 @@ const registry = (world: World, agent: AgentIdentity) =>
         coreList(arbiter.state),
         coreReport(reports.tell),
         memoryCompact(compactor.request),
+        ...(world.setup.proposes ? proposeTools(yield* makeSubmit) : []),
         ...(world.setup.skills.size === 0 ? [] : [skillStart(world.setup.skills), skillTransition]),
         ...simTools(world, agent)
       ]

@@ -1,11 +1,17 @@
-/** choird's approvals in memory. What is understood and what a decision comes to is choird's own code. */
+/**
+ * choird's approvals in memory: calls that a person confirms, and proposals that choird carries out. What is understood, what a decision
+ * comes to and what may be carried out is choird's own code.
+ */
 import { Result } from "effect"
 import type { ApprovalStatus, AskedApproval, Resolution } from "#schema/Approval.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { ApprovalId, type CallId, type SessionId } from "#schema/Ids.ts"
 import type { ApprovalRequest } from "#src/choird/approvals/Approvals.ts"
 import { type ApprovalStep, mayFollow, resolutionOf, verdict } from "#src/choird/approvals/approvalStatus.ts"
-import { isAsked } from "#src/choird/approvals/callApprovals.ts"
+import { Approved } from "#src/choird/approvals/Approved.ts"
+import type { ApprovalRow as StoredRow } from "#src/choird/approvals/approvalRows.ts"
+import { isAsked, proposedOn } from "#src/choird/approvals/callApprovals.ts"
+import { decidedNote, endedNote } from "#src/choird/approvals/proposalNotes.ts"
 import { understand } from "#src/choird/approvals/requestTypes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { Violation } from "./Kernel.ts"
@@ -15,13 +21,25 @@ export interface ApprovalRow {
   readonly session_id: SessionId
   readonly call_id: CallId
   readonly hash: string
+  readonly summary: string
+  readonly isProposal: boolean
   readonly expires_ms: number
   status: ApprovalStatus
+  /** The one decision, beside the status that the product's rules move. */
+  decided: Resolution | undefined
+  /** How often it was carried out. */
+  carried: number
 }
 
-/** Tells an agent, and forgets what it was told once it asked again. */
+/** What somebody clicked on, with the digits of the payload that was seen. */
+export interface Click {
+  readonly resolution: "approved" | "rejected"
+  readonly hash8: string
+}
+
+/** Tells an agent, and forgets what it was told once it asked again. Of a proposal it is told in words. */
 export interface Telling {
-  readonly resolved: (row: ApprovalRow, status: Resolution) => void
+  readonly resolved: (row: ApprovalRow, status: Resolution, note?: string) => void
   readonly heard: (row: ApprovalRow) => void
 }
 
@@ -44,26 +62,72 @@ export class ApprovalTable {
   ): AskedApproval | string {
     const understood = understand(request_type, payload)
     if (Result.isFailure(understood)) return understood.failure.kind
-    if (understood.success.type !== "confirm_tool") return "NOT_AVAILABLE"
-    const { call, hash } = understood.success
+    const asked = understood.success
+    const { hash, summary } = asked
+    const isProposal = asked.type === "proposal"
+    const isOpen =
+      asked.type === "proposal"
+        ? proposedOn(session.state, call_id, asked.kind, asked.payload) !== undefined
+        : isAsked(session.state, call_id, asked.call)
     let row = this.#of(call_id)
     if (row !== undefined && row.hash !== hash) return "CALL_ID_REUSED"
     if (row === undefined) {
-      if (!isAsked(session.state, call_id, call)) return "NOT_OPEN"
+      if (!isOpen) return "NOT_OPEN"
       const approval_id = ApprovalId.make(String(this.rows.length + 1))
       const { session_id } = session
-      row = { approval_id, session_id, call_id, hash, expires_ms: now_ms + timeout_ms, status: "pending" }
+      const expires_ms = now_ms + timeout_ms
+      row = {
+        approval_id,
+        session_id,
+        call_id,
+        hash,
+        summary,
+        isProposal,
+        expires_ms,
+        status: "pending",
+        decided: undefined,
+        carried: 0
+      }
       this.rows.push(row)
     }
     const { approval_id, status } = row
-    if (status !== "pending") this.#telling.heard(row)
+    if (status !== "pending" && !row.isProposal) this.#telling.heard(row)
     return { approval_id, status: resolutionOf(status) ?? "pending" }
   }
 
-  /** A person's click. */
-  decide(row: ApprovalRow, resolution: "approved" | "rejected", now_ms: number, isOver: boolean): void {
-    const decided = verdict({ ...row, now_ms, isOver }, { resolution, hash8: row.hash.slice(0, 8) })
-    if (decided.resolution !== undefined) this.#resolve(row, decided.resolution)
+  /** I12: a person's click counts for the payload that the person saw, and in time. What is proposed outlives its session. */
+  decide(row: ApprovalRow, click: Click, now_ms: number, isEnded: boolean): void {
+    const { resolution } = verdict({ ...row, now_ms, isOver: isEnded && !row.isProposal }, click)
+    if (resolution === undefined) return
+    if (resolution === click.resolution && !row.hash.startsWith(click.hash8))
+      throw new Violation("I12", `approval ${row.approval_id} is ${resolution} by who saw another payload`)
+    if (resolution === click.resolution && now_ms >= row.expires_ms)
+      throw new Violation("I12", `approval ${row.approval_id} is ${resolution} after its time`)
+    this.#resolve(row, resolution)
+  }
+
+  /** What choird's proof lets be carried out now. */
+  provable(): ReadonlyArray<ApprovalRow> {
+    return this.rows.filter((row) => {
+      const stored = row as unknown as StoredRow
+      return row.isProposal && (Approved.of(stored) ?? Approved.begun(stored)) !== undefined
+    })
+  }
+
+  /** I12: what is carried out was approved. Whoever was cut short begins again. */
+  begin(row: ApprovalRow): void {
+    if (row.decided !== "approved")
+      throw new Violation("I12", `approval ${row.approval_id} is carried out and was ${row.decided ?? "not decided"}`)
+    if (row.status !== "executing") this.#become(row, "executing")
+  }
+
+  /** I12: it is carried out once. */
+  finish(row: ApprovalRow, status: "done" | "failed"): void {
+    row.carried += 1
+    if (row.carried > 1) throw new Violation("I12", `approval ${row.approval_id} was carried out twice`)
+    this.#become(row, status)
+    const ending = status === "done" ? { status, outcome: "done" } : { status, kind: "BUILD", reason: "it broke" }
+    this.#telling.resolved(row, "approved", endedNote(row, ending))
   }
 
   /** Ends what is due, and answers when the next one will be. */
@@ -88,7 +152,7 @@ export class ApprovalTable {
     }
     if (event_type !== "ToolResultCommitted") return
     const row = this.#of(payload.call_id)
-    if (row === undefined) return
+    if (row === undefined || row.isProposal) return
     if (row.status === "pending") this.#become(row, "expired")
     if (row.status === "executing") this.#become(row, payload.status === "success" ? "done" : "failed")
     this.#telling.heard(row)
@@ -107,7 +171,8 @@ export class ApprovalTable {
 
   #resolve(row: ApprovalRow, resolution: Resolution): void {
     this.#become(row, resolution)
-    this.#telling.resolved(row, resolution)
+    row.decided = resolution
+    this.#telling.resolved(row, resolution, row.isProposal ? decidedNote(row, resolution) : undefined)
   }
 
   /** I12: one decision, one execution. */

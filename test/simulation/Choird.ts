@@ -8,6 +8,7 @@ import { Signal } from "#schema/Signal.ts"
 import type { Hearing } from "#src/choird/agents/Epoch.ts"
 import type { SessionTable } from "./Database.ts"
 import { Delivery } from "./Delivery.ts"
+import { Executor } from "./Executor.ts"
 import { Epochs } from "./Epochs.ts"
 import type { Process } from "./Kernel.ts"
 import type { Machine } from "./Machine.ts"
@@ -37,6 +38,7 @@ export class Choird {
   readonly #draw: Seed
   readonly #tokens = new Tokens()
   readonly #delivery: Delivery
+  readonly #executor: Executor
   #life: Life | undefined
   #lives = 0
 
@@ -45,6 +47,7 @@ export class Choird {
     this.#machine = machine
     this.#draw = world.draw("choird")
     this.#delivery = new Delivery(world)
+    this.#executor = new Executor(world, () => this.wake())
   }
 
   get process(): Process | undefined {
@@ -76,6 +79,7 @@ export class Choird {
     const runtime = runtimeOf(kernel, process, this.#world.draw(`scheduler choird ${this.#lives++}`), note)
     runtime.start(this.#epochs(life).run())
     this.#delivery.start(process)
+    this.#executor.start(process)
     this.#expire(life)
   }
 

@@ -80,9 +80,12 @@ export class Database {
   readonly signals: Array<SignalRow> = []
   readonly outbox: Array<OutboxRow> = []
   readonly approvals = new ApprovalTable({
-    resolved: ({ approval_id, session_id }, status) => {
-      if (this.sessions.get(session_id)?.status === "active")
-        this.#signal(session_id, { type: "ApprovalResolved", approval_id, status })
+    resolved: ({ approval_id, session_id }, status, note) => {
+      const session = this.sessions.get(session_id)?.status
+      const says = { type: "ApprovalResolved", approval_id, status } as const
+      if (note === undefined && session === "active") this.#signal(session_id, says)
+      const signal_id = SignalId.make(String(this.#signals + 1))
+      if (note !== undefined && session !== "closed") this.#signal(session_id, { ...says, signal_id, note })
     },
     heard: ({ approval_id }) => {
       for (const row of this.signals)

@@ -179,6 +179,8 @@ export class Invariants {
   settled(): void {
     const waiting = this.#world.database.approvals.waiting().length
     if (waiting > 0) throw new Violation("I12", `${waiting} approvals still wait`)
+    const open = this.#world.database.approvals.provable().length
+    if (open > 0) throw new Violation("I12", `${open} approved proposals are not carried out`)
     this.#store.settled()
   }
 }

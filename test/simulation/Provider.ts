@@ -19,7 +19,7 @@ export class Provider implements Server {
   constructor(world: World) {
     this.#world = world
     this.#draw = world.draw("provider")
-    this.#script = new Script(world.faults, world.draw("model"), [...world.setup.skills.keys()])
+    this.#script = new Script(world.faults, world.draw("model"), world.setup)
   }
 
   listener() {

@@ -1,6 +1,7 @@
 /** What the simulated model says next: sensible steps of a conversation and of jobs, and now and then what no program expects. */
 import type { Faults } from "./Faults.ts"
 import type { Seed } from "./Seed.ts"
+import type { Setup } from "./Setup.ts"
 
 interface Message {
   readonly role: string
@@ -58,16 +59,18 @@ export class Script {
   readonly #draw: Seed
   /** Names of skills; none in most seeds. */
   readonly #skills: ReadonlyArray<string>
+  readonly #proposes: boolean
   /** Lanes whose model repeats itself, with what it says and how often yet. */
   readonly #stuck = new Map<string, { readonly said: Said; left: number }>()
   #count = 0
   /** The job that was asked for last, which probably runs. */
   #newest: string = JOBS[0]
 
-  constructor(faults: Faults, draw: Seed, skills: ReadonlyArray<string>) {
+  constructor(faults: Faults, draw: Seed, { proposes, skills }: Pick<Setup, "proposes" | "skills">) {
     this.#faults = faults
     this.#draw = draw
-    this.#skills = skills
+    this.#skills = [...skills.keys()]
+    this.#proposes = proposes
   }
 
   next(asked: Asked): Said {
@@ -79,6 +82,7 @@ export class Script {
     if (role === "summary") return this.#summary(asked)
     if (this.#faults.calm) return says(final)
     if (this.#skills.length > 0 && this.#draw.chance(0.15)) return { calls: [this.#start(), ...this.#more()] }
+    if (this.#proposes && this.#draw.chance(0.12)) return { calls: [this.#propose(), ...this.#more()] }
     const lane =
       role === "edge" ? "edge" : (asked.messages.find((message) => message.role === "user")?.content ?? "").slice(0, 60)
     const stuck = this.#stuck.get(lane)
@@ -145,6 +149,12 @@ export class Script {
 
   #start(): Call {
     return { name: "choir-skill-start", args: { skill: this.#skillName() } }
+  }
+
+  /** A change of the agent itself. */
+  #propose(): Call {
+    const change = [{ op: "set", path: "/budgets/turn_max_steps", value: this.#draw.between(1, 9) }]
+    return { name: "choir-propose-config_change", args: { change, reason: `reason ${++this.#count}` } }
   }
 
   /** In a step of a skill: its tools and others, its transitions and others, two of them, words. */

@@ -27,6 +27,8 @@ export interface Setup {
   readonly crash_detection_threshold_ms: number
   /** The configuration of a version; each version says its number in two places that belong together. */
   config(version: number): AgentConfig
+  /** Whether its model proposes changes of the agent. */
+  readonly proposes: boolean
   /** The skills of the agent's image. */
   readonly skills: ReadonlyMap<string, SkillSpec>
 }
@@ -80,6 +82,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
   }
   return {
     crash_detection_threshold_ms: base.crash_detection_threshold_ms,
+    proposes: seed % 10 === 0,
     skills: skillsOf(seed),
     config: (version) => {
       const config = versions.get(version) ?? make(version)

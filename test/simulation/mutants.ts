@@ -4,6 +4,7 @@
  */
 import { APPROVAL_MUTANTS } from "./approvalMutants.ts"
 import type { Mutant } from "./Mutant.ts"
+import { PROPOSAL_MUTANTS } from "./proposalMutants.ts"
 import { SKILL_MUTANTS } from "./skillMutants.ts"
 import type { Edit } from "./patchSources.ts"
 
@@ -402,5 +403,6 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     breaks: ["L1"]
   },
   ...APPROVAL_MUTANTS,
+  ...PROPOSAL_MUTANTS,
   ...SKILL_MUTANTS
 ]

@@ -352,3 +352,22 @@ export const makeProposer = Effect.fnUntraced(function* ({ agent_id }: ProposalH
     })
   }
 })
+
+interface Opening {
+  readonly remote?: Parameters<typeof makeProposalHomeAt>[0]
+  readonly world?: AgentWorld
+}
+
+/** A home, a life of choird that carries out nothing yet, and an agent that proposes. */
+export const openProposals = Effect.fnUntraced(function* ({ remote, world }: Opening = {}) {
+  const home = yield* remote === undefined ? makeProposalHome : makeProposalHomeAt(remote)
+  const life = yield* beginLife(home, world)
+  const proposer = yield* makeProposer(home, life)
+  /** How a proposal ends that a person says yes to. */
+  const carried = Effect.fnUntraced(function* (approval_id: string) {
+    yield* life.decide(approval_id, "approved")
+    const { outcome, status } = yield* life.ended(approval_id)
+    return { outcome: outcome ?? "", status }
+  })
+  return { home, life, carried, ...proposer }
+})

@@ -28,6 +28,7 @@ import { approvalSeen } from "#src/choird/telemetry/metrics.ts"
 import { type ApprovalRefused, refused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
 import { type Refusal, resolutionOf, verdict, type Wanted } from "./approvalStatus.ts"
+import { refusalOf, unknownApproval } from "./decisionRefusals.ts"
 import { expiredText, hash8 } from "./approvalText.ts"
 import { tellAsked, tellMore } from "./askPerson.ts"
 import { isAsked, proposedOn } from "./callApprovals.ts"
@@ -75,28 +76,6 @@ export class Approvals extends Context.Service<
     Approvals,
     Effect.suspend(() => make())
   )
-}
-
-const unknown = (approval_id: string) =>
-  refused("UNKNOWN_APPROVAL", `there is no approval ${approval_id.slice(0, 20)}`, "choirctl approval list")
-
-const refusalOf = (row: ApprovalRow, refusal: Refusal) => {
-  const { approval_id, resolved_at, resolved_by, status } = row
-  const show = `choirctl approval show ${approval_id}`
-  switch (refusal) {
-    case "ALREADY_DECIDED":
-      return refused(
-        refusal,
-        `approval ${approval_id} was ${resolutionOf(status) ?? status} at ${resolved_at ?? "an unknown time"} by ${resolved_by ?? "nobody"}`,
-        show
-      )
-    case "EXPIRED":
-      return refused(refusal, `approval ${approval_id} expired at ${row.expires_at}`, "ask the agent to try again")
-    case "SESSION_ENDED":
-      return refused(refusal, `the session of approval ${approval_id} has ended, so it expired`, "ask the agent again")
-    case "CHANGED":
-      return refused(refusal, `the hash of approval ${approval_id} is another one: look at what it is about`, show)
-  }
 }
 
 /** What the audit keeps: names and digests, never an input. */
@@ -293,7 +272,7 @@ const make = Effect.fnUntraced(function* () {
 
   const find = Effect.fnUntraced(function* (approval_id: string) {
     const row = yield* Effect.orDie(rows.findApproval(sql, approval_id))
-    return row ?? (yield* unknown(approval_id))
+    return row ?? (yield* unknownApproval(approval_id))
   })
 
   const decide = Effect.fn("Approvals.decide")(function* (decision: ApprovalDecision) {

@@ -2,49 +2,25 @@
  * Carries out what people approved, as durable jobs (D17): each step is stored before it is taken and may be taken again, so that a death of
  * choird at any point leads to the same end, once (R53). Whatever fails ends the job with a reason; the agent goes on as it was.
  */
-import {
-  Cause,
-  Context,
-  Effect,
-  FiberSet,
-  FileSystem,
-  Layer,
-  Option,
-  Queue,
-  Result,
-  Schema,
-  type Scope,
-  Stream
-} from "effect"
+import { Cause, Context, Effect, FiberSet, FileSystem, Layer, Queue, Result, Schema, type Scope, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { join } from "node:path"
 import type { AgentId } from "#schema/Ids.ts"
-import type { ProposalKind } from "#schema/ProposedChange.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
-import { Approved } from "#src/choird/approvals/Approved.ts"
+import type { Approved } from "#src/choird/approvals/Approved.ts"
 import type { Ending } from "#src/choird/approvals/proposalNotes.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
 import { approvalSeen } from "#src/choird/telemetry/metrics.ts"
+import { sha256 } from "#src/shared/hashChain.ts"
 import { PROPOSAL_LOOK_MS_MAX, PROPOSAL_RETRY_MS, PROPOSALS_EXECUTED_MAX } from "#src/shared/limits.ts"
-import { AgentSteps, type Rebound } from "./AgentSteps.ts"
-import { isBinding, pathOf } from "./configEdits.ts"
+import { AgentSteps } from "./AgentSteps.ts"
 import { ConfigSteps } from "./ConfigSteps.ts"
-import type { ExecutionFailed } from "./ExecutionFailed.ts"
-import {
-  advance,
-  begin,
-  finish,
-  type Job,
-  nextExecutions,
-  type Standing,
-  standingOf,
-  type Step
-} from "./executionRows.ts"
-import { type Proposal, readProposal } from "./Proposal.ts"
-import { Facts } from "./ProposalFacts.ts"
+import { changed } from "./ExecutionFailed.ts"
+import { advance, begin, finish, nextExecutions, standingOf } from "./executionRows.ts"
+import { type Execution, executionOf, firstStep, takeStep } from "./executionSteps.ts"
 import { RepoSteps } from "./RepoSteps.ts"
 
 /** Carries out approved proposals. */
@@ -61,35 +37,8 @@ export class Executions extends Context.Service<
   )
 }
 
-/** A proposal with its proof, as its row has it. */
-interface Execution {
-  readonly approved: Approved
-  readonly proposal: Proposal
-  readonly facts: Facts
-}
-
-/** What a step leads to: the next one, or the end. */
-type Next = { readonly type: "next"; readonly standing: Standing } | { readonly type: "done"; readonly outcome: string }
-
-const next = (step: Step, job: Job): Next => ({ type: "next", standing: { step, job } })
-const done = (outcome: string): Next => ({ type: "done", outcome })
-
-const decodeFacts = Schema.decodeUnknownSync(Facts)
-
-/** It was understood when it was stored. */
-const executionOf = (approved: Approved): Execution => {
-  const { canonical, facts, request_type } = approved.row
-  const read = readProposal(request_type as ProposalKind, JSON.parse(canonical) as Schema.Json)
-  const proposal = Result.getOrThrowWith(read, (reason) => new Error(`a stored proposal cannot be read: ${reason}`))
-  return { approved, proposal, facts: decodeFacts(facts) }
-}
-
-const firstStep = ({ proposal }: Execution): Standing => ({
-  step: proposal.kind === "config_change" ? "write" : "commit",
-  job: {}
-})
-
-const short = (id: string | undefined) => (id ?? "").slice(0, 12)
+/** The digest is the one that the person saw (R54). */
+const OTHER_PAYLOAD = "the stored payload is not the one that was approved"
 
 const services = Effect.gen(function* () {
   return {
@@ -103,79 +52,6 @@ const services = Effect.gen(function* () {
     signals: yield* Signals,
     sql: yield* SqlClient.SqlClient
   }
-})
-type Services = Effect.Success<typeof services>
-
-/** The next start is what takes it over; one that runs is started anew. */
-const toUpdate = Effect.fnUntraced(function* ({ agents }: Services, { row }: Approved, job: Job, what: string) {
-  const bindings = yield* agents.running(row.agent_id)
-  return Option.match(bindings, {
-    onNone: () => done(`${what}; the agent takes it over with its next start`),
-    onSome: (bindings) => next("update", { ...job, bindings })
-  })
-})
-
-/** In the repository, and in an image where there is one. */
-const inRepo = ({ commit, image_version }: Job) =>
-  `it is in the repository as commit ${short(commit)}${image_version === undefined ? "" : `, image ${image_version} was built`}`
-
-const reboundBy = ({ proposal }: Execution): Rebound =>
-  new Set(
-    proposal.kind === "config_change" ? proposal.edits.filter(isBinding).map((edit) => pathOf(edit).at(-1) ?? "") : []
-  )
-
-/** Takes one step of a repository's proposal. */
-const repoStep = Effect.fnUntraced(function* (
-  services: Services,
-  { approved, facts, proposal }: Execution,
-  { job, step }: Standing
-): Effect.fn.Return<Next, ExecutionFailed> {
-  if (proposal.kind === "config_change") return yield* Effect.die(new Error("it has no repository"))
-  const proposed = { proposal, facts }
-  switch (step) {
-    case "commit":
-      return next("push", { ...job, ...(yield* services.repos.commit(approved, proposed)) })
-    case "push":
-      yield* services.repos.push(approved, proposed, job)
-      return facts.is_draft === true
-        ? done(`${inRepo(job)}, as a draft without a program, which a person writes`)
-        : next("build", job)
-    default: {
-      const image_version = yield* services.agents.build(approved)
-      const built = { ...job, image_version }
-      return yield* toUpdate(services, approved, built, inRepo(built))
-    }
-  }
-})
-
-/** Takes one step of a proposal for config.json. */
-const configStep = Effect.fnUntraced(function* (
-  services: Services,
-  execution: Execution,
-  { job, step }: Standing
-): Effect.fn.Return<Next, ExecutionFailed> {
-  const { approved, facts, proposal } = execution
-  if (proposal.kind !== "config_change") return yield* Effect.die(new Error("it is not of config.json"))
-  if (step === "write") {
-    yield* services.configs.write(approved, proposal.edits, facts.before ?? [])
-    return next("apply", job)
-  }
-  const version = yield* services.configs.apply(approved, proposal.edits)
-  const what = `config.json was changed and is applied as version ${version}`
-  return reboundBy(execution).size === 0 ? done(what) : yield* toUpdate(services, approved, job, what)
-})
-
-const takeStep = Effect.fnUntraced(function* (services: Services, execution: Execution, standing: Standing) {
-  const { approved, proposal } = execution
-  const { job, step } = standing
-  if (step === "update") {
-    yield* services.agents.update(approved, job, reboundBy(execution))
-    const what = proposal.kind === "config_change" ? "config.json was changed and is applied" : inRepo(job)
-    return done(`${what}, and the agent runs with it`)
-  }
-  return yield* proposal.kind === "config_change"
-    ? configStep(services, execution, standing)
-    : repoStep(services, execution, standing)
 })
 
 const make = Effect.fnUntraced(function* () {
@@ -207,10 +83,13 @@ const make = Effect.fnUntraced(function* () {
   /** From where it stands to its end. */
   const execute = Effect.fnUntraced(function* (approved: Approved) {
     const execution = executionOf(approved)
+    const { canonical, hash } = approved.row
     let standing = approved.row.status === "executing" ? standingOf(approved) : firstStep(execution)
     if (approved.row.status !== "executing") yield* begin(sql, approved, standing)
     while (true) {
-      const taken = yield* Effect.result(takeStep(all, execution, standing))
+      const taken = yield* Effect.result(
+        sha256(canonical) === hash ? takeStep(all, execution, standing) : changed(OTHER_PAYLOAD)
+      )
       if (Result.isFailure(taken)) {
         const { kind, reason } = taken.failure
         return yield* end(execution, { status: "failed", kind, reason })

@@ -43,19 +43,20 @@ export const nextExecutions = (sql: SqlClient.SqlClient) =>
     return [...first.values()].flatMap((row) => Approved.of(row) ?? Approved.begun(row) ?? [])
   })
 
-const store = (sql: SqlClient.SqlClient, { row }: Approved, { job, step }: Standing) =>
-  sql`UPDATE choir_control.pending_approvals SET step = ${step}, job = ${canonicalJson(job)}::jsonb
-    WHERE id = ${rowId(row.approval_id) ?? 0n} AND status = 'executing'`
+const store = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { row }: Approved, { job, step }: Standing) {
+  const stored =
+    yield* sql`UPDATE choir_control.pending_approvals SET step = ${step}, job = ${canonicalJson(job)}::jsonb
+    WHERE id = ${rowId(row.approval_id) ?? 0n} AND status = 'executing' RETURNING id`
+  if (stored.length === 0) return yield* Effect.die(new Error(`the approval ${row.approval_id} is not being executed`))
+})
 
-/** Stores the step that is taken next. */
+/** Stores the step that is taken next; a defect where the row is not being executed (R55). */
 export const advance = (sql: SqlClient.SqlClient, approved: Approved, standing: Standing) =>
-  Effect.asVoid(Effect.orDie(store(sql, approved, standing)))
+  Effect.orDie(store(sql, approved, standing))
 
 /** Begins the one execution. */
 export const begin = (sql: SqlClient.SqlClient, approved: Approved, standing: Standing) =>
-  Effect.orDie(
-    sql.withTransaction(Effect.andThen(beginExecution(sql, approved), Effect.asVoid(store(sql, approved, standing))))
-  )
+  Effect.orDie(sql.withTransaction(Effect.andThen(beginExecution(sql, approved), store(sql, approved, standing))))
 
 /** Ends it, tells the agent and the person, and answers the DM that has something new. */
 export const finish = Effect.fnUntraced(

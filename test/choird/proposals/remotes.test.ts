@@ -2,55 +2,43 @@
 import { execFileSync, spawn } from "node:child_process"
 import { dirname, join } from "node:path"
 import { assert, describe } from "@effect/vitest"
-import { Effect, type Schema } from "effect"
-import type { ProposalKind } from "#schema/ProposedChange.ts"
+import { Effect } from "effect"
 import { describeEmbedded, temporaryFolder } from "../../support/engines.ts"
 import { startGitHttps, startSshd } from "../../support/gitServers.ts"
 import { ensureDebianPackages } from "../../support/packages.ts"
-import { beginLife, makeProposalHomeAt, makeProposer, pushBranch, type Remote, TOOL } from "../../support/proposals.ts"
+import { openProposals, pushBranch, type Remote, TOOL } from "../../support/proposals.ts"
 
 const LIVE = { timeout: 60_000 }
 const ROBOT = "Robot <robot@example.org>"
 
-type Place = Parameters<typeof makeProposalHomeAt>[0]
-
-/** A home whose choird carries out what is approved; `carried` is how a proposal ends that a person says yes to. */
-const open = Effect.fnUntraced(function* (remote: Place) {
-  const home = yield* makeProposalHomeAt(remote)
-  const life = yield* beginLife(home)
-  const { propose, session_id } = yield* makeProposer(home, life)
-  yield* life.execute
-  const carried = Effect.fnUntraced(function* (kind: ProposalKind, input: Schema.Json) {
-    const { approval_id } = yield* propose(kind, input)
-    yield* life.decide(approval_id, "approved")
-    const { outcome, status } = yield* life.ended(approval_id)
-    return { outcome: outcome ?? "", status }
-  })
-  return { home, carried, session_id }
-})
+type Place = NonNullable<NonNullable<Parameters<typeof openProposals>[0]>["remote"]>
 
 /** A tool ends as the agent's own commit on the server's branch. */
 const commits = Effect.fnUntraced(function* (remote: Place) {
-  const { carried, home } = yield* open(remote)
-  const { outcome, status } = yield* carried("tool", TOOL)
+  const { carried, home, life, propose } = yield* openProposals({ remote })
+  yield* life.execute
+  const { outcome, status } = yield* carried((yield* propose("tool", TOOL)).approval_id)
   assert.strictEqual(status, "done", outcome)
   assert.strictEqual(home.agent.git(["log", "-1", "--format=%an <%ae>", "main"]), ROBOT)
 })
 
 /** A branch ends as the newest commit of the server's main. */
 const merges = Effect.fnUntraced(function* (remote: Place) {
-  const { carried, home, session_id } = yield* open(remote)
+  const { carried, home, life, propose, session_id } = yield* openProposals({ remote })
+  yield* life.execute
   const branch = `proposal/${session_id}/soul`
   const commit = pushBranch(home, branch, { "identity/SOUL.md": "calm\n" })
-  const { outcome, status } = yield* carried("repo_change", { branch, commit, reason: "be calm" })
+  const { outcome, status } = yield* carried(
+    (yield* propose("repo_change", { branch, commit, reason: "be calm" })).approval_id
+  )
   assert.strictEqual(status, "done", outcome)
   assert.strictEqual(home.head(), commit)
 })
 
 /** Why the server cannot be looked at, so that nobody is asked. */
 const refusal = Effect.fnUntraced(function* (remote: Place) {
-  const { carried, home } = yield* open(remote)
-  const error = yield* Effect.flip(carried("tool", TOOL))
+  const { home, propose } = yield* openProposals({ remote })
+  const error = yield* Effect.flip(propose("tool", TOOL))
   assert.strictEqual(home.head(), home.base)
   return String(error)
 })
