@@ -14,7 +14,8 @@ import { temporaryWorkspace } from "../support/workspace.ts"
 /** Virtual time in which a life comes to its end, or it never will. */
 const LIFE_MAX = "10 minutes"
 
-const CANARY = "canary-5b1f0c"
+/** So short that only the tool's own call takes it out of a text: every text is searched for longer ones (SECRET_ANYWHERE_CHARS_MIN). */
+const CANARY = "c5b1f0c"
 
 /** Each message has the model write a note, send it, and say how often. */
 const script: Script = (messages) => {
