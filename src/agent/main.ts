@@ -20,7 +20,7 @@ import { Confirmations } from "./Confirmations.ts"
 import { ControlPlane } from "./ControlPlane.ts"
 import { EventLog } from "./EventLog.ts"
 import { fetchSecrets } from "./fetchSecrets.ts"
-import { credentialHelper, GIT_CRED_HELPER } from "./git/credentialHelper.ts"
+import { credentialHelper, GIT_CRED_HELPER, gitHelper } from "./git/credentialHelper.ts"
 import { GitAccess } from "./git/GitAccess.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import { Llm } from "./Llm.ts"
@@ -159,9 +159,8 @@ const program = Effect.gen(function* () {
       Layer.provideMerge(Layer.mergeAll(Confirmations.layer, ModelCalls.layer, StatusReports.layer)),
       Layer.provideMerge(guards)
     )
-    const [node = "", program = ""] = process.argv
     const tools = ToolRegistry.layer({ choir: options.choir, rg: options.rg }).pipe(
-      Layer.provideMerge(GitAccess.layer({ program: [node, program] })),
+      Layer.provideMerge(GitAccess.layer({ helper: gitHelper(options.choir) })),
       Layer.provideMerge(models)
     )
     const runners = ToolRunner.layer.pipe(Layer.provideMerge(tools))

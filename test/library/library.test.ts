@@ -126,6 +126,38 @@ describe("the packed package", () => {
     assert.match(run(process.execPath, ["--test", "test/session.ts"], project), /pass [1-9]\d*\n.*fail 0\n/su)
   })
 
+  it("brings a bill of materials with the version and digest of all that it is made of and with (R74)", () => {
+    const { bomFormat, components } = JSON.parse(readFileSync(join(installed, "dist/sbom.cdx.json"), "utf8")) as {
+      readonly bomFormat: string
+      readonly components: ReadonlyArray<{
+        readonly name: string
+        readonly version: string
+        readonly hashes?: ReadonlyArray<{ readonly alg: string; readonly content: string }>
+      }>
+    }
+    const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as {
+      readonly packages: Readonly<Record<string, { readonly version?: string; readonly integrity?: string }>>
+    }
+    assert.strictEqual(bomFormat, "CycloneDX")
+    const listed = new Map(
+      components.map(({ hashes = [], name, version }) => [
+        `${name}@${version}`,
+        hashes.map(({ alg, content }) => `${alg} ${Buffer.from(content, "hex").toString("base64")}`).join()
+      ])
+    )
+    for (const [place, { integrity, version }] of Object.entries(lock.packages)) {
+      if (integrity === undefined) continue
+      const name = place.slice(place.lastIndexOf("node_modules/") + "node_modules/".length)
+      assert.strictEqual(listed.get(`${name}@${version}`), integrity.replace("sha512-", "SHA-512 "), place)
+    }
+    const { dependencies, peerDependencies } = manifest()
+    for (const name of [...Object.keys(dependencies), ...Object.keys(peerDependencies)])
+      assert.isTrue(
+        components.some((component) => component.name === name),
+        name
+      )
+  })
+
   it("resolves and imports by every name that it exports, and runs nothing by that", () => {
     const names = everyExport()
     for (const name of [

@@ -12,7 +12,6 @@ import { AgentSettings } from "#src/agent/AgentSettings.ts"
 import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
 import { makeScrub } from "#src/agent/scrub.ts"
-import { GIT_CRED_HELPER } from "./credentialHelper.ts"
 import { serveCredentials } from "./credentialServer.ts"
 import { gitConfigText, type GitPaths, sshConfigText } from "./gitFiles.ts"
 import { makeSshAgent } from "./SshAgent.ts"
@@ -34,8 +33,8 @@ export class GitAccess extends Context.Service<
     forCall(call_id: CallId): Effect.Effect<CallGit>
   }
 >()("choir/agent/GitAccess") {
-  /** `program` starts the agent's program: Node and the bundle. */
-  static readonly layer = (options: { readonly program: ReadonlyArray<string> }) =>
+  /** `helper` starts git's credential helper; its last argument is the socket to ask. */
+  static readonly layer = (options: { readonly helper: ReadonlyArray<string> }) =>
     Layer.effect(GitAccess, make(options))
 
   /** For agents that run no commands. */
@@ -48,7 +47,7 @@ const privateFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-const open = Effect.fnUntraced(function* (program: ReadonlyArray<string>) {
+const open = Effect.fnUntraced(function* (helper: ReadonlyArray<string>) {
   const settings = yield* AgentSettings
   const secrets = yield* SecretStore
   const processes = yield* ProcessRunner
@@ -56,7 +55,7 @@ const open = Effect.fnUntraced(function* (program: ReadonlyArray<string>) {
   const socket = join(folder, "credentials")
   const config = join(folder, "config")
   const paths: GitPaths = {
-    helper: [...program, GIT_CRED_HELPER, socket],
+    helper: [...helper, socket],
     sshConfig: join(folder, "ssh_config"),
     sshAgent: join(folder, "agent"),
     knownHosts: join(folder, "known_hosts")
@@ -92,13 +91,13 @@ const open = Effect.fnUntraced(function* (program: ReadonlyArray<string>) {
   })
 })
 
-const make = Effect.fnUntraced(function* (options: { readonly program: ReadonlyArray<string> }) {
+const make = Effect.fnUntraced(function* (options: { readonly helper: ReadonlyArray<string> }) {
   const settings = yield* AgentSettings
   const scope = yield* Effect.scope
   const context = yield* Effect.context<AgentSettings | SecretStore | ProcessRunner>()
   // Whoever has no identity pays nothing for it.
   const opened = yield* Effect.cached(
-    open(options.program).pipe(Effect.provideService(Scope.Scope, scope), Effect.provide(context))
+    open(options.helper).pipe(Effect.provideService(Scope.Scope, scope), Effect.provide(context))
   )
   return GitAccess.of({
     forCall: Effect.fn("GitAccess.forCall")(

@@ -2,6 +2,8 @@
  * The agent's program as git's credential helper: `git-cred-helper SOCKET get` asks the agent and prints what git reads (spec 14.4). `store`
  * and `erase` do nothing, since nothing is kept.
  */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import { Console, Effect, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { Stdio } from "effect"
@@ -10,6 +12,12 @@ import { layerSocketClient } from "#src/shared/sockets.ts"
 
 /** The first argument that makes the program a helper. */
 export const GIT_CRED_HELPER = "git-cred-helper"
+
+/** What starts it: the program of an image (spec 15.1), where the agent is in one, else this program by its first argument. */
+export const gitHelper = (choir: string): ReadonlyArray<string> => {
+  const baked = join(choir, "bin", GIT_CRED_HELPER)
+  return existsSync(baked) ? [baked] : [...process.argv.slice(0, 2), GIT_CRED_HELPER]
+}
 
 const standardInput = Effect.gen(function* () {
   const { stdin } = yield* Stdio.Stdio

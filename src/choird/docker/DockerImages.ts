@@ -21,10 +21,11 @@ import { ContainerError, ImageBuildFailed, type ImageSource } from "#src/choird/
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
 import { IMAGES_KEPT } from "#src/shared/limits.ts"
 import { baseOf } from "./baseKey.ts"
-import { type ContextEntry, ContextUnreadable, repoEntries } from "./buildContext.ts"
+import { bakedEntries, bakedFrom, OWN } from "./bakedFolder.ts"
+import { type ContextEntry, repoEntries } from "./buildContext.ts"
 import { DockerEngine } from "./DockerEngine.ts"
 import { type DockerError, engineIsAway } from "./DockerError.ts"
-import { failedBuild, TEST_PROGRAM } from "./failedBuild.ts"
+import { failedBuild } from "./failedBuild.ts"
 import { checkBase, ImageFacts, imageProblem } from "./imageChecks.ts"
 import * as names from "./imageNames.ts"
 import { BuildBroke, type BuildRequest, runBuild } from "./runBuild.ts"
@@ -52,9 +53,6 @@ export interface DockerImagesOptions {
   readonly programs: Effect.Effect<AgentPrograms, ProgramMissing>
   readonly runtime: RuntimeConfig
 }
-
-/** What of an image's repository lies in the way of the builder's own files. */
-const OWN = ".choir"
 
 const decodeFacts = Schema.decodeUnknownOption(ImageFacts)
 
@@ -140,22 +138,6 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
     return yield* buildAs(tag, request, (image_id) => checkBase(engine, image_id), progress)
   })
 
-  /** The folder that is baked in, with the modes that it has on disk. */
-  const folder = Effect.fnUntraced(
-    function* (path: string) {
-      const entries: Array<ContextEntry> = []
-      for (const name of (yield* fs.readDirectory(path, { recursive: true })).toSorted()) {
-        const { mode, type } = yield* fs.lstat(join(path, name))
-        if (type !== "File" && type !== "Directory")
-          return yield* new ContextUnreadable({ reason: `${join(path, name)} is no file and no folder` })
-        const content = type === "File" ? yield* fs.readFile(join(path, name)) : "folder"
-        entries.push({ name: `${OWN}/choir/${name}`, mode: mode & 0o777, content })
-      }
-      return entries
-    },
-    Effect.catchTag("PlatformError", ({ message }) => Effect.fail(new ContextUnreadable({ reason: message })))
-  )
-
   const agent = Effect.fnUntraced(function* (source: ImageSource, key: string, base_id: string, progress: Progress) {
     const { agent_id, image_version } = source
     const tag = names.agentTag(agent_id, image_version)
@@ -170,8 +152,7 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
     const text = `${written}\n${bakedFrom(source)}${labelLine(labels)}`
     const own: ReadonlyArray<ContextEntry> = [
       { name: `${OWN}/Dockerfile`, mode: 0o644, content: Buffer.from(text) },
-      { name: `${OWN}/choir`, mode: 0o755, content: "folder" },
-      ...(yield* folder(join(source.path, "choir")))
+      ...(yield* Effect.provideService(bakedEntries(join(source.path, "choir")), FileSystem.FileSystem, fs))
     ]
     const repo = repoEntries(source.agent).filter(({ name }) => name !== OWN && !name.startsWith(`${OWN}/`))
     const request = {
@@ -264,19 +245,6 @@ const labelLine = (labels: Readonly<Record<string, string>>) =>
   `LABEL ${Object.entries(labels)
     .map(([name, value]) => `${name}=${value}`)
     .join(" ")}\n`
-
-/**
- * What every agent's image ends with, whatever its own Dockerfile did. The lists are JSON, so that no shell reads a name and none
- * that the Dockerfile chose is asked.
- */
-const bakedFrom = ({ compiled }: ImageSource) =>
-  [
-    "USER 0:0",
-    `COPY ${OWN}/choir/ /choir/`,
-    ...compiled.map((path) => `RUN ${JSON.stringify([TEST_PROGRAM, "-x", `/choir/${path}`])}`),
-    "WORKDIR /workspace",
-    ""
-  ].join("\n")
 
 const textOf = (files: ReadonlyArray<RepoFile>, role: DockerfileRole) => {
   const file = files.find(({ path }) => path === DOCKERFILES[role])

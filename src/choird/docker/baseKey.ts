@@ -6,7 +6,7 @@ import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { type ContextEntry, ContextUnreadable, repoEntries } from "./buildContext.ts"
 
 /** Raised when the same files shall give another image, because this program builds it differently. */
-export const BUILDER_VERSION = 1
+export const BUILDER_VERSION = 2
 
 /** The base's programs; none of them comes from a repository. Node may be run and not read (D13). */
 const programEntries = Effect.fnUntraced(function* ({ node, program }: AgentPrograms) {

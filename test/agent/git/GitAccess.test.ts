@@ -16,7 +16,7 @@ import { agentConfig, settingsOf } from "../../support/testing/TestAgent.ts"
 
 const leftOut = ensureDebianPackages(["git", "openssh-client", "openssh-server"], "git remotes")
 const SECRET = SecretName.make("git")
-const PROGRAM = [process.execPath, join(import.meta.dirname, "../../../dist/choir-agent.js")]
+const HELPER = [process.execPath, join(import.meta.dirname, "../../../dist/choir-agent.js"), "git-cred-helper"]
 
 /** The parts of an agent that leases this identity, and a shell of one of its calls. */
 const withIdentity = Effect.fnUntraced(function* (identity: Partial<GitIdentity>, secret: string) {
@@ -27,7 +27,7 @@ const withIdentity = Effect.fnUntraced(function* (identity: Partial<GitIdentity>
     SecretStore.layer,
     ProcessRunner.layer({ ownsPidNamespace: false })
   )
-  const context = yield* Layer.build(GitAccess.layer({ program: PROGRAM }).pipe(Layer.provideMerge(base)))
+  const context = yield* Layer.build(GitAccess.layer({ helper: HELPER }).pipe(Layer.provideMerge(base)))
   const parts = yield* Effect.provide(
     Effect.all({ git: GitAccess, store: SecretStore, processes: ProcessRunner, settings: AgentSettings }),
     context

@@ -52,6 +52,8 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 180_000 }, () =
         "644 0 /choir/SOUL-CORE.md",
         "644 0 /choir/SOUL.md",
         "644 0 /choir/USER.md",
+        "755 0 /choir/bin",
+        "755 0 /choir/bin/git-cred-helper",
         "755 0 /choir/skills",
         "644 0 /choir/skills/careful_change.json",
         "755 0 /choir/tools",
