@@ -1,4 +1,5 @@
 /** An installation in which every kind of resource that has a secret is there, and most are used, in containers. */
+import { execFileSync } from "node:child_process"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { collector } from "../collector.ts"
@@ -23,7 +24,6 @@ interface Around {
   readonly telegram: string
   readonly otlp: string
   readonly endpoint: string
-  readonly home: string
 }
 
 const NO_MAIL = { smtp_host: "127.0.0.1", smtp_port: 1, imap_host: "127.0.0.1", imap_port: 1 }
@@ -33,7 +33,7 @@ const table = (all: ReadonlyArray<Canary>, entry: object) =>
   Object.fromEntries(all.map(({ name }) => [name, { ...entry, secret: name }]))
 
 /** config.json, in which each secret but the spare ones belongs to something. */
-const configOf = ({ endpoint, home, https, made, otlp, ssh, sshUrl, sshd, telegram }: Around) => {
+const configOf = ({ endpoint, https, made, otlp, ssh, sshUrl, sshd, telegram }: Around) => {
   const { used } = made
   const model = { provider: "test", model: "offline-model", temperature: 0, endpoint }
   return {
@@ -64,7 +64,7 @@ const configOf = ({ endpoint, home, https, made, otlp, ssh, sshUrl, sshd, telegr
     embedding: { provider: "openai", model: "e", dimensions: 8, secret: "embedding-a" },
     agents: {
       [AGENT]: {
-        repo: { url: join(home, "sources/agent") },
+        repo: { url: `https://${https.host}/agent.git` },
         defaults: { workspace: "main", llm: "test", core_llm: "core", dm: "phone", git_identity: "web" }
       }
     },
@@ -107,8 +107,13 @@ export const makeCanaryInstallation = Effect.fnUntraced(function* (seed: number,
     postgres: { url_secret: postgres.name },
     secrets: Object.fromEntries(secrets.map(({ name, value }) => [name, value])),
     tools: [leakTool(told)],
-    config: ({ endpoint, home }) => configOf({ ...around, endpoint, home })
+    // choird's git trusts what choird's user does.
+    env: { SSL_CERT_FILE: https.cert },
+    config: ({ endpoint }) => configOf({ ...around, endpoint })
   })
+  const agent = join(root, "agent.git")
+  execFileSync("git", ["clone", "--quiet", "--bare", join(choir.home, "sources/agent"), agent])
+  execFileSync("git", ["-C", agent, "config", "http.receivepack", "true"])
   const values = Object.fromEntries(secrets.map(({ name, value }) => [name, value]))
   return { ...choir, bot, values, database, https, made, otlp, provider, repos, root, secrets, sshUrl, sshd, telegram }
 })
