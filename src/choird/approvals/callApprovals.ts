@@ -58,17 +58,45 @@ const confirmed = (before: SessionState, events: ReadonlyArray<ChoirEvent>): Rea
   return new Set([...open, ...asked].map(({ call_id }) => call_id))
 }
 
-const committed = Effect.fnUntraced(function* (
+/** The proof for a call that goes on, if a person approved it. */
+const proofOf = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   session_id: SessionId,
-  { payload: { approval_id, call_id }, rev }: EventOf<"ToolCallCommitted">
+  { payload: { approval_id, call_id } }: EventOf<"ToolCallCommitted">
 ) {
   const row = yield* findCall(sql, session_id, call_id)
   const isIts = row !== undefined && row.approval_id === approval_id && isConfirmation(row)
-  const approved = isIts ? Approved.of(row) : undefined
-  // An honest agent never does this, and one that lies has done by now whatever it wanted to.
-  if (approved === undefined) return yield* Effect.logError("a call went on without its approval", { session_id, rev })
-  return yield* beginExecution(sql, approved)
+  return isIts ? Approved.of(row) : undefined
+})
+
+/**
+ * Why these events cannot be: one of them names an approval that nobody gave. No honest agent ever sends one, and the log is to say of no
+ * call that a person approved it who did not (D16, R54).
+ */
+export const unapprovedCommit = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  session_id: SessionId,
+  before: SessionState,
+  events: ReadonlyArray<ChoirEvent>
+) {
+  const calls = confirmed(before, events)
+  if (calls.size === 0) return undefined
+  for (const event of events)
+    if (event.event_type === "ToolCallCommitted" && calls.has(event.payload.call_id)) {
+      const proof = yield* proofOf(sql, session_id, event)
+      if (proof === undefined) return `event ${event.rev} goes on with a call that no person approved`
+    }
+  return undefined
+})
+
+const committed = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  session_id: SessionId,
+  event: EventOf<"ToolCallCommitted">
+) {
+  const proof = yield* proofOf(sql, session_id, event)
+  if (proof === undefined) return yield* Effect.die(new Error(`event ${event.rev} was stored without its approval`))
+  return yield* beginExecution(sql, proof)
 })
 
 const end = (sql: SqlClient.SqlClient, row: ApprovalRow, status: ToolStatus) => {

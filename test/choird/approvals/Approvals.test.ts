@@ -208,20 +208,50 @@ describeEngines("Approvals", (it) => {
 
   it.effect("keeps how an approved call ended, and that one never ran", () =>
     Effect.gen(function* () {
-      const talk = yield* waiting("call-m", "call-n", "call-o")
-      const asked = yield* Effect.forEach(["call-m", "call-n", "call-o"], (id) => request(talk, id))
-      const [failing, dropped, lying] = asked.map(({ approval_id }) => approval_id)
+      const talk = yield* waiting("call-m", "call-n")
+      const asked = yield* Effect.forEach(["call-m", "call-n"], (id) => request(talk, id))
+      const [failing, dropped] = asked.map(({ approval_id }) => approval_id)
       yield* decide(failing ?? "", "approved")
       yield* decide(dropped ?? "", "approved")
       const at = talk.rev
       talk.commit(committed("call-m", failing ?? ""), ended("call-m", "error"), ended("call-n", "cancelled"))
-      // Nobody approved this one.
-      talk.commit(committed("call-o", lying ?? ""))
       yield* append(talk, at)
       assert.deepInclude(yield* find(failing ?? ""), { status: "failed", outcome: "error" })
       assert.deepInclude(yield* find(dropped ?? ""), { status: "approved", outcome: "cancelled" })
-      assert.strictEqual((yield* find(lying ?? "")).status, "pending")
       assert.isTrue((yield* traces(talk.caller.session_id)).signals.every(({ acked_rev }) => acked_rev !== null))
     }).pipe(life)
   )
+
+  for (const [what, claimed, resolution] of [
+    ["that nobody decided on", "its own", undefined],
+    ["that a person refused", "its own", "rejected"],
+    ["of another call", "another", "approved"],
+    ["that there is not", "none", undefined]
+  ] as const)
+    it.effect(`freezes a session whose call goes on by an approval ${what}, and stores none of it (D16, R54)`, () =>
+      Effect.gen(function* () {
+        const talk = yield* waiting("call-p", "call-q")
+        const { session_id } = talk.caller
+        const own = yield* request(talk, "call-p")
+        const other = yield* request(talk, "call-q")
+        const decided = claimed === "another" ? other : own
+        if (resolution !== undefined) yield* decide(decided.approval_id, resolution)
+        const at = talk.rev
+        const names = { "its own": own.approval_id, another: other.approval_id, none: "999999999" }
+        talk.commit(committed("call-p", names[claimed]), ended("call-p", "success"))
+        assert.deepInclude(yield* append(talk, at), { action: "CONFLICT", ack_rev: at })
+        const sql = yield* SqlClient.SqlClient
+        const [row] = yield* sql`SELECT last_rev, frozen_reason FROM choir_control.sessions
+          WHERE session_id = ${session_id}`
+        assert.deepStrictEqual(row, {
+          last_rev: at,
+          frozen_reason: `event ${at + 1} goes on with a call that no person approved`
+        })
+        const statuses = [(yield* find(own.approval_id)).status, (yield* find(other.approval_id)).status]
+        assert.deepStrictEqual(statuses, [
+          claimed === "another" ? "pending" : (resolution ?? "pending"),
+          claimed === "another" ? "approved" : "pending"
+        ])
+      }).pipe(life)
+    )
 })
