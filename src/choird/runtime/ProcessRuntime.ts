@@ -27,6 +27,10 @@ const statusOf = (diesWithChoird: boolean, limits: Cgroups["Service"]["enforced"
   limits,
   warnings: [
     "The process runtime isolates nothing. Use the sandbox for an agent that reads text of others.",
+    "Dockerfiles are not built: agents have the programs of this host.",
+    ...Object.entries(limits).flatMap(([name, works]) =>
+      works ? [] : [`${name} is not enforced: choird may not write control groups.`]
+    ),
     ...(diesWithChoird ? [] : ["An agent outlives a choird that is killed, until choird starts again."])
   ]
 })

@@ -99,6 +99,7 @@ const statusOf = (root: boolean, hasFilter: boolean, enforced: Cgroups["Service"
     limits,
     warnings: [
       "The sandbox shares the host's network: an agent reaches loopback services, abstract Unix sockets and the local network.",
+      "Dockerfiles are not built: agents have the programs of this host.",
       ...(hasFilter ? [] : [`There is no system call filter for ${process.arch}.`]),
       ...missing.map(
         ([name]) =>

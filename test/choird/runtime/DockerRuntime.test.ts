@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import { Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { execFileSync, spawnSync } from "node:child_process"
-import { chownSync, readdirSync, statSync, writeFileSync } from "node:fs"
+import { statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { dockerProfile } from "#src/choird/docker/dockerProfile.ts"
@@ -151,17 +151,8 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
     }
   )
 
-  it.live("tells of an exit with its code, and of a death by a signal, by memory or by another's hand (R7)", () =>
+  it.live("tells of a death by another's hand, and of a removal (R7)", () =>
     Effect.gen(function* () {
-      const one = yield* started("one")
-      yield* Effect.forkScoped(one.agent.ask("setTimeout(() => process.exit(7), 0)"))
-      assert.deepStrictEqual(yield* one.container.exit, { code: 7, signal: null, reason: "exited" })
-      const two = yield* started("two")
-      yield* Effect.forkScoped(two.agent.ask("process.kill(process.pid, 'SIGSEGV')"))
-      assert.deepStrictEqual(yield* two.container.exit, { code: null, signal: "SIGSEGV", reason: "signalled" })
-      const three = yield* started("three")
-      yield* Effect.forkScoped(three.agent.ask("const held = []; for (;;) held.push(Buffer.alloc(64 << 20, 1))"))
-      assert.deepStrictEqual(yield* three.container.exit, { code: null, signal: "SIGKILL", reason: "out_of_memory" })
       const four = yield* started("four")
       docker(socket, "kill", four.id.name)
       const within = yield* Effect.timeoutOption(four.container.exit, "1 second")
@@ -173,20 +164,6 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       const five = yield* started("five")
       docker(socket, "rm", "--force", five.id.name)
       assert.strictEqual((yield* five.container.exit).reason, "signalled")
-    }).pipe(inside)
-  )
-
-  it.live("kills with everything that the agent started, and has it gone when kill returns (R8, R22)", () =>
-    Effect.gen(function* () {
-      const { agent, container, id } = yield* started()
-      yield* agent.sh("(setsid -f nohup sleep 1000; sleep 1000 &) >/dev/null 2>&1")
-      const { Pid } = inspect(id.container_id).State
-      assert.isAtLeast(docker(socket, "top", id.name).split("\n").length, 4)
-      yield* container.kill
-      assert.isFalse(readdirSync("/proc").includes(String(Pid)))
-      assert.deepStrictEqual(containers(), [])
-      assert.deepStrictEqual(yield* container.exit, { code: null, signal: "SIGKILL", reason: "killed" })
-      yield* container.kill
     }).pipe(inside)
   )
 
@@ -247,64 +224,6 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       yield* runtime.reap(id)
       assert.deepStrictEqual(containers(), [])
       yield* runtime.reap(id)
-    }).pipe(inside)
-  )
-
-  it.live("shows an agent nothing of another agent", () =>
-    Effect.gen(function* () {
-      const one = yield* started("one")
-      const two = yield* started("two")
-      writeFileSync(join(one.spec.workspace, "private"), "")
-      assert.strictEqual(yield* two.agent.sh("ls /workspace; ls /run/choir"), "choird.sock")
-      assert.include(yield* two.agent.sh(`ls ${one.spec.socket_dir}`), "No such file")
-      assert.notInclude(yield* two.agent.sh("cat /proc/*/cmdline"), one.spec.session_id)
-    }).pipe(inside)
-  )
-
-  it.live("holds a fork bomb within its limit", () =>
-    Effect.gen(function* () {
-      const { agent, runtime } = yield* started()
-      assert.deepStrictEqual((yield* runtime.status).limits, { cpus: true, memory_mb: true, pids: true })
-      const bomb =
-        "let made = 0; for (let i = 0; i < 400; i++) { try { const c = require('child_process').spawn('sleep', ['1000']); c.on('error', () => {}); if (c.pid) made++ } catch {} } return made"
-      const made = (yield* agent.ask(bomb)) as number
-      assert.isAbove(made, 20)
-      assert.isBelow(made, 128)
-    }).pipe(inside)
-  )
-
-  it.live("passes output on by lines, and drops with a count rather than block the agent", () =>
-    Effect.gen(function* () {
-      const { agent, container } = yield* started()
-      yield* agent.ask(
-        "console.log('first'); for (let i = 0; i < 5000; i++) console.error('x'.repeat(100)); return new Promise((done) => process.stderr.write('', done))"
-      )
-      yield* container.kill
-      const lines = yield* Stream.runCollect(container.output)
-      assert.strictEqual(lines[0], "first")
-      assert.isAtMost(lines.length, 1002)
-      const more = yield* started("one")
-      // The engine keeps a long line in parts of 16 KiB.
-      yield* more.agent.ask(
-        "console.log('y'.repeat(20000)); return new Promise((done) => process.stdout.write('', done))"
-      )
-      yield* more.container.kill
-      assert.deepStrictEqual(yield* Stream.runCollect(more.container.output), [
-        `${"y".repeat(16384)} (3616 bytes of this line were cut)`
-      ])
-    }).pipe(inside)
-  )
-
-  it.live("refuses a workspace that is the system's, choird's home, or a person's", () =>
-    Effect.gen(function* () {
-      const { spec } = yield* rig()
-      const runtime = yield* ContainerRuntime
-      const refusal = (workspace: string) => Effect.flip(runtime.start({ ...spec, workspace }))
-      for (const workspace of ["/", "/usr/share", "/tmp", "relative", "/tmp/a\0b", home, spec.socket_dir]) {
-        assert.strictEqual((yield* refusal(workspace)).reason, "refused", workspace)
-      }
-      chownSync(spec.workspace, 12345, 12345)
-      assert.include((yield* refusal(spec.workspace)).message, "belongs to uid 12345")
     }).pipe(inside)
   )
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Layer, Scope, Stream } from "effect"
+import { Effect, Layer } from "effect"
 import { spawnSync } from "node:child_process"
 import {
   chownSync,
@@ -19,16 +19,14 @@ import { uidOf } from "#src/choird/runtime/AgentUids.ts"
 import { CgroupName, Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { listProcesses } from "#src/choird/runtime/ProcessIdentity.ts"
-import { fixFor, layer, probe } from "#src/choird/runtime/SandboxRuntime.ts"
+import { fixFor, layer } from "#src/choird/runtime/SandboxRuntime.ts"
 import { SANDBOX_UID_FIRST } from "#src/shared/limits.ts"
-import { ensureDebianPackages, leaveOut } from "../../support/packages.ts"
+import { leaveOut } from "../../support/packages.ts"
 import { escapes } from "./escapes.ts"
 import { HostParts, isGone, LIVE, makeRig, hostId, startHolder, within1s } from "./rig.ts"
+import { sandboxReason } from "./runtimes.ts"
 
-const SUITE = "SandboxRuntime"
-const leftOut = ensureDebianPackages(["bubblewrap", "util-linux"], SUITE)
-const works = leftOut === undefined ? await Effect.runPromise(Effect.result(probe)) : undefined
-const reason = leftOut ?? (works?._tag === "Failure" ? leaveOut(SUITE, works.failure.message) : undefined)
+const reason = sandboxReason
 const isRoot = process.getuid?.() === 0
 
 const home = mkdtempSync("/tmp/choir-sandbox-home-")
@@ -133,20 +131,6 @@ describe.skipIf(reason !== undefined)("SandboxRuntime", LIVE, () => {
     }).pipe(Effect.provide(Sandbox))
   )
 
-  it.live("shows an agent nothing of another agent", () =>
-    Effect.gen(function* () {
-      const one = yield* started
-      const other = yield* makeRig("other")
-      const runtime = yield* ContainerRuntime
-      yield* runtime.start(other.spec)
-      const agent = yield* other.connected
-      writeFileSync(join(one.spec.workspace, "private"), "")
-      assert.strictEqual(yield* agent.sh("ls /workspace; ls /run/choir"), "choird.sock")
-      assert.include(yield* agent.sh(`ls ${one.spec.socket_dir}`), "No such file")
-      assert.notInclude(yield* agent.sh("ps ax -o args"), one.spec.session_id)
-    }).pipe(Effect.provide(Sandbox))
-  )
-
   it.live.skipIf(!isRoot)("runs each agent under a uid of its own that owns its workspace and its socket (D11)", () =>
     Effect.gen(function* () {
       const rig = yield* makeRig()
@@ -182,42 +166,6 @@ describe.skipIf(reason !== undefined)("SandboxRuntime", LIVE, () => {
     }).pipe(Effect.provide(Sandbox))
   )
 
-  it.live("tells of an exit with its code, and of a death by a signal (R7)", () =>
-    Effect.gen(function* () {
-      const one = yield* started
-      yield* Effect.forkScoped(one.agent.ask("setTimeout(() => process.exit(7), 0)"))
-      assert.deepStrictEqual(yield* one.container.exit, { code: 7, signal: null, reason: "exited" })
-      const other = yield* started
-      yield* Effect.forkScoped(other.agent.ask("process.kill(process.pid, 'SIGSEGV')"))
-      assert.deepStrictEqual(yield* other.container.exit, { code: null, signal: "SIGSEGV", reason: "signalled" })
-    }).pipe(Effect.provide(Sandbox))
-  )
-
-  it.live("kills with everything that the agent started, and has it gone when kill returns (R8, R22)", () =>
-    Effect.gen(function* () {
-      const { agent, container } = yield* started
-      yield* agent.sh("(setsid -f nohup sleep 1000; sleep 1000 &) >/dev/null 2>&1")
-      yield* container.kill
-      for (const { pid } of hostId(container.id).processes) assert.isTrue(yield* isGone(pid))
-      assert.deepStrictEqual(yield* container.exit, { code: null, signal: "SIGKILL", reason: "killed" })
-      assert.deepStrictEqual(yield* (yield* Cgroups).members(hostId(container.id).cgroup), [])
-      yield* container.kill
-    }).pipe(Effect.provide(Sandbox))
-  )
-
-  it.live("kills when its scope closes", () =>
-    Effect.gen(function* () {
-      const rig = yield* makeRig()
-      const runtime = yield* ContainerRuntime
-      const scope = yield* Scope.make()
-      const { id, exit } = yield* Scope.provide(runtime.start(rig.spec), scope)
-      yield* rig.connected
-      yield* Scope.close(scope, Exit.void)
-      for (const { pid } of hostId(id).processes) assert.isTrue(yield* isGone(pid))
-      assert.strictEqual((yield* exit).reason, "killed")
-    }).pipe(Effect.provide(Sandbox))
-  )
-
   it.live("dies within a second with a choird that is killed (R8)", () =>
     Effect.gen(function* () {
       const rig = yield* makeRig()
@@ -250,59 +198,6 @@ describe.skipIf(reason !== undefined)("SandboxRuntime", LIVE, () => {
       yield* runtime.reap(id)
       for (const { pid } of hostId(id).processes) assert.isTrue(yield* isGone(pid))
       yield* runtime.reap(id)
-    }).pipe(Effect.provide(Sandbox))
-  )
-
-  it.live("holds a fork bomb and a memory hog within their limits", () =>
-    Effect.gen(function* () {
-      const { agent, container, runtime } = yield* started
-      const { limits } = yield* runtime.status
-      assert.isTrue(limits.pids)
-      const bomb =
-        "let made = 0; for (let i = 0; i < 400; i++) { try { const c = require('child_process').spawn('sleep', ['1000']); c.on('error', () => {}); if (c.pid) made++ } catch {} } return made"
-      const made = (yield* agent.ask(bomb)) as number
-      assert.isAbove(made, 20)
-      assert.isBelow(made, 128)
-      if (!limits.memory_mb)
-        return console.warn("left out: the memory limit, since choird may not write control groups here")
-      yield* Effect.forkScoped(agent.ask("const held = []; for (;;) held.push(Buffer.alloc(64 << 20, 1))"))
-      assert.deepStrictEqual(yield* container.exit, { code: null, signal: "SIGKILL", reason: "out_of_memory" })
-    }).pipe(Effect.provide(Sandbox))
-  )
-
-  it.live("passes output on by lines, and drops with a count rather than block the agent", () =>
-    Effect.gen(function* () {
-      const { agent, container } = yield* started
-      yield* agent.ask(
-        "console.log('first'); for (let i = 0; i < 5000; i++) console.error('x'.repeat(100)); return new Promise((done) => process.stderr.write('', done))"
-      )
-      yield* agent.ask("console.log('y'.repeat(20000))")
-      yield* container.kill
-      const lines = yield* Stream.runCollect(container.output)
-      assert.strictEqual(lines[0], "first")
-      assert.isAtMost(lines.length, 1001)
-      const more = yield* started
-      yield* more.agent.ask(
-        "console.log('y'.repeat(20000)); return new Promise((done) => process.stdout.write('', done))"
-      )
-      yield* more.container.kill
-      assert.deepStrictEqual(yield* Stream.runCollect(more.container.output), [
-        `${"y".repeat(16384)} (3616 bytes of this line were cut)`
-      ])
-    }).pipe(Effect.provide(Sandbox))
-  )
-
-  it.live("refuses a workspace that is the system's, choird's home, or a person's", () =>
-    Effect.gen(function* () {
-      const { spec } = yield* makeRig()
-      const runtime = yield* ContainerRuntime
-      const refusal = (workspace: string) => Effect.flip(runtime.start({ ...spec, workspace }))
-      for (const workspace of ["/", "/usr/share", "/tmp", "relative", "/tmp/a\0b", home, spec.socket_dir]) {
-        assert.strictEqual((yield* refusal(workspace)).reason, "refused", workspace)
-      }
-      if (!isRoot) return
-      chownSync(spec.workspace, 12345, 12345)
-      assert.include((yield* refusal(spec.workspace)).message, "belongs to uid 12345")
     }).pipe(Effect.provide(Sandbox))
   )
 

@@ -74,27 +74,6 @@ describe.skipIf(reason !== undefined)("workspaces of containers", { timeout: 120
     }).pipe(inside)
   )
 
-  it.live("what an agent left is gone, and the next one works there (R41)", () =>
-    Effect.gen(function* () {
-      const made = yield* rig("dev", LABELS)
-      const runtime = yield* ContainerRuntime
-      const { workspace } = made.spec
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          yield* runtime.start(made.spec)
-          const agent = yield* made.connected
-          yield* agent.sh("mkdir -p a/b; touch a/b/c; ln -s / root; mkfifo f; chmod 000 a; chmod 000 /workspace")
-        })
-      )
-      yield* runtime.emptyWorkspace(workspace, [made.spec.socket_dir])
-      assert.deepStrictEqual(readdirSync(workspace), [])
-      const container = yield* runtime.start({ ...made.spec, epoch: 2 })
-      const agent = yield* made.connected
-      assert.strictEqual(yield* agent.sh("touch new && ls"), "new")
-      yield* container.kill
-    }).pipe(inside)
-  )
-
   it.live("a container of an earlier reset gives up its name, and an engine without images is not asked for one", () =>
     Effect.gen(function* () {
       const { workspace } = yield* place
