@@ -1,6 +1,7 @@
 import ranks from "gpt-tokenizer/bpeRanks/o200k_base"
 import { defineConfig, type Plugin } from "rolldown"
 import { packVocabulary } from "./src/agent/Vocabulary.ts"
+import { CODE } from "./src/shared/compiledProgram.ts"
 
 const BANNER = "#!/usr/bin/env node"
 const EXTERNAL = [/^@electric-sql\//, "@vscode/ripgrep", "dockerode", "grammy", /^gpt-tokenizer\/bpeRanks\//]
@@ -48,12 +49,16 @@ const SLIM = [
 const escaped = (character: string) =>
   Array.from(character.split(""), (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join("")
 
-/** V8 keeps a program in one byte a character, half of what it takes otherwise, when none of them needs two. */
-const ascii: Plugin = {
-  name: "ascii",
+/**
+ * The program as one function that is given `require` and its own place. V8 keeps it in one byte a character, half of what it takes
+ * otherwise, since none of them needs two. After the minifier, which would find the function unused and undo the rest.
+ */
+const asFunction: Plugin = {
+  name: "as a function",
   generateBundle(_, bundle) {
     for (const chunk of Object.values(bundle))
-      if (chunk.type === "chunk") chunk.code = chunk.code.replaceAll(/[^\0-\x7f]/gu, escaped)
+      if (chunk.type === "chunk")
+        chunk.code = `(function (require, __filename) {${chunk.code.replaceAll(/[^\0-\x7f]/gu, escaped)}\n})`
   }
 }
 
@@ -67,8 +72,6 @@ const program = (name: string, input: string, plugins: ReadonlyArray<Plugin> = [
     plugins: [...plugins],
     platform: "node",
     external: EXTERNAL,
-    // As Node has it in itself: without the parser that is being tried out.
-    transform: { define: { esbuildDetection: "'node'" } },
     output: {
       file: `dist/${name}.js`,
       format: "esm",
@@ -77,6 +80,22 @@ const program = (name: string, input: string, plugins: ReadonlyArray<Plugin> = [
       banner: BANNER
     }
   })
+
+/** The agent itself as one function, which src/shared/compiledProgram.ts runs in the form that V8 compiled it to. */
+const agentCode = defineConfig({
+  input: "src/agent/main.ts",
+  plugins: [...SLIM, asFunction],
+  platform: "node",
+  external: EXTERNAL,
+  // The HTTP client as Node has it in itself: without the parser that is being tried out.
+  transform: { define: { esbuildDetection: "'node'" } },
+  output: {
+    file: `dist/choir-agent${CODE}`,
+    format: "cjs",
+    codeSplitting: false,
+    minify: true
+  }
+})
 
 /**
  * choirctl in three parts: what `--help` needs, the client of choird, and the rest on demand. A command that only asks for help
@@ -107,6 +126,7 @@ export default [
   program("choird", "src/choird/main.ts"),
   program("postgres-worker", "src/choird/database/postgres-worker.ts"),
   choirctl,
-  program("choir-agent", "src/agent/main.ts", [vocabulary, ...SLIM, ascii]),
+  program("choir-agent", "src/agent/launch.ts", [vocabulary]),
+  agentCode,
   program("offline-model", "src/offline-model/main.ts")
 ]

@@ -18,7 +18,7 @@ const FOLDERS = {
 }
 
 /** Programs, which do something when they are imported. */
-const PROGRAMS = new Set(["main.ts", "postgres-template.ts"])
+const PROGRAMS = new Set(["launch.ts", "main.ts", "postgres-template.ts"])
 
 const SPECIFIER = /((?:\bfrom|\bimport) |\bimport\()"(#[^"]+|\.\.?\/[^"]+)\.ts"/gu
 

@@ -11,8 +11,9 @@ import {
   rmSync,
   writeFileSync
 } from "node:fs"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { rgPath } from "@vscode/ripgrep"
+import { partsOf } from "#src/choird/runtime/programParts.ts"
 
 export const BASE = "choir-test-base:1"
 
@@ -62,7 +63,7 @@ export interface TestImage {
   readonly tag: string
   /** Holds `choir/`. */
   readonly image: string
-  /** A bundle; the vocabulary lies beside it where there is one. */
+  /** A bundle, with its parts beside it where there are any. */
   readonly program: string
   /** Further lines of the Dockerfile. */
   readonly lines?: ReadonlyArray<string>
@@ -73,8 +74,8 @@ export const buildTestImage = (socket: string, { image, lines = [], program, tag
   ensureBase(socket)
   inContext((folder) => {
     mkdirSync(join(folder, "bundle"))
-    cpSync(program, join(folder, "bundle", "choir-agent.js"))
-    cpSync(program.replace(/\.js$/u, ".o200k"), join(folder, "bundle", "choir-agent.o200k"))
+    for (const path of [program, ...Object.values(partsOf(program))])
+      cpSync(path, join(folder, "bundle", basename(path)))
     cpSync(join(image, "choir"), join(folder, "choir"), { recursive: true })
     const copies = ["COPY bundle/ /opt/choir/", "COPY choir/ /choir/"]
     writeFileSync(join(folder, "Dockerfile"), [`FROM ${BASE}`, ...copies, ...lines, ""].join("\n"))

@@ -30,6 +30,8 @@ const programs = (root: string) => {
   mkdirSync(join(root, "programs"))
   const program = join(root, "programs", "choir-agent.js")
   writeFileSync(program, `console.log("an agent")\n`)
+  writeFileSync(join(root, "programs", "choir-agent.code.js"), "code\n")
+  writeFileSync(join(root, "programs", "choir-agent.cache"), "compiled\n")
   writeFileSync(join(root, "programs", "choir-agent.o200k"), "words\n")
   return Effect.succeed({ node: process.execPath, program, rg: "/usr/bin/rg" })
 }

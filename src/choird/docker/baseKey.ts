@@ -1,33 +1,44 @@
 /** What a base image is made of, as files of a build and as one key that changes when any of them does. */
 import { createHash } from "node:crypto"
+import { basename } from "node:path"
 import { Effect, FileSystem } from "effect"
 import type { AgentPrograms } from "#src/choird/agents/AgentPrograms.ts"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
+import { partOf, partsOf } from "#src/choird/runtime/programParts.ts"
 import { type ContextEntry, ContextUnreadable, repoEntries } from "./buildContext.ts"
+import { IMAGE_PROGRAMS } from "./imageNames.ts"
 
 /** Raised when the same files shall give another image, because this program builds it differently. */
 export const BUILDER_VERSION = 2
 
+/** A file of the agent's own, which none of a repository can be. */
+const COMPILED = basename(partOf(IMAGE_PROGRAMS.program, "cache"))
+
 /** The base's programs; none of them comes from a repository. Node may be run and not read (D13). */
 const programEntries = Effect.fnUntraced(function* ({ node, program }: AgentPrograms) {
   const fs = yield* FileSystem.FileSystem
-  const vocabulary = program.replace(/\.js$/u, ".o200k")
   const code = yield* fs.readFile(program)
-  const tokens = yield* fs.readFile(vocabulary)
   const bytes = Number((yield* fs.stat(node)).size)
+  const parts = yield* Effect.forEach(Object.values(partsOf(program)), (path) =>
+    Effect.map(fs.readFile(path), (content): ContextEntry => ({ name: basename(path), mode: 0o644, content }))
+  )
   return [
     { name: "bin", mode: 0o755, content: "folder" },
     { name: "bin/node", mode: 0o111, content: { path: node, bytes } },
-    { name: "choir-agent.js", mode: 0o644, content: code },
-    { name: "choir-agent.o200k", mode: 0o644, content: tokens }
+    { name: basename(program), mode: 0o644, content: code },
+    ...parts
   ] satisfies ReadonlyArray<ContextEntry>
 })
 
-/** Of Node, which is large and comes with its version, the size; of everything else the content. */
+/**
+ * Of Node, which is large and comes with its version, the size; of what V8 made of the agent, which is never the same twice, the name:
+ * it follows from the code and Node's version. Of everything else the content.
+ */
 const keyOf = (entries: ReadonlyArray<ContextEntry>, node_version: string) => {
   const hash = createHash("sha256").update(`choir-base/${BUILDER_VERSION}\0${node_version}\0`)
   for (const { content, mode, name } of entries) {
     hash.update(`${name}\0${mode}\0`)
+    if (name === COMPILED) continue
     if (content instanceof Uint8Array) hash.update(`${content.length}\0`).update(content)
     else hash.update(content === "folder" ? "/" : `${content.bytes}\0`)
   }

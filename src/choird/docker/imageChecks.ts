@@ -1,5 +1,6 @@
 /** What a finished image must be before it gets a name: nothing in it may change how or beside what an agent is started. */
 import { Effect, Option, Schema } from "effect"
+import { partOf } from "#src/choird/runtime/programParts.ts"
 import { removeContainer } from "./removeContainer.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
 import { IMAGE_PROGRAMS, MANAGED_LABEL } from "./imageNames.ts"
@@ -51,10 +52,12 @@ const decodeStat = Schema.decodeUnknownOption(PathStat)
 
 /** Bits of a file's mode as the engine reports them; the upper ones are its own. */
 const PERMISSIONS = 0o777
+const COPY_PROGRAM = "COPY choir-agent.* /opt/choir/"
 const MODES = new Map<string, { readonly mode: number; readonly fix: string }>([
   [IMAGE_PROGRAMS.node, { mode: 0o111, fix: "COPY --chown=65534:65534 bin/node /opt/choir/bin/node" }],
   [IMAGE_PROGRAMS.tini, { mode: 0o111, fix: "RUN chown 65534:65534 /usr/bin/tini && chmod 0111 /usr/bin/tini" }],
-  [IMAGE_PROGRAMS.program, { mode: 0o644, fix: "COPY choir-agent.js choir-agent.o200k /opt/choir/" }],
+  [IMAGE_PROGRAMS.program, { mode: 0o644, fix: COPY_PROGRAM }],
+  [partOf(IMAGE_PROGRAMS.program, "code"), { mode: 0o644, fix: COPY_PROGRAM }],
   [IMAGE_PROGRAMS.rg, { mode: 0o755, fix: "RUN apt-get install --yes ripgrep" }]
 ])
 

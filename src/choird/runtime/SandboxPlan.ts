@@ -10,16 +10,15 @@ import { SANDBOX_RUN_BYTES_MAX, SANDBOX_SHM_BYTES_MAX, SANDBOX_TMP_BYTES_MAX } f
 import { agentCommand } from "./AgentCommand.ts"
 import type { AgentPaths } from "./AgentCommand.ts"
 import type { AgentEndpoint } from "./ContainerRuntime.ts"
+import { PROGRAM_PARTS, type ProgramPart, partOf } from "./programParts.ts"
 
 /** Host paths as bubblewrap sees them. */
-export interface SandboxSources {
+export interface SandboxSources extends Readonly<Partial<Record<ProgramPart, string>>> {
   readonly workspace: string
   readonly socket_dir: string
   readonly choir: string
   readonly node: string
   readonly program: string
-  /** What the agent counts tokens by; without it it estimates them. */
-  readonly vocabulary?: string
   readonly rg: string
 }
 
@@ -49,8 +48,6 @@ export const INSIDE: AgentPaths = {
   choir: "/choir",
   rg: "/opt/choir/bin/rg"
 }
-/** Beside the program, where it looks. */
-const INSIDE_VOCABULARY = "/opt/choir/choir-agent.o200k"
 export const INSIDE_PATH = "/opt/choir/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /** Parts of /etc that programs need and that tell nothing about who uses the host. */
@@ -101,7 +98,10 @@ const places = (sources: SandboxSources): ReadonlyArray<ReadonlyArray<string>> =
   ["--ro-bind", sources.choir, INSIDE.choir],
   ["--ro-bind", sources.node, INSIDE.node],
   ["--ro-bind", sources.program, INSIDE.program],
-  ...(sources.vocabulary === undefined ? [] : [["--ro-bind-try", sources.vocabulary, INSIDE_VOCABULARY]]),
+  ...PROGRAM_PARTS.flatMap((part) => {
+    const source = sources[part]
+    return source === undefined ? [] : [["--ro-bind-try", source, partOf(INSIDE.program, part)]]
+  }),
   ["--ro-bind", sources.rg, INSIDE.rg],
   ["--chdir", INSIDE.workspace]
 ]
@@ -194,7 +194,7 @@ const BOUND: ReadonlyArray<readonly [kind: "d" | "f", source: keyof SandboxSourc
   ["d", "choir"],
   ["f", "node"],
   ["f", "program"],
-  ["f", "vocabulary"],
+  ...PROGRAM_PARTS.map((part) => ["f", part] as const),
   ["f", "rg"]
 ]
 
@@ -207,7 +207,7 @@ export const boundSources = (uid: number): SandboxSources => {
     choir: at("choir"),
     node: at("node"),
     program: at("program"),
-    vocabulary: at("vocabulary"),
+    ...Object.fromEntries(PROGRAM_PARTS.map((part) => [part, at(part)])),
     rg: at("rg")
   }
 }

@@ -18,6 +18,7 @@ import { limitGroup, openHostContainer } from "./HostContainer.ts"
 import { HOST_PATH, run } from "./HostProcess.ts"
 import { giveSocket, giveWorkspace, realPath, requireReadable, workspaceProblem } from "./Ownership.ts"
 import { reapWith } from "./reap.ts"
+import { partsOf } from "./programParts.ts"
 import * as Plan from "./SandboxPlan.ts"
 import { sealNode } from "./SealedNode.ts"
 import { hostFilter } from "./Seccomp.ts"
@@ -129,10 +130,9 @@ const resolveSources = Effect.fnUntraced(function* (
     program: yield* realPath(spec.program),
     rg: yield* realPath(spec.rg)
   }
-  const vocabulary = sources.program.replace(/\.js$/u, ".o200k")
   const { workspace, ...relied } = sources
   const problem = workspaceProblem(workspace, [yield* realPath(home), ...Object.values(relied)])
-  if (problem === undefined) return existsSync(vocabulary) ? { ...sources, vocabulary } : sources
+  if (problem === undefined) return { ...sources, ...partsOf(sources.program) }
   return yield* new ContainerError({
     reason: "refused",
     problem: `the workspace ${workspace} ${problem}`,
@@ -154,8 +154,8 @@ const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
     const sources = { ...found, node }
     const uid = root ? yield* uids(spec.agent_id) : undefined
     if (uid !== undefined) {
-      const { choir, program, rg, vocabulary } = sources
-      yield* requireReadable([choir, program, rg, ...(vocabulary === undefined ? [] : [vocabulary])])
+      const { choir, program, rg } = sources
+      yield* requireReadable([choir, program, rg, ...Object.values(partsOf(program))])
       yield* giveWorkspace(uid, sources.workspace)
       yield* giveSocket(uid, sources.socket_dir)
     }

@@ -11,7 +11,7 @@ const { reason, socket } = testEngine("DockerImages")
 const SMALL_BASE = `FROM debian:bookworm-slim
 RUN cp /bin/true /usr/bin/tini && cp /bin/true /usr/bin/rg && chmod 0111 /usr/bin/tini
 COPY --chown=65534:65534 bin/node /opt/choir/bin/node
-COPY choir-agent.js choir-agent.o200k /opt/choir/
+COPY choir-agent.* /opt/choir/
 `
 
 /** Each test has an agent of its own, since tags are the engine's. */
@@ -40,7 +40,7 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 180_000 }, () =
       assert.isTrue(lines.includes("Step 2/6 : RUN echo made > /made"), lines.join("\n"))
       const script = `
         find /choir -printf '%m %U %p\\n' | sort -k3
-        stat -c '%a %u %n' /opt/choir/bin/node /opt/choir/choir-agent.js /usr/bin/tini
+        stat -c '%a %u %n' /opt/choir/bin/node /opt/choir/choir-agent* /usr/bin/tini
         cat /choir/SOUL.md /made; echo
         head -c 1 /opt/choir/bin/node || echo unreadable
         python3 -c 'import json; print(json.load(open("/choir/version.json"))["image_version"])'
@@ -63,7 +63,10 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 180_000 }, () =
         "644 0 /choir/tools/global/clock.now.json",
         "644 0 /choir/version.json",
         "111 65534 /opt/choir/bin/node",
+        "644 0 /opt/choir/choir-agent.cache",
+        "644 0 /opt/choir/choir-agent.code.js",
         "644 0 /opt/choir/choir-agent.js",
+        "644 0 /opt/choir/choir-agent.o200k",
         "111 65534 /usr/bin/tini",
         "minemade",
         "",

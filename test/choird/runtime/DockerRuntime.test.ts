@@ -4,14 +4,18 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
-import { dockerProfile } from "#src/choird/docker/dockerProfile.ts"
+import { dockerProfile, INSIDE } from "#src/choird/docker/dockerProfile.ts"
 import { agentTag } from "#src/choird/docker/imageNames.ts"
 import { profileDifferences } from "#src/choird/docker/profileDifferences.ts"
+import { agentCommand } from "#src/choird/runtime/AgentCommand.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { partOf } from "#src/choird/runtime/programParts.ts"
 import { engineFacts } from "#src/shared/dockerInfo.ts"
+import { packageFolder } from "#src/shared/packageFolder.ts"
 import { testEngine } from "../../support/docker.ts"
-import { docker } from "../../support/dockerImage.ts"
+import { buildTestImage, docker, removeTestImage } from "../../support/dockerImage.ts"
 import { dockerSuite } from "./dockerRig.ts"
+import { makeRig } from "./rig.ts"
 
 const { reason, socket } = testEngine("DockerRuntime")
 const suite = dockerSuite(socket)
@@ -109,6 +113,25 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
       assert.deepStrictEqual([missing.reason, /no such image/iu.test(missing.problem)], ["failed", true])
       assert.deepStrictEqual(containers(), [])
     }).pipe(inside)
+  )
+
+  it.live("takes the agent's program in the form that the build compiled, which is in the image", () =>
+    Effect.gen(function* () {
+      const { spec } = yield* makeRig("compiled")
+      const tag = `choir-agent-compiled:${process.pid}`
+      yield* Effect.addFinalizer(() => Effect.sync(() => removeTestImage(socket, tag)))
+      buildTestImage(socket, { tag, image: spec.image, program: join(packageFolder, "dist/choir-agent.js") })
+      const command = agentCommand(INSIDE, undefined, [])
+      const flags = command.slice(1, command.indexOf(INSIDE.program))
+      const [code, cache] = [partOf(INSIDE.program, "code"), partOf(INSIDE.program, "cache")]
+      // After the digest of the code, as src/shared/compiledProgram.ts writes it.
+      const look = `
+        const { readFileSync } = require("node:fs")
+        const options = { filename: "${code}", cachedData: readFileSync("${cache}").subarray(32) }
+        console.log(new (require("node:vm").Script)(readFileSync("${code}", "latin1"), options).cachedDataRejected)`
+      const run = ["run", "--rm", "--network", "none", "--entrypoint", INSIDE.node, tag, ...flags, "--eval", look]
+      assert.strictEqual(docker(socket, ...run), "false")
+    }).pipe(Effect.scoped)
   )
 
   it.live(

@@ -28,14 +28,17 @@ describe("SandboxPlan", () => {
     assert.strictEqual(args.at(-1), "")
   })
 
-  it("gives the vocabulary along with the program, where there is one", () => {
-    const inside = "/opt/choir/choir-agent.o200k"
+  it.each([
+    ["code", "/opt/choir/choir-agent.code.js"],
+    ["cache", "/opt/choir/choir-agent.cache"],
+    ["vocabulary", "/opt/choir/choir-agent.o200k"]
+  ] as const)("gives the %s along with the program, where there is one", (part, inside) => {
     assert.notInclude(args, inside)
-    const more = bwrapArguments(host, {}, { ...sources, vocabulary: "/v" }).split("\0")
+    const more = bwrapArguments(host, {}, { ...sources, [part]: "/v" }).split("\0")
     assert.deepStrictEqual(more.slice(more.indexOf("/v") - 1, more.indexOf("/v") + 2), ["--ro-bind-try", "/v", inside])
-    const chain = rootChain(42, 1234, ["true"], { ...sources, vocabulary: "/v" })
-    assert.deepStrictEqual(chain.slice(chain.indexOf("/v") - 1, chain.indexOf("/v") + 2), ["f", "/v", "vocabulary"])
-    assert.notInclude(rootChain(42, 1234, ["true"], sources), "vocabulary")
+    const chain = rootChain(42, 1234, ["true"], { ...sources, [part]: "/v" })
+    assert.deepStrictEqual(chain.slice(chain.indexOf("/v") - 1, chain.indexOf("/v") + 2), ["f", "/v", part])
+    assert.notInclude(rootChain(42, 1234, ["true"], sources), part)
   })
 
   it("drops every capability, takes namespaces of its own, and closes the root after the last bind", () => {

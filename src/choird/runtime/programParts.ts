@@ -1,0 +1,18 @@
+/** The files of the agent's program: Node is given the first, and the others lie beside it under its name. */
+import { existsSync } from "node:fs"
+import { CACHE, CODE } from "#src/shared/compiledProgram.ts"
+
+/** `cache` is the code as V8 compiled it, and `vocabulary` what tokens are counted by; an agent does without either. */
+const SUFFIXES = { code: CODE, cache: CACHE, vocabulary: ".o200k" } as const
+
+export type ProgramPart = keyof typeof SUFFIXES
+
+export const PROGRAM_PARTS = Object.keys(SUFFIXES) as ReadonlyArray<ProgramPart>
+
+export const partOf = (program: string, part: ProgramPart): string => program.replace(/\.js$/u, SUFFIXES[part])
+
+/** Those that are there, by their names. */
+export const partsOf = (program: string): Readonly<Partial<Record<ProgramPart, string>>> =>
+  Object.fromEntries(
+    PROGRAM_PARTS.map((part) => [part, partOf(program, part)] as const).filter(([, path]) => existsSync(path))
+  )
