@@ -7,6 +7,7 @@ import type { SecretsFile } from "#schema/Secrets.ts"
 import type { SourceState } from "#src/choird/agents/ImageOrigin.ts"
 import { contentsOf } from "#src/choird/repos/Contents.ts"
 import { merge } from "#src/choird/repos/Merge.ts"
+import { accessBy, type RepoAccess } from "#src/choird/repos/RepoAccess.ts"
 import type { RepoError, RepoOwner, Repos, Snapshot } from "#src/choird/repos/Repos.ts"
 import type { RepoSource } from "#src/choird/repos/RepoSource.ts"
 import { loadFiles } from "#src/shared/configFiles.ts"
@@ -41,10 +42,11 @@ const problemsOfRepo = (name: string, key: string, error: RepoError): ReadonlyAr
 const fetch = Effect.fnUntraced(function* (
   repos: Repos["Service"],
   owner: RepoOwner,
-  source: RepoSource
+  source: RepoSource,
+  access?: RepoAccess
 ): Effect.fn.Return<Fetched> {
   const [name, key] = "global" in owner ? ["global", "global_repo"] : [owner.agent_id, `agents.${owner.agent_id}.repo`]
-  const read = yield* Effect.result(repos.snapshot(owner, source))
+  const read = yield* Effect.result(repos.snapshot(owner, source, access))
   if (Result.isSuccess(read)) {
     const { warning } = read.success
     return { name, snapshot: read.success, problems: [], warnings: warning === undefined ? [] : [warning] }
@@ -99,6 +101,8 @@ export const loadHome = Effect.fn("Reconfiguration.read")(function* (
   const { config, secrets, warnings } = yield* Effect.mapError(loadFiles(home), fromConfigRefused)
   // Which runtime `auto` finds is known to the build, which warns of what it leaves out.
   const compiles = config.runtime.type === "docker" || config.runtime.type === "auto"
+  const by = accessBy(config, secrets)
+  const access: RepoAccess = (agent_id, source, identity) => Effect.succeed(by(agent_id, source, identity))
   yield* progress("fetch global")
   const global = yield* fetch(repos, { global: true }, config.global_repo)
   const agents = yield* Effect.forEach(
@@ -106,7 +110,7 @@ export const loadHome = Effect.fn("Reconfiguration.read")(function* (
     Effect.fnUntraced(function* ([key, { repo }]) {
       const agent_id = AgentId.make(key)
       yield* progress(`fetch ${agent_id}`)
-      const own = yield* fetch(repos, { agent_id }, repo)
+      const own = yield* fetch(repos, { agent_id }, repo, access)
       const checked = merged(global, own, compiles)
       return {
         agent_id,

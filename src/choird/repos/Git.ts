@@ -200,10 +200,13 @@ const parseRefs = (output: Uint8Array) =>
 /** The likely cause, told from git's own words, and what to do about it. */
 const HINTS: ReadonlyArray<readonly [RegExp, string]> = [
   [/no end after/iu, "The other side is slow or silent: check the network and try again"],
-  [/host key verification/iu, "Connect once by hand with ssh, so that the host key is known"],
+  [
+    /host key verification/iu,
+    "Name the host's key in known_hosts of the agent's git identity, or connect once by hand as the user that runs choird"
+  ],
   [
     /permission denied|authentication|could not read username/iu,
-    "Check the key of the user that runs choird, and its rights"
+    "Check the secret and the remotes of the agent's git identity, or the key of the user that runs choird, and its rights"
   ],
   [/resolve host|connect|network|timed out/iu, "Check the network and the host name"],
   [/dubious ownership/iu, "Give the folder to the user that runs choird"],

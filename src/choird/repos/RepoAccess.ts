@@ -2,10 +2,13 @@
  * As whom choird goes to an agent's repository (spec 14.4, 20): with the secret of the agent's git identity, to the remotes that the
  * identity lists and to no other (D14). Everything else is reached as the user that runs choird.
  */
-import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
+import type { Config } from "#schema/Config.ts"
 import type { GitIdentity } from "#schema/GitIdentity.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
+import type { SecretsFile } from "#schema/Secrets.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { hasValue } from "#src/shared/configFiles.ts"
 import type { GitCredential } from "#src/shared/gitCredential.ts"
 import { coversHttps, coversSsh, sshAddress } from "#src/shared/gitRemotes.ts"
 import type { CheckedSource } from "./RepoSource.ts"
@@ -43,7 +46,7 @@ const key = (url: string, { known_hosts, remotes }: GitIdentity, secret: string)
   return { type: "key", key: Redacted.make(secret), ...hosts }
 }
 
-export const credentialFor = (
+const credentialFor = (
   { transport, url }: CheckedSource,
   identity: GitIdentity,
   secret: Redacted.Redacted
@@ -58,19 +61,27 @@ export const pushProblem = ({ credential, transport }: CheckedSource): string | 
     ? "nobody could push it: over ssh that is done with the key of the agent's git identity alone, and it has none for this host. The operator adds the host to the identity's remotes in config.json"
     : undefined
 
+/** As whom an agent's repository is reached by a configuration and the secrets that belong to it. */
+export const accessBy =
+  (config: Config, secrets: SecretsFile) =>
+  (agent_id: AgentId, source: CheckedSource, named?: ResourceName): CheckedSource => {
+    const agent = Object.hasOwn(config.agents, agent_id) ? config.agents[agent_id] : undefined
+    const name = named ?? agent?.defaults.git_identity
+    const identity =
+      name !== undefined && Object.hasOwn(config.git_identities, name) ? config.git_identities[name] : undefined
+    const secret = identity !== undefined && hasValue(secrets, identity.secret) ? secrets[identity.secret] : undefined
+    if (identity === undefined || secret === undefined) return source
+    const credential = credentialFor(source, identity, secret)
+    return credential === undefined ? source : { ...source, credential }
+  }
+
+/** By the configuration that runs. */
 export const layerRepoAccess = Layer.effect(
   RepoAccess,
-  Effect.map(ConfigStore, (store) =>
+  Effect.map(ConfigStore, ({ current, secrets }) =>
     Effect.fn("RepoAccess")(function* (agent_id, source, named) {
-      const { config } = yield* store.current
-      const agent = Object.hasOwn(config.agents, agent_id) ? config.agents[agent_id] : undefined
-      const name = named ?? agent?.defaults.git_identity
-      const identity =
-        name !== undefined && Object.hasOwn(config.git_identities, name) ? config.git_identities[name] : undefined
-      if (identity === undefined) return source
-      const secret = yield* Effect.option(store.secret(identity.secret))
-      const credential = Option.isSome(secret) ? credentialFor(source, identity, secret.value) : undefined
-      return credential === undefined ? source : { ...source, credential }
+      const { config } = yield* current
+      return accessBy(config, yield* secrets)(agent_id, source, named)
     })
   )
 )

@@ -50,8 +50,9 @@ export class Repos extends Context.Service<
     /**
      * Fetches the source's ref and reads its tree. An unreachable remote with a clone of the same url and ref is a stale snapshot,
      * without one an error; a ref that the remote no longer has, and a tree that is refused, are errors in any case (D23, D42).
+     * `access` is asked in the place of the configuration that runs.
      */
-    snapshot(owner: RepoOwner, source: RepoSource): Effect.Effect<Snapshot, RepoError>
+    snapshot(owner: RepoOwner, source: RepoSource, access?: RepoAccess): Effect.Effect<Snapshot, RepoError>
     /** The files of a commit that was read before: from the clone, or fetched by its id beside it when that has moved on. */
     at(owner: RepoOwner, source: RepoSource, commit: CommitId): Effect.Effect<ReadonlyArray<RepoFile>, RepoError>
   }
@@ -63,7 +64,7 @@ export class Repos extends Context.Service<
       Effect.gen(function* () {
         const git = yield* Git
         const fs = yield* FileSystem.FileSystem
-        const access = yield* RepoAccess
+        const running = yield* RepoAccess
         const locked = yield* makeKeyedLock
 
         /** Brings the clone back that a death between two renames left aside, and clears what it left half made. */
@@ -120,7 +121,11 @@ export class Repos extends Context.Service<
           "global" in owner ? join(home, "repos", "global") : join(home, "repos", "agents", owner.agent_id)
 
         /** An agent's repository is reached as the agent is allowed to, the global one as choird's user is. */
-        const checkedFor = Effect.fnUntraced(function* (owner: RepoOwner, source: RepoSource) {
+        const checkedFor = Effect.fnUntraced(function* (
+          owner: RepoOwner,
+          source: RepoSource,
+          access: RepoAccess = running
+        ) {
           const checked = yield* Effect.fromResult(checkSource(source))
           return "global" in owner ? checked : yield* access(owner.agent_id, checked)
         })

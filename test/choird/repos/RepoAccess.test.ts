@@ -1,0 +1,97 @@
+/** Which secret goes to which repository (spec 14.4, D14). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted, Result, Schema } from "effect"
+import { Config } from "#schema/Config.ts"
+import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { loadHome } from "#src/choird/config/loadHome.ts"
+import { accessBy } from "#src/choird/repos/RepoAccess.ts"
+import type { Repos } from "#src/choird/repos/Repos.ts"
+import { checkSource } from "#src/choird/repos/RepoSource.ts"
+import { FetchFailed } from "#src/choird/repos/Git.ts"
+import { makeHome } from "../../support/stores.ts"
+
+const KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\ncanary\n-----END OPENSSH PRIVATE KEY-----\n"
+const ADA = AgentId.make("ada")
+
+const identity = (secret: string, ...remotes: ReadonlyArray<string>) => ({
+  name: "Ada",
+  email: "ada@example.org",
+  secret,
+  remotes,
+  known_hosts: ["git.example.org ssh-ed25519 AAAA"]
+})
+const CONFIG = {
+  global_repo: { url: "/srv/global" },
+  models: { small: { provider: "test", model: "small", endpoint: "https://llm.example.org/v1" } },
+  workspaces: { main: { path: "/srv/main" } },
+  gateways: { terminal: { type: "console" } },
+  dms: { me: { gateway: "terminal", user_id: "local", admin: true } },
+  git_identities: {
+    web: identity("token", "https://git.example.org/team"),
+    pair: identity("pair", "https://git.example.org/team"),
+    shell: identity("key", "ssh://git.example.org", "https://git.example.org/team"),
+    empty: identity("none", "https://git.example.org/team")
+  },
+  agents: {
+    ada: {
+      repo: { url: "https://git.example.org/team/ada.git" },
+      defaults: { workspace: "main", llm: "small", dm: "me", git_identity: "web" }
+    }
+  }
+} as const
+const SECRETS = { token: "canary", pair: "ada:canary:x", key: KEY, none: "" }
+
+const by = accessBy(
+  Schema.decodeUnknownSync(Config)(CONFIG),
+  Object.fromEntries(Object.entries(SECRETS).map(([name, value]) => [name, Redacted.make(value)]))
+)
+const ask = (url: string, name?: string, agent = ADA) => {
+  const source = Result.getOrThrow(checkSource({ url, ref: "main" }))
+  const { credential } = by(agent, source, name === undefined ? undefined : ResourceName.make(name))
+  if (credential === undefined) return undefined
+  return credential.type === "key"
+    ? ["key", Redacted.value(credential.key), credential.known_hosts]
+    : [credential.host, credential.user, Redacted.value(credential.password)]
+}
+
+describe("accessBy", () => {
+  it("takes the agent's default identity, or the one that is named, to its remotes", () => {
+    const url = "https://git.example.org/team/ada.git"
+    assert.deepStrictEqual(ask(url), ["git.example.org", "x-access-token", "canary"])
+    assert.deepStrictEqual(ask(url, "pair"), ["git.example.org", "ada", "canary:x"])
+    assert.deepStrictEqual(ask("git@git.example.org:ada.git", "shell"), ["key", KEY, identity("key").known_hosts])
+  })
+
+  it("has nothing for other places, other kinds of secrets and other agents", () => {
+    for (const [url, name] of [
+      ["https://git.example.org/other/ada.git", "web"],
+      ["https://git.example.org:8443/team/ada.git", "web"],
+      ["https://evil.example.org/team/ada.git", "web"],
+      ["ssh://git.example.org/team/ada.git", "web"],
+      ["ssh://git.example.org:2222/team/ada.git", "shell"],
+      ["https://git.example.org/team/ada.git", "shell"],
+      ["https://git.example.org/team/ada.git", "empty"],
+      ["https://git.example.org/team/ada.git", "constructor"],
+      ["/srv/team/ada.git", "web"]
+    ] as const)
+      assert.isUndefined(ask(url, name), `${url} as ${name}`)
+    assert.isUndefined(ask("https://git.example.org/team/ada.git", undefined, AgentId.make("eve")))
+  })
+
+  it.effect("is by what is loaded, where a configuration is loaded that does not run yet (17.6)", () =>
+    Effect.gen(function* () {
+      const home = yield* makeHome(CONFIG, SECRETS)
+      const asked: Array<string | undefined> = []
+      const snapshot: Repos["Service"]["snapshot"] = (owner, source, access) =>
+        Effect.gen(function* () {
+          const checked = Result.getOrThrow(checkSource(source))
+          const { credential } = "global" in owner || access === undefined ? checked : yield* access(ADA, checked)
+          asked.push(credential?.type)
+          return yield* new FetchFailed({ url: source.url, reason: "it is away", hint: "" })
+        })
+      yield* loadHome({ snapshot, at: () => Effect.never }, home, () => Effect.void)
+      assert.deepStrictEqual(asked, [undefined, "password"])
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+})
