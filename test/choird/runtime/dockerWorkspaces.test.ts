@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { execFileSync, spawnSync } from "node:child_process"
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { watchContainers } from "#src/choird/docker/ContainerWatch.ts"
@@ -8,11 +9,15 @@ import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { emptyInContainer, emptyingProfile } from "#src/choird/docker/EmptyingContainer.ts"
 import { testEngine } from "../../support/docker.ts"
 import { docker } from "../../support/dockerImage.ts"
+import { ensureDebianPackages } from "../../support/packages.ts"
 import { makeOutside, setLayers, setTraps } from "../../support/traps.ts"
 import { dockerSuite } from "./dockerRig.ts"
 
 const { reason, socket } = testEngine("dockerWorkspaces")
-const { containers, inside, installation, rig } = dockerSuite(socket)
+const { containers, home, inside, installation, rig } = dockerSuite(socket)
+
+/** A choird that is not root. */
+const PERSON = 12_345
 
 /** An image that choird's builder could have made: it says whose it is. */
 const LABELS = [`LABEL choir.home=${installation.id}`]
@@ -72,6 +77,35 @@ describe.skipIf(reason !== undefined)("workspaces of containers", { timeout: 120
       assert.deepStrictEqual(readdirSync(workspace), [])
       assert.deepStrictEqual([look(), containers()], [before, []])
     }).pipe(inside)
+  )
+
+  const withoutAcl = ensureDebianPackages(["acl"], "a choird that is not root")
+  it.live.skipIf(withoutAcl !== undefined)(
+    "a choird that is not root empties what it could not delete itself (D43, R41)",
+    () =>
+      Effect.gen(function* () {
+        yield* rig("dev", LABELS)
+        const uid = yield* mappedRoot
+        const { look, outside, workspace } = yield* place
+        const before = look()
+        setTraps(workspace, outside, uid)
+        setTraps(workspace, outside, PERSON)
+        setLayers(workspace, [uid, uid + 33])
+        // Its agents come in by an access list, as when choird starts them.
+        chownSync(workspace, PERSON, PERSON)
+        execFileSync("setfacl", ["-m", `u:${uid}:rwx`, workspace])
+        const empty = (...more: ReadonlyArray<string>) =>
+          spawnSync(process.execPath, [join(import.meta.dirname, "emptier.ts"), workspace, ...more], {
+            uid: PERSON,
+            gid: statSync(socket).gid,
+            encoding: "utf8"
+          })
+        const alone = empty()
+        assert.deepStrictEqual([alone.status, readdirSync(workspace).includes("layer")], [1, true])
+        const done = empty(home, socket)
+        assert.deepStrictEqual([done.status, readdirSync(workspace)], [0, []], done.stdout + done.stderr)
+        assert.deepStrictEqual([look(), containers()], [before, []])
+      }).pipe(inside)
   )
 
   it.live("a container of an earlier reset gives up its name, and an engine without images is not asked for one", () =>
