@@ -157,8 +157,12 @@ export class Repos extends Context.Service<
           )
         })
 
-        const snapshot = Effect.fn("Repos.snapshot")(function* (owner: RepoOwner, source: RepoSource) {
-          const checked = yield* checkedFor(owner, source)
+        const snapshot = Effect.fn("Repos.snapshot")(function* (
+          owner: RepoOwner,
+          source: RepoSource,
+          access?: RepoAccess
+        ) {
+          const checked = yield* checkedFor(owner, source, access)
           const place = placeOf(owner)
           const label = repoLabel(owner)
           return yield* Effect.gen(function* () {

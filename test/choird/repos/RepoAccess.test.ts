@@ -1,14 +1,17 @@
 /** Which secret goes to which repository (spec 14.4, D14). */
+import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Redacted, Result, Schema } from "effect"
+import { Effect, Layer, Redacted, Result, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { loadHome } from "#src/choird/config/loadHome.ts"
-import { accessBy } from "#src/choird/repos/RepoAccess.ts"
-import type { Repos } from "#src/choird/repos/Repos.ts"
+import { accessBy, RepoAccess } from "#src/choird/repos/RepoAccess.ts"
+import { Repos } from "#src/choird/repos/Repos.ts"
 import { checkSource } from "#src/choird/repos/RepoSource.ts"
 import { FetchFailed } from "#src/choird/repos/Git.ts"
+import { makeGitRepo, temporaryFolder } from "../../support/gitRepo.ts"
+import { reposLayer } from "../../support/images.ts"
 import { makeHome } from "../../support/stores.ts"
 
 const KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\ncanary\n-----END OPENSSH PRIVATE KEY-----\n"
@@ -78,6 +81,29 @@ describe("accessBy", () => {
       assert.isUndefined(ask(url, name), `${url} as ${name}`)
     assert.isUndefined(ask("https://git.example.org/team/ada.git", undefined, AgentId.make("eve")))
   })
+
+  it.effect("is asked for agents alone, and in the place of what runs where somebody else is given", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryFolder
+      const repo = makeGitRepo(join(root, "repo"))
+      repo.commit({ "README.md": "x" })
+      const asked: Array<string> = []
+      const noting =
+        (who: string): RepoAccess =>
+        (agent_id, source) =>
+          Effect.sync(() => {
+            asked.push(`${who} ${agent_id}`)
+            return source
+          })
+      const layer = Layer.provide(reposLayer(join(root, "home")), Layer.succeed(RepoAccess, noting("running")))
+      const { snapshot } = yield* Effect.provide(Repos, layer)
+      const source = { url: repo.path, ref: "main" }
+      yield* snapshot({ global: true }, source, noting("loaded"))
+      yield* snapshot({ agent_id: ADA }, source)
+      yield* snapshot({ agent_id: ADA }, source, noting("loaded"))
+      assert.deepStrictEqual(asked, ["running ada", "loaded ada"])
+    })
+  )
 
   it.effect("is by what is loaded, where a configuration is loaded that does not run yet (17.6)", () =>
     Effect.gen(function* () {
