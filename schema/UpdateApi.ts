@@ -7,7 +7,8 @@ import { Progress } from "./Progress.ts"
 
 /**
  * What became of one agent. `redeployed`: it runs on the newest image now. `built`: it has a new image and does not run. `skipped`: it
- * was up to date. `failed`: `error` says why; the agent is as it was, unless the error is of its start.
+ * was up to date. `failed`: `error` says why; the agent is as it was, and one that did not come up from its new image
+ * runs on the last one that worked.
  */
 export const UpdateOutcome = Schema.Struct({
   agent_id: AgentId,
