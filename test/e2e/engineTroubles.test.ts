@@ -12,7 +12,7 @@ import type { SessionId } from "#schema/Ids.ts"
 import { choirctl, document } from "../support/choirctl.ts"
 import { killEngine, signalEngine, startEngine, stopEngine, whyNoEngine } from "../support/docker.ts"
 import { BASE, docker, ensureBase } from "../support/dockerImage.ts"
-import { AGENT, makeInstallation } from "../support/installation.ts"
+import { AGENT, type Choird, makeInstallation } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
 
@@ -277,11 +277,27 @@ const choirdDies = Effect.fnUntraced(function* (choir: Installation) {
   yield* choird.exited
   yield* Effect.sleep("1500 millis")
   const back_ms = Date.now()
-  yield* start
+  const next = yield* start
   yield* figure("choird killed, until its agent runs again", runs(9))
   think(0)
   yield* talk("twelve")
-  return { died_ms, back_ms }
+  return { died_ms, back_ms, next }
+})
+
+/** As after a loss of power: everything died, and choird is started before its engine, and again by its supervisor. */
+const hostBoots = Effect.fnUntraced(function* (choir: Installation, choird: Choird) {
+  const { runs, talk } = choir
+  const agent = yield* choird.agent
+  yield* choird.signal("SIGKILL")
+  yield* choird.exited
+  killEngine(STATE)
+  kill(agent)
+  const refused = yield* Effect.flip(choir.start)
+  assert.match(String(refused), /there is no Docker engine at .*systemctl start docker/u)
+  start()
+  yield* choir.start
+  assert.isBelow(yield* figure("engine up after choird", runs(10)), BACK_MS_MAX)
+  yield* talk("thirteen")
 })
 
 describe.skipIf(reason !== undefined)("an agent whose engine is in trouble", { timeout: SUITE_MS_MAX }, () => {
@@ -295,18 +311,21 @@ describe.skipIf(reason !== undefined)("an agent whose engine is in trouble", { t
       yield* imageIsLost(choir, socket)
       yield* diskIsFull(choir, socket)
       yield* imageDoesNotStart(choir)
-      const { back_ms, died_ms } = yield* choirdDies(choir)
-      yield* choir.api.agents.stop({ params: choir.params })
-
+      const { back_ms, died_ms, next } = yield* choirdDies(choir)
       const lives = livesOf(socket, since)
       const restarts = ["by hand", "image lost", "broken image", "back", "update", "choird"]
-      assert.deepStrictEqual(lives, [...restarts.flatMap(() => ["die", "start"]), "die"])
+      assert.deepStrictEqual(
+        lives,
+        restarts.flatMap(() => ["die", "start"])
+      )
+      yield* hostBoots(choir, next)
+      yield* choir.api.agents.stop({ params: choir.params })
       assert.strictEqual(docker(socket, "ps", "--all", "--quiet"), "")
       const history = yield* choir.events(choir.session_id)
       assert.deepStrictEqual(historyProblems(choir.session_id, history), [])
       const asked = history.flatMap(({ event }) => (event.event_type === "UserMsg" ? [event.payload.text] : []))
-      assert.strictEqual(asked.length, 14)
-      assert.strictEqual(new Set(asked).size, 14)
+      assert.strictEqual(asked.length, 15)
+      assert.strictEqual(new Set(asked).size, 15)
       const meanwhile = history.filter(({ event: { created_at } }) => {
         const at_ms = Date.parse(created_at)
         return at_ms > died_ms && at_ms < back_ms
