@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { execFileSync, spawnSync } from "node:child_process"
-import { statSync, writeFileSync } from "node:fs"
+import { readdirSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { dockerProfile, INSIDE } from "#src/choird/docker/dockerProfile.ts"
