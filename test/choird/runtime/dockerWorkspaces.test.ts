@@ -89,20 +89,17 @@ describe.skipIf(reason !== undefined)("workspaces of containers", { timeout: 120
         const { look, outside, workspace } = yield* place
         const before = look()
         setTraps(workspace, outside, uid)
-        setTraps(workspace, outside, PERSON)
         setLayers(workspace, [uid, uid + 33])
+        writeFileSync(join(workspace, "own"), "")
+        chownSync(join(workspace, "own"), PERSON, PERSON)
         // Its agents come in by an access list, as when choird starts them.
         chownSync(workspace, PERSON, PERSON)
         execFileSync("setfacl", ["-m", `u:${uid}:rwx`, workspace])
-        const empty = (...more: ReadonlyArray<string>) =>
-          spawnSync(process.execPath, [join(import.meta.dirname, "emptier.ts"), workspace, ...more], {
-            uid: PERSON,
-            gid: statSync(socket).gid,
-            encoding: "utf8"
-          })
-        const alone = empty()
+        const user = { uid: PERSON, gid: statSync(socket).gid, encoding: "utf8" } as const
+        const alone = spawnSync("find", ["-P", workspace, "-mindepth", "1", "-delete"], user)
         assert.deepStrictEqual([alone.status, readdirSync(workspace).includes("layer")], [1, true])
-        const done = empty(home, socket)
+        const emptier = [join(import.meta.dirname, "emptier.ts"), workspace, home, socket]
+        const done = spawnSync(process.execPath, emptier, user)
         assert.deepStrictEqual([done.status, readdirSync(workspace)], [0, []], done.stdout + done.stderr)
         assert.deepStrictEqual([look(), containers()], [before, []])
       }).pipe(inside)
