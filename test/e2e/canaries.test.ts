@@ -74,7 +74,9 @@ const searchEverywhere = Effect.fnUntraced(function* (
   const found: sinks.Found = {
     ...sinks.searchHome(search, keep, home, [...Object.values(repos), join(root, "agent.git")]),
     ...database.found,
-    ...sinks.searchEngine(search, keep, engine.socket, home, yield* place.pid),
+    ...sinks.searchContainers(search, keep, engine.socket, home),
+    ...sinks.searchImages(search, keep, engine.socket, home),
+    ...sinks.searchMemoryFiles(search, keep, yield* place.pid),
     ...sinks.searchProcesses(search, keep, shown),
     ...sinks.searchReceived(search, keep, {
       "requests to models": asked,

@@ -4,6 +4,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Option, Schedule } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import type { ChatEvent } from "#schema/OperatorApi.ts"
+import { assertNothingShows } from "../support/canary/leftovers.ts"
 import { describeEveryInstallation } from "../support/everyInstallation.ts"
 import { makeInstallation } from "../support/installation.ts"
 import { answer, callTools, failing, makeProvider, offlineModel, raw } from "../support/testing/Provider.ts"
@@ -17,8 +18,17 @@ const start = (place: Parameters<Parameters<typeof describeEveryInstallation>[1]
   Effect.gen(function* () {
     const provider = yield* makeProvider
     yield* provider.otherwise((request) => offlineModel(request, 0))
-    const choir = yield* makeInstallation({ endpoint: provider.endpoint, ...(yield* place) })
+    const { canaries, ...where } = yield* place
+    const choir = yield* makeInstallation({ endpoint: provider.endpoint, ...where })
     const choird = yield* choir.start
+    if (canaries !== undefined && typeof where.runtime === "object") {
+      const { docker_socket } = where.runtime
+      yield* Effect.addFinalizer(() =>
+        Effect.flatMap(provider.requests.all, (asked) =>
+          assertNothingShows({ asked, canaries, docker_socket, home: choir.home })
+        )
+      )
+    }
     yield* choir.build
     const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload: {} })
     let sent = 0

@@ -1,7 +1,9 @@
 /** The installations that the end-to-end suites run on: both databases, both transports, and each runtime that the machine has. */
+import { randomInt } from "node:crypto"
 import { describe } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { inject } from "vitest"
+import { allCanaries, type Canary } from "./canary/secrets.ts"
 import { makeCertificate, makeCertificateFor } from "./certificate.ts"
 import { postgresDatabase } from "./engines.ts"
 import { testEngine } from "./docker.ts"
@@ -9,7 +11,10 @@ import type { InstallationOptions } from "./installation.ts"
 import { ensureDebianPackages } from "./packages.ts"
 import { lanAddress } from "./reachable.ts"
 
-type Place = Pick<InstallationOptions, "flags" | "postgres" | "runtime" | "secrets">
+type Place = Pick<InstallationOptions, "config" | "flags" | "postgres" | "runtime" | "secrets"> & {
+  /** Secrets of it that must not show when a test has ended. */
+  readonly canaries?: ReadonlyArray<Canary>
+}
 
 /** The first build of a base image installs packages. */
 const DOCKER_MS_MAX = 240_000
@@ -32,13 +37,27 @@ const onServer: Effect.Effect<Place, never, Scope.Scope> = Effect.map(
   })
 )
 
+/** 40 secrets, of which the model's key is used all the time. */
+const withCanaries = (): Pick<Place, "canaries" | "config" | "secrets"> => {
+  const canaries = allCanaries(randomInt(2 ** 31)).slice(0, 40)
+  const [key] = canaries
+  const model = { provider: "test", model: "offline-model", temperature: 0, secret: key?.name ?? "" }
+  return {
+    canaries,
+    secrets: Object.fromEntries(canaries.map(({ name, value }) => [name, value])),
+    config: ({ endpoint }) => ({ models: { test: { ...model, endpoint } } })
+  }
+}
+
 /** Agents in containers of the tests' engine, by the socket that they mount. */
-const inDocker = (docker_socket: string): Effect.Effect<Place> => Effect.succeed({ runtime: { docker_socket } })
+const inDocker = (docker_socket: string): Effect.Effect<Place> =>
+  Effect.sync(() => ({ runtime: { docker_socket }, ...withCanaries() }))
 
 /** The same over TCP, at an address that containers reach. */
 const inDockerOverHttps = (docker_socket: string): Effect.Effect<Place, never, Scope.Scope> =>
   Effect.map(makeCertificateFor(`IP:${lanAddress()}`), ({ cert, key }) => ({
     runtime: { docker_socket },
+    ...withCanaries(),
     flags: ["--transport=http", `--listen=${lanAddress()}:0`, `--tls-cert=${cert}`, `--tls-key=${key}`]
   }))
 

@@ -9,7 +9,7 @@ import { OUTSIDE_TEXT, walkUnderRaces } from "../../support/workspace.ts"
 import { dockerSuite } from "./dockerRig.ts"
 
 /** `PATHS=100000 SWAPS=100000` are the figures of docs/security.md. */
-const PATHS = Number(process.env["PATHS"] ?? 4000)
+const PATHS = Number(process.env["PATHS"] ?? 2000)
 const SWAPS = Number(process.env["SWAPS"] ?? 12_000)
 const TEST_MS_MAX = 120_000 + 10 * Math.max(PATHS, SWAPS)
 
@@ -31,7 +31,7 @@ describe.skipIf(reason !== undefined)("An agent's own code in a container", { ti
       }
       const { read, refused, written, ...rest } = found
       assert.deepStrictEqual<unknown>(rest, { leaks: [], passed: true, outside: OUTSIDE_TEXT })
-      if (PATHS > 4000) console.log(found)
+      if (PATHS > 2000) console.log(found)
       for (const count of [read, refused, written]) assert.isAbove(count, PATHS / 20, JSON.stringify(found))
       assert.deepStrictEqual(readdirSync(join(spec.workspace, "..")), beside)
       assert.strictEqual(yield* agent.sh("ls /tmp/outside"), "file")

@@ -67,6 +67,14 @@ export const makeCanaries = (seed: number) => {
   }
 }
 
+/** All of a run's that any file may have, the model's key first; the ones called as another is are left out. */
+export const allCanaries = (seed: number): ReadonlyArray<Canary> => {
+  const { database: _, planted: __, used, ...others } = makeCanaries(seed)
+  return [...Object.values(used), ...Object.values(others).flat()].filter(
+    ({ name }, at, all) => all.findIndex((other) => other.name === name) === at
+  )
+}
+
 /** Whole sextets of base64 that depend on the text alone, with so many other bytes in front of it. */
 const sextets = (bytes: Buffer, before: number): string => {
   const encoded = Buffer.concat([Buffer.alloc(before), bytes])

@@ -2,9 +2,9 @@
  * Every place where something that Choir does may end up, brought to where it can be searched (R32): what is compressed is unpacked,
  * what is JSON is searched as it is written and by each of its texts.
  */
-import { execFileSync } from "node:child_process"
+import { execFileSync, spawnSync } from "node:child_process"
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { join, relative } from "node:path"
+import { join } from "node:path"
 import { gunzipSync } from "node:zlib"
 import { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -111,37 +111,48 @@ export const searchDatabase = Effect.fnUntraced(
   Effect.orDie
 )
 
-/** What the engine keeps of an installation, and what its container holds in memory file systems. */
-export const searchEngine = (search: Search, keep: Evidence, socket: string, home: string, agent: number): Found => {
+/** Things of an installation by a command of the engine that lists them. */
+const idsOf = (socket: string, home: string, ...args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const ours = `label=choir.home=${installationOf(home).id}`
-  const ids = (...args: ReadonlyArray<string>) =>
-    docker(socket, ...args, "--quiet", "--filter", ours)
-      .split("\n")
-      .filter(Boolean)
-  const images = [...new Set(ids("images"))]
-  const containers = ids("ps", "--all")
-  const things = [...containers, ...ids("network", "ls")]
-  const saved = keep("")[0] ?? ""
+  const ids = docker(socket, ...args, "--quiet", "--filter", ours)
+  return [...new Set(ids.split("\n").filter(Boolean))]
+}
+
+const inspected = (socket: string, ids: ReadonlyArray<string>) =>
+  ids.length === 0 ? "" : readable(JSON.parse(docker(socket, "inspect", ...ids)))
+
+/** What the engine tells of an installation's containers and networks, and what the containers printed. */
+export const searchContainers = (search: Search, keep: Evidence, socket: string, home: string): Found => {
+  const containers = idsOf(socket, home, "ps", "--all")
+  const logs = containers.flatMap((id) => {
+    const { stderr, stdout } = spawnSync("docker", ["-H", `unix://${socket}`, "logs", id])
+    return [stdout, stderr]
+  })
+  return {
+    "docker inspect": search.files(keep(inspected(socket, [...containers, ...idsOf(socket, home, "network", "ls")]))),
+    "docker logs": search.files(keep(...logs))
+  }
+}
+
+/** Every file of every layer of an installation's images, and how they were made. */
+export const searchImages = (search: Search, keep: Evidence, socket: string, home: string): Found => {
+  const images = idsOf(socket, home, "images")
+  const [saved = ""] = keep("")
   docker(socket, "save", "--output", saved, ...images)
   const history = images.flatMap((id) =>
     docker(socket, "history", "--no-trunc", "--format", "{{json .}}", id).split("\n")
   )
-  const inspected = (...args: ReadonlyArray<string>) => readable(JSON.parse(docker(socket, ...args)))
-  const output = containers.map((id) => docker(socket, "logs", id))
-  const root = `/proc/${agent}/root`
-  const memory = ["tmp", "run", "dev/shm"].map((name) => `${root}/${name}`)
+  const made = readable(history.map((line) => JSON.parse(line) as unknown))
   return {
     "image layers": search.stream(saved),
-    "image configuration and history": search.files(
-      keep(inspected("inspect", ...images), readable(history.map((line) => JSON.parse(line) as unknown)))
-    ),
-    "docker inspect": search.files(keep(inspected("inspect", ...things))),
-    "docker logs": search.files(keep(...output)),
-    "memory file systems of the container": search.files([
-      ...memory,
-      ...keep(names(...memory).replaceAll(root, relative("/", root)))
-    ])
+    "image configuration and history": search.files(keep(inspected(socket, images), made))
   }
+}
+
+/** What the container of an agent holds in memory file systems. */
+export const searchMemoryFiles = (search: Search, keep: Evidence, agent: number): Found => {
+  const folders = ["tmp", "run", "dev/shm"].map((name) => `/proc/${agent}/root/${name}`)
+  return { "memory file systems of the container": search.files([...folders, ...keep(names(...folders))]) }
 }
 
 /** Arguments and environments that were seen on either side. */
