@@ -22,8 +22,6 @@ describe("Workspace", () => {
         )
         const counts = yield* walkUnderRaces(root, SWAPS, Effect.sync(swapper.count))
         assert.strictEqual(counts.leaked, 0)
-        assert.isAbove(counts.refused, 0)
-        assert.isAbove(counts.naive, 0, JSON.stringify(counts))
         assert.deepStrictEqual(readdirSync(outside).sort(), ["file", "outside-only"])
         assert.strictEqual(readFileSync(join(outside, "file"), "utf8"), OUTSIDE_TEXT)
       }),

@@ -56,14 +56,17 @@ const naively = (path: string) => {
 }
 
 /**
- * Reads, writes and lists `send` of a workspace as often as it takes until somebody swapped its parts so many times, and until each way
- * went well a hundred times; `naive` counts how often the outside would have been read by its name. Whoever swaps has `outside-only` beside `file` at the other end.
+ * Reads, writes and lists `send` of a workspace until somebody swapped its parts so many times, each way went well a hundred times, one
+ * was refused, and the outside would have been read by its name once (`naive`), so that the races were some. Whoever swaps has
+ * `outside-only` beside `file` at the other end.
  */
 export const walkUnderRaces = <E, R>(root: string, swaps: number, swapped: Effect.Effect<number, E, R>) =>
   Effect.gen(function* () {
     const workspace = yield* Workspace
     const counts = { read: 0, written: 0, refused: 0, leaked: 0, swaps: 0, naive: 0 }
-    for (let turn = 0; counts.swaps < swaps || counts.read < 100 || counts.written < 100; turn++) {
+    const isOver = () =>
+      counts.swaps >= swaps && counts.read >= 100 && counts.written >= 100 && counts.refused > 0 && counts.naive > 0
+    for (let turn = 0; !isOver(); turn++) {
       if (turn % TURNS === 0) counts.swaps = yield* swapped
       const read = yield* Effect.result(workspace.read("send/file"))
       if (Result.isFailure(read)) counts.refused++

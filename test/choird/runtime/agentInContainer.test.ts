@@ -51,8 +51,6 @@ describe.skipIf(reason !== undefined)("An agent's own code in a container", { ti
       const counts = yield* walkUnderRaces(spec.workspace, SWAPS, Effect.map(agent.ask("return parts.swaps()"), Number))
       if (SWAPS > 12_000) console.log(counts)
       assert.strictEqual(counts.leaked, 0)
-      assert.isAbove(counts.refused, 0, JSON.stringify(counts))
-      assert.isAbove(counts.naive, 0, JSON.stringify(counts))
       assert.deepStrictEqual(readdirSync(outside).sort(), ["file", "outside-only"])
       assert.strictEqual(readFileSync(join(outside, "file"), "utf8"), OUTSIDE_TEXT)
     }).pipe(inside)
