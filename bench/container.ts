@@ -1,13 +1,15 @@
 /**
- * P6, Docker's half: from the wish for an agent to its first word on choird's socket, beside `docker run` of the same image with the same
+ * P6, Docker's half: from the wish for an agent to its HELLO on choird's socket, beside `docker run` of the same image with the same
  * program and folders and nothing of the closed profile; and what an idle agent takes in its control group.
  */
 import { spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
-import { mkdtempSync, rmSync } from "node:fs"
-import { Effect, Layer, Schema, Scope } from "effect"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import { Effect, Fiber, Layer, Schema, Scope } from "effect"
 import { RuntimeConfig } from "#schema/Config.ts"
-import { ImageVersion } from "#schema/Image.ts"
+import { ImageVersion, type ImageVersionFile } from "#schema/Image.ts"
 import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { DockerImages } from "#src/choird/docker/DockerImages.ts"
 import { dockerProfile } from "#src/choird/docker/dockerProfile.ts"
@@ -19,7 +21,7 @@ import { containerName, installationOf } from "#src/shared/dockerInstallation.ts
 import { makeRig } from "../test/choird/runtime/rig.ts"
 import { testEngine } from "../test/support/docker.ts"
 import { buildTestImage, docker, removeTestImage } from "../test/support/dockerImage.ts"
-import { AGENT, makeInstallation } from "../test/support/installation.ts"
+import { AGENT, makeInstallation, ROOT } from "../test/support/installation.ts"
 import { atMost, median, ratioAtMost, type Row } from "./Row.ts"
 
 const STARTS = 15
@@ -36,15 +38,44 @@ const temporaryHome = Effect.acquireRelease(
   (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))
 )
 
+const ZEROS = "0".repeat(64)
+
+/** Hears the first bytes of a connection, in which an agent says HELLO; nobody answers it. */
+const listening = Effect.fnUntraced(function* (path: string) {
+  let heard = (): void => undefined
+  const server = createServer((socket) => socket.on("error", () => undefined).once("data", () => heard()))
+  rmSync(path, { force: true })
+  yield* Effect.callback<void>((resume) => {
+    server.listen(path, () => resume(Effect.void))
+  })
+  yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
+  return Effect.callback<void>((resume) => {
+    heard = () => resume(Effect.void)
+  })
+})
+
 const starts = Effect.fnUntraced(function* (socket: string) {
   const home = yield* temporaryHome
   const made = yield* makeRig("bench")
   const image_version = ImageVersion.make(randomBytes(6).toString("hex"))
-  const spec = { ...made.spec, image_version }
+  const config = yield* Schema.decodeEffect(RuntimeConfig)({ type: "docker", docker_socket: socket })
+  // The limits of a configuration that says nothing of them: the stand-in's single processor would slow down a compiler's threads.
+  const { cpus, memory_mb, pids } = config
+  const limits = { cpus, memory_mb, pids }
+  const spec = { ...made.spec, image_version, limits, program: join(ROOT, "dist/choir-agent.js") }
+  const version: typeof ImageVersionFile.Encoded = {
+    agent_id: spec.agent_id,
+    image_version,
+    global_repo_commit: ZEROS,
+    agent_repo_commit: ZEROS,
+    tool_manifest_hash: ZEROS,
+    skill_manifest_hash: ZEROS
+  }
+  writeFileSync(join(spec.image, "choir/version.json"), JSON.stringify(version))
+  const hello = yield* listening(join(spec.socket_dir, "choird.sock"))
   const tag = agentTag(spec.agent_id, image_version)
   buildTestImage(socket, { tag, image: spec.image, program: spec.program })
   yield* Effect.addFinalizer(() => Effect.sync(() => removeTestImage(socket, tag)))
-  const config = yield* Schema.decodeEffect(RuntimeConfig)({ type: "docker", docker_socket: socket })
   const parts = Layer.mergeAll(Cgroups.layer, DockerEngine.layer(config), NoImages)
   const runtime = yield* Layer.build(Layer.provide(layer({ home, config }), parts))
   const { start } = yield* Effect.provideContext(Effect.service(ContainerRuntime), runtime)
@@ -52,8 +83,9 @@ const starts = Effect.fnUntraced(function* (socket: string) {
   const timed = <E>(begin: Effect.Effect<unknown, E>) =>
     Effect.gen(function* () {
       const before = performance.now()
+      const heard = yield* Effect.forkChild(hello, { startImmediately: true })
       yield* begin
-      yield* made.connected
+      yield* Fiber.join(heard)
       return performance.now() - before
     })
   const ours = Effect.scoped(
@@ -86,7 +118,7 @@ const starts = Effect.fnUntraced(function* (socket: string) {
     mine.push(yield* ours)
     floor.push(yield* bare)
   }
-  return ratioAtMost("P6", "agent in a container, to its first word", median(mine), "ms", median(floor), 1.25)
+  return ratioAtMost("P6", "agent in a container, to its HELLO", median(mine), "ms", median(floor), 1.25)
 }, Effect.scoped)
 
 const UNITS: Readonly<Record<string, number>> = { KiB: 1 / 1024, MiB: 1, GiB: 1024 }

@@ -159,20 +159,23 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
   const start = Effect.fn("DockerRuntime.start")(function* (spec: ContainerSpec) {
     const folders = yield* resolveFolders(spec, home)
     const port = yield* endpointPort(spec.endpoint)
-    const user = yield* handOver(yield* patient(facts, spec), spec.agent_id, folders)
+    const { give, user } = yield* handOver(yield* patient(facts, spec), spec.agent_id, folders)
     const { oci_runtime } = config
     const listed = yield* parts.network.hosts
     const hosts = listed === undefined ? undefined : [...listed, ...(yield* endpointHosts(look_up, spec.endpoint))]
     const profile = dockerProfile({ spec, installation, ...folders, user, oci_runtime, hosts })
+    const ready = Effect.all([give, parts.network.ensure(port)], { concurrency: 2, discard: true })
     // What a first attempt left in an engine that went away meanwhile gives up its name to the next one.
-    return yield* patient(openContainer(parts, profile, spec.image, parts.network.ensure(port)), spec)
+    return yield* patient(openContainer(parts, profile, spec.image, ready), spec)
   }, Effect.mapError(asContainerError))
 
   const adopt = Effect.fn("DockerRuntime.adopt")(
     function* (id: ContainerId, { agent_id, ...folders }: Adopted) {
       if (id.type !== "docker" || !(yield* isRunning(engine, id.container_id))) return false
       const socket_dir = yield* realPath(folders.socket_dir)
-      yield* handOver(yield* engine.info, agent_id, { socket_dir, workspace: yield* realPath(folders.workspace) })
+      const workspace = yield* realPath(folders.workspace)
+      const { give } = yield* handOver(yield* engine.info, agent_id, { socket_dir, workspace })
+      yield* give
       return true
     },
     Effect.scoped,
