@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { cpSync, readdirSync, readFileSync } from "node:fs"
+import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -17,11 +17,20 @@ import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 const CREDENTIALS = `printf "protocol=https\\nhost=git.example.org\\npath=x\\n" | git credential fill`
 const DOCKER_MS_MAX = 240_000
 
+/** Lets agents reach their model and these places, and nothing else (D22). */
+const allowOnly = (home: string, places: ReadonlyArray<string>) => {
+  const path = join(home, "config.json")
+  const config = JSON.parse(readFileSync(path, "utf8"))
+  const allow = [...places, new URL(config.models.test.endpoint).host]
+  writeFileSync(path, JSON.stringify({ ...config, runtime: { ...config.runtime, network: "allowlist", allow } }))
+}
+
 /** An agent that leases this identity, with its secret; `run` is one command of the model. */
 const start = Effect.fnUntraced(function* (
   where: Partial<InstallationOptions>,
   identity: Pick<GitIdentity, "remotes" | "known_hosts">,
-  secret: string
+  secret: string,
+  listed?: ReadonlyArray<string>
 ) {
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
@@ -31,6 +40,7 @@ const start = Effect.fnUntraced(function* (
     secrets: { ...where.secrets, git: secret },
     config: { git_identities: { ada: { name: "Ada", email: "ada@example.org", secret: "git", ...identity } } }
   })
+  if (listed !== undefined) allowOnly(choir.home, listed)
   yield* choir.start
   yield* choir.build
   yield* choir.api.agents.start({ params: choir.params, payload: { git_identity: ResourceName.make("ada") } })
@@ -72,7 +82,7 @@ describe.skipIf(leftOut !== undefined)("an agent with a git identity, in a conta
     `git clone -q ${url} app && cd app && echo more >> README && git commit -qam second && git push -q origin main`
 
   it.live(
-    "clones, commits and pushes over https (14.4), and a reset of its workspace leaves nothing of it (D43, R41)",
+    "clones, commits and pushes over https where it may reach its model and that host alone (14.4, D22); a reset leaves nothing of it (D43, R41)",
     () =>
       Effect.gen(function* () {
         const root = yield* temporaryFolder
@@ -81,7 +91,8 @@ describe.skipIf(leftOut !== undefined)("an agent with a git identity, in a conta
         const { api, params, run, workspace } = yield* start(
           where,
           { remotes: [`https://${server.host}/`] },
-          "bot:canary-token"
+          "bot:canary-token",
+          [server.host]
         )
         cpSync(server.cert, join(workspace, "server.pem"))
         const { result } = yield* run(
@@ -89,6 +100,7 @@ describe.skipIf(leftOut !== undefined)("an agent with a git identity, in a conta
         )
         assert.strictEqual(result?.status, "success", JSON.stringify(result))
         assert.strictEqual(newestCommit(bare), "Ada <ada@example.org> / Ada <ada@example.org>: second")
+        assert.deepStrictEqual((yield* api.system.status()).warnings, [])
         const name = ResourceName.make("main")
         const held = [
           { kind: "workspace", name: "main" },
