@@ -18,7 +18,7 @@ const git = (place: string, ...args: ReadonlyArray<string>) =>
 /** A request of choird during which it is killed, and what becomes of the request. */
 interface Cut {
   readonly at: RegExp
-  readonly how: "drop" | "unanswered"
+  readonly how: "hold" | "unanswered"
 }
 
 const FETCH = /^GET .*git-upload-pack/u
@@ -39,8 +39,10 @@ const cutOff = Effect.gen(function* () {
       if (armed === undefined || !armed.at.test(request)) return "serve"
       const { how, reached } = armed
       armed = undefined
-      Deferred.doneUnsafe(reached, Effect.void)
-      return how
+      const isReached = () => void Deferred.doneUnsafe(reached, Effect.void)
+      if (how === "unanswered") return isReached
+      isReached()
+      return "hold"
     }
   })
   const url = `https://${server.host}/demo.git`
@@ -96,13 +98,13 @@ describe("a kill of choird while a proposal is carried out", () => {
       }).pipe(Effect.scoped)
     )
 
-  it.live("a tool whose fetch the server dropped, and whose push it did not answer, is one commit", () =>
+  it.live("a tool whose fetch the server held, and whose push it did and did not answer, is one commit", () =>
     Effect.gen(function* () {
       const { api, approveAndKill, bare, events, session_id, talk, waiting } = yield* cutOff
       const base = git(bare, "rev-parse", "main")
       yield* talk("propose-1", PROPOSE)
       const { end, heads } = yield* approveAndKill((yield* waiting).approval_id, [
-        { at: FETCH, how: "drop" },
+        { at: FETCH, how: "hold" },
         { at: PUSH, how: "unanswered" }
       ])
       assert.strictEqual(end.status, "done", end.outcome ?? "")
@@ -115,7 +117,7 @@ describe("a kill of choird while a proposal is carried out", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an approved branch whose push was dropped is merged as it was approved (R54)", () =>
+  it.live("an approved branch whose push the server held is merged as it was approved (R54)", () =>
     Effect.gen(function* () {
       const { approveAndKill, bare, session_id, talk, waiting } = yield* cutOff
       const base = git(bare, "rev-parse", "main")
@@ -135,7 +137,7 @@ describe("a kill of choird while a proposal is carried out", () => {
         "propose-1",
         `call choir.propose.repo_change ${JSON.stringify({ branch, commit, reason: "be calm" })}`
       )
-      const cut = { at: PUSH, how: "drop" } as const
+      const cut = { at: PUSH, how: "hold" } as const
       const { end, heads } = yield* approveAndKill((yield* waiting).approval_id, [cut])
       assert.deepStrictEqual(heads, [base])
       assert.strictEqual(end.status, "done", end.outcome ?? "")

@@ -34,8 +34,11 @@ interface Cgi {
   readonly password: string
   /** The address of this machine that it listens on, loopback by default. */
   readonly address?: string
-  /** Decides on each request that was let in, by its method and url; `unanswered` does what is asked and tells nobody. */
-  readonly gate?: (request: string) => "serve" | "drop" | "unanswered"
+  /**
+   * Decides on each request that was let in, by its method and url: `hold` does nothing, a function is called when all is done. Neither is
+   * answered before the server ends, since a connection that broke would be tried anew by git's own library.
+   */
+  readonly gate?: (request: string) => "serve" | "hold" | (() => void)
 }
 
 /** Serves the repositories below `root` to one user. */
@@ -55,7 +58,7 @@ export const startGitHttps = Effect.fnUntraced(function* ({ address = "127.0.0.1
       return
     }
     const decided = gate?.(`${request.method} ${request.url}`) ?? "serve"
-    if (decided === "drop") return void request.socket.destroy()
+    if (decided === "hold") return
     const url = new URL(request.url ?? "/", "https://server")
     const env = {
       PATH: "/usr/bin:/bin",
@@ -73,7 +76,7 @@ export const startGitHttps = Effect.fnUntraced(function* ({ address = "127.0.0.1
     const chunks: Array<Buffer> = []
     child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk))
     child.on("close", () => {
-      if (decided === "unanswered") return void request.socket.destroy()
+      if (typeof decided === "function") return decided()
       const all = Buffer.concat(chunks)
       const end = all.indexOf("\r\n\r\n")
       const answered = Object.fromEntries(
