@@ -139,6 +139,8 @@ describe.skipIf(leftOut !== undefined)("An installation with a secret of every k
             sink
           )
         assert.strictEqual(secrets.length + 1, 40)
+        const collected = place.otlp.sent.map(({ authorization }) => authorization)
+        assert.include(collected, `Bearer ${made.used.otlp.value}`)
         assert.strictEqual(bootstrap.length, leases.length)
         assert.deepStrictEqual(
           leases.map(({ length }) => length),

@@ -100,7 +100,7 @@ export const containerEscapes = (home: string, agent: number): ReadonlyArray<Esc
   ["read the environment of the first process", "cat /proc/1/environ && echo ESCAPED", /Permission denied/u],
   [
     "open an inspector by SIGUSR1",
-    `kill -USR1 ${agent}; sleep 0.3; bash -c '</dev/tcp/127.0.0.1/9229' && echo ESCAPED`
+    `kill -USR1 ${agent}; for i in 1 2 3 4 5; do sleep 0.2; bash -c '</dev/tcp/127.0.0.1/9229' && echo ESCAPED; done`
   ],
   ["a packet socket", call(41, 198, "17", "3", "0"), /errno 1$/u],
   ["raise its own limits", "prlimit --pid $$ --core=1000 && echo ESCAPED", /not permitted/u],
