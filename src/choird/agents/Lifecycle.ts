@@ -8,26 +8,13 @@ import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
 import type { ManifestHashes } from "#schema/Image.ts"
 import type { AgentStatus, StartAgent } from "#schema/OperatorApi.ts"
-import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
-import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { Inbox } from "#src/choird/gateway/Inbox.ts"
-import { Outbox } from "#src/choird/gateway/Outbox.ts"
-import { Audit } from "#src/choird/logs/Audit.ts"
-import { LogFiles } from "#src/choird/logs/LogFiles.ts"
-import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { Signals } from "#src/choird/sessions/Signals.ts"
-import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { BREAKER_WINDOW_MS } from "#src/shared/limits.ts"
 import type { AgentPrograms, ProgramMissing } from "./AgentPrograms.ts"
-import { makeAgentViews } from "./AgentViews.ts"
 import { bindingsOf } from "./bindings.ts"
-import type { Hearing } from "./Epoch.ts"
-import { Images } from "./Images.ts"
-import { Leases } from "./Leases.ts"
 import { recoverRuns } from "./recovery.ts"
 import { run } from "./Run.ts"
 import type { RunHandle, RunRequest, RunServices } from "./RunContext.ts"
+import { runServices } from "./runServices.ts"
 
 /** Why an agent cannot do what was asked, with what to do about it. `kind` is also the API's error type. */
 export class AgentRefused extends Schema.TaggedError<AgentRefused>()("AgentRefused", {
@@ -117,27 +104,6 @@ export class Lifecycle extends Context.Service<
     Layer.effect(Lifecycle, make(programs))
 }
 
-const services = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
-  return {
-    audit: yield* Audit,
-    config: yield* ConfigStore,
-    crashes: new Map<AgentId, ReadonlyArray<number>>(),
-    hearings: new Map<SessionId, Hearing>(),
-    images: yield* Images,
-    inbox: yield* Inbox,
-    leases: yield* Leases,
-    logs: yield* LogFiles,
-    outbox: yield* Outbox,
-    programs,
-    runtime: yield* ContainerRuntime,
-    sessions: yield* SessionStore,
-    signals: yield* Signals,
-    sockets: yield* AgentSockets,
-    tokens: yield* Tokens,
-    views: yield* makeAgentViews
-  } satisfies RunServices
-})
-
 /** A run as the operator's commands see it. */
 interface Running extends RunHandle {
   readonly request: RunRequest
@@ -170,7 +136,7 @@ const notRunning = (agent_id: AgentId) =>
   })
 
 const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
-  const all = yield* services(programs)
+  const all = yield* runServices(programs)
   const { config, hearings, views } = all
   const fibers = yield* FiberSet.make<void>()
   const runs = new Map<AgentId, Running>()
