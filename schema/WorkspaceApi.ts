@@ -14,10 +14,9 @@ export const WorkspaceReset = Schema.Struct({
 export type WorkspaceReset = typeof WorkspaceReset.Type
 
 export const WorkspaceApi = HttpApiGroup.make("workspaces").add(
-  /** Refused while an agent holds the workspace, unless it is to be stopped first. */
+  /** Stops the agent that holds the workspace first. */
   HttpApiEndpoint.post("reset", "/workspaces/:name/reset", {
     params: { name: ResourceName },
-    payload: Schema.Struct({ stop: Schema.optionalKey(Schema.Boolean) }),
     success: WorkspaceReset,
     error: ApiErrors
   })

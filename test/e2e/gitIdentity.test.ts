@@ -107,10 +107,9 @@ describe.skipIf(leftOut !== undefined)("an agent with a git identity, in a conta
           { kind: "git_identity", name: "ada" }
         ]
         assert.includeDeepMembers([...(yield* api.agents.status({ params })).leases], held)
-        const refused = yield* Effect.flip(api.workspaces.reset({ params: { name }, payload: {} }))
-        assert.include(refused.message, 'leased by the agent "demo"')
         assert.include(readdirSync(workspace), "app")
-        yield* api.workspaces.reset({ params: { name }, payload: { stop: true } })
+        const { stopped } = yield* api.workspaces.reset({ params: { name } })
+        assert.strictEqual(stopped, params.id)
         assert.deepStrictEqual(readdirSync(workspace), [])
         assert.deepStrictEqual((yield* api.agents.status({ params })).leases, [])
       }).pipe(Effect.scoped),

@@ -12,9 +12,9 @@ export const fakeWorkspaces = (
   HttpApiBuilder.group(OperatorApi, "workspaces", (handlers) =>
     Effect.succeed(
       handlers.handleAll({
-        reset: ({ params, payload }) =>
+        reset: ({ params }) =>
           Effect.andThen(
-            Effect.sync(() => calls.push({ name: "reset", id: params.name, input: payload })),
+            Effect.sync(() => calls.push({ name: "reset", id: params.name })),
             answer
           )
       })

@@ -1,6 +1,6 @@
 /** choirctl workspace: the folders that agents work in. */
 import { Effect } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import { ResourceName } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/ask.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
@@ -25,18 +25,17 @@ const reset = Command.make(
     name: Argument.String("name").pipe(
       Argument.withDescription("A workspace of config.json"),
       Argument.withSchema(ResourceName)
-    ),
-    stop: Flag.Boolean("stop").pipe(Flag.withDescription("Stop the agent that holds it first"), Flag.withDefault(false))
+    )
   },
-  Effect.fnUntraced(function* ({ name, stop }) {
-    const done = yield* ask("workspaces", (choird) =>
-      choird.reset({ params: { name }, payload: stop ? { stop } : {} })
-    ).pipe(withProgress(`emptying ${name}`))
+  Effect.fnUntraced(function* ({ name }) {
+    const done = yield* ask("workspaces", (choird) => choird.reset({ params: { name } })).pipe(
+      withProgress(`emptying ${name}`)
+    )
     yield* print(done, resetLine)
   })
 ).pipe(
-  Command.withDescription("Delete everything in a workspace; its folder stays"),
-  Command.withExamples([{ command: "choirctl workspace reset scratch --stop" }])
+  Command.withDescription("Stop the agent that works in a workspace and delete everything in it; its folder stays"),
+  Command.withExamples([{ command: "choirctl workspace reset scratch" }])
 )
 
 export const workspace = Command.make("workspace").pipe(

@@ -35,10 +35,10 @@ export class Workspaces extends Context.Service<
   Workspaces,
   {
     /**
-     * Deletes all that is in a workspace and keeps its folder (D43, R41). Refused while an agent holds it, its folder, or one around it,
-     * unless `stop` says to stop that agent first; no agent can take it meanwhile.
+     * Stops the agent that holds a workspace, its folder, or one around or below it; then deletes all that is in it and keeps its folder
+     * (spec 15.4, D43, R41). No agent can take it meanwhile; refused where a second one works in these folders.
      */
-    reset(name: ResourceName, options: { readonly stop: boolean }): Effect.Effect<ResetWorkspace, WorkspaceRefused>
+    reset(name: ResourceName): Effect.Effect<ResetWorkspace, WorkspaceRefused>
   }
 >()("choir/choird/Workspaces") {
   static readonly layer = Layer.effect(
@@ -77,7 +77,7 @@ const fromRuntime = (workspace: ResourceName) => (error: ContainerError) =>
 const fromHeld = (workspace: ResourceName) => (error: ResourceHeld) =>
   refusal(workspace, "WORKSPACE_HELD")(
     error.message,
-    error.holder === null ? error.hint : `choirctl workspace reset ${workspace} --stop`
+    error.holder === null ? error.hint : `choirctl agent stop ${error.holder}`
   )
 
 const make = Effect.gen(function* () {
@@ -119,11 +119,11 @@ const make = Effect.gen(function* () {
     }
   })
 
-  const reset = Effect.fnUntraced(function* (name: ResourceName, wishes: { readonly stop: boolean }) {
+  const reset = Effect.fnUntraced(function* (name: ResourceName) {
     const { folder, path, running } = yield* find(name)
     const names = namesOf(running, folder)
     const holder = yield* holderOf(names, folder)
-    if (holder !== undefined && wishes.stop) yield* stop(holder)
+    if (holder !== undefined) yield* stop(holder)
     const wanted = names.map((each) => ({ kind: "workspace" as const, name: each }))
     yield* Effect.mapError(leases.withhold(wanted), fromHeld(name))
     const user = userOf(yield* lifecycle.list, folder)
@@ -138,7 +138,7 @@ const make = Effect.gen(function* () {
       Effect.andThen(runtime.emptyWorkspace(folder, kept)),
       Effect.mapError(fromRuntime(name))
     )
-    const stopped = holder !== undefined && wishes.stop ? holder : null
+    const stopped = holder ?? null
     yield* audit.record({ who: "operator", action: "workspace.reset", detail: { workspace: name, path, stopped } })
     return { name, path, stopped }
   }, Effect.scoped)

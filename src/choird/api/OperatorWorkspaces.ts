@@ -11,8 +11,7 @@ export const layerOperatorWorkspaces = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const workspaces = yield* Workspaces
     return handlers.handleAll({
-      reset: ({ params, payload }) =>
-        Effect.mapError(workspaces.reset(params.name, { stop: payload.stop ?? false }), fromWorkspaceRefused)
+      reset: ({ params }) => Effect.mapError(workspaces.reset(params.name), fromWorkspaceRefused)
     })
   })
 )

@@ -148,17 +148,17 @@ describe("choirctl status and workspace", () => {
     })
   )
 
-  it.effect("empties a workspace, and stops the agent that holds it when asked to", () =>
+  it.effect("empties a workspace, and stops the agent that holds it first", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
       const calls = yield* fakeChoird(home)
-      const { out } = yield* choirctl(home, ["workspace", "reset", "main", "--stop"])
+      const { out } = yield* choirctl(home, ["workspace", "reset", "main"])
       assert.strictEqual(out, "main is empty: /w/main\nagent-1 was stopped for it: choirctl agent start agent-1\n")
       const programs = yield* choirctl(home, ["workspace", "reset", "main", "--json"])
       assert.deepStrictEqual(document(programs), { name: "main", path: "/w/main", stopped: "agent-1" })
       assert.deepStrictEqual(calls, [
-        { name: "reset", id: "main", input: { stop: true } },
-        { name: "reset", id: "main", input: {} }
+        { name: "reset", id: "main" },
+        { name: "reset", id: "main" }
       ])
       assert.strictEqual((yield* choirctl(home, ["workspace", "reset", "../x"])).code, 2)
     })

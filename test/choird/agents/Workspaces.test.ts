@@ -26,6 +26,8 @@ const world = Effect.fnUntraced(function* (
     readonly leased?: string
     readonly works_in?: string
     readonly left?: boolean
+    /** It cannot be stopped. */
+    readonly stuck?: boolean
   } = {}
 ) {
   const root = yield* temporaryFolder
@@ -80,7 +82,7 @@ const world = Effect.fnUntraced(function* (
         view: () => Effect.sync(view),
         stop: (agent_id) =>
           Effect.gen(function* () {
-            if (status === "stopped")
+            if (status === "stopped" || options.stuck === true)
               return yield* new AgentRefused({ kind: "NOT_RUNNING", agent_id, reason: "", hint: "" })
             done.push(`stop ${agent_id}`)
             status = "stopped"
@@ -111,9 +113,9 @@ const world = Effect.fnUntraced(function* (
       })
     ])
   )
-  const reset = (name: string, stop = false) =>
+  const reset = (name: string) =>
     Effect.provide(
-      Effect.flatMap(Workspaces, (workspaces) => workspaces.reset(workspace(name), { stop })),
+      Effect.flatMap(Workspaces, (workspaces) => workspaces.reset(workspace(name))),
       services
     )
   return { audit, done, reset, root, withheld }
@@ -136,30 +138,38 @@ describe("Workspaces", () => {
       })
   )
 
-  it.effect("refuses while an agent holds it, and stops that agent first when asked to", () =>
+  it.effect("stops the agent that holds it first, and is refused while that agent does not let go (15.4)", () =>
     Effect.gen(function* () {
-      const { done, reset } = yield* world({ status: "running", leased: "main", works_in: "main" })
-      const refused = yield* Effect.flip(reset("main"))
-      assert.deepStrictEqual([refused.kind, refused.hint], ["WORKSPACE_HELD", "choirctl workspace reset main --stop"])
+      const stuck = yield* world({ status: "running", leased: "main", works_in: "main", stuck: true })
+      const refused = yield* Effect.flip(stuck.reset("main"))
+      assert.deepStrictEqual([refused.kind, refused.hint], ["WORKSPACE_HELD", "choirctl agent stop helper"])
       assert.include(refused.message, 'leased by the agent "helper"')
-      assert.strictEqual((yield* Effect.flip(reset("alias"))).kind, "WORKSPACE_HELD")
-      assert.deepStrictEqual(done, [])
-      assert.strictEqual((yield* reset("main", true)).stopped, HELPER)
-      assert.deepStrictEqual(done.slice(0, 2), ["stop helper", "reap docker"])
+      assert.strictEqual((yield* Effect.flip(stuck.reset("alias"))).kind, "WORKSPACE_HELD")
+      assert.deepStrictEqual(stuck.done, [])
+      for (const name of ["main", "alias"]) {
+        const { done, reset } = yield* world({ status: "running", leased: "main", works_in: "main" })
+        assert.strictEqual((yield* reset(name)).stopped, HELPER)
+        assert.deepStrictEqual(done.slice(0, 2), ["stop helper", "reap docker"])
+      }
     })
   )
 
-  it.effect("refuses a folder in, around or below which an agent works, whatever config.json calls it by now", () =>
-    Effect.gen(function* () {
-      for (const works_in of ["main", "main/inner", "alias/inner", "."]) {
-        const { done, reset } = yield* world({ status: "running", works_in })
-        const refused = yield* Effect.flip(reset("main"))
-        assert.deepStrictEqual([refused.kind, done], ["WORKSPACE_HELD", []], works_in)
-        assert.include(refused.message, "helper works in the folder")
-      }
-      const elsewhere = yield* world({ status: "running", works_in: "other" })
-      assert.strictEqual((yield* elsewhere.reset("main")).stopped, null)
-    })
+  it.effect(
+    "stops who works in the folder, around or below it, whatever config.json calls it by now, and nobody else",
+    () =>
+      Effect.gen(function* () {
+        for (const works_in of ["main", "main/inner", "alias/inner", "."]) {
+          const { done, reset } = yield* world({ status: "running", works_in })
+          assert.strictEqual((yield* reset("main")).stopped, HELPER)
+          assert.strictEqual(done[0], "stop helper", works_in)
+          const stuck = yield* world({ status: "running", works_in, stuck: true })
+          const refused = yield* Effect.flip(stuck.reset("main"))
+          assert.deepStrictEqual([refused.kind, stuck.done], ["WORKSPACE_HELD", []], works_in)
+          assert.include(refused.message, "helper works in the folder")
+        }
+        const elsewhere = yield* world({ status: "running", works_in: "other" })
+        assert.strictEqual((yield* elsewhere.reset("main")).stopped, null)
+      })
   )
 
   it.effect("deletes nothing while a container that should be gone may still write (R8)", () =>
