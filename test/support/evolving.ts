@@ -24,7 +24,7 @@ export const TOOL = {
 export const patiently = <A, E>(look: Effect.Effect<A, E>) =>
   Effect.retry(look, Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(1200)]))
 
-export interface EvolvingOptions extends Omit<InstallationOptions, "endpoint"> {
+export interface EvolvingOptions extends Omit<InstallationOptions, "config" | "endpoint"> {
   /** The agent's repository, where it is not a folder of the home. */
   readonly url?: string
   /** More of its git identity `robot`, whose secret is `git-token`. */
@@ -46,8 +46,7 @@ export const makeEvolving = Effect.fnUntraced(function* ({ identity, url, ...opt
       git_identities: { robot },
       heartbeat_interval_ms: 200,
       crash_detection_threshold_ms: 4000,
-      ...(url === undefined ? {} : { agents: { [AGENT]: { repo: { url }, defaults } } }),
-      ...options.config
+      ...(url === undefined ? {} : { agents: { [AGENT]: { repo: { url }, defaults } } })
     }
   })
   const choird = yield* choir.start
