@@ -62,7 +62,7 @@ afterAll(() => {
 
 /** No packages are installed in it, since the images of this suite are not what is looked at. */
 const DOCKERFILE_BASE = `FROM ${BASE}
-COPY choir-agent.js choir-agent.o200k /opt/choir/
+COPY choir-agent.* /opt/choir/
 WORKDIR /workspace
 ENTRYPOINT ["/usr/bin/tini", "--", "/opt/choir/bin/node", "/opt/choir/choir-agent.js"]
 `
