@@ -6,11 +6,22 @@ const SWAPPER = `
   const { renameSync, symlinkSync, unlinkSync, workerData } = { ...require("node:fs"), ...require("node:worker_threads") }
   const { root, outside, swaps } = workerData
   const count = new Int32Array(swaps)
+  let made = 0
+  // Whoever walks may make the folder anew while it is away: then that one goes, whoever owns it, or nothing would be swapped any more.
+  const putBack = (path) => {
+    for (;;) {
+      try { return renameSync(path + "-kept", path) } catch {}
+      try { renameSync(path, path + "-made-" + made++) } catch {}
+    }
+  }
   const swap = (path, target) => {
     renameSync(path, path + "-kept")
-    symlinkSync(target, path)
-    unlinkSync(path)
-    renameSync(path + "-kept", path)
+    try {
+      symlinkSync(target, path)
+      unlinkSync(path)
+    } finally {
+      putBack(path)
+    }
   }
   for (;;) {
     try { swap(root + "/send", outside) } catch {}
