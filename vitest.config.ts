@@ -6,6 +6,8 @@ export default defineConfig({
     globalSetup: ["test/support/database-setup.ts", "test/support/bundles-setup.ts"],
     // Modules are loaded once a worker, which halves the time: no test leaves state in a module.
     isolate: false,
+    // Many tests wait for an engine, a kill or a server: one worker, the default on two cores, leaves a core idle.
+    maxWorkers: 2,
     testTimeout: 30_000
   }
 })
