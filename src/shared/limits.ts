@@ -144,6 +144,8 @@ export const CONTAINER_LOG_MIB_MAX = 5
 export const DOCKER_LOOK_MS = 50
 /** How long the look-up of a name in `runtime.allow` may take. */
 export const EGRESS_LOOKUP_MS_MAX = 5000
+/** Names that are asked for at once. */
+export const EGRESS_LOOKUPS_IN_FLIGHT_MAX = 8
 /** Addresses of one listed name that stay open while choird runs; the oldest close first. */
 export const EGRESS_ADDRESSES_MAX = 64
 /** How long emptying a workspace may take, in a container or without one. */

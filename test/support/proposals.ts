@@ -207,6 +207,7 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
 export const examiner = ({ home }: Pick<ProposalHome, "home">) =>
   Layer.build(
     ProposalFacts.layer.pipe(
+      Layer.provide(Layer.mock(SessionStore, { get: () => Effect.succeedNone })),
       Layer.provide(GitWork.layer),
       Layer.provide(Repos.layer(home)),
       Layer.provide(Layer.merge(Git.layer, layerRepoAccess)),

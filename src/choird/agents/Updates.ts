@@ -28,7 +28,8 @@ export class Updates extends Context.Service<
   {
     /**
      * Builds where the commits differ from the image's, and restarts an agent that runs on another image; its session goes on. One
-     * that does not come up from its new image is started from the last one that worked, and counts as failed. An agent that does not run is not started. To be asked again after an end half way: what is done is passed over.
+     * that does not come up from its new image is started from the last one that worked, and counts as failed. An agent that does not
+     * run is not started. To be asked again after an end half way: what is done is passed over.
      */
     one(agent_id: AgentId, progress: Progress): Effect.Effect<Updated, AgentRefused>
     /** All agents of config.json, one after the other. One that fails does not keep the others from it. */

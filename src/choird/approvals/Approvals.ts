@@ -216,9 +216,7 @@ const make = Effect.fnUntraced(function* () {
     if (earlier !== undefined) return undefined
     const state = yield* Effect.orDie(events.state(session_id))
     if (askingLane(state, call_id, asked) === undefined) return undefined
-    const git_identity = yield* Effect.orDie(rows.boundIdentity(sql, session_id))
-    const bound = git_identity === undefined ? {} : { git_identity }
-    return yield* facts.examine({ agent_id, session_id, kind: asked.kind, payload: asked.payload, ...bound })
+    return yield* facts.examine({ agent_id, session_id, kind: asked.kind, payload: asked.payload })
   })
 
   const request = Effect.fn("Approvals.request")(function* (caller: Caller, request: ApprovalRequest) {

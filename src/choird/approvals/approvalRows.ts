@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { ApprovalStatus, Resolution } from "#schema/Approval.ts"
-import { type AgentId, ApprovalId, type CallId, type LaneId, ResourceName, type SessionId } from "#schema/Ids.ts"
+import { type AgentId, ApprovalId, type CallId, type LaneId, type SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { APPROVALS_LISTED_MAX } from "#src/shared/limits.ts"
@@ -67,16 +67,6 @@ export const lockSession = (sql: SqlClient.SqlClient, session_id: SessionId) =>
     sql<LockedSession>`SELECT status, resource_bindings ->> 'dm' AS dm, last_rev FROM choir_control.sessions
       WHERE session_id = ${session_id} FOR UPDATE`,
     ([session]) => session
-  )
-
-/** The git identity that a session is bound to. */
-export const boundIdentity = (sql: SqlClient.SqlClient, session_id: SessionId) =>
-  Effect.map(
-    sql<{
-      readonly name: string | null
-    }>`SELECT resource_bindings ->> 'git_identity' AS name FROM choir_control.sessions
-      WHERE session_id = ${session_id}`,
-    ([session]) => (typeof session?.name === "string" ? ResourceName.make(session.name) : undefined)
   )
 
 const one = <E>(rows: Effect.Effect<ReadonlyArray<Stored>, E>) =>

@@ -6,7 +6,7 @@ import { lookup } from "node:dns/promises"
 import { Context, Effect } from "effect"
 import { type AllowedPlace, allowedPlace } from "#schema/AllowedHost.ts"
 import { type AllowedAddress, isPublic } from "#src/shared/egress.ts"
-import { EGRESS_ADDRESSES_MAX, EGRESS_LOOKUP_MS_MAX } from "#src/shared/limits.ts"
+import { EGRESS_ADDRESSES_MAX, EGRESS_LOOKUP_MS_MAX, EGRESS_LOOKUPS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
 
 /** The IPv4 addresses of a name, none where it has none or nobody answers. */
 export type LookUp = (name: string) => Effect.Effect<ReadonlyArray<string>>
@@ -20,8 +20,6 @@ const bySystem: LookUp = (name) =>
 
 /** How names are asked for: as every program of this host does. */
 export const NameLookUp = Context.Reference<LookUp>("choir/choird/docker/NameLookUp", { defaultValue: () => bySystem })
-
-const LOOKUPS_IN_FLIGHT = 8
 
 export interface AllowedHosts {
   /** Asks for every name anew; a name that is not answered keeps its addresses. */
@@ -69,7 +67,7 @@ export const makeAllowedHosts = (look_up: LookUp, entries: ReadonlyArray<string>
     refresh: Effect.forEach(
       names,
       ([name, known]) => Effect.map(look_up(name), (answer) => learn(name, known, answer)),
-      { concurrency: LOOKUPS_IN_FLIGHT, discard: true }
+      { concurrency: EGRESS_LOOKUPS_IN_FLIGHT_MAX, discard: true }
     ),
     allowed: () =>
       places.flatMap(({ host, is_address, port }) =>

@@ -10,7 +10,7 @@ import { RESET_MEMORY_MIB, RESET_PIDS_MAX, WORKSPACE_RESET_MS_MAX } from "#src/s
 import { createContainer, requireProfile } from "./AgentContainer.ts"
 import type { ContainerWatch } from "./ContainerWatch.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
-import type { Profile } from "./dockerProfile.ts"
+import { CLOSED, type Profile } from "./dockerProfile.ts"
 import { AGENT_LABEL, HOME_LABEL, MANAGED_LABEL } from "./imageNames.ts"
 import { removeContainer } from "./removeContainer.ts"
 
@@ -26,25 +26,18 @@ export const emptyingProfile = (
 ): Profile => {
   const which = createHash("sha256").update(workspace).digest("hex").slice(0, 8)
   return {
+    ...CLOSED.container,
     name: `choir-reset-${which}.${installation.id.slice(0, 8)}`,
     Image: image,
-    Hostname: "choir",
     User: "0:0",
     Entrypoint: ["/usr/bin/find", "-P", TARGET, "-xdev", "-mindepth", "1", "-delete"],
-    Cmd: [],
     Env: [],
     WorkingDir: "/",
     Labels: { [MANAGED_LABEL]: "true", [HOME_LABEL]: installation.id },
-    Tty: false,
-    OpenStdin: false,
-    Healthcheck: { Test: ["NONE"] },
     HostConfig: {
-      CapDrop: ["ALL"],
+      ...CLOSED.host,
       // Folders of mode 000, and sticky ones. Neither reaches files of uids that the namespace does not map.
       CapAdd: ["DAC_OVERRIDE", "FOWNER"],
-      SecurityOpt: ["no-new-privileges:true"],
-      Privileged: false,
-      ReadonlyRootfs: true,
       Mounts: [
         {
           Type: "bind",
@@ -57,17 +50,11 @@ export const emptyingProfile = (
       Memory: RESET_MEMORY_MIB * MIB,
       MemorySwap: RESET_MEMORY_MIB * MIB,
       PidsLimit: RESET_PIDS_MAX,
-      Ulimits: [{ Name: "core", Soft: 0, Hard: 0 }],
       NetworkMode: "none",
-      IpcMode: "private",
-      CgroupnsMode: "private",
       ShmSize: MIB,
-      RestartPolicy: { Name: "no" },
-      AutoRemove: false,
-      Init: false,
       LogConfig: { Type: "none", Config: {} },
       ...(oci_runtime === undefined ? {} : { Runtime: oci_runtime })
-    } as Profile["HostConfig"]
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 import { join } from "node:path"
 import { Effect, FileSystem } from "effect"
 import type { ImageSource } from "#src/choird/runtime/ContainerRuntime.ts"
+import { GIT_CRED_HELPER } from "#src/shared/gitCredential.ts"
 import { type ContextEntry, ContextUnreadable } from "./buildContext.ts"
 import { TEST_PROGRAM } from "./failedBuild.ts"
 import { IMAGE_PROGRAMS } from "./imageNames.ts"
@@ -10,7 +11,7 @@ import { IMAGE_PROGRAMS } from "./imageNames.ts"
 export const OWN = ".choir"
 
 /** Becomes the agent's program as a helper, so that git itself is the parent of whoever asks for a credential (D14). */
-const HELPER = `#!/bin/sh\nexec ${IMAGE_PROGRAMS.node} ${IMAGE_PROGRAMS.program} git-cred-helper "$@"\n`
+const HELPER = `#!/bin/sh\nexec ${IMAGE_PROGRAMS.node} ${IMAGE_PROGRAMS.program} ${GIT_CRED_HELPER} "$@"\n`
 
 /** The folder with the modes that it has on disk, as files of a build. */
 export const bakedEntries = Effect.fnUntraced(
@@ -26,7 +27,7 @@ export const bakedEntries = Effect.fnUntraced(
     }
     entries.push(
       { name: `${OWN}/choir/bin`, mode: 0o755, content: "folder" },
-      { name: `${OWN}/choir/bin/git-cred-helper`, mode: 0o755, content: Buffer.from(HELPER) }
+      { name: `${OWN}/choir/bin/${GIT_CRED_HELPER}`, mode: 0o755, content: Buffer.from(HELPER) }
     )
     return entries
   },

@@ -67,19 +67,38 @@ const NO_NAMES = { Dns: ["127.0.0.1"], DnsSearch: ["."], DnsOptions: ["timeout:1
 
 const tmpfs = (bytes: number, mode: string, options: string) => `rw,nosuid,nodev,${options},size=${bytes},mode=${mode}`
 
+/** What no container of Choir's may do, whatever it is for. */
+export const CLOSED = {
+  container: { Hostname: "choir", Cmd: [], Tty: false, OpenStdin: false, Healthcheck: { Test: ["NONE"] } },
+  host: {
+    CapDrop: ["ALL"],
+    SecurityOpt: ["no-new-privileges:true"],
+    Privileged: false,
+    ReadonlyRootfs: true,
+    Ulimits: [{ Name: "core", Soft: 0, Hard: 0 }],
+    IpcMode: "private",
+    CgroupnsMode: "private",
+    RestartPolicy: { Name: "no" },
+    AutoRemove: false,
+    Init: false
+  }
+} satisfies {
+  readonly container: Docker.ContainerCreateOptions
+  readonly host: Docker.HostConfig & { readonly CgroupnsMode: string }
+}
+
 /** The whole of it, with the token in the environment and nowhere else (D12). */
 export const dockerProfile = (plan: ProfilePlan): Profile => {
   const { hosts, installation, oci_runtime, socket_dir, spec, user, workspace } = plan
   const { agent_id, image_version, limits, session_id } = spec
   const memory = limits.memory_mb * MIB
   return {
+    ...CLOSED.container,
     name: containerName(installation, agent_id),
     Image: agentTag(agent_id, image_version),
-    Hostname: "choir",
     User: user ?? ROOT,
     // tini collects what tools leave behind; as the first process node would not (D13).
     Entrypoint: [INSIDE.tini, "--", ...agentCommand(INSIDE, spec.endpoint, ["--own-pid-namespace"])],
-    Cmd: [],
     Env: Object.entries(agentEnvironment(spec, PATH)).map(([name, value]) => `${name}=${value}`),
     WorkingDir: INSIDE.workspace,
     Labels: {
@@ -88,14 +107,8 @@ export const dockerProfile = (plan: ProfilePlan): Profile => {
       [AGENT_LABEL]: agent_id,
       [SESSION_LABEL]: session_id
     },
-    Tty: false,
-    OpenStdin: false,
-    Healthcheck: { Test: ["NONE"] },
     HostConfig: {
-      CapDrop: ["ALL"],
-      SecurityOpt: ["no-new-privileges:true"],
-      Privileged: false,
-      ReadonlyRootfs: true,
+      ...CLOSED.host,
       Tmpfs: {
         "/tmp": tmpfs(SANDBOX_TMP_BYTES_MAX, "1777", "exec"),
         "/run": tmpfs(SANDBOX_RUN_BYTES_MAX, "1777", "noexec")
@@ -107,19 +120,13 @@ export const dockerProfile = (plan: ProfilePlan): Profile => {
       Memory: memory,
       MemorySwap: memory,
       PidsLimit: limits.pids,
-      Ulimits: [{ Name: "core", Soft: 0, Hard: 0 }],
       NetworkMode: installation.network,
       ...(hosts === undefined ? {} : { ...NO_NAMES, ExtraHosts: [...hosts] }),
-      IpcMode: "private",
-      CgroupnsMode: "private",
-      RestartPolicy: { Name: "no" },
-      AutoRemove: false,
-      Init: false,
       LogConfig: {
         Type: "json-file",
         Config: { "max-size": `${CONTAINER_LOG_MIB_MAX}m`, "max-file": String(CONTAINER_LOG_FILES_MAX) }
       },
       ...(oci_runtime === undefined ? {} : { Runtime: oci_runtime })
-    } as Profile["HostConfig"]
+    }
   }
 }

@@ -1,7 +1,7 @@
 /** Looks at what a proposal would change, before a person is asked about it: in the agent's repository, or in config.json (D24). */
 import { join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Option, Result, Schema } from "effect"
-import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
+import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { CommitId } from "#schema/Image.ts"
 import { type ProposalKind, sessionOfBranch } from "#schema/ProposedChange.ts"
 import { type ApprovalRefused, refused } from "#src/choird/approvals/ApprovalRefused.ts"
@@ -14,6 +14,7 @@ import { repoLabel, Repos, type Snapshot } from "#src/choird/repos/Repos.ts"
 import { checkSource } from "#src/choird/repos/RepoSource.ts"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { CONFIG_FILE } from "#src/shared/configFiles.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
 import { API_PROBLEM_CHARS_MAX, PROPOSAL_COMMITS_MAX, PROPOSAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
 import { readSkill } from "#src/shared/skillProblems.ts"
@@ -44,8 +45,6 @@ export interface Examining {
   readonly session_id: SessionId
   readonly kind: ProposalKind
   readonly payload: Schema.Json
-  /** What the session is bound to, in the place of the agent's default. */
-  readonly git_identity?: ResourceName
 }
 
 /** Examines proposals; nothing is changed by it. */
@@ -83,6 +82,7 @@ const whole = (shown: string) =>
 
 const make = Effect.fnUntraced(function* () {
   const access = yield* RepoAccess
+  const sessions = yield* SessionStore
   const config = yield* ConfigStore
   const fs = yield* FileSystem.FileSystem
   const git = yield* Git
@@ -92,12 +92,13 @@ const make = Effect.fnUntraced(function* () {
   const rooms = join(config.home, "repos", "work")
 
   /** Where an approved change would go, with the credentials that it would be brought there with. */
-  const sources = Effect.fnUntraced(function* ({ agent_id, git_identity }: Examining) {
+  const sources = Effect.fnUntraced(function* ({ agent_id, session_id }: Examining) {
     const { config: running } = yield* config.current
     const agent = Object.hasOwn(running.agents, agent_id) ? running.agents[agent_id] : undefined
     if (agent === undefined) return yield* bad(`config.json has no agent ${agent_id} any more`)
     const checked = yield* Effect.mapError(Effect.fromResult(checkSource(agent.repo)), unreachable)
-    const source = yield* access(agent_id, checked, git_identity)
+    const session = Option.getOrUndefined(yield* sessions.get(session_id))
+    const source = yield* access(agent_id, checked, session?.resource_bindings.git_identity)
     const problem = pushProblem(source)
     if (problem !== undefined) return yield* refused("REPOSITORY", problem, HINT)
     return { own: agent.repo, source, global: running.global_repo }

@@ -9,7 +9,7 @@ import type { Approved } from "#src/choird/approvals/Approved.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork, type Identity } from "#src/choird/repos/GitWork.ts"
-import { pushProblem, RepoAccess } from "#src/choird/repos/RepoAccess.ts"
+import { identityOf, pushProblem, RepoAccess } from "#src/choird/repos/RepoAccess.ts"
 import { checkSource } from "#src/choird/repos/RepoSource.ts"
 import { repoLabel } from "#src/choird/repos/Repos.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -67,17 +67,13 @@ const make = Effect.fnUntraced(function* () {
   const sessions = yield* SessionStore
   const work = yield* GitWork
 
-  /** The name of the git identity that the proposing session was bound to, else of the agent's default. */
-  const boundTo = Effect.fnUntraced(function* ({ agent_id, session_id }: Approved["row"]) {
-    const { config: running } = yield* config.current
-    const session = Option.getOrUndefined(yield* sessions.get(session_id))
-    return session?.resource_bindings.git_identity ?? running.agents[agent_id]?.defaults.git_identity
-  })
+  /** The git identity that the proposing session was bound to. */
+  const boundTo = ({ session_id }: Approved["row"]) =>
+    Effect.map(sessions.get(session_id), (session) => Option.getOrUndefined(session)?.resource_bindings.git_identity)
 
-  const identityOf = Effect.fnUntraced(function* (row: Approved["row"]) {
+  const committer = Effect.fnUntraced(function* (row: Approved["row"]) {
     const { config: running } = yield* config.current
-    const name = yield* boundTo(row)
-    return name !== undefined && Object.hasOwn(running.git_identities, name) ? running.git_identities[name] : undefined
+    return identityOf(running, row.agent_id, yield* boundTo(row))
   })
 
   /** A repository of choird's own for this execution alone, and the branch as it stands at the other side. */
@@ -150,7 +146,7 @@ const make = Effect.fnUntraced(function* () {
       const { agent_id } = approved.row
       const opened = yield* open(approved, proposed)
       if (opened.head !== opened.base) return yield* movedTo(opened)
-      const known = yield* identityOf(approved.row)
+      const known = yield* committer(approved.row)
       const identity = {
         name: known?.name ?? agent_id,
         email: known?.email ?? `${agent_id}@${NAMELESS}`

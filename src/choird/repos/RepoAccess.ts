@@ -61,14 +61,18 @@ export const pushProblem = ({ credential, transport }: CheckedSource): string | 
     ? "nobody could push it: over ssh that is done with the key of the agent's git identity alone, and it has none for this host. The operator adds the host to the identity's remotes in config.json"
     : undefined
 
+/** The identity that is named, else the agent's default one. */
+export const identityOf = (config: Config, agent_id: AgentId, named?: ResourceName): GitIdentity | undefined => {
+  const agent = Object.hasOwn(config.agents, agent_id) ? config.agents[agent_id] : undefined
+  const name = named ?? agent?.defaults.git_identity
+  return name !== undefined && Object.hasOwn(config.git_identities, name) ? config.git_identities[name] : undefined
+}
+
 /** As whom an agent's repository is reached by a configuration and the secrets that belong to it. */
 export const accessBy =
   (config: Config, secrets: SecretsFile) =>
   (agent_id: AgentId, source: CheckedSource, named?: ResourceName): CheckedSource => {
-    const agent = Object.hasOwn(config.agents, agent_id) ? config.agents[agent_id] : undefined
-    const name = named ?? agent?.defaults.git_identity
-    const identity =
-      name !== undefined && Object.hasOwn(config.git_identities, name) ? config.git_identities[name] : undefined
+    const identity = identityOf(config, agent_id, named)
     const secret = identity !== undefined && hasValue(secrets, identity.secret) ? secrets[identity.secret] : undefined
     if (identity === undefined || secret === undefined) return source
     const credential = credentialFor(source, identity, secret)
