@@ -10,7 +10,7 @@ import { Effect, Option, Schedule } from "effect"
 import { afterAll } from "vitest"
 import type { SessionId } from "#schema/Ids.ts"
 import { choirctl, document } from "../support/choirctl.ts"
-import { killEngine, signalEngine, startEngine, stopEngine, whyNoEngine } from "../support/docker.ts"
+import { killEngine, signalEngine, startEngine, stopEngine, WITHOUT_RULES, whyNoEngine } from "../support/docker.ts"
 import { BASE, docker, ensureBase } from "../support/dockerImage.ts"
 import { AGENT, type Choird, makeInstallation } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
@@ -27,7 +27,12 @@ const STATE = "/var/lib/choir-docker-troubles"
 const DISK = join(STATE, "data")
 const BRIDGE = "choir-test2"
 const start = (...dockerd: ReadonlyArray<string>) =>
-  startEngine({ state: STATE, bridge: `${BRIDGE}=10.215.0.1/24`, pool: "10.215.64.0/18", dockerd })
+  startEngine({
+    state: STATE,
+    bridge: `${BRIDGE}=10.215.0.1/24`,
+    pool: "10.215.64.0/18",
+    dockerd: [WITHOUT_RULES, ...dockerd]
+  })
 const quietly = (command: string, ...args: ReadonlyArray<string>) => {
   try {
     execFileSync(command, args, { stdio: "ignore" })

@@ -25,6 +25,12 @@ interface EngineOptions {
   readonly dockerd?: ReadonlyArray<string>
 }
 
+/**
+ * For an engine that a test restarts. A starting engine makes the host's rules for all engines anew, and another that makes a network
+ * in that moment cannot.
+ */
+export const WITHOUT_RULES = "--iptables=false"
+
 /** Starts an engine, or finds it running, and answers its socket. */
 export const startEngine = ({ bridge, dockerd = [], pool, state }: EngineOptions): string => {
   const flags = ["--userns-remap=default", `--default-address-pool base=${pool},size=24`, ...dockerd].join(" ")

@@ -8,7 +8,7 @@ import { egressChains, egressJumps, type EgressPlan, egressRules, nameserversIn 
 import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
 import type { AllowedHosts } from "./AllowedHosts.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
-import type { DockerError } from "./DockerError.ts"
+import { type DockerError, engineIsAway } from "./DockerError.ts"
 import { HOME_LABEL, MANAGED_LABEL } from "./imageNames.ts"
 import type { Installation } from "#src/shared/dockerInstallation.ts"
 
@@ -45,7 +45,7 @@ const nameservers = Effect.forEach(RESOLVERS, (path) =>
   )
 ).pipe(Effect.map((lists) => [...new Set(lists.flat())]))
 
-const iptables = (program: string, args: ReadonlyArray<string>, input?: string) => {
+const hostCommand = (program: string, args: ReadonlyArray<string>, input?: string) => {
   const fed = ["sh", "-c", 'exec "$0" "$@" <&4', program, ...args]
   const [first = "", ...rest] = input === undefined ? [program, ...args] : fed
   const inputs = input === undefined ? {} : { inputs: [input] }
@@ -65,23 +65,25 @@ const firstLine = (text: string) => text.split("\n", 1)[0] ?? ""
 
 /** Sets the rules; says why it could not. */
 const setRules = Effect.fnUntraced(function* (plan: EgressPlan) {
-  const restored = yield* iptables("iptables-restore", [...WAIT, "--noflush"], egressRules(plan))
+  const restored = yield* hostCommand("iptables-restore", [...WAIT, "--noflush"], egressRules(plan))
   if (restored.code !== 0) return firstLine(restored.text) || `iptables-restore ended with ${restored.code}`
   for (const rule of egressJumps(plan.bridge)) {
-    if ((yield* iptables("iptables", [...WAIT, "-C", ...rule])).code === 0) continue
-    const inserted = yield* iptables("iptables", [...WAIT, "-I", ...rule])
+    if ((yield* hostCommand("iptables", [...WAIT, "-C", ...rule])).code === 0) continue
+    const inserted = yield* hostCommand("iptables", [...WAIT, "-I", ...rule])
     if (inserted.code !== 0) return firstLine(inserted.text) || `iptables ended with ${inserted.code}`
   }
   return undefined
 })
 
 const dropRules = Effect.fnUntraced(function* (bridge: string) {
-  for (const rule of egressJumps(bridge)) yield* iptables("iptables", [...WAIT, "-D", ...rule])
+  for (const rule of egressJumps(bridge)) yield* hostCommand("iptables", [...WAIT, "-D", ...rule])
   for (const chain of Object.values(egressChains(bridge))) {
-    yield* iptables("iptables", [...WAIT, "-F", chain])
-    yield* iptables("iptables", [...WAIT, "-X", chain])
+    yield* hostCommand("iptables", [...WAIT, "-F", chain])
+    yield* hostCommand("iptables", [...WAIT, "-X", chain])
   }
 })
+
+const dropBridge = (bridge: string) => hostCommand("ip", ["link", "delete", bridge, "type", "bridge"])
 
 /** What leaves the bridge, as config.json says it. */
 export interface Egress {
@@ -124,7 +126,9 @@ const make = (engine: DockerEngine["Service"], { id, network }: Installation, { 
       Effect.catchIf(
         (error) => error.reason === "conflict",
         () => Effect.void
-      )
+      ),
+      // An engine that fails half-way leaves the bridge behind, and one that finds a bridge never removes it.
+      Effect.tapError((error) => (isRoot && !engineIsAway(error) ? dropBridge(network) : Effect.void))
     )
 
   const remove = engine

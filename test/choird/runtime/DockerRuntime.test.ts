@@ -4,6 +4,7 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { readdirSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
+import { dockerError } from "#src/choird/docker/DockerError.ts"
 import { dockerProfile, INSIDE } from "#src/choird/docker/dockerProfile.ts"
 import { agentTag } from "#src/choird/docker/imageNames.ts"
 import { profileDifferences } from "#src/choird/docker/profileDifferences.ts"
@@ -22,6 +23,8 @@ const suite = dockerSuite(socket)
 const { containers, home, inside, installation, networks, rig, runtimeWith, started } = suite
 
 const inspect = (name: string) => JSON.parse(docker(socket, "inspect", name))[0]
+
+const bridges = () => spawnSync("ip", ["link", "show", "type", "bridge"], { encoding: "utf8" }).stdout
 
 /** Connections that are closing when they are counted. */
 const DESCRIPTORS_MORE_MAX = 4
@@ -276,6 +279,27 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
     })
   )
 
+  it.live("leaves no bridge of a network that the engine made half-way", () =>
+    Effect.gen(function* () {
+      const HalfWay = Layer.effect(
+        DockerEngine,
+        Effect.map(DockerEngine, (engine) => {
+          const use: DockerEngine["Service"]["use"] = (what, act) => {
+            if (!what.endsWith("could not be made")) return engine.use(what, act)
+            execFileSync("ip", ["link", "add", installation.network, "type", "bridge"])
+            return Effect.fail(dockerError(what, { statusCode: 500, message: "Failed to program NAT chain" }))
+          }
+          return { ...engine, use }
+        })
+      ).pipe(Layer.provide(DockerEngine.layer({ docker_socket: socket })))
+      const { spec } = yield* rig()
+      const attempt = Effect.flatMap(ContainerRuntime, (runtime) => runtime.start(spec))
+      const error = yield* Effect.flip(Effect.scoped(Effect.provide(attempt, runtimeWith({}, HalfWay))))
+      assert.include(error.message, "Failed to program NAT chain")
+      assert.notInclude(bridges(), installation.network)
+    })
+  )
+
   /** CHOIR_CYCLES asks for more, as the thousand of R65. */
   const CYCLES = Number(process.env["CHOIR_CYCLES"] ?? 50)
   const CYCLES_MS_MAX = 8000 * CYCLES
@@ -299,8 +323,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
             )
         }).pipe(Effect.provide(Layer.fresh(runtimeWith())))
         assert.deepStrictEqual([containers(), networks()], [[], []])
-        const bridges = spawnSync("ip", ["link", "show", "type", "bridge"], { encoding: "utf8" }).stdout
-        assert.notInclude(bridges, installation.network)
+        assert.notInclude(bridges(), installation.network)
       }),
     CYCLES_MS_MAX
   )

@@ -1,14 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Option, Schedule } from "effect"
 import { afterAll } from "vitest"
-import { startEngine, stopEngine, whyNoEngine } from "../../support/docker.ts"
+import { startEngine, stopEngine, WITHOUT_RULES, whyNoEngine } from "../../support/docker.ts"
 import { dockerSuite } from "./dockerRig.ts"
 
 const reason = whyNoEngine("engine restarts")
 /** An engine of this suite's own, which others do not miss while it is away. */
 const state = "/var/lib/choir-docker-restart"
 const start = (...dockerd: ReadonlyArray<string>) =>
-  startEngine({ state, bridge: "choir-test1=10.214.0.1/24", pool: "10.214.64.0/18", dockerd })
+  startEngine({
+    state,
+    bridge: "choir-test1=10.214.0.1/24",
+    pool: "10.214.64.0/18",
+    dockerd: [WITHOUT_RULES, ...dockerd]
+  })
 const stop = () => stopEngine(state)
 const socket = reason === undefined ? start("--live-restore") : ""
 const STOP_MS_MAX = 60_000
