@@ -1,6 +1,6 @@
 /**
- * An agent in a container evolves (spec 8.10, 10.3, 20): a tool by the built-in skill, a skill, a branch of its repository. Real engine, real
- * git server behind TLS, choirctl; the model alone is a double. One installation for all of it, since a start of one takes long.
+ * An agent in a container evolves (spec 8.10, 10.3, 20): a tool and a skill by the built-in skills, a branch of its repository. Real engine,
+ * real git server behind TLS, choirctl; the model alone is a double. One installation for all of it, since a start of one takes long.
  */
 import { execFileSync } from "node:child_process"
 import { copyFileSync, readFileSync } from "node:fs"
@@ -144,29 +144,61 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
     )
 
     it.effect(
-      "is told what is wrong with a skill, proposes a better one, and runs it with the tools of each state alone (10.2)",
+      "is led by skill-builder, told what is wrong with its skill, and runs the better one with the tools of each state alone (10.2, 10.3, R54, R55)",
       () =>
         Effect.gen(function* () {
-          const { approve, card, image, provider, results, talk, tookOver, workspace } = yield* Evolving
+          const { approve, card, git, image, provider, results, session_id, events, talk, tookOver, workspace } =
+            yield* Evolving
           const before = yield* image
+          const proposed = (yield* provider.requests.all).length
           const { look } = SKILL.states
           const broken = { ...SKILL.states, look: { ...look, allowed_tools: ["notes.tally"] } }
           yield* provider.script(
+            begin("skill-builder"),
+            move({ workflow: "count, then write" }),
+            proposeSkill(SKILL),
+            move({ spec: SKILL }),
+            move(),
             proposeSkill({ ...SKILL, states: broken }),
             proposeSkill(SKILL),
+            move(),
             answer("I proposed note-report")
           )
           yield* talk("skill-1", "I want a report of my notes")
-          const [wrong, right] = (yield* results).slice(-2)
+          const building = offered((yield* provider.requests.all).slice(proposed))
+          const reading = ["choir-fs-read", "choir-memory-query", "choir-skill-transition"]
+          const thinking = ["choir-memory-query", "choir-skill-transition"]
+          const proposing = ["choir-propose-skill", "choir-skill-transition"]
+          assert.deepStrictEqual(building.slice(1, 8), [
+            reading,
+            thinking,
+            thinking,
+            thinking,
+            proposing,
+            proposing,
+            proposing
+          ])
+          assert.isTrue(building[8]?.includes("choir-exec"))
+          const [early, , , wrong, right] = (yield* results).slice(-6)
+          assert.deepStrictEqual(
+            [early?.status, early?.allowed?.transitions],
+            ["rejected", ["complete", "revise", "cancel"]]
+          )
           assert.include(
             wrong?.summary,
             'the skill note-report cannot run. at ["states"]["look"]["allowed_tools"][0]: there is no tool notes.tally'
           )
           assert.strictEqual(right?.status, "success")
+          const head = git("rev-parse", "main")
           const { approval_id, hash, text } = yield* card
           assert.include(text, "new file skills/note-report.json")
+          assert.strictEqual(git("rev-parse", "main"), head)
           const end = yield* approve(approval_id, hash)
           assert.strictEqual(end.status, "done", end.outcome ?? "")
+          assert.strictEqual(
+            git("log", "-1", "--format=%an <%ae> %s", "main"),
+            "Robot Demo <robot@example.org> skill note-report"
+          )
           yield* tookOver(before)
 
           const { length } = yield* provider.requests.all
@@ -191,6 +223,15 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
             ["success", "rejected", "success", "success", "success"]
           )
           assert.strictEqual(readFileSync(join(workspace, "report.txt"), "utf8"), "3 notes\n")
+          const moves = (yield* events(session_id)).flatMap(({ event }) =>
+            event.event_type === "SkillTransitionCommitted" && event.payload.skill !== "tool-builder"
+              ? [`${event.payload.skill} ${event.payload.to}`]
+              : []
+          )
+          assert.deepStrictEqual(moves, [
+            ...["understand", "design", "validate", "propose", "done"].map((state) => `skill-builder ${state}`),
+            ...["look", "write", "done"].map((state) => `note-report ${state}`)
+          ])
         }),
       DOCKER_MS_MAX
     )
