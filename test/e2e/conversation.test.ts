@@ -36,7 +36,8 @@ const start = (place: Parameters<Parameters<typeof describeEveryInstallation>[1]
       const { inbox_id } = yield* choir.send(`test-${++sent}`, text)
       return yield* Effect.map(choir.settled(inbox_id), (shown) => ({ inbox_id, shown }))
     })
-    return { ...choir, ask, choird, provider, session_id: session_id as SessionId }
+    const outlives = typeof where.runtime === "object"
+    return { ...choir, ask, choird, outlives, provider, session_id: session_id as SessionId }
   })
 
 describeEveryInstallation("a conversation", (place) => {
@@ -188,7 +189,7 @@ describeEveryInstallation("a conversation", (place) => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("resumes its agents when choird is killed and started again", () =>
+  it.live("resumes its agents when choird is killed and started again, after what they did meanwhile (D15)", () =>
     Effect.gen(function* () {
       const installation = yield* start(place)
       const { inbox_id } = yield* installation.send("x-1", "run sleep 0.5; write late.txt: late")
@@ -199,6 +200,12 @@ describeEveryInstallation("a conversation", (place) => {
       const history = yield* installation.events(installation.session_id)
       assert.deepStrictEqual(conversationProblems([inbox_id], history), [])
       assert.isTrue(existsSync(join(installation.workspace, "late.txt")))
+      // A container outlives choird, and is heard before it is removed: on its socket, or on the port that it was told.
+      const flushed = /its container of before flushed up to revision \d+/u
+      assert.strictEqual(
+        flushed.test(readFileSync(join(installation.home, "logs/choird.log"), "utf8")),
+        installation.outlives
+      )
     }).pipe(Effect.scoped)
   )
 })

@@ -16,6 +16,7 @@ import { AGENT_TCP_CONNECTIONS_MAX } from "#src/shared/limits.ts"
 import { listenTcp } from "#src/shared/tcp.ts"
 import { AgentApp, rateLimited } from "./AgentApp.ts"
 import { askedByAgent, auditedRequests } from "./auditedRequests.ts"
+import { listenOnChosen } from "./chosenPort.ts"
 import { headRefusal, hostNames } from "./HostNames.ts"
 import { CurrentOpenSession } from "./OpenSession.ts"
 import { makeStrangers } from "./Strangers.ts"
@@ -41,9 +42,10 @@ export class AgentTcp extends Context.Service<
   static readonly layer = Layer.effect(
     AgentTcp,
     Effect.gen(function* () {
-      const { config } = yield* (yield* ConfigStore).current
+      const { current, home } = yield* ConfigStore
+      const { config } = yield* current
       const plan = yield* Effect.fromResult(transportPlan(config.transport.http, yield* CommandLine))
-      return plan === undefined ? { port: undefined, agents: undefined } : yield* open(plan)
+      return plan === undefined ? { port: undefined, agents: undefined } : yield* open(plan, home)
     })
   )
 }
@@ -51,7 +53,7 @@ export class AgentTcp extends Context.Service<
 /** The address by which choird's own agents, on the same host, reach a listener. */
 const reachedBy = (host: string) => (host === "" || host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host)
 
-const open = Effect.fnUntraced(function* (plan: TcpPlan) {
+const open = Effect.fnUntraced(function* (plan: TcpPlan, home: string) {
   const identity = plan.files === undefined ? undefined : yield* readTlsIdentity(plan.files)
   const host = reachedBy(plan.host)
   const problem = identity?.problemFor(host)
@@ -62,16 +64,18 @@ const open = Effect.fnUntraced(function* (plan: TcpPlan) {
   const strangers = makeStrangers(yield* Clock.currentTimeMillis)
   const names = hostNames(plan.host, identity?.names ?? [])
   const { answer } = yield* makeAnswer(names, strangers)
-  const port = yield* listenTcp(answer, {
-    host: plan.host,
-    port: plan.port,
-    ...(identity === undefined ? {} : { tls: identity }),
-    connectionsMax: AGENT_TCP_CONNECTIONS_MAX,
-    accept: (connection) => {
-      strangers.connected(connection)
-      return true
-    }
-  })
+  const listen = (port: number) =>
+    listenTcp(answer, {
+      host: plan.host,
+      port,
+      ...(identity === undefined ? {} : { tls: identity }),
+      connectionsMax: AGENT_TCP_CONNECTIONS_MAX,
+      accept: (connection) => {
+        strangers.connected(connection)
+        return true
+      }
+    })
+  const port = yield* plan.port === 0 ? listenOnChosen(home, listen) : listen(plan.port)
   const scheme = identity === undefined ? "http" : "https"
   const url = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`
   yield* Effect.logInfo(`the agents' API listens on ${url}${plan.host === host ? "" : " and every other address"}`)
