@@ -2,53 +2,35 @@
  * What a person has to decide before it may happen (spec 8.10, 12.5, 19.6): durable rows with one decision each (D16, D17). A decision
  * is made here at once, whatever the agent does (E7); the agent hears of it by a signal, and by asking again.
  */
-import { Clock, Context, Effect, Layer, Queue, Result, type Schema, type Stream } from "effect"
+import { Clock, Context, Effect, Layer, Queue, Result, type Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
-import type { AskedApproval, Resolution } from "#schema/Approval.ts"
-import { type AgentId, type CallId, type LaneId, ResourceName } from "#schema/Ids.ts"
+import type { AskedApproval } from "#schema/Approval.ts"
+import { type AgentId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import { type Examined, ProposalFacts } from "#src/choird/proposals/ProposalFacts.ts"
-import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
+import { approvalSeen } from "#src/choird/telemetry/metrics.ts"
+import { storableJson } from "#src/shared/canonicalJson.ts"
 import {
   APPROVAL_LOOK_MS_MAX,
   APPROVAL_REASON_CHARS_MAX,
   APPROVAL_RETRY_MS,
   APPROVALS_EXPIRED_MAX,
-  APPROVALS_LISTED_MAX,
-  APPROVALS_PENDING_MAX
+  APPROVALS_LISTED_MAX
 } from "#src/shared/limits.ts"
-import { storableJson } from "#src/shared/canonicalJson.ts"
-import type { SessionState } from "#src/shared/session/State.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
-import { approvalSeen } from "#src/choird/telemetry/metrics.ts"
 import { type ApprovalRefused, refused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
-import { type Refusal, resolutionOf, verdict, type Wanted } from "./approvalStatus.ts"
+import { type Refusal, resolutionOf } from "./approvalStatus.ts"
+import { hash8 } from "./approvalText.ts"
+import { type ApprovalRequest, makeAsk } from "./askApproval.ts"
 import { refusalOf, unknownApproval } from "./decisionRefusals.ts"
-import { expiredText, hash8 } from "./approvalText.ts"
-import { tellAsked, tellMore } from "./askPerson.ts"
-import { isAsked, proposedOn } from "./callApprovals.ts"
-import { decidedNote, decidedText } from "./proposalNotes.ts"
-import { understand, type Understood } from "./requestTypes.ts"
+import { understand } from "./requestTypes.ts"
+import { type ApprovalDecision, makeSettle } from "./settleApproval.ts"
 
 type ApprovalRow = rows.ApprovalRow
-
-export interface ApprovalRequest {
-  readonly request_type: string
-  readonly payload: Schema.Json
-  readonly call_id: CallId
-}
-
-export interface ApprovalDecision extends Wanted {
-  readonly approval_id: string
-  /** For the row and the audit: `operator`, `gateway:<name>`. */
-  readonly who: string
-  readonly reason: string | null
-}
 
 /** Asks people and keeps what they decided. */
 export class Approvals extends Context.Service<
@@ -91,14 +73,14 @@ const APPROVED = "approved"
 const make = Effect.fnUntraced(function* () {
   const audit = yield* Audit
   const config = yield* ConfigStore
-  const events = yield* EventStore
-  const facts = yield* ProposalFacts
   const outbox = yield* Outbox
   const signals = yield* Signals
   const sql = yield* SqlClient.SqlClient
   // A token: whoever takes it looks at the table again.
   const changed = yield* Queue.sliding<void>(1)
   const approvedWakes = yield* makeWakes
+  const ask = yield* makeAsk
+  const { expire, settle } = yield* makeSettle(approvedWakes.wake(APPROVED))
 
   const record = (who: string, action: string, row: ApprovalRow, more: { readonly refused?: Refusal } = {}) => {
     const { agent_id, session_id } = row
@@ -108,87 +90,6 @@ const make = Effect.fnUntraced(function* () {
       more.refused === undefined ? approvalSeen(row, action, who) : Effect.void
     )
   }
-  const wakeDm = (dm: Parameters<typeof outbox.wake>[0] | undefined) =>
-    dm === undefined ? Effect.void : sql.afterCommit(outbox.wake(dm))
-
-  /** Within a transaction that holds the session's lock. */
-  const resolve = Effect.fnUntraced(function* (
-    row: ApprovalRow,
-    { status }: rows.LockedSession,
-    resolution: Resolution,
-    decider: rows.Decider
-  ) {
-    const resolved = yield* rows.resolveApproval(sql, row, resolution, decider)
-    const isProposal = !rows.isConfirmation(row)
-    // A proposal outlives its call: whoever resumes the session is to know what became of it.
-    if (status === "active" || (isProposal && status !== "closed")) {
-      yield* rows.signalResolution(sql, resolved, resolution, isProposal ? decidedNote(row, resolution) : undefined)
-      yield* sql.afterCommit(signals.wake(row.session_id))
-    }
-    const { config: running } = yield* config.current
-    if (resolution === "expired") yield* wakeDm(yield* tellMore(sql, running, resolved, "expired", expiredText(row)))
-    else if (isProposal) yield* wakeDm(yield* tellMore(sql, running, resolved, "decided", decidedText(row, resolution)))
-    if (isProposal && resolution === "approved") yield* sql.afterCommit(approvedWakes.wake(APPROVED))
-    return resolved
-  })
-
-  const lock = Effect.fnUntraced(function* ({ approval_id, session_id }: ApprovalRow) {
-    const session = yield* rows.lockSession(sql, session_id)
-    const row = yield* rows.findApproval(sql, approval_id)
-    if (session === undefined || row === undefined)
-      return yield* Effect.die(new Error(`the approval ${approval_id} or its session is gone`))
-    return { session, row }
-  })
-
-  const expire = Effect.fnUntraced(function* (found: ApprovalRow, now_ms: number) {
-    const { row, session } = yield* lock(found)
-    if (row.status !== "pending" || now_ms < Date.parse(row.expires_at)) return undefined
-    return yield* resolve(row, session, "expired", { who: "choird", reason: "nobody decided in time", now_ms })
-  }, sql.withTransaction)
-
-  /** The lane that waits for a decision, or proposes, as the stored log has it; undefined where it does not. */
-  const askingLane = (state: SessionState, call_id: CallId, asked: Understood): LaneId | undefined => {
-    if (asked.type === "proposal") return proposedOn(state, call_id, asked.kind, asked.payload)
-    return isAsked(state, call_id, asked.call) ? asked.call.lane : undefined
-  }
-
-  const store = Effect.fnUntraced(function* (
-    caller: Caller,
-    request: ApprovalRequest,
-    understood: Understood,
-    examined: Examined | undefined
-  ) {
-    const { agent_id, session_id } = caller
-    const { call_id, request_type } = request
-    const session = yield* rows.lockSession(sql, session_id)
-    const earlier = yield* rows.findCall(sql, session_id, call_id)
-    if (earlier !== undefined) return { type: "earlier", row: earlier, rev: session?.last_rev ?? 0 } as const
-    const state = yield* events.state(session_id)
-    const lane = askingLane(state, call_id, understood)
-    if (session === undefined || lane === undefined) return { type: "not open" } as const
-    const waiting = yield* rows.countPending(sql, session_id)
-    if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
-    const running = yield* config.current
-    const now_ms = yield* Clock.currentTimeMillis
-    const { canonical, hash, summary } = understood
-    const text = understood.type === "confirm_tool" ? understood.text : (examined?.shown ?? "")
-    const row = yield* rows.insertApproval(sql, {
-      session_id,
-      agent_id,
-      call_id,
-      request_type,
-      canonical,
-      hash,
-      summary,
-      lane,
-      examined,
-      now_ms,
-      expires_ms: now_ms + running.config.approvals.timeout_ms
-    })
-    yield* wakeDm(yield* tellAsked(sql, running.config, row, { text, state, dm: session.dm }))
-    return { type: "asked", row } as const
-  })
-
   /**
    * A request that comes again has heard of a decision, when there is one. Its first one may have been committed without choird hearing
    * of that, and then neither the timer nor the person was woken.
@@ -205,20 +106,6 @@ const make = Effect.fnUntraced(function* () {
     return row
   })
 
-  /** What a proposal would change; nothing for a call, and for what was looked at before. No transaction is open meanwhile. */
-  const look = Effect.fnUntraced(function* (
-    { agent_id, session_id }: Caller,
-    { call_id }: ApprovalRequest,
-    asked: Understood
-  ) {
-    if (asked.type !== "proposal") return undefined
-    const earlier = yield* Effect.orDie(rows.findCall(sql, session_id, call_id))
-    if (earlier !== undefined) return undefined
-    const state = yield* Effect.orDie(events.state(session_id))
-    if (askingLane(state, call_id, asked) === undefined) return undefined
-    return yield* facts.examine({ agent_id, session_id, kind: asked.kind, payload: asked.payload })
-  })
-
   const request = Effect.fn("Approvals.request")(function* (caller: Caller, request: ApprovalRequest) {
     const understood = understand(request.request_type, request.payload)
     if (Result.isFailure(understood)) {
@@ -226,12 +113,7 @@ const make = Effect.fnUntraced(function* () {
       return yield* refused(kind, reason, "do not go on with it")
     }
     const { call_id } = request
-    // A long log is folded before its session is locked.
-    yield* Effect.ignore(events.state(caller.session_id))
-    const examined = yield* look(caller, request, understood.success)
-    const stored = yield* sql
-      .withTransaction(Effect.orDie(store(caller, request, understood.success, examined)))
-      .pipe(Effect.orDie)
+    const stored = yield* ask(caller, request, understood.success)
     switch (stored.type) {
       case "not open":
         return yield* refused(
@@ -253,20 +135,6 @@ const make = Effect.fnUntraced(function* () {
       }
     }
   })
-
-  const settle = Effect.fnUntraced(function* (found: ApprovalRow, { reason, who, ...wanted }: ApprovalDecision) {
-    const { row, session } = yield* lock(found)
-    const now_ms = yield* Clock.currentTimeMillis
-    // What is proposed needs no session: choird carries it out (D17).
-    const isOver = rows.isConfirmation(row) && session.status !== "active"
-    const { refusal, resolution } = verdict({ ...row, now_ms, expires_ms: Date.parse(row.expires_at), isOver }, wanted)
-    const decider = resolution === wanted.resolution ? { who, reason, now_ms } : { who: "choird", reason: null, now_ms }
-    return {
-      row: resolution === undefined ? row : yield* resolve(row, session, resolution, decider),
-      refusal,
-      resolution
-    }
-  }, sql.withTransaction)
 
   const find = Effect.fnUntraced(function* (approval_id: string) {
     const row = yield* Effect.orDie(rows.findApproval(sql, approval_id))

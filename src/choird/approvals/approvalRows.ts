@@ -80,6 +80,14 @@ export const findCall = (sql: SqlClient.SqlClient, session_id: SessionId, call_i
   one(sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
     WHERE session_id = ${session_id} AND call_id = ${call_id}`)
 
+/** Those of the calls that a person was asked about. */
+export const findCalls = (sql: SqlClient.SqlClient, session_id: SessionId, call_ids: ReadonlyArray<CallId>) =>
+  Effect.map(
+    sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
+      WHERE session_id = ${session_id} AND call_id = ANY(${call_ids}::text[])`,
+    (rows) => rows.map(approvalRow)
+  )
+
 /** Newest first. */
 export const listApprovals = (
   sql: SqlClient.SqlClient,

@@ -1,10 +1,10 @@
 /** One heartbeat's patches, from the lock of the session's row to the answer (D4, D6). */
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import type { Caller, Heartbeat } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
-import { followCalls, unapprovedCommit } from "#src/choird/approvals/callApprovals.ts"
+import { stepsOfCalls, takeSteps } from "#src/choird/approvals/callApprovals.ts"
 import type { RunningConfig } from "#src/choird/config/ConfigStore.ts"
 import { sqlState } from "#src/choird/database/sqlState.ts"
 import { genesis } from "#src/shared/hashChain.ts"
@@ -52,12 +52,13 @@ export const makeAppendPatches = Effect.fnUntraced(function* (
     if (decision.type !== "store") return { decision, last_rev }
     const { hash, links, state } = decision
     const events = links.map(({ event }) => event)
-    const forged = yield* unapprovedCommit(sql, session_id, stored.at.state, events)
-    if (forged !== undefined) return { decision: { type: "conflict", reason: forged } as const, last_rev }
+    const approvals = yield* stepsOfCalls(sql, session_id, stored.at.state, events)
+    if (Result.isFailure(approvals))
+      return { decision: { type: "conflict", reason: approvals.failure } as const, last_rev }
     yield* insertEvents(sql, session_id, links, hash)
     const { config } = yield* current
     const dms = yield* applyConsequences(sql, config, { session_id, agent_id, dm }, events)
-    yield* followCalls(sql, session_id, stored.at.state, events)
+    yield* takeSteps(sql, approvals.success)
     yield* sql.afterCommit(announce({ session_id, agent_id, events, state, hash, dms }))
     return { decision, last_rev }
   })

@@ -1,0 +1,95 @@
+/** An agent's request for a decision: stored and told to a person once for each call, which the stored log must have as it is asked. */
+import { Clock, Effect, type Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import type { Caller } from "#schema/AgentApi.ts"
+import type { CallId, LaneId } from "#schema/Ids.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { ProposalFacts } from "#src/choird/proposals/ProposalFacts.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { APPROVALS_PENDING_MAX } from "#src/shared/limits.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import * as rows from "./approvalRows.ts"
+import { isAsked, proposedOn } from "./askedCalls.ts"
+import { tellAsked } from "./askPerson.ts"
+import type { Understood } from "./requestTypes.ts"
+
+export interface ApprovalRequest {
+  readonly request_type: string
+  readonly payload: Schema.Json
+  readonly call_id: CallId
+}
+
+/** The lane that waits for a decision, or proposes, as the stored log has it; undefined where it does not. */
+const askingLane = (state: SessionState, call_id: CallId, asked: Understood): LaneId | undefined => {
+  if (asked.type === "proposal") return proposedOn(state, call_id, asked.kind, asked.payload)
+  return isAsked(state, call_id, asked.call) ? asked.call.lane : undefined
+}
+
+export const makeAsk = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const events = yield* EventStore
+  const facts = yield* ProposalFacts
+  const outbox = yield* Outbox
+  const sql = yield* SqlClient.SqlClient
+
+  /** What a proposal would change; nothing for a call, and for what was looked at before. No transaction is open meanwhile. */
+  const look = Effect.fnUntraced(function* (
+    { agent_id, session_id }: Caller,
+    { call_id }: ApprovalRequest,
+    asked: Understood
+  ) {
+    if (asked.type !== "proposal") return undefined
+    const earlier = yield* Effect.orDie(rows.findCall(sql, session_id, call_id))
+    if (earlier !== undefined) return undefined
+    const state = yield* Effect.orDie(events.state(session_id))
+    if (askingLane(state, call_id, asked) === undefined) return undefined
+    return yield* facts.examine({ agent_id, session_id, kind: asked.kind, payload: asked.payload })
+  })
+
+  const store = Effect.fnUntraced(
+    function* (
+      { agent_id, session_id }: Caller,
+      { call_id, request_type }: ApprovalRequest,
+      asked: Understood,
+      examined: Effect.Success<ReturnType<typeof look>>
+    ) {
+      const session = yield* rows.lockSession(sql, session_id)
+      const earlier = yield* rows.findCall(sql, session_id, call_id)
+      if (earlier !== undefined) return { type: "earlier", row: earlier, rev: session?.last_rev ?? 0 } as const
+      const state = yield* events.state(session_id)
+      const lane = askingLane(state, call_id, asked)
+      if (session === undefined || lane === undefined) return { type: "not open" } as const
+      const waiting = yield* rows.countPending(sql, session_id)
+      if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
+      const { config: running } = yield* config.current
+      const now_ms = yield* Clock.currentTimeMillis
+      const { canonical, hash, summary } = asked
+      const row = yield* rows.insertApproval(sql, {
+        session_id,
+        agent_id,
+        call_id,
+        request_type,
+        canonical,
+        hash,
+        summary,
+        lane,
+        examined,
+        now_ms,
+        expires_ms: now_ms + running.approvals.timeout_ms
+      })
+      const text = asked.type === "confirm_tool" ? asked.text : (examined?.shown ?? "")
+      const dm = yield* tellAsked(sql, running, row, { text, state, dm: session.dm })
+      if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
+      return { type: "asked", row } as const
+    },
+    (effect) => Effect.orDie(sql.withTransaction(Effect.orDie(effect)))
+  )
+
+  /** What became of a request that is understood: a row now or earlier, no such call in the log, or too many rows that wait. */
+  return Effect.fnUntraced(function* (caller: Caller, request: ApprovalRequest, asked: Understood) {
+    // A long log is folded before its session is locked.
+    yield* Effect.ignore(events.state(caller.session_id))
+    return yield* store(caller, request, asked, yield* look(caller, request, asked))
+  })
+})

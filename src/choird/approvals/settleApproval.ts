@@ -1,0 +1,86 @@
+/** The one decision of an approval (R52): made under the lock of its session, and told to whoever waits for it. */
+import { Clock, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import type { Resolution } from "#schema/Approval.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { Signals } from "#src/choird/sessions/Signals.ts"
+import * as rows from "./approvalRows.ts"
+import { verdict, type Wanted } from "./approvalStatus.ts"
+import { expiredText } from "./approvalText.ts"
+import { tellMore } from "./askPerson.ts"
+import { decidedNote, decidedText } from "./proposalNotes.ts"
+
+type ApprovalRow = rows.ApprovalRow
+
+export interface ApprovalDecision extends Wanted {
+  readonly approval_id: string
+  /** For the row and the audit: `operator`, `gateway:<name>`. */
+  readonly who: string
+  readonly reason: string | null
+}
+
+/** `approved` runs after the commit of a proposal that is to be carried out. */
+export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<void>) {
+  const config = yield* ConfigStore
+  const outbox = yield* Outbox
+  const signals = yield* Signals
+  const sql = yield* SqlClient.SqlClient
+
+  const lock = Effect.fnUntraced(function* ({ approval_id, session_id }: ApprovalRow) {
+    const session = yield* rows.lockSession(sql, session_id)
+    const row = yield* rows.findApproval(sql, approval_id)
+    if (session === undefined || row === undefined)
+      return yield* Effect.die(new Error(`the approval ${approval_id} or its session is gone`))
+    return { session, row }
+  })
+
+  /** Within a transaction that holds the session's lock. */
+  const resolve = Effect.fnUntraced(function* (
+    row: ApprovalRow,
+    { status }: rows.LockedSession,
+    resolution: Resolution,
+    decider: rows.Decider
+  ) {
+    const resolved = yield* rows.resolveApproval(sql, row, resolution, decider)
+    const isProposal = !rows.isConfirmation(row)
+    // A proposal outlives its call: whoever resumes the session is to know what became of it.
+    if (status === "active" || (isProposal && status !== "closed")) {
+      yield* rows.signalResolution(sql, resolved, resolution, isProposal ? decidedNote(row, resolution) : undefined)
+      yield* sql.afterCommit(signals.wake(row.session_id))
+    }
+    const { config: running } = yield* config.current
+    const tell = Effect.fnUntraced(function* (what: "expired" | "decided", text: string) {
+      const dm = yield* tellMore(sql, running, resolved, what, text)
+      if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
+    })
+    if (resolution === "expired") yield* tell("expired", expiredText(row))
+    else if (isProposal) yield* tell("decided", decidedText(row, resolution))
+    if (isProposal && resolution === "approved") yield* sql.afterCommit(approved)
+    return resolved
+  })
+
+  /** Ends what nobody decided in time; nothing where somebody did, or there is time left. */
+  const expire = Effect.fnUntraced(function* (found: ApprovalRow, now_ms: number) {
+    const { row, session } = yield* lock(found)
+    if (row.status !== "pending" || now_ms < Date.parse(row.expires_at)) return undefined
+    return yield* resolve(row, session, "expired", { who: "choird", reason: "nobody decided in time", now_ms })
+  }, sql.withTransaction)
+
+  /** What a person wants, with the row as it stands then. A refused decision may have resolved the row all the same, as `expired`. */
+  const settle = Effect.fnUntraced(function* (found: ApprovalRow, { reason, who, ...wanted }: ApprovalDecision) {
+    const { row, session } = yield* lock(found)
+    const now_ms = yield* Clock.currentTimeMillis
+    // What is proposed needs no session: choird carries it out (D17).
+    const isOver = rows.isConfirmation(row) && session.status !== "active"
+    const { refusal, resolution } = verdict({ ...row, now_ms, expires_ms: Date.parse(row.expires_at), isOver }, wanted)
+    const decider = resolution === wanted.resolution ? { who, reason, now_ms } : { who: "choird", reason: null, now_ms }
+    return {
+      row: resolution === undefined ? row : yield* resolve(row, session, resolution, decider),
+      refusal,
+      resolution
+    }
+  }, sql.withTransaction)
+
+  return { expire, settle }
+})
