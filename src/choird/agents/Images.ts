@@ -2,7 +2,7 @@
 import { join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Option, type PlatformError, Schema } from "effect"
 import { AgentId } from "#schema/Ids.ts"
-import { ImageVersion, type ImageVersionFile } from "#schema/Image.ts"
+import { type CommitId, ImageVersion, type ImageVersionFile } from "#schema/Image.ts"
 import { merge } from "#src/choird/repos/Merge.ts"
 import { ContainerRuntime, type ImageBuildFailed } from "#src/choird/runtime/ContainerRuntime.ts"
 import { type RepoError, repoLabel, Repos } from "#src/choird/repos/Repos.ts"
@@ -11,6 +11,7 @@ import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
 import { type ImageDrift, imageVersion, readImage, writeImage } from "./ImageFolder.ts"
 import { makeImageList } from "./ImageList.ts"
+import { OtherCommit } from "./OtherCommit.ts"
 import { type Origin, readOrigin, stateOf, writeOrigin } from "./ImageOrigin.ts"
 
 export class NoImage extends Schema.TaggedError<NoImage>()("NoImage", { agent_id: AgentId }) {
@@ -60,6 +61,8 @@ export interface BuildOptions {
   readonly force?: boolean
   /** Versions that running agents have mounted: they are neither replaced nor removed. */
   readonly in_use?: ReadonlyArray<ImageVersion>
+  /** The only commit of the agent's repository that may be built. */
+  readonly agent_commit?: CommitId
   readonly progress?: (step: BuildStep | (string & {})) => Effect.Effect<void>
 }
 
@@ -75,7 +78,7 @@ export interface BuiltImage extends Image {
   readonly warnings: ReadonlyArray<string>
 }
 
-export type BuildError = RepoError | ImageInUse | ImageNotWritten | ImageBuildFailed
+export type BuildError = RepoError | OtherCommit | ImageInUse | ImageNotWritten | ImageBuildFailed
 
 export class Images extends Context.Service<
   Images,
@@ -137,12 +140,16 @@ export class Images extends Context.Service<
         const build = Effect.fnUntraced(function* (
           agent_id: AgentId,
           sources: ImageSources,
-          { force = false, in_use = [], progress = () => Effect.void }: BuildOptions
+          { agent_commit, force = false, in_use = [], progress = () => Effect.void }: BuildOptions
         ) {
           yield* progress("fetch global")
           const global = yield* repos.snapshot({ global: true }, sources.global)
           yield* progress("fetch agent")
           const agent = yield* repos.snapshot({ agent_id }, sources.agent)
+          if (agent_commit !== undefined && agent.commit !== agent_commit) {
+            const { commit: found, warning = null } = agent
+            return yield* new OtherCommit({ agent_id, wanted: agent_commit, found, warning })
+          }
           const stale = [global, agent].flatMap(({ warning }) => (warning === undefined ? [] : [warning]))
           const commits = { global: global.commit, agent: agent.commit }
           const image_version = imageVersion(commits, compiles)

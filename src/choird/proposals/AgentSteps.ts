@@ -4,7 +4,7 @@ import type { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import type { StartAgent } from "#schema/OperatorApi.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
-import { Images } from "#src/choird/agents/Images.ts"
+import { type BuildError, Images } from "#src/choird/agents/Images.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import type { Approved } from "#src/choird/approvals/Approved.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -19,8 +19,8 @@ export type Rebound = ReadonlySet<string>
 export class AgentSteps extends Context.Service<
   AgentSteps,
   {
-    /** Builds the agent's newest image; one that is up to date stays. */
-    build(approved: Approved): Effect.Effect<ImageVersion, ExecutionFailed>
+    /** Builds the image of the commit that was approved; `CHANGED` where the agent's ref has moved on to another (R54). */
+    build(approved: Approved, job: Pick<Job, "commit">): Effect.Effect<ImageVersion, ExecutionFailed>
     /** What the agent is bound to if it runs, or would if choird had not died under it. */
     running(agent_id: AgentId): Effect.Effect<Option.Option<ResourceBindings>>
     /** Starts it anew with these bindings, unless it runs with the image and the defaults of `rebound` already. */
@@ -37,6 +37,8 @@ const isDown = ({ status }: AgentView) => status === "stopped" || status === "cr
 const isSettled = (view: AgentView) => view.status === "running" || isDown(view)
 const AGENT_LOOKS_MAX = Math.ceil(PROPOSAL_AGENT_MS_MAX / PROPOSAL_AGENT_LOOK_MS)
 const agent = failedAs("AGENT")
+const notBuilt = (error: BuildError) =>
+  error._tag === "OtherCommit" && error.warning === null ? changed(error.message) : failedAs("BUILD")(error)
 
 /** What a start has to be told so that it binds the same again. */
 const optionsOf = (bindings: ResourceBindings, rebound: Rebound): StartAgent =>
@@ -80,14 +82,19 @@ const make = Effect.fnUntraced(function* () {
   })
 
   return AgentSteps.of({
-    build: Effect.fn("AgentSteps.build")(function* ({ row }) {
+    build: Effect.fn("AgentSteps.build")(function* ({ row }, { commit }) {
       const { agent_id } = row
+      if (commit === undefined) return yield* Effect.die(new Error("nothing was committed"))
       const { repo } = yield* defaultsOf(agent_id)
       const { config: running } = yield* config.current
       const view = yield* Effect.mapError(lifecycle.view(agent_id), agent)
       const in_use = isDown(view) ? [] : Option.toArray(ImageVersion.makeOption(view.image_version ?? ""))
-      const built = images.build(agent_id, { global: running.global_repo, agent: repo }, { in_use })
-      return (yield* Effect.mapError(built, failedAs("BUILD"))).image_version
+      const built = images.build(
+        agent_id,
+        { global: running.global_repo, agent: repo },
+        { in_use, agent_commit: commit }
+      )
+      return (yield* Effect.mapError(built, notBuilt)).image_version
     }),
     running: Effect.fn("AgentSteps.running")(function* (agent_id) {
       const view = Option.getOrUndefined(yield* Effect.option(lifecycle.view(agent_id)))

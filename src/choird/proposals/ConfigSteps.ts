@@ -66,15 +66,20 @@ const make = Effect.fnUntraced(function* () {
       const text = yield* Effect.mapError(fs.readFileString(file), config)
       const { config: written } = yield* Effect.mapError(loadFiles(store.home), config)
       const parsed: unknown = JSON.parse(text)
-      if (isThere(parsed, edits)) return
+      const isWritten = isThere(parsed, edits)
       const moved = before.find(({ path, value }) => !isDeepStrictEqual(valueAt(parsed, path), value))
-      if (moved !== undefined) return yield* changed(`${moved.path.join(".")} of config.json is another one by now`)
+      if (!isWritten && moved !== undefined)
+        return yield* changed(`${moved.path.join(".")} of config.json is another one by now`)
       const { running } = yield* done
-      const waiting = differences(running, written)
+      const own = isWritten ? edits.map(pathOf) : []
+      const waiting = differences(running, written).filter(
+        ({ path }) => !own.some((place) => isDeepStrictEqual(place, path))
+      )
       if (waiting.length > 0)
         return yield* changed(
           `config.json has changes that do not run yet (${waiting.map(({ path }) => path.join(".")).join(", ")}): load and apply them, or take them back`
         )
+      if (isWritten) return
       const edited = editConfig(row.agent_id, text, edits)
       if (Result.isFailure(edited)) return yield* changed(edited.failure)
       yield* Effect.mapError(replace(edited.success.text), config)

@@ -85,7 +85,7 @@ const repoStep = Effect.fnUntraced(function* (
         ? done(`${inRepo(job)}, as a draft without a program, which a person writes`)
         : next("build", job)
     default: {
-      const image_version = yield* services.agents.build(approved)
+      const image_version = yield* services.agents.build(approved, job)
       const built = { ...job, image_version }
       return yield* toUpdate(services, approved, built, inRepo(built))
     }

@@ -4,6 +4,7 @@ import { Effect, Exit } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { Approved } from "#src/choird/approvals/Approved.ts"
 import { advance, begin, nextExecutions } from "#src/choird/proposals/executionRows.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { traces } from "../../support/confirmations.ts"
 import { describeEngines } from "../../support/engines.ts"
@@ -73,6 +74,13 @@ describeEngines("Executions", (it) => {
         home.write("config.json", { ...written, budgets: { turn_max_steps: 3 } })
         assertChanged(yield* carried(pending.approval_id), /budgets\.turn_max_steps/u)
         assert.deepNestedPropertyVal(home.config(), "budgets.turn_max_steps", 3)
+        // The same where the proposal itself would change nothing of the file.
+        home.write("config.json", written)
+        const idle = yield* propose("config_change", EDIT)
+        home.write("config.json", { ...written, budgets: { turn_max_steps: 12 }, heartbeat_interval_ms: 4000 })
+        assertChanged(yield* carried(idle.approval_id), /heartbeat_interval_ms/u)
+        const { config: running } = yield* life.within(Effect.flatMap(ConfigStore, ({ current }) => current))
+        assert.notStrictEqual(running.heartbeat_interval_ms, 4000)
         const { signals } = yield* life.within(traces(session_id))
         const notes = signals.map(({ payload }) => (payload as { readonly note: string }).note)
         assert.isTrue(notes.some((note) => note.includes("could not be carried out (CHANGED)")))
