@@ -87,10 +87,11 @@ export const makeHomeFolder = Effect.fnUntraced(function* (also: Also = () => ({
   const home = join(root, "home")
   const workspace = join(root, "workspace")
   mkdirSync(home, { mode: 0o700 })
-  mkdirSync(workspace)
+  const spare = join(root, "spare")
+  for (const folder of [workspace, spare]) mkdirSync(folder)
   const config: Json = {
     global_repo: { url: "/srv/global" },
-    workspaces: { main: { path: workspace }, spare: { path: root } },
+    workspaces: { main: { path: workspace }, spare: { path: spare } },
     models: { small: { provider: "test", model: "s", endpoint: "http://127.0.0.1:1" } },
     gateways: { terminal: { type: "console" } },
     dms: { desk: { gateway: "terminal", user_id: "local" }, hall: { gateway: "terminal", user_id: "other" } },

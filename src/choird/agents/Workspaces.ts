@@ -1,12 +1,11 @@
 /** Empties the folders that agents work in (spec 15.4: they may be wiped at any time, since nothing in them is the only copy). */
-import { realpathSync } from "node:fs"
-import { Context, Effect, Layer, Option, Result, Schema } from "effect"
+import { Context, Effect, Layer, Option, Schema } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { type ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import { isInside } from "#src/choird/runtime/Ownership.ts"
+import { isInside, realOf } from "#src/choird/runtime/Ownership.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Leases, type ResourceHeld } from "./Leases.ts"
 import { type AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
@@ -46,13 +45,6 @@ export class Workspaces extends Context.Service<
     Effect.suspend(() => make)
   )
 }
-
-/** The folder itself, whatever links lead to it; as it is written when there is none. */
-const realOf = (path: string) =>
-  Result.getOrElse(
-    Result.try(() => realpathSync(path)),
-    () => path
-  )
 
 const overlaps = (one: string, other: string) => isInside(one, other) || isInside(other, one)
 

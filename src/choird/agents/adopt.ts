@@ -27,13 +27,11 @@ const flushed = Effect.fnUntraced(function* ({ sessions }: RunServices, { sessio
 })
 
 const heard = Effect.fnUntraced(function* (services: RunServices, row: SessionRow, id: DockerContainerId) {
-  const { config, runtime, sockets } = services
-  const { agent_id, resource_bindings: bindings, session_id } = row
-  const { config: running } = yield* config.current
-  const workspace = running.workspaces[bindings.workspace]?.path ?? ""
+  const { runtime, sockets } = services
+  const { agent_id, session_id } = row
   const hearing = yield* openHearing(services, row)
   const { dir } = yield* sockets.open(session_id)
-  if (!(yield* runtime.adopt(id, { agent_id, socket_dir: dir, workspace }))) return
+  if (!(yield* runtime.adopt(id, { agent_id, socket_dir: dir }))) return
   const rev = yield* Effect.timeoutOption(flushed(services, row, hearing), ADOPTED_FLUSH_MS_MAX)
   yield* Effect.logInfo(
     Option.match(rev, {

@@ -1,11 +1,13 @@
 /** What has to be there before an agent can be started: resources, secrets, an image, leases, and a session to run in. */
 import { statSync } from "node:fs"
+import { dirname, resolve } from "node:path"
 import { Clock, Effect, Option, Result, Schema } from "effect"
 import { randomBytes } from "node:crypto"
 import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
+import { isInside, realOf } from "#src/choird/runtime/Ownership.ts"
 import { sessionId } from "#src/choird/sessions/sessionId.ts"
 import type { SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { unknownBinding } from "./bindings.ts"
@@ -50,6 +52,20 @@ const folderUser = ({ views }: PrepareServices, agent_id: AgentId, path: string)
     return plain(started_with?.workspaces[bindings.workspace]?.path) === plain(path)
   })
 
+const foldersAround = (path: string): ReadonlyArray<string> => {
+  const parent = dirname(path)
+  return parent === path ? [] : [parent, ...foldersAround(parent)]
+}
+
+/** The workspace in which a folder lies, by its name or by where links lead: an agent there may put a link to anything in its place. */
+const workspaceAround = ({ workspaces }: Config, path: string) => {
+  const around = foldersAround(resolve(path)).map(realOf)
+  return Object.entries(workspaces).find(([, other]) => {
+    const outer = realOf(other.path)
+    return around.some((folder) => isInside(outer, folder))
+  })?.[0]
+}
+
 /** The resources are configured, their secrets have values, and the workspace is there. */
 const checkResources = Effect.fnUntraced(function* (
   services: PrepareServices,
@@ -74,6 +90,14 @@ const checkResources = Effect.fnUntraced(function* (
   const user = folderUser(services, agent_id, path)
   if (user !== undefined)
     return yield* Effect.fail(notReady(`${user} works in the folder ${path}`, `choirctl agent stop ${user}`))
+  const outer = workspaceAround(config, path)
+  if (outer !== undefined)
+    return yield* Effect.fail(
+      notReady(
+        `the workspace "${bindings.workspace}" lies in the workspace "${outer}", whose agent could put anything in its place`,
+        "give it a folder of its own in config.json, then: choirctl config load && choirctl config apply"
+      )
+    )
   if (!isFolder(path))
     return yield* Effect.fail(
       notReady(`the workspace "${bindings.workspace}" is no folder: ${path}`, `mkdir -p ${path}`)

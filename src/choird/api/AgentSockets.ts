@@ -21,12 +21,15 @@ export interface AgentSocket {
   readonly endpoint?: AgentEndpoint
 }
 
-/** Puts the one certificate that the agent is to trust beside its socket. */
+/** Puts the one certificate that the agent is to trust beside its socket. The folder may be the agent's own: no link there is followed. */
 const pin = (dir: string, certificate: string) => {
   const path = join(dir, CA_FILE)
   return Effect.acquireRelease(
     Effect.try({
-      try: () => writeFileSync(path, certificate, { mode: 0o644 }),
+      try: () => {
+        rmSync(path, { force: true })
+        writeFileSync(path, certificate, { mode: 0o644, flag: "wx" })
+      },
       catch: (cause) => new SocketRefused({ path, reason: "failed", detail: String(cause) })
     }),
     () => Effect.ignore(Effect.try(() => rmSync(path, { force: true })))

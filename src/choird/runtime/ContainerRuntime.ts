@@ -94,7 +94,6 @@ export interface Adopted {
   readonly agent_id: AgentId
   /** Its session's socket, opened anew in the folder that the container has mounted. */
   readonly socket_dir: string
-  readonly workspace: string
 }
 
 /** How a container ended. */

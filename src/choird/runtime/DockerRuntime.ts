@@ -159,23 +159,23 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
   const start = Effect.fn("DockerRuntime.start")(function* (spec: ContainerSpec) {
     const folders = yield* resolveFolders(spec, home)
     const port = yield* endpointPort(spec.endpoint)
-    const { give, user } = yield* handOver(yield* patient(facts, spec), spec.agent_id, folders)
+    const { giveSocket, giveWorkspace, user } = yield* handOver(yield* patient(facts, spec), spec.agent_id)
     const { oci_runtime } = config
     const listed = yield* parts.network.hosts
     const hosts = listed === undefined ? undefined : [...listed, ...(yield* endpointHosts(look_up, spec.endpoint))]
     const profile = dockerProfile({ spec, installation, ...folders, user, oci_runtime, hosts })
-    const ready = Effect.all([give, parts.network.ensure(port)], { concurrency: 2, discard: true })
+    const given = Effect.andThen(giveWorkspace(folders.workspace), giveSocket(folders.socket_dir))
+    const ready = Effect.all([given, parts.network.ensure(port)], { concurrency: 2, discard: true })
     // What a first attempt left in an engine that went away meanwhile gives up its name to the next one.
     return yield* patient(openContainer(parts, profile, spec.image, ready), spec)
   }, Effect.mapError(asContainerError))
 
   const adopt = Effect.fn("DockerRuntime.adopt")(
-    function* (id: ContainerId, { agent_id, ...folders }: Adopted) {
+    function* (id: ContainerId, { agent_id, socket_dir }: Adopted) {
       if (id.type !== "docker" || !(yield* isRunning(engine, id.container_id))) return false
-      const socket_dir = yield* realPath(folders.socket_dir)
-      const workspace = yield* realPath(folders.workspace)
-      const { give } = yield* handOver(yield* engine.info, agent_id, { socket_dir, workspace })
-      yield* give
+      // Not the workspace, which is its own since it was started: choird is not to walk there beside it.
+      const { giveSocket } = yield* handOver(yield* engine.info, agent_id)
+      yield* giveSocket(yield* realPath(socket_dir))
       return true
     },
     Effect.scoped,

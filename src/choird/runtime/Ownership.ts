@@ -1,6 +1,6 @@
 /** Which host folders an agent may be given, and how they become its uid's when choird is root (D11). */
 import { lchownSync, realpathSync, statSync } from "node:fs"
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import { RUNTIME_COMMAND_MS_MAX, SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "#src/shared/limits.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import { HOST_PATH, run } from "./HostProcess.ts"
@@ -35,6 +35,13 @@ export const realPath = (path: string) =>
       })
   })
 
+/** The folder itself, whatever links lead to it; as it is written when there is none. */
+export const realOf = (path: string) =>
+  Result.getOrElse(
+    Result.try(() => realpathSync(path)),
+    () => path
+  )
+
 /** Whether a real path is this folder or lies in it. */
 export const isInside = (folder: string, path: string) =>
   path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`)
@@ -57,7 +64,8 @@ const failed = (problem: string, fix: string) => new ContainerError({ reason: "f
 /**
  * Gives a workspace to a uid: the folder and everything in it that belongs to root or to another agent's uid, on the same file
  * system, links themselves and not their targets. A file with a second hard link is left as it is, since its other name may
- * lie outside. A folder that is a person's is refused, not taken.
+ * lie outside. A folder that is a person's is refused, not taken. Each change is made from within the folder that find(1) opened,
+ * by the name in it alone: on a path that is walked anew a folder may have become a link (R39).
  */
 export const giveWorkspace = Effect.fn("Ownership.giveWorkspace")(function* (uid: number, workspace: string) {
   const stat = yield* Effect.try({
@@ -77,7 +85,7 @@ export const giveWorkspace = Effect.fn("Ownership.giveWorkspace")(function* (uid
   const args = ["-P", workspace, "-xdev", ...owned, "!", "-uid", String(uid), ...kinds]
   const { code, text } = yield* run({
     program: "find",
-    args: [...args, "-exec", "chown", "-h", `${uid}:${uid}`, "{}", "+"],
+    args: [...args, "-execdir", "chown", "-h", `${uid}:${uid}`, "{}", "+"],
     cwd: "/",
     env: { PATH: HOST_PATH }
   }).pipe(
@@ -111,18 +119,22 @@ const helper = Effect.fnUntraced(function* (what: string, program: string, args:
   if (code !== 0) return yield* failed(`${what}: ${text}`, "Look at its file system, and run: apt install acl")
 })
 
-/**
- * Lets a uid into an agent's folders where choird is not root and cannot give them away: by access lists (acl(5)), which their owner
- * may set. What either of them makes in the workspace is open to both.
- */
-export const letIn = Effect.fn("Ownership.letIn")(function* (uid: number, socket_dir: string, workspace: string) {
-  const own = process.getuid?.() ?? 0
+/** Lets a uid connect to the socket in this folder where choird is not root, by access lists (acl(5)), which their owner may set. */
+export const letIntoSocket = Effect.fn("Ownership.letIntoSocket")(function* (uid: number, socket_dir: string) {
   const socket = "the agent's socket cannot be opened to it"
   yield* helper(socket, "setfacl", ["-m", `u:${uid}:rx`, "--", socket_dir])
   yield* helper(socket, "setfacl", ["-m", `u:${uid}:rw`, "--", `${socket_dir}/choird.sock`])
+})
+
+/**
+ * Lets a uid into a workspace where choird is not root and cannot give it away. What either of them makes there is open to both. Not
+ * beside an agent that runs: setfacl(1) follows a link that took a file's place.
+ */
+export const letIntoWorkspace = Effect.fn("Ownership.letIntoWorkspace")(function* (uid: number, workspace: string) {
+  const own = process.getuid?.() ?? 0
   // Files of the agent's uid are its own already, and their lists are not choird's to change.
-  const folders = `-type d -exec setfacl -m u:${uid}:rwx,d:u:${uid}:rwx,d:u:${own}:rwx {} +`
-  const files = `-type f -links 1 -exec setfacl -m u:${uid}:rwX {} +`
+  const folders = `-type d -execdir setfacl -m u:${uid}:rwx,d:u:${uid}:rwx,d:u:${own}:rwx {} +`
+  const files = `-type f -links 1 -execdir setfacl -m u:${uid}:rwX {} +`
   const words = `-xdev -user ${own} ( ${folders} -o ${files} )`.split(" ")
   yield* helper(`${workspace} cannot be opened to its agent`, "find", [workspace, ...words])
 })

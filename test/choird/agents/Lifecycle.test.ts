@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Option, Scope } from "effect"
@@ -13,6 +13,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { beginLife, database, LIVE, makeAgentHome, makeImage } from "../../support/choird.ts"
+import { temporaryFolder } from "../../support/engines.ts"
 import { isGone } from "../runtime/rig.ts"
 
 type Life = Effect.Success<ReturnType<typeof beginLife>>
@@ -145,6 +146,37 @@ describe("Lifecycle", LIVE, () => {
           Option.isNone(yield* next.within(Effect.flatMap(SessionStore, (sessions) => sessions.latest(agent_id))))
         )
         assert.deepStrictEqual(yield* leasesOf(next, agent_id), [])
+      })
+    )
+
+    it.effect("refuses a workspace in whose place an agent of another workspace could put a link (R39)", () =>
+      Effect.gen(function* () {
+        const folder = yield* temporaryFolder
+        for (const name of ["outer/inner", "elsewhere"]) mkdirSync(join(folder, name), { recursive: true })
+        symlinkSync(join(folder, "outer"), join(folder, "alias"))
+        const lies = ["outer/inner", "alias/inner/", "outer/inner/../inner", "outer/inner/not/yet"]
+        const home = yield* makeAgentHome(() => ({
+          workspaces: Object.fromEntries([
+            ["main", { path: join(folder, "elsewhere") }],
+            ["outer", { path: join(folder, "outer") }],
+            ...lies.map((path, index) => [`inner-${index}`, { path: `${folder}/${path}` }])
+          ])
+        }))
+        const { agent_id } = home
+        const life = yield* beginLife(home.home)
+        const refused = (name: string) =>
+          Effect.flip(life.lifecycle.start(agent_id, { workspace: ResourceName.make(name) }))
+        for (const index of lies.keys()) {
+          const { kind, reason } = yield* refused(`inner-${index}`)
+          assert.deepStrictEqual(
+            [kind, reason],
+            [
+              "NOT_READY",
+              `the workspace "inner-${index}" lies in the workspace "outer", whose agent could put anything in its place`
+            ]
+          )
+        }
+        yield* life.lifecycle.start(agent_id, { workspace: ResourceName.make("outer") })
       })
     )
 
