@@ -58,6 +58,7 @@ const open = Effect.gen(function* () {
     view: () => Effect.succeed(view),
     hello: () => tell("hello"),
     heard: () => tell("heard"),
+    answering: (_, answer) => answer,
     terminating: () => tell("terminating"),
     changes: Stream.never
   })

@@ -5,7 +5,7 @@
 import { Deferred, Effect, Schema } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { Signal } from "#schema/Signal.ts"
-import type { Hearing } from "#src/choird/agents/Epoch.ts"
+import type { Hearing } from "#src/choird/agents/hearing.ts"
 import type { SessionTable } from "./Database.ts"
 import { Delivery } from "./Delivery.ts"
 import { Executor } from "./Executor.ts"

@@ -244,6 +244,7 @@ const lifecycle = (world: World) => {
       Effect.fail(new AgentRefused({ kind: "NOT_RUNNING", agent_id, reason: "stopped", hint: "start it" })),
     hello: () => effect(world, "hello"),
     heard: () => effect(world, "heard"),
+    answering: (_, answer) => Effect.ensuring(answer, effect(world, "answered")),
     terminating: (_, reason) =>
       Effect.andThen(
         effect(world, `terminating ${reason}`),

@@ -2,10 +2,10 @@
  * One epoch of a session: a token, a socket, a container, an agent that says hello, and the watch over it. All of it belongs to
  * one scope, so that nothing of an epoch outlives it (R8).
  */
-import { Clock, Deferred, Effect, Fiber, type Redacted, type Scope } from "effect"
+import { Deferred, Effect, Fiber, type Redacted, type Scope } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
-import type { AgentId, SessionId } from "#schema/Ids.ts"
+import type { SessionId } from "#schema/Ids.ts"
 import type { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import type { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import type {
@@ -24,23 +24,14 @@ import {
   AGENT_STOP_MS_MAX,
   FROZEN_LOOK_MS
 } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SocketRefused } from "#src/shared/sockets.ts"
 import type { EpochEnd } from "./afterEpoch.ts"
 import type { AgentPrograms } from "./AgentPrograms.ts"
+import { type Hearing, openHearing } from "./hearing.ts"
 import type { Image } from "./Images.ts"
 import { awaitSilence } from "./Liveness.ts"
 import { patiently } from "./patience.ts"
-
-/** Where the API's handlers tell the epoch of what its agent did. */
-export interface Hearing {
-  readonly agent_id: AgentId
-  readonly epoch: number
-  readonly hello: Deferred.Deferred<void>
-  readonly goodbye: Deferred.Deferred<string>
-  heard_ms: number
-  /** The newest revision that it spoke of. */
-  head_rev: number | null
-}
 
 export interface EpochServices {
   readonly hearings: Map<SessionId, Hearing>
@@ -86,24 +77,6 @@ const exitText = ({ code, reason, signal }: ContainerExit): string => {
       return `it was ended by ${signal}`
   }
 }
-
-/** Lets the handlers reach this epoch for as long as the scope lives. */
-export const openHearing = (
-  { hearings }: Pick<EpochServices, "hearings">,
-  { agent_id, epoch, session_id }: SessionRow
-) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const hello = Deferred.makeUnsafe<void>()
-      const hearing: Hearing = { agent_id, epoch, hello, goodbye: Deferred.makeUnsafe(), heard_ms: 0, head_rev: null }
-      hearings.set(session_id, hearing)
-      return hearing
-    }),
-    (hearing) =>
-      Effect.sync(() => {
-        if (hearings.get(session_id) === hearing) hearings.delete(session_id)
-      })
-  )
 
 const openContainer = Effect.fnUntraced(function* (services: EpochServices, plan: EpochPlan) {
   const { bindings, config, image, onWait, programs, row, token } = plan
@@ -169,10 +142,10 @@ const watch = Effect.fnUntraced(function* (
   const early = yield* Effect.raceAllFirst([Deferred.await(hearing.hello), exited, stopped, late])
   if (early !== undefined) return { cause: early, ready: false }
 
-  hearing.heard_ms = yield* Clock.currentTimeMillis
+  hearing.heard_ms = yield* monotonicMs
   yield* onReady
   const silent = Effect.map(
-    awaitSilence(() => hearing.heard_ms, silence_ms_max),
+    awaitSilence((now_ms) => (hearing.unanswered > 0 ? now_ms : hearing.heard_ms), silence_ms_max),
     (ms) => crash(`it was silent for ${ms} ms`)
   )
   const frozen = Effect.map(awaitFrozen(services, session_id), (reason): Cause => ({ type: "frozen", reason }))

@@ -2,15 +2,15 @@
  * The life of each agent: build, start, crash, restart, stop. One scope per running agent holds its lease, its socket, its
  * container and its push stream; stopping the agent is closing that scope.
  */
-import { Clock, Context, Deferred, Effect, FiberSet, Layer, Result, Schema, type Stream } from "effect"
+import { Context, Deferred, Effect, FiberSet, Layer, Result, Schema, type Stream } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
 import type { ManifestHashes } from "#schema/Image.ts"
 import type { AgentStatus, StartAgent } from "#schema/OperatorApi.ts"
-import { BREAKER_WINDOW_MS } from "#src/shared/limits.ts"
 import type { AgentPrograms, ProgramMissing } from "./AgentPrograms.ts"
 import { bindingsOf } from "./bindings.ts"
+import { makeHearingOf, type Pulse } from "./hearing.ts"
 import { recoverRuns } from "./recovery.ts"
 import { run } from "./Run.ts"
 import type { RunHandle, RunRequest, RunServices } from "./RunContext.ts"
@@ -53,15 +53,6 @@ export interface AgentView {
   readonly reason: string | null
 }
 
-/** What was last heard of an agent. */
-export interface Pulse {
-  /** Milliseconds since it was heard; null for one that was not. */
-  readonly age_ms: number | null
-  /** The newest revision that it spoke of. */
-  readonly head_rev: number | null
-  readonly crashes: number
-}
-
 /** Starts, watches and stops agents. At most one instance of each (invariant 11). */
 export class Lifecycle extends Context.Service<
   Lifecycle,
@@ -81,8 +72,8 @@ export class Lifecycle extends Context.Service<
       models: Pick<ResourceBindings, "llm" | "core_llm">
     ): Effect.Effect<AgentView, AgentRefused>
     /**
-     * Stop and start with the bindings of the start. The session stays active between the two, so that a choird that dies there starts
-     * the agent when it is back.
+     * Stop and start with the bindings of the start, to its end even when nobody waits for it any more. The session stays active between
+     * the two, so that a choird that dies there starts the agent when it is back.
      */
     restart(agent_id: AgentId): Effect.Effect<AgentView, AgentRefused>
     /** Ends what an earlier life of choird left running, then resumes each session that was active. */
@@ -91,6 +82,8 @@ export class Lifecycle extends Context.Service<
     hello(session_id: SessionId, epoch: number): Effect.Effect<void>
     /** A heartbeat arrived, whatever became of it; liveness is its arrival (D8). */
     heard(session_id: SessionId, config_version: number, head_rev?: number): Effect.Effect<void>
+    /** Answers a heartbeat. However long that takes, an agent that waits for choird is not silent (D8). */
+    answering<A, E, R>(session_id: SessionId, answer: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
     /** How long ago an agent was heard and up to which revision, and its crashes in the breaker's window (R78). */
     pulse(agent_id: AgentId): Effect.Effect<Pulse>
     /** TERMINATE_SELF was accepted: the exit that follows is no crash. `closed` is a session at its budget. */
@@ -137,7 +130,7 @@ const notRunning = (agent_id: AgentId) =>
 
 const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
   const all = yield* runServices(programs)
-  const { config, hearings, views } = all
+  const { config, views } = all
   const fibers = yield* FiberSet.make<void>()
   const runs = new Map<AgentId, Running>()
 
@@ -216,41 +209,18 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
         ? yield* notRunning(agent_id)
         : yield* views.change(agent_id, { bindings: { ...bindings, ...models } })
     }),
+    // An agent that was stopped for it is started, also when whoever asked has left meanwhile; choird's own end stops it.
     restart: Effect.fn("Lifecycle.restart")(function* (agent_id) {
-      const { bindings } = yield* stopped(agent_id, true)
-      return yield* started({ agent_id, bindings, fresh: false, awaiting: false, unattended: false })
+      const restarted = yield* Deferred.make<AgentView, AgentRefused>()
+      const restart = Effect.gen(function* () {
+        const { bindings } = yield* stopped(agent_id, true)
+        return yield* started({ agent_id, bindings, fresh: false, awaiting: false, unattended: false })
+      })
+      yield* FiberSet.run(fibers, Effect.asVoid(Deferred.into(restart, restarted)))
+      return yield* Deferred.await(restarted)
     }),
     recover: recoverRuns(all, (request) => Effect.asVoid(Effect.orDie(launch(request)))),
-    hello: (session_id, epoch) =>
-      Effect.sync(() => {
-        const hearing = hearings.get(session_id)
-        if (hearing?.epoch === epoch) Deferred.doneUnsafe(hearing.hello, Effect.void)
-      }),
-    heard: Effect.fnUntraced(function* (session_id, config_version, head_rev) {
-      const hearing = hearings.get(session_id)
-      if (hearing === undefined) return
-      hearing.heard_ms = yield* Clock.currentTimeMillis
-      hearing.head_rev = head_rev ?? hearing.head_rev
-      const view = views.of(hearing.agent_id)
-      if (view.config_version !== config_version) yield* views.change(hearing.agent_id, { config_version })
-    }),
-    pulse: (agent_id) =>
-      Effect.map(Clock.currentTimeMillis, (now_ms) => {
-        const { session_id } = views.of(agent_id)
-        const hearing = session_id === null ? undefined : hearings.get(session_id)
-        const crashes = (all.crashes.get(agent_id) ?? []).filter((at_ms) => now_ms - at_ms < BREAKER_WINDOW_MS)
-        const heard_ms = hearing?.heard_ms ?? 0
-        return {
-          age_ms: heard_ms === 0 ? null : Math.max(0, now_ms - heard_ms),
-          head_rev: hearing?.head_rev ?? null,
-          crashes: crashes.length
-        }
-      }),
-    terminating: (session_id, reason) =>
-      Effect.sync(() => {
-        const hearing = hearings.get(session_id)
-        if (hearing !== undefined) Deferred.doneUnsafe(hearing.goodbye, Effect.succeed(reason))
-      }),
+    ...makeHearingOf(all),
     changes: views.changes
   })
 })

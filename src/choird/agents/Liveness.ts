@@ -1,6 +1,7 @@
-/** Whether an agent hangs: liveness is the arrival of its heartbeats, by choird's own clock (D8, E8). */
-import { Clock, Effect } from "effect"
+/** Whether an agent hangs: liveness is the arrival of its heartbeats, by choird's own clock, which is not the host's (D8, E8). */
+import { Effect } from "effect"
 import { CHOIRD_PAUSE_MS, LIVENESS_LOOK_MS } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** When the agent was last heard, when choird last looked, and how often in a row it found silence beyond the threshold. */
 export interface Look {
@@ -24,14 +25,18 @@ export const look = (before: Look, arrived_ms: number, now_ms: number, threshold
 
 /**
  * Returns once nothing was heard for longer than `threshold_ms` says at that moment, with the silence in ms. `heard_ms` tells the
- * newest arrival.
+ * newest arrival, by the monotonic clock, to whoever looks at `now_ms`.
  */
-export const awaitSilence = Effect.fnUntraced(function* (heard_ms: () => number, threshold_ms: Effect.Effect<number>) {
-  const start_ms = yield* Clock.currentTimeMillis
+export const awaitSilence = Effect.fnUntraced(function* (
+  heard_ms: (now_ms: number) => number,
+  threshold_ms: Effect.Effect<number>
+) {
+  const start_ms = yield* monotonicMs
   let last: Look = { heard_ms: start_ms, looked_ms: start_ms, silent: 0 }
   while (!isSilent(last)) {
     yield* Effect.sleep(LIVENESS_LOOK_MS)
-    last = look(last, heard_ms(), yield* Clock.currentTimeMillis, yield* threshold_ms)
+    const now_ms = yield* monotonicMs
+    last = look(last, heard_ms(now_ms), now_ms, yield* threshold_ms)
   }
   return last.looked_ms - last.heard_ms
 })

@@ -2,11 +2,12 @@
  * One run of an agent, from its start to its stop or to the breaker: the epochs of its sessions, one after the other, each begun
  * only when nothing of the one before is left (R8). It is one fiber, so that nothing about an agent ever happens twice at a time.
  */
-import { Clock, Deferred, Effect, Option, type Redacted, Result } from "effect"
+import { Deferred, Effect, Option, type Redacted, Result } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { BREAKER_HOURLY_CRASHES_MAX } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { adopt } from "./adopt.ts"
 import { afterEpoch, type EpochFacts, type Next } from "./afterEpoch.ts"
 import { BREAKER, type Breaker } from "./Breaker.ts"
@@ -43,7 +44,7 @@ const factsOf = Effect.fnUntraced(function* (
 ) {
   const known = Option.getOrElse(yield* patiently(services.sessions.get(row.session_id)), () => row)
   const { frozen_reason, last_rev } = known
-  return { now_ms: yield* Clock.currentTimeMillis, breaker, frozen_reason, last_rev, proven } satisfies EpochFacts
+  return { now_ms: yield* monotonicMs, breaker, frozen_reason, last_rev, proven } satisfies EpochFacts
 })
 
 /** The session ends with its run, unless the agent is started again at once. */
@@ -86,7 +87,7 @@ const epochs = Effect.fnUntraced(function* (begun: RunContext) {
     proven ||= ready
     if (end.type === "crashed") {
       const earlier = services.crashes.get(agent_id) ?? []
-      const crashes = [...earlier, yield* Clock.currentTimeMillis].slice(-BREAKER_HOURLY_CRASHES_MAX)
+      const crashes = [...earlier, yield* monotonicMs].slice(-BREAKER_HOURLY_CRASHES_MAX)
       services.crashes.set(agent_id, crashes)
     }
     const next = afterEpoch(end, yield* factsOf(context, row, breaker, proven))

@@ -14,7 +14,7 @@ import type { Refusal } from "./startImage.ts"
 
 export interface RunServices extends EpochServices, PrepareServices {
   readonly audit: Audit["Service"]
-  /** When each agent crashed since its start, as far as the breaker looks back. */
+  /** When each agent crashed since its start, by the monotonic clock, as far as the breaker looks back. */
   readonly crashes: Map<AgentId, ReadonlyArray<number>>
   readonly inbox: Inbox["Service"]
   readonly outbox: Outbox["Service"]

@@ -6,7 +6,7 @@ import { Effect, Option, Schema } from "effect"
 import { ContainerId, type DockerContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { ADOPTED_FLUSH_MS_MAX, ADOPTED_LOOK_MS, ADOPTED_QUIET_LOOKS } from "#src/shared/limits.ts"
-import { type Hearing, openHearing } from "./Epoch.ts"
+import { type Hearing, openHearing } from "./hearing.ts"
 import { patiently } from "./patience.ts"
 import type { RunServices } from "./RunContext.ts"
 

@@ -228,7 +228,8 @@ export const layerAgentHandlers = HttpApiBuilder.group(
         }
         // Liveness is that it arrived, so that a slow database never looks like a dead agent (D8).
         yield* lifecycle.heard(caller.session_id, payload.config_version, payload.new_rev)
-        const [took, reply] = yield* Effect.timed(Effect.mapError(events.append(caller, payload), fromEventTooLarge))
+        const appended = lifecycle.answering(caller.session_id, events.append(caller, payload))
+        const [took, reply] = yield* Effect.timed(Effect.mapError(appended, fromEventTooLarge))
         yield* count("heartbeats", { agent: caller.agent_id, action: reply.action })
         yield* count("heartbeat_ms", { agent: caller.agent_id }, Duration.toMillis(took))
         const { ack_rev, action } = reply

@@ -4,7 +4,8 @@ import { TestClock } from "effect/testing"
 import { Config } from "#schema/Config.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
-import { type EpochPlan, type EpochServices, type Hearing, runEpoch } from "#src/choird/agents/Epoch.ts"
+import { type EpochPlan, type EpochServices, runEpoch } from "#src/choird/agents/Epoch.ts"
+import type { Hearing } from "#src/choird/agents/hearing.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { type ContainerExit, ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -145,6 +146,21 @@ describe("Epoch", () => {
       yield* TestClock.adjust("11 seconds")
       assert.match(JSON.stringify(yield* other.end), /it was silent for 11000 ms/u)
       assert.deepStrictEqual(other.did, ["recorded", "ready", "fenced by 2", "killed", "socket closed"])
+    })
+  )
+
+  it.effect("takes nobody for silent who waits for choird's own answer, however late that is (D8)", () =>
+    Effect.gen(function* () {
+      const { end, epoch, hearing, hello } = yield* setUp()
+      yield* hello
+      hearing.unanswered = 2
+      yield* TestClock.adjust("10 minutes")
+      hearing.unanswered = 1
+      yield* TestClock.adjust("10 minutes")
+      assert.isUndefined(epoch.pollUnsafe())
+      hearing.unanswered = 0
+      yield* TestClock.adjust("11 seconds")
+      assert.match(JSON.stringify(yield* end), /it was silent for/u)
     })
   )
 

@@ -101,6 +101,18 @@ describe("Lifecycle", LIVE, () => {
       })
     )
 
+    it.effect("restarts an agent to the end, also when whoever asked has left meanwhile (17.4)", () =>
+      Effect.gen(function* () {
+        const { agent_id, lifecycle, views } = yield* setUp
+        yield* lifecycle.start(agent_id, {})
+        const asking = yield* Effect.forkChild(lifecycle.restart(agent_id))
+        yield* views.first(({ status }) => status === "stopping")
+        yield* Fiber.interrupt(asking)
+        const again = yield* views.first(({ epoch, status }) => status === "running" && epoch === 2)
+        assert.deepStrictEqual(yield* lifecycle.view(agent_id), again)
+      })
+    )
+
     it.effect("is one instance, however many starts are asked for at once (invariant 11)", () =>
       Effect.gen(function* () {
         const { agent_id, lifecycle } = yield* setUp

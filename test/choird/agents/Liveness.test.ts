@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { LIVENESS_LOOK_MS } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { awaitSilence, isSilent, look, type Look } from "#src/choird/agents/Liveness.ts"
 import { makeRandom } from "../../support/history.ts"
 
@@ -15,7 +16,7 @@ const watch = Effect.fnUntraced(function* (threshold_ms: number) {
     awaitSilence(() => heard.ms, Effect.succeed(threshold_ms)),
     { startImmediately: true }
   )
-  const hear = Effect.map(Clock.currentTimeMillis, (now_ms) => void (heard.ms = now_ms))
+  const hear = Effect.map(monotonicMs, (now_ms) => void (heard.ms = now_ms))
   return { fiber, hear }
 })
 
@@ -30,6 +31,27 @@ describe("Liveness", () => {
       yield* TestClock.adjust("10 seconds")
       assert.isUndefined(fiber.pollUnsafe())
       yield* TestClock.adjust("1 second")
+      assert.isAtMost(yield* Fiber.join(fiber), 11_000)
+    })
+  )
+
+  it.effect("is not misled by whoever sets the host's clock back (R7)", () =>
+    Effect.gen(function* () {
+      const clock = yield* Clock.Clock
+      const backwards = () => -clock.currentTimeMillisUnsafe()
+      const setBack = Effect.provideService(Clock.Clock, {
+        currentTimeMillisUnsafe: backwards,
+        currentTimeMillis: Effect.sync(backwards),
+        currentTimeNanosUnsafe: () => -clock.currentTimeNanosUnsafe(),
+        currentTimeNanos: Effect.map(clock.currentTimeNanos, (nanos) => -nanos),
+        monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
+        monotonicTimeNanos: clock.monotonicTimeNanos,
+        sleep: (duration) => clock.sleep(duration)
+      })
+      const { fiber, hear } = yield* setBack(watch(10_000))
+      yield* TestClock.adjust("5 seconds")
+      yield* setBack(hear)
+      yield* TestClock.adjust("11 seconds")
       assert.isAtMost(yield* Fiber.join(fiber), 11_000)
     })
   )

@@ -198,7 +198,7 @@ describeTransports("the other verbs", ({ openSession }) => {
       const { call, world } = yield* openSession
       const answer = yield* call("HEARTBEAT")
       assert.deepStrictEqual(JSON.parse(answer.text), { ack_rev: 0, action: "OK", config_version_latest: 1 })
-      assert.deepStrictEqual(world.effects, ["settle", "heard", "append"])
+      assert.deepStrictEqual(world.effects, ["settle", "heard", "append", "answered"])
     })
   )
 

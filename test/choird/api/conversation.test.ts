@@ -34,6 +34,7 @@ const lifecycle = (view: AgentView, told: Array<string>) => {
     view: () => Effect.succeed(view),
     hello: () => tell("hello"),
     heard: () => tell("heard"),
+    answering: (_, answer) => answer,
     terminating: (_, reason) => tell(reason),
     changes: Stream.never
   })
