@@ -8,8 +8,9 @@ import type { ApprovalId, CallId } from "#schema/Ids.ts"
 import { APPROVAL_GRACE_MS, APPROVAL_POLL_MS, APPROVALS_REMEMBERED_MAX, RPC_RETRY_MS } from "#src/shared/limits.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
-import { ControlPlane, type Denied } from "./ControlPlane.ts"
+import { ControlPlane } from "./ControlPlane.ts"
 import { Replication } from "./Replication.ts"
+import type { Denied } from "./verbAnswer.ts"
 
 export type Confirmation =
   | { readonly type: "approved"; readonly approval_id: ApprovalId }

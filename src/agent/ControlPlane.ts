@@ -1,5 +1,5 @@
 /** What this agent asks of choird: the verbs of the agent API with the envelope filled in, and the push stream. */
-import { Context, Effect, Layer, Redacted, Ref, Schedule, Schema, Semaphore, Stream } from "effect"
+import { Context, Effect, Layer, Redacted, Ref, Schedule, type Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import { randomUUID } from "node:crypto"
@@ -11,7 +11,6 @@ import {
   type InitHelloReply,
   type ReportStatus
 } from "#schema/AgentApi.ts"
-import { type ApiError, ApiErrors, Unauthorized } from "#schema/ApiError.ts"
 import type { AskedApproval } from "#schema/Approval.ts"
 import type { AgentConfig } from "#schema/Config.ts"
 import type { ToolStatus } from "#schema/Event.ts"
@@ -21,43 +20,9 @@ import type { Signal } from "#schema/Signal.ts"
 import type { Summary } from "#schema/Summary.ts"
 import type { ToolName } from "#schema/Tool.ts"
 import { jobToken } from "#src/shared/jobToken.ts"
-import {
-  AGENT_CALLS_MAX,
-  HOST_CALLS_MAX,
-  PROPOSAL_ASK_MS_MAX,
-  RPC_ATTEMPTS_MAX,
-  RPC_RETRY_AFTER_MS_MAX,
-  RPC_RETRY_MS,
-  RPC_TIMEOUT_MS,
-  SLOW_HOST_CALLS_MAX
-} from "#src/shared/limits.ts"
-
-/** choird gave no usable answer in time; asking again later is safe, since every verb is idempotent by request id. */
-export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable", {
-  verb: Schema.String,
-  reason: Schema.String,
-  /** How long choird wants to be left alone (429). */
-  retry_after_ms: Schema.optionalKey(Schema.Natural)
-}) {
-  /** When it may be asked again, in ms: after the usual pause, or later when choird says so (R47). */
-  get wait_ms() {
-    return Math.min(Math.max(RPC_RETRY_MS, this.retry_after_ms ?? 0), RPC_RETRY_AFTER_MS_MAX)
-  }
-  override get message() {
-    return `choird did not answer ${this.verb}: ${this.reason}`
-  }
-}
-
-/** choird understood and said no; the same request gets the same answer. */
-export class Denied extends Schema.TaggedError<Denied>()("Denied", {
-  verb: Schema.String,
-  type: Schema.String,
-  reason: Schema.String
-}) {
-  override get message() {
-    return `choird refused ${this.verb}: ${this.type}: ${this.reason}`
-  }
-}
+import { PROPOSAL_ASK_MS_MAX, RPC_RETRY_MS, RPC_TIMEOUT_MS } from "#src/shared/limits.ts"
+import { makeConnections } from "./choirdConnections.ts"
+import { type Asked, asked, type Denied, failure, patiently } from "./verbAnswer.ts"
 
 /** A signal with the id to resume after. */
 export interface Pushed {
@@ -91,8 +56,6 @@ export interface HostReply {
   readonly status: ToolStatus
   readonly output: Schema.Json
 }
-
-type Asked<A> = Effect.Effect<A, Unreachable | Denied>
 
 /** Speaks to choird. It holds the token: the bootstrap one until INIT_HELLO answers, then the lease's, in memory only (D12). */
 export class ControlPlane extends Context.Service<
@@ -129,69 +92,6 @@ export class ControlPlane extends Context.Service<
   static readonly layer = (session_id: SessionId, bootstrap: Redacted.Redacted) =>
     Layer.effect(ControlPlane, make(session_id, bootstrap))
 }
-
-const isRefusal = (error: unknown): error is ApiError | Unauthorized =>
-  [Unauthorized, ...ApiErrors].some((refusal) => error instanceof refusal)
-
-/** What choird could not do right now may be asked again; what it refused may not. */
-const RETRYABLE = new Set(["INTERNAL", "RATE_LIMITED"])
-
-const failure = (verb: string, error: unknown): Unreachable | Denied => {
-  if (!isRefusal(error))
-    return new Unreachable({ verb, reason: error instanceof Error ? error.message : String(error) })
-  const { message: reason, retry_after_ms, type } = error.error
-  if (!RETRYABLE.has(type)) return new Denied({ verb, type, reason })
-  return new Unreachable({ verb, reason, ...(retry_after_ms === undefined ? {} : { retry_after_ms }) })
-}
-
-const asked =
-  (verb: string, timeout_ms = RPC_TIMEOUT_MS) =>
-  <A, E>(call: Effect.Effect<A, E>): Asked<A> =>
-    call.pipe(
-      Effect.timeout(timeout_ms),
-      Effect.mapError((error) => failure(verb, error))
-    )
-
-/** The pauses between two attempts. */
-const pauses = Schedule.spaced(0).pipe(
-  Schedule.setInputType<Unreachable | Denied>(),
-  Schedule.modifyDelay(({ input }) => Effect.succeed(input._tag === "Unreachable" ? input.wait_ms : 0))
-)
-
-/** Repeats a request with its id while choird is away or wants to be left alone; a lost reply is answered again (R28). */
-const patiently = <A>(call: Asked<A>): Asked<A> =>
-  Effect.retry(call, { while: (error) => error._tag === "Unreachable", schedule: pauses, times: RPC_ATTEMPTS_MAX })
-
-/**
- * Keeps connections free for heartbeats and the push stream, and one for quick calls: a permit of `all` is a connection, and a slow
- * call needs one of `slow` too.
- */
-const makeConnections = Effect.gen(function* () {
-  const all = yield* Semaphore.make(AGENT_CALLS_MAX)
-  const slow = yield* Semaphore.make(SLOW_HOST_CALLS_MAX)
-  let waiting = 0
-  return {
-    one: all.withPermit,
-    /** Refuses more than HOST_CALLS_MAX at once. */
-    host: <A>(timeout_ms: number, call: Asked<A>): Asked<A> => {
-      const verb = "EXECUTE_HOST_TOOL"
-      const connected = timeout_ms > RPC_TIMEOUT_MS ? slow.withPermit(all.withPermit(call)) : all.withPermit(call)
-      const timely = Effect.timeoutOrElse(connected, {
-        duration: timeout_ms,
-        orElse: () => Effect.fail(new Unreachable({ verb, reason: `there was no answer within ${timeout_ms} ms` }))
-      })
-      return Effect.suspend(() => {
-        if (waiting >= HOST_CALLS_MAX)
-          return Effect.fail(new Unreachable({ verb, reason: `${waiting} host tools are waited for already` }))
-        waiting += 1
-        return Effect.ensuring(
-          timely,
-          Effect.sync(() => void (waiting -= 1))
-        )
-      })
-    }
-  }
-})
 
 const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Redacted.Redacted) {
   const connections = yield* makeConnections

@@ -2,26 +2,26 @@
  * The way of a tool call (spec 8.9): check, request, a person's approval where it needs one, locks, commit, intent barrier, run,
  * result, release. It runs in the fiber of its lane; every way out commits a result, and the locks are free only after that.
  */
-import { Clock, Context, Effect, HashMap, Layer, Option } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { ModelToolCall } from "#schema/Event.ts"
-import { type ApprovalId, EDGE, type LaneId } from "#schema/Ids.ts"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { EDGE_LOCK_WAIT_MS, TOOLS_IN_FLIGHT_MAX, TOOLS_QUEUED_MAX } from "#src/shared/limits.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter, type Refused } from "./Arbiter.ts"
 import { edgeWrites } from "./decideCores.ts"
 import { isSkillTurn, SKILL_TRANSITION, skillRefusal, skillRules, toldRules } from "./decideSkills.ts"
-import { type CallDeadline, makeCallDeadline } from "./callDeadline.ts"
+import { makeCallDeadline } from "./callDeadline.ts"
+import { makeCallEnds, openCalls } from "./callEnds.ts"
 import { type Confirmation, Confirmations } from "./Confirmations.ts"
 import { EventLog } from "./EventLog.ts"
+import { makeGranted, type ReadyCall } from "./grantedCall.ts"
 import { type Grant, LockManager } from "./LockManager.ts"
 import { isConstrainable } from "./offeredTools.ts"
-import { Replication } from "./Replication.ts"
-import { SecretStore } from "./SecretStore.ts"
 import { SkillRegistry } from "./SkillRegistry.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { makeToolSlots } from "./ToolSlots.ts"
-import { rejected, resultOf, type ToolResult, withoutSecrets } from "./toolResult.ts"
+import { rejected } from "./toolResult.ts"
 import { type ControlTool, isControl } from "./tools/ControlTool.ts"
 import type { PreparedCall, Tool } from "./tools/Tool.ts"
 
@@ -60,28 +60,11 @@ const make = Effect.fnUntraced(function* () {
   const locks = yield* LockManager
   const log = yield* EventLog
   const registry = yield* ToolRegistry
-  const replication = yield* Replication
-  const secrets = yield* SecretStore
   const skills = yield* SkillRegistry
-  const open = (lane: LaneId): ReadonlyArray<OpenCall> => laneOf(arbiter.state(), lane)?.calls ?? []
+  const { closeInDoubt, closeOpen, finish } = makeCallEnds(arbiter)
+  const granted = yield* makeGranted(finish)
+  const open = (lane: LaneId) => openCalls(arbiter.state(), lane)
   const slots = makeToolSlots(TOOLS_IN_FLIGHT_MAX, TOOLS_QUEUED_MAX)
-
-  /**
-   * A result of a call that was closed meanwhile, as by a cancel, is dropped: the first one stands. One that no event can hold is
-   * an error without its content, since a call that stays open would run again.
-   */
-  const finish = (lane: LaneId, call: OpenCall, result: ToolResult) =>
-    arbiter.commit({ type: "Result", lane, call_id: call.call_id, result }).pipe(
-      Effect.catchIf(
-        ({ unfit }) => unfit === true,
-        ({ reason }) => {
-          const summary = `the result of ${call.name.slice(0, 64)} cannot be kept: ${reason}`
-          const told: ToolResult = { status: "error", summary, duration_ms: result.duration_ms }
-          return arbiter.commit({ type: "Result", lane, call_id: call.call_id, result: told })
-        }
-      ),
-      Effect.ignore
-    )
 
   const refuse = (
     lane: LaneId,
@@ -137,57 +120,6 @@ const make = Effect.fnUntraced(function* () {
     yield* arbiter.commit(proposal)
   })
 
-  const seen = (lane: LaneId) => (path: string) => {
-    const memory = laneOf(arbiter.state(), lane)
-    return memory === undefined ? undefined : Option.getOrUndefined(HashMap.get(memory.seen, path))
-  }
-
-  const underLocks = Effect.fnUntraced(function* (
-    lane: LaneId,
-    call: OpenCall,
-    tool: Tool,
-    prepared: PreparedCall,
-    grant: Grant,
-    approval_id: ApprovalId | undefined,
-    deadline: CallDeadline
-  ) {
-    const [committed] = yield* arbiter.commit({
-      type: "Grant",
-      lane,
-      call_id: call.call_id,
-      locks: grant.locks,
-      dirty: yield* grant.dirty,
-      readOnly: tool.readOnly,
-      approval_id
-    })
-    const started = yield* Clock.currentTimeMillis
-    // The intent barrier: an effect outside the machine happens only once choird knows that it is meant to (D3).
-    const barrier =
-      tool.effect === "external" && committed !== undefined ? replication.reached(committed.rev) : Effect.void
-    const durable = yield* barrier.pipe(
-      Effect.as(true),
-      Effect.timeoutOrElse({ duration: yield* deadline.left, orElse: () => Effect.succeed(false) })
-    )
-    if (!durable)
-      return yield* finish(lane, call, yield* deadline.passed("was not started: choird did not confirm the intent"))
-    const run = prepared.run({ lane, call_id: call.call_id, seen: seen(lane) }).pipe(
-      Effect.flatMap((outcome) =>
-        Effect.map(Effect.all([Clock.currentTimeMillis, grant.dirty]), ([now, dirty]) =>
-          resultOf(withoutSecrets(outcome, secrets), started, now, dirty)
-        )
-      ),
-      Effect.catchDefect((defect) =>
-        Effect.as(Effect.logError("a tool broke", { tool: tool.llm.name, defect }), {
-          status: "error",
-          summary: `${tool.llm.name} broke; this is a fault of the tool, not of the call`,
-          duration_ms: 0
-        } satisfies ToolResult)
-      ),
-      Effect.timeoutOrElse({ duration: yield* deadline.left, orElse: () => deadline.passed("did not end") })
-    )
-    yield* finish(lane, call, yield* run)
-  })
-
   /** Undefined for a call that may go on by itself. Whether it may was settled at its request, which may be an earlier epoch's. */
   const confirmation = (lane: LaneId, { call_id }: OpenCall, tool: Tool, input: ModelToolCall["input"]) =>
     Effect.suspend((): Effect.Effect<Confirmation | undefined> => {
@@ -205,10 +137,11 @@ const make = Effect.fnUntraced(function* () {
     if (confirmed?.type === "stopped")
       return yield* finish(lane, call, { status: "cancelled", summary: STOPPED, duration_ms: 0 })
     const wait_ms = lane === EDGE ? EDGE_LOCK_WAIT_MS : prepared.timeout_ms
+    const ready: ReadyCall = { lane, call, tool: found, prepared, approval_id: confirmed?.approval_id }
     const inSlot = Effect.fnUntraced(function* (grant: Grant) {
       const deadline = yield* makeCallDeadline(found.llm.name, prepared.timeout_ms)
       yield* slots
-        .run(prepared.timeout_ms, underLocks(lane, call, found, prepared, grant, confirmed?.approval_id, deadline))
+        .run(prepared.timeout_ms, granted(ready, grant, deadline))
         .pipe(
           Effect.catchTag("SlotRefused", ({ message, reason }) =>
             reason === "full"
@@ -258,32 +191,7 @@ const make = Effect.fnUntraced(function* () {
     runOpen: Effect.fn("ToolRunner.runOpen")(function* (lane) {
       yield* Effect.forEach(open(lane), (call) => runCall(lane, call), { concurrency: "unbounded", discard: true })
     }),
-    closeOpen: (lane, status, why) =>
-      Effect.forEach(
-        open(lane),
-        (call) => {
-          // What leaves the machine may have left it before the interrupt came.
-          const doubt =
-            call.stage === "committed" && call.effect === "external" ? "; whether it took effect is not known" : ""
-          return finish(lane, call, { status, summary: `${why}${doubt}`, duration_ms: 0 })
-        },
-        { discard: true }
-      ),
-    closeInDoubt: Effect.suspend(() => {
-      const state = arbiter.state()
-      const lanes = [EDGE, ...[...state.cores.values()].map(({ lane }) => lane)]
-      const inDoubt = lanes.flatMap((lane) =>
-        open(lane)
-          .filter(({ effect, stage }) => stage === "committed" && effect !== "none")
-          .map((call) => ({ lane, call }))
-      )
-      const summary =
-        "the agent went down while this ran; whether it took effect is not known: check before you do it again, and tell the user"
-      return Effect.forEach(
-        inDoubt,
-        ({ call, lane }) => finish(lane, call, { status: "unknown_after_crash", summary, duration_ms: 0 }),
-        { discard: true }
-      )
-    })
+    closeOpen,
+    closeInDoubt
   })
 })

@@ -213,7 +213,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "8b",
     invariant: 8,
-    file: "src/agent/ToolRunner.ts",
+    file: "src/agent/callEnds.ts",
     find: '.filter(({ effect, stage }) => stage === "committed" && effect !== "none")',
     replace: ".filter(() => false)",
     why: "a call whose end nobody knows is not closed",
@@ -249,7 +249,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "9c",
     invariant: 9,
-    file: "src/agent/ToolRunner.ts",
+    file: "src/agent/grantedCall.ts",
     find: "replication.reached(committed.rev)",
     replace: "Effect.void",
     why: "an external effect does not wait for choird",

@@ -22,7 +22,7 @@ const RECOMMIT: Edit = {
 export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "no-intent-barrier",
-    file: agent("ToolRunner.ts"),
+    file: agent("grantedCall.ts"),
     find: `tool.effect === "external" && committed !== undefined ? replication.reached(committed.rev) : Effect.void`,
     replace: "Effect.void",
     knownSeed: 2,
@@ -131,7 +131,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "call-runs-again-after-crash",
-    file: agent("ToolRunner.ts"),
+    file: agent("callEnds.ts"),
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: RECOMMIT,

@@ -13,8 +13,9 @@ import {
   ProposedTool
 } from "#schema/ProposedChange.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
-import { ControlPlane, type Denied } from "#src/agent/ControlPlane.ts"
+import { ControlPlane } from "#src/agent/ControlPlane.ts"
 import { Replication } from "#src/agent/Replication.ts"
+import type { Denied } from "#src/agent/verbAnswer.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { sha256 } from "#src/shared/hashChain.ts"
 import { PROPOSAL_TIMEOUT_MS, RPC_RETRY_MS } from "#src/shared/limits.ts"

@@ -2,6 +2,7 @@
 import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId } from "#schema/Ids.ts"
+import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 
 /** An agent that runs or is about to: what it is bound to now, and the configuration that its run began with. */
 export interface AgentUse {
@@ -9,6 +10,16 @@ export interface AgentUse {
   readonly bindings: ResourceBindings
   readonly started_with: Config
 }
+
+export const isUp = ({ status }: AgentView): boolean => status !== "stopped" && status !== "crashed"
+
+/** What the agents that are up hold on to. */
+export const usesOf = (running: Config, views: ReadonlyArray<AgentView>): ReadonlyArray<AgentUse> =>
+  views.flatMap((view) =>
+    isUp(view) && view.bindings !== null
+      ? [{ agent_id: view.agent_id, bindings: view.bindings, started_with: view.started_with ?? running }]
+      : []
+  )
 
 /** The tables whose entries a binding can name, directly or by way of another entry. */
 export const SECTIONS = [

@@ -9,26 +9,19 @@ import type { RuntimeConfig } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import type { ImageVersion } from "#schema/Image.ts"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/agents/AgentPrograms.ts"
-import {
-  BASE_NAME,
-  dockerfileProblems,
-  DOCKERFILES,
-  type DockerfileRole,
-  onBase
-} from "#src/choird/repos/dockerfile.ts"
-import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { ContainerError, ImageBuildFailed, type ImageSource } from "#src/choird/runtime/ContainerRuntime.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
-import { IMAGES_KEPT } from "#src/shared/limits.ts"
 import { baseOf } from "./baseKey.ts"
-import { bakedEntries, bakedFrom, OWN } from "./bakedFolder.ts"
-import { type ContextEntry, repoEntries } from "./buildContext.ts"
+import { bakedEntries } from "./bakedFolder.ts"
+import type { ContextEntry } from "./buildContext.ts"
 import { DockerEngine } from "./DockerEngine.ts"
 import { type DockerError, engineIsAway } from "./DockerError.ts"
 import { failedBuild } from "./failedBuild.ts"
 import { checkBase, ImageFacts, imageProblem } from "./imageChecks.ts"
 import * as names from "./imageNames.ts"
-import { BuildBroke, type BuildRequest, runBuild } from "./runBuild.ts"
+import { agentRequest, baseRequest, type ImageRequest, sourceRefusal } from "./imageRequests.ts"
+import { BuildBroke, runBuild } from "./runBuild.ts"
+import { unusedTags } from "./unusedTags.ts"
 
 type Progress = (line: string) => Effect.Effect<void>
 
@@ -100,7 +93,7 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
   /** Builds, looks at what came of it, and only then gives it its name. */
   const buildAs = Effect.fnUntraced(function* (
     tag: string,
-    request: Omit<BuildRequest, "memory_mb" | "cpus">,
+    request: ImageRequest,
     check: (image_id: string) => Effect.Effect<void, DockerError | BuildBroke>,
     progress: Progress
   ) {
@@ -123,18 +116,7 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
     const known = yield* find(tag)
     if (Option.isSome(known) && source.force !== true) return known.value.Id
     yield* progress(`build base ${tag}`)
-    const labels = Buffer.from(`\n${labelLine({ ...ours, [names.BASE_LABEL]: key })}`)
-    const request = {
-      what: "the base image could not be built",
-      entries: entries.map((entry) =>
-        entry.name === DOCKERFILES.base && entry.content instanceof Uint8Array
-          ? { ...entry, content: Buffer.concat([entry.content, labels]) }
-          : entry
-      ),
-      dockerfile: DOCKERFILES.base,
-      network: true,
-      nocache: source.force === true
-    }
+    const request = baseRequest(source, entries, { ...ours, [names.BASE_LABEL]: key })
     return yield* buildAs(tag, request, (image_id) => checkBase(engine, image_id), progress)
   })
 
@@ -148,54 +130,29 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
       [names.VERSION_LABEL]: image_version,
       [names.BASE_LABEL]: key
     }
-    const written = onBase(textOf(source.agent, "agent") ?? `FROM ${BASE_NAME}\n`, base_id)
-    const text = `${written}\n${bakedFrom(source)}${labelLine(labels)}`
-    const own: ReadonlyArray<ContextEntry> = [
-      { name: `${OWN}/Dockerfile`, mode: 0o644, content: Buffer.from(text) },
-      ...(yield* Effect.provideService(bakedEntries(join(source.path, "choir")), FileSystem.FileSystem, fs))
-    ]
-    const repo = repoEntries(source.agent).filter(({ name }) => name !== OWN && !name.startsWith(`${OWN}/`))
-    const request = {
-      what: `the image of ${agent_id} could not be built`,
-      entries: [...repo, ...own],
-      dockerfile: `${OWN}/Dockerfile`,
-      network: runtime.build_network === "open",
-      nocache: source.force === true
-    }
+    const baked = yield* Effect.provideService(bakedEntries(join(source.path, "choir")), FileSystem.FileSystem, fs)
+    const request = agentRequest(source, base_id, baked, { labels, network: runtime.build_network === "open" })
     yield* buildAs(tag, request, () => Effect.void, progress)
   })
 
   /** What a container uses stays: the engine refuses to remove it. */
-  const prune = Effect.fnUntraced(function* ({ agent_id, image_version, keep = [] }: ImageSource, key: string) {
+  const prune = Effect.fnUntraced(function* (source: ImageSource, key: string) {
     const images = yield* engine.use("the engine could not be asked for its images", (docker, abortSignal) =>
       docker.listImages({ filters: JSON.stringify({ label: [`${names.HOME_LABEL}=${home_id}`] }), abortSignal })
     )
-    const rows = images.flatMap(({ Created, Labels, RepoTags }) =>
+    const tagged = images.flatMap(({ Created, Labels, RepoTags }) =>
       (RepoTags ?? []).map((tag) => ({
         tag,
         created: Created,
         labels: Object(Labels) as Readonly<Record<string, string>>
       }))
     )
-    const kept = new Set([image_version, ...keep].map((version) => names.agentTag(agent_id, version)))
-    const [agents, bases] = [true, false].map((isAgents) =>
-      rows.filter(({ labels }) => (labels[names.AGENT_LABEL] !== undefined) === isAgents)
-    )
-    const old = (agents ?? []).filter(({ labels, tag }) => labels[names.AGENT_LABEL] === agent_id && !kept.has(tag))
-    const used = new Set([
-      key,
-      ...(agents ?? []).filter((row) => !old.includes(row)).map(({ labels }) => labels[names.BASE_LABEL])
-    ])
-    const unused = (bases ?? [])
-      .toSorted((one, other) => other.created - one.created)
-      .slice(IMAGES_KEPT)
-      .filter(({ labels }) => !used.has(labels[names.BASE_LABEL] ?? ""))
-    yield* Effect.forEach([...old, ...unused], ({ tag }) => remove(tag), { discard: true })
+    yield* Effect.forEach(unusedTags(tagged, source, key), remove, { discard: true })
   })
 
   const build = Effect.fnUntraced(function* (source: ImageSource, progress: Progress) {
     const { agent_id, image_version } = source
-    const refused = refusal(source)
+    const refused = sourceRefusal(source)
     if (refused !== undefined) return yield* new BuildBroke({ problem: refused, output: [] })
     const { entries, key } = yield* Effect.provideService(
       baseOf(yield* programs, source.base),
@@ -239,31 +196,3 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
     )
   })
 })
-
-/** One instruction, since each makes an image of its own. Names and values hold nothing that a builder would read. */
-const labelLine = (labels: Readonly<Record<string, string>>) =>
-  `LABEL ${Object.entries(labels)
-    .map(([name, value]) => `${name}=${value}`)
-    .join(" ")}\n`
-
-const textOf = (files: ReadonlyArray<RepoFile>, role: DockerfileRole) => {
-  const file = files.find(({ path }) => path === DOCKERFILES[role])
-  return file === undefined ? undefined : Buffer.from(file.bytes).toString("utf8")
-}
-
-/** Repositories are checked where they are merged; nothing reaches the engine that was not. */
-const refusal = ({ agent, base }: ImageSource): string | undefined => {
-  if (textOf(base, "base") === undefined)
-    return `the global repository has no ${DOCKERFILES.base}: copy the one of docker/starter`
-  const found = (
-    [
-      ["base", base],
-      ["agent", agent]
-    ] as const
-  ).flatMap(([role, files]) =>
-    dockerfileProblems(role, Buffer.from(textOf(files, role) ?? `FROM ${BASE_NAME}`)).map(
-      ({ line, reason }) => `${DOCKERFILES[role]}:${line}: ${reason}`
-    )
-  )
-  return found[0]
-}

@@ -1,0 +1,53 @@
+/** Kills what a call has left behind, until a look finds nothing (R22). */
+import { Effect } from "effect"
+import {
+  PROCESS_CLEAN_LOOKS,
+  PROCESS_FREEZES_MAX,
+  PROCESS_SWEEP_PAUSE_MS,
+  PROCESS_SWEEPS_MAX
+} from "#src/shared/limits.ts"
+import { identityOf, type ProcessEntry } from "./ProcessTable.ts"
+
+/** What is left of a call, and whether nothing of it can have been overlooked. */
+export interface Remains {
+  readonly processes: ReadonlyArray<ProcessEntry>
+  readonly complete: boolean
+}
+
+/** Best effort: the process may be gone. */
+const signal = (pid: number, name: NodeJS.Signals) =>
+  Effect.ignore(Effect.try({ try: () => process.kill(pid, name), catch: () => undefined }))
+
+/** Stops what is found until a look finds nothing new, then kills it all: a fork does not outrun the search. */
+const killAll = Effect.fnUntraced(function* (look: Effect.Effect<Remains>) {
+  const found = new Map<string, number>()
+  let remains = yield* look
+  for (let freeze = 0; freeze < PROCESS_FREEZES_MAX; freeze++) {
+    const fresh = remains.processes.filter((entry) => !found.has(identityOf(entry)))
+    if (fresh.length === 0) break
+    for (const entry of fresh) {
+      found.set(identityOf(entry), entry.pid)
+      yield* signal(entry.pid, "SIGSTOP")
+    }
+    remains = yield* look
+  }
+  for (const pid of found.values()) yield* signal(pid, "SIGKILL")
+  return { clean: found.size === 0, complete: remains.complete }
+})
+
+/**
+ * Kills until nothing is left, and answers how many processes could not be killed. Where others fork all the time no look is complete,
+ * and several clean ones must do.
+ */
+export const sweepCall = Effect.fnUntraced(function* (look: Effect.Effect<Remains>) {
+  let clean_looks = 0
+  for (let round = 0; round < PROCESS_SWEEPS_MAX; round++) {
+    const { clean, complete } = yield* killAll(look)
+    clean_looks = clean ? clean_looks + 1 : 0
+    if (clean_looks === PROCESS_CLEAN_LOOKS || (clean && complete)) return 0
+    if (!clean) yield* Effect.sleep(PROCESS_SWEEP_PAUSE_MS)
+  }
+  const { processes } = yield* look
+  if (processes.length > 0) yield* Effect.logWarning("processes of a tool call outlive it", processes)
+  return processes.length
+})

@@ -1,0 +1,66 @@
+/** What an answer of choird to a verb means: an answer, a refusal that stays one, or that it may be asked again. */
+import { Effect, Schedule, Schema } from "effect"
+import { type ApiError, ApiErrors, Unauthorized } from "#schema/ApiError.ts"
+import { RPC_ATTEMPTS_MAX, RPC_RETRY_AFTER_MS_MAX, RPC_RETRY_MS, RPC_TIMEOUT_MS } from "#src/shared/limits.ts"
+
+/** choird gave no usable answer in time; asking again later is safe, since every verb is idempotent by request id. */
+export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable", {
+  verb: Schema.String,
+  reason: Schema.String,
+  /** How long choird wants to be left alone (429). */
+  retry_after_ms: Schema.optionalKey(Schema.Natural)
+}) {
+  /** When it may be asked again, in ms: after the usual pause, or later when choird says so (R47). */
+  get wait_ms() {
+    return Math.min(Math.max(RPC_RETRY_MS, this.retry_after_ms ?? 0), RPC_RETRY_AFTER_MS_MAX)
+  }
+  override get message() {
+    return `choird did not answer ${this.verb}: ${this.reason}`
+  }
+}
+
+/** choird understood and said no; the same request gets the same answer. */
+export class Denied extends Schema.TaggedError<Denied>()("Denied", {
+  verb: Schema.String,
+  type: Schema.String,
+  reason: Schema.String
+}) {
+  override get message() {
+    return `choird refused ${this.verb}: ${this.type}: ${this.reason}`
+  }
+}
+
+export type Asked<A> = Effect.Effect<A, Unreachable | Denied>
+
+const isRefusal = (error: unknown): error is ApiError | Unauthorized =>
+  [Unauthorized, ...ApiErrors].some((refusal) => error instanceof refusal)
+
+/** What choird could not do right now may be asked again; what it refused may not. */
+const RETRYABLE = new Set(["INTERNAL", "RATE_LIMITED"])
+
+export const failure = (verb: string, error: unknown): Unreachable | Denied => {
+  if (!isRefusal(error))
+    return new Unreachable({ verb, reason: error instanceof Error ? error.message : String(error) })
+  const { message: reason, retry_after_ms, type } = error.error
+  if (!RETRYABLE.has(type)) return new Denied({ verb, type, reason })
+  return new Unreachable({ verb, reason, ...(retry_after_ms === undefined ? {} : { retry_after_ms }) })
+}
+
+/** Asks once, with a time limit. */
+export const asked =
+  (verb: string, timeout_ms = RPC_TIMEOUT_MS) =>
+  <A, E>(call: Effect.Effect<A, E>): Asked<A> =>
+    call.pipe(
+      Effect.timeout(timeout_ms),
+      Effect.mapError((error) => failure(verb, error))
+    )
+
+/** The pauses between two attempts. */
+const pauses = Schedule.spaced(0).pipe(
+  Schedule.setInputType<Unreachable | Denied>(),
+  Schedule.modifyDelay(({ input }) => Effect.succeed(input._tag === "Unreachable" ? input.wait_ms : 0))
+)
+
+/** Repeats a request with its id while choird is away or wants to be left alone; a lost reply is answered again (R28). */
+export const patiently = <A>(call: Asked<A>): Asked<A> =>
+  Effect.retry(call, { while: (error) => error._tag === "Unreachable", schedule: pauses, times: RPC_ATTEMPTS_MAX })
