@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import canonicalize from "canonicalize"
 import { Schema } from "effect"
 import { canonicalJson, isDeeperThan, storableJson } from "#src/shared/canonicalJson.ts"
 
@@ -74,6 +75,65 @@ describe("canonicalJson", () => {
   it.prop("gives one text for one value, whatever the order of its keys", [Schema.Json], ([value]) => {
     const text = canonicalJson(storableJson(value))
     assert.strictEqual(canonicalJson(JSON.parse(text)), text)
+  })
+})
+
+/** Keys that an object orders by itself, that are no plain members of it, or that only look alike. */
+const AWKWARD = ["10", "9", "01", "__proto__"]
+const KEYS = ["", "a", "b", "B", "_", "1e", "-1", "toJSON", "constructor", "\u20ac", "\ufb33", "\u{1f600}"]
+const members = (keys: ReadonlyArray<string>) => Schema.Array(Schema.Tuple([Schema.Literals(keys), Schema.Json]))
+
+/** An object with its members in this order, as far as an object has one. Text alone can give it a member `__proto__`. */
+const objectOf = (pairs: ReadonlyArray<readonly [string, unknown]>): unknown =>
+  JSON.parse(`{${pairs.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join()}}`)
+
+/** Says of itself what it is in JSON. */
+class Spokesman {
+  readonly b = 1
+  readonly a = 2
+  toJSON() {
+    return { d: this.b, c: this.a }
+  }
+}
+
+describe("what canonicalJson writes by itself", () => {
+  for (const keys of [KEYS, [...KEYS, ...AWKWARD]])
+    it.prop(
+      `is what the library writes, with ${keys.length} keys`,
+      [members(keys), members(keys)],
+      ([outer, inner]) => {
+        const object = storableJson(objectOf(inner))
+        const pairs = [...outer.slice(1), ["n", object], ["m", [0, object]], ...outer.slice(0, 1)] as const
+        for (const value of [object, [object], storableJson(objectOf(pairs))])
+          assert.strictEqual(canonicalJson(value), canonicalize(value))
+      }
+    )
+
+  it("is what the library writes for values that are more than their members", () => {
+    const deep = JSON.parse(`${'[{"b":1,"a":'.repeat(1000)}0${"}]".repeat(1000)}`) as unknown
+    const values: ReadonlyArray<unknown> = [
+      deep,
+      { b: new Date(0), a: undefined },
+      [undefined, Symbol("x"), () => 1],
+      { b: { toJSON: () => ({ d: 1, c: 2 }) }, a: new Map([[1, 2]]) },
+      { b: new Spokesman(), a: [new Spokesman()] },
+      Object.assign(Object.create({ inherited: 1 }), { own: 2 }),
+      Object.assign(Object.create(null), { b: 1, a: 2 }),
+      [Object("text"), Object(1), Object(true)],
+      { b: -0, a: 1e21 },
+      String.raw`a text with \ud800 and \\ud800 in it`,
+      { [String.raw`\ud`]: String.raw`\ud` }
+    ]
+    for (const value of values) assert.strictEqual(canonicalJson(value), canonicalize(value))
+  })
+
+  it("refuses what the library refuses, wherever it stands", () => {
+    const circle: Record<string, unknown> = {}
+    circle["self"] = circle
+    for (const value of ["\ud800", "x\udc00", Number.NaN, Number.NEGATIVE_INFINITY, circle, 1n])
+      for (const place of [value, [value], { a: { b: [value] } }, { z: 0, a: value }])
+        assert.throws(() => canonicalJson(place))
+    assert.throws(() => canonicalJson({ "\ud800": 1 }))
   })
 })
 
