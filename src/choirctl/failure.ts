@@ -78,6 +78,7 @@ const configFailure = ({ file, hint, problems }: ConfigRefused): Failure => {
 const BY_TAG: Readonly<Record<string, Pick<Failure, "type" | "exit_code" | "hint">>> = {
   InvalidFile: { type: "CONFIG", hint: "choirctl config validate", exit_code: EXIT.config },
   GitMissing: { type: "GIT_MISSING", exit_code: EXIT.failed },
+  HomeFilesBusy: { type: "BUSY", exit_code: EXIT.again },
   GitFailed: { type: "GIT_FAILED", exit_code: EXIT.failed },
   RepoExists: { type: "REPO_EXISTS", exit_code: EXIT.failed },
   PlatformError: { type: "FILE", exit_code: EXIT.failed }

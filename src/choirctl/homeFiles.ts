@@ -1,28 +1,40 @@
 /** The files of a home that an operator owns: written whole, for their owner alone, or not at all. */
 import { randomBytes } from "node:crypto"
 import { basename, dirname, join } from "node:path"
-import { Effect, FileSystem, Schema } from "effect"
-import { configError } from "./failure.ts"
+import { Effect, FileSystem, type PlatformError, Schema } from "effect"
+import { configError, failed } from "./failure.ts"
 import { configPath } from "./root.ts"
 
 export const secretsPath = (home: string): string => join(home, "secrets.json")
 
 const OWNER_FILE = 0o600
 
-/** Replaces or creates a file, 0600. Readers see the old text or the new one, also after a crash. */
-export const writePrivate = Effect.fn("writePrivate")(function* (path: string, text: string) {
-  const fs = yield* FileSystem.FileSystem
-  const place = (yield* fs.exists(path)) ? yield* fs.realPath(path) : path
-  const fresh = join(dirname(place), `.${basename(place)}.${randomBytes(6).toString("hex")}`)
-  const write = Effect.gen(function* () {
-    const file = yield* fs.open(fresh, { flag: "wx", mode: OWNER_FILE })
-    yield* file.writeAll(new TextEncoder().encode(text))
-    yield* file.sync
-  }).pipe(Effect.scoped)
-  yield* Effect.andThen(write, fs.rename(fresh, place)).pipe(
-    Effect.onError(() => Effect.ignore(fs.remove(fresh, { force: true })))
+const notWritten = (path: string) => (error: PlatformError.PlatformError) => {
+  const { cause } = error.reason
+  return failed(
+    "FILE",
+    `${path} cannot be written and is as it was: ${cause instanceof Error ? cause.message : error.message}`,
+    `look at the space of its disk and at who owns ${dirname(path)}, then run this again`
   )
-})
+}
+
+/** Replaces or creates a file, 0600. Readers see the old text or the new one, also after a crash. */
+export const writePrivate = Effect.fn("writePrivate")(
+  function* (path: string, text: string) {
+    const fs = yield* FileSystem.FileSystem
+    const place = (yield* fs.exists(path)) ? yield* fs.realPath(path) : path
+    const fresh = join(dirname(place), `.${basename(place)}.${randomBytes(6).toString("hex")}`)
+    const write = Effect.gen(function* () {
+      const file = yield* fs.open(fresh, { flag: "wx", mode: OWNER_FILE })
+      yield* file.writeAll(new TextEncoder().encode(text))
+      yield* file.sync
+    }).pipe(Effect.scoped)
+    yield* Effect.andThen(write, fs.rename(fresh, place)).pipe(
+      Effect.onError(() => Effect.ignore(fs.remove(fresh, { force: true })))
+    )
+  },
+  (effect, path) => Effect.mapError(effect, notWritten(path))
+)
 
 /** How config.json and secrets.json look on disk. */
 export const fileText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`

@@ -4,6 +4,7 @@ import { Effect, FileSystem, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { type AgentId, ResourceName } from "#schema/Ids.ts"
 import { decodeFile } from "#src/shared/decode.ts"
+import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
 import { type CommandFailed, configError, failed, usageError } from "./failure.ts"
 import { fileText, readConfigText, writePrivate } from "./homeFiles.ts"
@@ -143,8 +144,7 @@ const withAgent = (
   }
 })
 
-/** Adds the agent. A repository that an earlier, interrupted call left is used as it is. */
-export const initAgent = Effect.fn("initAgent")(function* (home: string, id: AgentId, choice: Choice) {
+const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice: Choice) {
   const fs = yield* FileSystem.FileSystem
   const path = configPath(home)
   const written = yield* readConfigText(home)
@@ -160,3 +160,8 @@ export const initAgent = Effect.fn("initAgent")(function* (home: string, id: Age
   const { dm, llm, warnings, workspace } = plan
   return { agent_id: id, repo, workspace, llm, dm: dm ?? null, warnings } satisfies AgentInitialized
 })
+
+/** Adds the agent. A repository that an earlier, interrupted call left is used as it is. */
+export const initAgent = Effect.fn("initAgent")((home: string, id: AgentId, choice: Choice) =>
+  aloneWithFiles(home)(addAgent(home, id, choice))
+)

@@ -5,6 +5,7 @@ import { Effect, FileSystem, type Redacted } from "effect"
 import { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { decodeFile } from "#src/shared/decode.ts"
+import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
 import { configSchema } from "./configSchema.ts"
 import { configError } from "./failure.ts"
@@ -137,12 +138,14 @@ export const initHome = Effect.fn("initHome")(function* (home: string, setup: Se
   const schema = join(home, "config.schema.json")
   yield* make(schema, writePrivate(schema, fileText(configSchema)))
   const secrets = secretsPath(home)
-  yield* make(secrets, writePrivate(secrets, fileText({})))
-  if (setup !== undefined) yield* addSecrets(home, secretsOf(setup))
-  if (setup !== undefined) {
+  const files = Effect.gen(function* () {
+    yield* make(secrets, writePrivate(secrets, fileText({})))
+    if (setup === undefined) return void kept.push(configPath(home))
+    yield* addSecrets(home, secretsOf(setup))
     const text = fileText(skeleton(home, setup))
     yield* decodeFile(Config)(configPath(home), text)
     yield* make(configPath(home), writePrivate(configPath(home), text))
-  } else kept.push(configPath(home))
+  })
+  yield* aloneWithFiles(home)(files)
   return { home, created, kept, next: nextSteps(home, setup) } satisfies Initialized
 })

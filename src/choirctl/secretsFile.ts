@@ -3,6 +3,7 @@ import { Effect, Redacted } from "effect"
 import type { SecretName } from "#schema/Ids.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { loadSecrets } from "#src/shared/configFiles.ts"
+import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
 import { fileText, secretsPath, writePrivate } from "./homeFiles.ts"
 
 /** Kept in the order of their names, so that a diff of the file shows one line for one change. */
@@ -23,12 +24,15 @@ export const secretNames = (home: string) => Effect.map(loadSecrets(home), (secr
 
 /** Gives a secret its value; answers whether it had one before. */
 export const setSecret = Effect.fn("setSecret")(function* (home: string, name: SecretName, value: Redacted.Redacted) {
-  const secrets = yield* loadSecrets(home)
-  yield* write(home, { ...secrets, [name]: value })
-  return Object.hasOwn(secrets, name)
+  const set = Effect.gen(function* () {
+    const secrets = yield* loadSecrets(home)
+    yield* write(home, { ...secrets, [name]: value })
+    return Object.hasOwn(secrets, name)
+  })
+  return yield* aloneWithFiles(home)(set)
 })
 
-/** Adds secrets that have no value yet; one that has keeps it. */
+/** Adds secrets that have no value yet; one that has keeps it. For who is alone with the files already. */
 export const addSecrets = Effect.fn("addSecrets")(function* (home: string, added: SecretsFile) {
   const secrets = yield* loadSecrets(home)
   if (Object.keys(added).some((name) => !Object.hasOwn(secrets, name))) yield* write(home, { ...added, ...secrets })
@@ -36,8 +40,11 @@ export const addSecrets = Effect.fn("addSecrets")(function* (home: string, added
 
 /** Takes a secret away; answers whether it was there. */
 export const deleteSecret = Effect.fn("deleteSecret")(function* (home: string, name: SecretName) {
-  const secrets = yield* loadSecrets(home)
-  if (!Object.hasOwn(secrets, name)) return false
-  yield* write(home, Object.fromEntries(Object.entries(secrets).filter(([other]) => other !== name)))
-  return true
+  const remove = Effect.gen(function* () {
+    const secrets = yield* loadSecrets(home)
+    if (!Object.hasOwn(secrets, name)) return false
+    yield* write(home, Object.fromEntries(Object.entries(secrets).filter(([other]) => other !== name)))
+    return true
+  })
+  return yield* aloneWithFiles(home)(remove)
 })

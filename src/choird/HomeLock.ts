@@ -1,6 +1,6 @@
 /** One choird per home (wire.md, Host). */
-import { createServer } from "node:net"
 import { Effect, Runtime, Schema } from "effect"
+import { holdName } from "#src/shared/abstractName.ts"
 import { homeHolder, homeLockName } from "#src/shared/homeHolder.ts"
 
 /** Another choird uses this home. */
@@ -24,17 +24,9 @@ export class HomeLockFailed extends Schema.TaggedError<HomeLockFailed>()("HomeLo
   }
 }
 
-const bind = (path: string) =>
-  Effect.callback<() => void, NodeJS.ErrnoException>((resume) => {
-    const server = createServer((socket) => socket.on("error", () => undefined).end(String(process.pid)))
-    server.once("error", (error) => resume(Effect.fail(error)))
-    server.listen({ path }, () => resume(Effect.succeed(() => void server.close())))
-  })
-
 /** Holds the home until the scope closes. @param home its real path. */
 export const lockHome = Effect.fn("HomeLock.lock")(function* (home: string) {
-  const path = homeLockName(home)
-  yield* Effect.acquireRelease(bind(path), (close) => Effect.sync(close)).pipe(
+  yield* holdName(homeLockName(home)).pipe(
     Effect.catch(
       Effect.fnUntraced(function* ({ code, message }) {
         if (code === "EADDRINUSE") return yield* new HomeTaken({ home, pid: (yield* homeHolder(home)).pid })

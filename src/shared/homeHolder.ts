@@ -1,6 +1,5 @@
 /**
- * Who holds a home (wire.md, Host): an abstract Unix socket named by the hash of the home's real path. The kernel takes it back with
- * the last process that holds it, so that no death leaves a lock behind.
+ * Who holds a home (wire.md, Host): an abstract Unix socket named by the hash of the home's real path.
  */
 import { connect } from "node:net"
 import { Effect } from "effect"

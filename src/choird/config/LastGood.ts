@@ -1,5 +1,5 @@
 /** The configuration that choird last worked with, kept in the home for the day when config.json is broken (R59). */
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from "node:fs"
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import type { Config } from "#schema/Config.ts"
@@ -13,7 +13,8 @@ export const keepLastGood = Effect.fn("LastGood.keep")(function* (home: string, 
     rmSync(fresh, { force: true })
     const descriptor = openSync(fresh, "wx", 0o600)
     try {
-      writeSync(descriptor, `${JSON.stringify(config, undefined, 2)}\n`)
+      // One write may take a part and say nothing, as on a disk that is nearly full.
+      writeFileSync(descriptor, `${JSON.stringify(config, undefined, 2)}\n`)
       fsyncSync(descriptor)
     } finally {
       closeSync(descriptor)

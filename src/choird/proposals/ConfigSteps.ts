@@ -2,6 +2,7 @@
 import { basename, dirname, join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
 import { Context, Effect, FileSystem, Layer, Result, Schedule } from "effect"
+import type { AgentId } from "#schema/Ids.ts"
 import type { ConfigEdit } from "#schema/ProposedChange.ts"
 import type { Approved } from "#src/choird/approvals/Approved.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -9,6 +10,7 @@ import { differences } from "#src/choird/config/differences.ts"
 import { Reconfiguration } from "#src/choird/config/Reconfiguration.ts"
 import { CONFIG_FILE, loadFiles } from "#src/shared/configFiles.ts"
 import { problemText } from "#src/shared/configProblems.ts"
+import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
 import { PROPOSAL_RETRY_MS, PROPOSAL_TRIES_MAX } from "#src/shared/limits.ts"
 import { type Before, editConfig, pathOf } from "./configEdits.ts"
 import { changed, ExecutionFailed, failedAs } from "./ExecutionFailed.ts"
@@ -61,29 +63,39 @@ const make = Effect.fnUntraced(function* () {
 
   const done = Effect.map(store.current, ({ config: running, version }) => ({ running, version }))
 
-  return ConfigSteps.of({
-    write: Effect.fn("ConfigSteps.write")(function* ({ row }, edits, before) {
-      const text = yield* Effect.mapError(fs.readFileString(file), config)
-      const { config: written } = yield* Effect.mapError(loadFiles(store.home), config)
-      const parsed: unknown = JSON.parse(text)
-      const isWritten = isThere(parsed, edits)
-      const moved = before.find(({ path, value }) => !isDeepStrictEqual(valueAt(parsed, path), value))
-      if (!isWritten && moved !== undefined)
-        return yield* changed(`${moved.path.join(".")} of config.json is another one by now`)
-      const { running } = yield* done
-      const own = isWritten ? edits.map(pathOf) : []
-      const waiting = differences(running, written).filter(
-        ({ path }) => !own.some((place) => isDeepStrictEqual(place, path))
+  const edit = Effect.fnUntraced(function* (
+    agent_id: AgentId,
+    edits: ReadonlyArray<ConfigEdit>,
+    before: ReadonlyArray<Before>
+  ) {
+    const text = yield* Effect.mapError(fs.readFileString(file), config)
+    const { config: written } = yield* Effect.mapError(loadFiles(store.home), config)
+    const parsed: unknown = JSON.parse(text)
+    const isWritten = isThere(parsed, edits)
+    const moved = before.find(({ path, value }) => !isDeepStrictEqual(valueAt(parsed, path), value))
+    if (!isWritten && moved !== undefined)
+      return yield* changed(`${moved.path.join(".")} of config.json is another one by now`)
+    const { running } = yield* done
+    const own = isWritten ? edits.map(pathOf) : []
+    const waiting = differences(running, written).filter(
+      ({ path }) => !own.some((place) => isDeepStrictEqual(place, path))
+    )
+    if (waiting.length > 0)
+      return yield* changed(
+        `config.json has changes that do not run yet (${waiting.map(({ path }) => path.join(".")).join(", ")}): load and apply them, or take them back`
       )
-      if (waiting.length > 0)
-        return yield* changed(
-          `config.json has changes that do not run yet (${waiting.map(({ path }) => path.join(".")).join(", ")}): load and apply them, or take them back`
-        )
-      if (isWritten) return
-      const edited = editConfig(row.agent_id, text, edits)
-      if (Result.isFailure(edited)) return yield* changed(edited.failure)
-      yield* Effect.mapError(replace(edited.success.text), config)
-    }),
+    if (isWritten) return
+    const edited = editConfig(agent_id, text, edits)
+    if (Result.isFailure(edited)) return yield* changed(edited.failure)
+    yield* Effect.mapError(replace(edited.success.text), config)
+  })
+
+  return ConfigSteps.of({
+    write: Effect.fn("ConfigSteps.write")(({ row }, edits, before) =>
+      aloneWithFiles(store.home)(edit(row.agent_id, edits, before)).pipe(
+        Effect.catchTag("HomeFilesBusy", (busy) => Effect.fail(config(busy)))
+      )
+    ),
     apply: Effect.fn("ConfigSteps.apply")(function* ({ row }, edits) {
       const who = `approval:${row.approval_id}`
       const applied = Effect.gen(function* () {

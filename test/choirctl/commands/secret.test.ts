@@ -30,6 +30,17 @@ describe("choirctl secret", () => {
     })
   )
 
+  it.live("keeps each of the values that are set at the same time", () =>
+    Effect.gen(function* () {
+      const home = yield* made
+      const names = Array.from({ length: 8 }, (_, index) => `key-${index}`)
+      yield* Effect.forEach(names, (name) => choirctl(home, ["secret", "set", name], { stdin: name }), {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual(secrets(home), Object.fromEntries(names.map((name) => [name, name])))
+    })
+  )
+
   it.effect("takes a value as an argument with a warning that does not repeat it (D44)", () =>
     Effect.gen(function* () {
       const home = yield* made
