@@ -5,7 +5,13 @@
 import { Effect, type PlatformError, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { type GitCredential, handedOver, SSH_OPTIONS } from "./gitCredential.ts"
-import { GIT_BIG_FILE_BYTES, GIT_OUTPUT_BYTES_MAX, GIT_REASON_CHARS_MAX, GIT_TIMEOUT_MS } from "./limits.ts"
+import {
+  GIT_BIG_FILE_BYTES,
+  GIT_OUTPUT_BYTES_MAX,
+  GIT_REASON_CHARS_MAX,
+  GIT_TIMEOUT_MS,
+  GIT_WRITTEN_BYTES_MAX
+} from "./limits.ts"
 
 export class GitMissing extends Schema.TaggedError<GitMissing>()("GitMissing", {}) {
   override get message() {
@@ -42,6 +48,8 @@ export interface GitCall {
   readonly knownHosts?: string
   /** Bytes of output that are accepted. */
   readonly outputBytesMax?: number
+  /** Bytes of the largest file that a call with a transport may write, {@link GIT_WRITTEN_BYTES_MAX} unless said. */
+  readonly writtenBytesMax?: number
 }
 
 const SETTINGS = Object.entries({
@@ -52,6 +60,8 @@ const SETTINGS = Object.entries({
   "credential.helper": "",
   "commit.gpgSign": "false",
   "fetch.fsckObjects": "true",
+  // All that is fetched becomes one file, whose size is limited.
+  "fetch.unpackLimit": "1",
   "transfer.fsckObjects": "true",
   "submodule.recurse": "false",
   "gc.auto": "0",
@@ -112,6 +122,20 @@ const reasonOf = (stderr: string) => {
 const failed = (call: GitCall, kind: GitFailed["kind"], reason: string, exit_code: number | null = null) =>
   new GitFailed({ command: call.args[0] ?? "", kind, exit_code, reason })
 
+/**
+ * Git has no limit for what another side sends, and finds out how large it was when it is on the disk. A process has one for its files,
+ * counted in blocks, which the programs that git starts have as well.
+ */
+const LIMITED = ["-c", 'ulimit -f "$0" && exec git "$@"'] as const
+const BLOCK_BYTES = 512
+/** What a shell says of a program that it does not find. */
+const NOT_FOUND = 127
+
+const commandOf = ({ transport, writtenBytesMax = GIT_WRITTEN_BYTES_MAX }: GitCall, args: ReadonlyArray<string>) =>
+  transport === undefined
+    ? { program: "git", args }
+    : { program: "/bin/sh", args: [...LIMITED, String(Math.ceil(writtenBytesMax / BLOCK_BYTES)), ...args] }
+
 type Output = Stream.Stream<Uint8Array, PlatformError.PlatformError>
 
 const collect = (stream: Output, call: GitCall, bytesMax: number) =>
@@ -145,8 +169,9 @@ export const runGit = Effect.fn("runGit")(function* (call: GitCall) {
     const given = call.credential === undefined ? undefined : handedOver(call.credential, call.knownHosts)
     const pipe =
       given === undefined ? {} : { additionalFds: { fd3: { type: "input", stream: Stream.make(given.pipe) } } as const }
+    const { args, program } = commandOf(call, [...SETTINGS, ...(given?.settings ?? []), ...place, ...call.args])
     const child = yield* spawner.spawn(
-      ChildProcess.make("git", [...SETTINGS, ...(given?.settings ?? []), ...place, ...call.args], {
+      ChildProcess.make(program, args, {
         ...pipe,
         cwd: "/",
         env: { ...environment(call), ...given?.env },
@@ -164,6 +189,7 @@ export const runGit = Effect.fn("runGit")(function* (call: GitCall) {
       },
       { concurrency: 3 }
     )
+    if (code === NOT_FOUND && program !== "git") return yield* new GitMissing()
     if (code !== 0) return yield* failed(call, "exit", reasonOf(err) || `exit code ${code}`, code)
     return out
   })

@@ -170,6 +170,8 @@ export const GIT_OUTPUT_BYTES_MAX = 64 * KIB
 export const GIT_REASON_CHARS_MAX = 400
 /** From this size on git streams a blob instead of holding it in memory. */
 export const GIT_BIG_FILE_BYTES = 8 * MIB
+/** Bytes of the largest file that git may write while it talks to another side, such as the pack of a fetch with all its history. */
+export const GIT_WRITTEN_BYTES_MAX = 400 * MIB
 /** A git url of config.json. */
 export const REPO_URL_CHARS_MAX = 2048
 /** A git ref of config.json. */

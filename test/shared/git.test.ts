@@ -1,4 +1,5 @@
-import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
+import { randomBytes } from "node:crypto"
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
@@ -41,6 +42,8 @@ describe("runGit", () => {
     Effect.gen(function* () {
       yield* withEnvironment({ PATH: "/nonexistent" })
       assert.strictEqual((yield* Effect.flip(runGit({ args: ["version"] })))._tag, "GitMissing")
+      const far = yield* Effect.flip(runGit({ args: ["fetch"], transport: "https" }))
+      assert.strictEqual(far._tag, "GitMissing")
     }).pipe(Effect.provide(NodeServices.layer))
   )
 
@@ -118,6 +121,31 @@ describe("runGit", () => {
       yield* fakeGit("yes")
       const error = yield* Effect.flip(runGit({ args: ["ls-tree"], outputBytesMax: 1000 }))
       assert.strictEqual(error._tag === "GitFailed" && error.kind, "output")
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("writes no more of what another side sends than it may, in however many objects that comes", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const repo = makeGitRepo(join(folder, "repo"))
+      const parts = Array.from({ length: 8 }, (_, index) => [`part-${index}`, randomBytes(50_000)] as const)
+      repo.commit(Object.fromEntries(parts))
+      const place = join(folder, "clone")
+      yield* runGit({ args: ["init", "--quiet", "--bare", "--template=", place] })
+      const fetch = (writtenBytesMax: number) =>
+        runGit({
+          gitDir: place,
+          transport: "file",
+          writtenBytesMax,
+          args: ["fetch", "--quiet", "--depth=1", "--no-tags", "--", repo.path, "+refs/heads/main:refs/x"]
+        })
+      assert.strictEqual((yield* Effect.flip(fetch(100_000)))._tag, "GitFailed")
+      const sizes = readdirSync(place, { recursive: true }).map((name) => statSync(join(place, String(name))).size)
+      assert.isAtMost(
+        sizes.reduce((sum, size) => sum + size, 0),
+        200_000
+      )
+      yield* fetch(1_000_000)
     }).pipe(Effect.provide(NodeServices.layer))
   )
 

@@ -3,7 +3,7 @@ import { Context, Effect, FileSystem, Layer, Option, Result, Schema } from "effe
 import { ChildProcessSpawner } from "effect/process"
 import { CommitId } from "#schema/Image.ts"
 import { type GitCall, GitFailed, type GitMissing, runGit } from "#src/shared/git.ts"
-import { REPO_BYTES_MAX, REPO_FILES_MAX, REPO_PATH_BYTES_MAX } from "#src/shared/limits.ts"
+import { GIT_WRITTEN_BYTES_MAX, REPO_BYTES_MAX, REPO_FILES_MAX, REPO_PATH_BYTES_MAX } from "#src/shared/limits.ts"
 import { cacheRef, type CheckedSource, isCommit } from "./RepoSource.ts"
 import { type BadRepository, badRepository, parseBlobs, parseTree, type RepoFile, treeProblems } from "./Tree.ts"
 
@@ -211,8 +211,12 @@ const HINTS: ReadonlyArray<readonly [RegExp, string]> = [
   [/resolve host|connect|network|timed out/iu, "Check the network and the host name"],
   [/dubious ownership/iu, "Give the folder to the user that runs choird"],
   [
-    /fsck|index-pack|bad object|hasDot|zero-padded/iu,
+    /fsck|bad object|hasDot|zero-padded/iu,
     "The repository holds objects that git itself calls broken: repair it with git fsck"
+  ],
+  [
+    /index-pack/iu,
+    `It may be larger, with its history, than the ${GIT_WRITTEN_BYTES_MAX / 1024 / 1024} MiB that are fetched at most, or the disk is full: take large files out of its history`
   ]
 ]
 
