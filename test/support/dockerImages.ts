@@ -82,6 +82,12 @@ export const makeDockerHome = Effect.fnUntraced(function* (
       client.listImages({ filters: JSON.stringify({ label: [`${AGENT_LABEL}=${agent_id}`] }) })
     )
     .pipe(Effect.map((rows) => rows.flatMap(({ RepoTags }) => RepoTags ?? []).filter((tag) => !tag.includes("<none>"))))
+  /** Ids of the agent's images without a tag. */
+  const nameless = engine
+    .use("the images", (client) =>
+      client.listImages({ filters: JSON.stringify({ dangling: ["true"], label: [`${AGENT_LABEL}=${agent_id}`] }) })
+    )
+    .pipe(Effect.map((rows) => rows.map(({ Id }) => Id)))
   yield* Effect.addFinalizer(() =>
     Effect.flatMap(Effect.orDie(tags), (names) =>
       Effect.forEach(names, (name) => Effect.ignore(engine.use("an image", (client) => client.getImage(name).remove())))
@@ -95,6 +101,7 @@ export const makeDockerHome = Effect.fnUntraced(function* (
     images,
     made,
     tags,
+    nameless,
     lines,
     build: (options: BuildOptions = {}) =>
       made.build(agent_id, sources, {

@@ -17,7 +17,7 @@ import type { ContextEntry } from "./buildContext.ts"
 import { DockerEngine } from "./DockerEngine.ts"
 import { type DockerError, engineIsAway } from "./DockerError.ts"
 import { failedBuild } from "./failedBuild.ts"
-import { checkBase, ImageFacts, imageProblem } from "./imageChecks.ts"
+import { checkPrograms, ImageFacts, imageProblem } from "./imageChecks.ts"
 import * as names from "./imageNames.ts"
 import { agentRequest, baseRequest, type ImageRequest, sourceRefusal } from "./imageRequests.ts"
 import { BuildBroke, runBuild } from "./runBuild.ts"
@@ -72,6 +72,18 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
     return Option.flatMap(image, decodeFacts)
   })
 
+  /**
+   * The labels of an agent's image, where this installation made it. Another one, on another version of Choir perhaps, gives the same
+   * tag to what it makes of the same commits.
+   */
+  const made = (agent_id: AgentId, image_version: ImageVersion) =>
+    Effect.map(find(names.agentTag(agent_id, image_version)), (image) =>
+      Option.filter(
+        Option.flatMapNullishOr(image, ({ Config }) => Config.Labels),
+        (labels) => labels[names.HOME_LABEL] === home_id
+      )
+    )
+
   const remove = (ref: string) =>
     Effect.ignore(
       engine.use(`the image ${ref} could not be removed`, (docker, abortSignal) =>
@@ -117,7 +129,7 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
     if (Option.isSome(known) && source.force !== true) return known.value.Id
     yield* progress(`build base ${tag}`)
     const request = baseRequest(source, entries, { ...ours, [names.BASE_LABEL]: key })
-    return yield* buildAs(tag, request, (image_id) => checkBase(engine, image_id), progress)
+    return yield* buildAs(tag, request, (image_id) => checkPrograms(engine, "base", image_id), progress)
   })
 
   const agent = Effect.fnUntraced(function* (source: ImageSource, key: string, base_id: string, progress: Progress) {
@@ -132,7 +144,7 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
     }
     const baked = yield* Effect.provideService(bakedEntries(join(source.path, "choir")), FileSystem.FileSystem, fs)
     const request = agentRequest(source, base_id, baked, { labels, network: runtime.build_network === "open" })
-    yield* buildAs(tag, request, () => Effect.void, progress)
+    yield* buildAs(tag, request, (image_id) => checkPrograms(engine, "agent", image_id), progress)
   })
 
   /** What a container uses stays: the engine refuses to remove it. */
@@ -140,13 +152,13 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
     const images = yield* engine.use("the engine could not be asked for its images", (docker, abortSignal) =>
       docker.listImages({ filters: JSON.stringify({ label: [`${names.HOME_LABEL}=${home_id}`] }), abortSignal })
     )
-    const tagged = images.flatMap(({ Created, Labels, RepoTags }) =>
-      (RepoTags ?? []).map((tag) => ({
-        tag,
-        created: Created,
-        labels: Object(Labels) as Readonly<Record<string, string>>
-      }))
-    )
+    const tagged = images.flatMap(({ Created: created, Id, Labels, RepoTags }) => {
+      const labels = Object(Labels) as Readonly<Record<string, string>>
+      const tags = (RepoTags ?? []).filter((tag) => !tag.includes("<none>"))
+      // Any other image without a name may be one that is about to get it; of this agent nothing else is built meanwhile.
+      const lost = tags.length === 0 && labels[names.AGENT_LABEL] === source.agent_id ? [Id] : tags
+      return lost.map((tag) => ({ tag, created, labels }))
+    })
     yield* Effect.forEach(unusedTags(tagged, source, key), remove, { discard: true })
   })
 
@@ -159,10 +171,7 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
       FileSystem.FileSystem,
       fs
     )
-    const known = Option.flatMapNullishOr(
-      yield* find(names.agentTag(agent_id, image_version)),
-      ({ Config }) => Config.Labels
-    )
+    const known = yield* made(agent_id, image_version)
     const current = Option.exists(known, (labels) => labels[names.BASE_LABEL] === key)
     const builds = !current || source.force === true
     if (builds) {
@@ -181,8 +190,8 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
       )
     ),
     has: Effect.fn("DockerImages.has")((agent_id, image_version) =>
-      Effect.map(find(names.agentTag(agent_id, image_version)), (image) =>
-        Option.exists(image, ({ Config }) => Config.Labels?.[names.VERSION_LABEL] === image_version)
+      Effect.map(made(agent_id, image_version), (labels) =>
+        Option.exists(labels, (all) => all[names.VERSION_LABEL] === image_version)
       ).pipe(
         Effect.mapError(
           (error) =>

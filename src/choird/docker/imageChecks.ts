@@ -1,5 +1,6 @@
 /** What a finished image must be before it gets a name: nothing in it may change how or beside what an agent is started. */
 import { Effect, Option, Schema } from "effect"
+import type { DockerfileRole } from "#src/choird/repos/dockerfile.ts"
 import { partOf } from "#src/choird/runtime/programParts.ts"
 import { removeContainer } from "./removeContainer.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
@@ -61,19 +62,39 @@ const MODES = new Map<string, { readonly mode: number; readonly fix: string }>([
   [IMAGE_PROGRAMS.rg, { mode: 0o755, fix: "RUN apt-get install --yes ripgrep" }]
 ])
 
+/** What the loader of every program reads first, as LD_PRELOAD would have it. */
+const PRELOAD = "/etc/ld.so.preload"
+
+/** What is wrong with a path; `found` is its mode, undefined where there is nothing. */
+const pathProblem = (role: DockerfileRole, path: string, found: number | undefined): string | undefined => {
+  const wanted = MODES.get(path)
+  if (wanted?.mode === found) return undefined
+  if (wanted === undefined)
+    return `it has ${path}, which would change the agent's own process: set LD_PRELOAD where it is needed, within RUN`
+  const is = found === undefined ? "is missing" : `has mode 0${found.toString(8)}`
+  const needed = `agents need it with mode 0${wanted.mode.toString(8)}`
+  return role === "base"
+    ? `${path} ${is}, and ${needed}: write ${wanted.fix}`
+    : `the Dockerfile changed ${path}: it ${is}, and ${needed}. Let it leave that file as it is`
+}
+
 /**
- * Looks at the base's programs without starting any. Whoever can read node or tini in a container can read the agent's memory and
+ * Looks at an image's programs without starting any. Whoever can read node or tini in a container can read the agent's memory and
  * environment (D13).
  */
-export const checkBase = Effect.fnUntraced(function* (engine: DockerEngine["Service"], image_id: string) {
-  const what = "the new base image could not be looked at"
+export const checkPrograms = Effect.fnUntraced(function* (
+  engine: DockerEngine["Service"],
+  role: DockerfileRole,
+  image_id: string
+) {
+  const what = "the new image could not be looked at"
   const { id } = yield* Effect.acquireRelease(
     engine.use(what, (docker, abortSignal) =>
       docker.createContainer({ Image: image_id, Cmd: ["true"], Labels: { [MANAGED_LABEL]: "true" }, abortSignal })
     ),
     ({ id }) => Effect.ignore(removeContainer(engine, id), { log: true })
   )
-  for (const [path, { fix, mode }] of MODES) {
+  for (const path of [...MODES.keys(), PRELOAD]) {
     const found = yield* engine
       .use(what, (docker, abortSignal) => docker.getContainer(id).infoArchive({ path, abortSignal }))
       .pipe(
@@ -83,11 +104,8 @@ export const checkBase = Effect.fnUntraced(function* (engine: DockerEngine["Serv
           () => Effect.undefined
         )
       )
-    if (found !== mode)
-      return yield* new BuildBroke({
-        problem: `${path} ${found === undefined ? "is missing" : `has mode 0${found.toString(8)}`}, and agents need it with mode 0${mode.toString(8)}: write ${fix}`,
-        output: []
-      })
+    const problem = pathProblem(role, path, found)
+    if (problem !== undefined) return yield* new BuildBroke({ problem, output: [] })
   }
   return undefined
 }, Effect.scoped)

@@ -5,6 +5,7 @@ import * as names from "./imageNames.ts"
 
 /** A name of an image in the engine. */
 export interface TaggedImage {
+  /** The id of an agent's image whose tag a newer one took. */
   readonly tag: string
   /** Seconds since 1970. */
   readonly created: number

@@ -205,6 +205,10 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 180_000 }, () =
       const { agent, build, global, tags } = yield* home("refused")
       agent.commit({ Dockerfile: "FROM choir-base\nENV NODE_OPTIONS=--require=/x.js\n" })
       assert.match((yield* Effect.flip(build())).message, /it sets NODE_OPTIONS/u)
+      agent.commit({ Dockerfile: "FROM choir-base\nRUN chmod -R a+rX /usr/bin\n" })
+      assert.match((yield* Effect.flip(build())).message, /the Dockerfile changed \/usr\/bin\/tini/u)
+      agent.commit({ Dockerfile: "FROM choir-base\nRUN echo /x.so > /etc/ld.so.preload\n" })
+      assert.match((yield* Effect.flip(build())).message, /ld\.so\.preload/u)
       agent.commit({ Dockerfile: "FROM choir-base\n" })
       global.commit({ ...STARTER, "Dockerfile.base": `${SMALL_BASE}RUN chmod 0755 /opt/choir/bin/node\n` })
       assert.match((yield* Effect.flip(build())).message, /bin\/node has mode 0755, and agents need it with mode 0111/u)
@@ -213,6 +217,31 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 180_000 }, () =
       global.commit({ "identity/USER.md": "", "identity/SOUL.md": "", "identity/SOUL-CORE.md": "" })
       assert.match((yield* Effect.flip(build())).message, /has no Dockerfile.base/u)
       assert.deepStrictEqual(yield* tags, [])
+    })
+  )
+
+  it.live("takes no image of another installation on the same engine for its own, whose tag is the same", () =>
+    Effect.gen(function* () {
+      const mine = yield* home("shared")
+      const other = yield* home("shared")
+      const { image_version } = yield* mine.build()
+      assert.isTrue((yield* other.build()).built)
+      assert.deepStrictEqual((yield* other.build()).image_version, image_version)
+      const agent_id = AgentId.make(`img-shared-${process.pid}`)
+      const has = ({ images }: typeof mine) => images.has(agent_id, image_version)
+      assert.deepStrictEqual([yield* has(mine), yield* has(other)], [false, true])
+      assert.isTrue((yield* mine.build()).built)
+      assert.deepStrictEqual([yield* has(mine), yield* has(other)], [true, false])
+    })
+  )
+
+  it.live("leaves no image without a name behind when one is built anew", () =>
+    Effect.gen(function* () {
+      const { agent, build, nameless } = yield* home("anew")
+      agent.commit({ Dockerfile: "FROM choir-base\nRUN date +%N > /made\n" })
+      yield* build()
+      yield* build({ force: true })
+      assert.deepStrictEqual(yield* nameless, [])
     })
   )
 
