@@ -73,12 +73,18 @@ export const makeHearingOf = ({ crashes, hearings, views }: Heard) => ({
     Effect.suspend(() => {
       const hearing = hearings.get(session_id)
       if (hearing === undefined) return answer
-      hearing.unanswered += 1
+      const asked = Effect.sync(() => {
+        hearing.unanswered += 1
+      })
       const answered = Effect.map(monotonicMs, (now_ms) => {
         hearing.unanswered -= 1
         hearing.heard_ms = now_ms
       })
-      return Effect.ensuring(answer, answered)
+      return Effect.acquireUseRelease(
+        asked,
+        () => answer,
+        () => answered
+      )
     }),
   pulse: (agent_id: AgentId) =>
     Effect.map(monotonicMs, (now_ms): Pulse => {
