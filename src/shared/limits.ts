@@ -102,6 +102,8 @@ export const TOOL_STDERR_CHARS_MAX = 4000
 export const CONTAINER_START_MS_MAX = 10_000
 /** For bubblewrap's last word on an exit, which may arrive after the exit itself. */
 export const CONTAINER_STATUS_MS_MAX = 200
+/** How long a container may take to go before the agent's status says so, in ms. */
+export const CONTAINER_LINGERS_MS = 1000
 /** From killing a container until each of its processes is gone; passing it leaves the agent stopped and says so (R8). */
 export const CONTAINER_GONE_MS_MAX = 10_000
 /** Between two looks at whether a killed process is gone. */

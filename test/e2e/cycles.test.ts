@@ -18,8 +18,6 @@ const CYCLES_MS_MAX = 60_000 + 5000 * CYCLES
 /** Connections that are closing when they are counted. */
 const DESCRIPTORS_MORE_MAX = 4
 
-type Counts = Readonly<Record<string, number>>
-
 /** What the server keeps of this database: roles and rights for its agent, rows, connections, locks. */
 const look = Effect.fnUntraced(function* (sql: PgClient.PgClient, database: string) {
   const count = (statement: string) =>
@@ -32,7 +30,7 @@ const look = Effect.fnUntraced(function* (sql: PgClient.PgClient, database: stri
   for (const { name } of tables) rows[name] = yield* count(name)
   const others = `pg_stat_activity WHERE datname = '${database}' AND pid <> pg_backend_pid()`
   return {
-    rows: rows as Counts,
+    rows,
     tokens: yield* count("choir_control.sessions WHERE bootstrap_hash IS NOT NULL OR lease_hash IS NOT NULL"),
     catalogue: {
       roles: yield* count(`pg_roles WHERE rolname LIKE 'choir_${AGENT}%'`),

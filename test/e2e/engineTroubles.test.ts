@@ -3,7 +3,7 @@
  * whole programs, an engine of this suite's own whose disk is a small one in memory.
  */
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Schedule } from "effect"
@@ -222,6 +222,35 @@ const engineDies = Effect.fnUntraced(function* (choir: Installation) {
   yield* talk("eight")
 })
 
+/** An agent that hangs cannot be ended without its engine: it has nothing any more, and nothing takes its place before it is gone (R8). */
+const agentHangs = Effect.fnUntraced(function* (choir: Installation, choird: Choird) {
+  const { ctl, runs, send, settled, show, shown, until } = choir
+  const agent = Option.getOrThrow(yield* choird.agent)
+  const stateOf = () => /\) (?<state>\S)/u.exec(readFileSync(`/proc/${agent}/stat`, "utf8"))?.groups?.["state"]
+  killEngine(STATE)
+  yield* away(choir)
+  process.kill(agent, "SIGSTOP")
+  const { epoch, last_rev } = yield* show
+  const queued = yield* send("hung")
+  yield* until(
+    shown,
+    ({ reason, status }) =>
+      status === "starting" && /^it was silent .* its container is not gone yet/u.test(reason ?? "")
+  )
+  yield* Effect.sleep(AWAY_MS)
+  assert.strictEqual(stateOf(), "T")
+  assert.deepInclude(yield* show, { epoch, last_rev, status: "active" })
+  const workspaces = document(yield* ctl("workspace", "list")) as ReadonlyArray<{ readonly leased_by: string | null }>
+  assert.deepStrictEqual(
+    workspaces.map(({ leased_by }) => leased_by),
+    [AGENT]
+  )
+  start("--live-restore")
+  assert.isBelow(yield* figure("agent hung while the engine was away", runs(epoch + 1)), BACK_MS_MAX)
+  assert.isFalse(existsSync(`/proc/${agent}`))
+  yield* settled(queued.inbox_id)
+})
+
 const imageIsLost = Effect.fnUntraced(function* (choir: Installation, socket: string) {
   const { api, choird, params, runs, talk } = choir
   // By hand, so that the breaker counts anew.
@@ -301,7 +330,7 @@ const hostBoots = Effect.fnUntraced(function* (choir: Installation, choird: Choi
   assert.match(String(refused), /there is no Docker engine at .*systemctl start docker/u)
   start()
   yield* choir.start
-  assert.isBelow(yield* figure("engine up after choird", runs(10)), BACK_MS_MAX)
+  assert.isBelow(yield* figure("engine up after choird", runs(11)), BACK_MS_MAX)
   yield* talk("thirteen")
 })
 
@@ -323,14 +352,15 @@ describe.skipIf(reason !== undefined)("an agent whose engine is in trouble", { t
         lives,
         restarts.flatMap(() => ["die", "start"])
       )
+      yield* agentHangs(choir, next)
       yield* hostBoots(choir, next)
       yield* choir.api.agents.stop({ params: choir.params })
       assert.strictEqual(docker(socket, "ps", "--all", "--quiet"), "")
       const history = yield* choir.events(choir.session_id)
       assert.deepStrictEqual(historyProblems(choir.session_id, history), [])
       const asked = history.flatMap(({ event }) => (event.event_type === "UserMsg" ? [event.payload.text] : []))
-      assert.strictEqual(asked.length, 15)
-      assert.strictEqual(new Set(asked).size, 15)
+      assert.strictEqual(asked.length, 16)
+      assert.strictEqual(new Set(asked).size, 16)
       const meanwhile = history.filter(({ event: { created_at } }) => {
         const at_ms = Date.parse(created_at)
         return at_ms > died_ms && at_ms < back_ms

@@ -22,6 +22,7 @@ import {
   AGENT_OUTPUT_MS_MAX,
   AGENT_START_MS_MAX,
   AGENT_STOP_MS_MAX,
+  CONTAINER_LINGERS_MS,
   FROZEN_LOOK_MS
 } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
@@ -62,6 +63,8 @@ export interface EpochPlan {
   readonly onWait: (why: string) => Effect.Effect<void>
   /** Runs when the agent is about to be stopped. */
   readonly onStopping: Effect.Effect<void>
+  /** Runs when the epoch is over and its container is not gone after CONTAINER_LINGERS_MS; `crash` says why it is to go, if it crashed. */
+  readonly onLingering: (crash: string | undefined) => Effect.Effect<void>
 }
 
 const exitText = ({ code, reason, signal }: ContainerExit): string => {
@@ -195,7 +198,8 @@ export const runEpoch = Effect.fn("Epoch.run")(function* (
     cause.type === "crash" ? yield* fence(services, row) : yield* Effect.asVoid(revoke(services, row.session_id))
   yield* Effect.logInfo("the agent's token is worthless")
   yield* Effect.logInfo(`epoch ${row.epoch} ends: ${cause.type}; its container is killed unless it is gone`)
-  yield* container.kill
+  const told = Effect.delay(plan.onLingering(cause.type === "crash" ? cause.reason : undefined), CONTAINER_LINGERS_MS)
+  yield* Effect.raceFirst(container.kill, Effect.andThen(told, Effect.never))
   yield* Effect.logInfo("its container is gone")
   yield* Effect.timeoutOption(Fiber.await(written), AGENT_OUTPUT_MS_MAX)
   switch (cause.type) {

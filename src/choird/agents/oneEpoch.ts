@@ -29,6 +29,8 @@ const patienceOf = ({ agent_id, prepared, services }: RunContext) => {
   })
 }
 
+const LINGERS = "its token is worthless, but its container is not gone yet"
+
 /** One epoch from its token to its end; whatever keeps a container from starting is a crash of the agent. */
 export const oneEpoch = Effect.fnUntraced(function* (
   context: RunContext,
@@ -70,7 +72,13 @@ export const oneEpoch = Effect.fnUntraced(function* (
           ? Effect.void
           : Effect.asVoid(services.views.change(agent_id, { reason }))
       ),
-    onStopping: Effect.asVoid(services.views.change(agent_id, { status: "stopping" }))
+    onStopping: Effect.asVoid(services.views.change(agent_id, { status: "stopping" })),
+    onLingering: (crash: string | undefined) =>
+      Effect.gen(function* () {
+        const reason = crash === undefined ? LINGERS : `${crash}; ${LINGERS}, and starts again when it is`
+        yield* Effect.logWarning(reason)
+        yield* services.views.change(agent_id, { status: crash === undefined ? "stopping" : "starting", reason })
+      })
   }
   yield* Effect.logInfo(`epoch ${epoch} begins`)
   const ended = yield* Effect.result(Effect.scoped(runEpoch(services, plan)))

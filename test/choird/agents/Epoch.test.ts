@@ -87,7 +87,8 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
     stop,
     onReady: note("ready"),
     onWait: note,
-    onStopping: note("stopping")
+    onStopping: note("stopping"),
+    onLingering: (crash) => note(`lingers ${crash}`)
   }
   const epoch = yield* Effect.forkChild(
     Effect.provide(Effect.result(Effect.scoped(runEpoch(services, plan))), Logger.layer([warnings])),

@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect, Exit, Fiber, Option, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { CgroupName } from "#src/choird/runtime/Cgroups.ts"
@@ -13,7 +13,6 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { beginLife, database, LIVE, makeAgentHome, makeImage } from "../../support/choird.ts"
-import { temporaryFolder } from "../../support/engines.ts"
 import { isGone } from "../runtime/rig.ts"
 
 type Life = Effect.Success<ReturnType<typeof beginLife>>
@@ -126,89 +125,6 @@ describe("Lifecycle", LIVE, () => {
       })
     )
 
-    it.effect("says what is missing, and leaves no session and no lease", () =>
-      Effect.gen(function* () {
-        const home = yield* makeAgentHome((id) => ({
-          models: { small: { provider: "test", model: "s", endpoint: "http://127.0.0.1:1", secret: "key" } },
-          agents: { [id]: { repo: { url: "/srv/a" }, defaults: { workspace: "main", llm: "small" } } }
-        }))
-        const life = yield* beginLife(home.home)
-        const { agent_id } = home
-        const refusal = (options: Parameters<typeof life.lifecycle.start>[1], id = agent_id) =>
-          Effect.map(
-            Effect.flip(life.lifecycle.start(id, options)),
-            ({ hint, kind, reason }) => `${kind} ${reason} ${hint}`
-          )
-        assert.match(yield* refusal({}, AgentId.make("nobody")), /^UNKNOWN_AGENT .*known:/u)
-        assert.match(yield* refusal({}), /^NOT_READY .* has no DM .*--dm desk or hall$/u)
-        const dm = ResourceName.make("desk")
-        const missing = ResourceName.make("missing")
-        assert.match(
-          yield* refusal({ dm, workspace: missing }),
-          /^NOT_READY there is no workspace "missing" .*main, spare$/u
-        )
-        assert.match(yield* refusal({ dm }), /^NOT_READY .*"key".* choirctl secret set key/u)
-        home.write("secrets.json", { key: "value" })
-        const next = yield* beginLife(home.home)
-        home.noImage()
-        const image = yield* Effect.flip(next.lifecycle.start(agent_id, { dm }))
-        assert.match(`${image.kind} ${image.hint}`, new RegExp(`^NOT_READY choirctl agent build ${agent_id}$`, "u"))
-        assert.strictEqual((yield* Effect.flip(next.lifecycle.stop(agent_id))).kind, "NOT_RUNNING")
-        assert.isTrue(
-          Option.isNone(yield* next.within(Effect.flatMap(SessionStore, (sessions) => sessions.latest(agent_id))))
-        )
-        assert.deepStrictEqual(yield* leasesOf(next, agent_id), [])
-      })
-    )
-
-    it.effect("refuses a workspace in whose place an agent of another workspace could put a link (R39)", () =>
-      Effect.gen(function* () {
-        const folder = yield* temporaryFolder
-        for (const name of ["outer/inner", "elsewhere"]) mkdirSync(join(folder, name), { recursive: true })
-        symlinkSync(join(folder, "outer"), join(folder, "alias"))
-        const lies = ["outer/inner", "alias/inner/", "outer/inner/../inner", "outer/inner/not/yet"]
-        const home = yield* makeAgentHome(() => ({
-          workspaces: Object.fromEntries([
-            ["main", { path: join(folder, "elsewhere") }],
-            ["outer", { path: join(folder, "outer") }],
-            ...lies.map((path, index) => [`inner-${index}`, { path: `${folder}/${path}` }])
-          ])
-        }))
-        const { agent_id } = home
-        const life = yield* beginLife(home.home)
-        const refused = (name: string) =>
-          Effect.flip(life.lifecycle.start(agent_id, { workspace: ResourceName.make(name) }))
-        for (const index of lies.keys()) {
-          const { kind, reason } = yield* refused(`inner-${index}`)
-          assert.deepStrictEqual(
-            [kind, reason],
-            [
-              "NOT_READY",
-              `the workspace "inner-${index}" lies in the workspace "outer", whose agent could put anything in its place`
-            ]
-          )
-        }
-        yield* life.lifecycle.start(agent_id, { workspace: ResourceName.make("outer") })
-      })
-    )
-
-    it.effect("refuses a resource that another agent holds, by that agent's name", () =>
-      Effect.gen(function* () {
-        const home = yield* makeAgentHome((id, { agents }) => ({
-          agents: { ...(agents as object), [`${id}-b`]: (agents as Record<string, unknown>)[id] }
-        }))
-        const { lifecycle, ...life } = yield* beginLife(home.home)
-        const other = AgentId.make(`${home.agent_id}-b`)
-        yield* makeImage(home.home, other)
-        yield* lifecycle.start(home.agent_id, {})
-        const held = yield* Effect.flip(lifecycle.start(other, { workspace: ResourceName.make("spare") }))
-        assert.match(held.reason, new RegExp(`dm "desk" is leased by the agent "${home.agent_id}"`, "u"))
-        assert.match(held.hint, /--dm/u)
-        assert.deepStrictEqual(yield* leasesOf(life, other), [])
-        yield* lifecycle.start(other, { workspace: ResourceName.make("spare"), dm: ResourceName.make("hall") })
-      })
-    )
-
     it.effect("tells why an agent does not start: it ends early, or the operator stops it", () =>
       Effect.gen(function* () {
         const life = yield* setUp
@@ -262,6 +178,43 @@ describe("Lifecycle", LIVE, () => {
         process.kill(pid, "SIGSTOP")
         yield* views.first((view) => view.status === "running" && view.epoch === 2)
         assert.isTrue(yield* isGone(pid))
+      })
+    )
+
+    it.effect("takes a hung agent's token at once, and begins nothing before what holds it can end it (R8, D8)", () =>
+      Effect.gen(function* () {
+        const engine = yield* Deferred.make<void>()
+        const home = yield* makeAgentHome()
+        const { agent_id } = home
+        const life = yield* beginLife(home.home, (runtime) => ({
+          ...runtime,
+          start: (spec) =>
+            Effect.map(runtime.start(spec), (container) => ({
+              ...container,
+              kill: Effect.andThen(Deferred.await(engine), container.kill)
+            }))
+        }))
+        const { lifecycle, views } = life
+        yield* Effect.addFinalizer(() => Deferred.succeed(engine, undefined))
+        const first = yield* lifecycle.start(agent_id, {})
+        const leased = yield* leasesOf(life, agent_id)
+        const pid = yield* pidOf(life, agent_id)
+        process.kill(pid, "SIGSTOP")
+        const tokens = yield* life.within(Tokens)
+        const caller = { session_id: first.session_id!, agent_id, epoch: 1, standing: "current" as const }
+        const old = yield* tokens.lease(caller)
+        const waits = yield* views.first((view) => /its container is not gone yet/u.test(view.reason ?? ""))
+        assert.deepStrictEqual([waits.status, waits.epoch], ["starting", 1])
+        assert.match(waits.reason ?? "", /^it was silent for \d+ ms; its token is worthless/u)
+        assert.deepInclude(Option.getOrThrow(yield* tokens.identify(old)), { epoch: 1, standing: "superseded" })
+        assert.deepStrictEqual(yield* leasesOf(life, agent_id), leased)
+        assert.strictEqual((yield* Effect.flip(lifecycle.start(agent_id, {}))).kind, "ALREADY_RUNNING")
+        assert.strictEqual((yield* sessionOf(life, agent_id)).epoch, 1)
+        assert.isFalse(yield* isGone(pid))
+        yield* Deferred.succeed(engine, undefined)
+        yield* views.first((view) => view.status === "running" && view.epoch === 2)
+        assert.isTrue(yield* isGone(pid))
+        assert.deepStrictEqual(yield* leasesOf(life, agent_id), leased)
       })
     )
 
