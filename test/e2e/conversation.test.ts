@@ -1,49 +1,25 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, it } from "@effect/vitest"
+import { assert, layer, type Vitest } from "@effect/vitest"
 import { Effect, Option, Schedule } from "effect"
-import type { SessionId } from "#schema/Ids.ts"
 import type { ChatEvent } from "#schema/OperatorApi.ts"
-import { assertNothingShows } from "../support/canary/leftovers.ts"
 import { describeEveryInstallation } from "../support/everyInstallation.ts"
-import { makeInstallation } from "../support/installation.ts"
-import { answer, callTools, failing, makeProvider, offlineModel, raw } from "../support/testing/Provider.ts"
+import { SharedChoir } from "../support/SharedChoir.ts"
+import { answer, callTools, failing, raw } from "../support/testing/Provider.ts"
 import { conversationProblems, historyProblems } from "../support/verifyHistory.ts"
 
 const texts = (shown: ReadonlyArray<ChatEvent>, kind: string) =>
   shown.flatMap((event) => (event.type === "message" && event.kind === kind ? [event.text] : []))
 
-/** A running agent whose model follows plain instructions, until a test scripts another answer. */
-const start = (place: Parameters<Parameters<typeof describeEveryInstallation>[1]>[0]) =>
-  Effect.gen(function* () {
-    const provider = yield* makeProvider
-    yield* provider.otherwise((request) => offlineModel(request, 0))
-    const { canaries, ...where } = yield* place
-    const choir = yield* makeInstallation({ endpoint: provider.endpoint, ...where })
-    const choird = yield* choir.start
-    if (canaries !== undefined && typeof where.runtime === "object") {
-      const { docker_socket } = where.runtime
-      yield* Effect.addFinalizer(() =>
-        Effect.flatMap(provider.requests.all, (asked) =>
-          assertNothingShows({ asked, canaries, docker_socket, home: choir.home })
-        )
-      )
-    }
-    yield* choir.build
-    const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload: {} })
-    let sent = 0
-    const ask = Effect.fnUntraced(function* (text: string) {
-      const { inbox_id } = yield* choir.send(`test-${++sent}`, text)
-      return yield* Effect.map(choir.settled(inbox_id), (shown) => ({ inbox_id, shown }))
-    })
-    const outlives = typeof where.runtime === "object"
-    return { ...choir, ask, choird, outlives, provider, session_id: session_id as SessionId }
-  })
+/** Making an installation, with the first build of a base image. */
+const INSTALL_MS_MAX = 240_000
 
-describeEveryInstallation("a conversation", (place) => {
-  it.live("answers, works in concurrent jobs, reports them, and leaves a chain that anyone can verify", () =>
+const start = Effect.flatMap(SharedChoir, ({ begin }) => begin)
+
+const suite = (it: Vitest.MethodsNonLive<SharedChoir>) => {
+  it.effect("answers, works in concurrent jobs, reports them, and leaves a chain that anyone can verify", () =>
     Effect.gen(function* () {
-      const { api, ask, events, session_id, workspace } = yield* start(place)
+      const { api, ask, events, session_id, workspace } = yield* start
       const hello = yield* ask("hello")
       assert.strictEqual(texts(hello.shown, "reply").length, 1)
       const work = yield* ask(
@@ -72,12 +48,12 @@ describeEveryInstallation("a conversation", (place) => {
       assert.deepStrictEqual(conversationProblems([hello.inbox_id, work.inbox_id], history), [])
       const verification = yield* api.sessions.verify({ params: { id: session_id } })
       assert.deepStrictEqual([verification.ok, verification.events], [true, history.length])
-    }).pipe(Effect.scoped)
+    })
   )
 
-  it.live("goes on in the same session when the agent is killed in the middle of a turn", () =>
+  it.effect("goes on in the same session when the agent is killed in the middle of a turn", () =>
     Effect.gen(function* () {
-      const { api, choird, events, params, send, session_id, settled, workspace } = yield* start(place)
+      const { api, choird, events, params, send, session_id, settled, workspace } = yield* start
       const { inbox_id } = yield* send("kill-1", "run sleep 1 && echo slow > slow.txt\nwrite after.txt: after")
       yield* Effect.retry(
         Effect.flatMap(events(session_id), (history) =>
@@ -97,15 +73,15 @@ describeEveryInstallation("a conversation", (place) => {
       )
       assert.strictEqual(unknown.length, 1)
       assert.isTrue(existsSync(join(workspace, "after.txt")))
-    }).pipe(Effect.scoped)
+    })
   )
 
   for (const target of ["agent", "choird"] as const)
-    it.live(`tells the user of an external call that a killed ${target} cut off, and never runs it again (R6)`, () =>
+    it.effect(`tells the user of an external call that a killed ${target} cut off, and never runs it again (R6)`, () =>
       Effect.gen(function* () {
-        const choir = yield* start(place)
+        const choir = yield* start
         const ledger = join(choir.workspace, "ledger")
-        const { inbox_id } = yield* choir.send("doubt-1", 'call ledger.append {"note":"slow"}')
+        const { inbox_id } = yield* choir.send(`doubt-${target}`, 'call ledger.append {"note":"slow"}')
         yield* Effect.retry(
           // The file is there before its line is: a kill between the two leaves it empty.
           Effect.suspend(() =>
@@ -134,12 +110,12 @@ describeEveryInstallation("a conversation", (place) => {
         )
         assert.deepStrictEqual(readFileSync(ledger, "utf8"), `${results[0]?.call_id}\n`)
         assert.deepStrictEqual(conversationProblems([inbox_id], history), [])
-      }).pipe(Effect.scoped)
+      })
     )
 
-  it.live("tells a broken provider, malformed output and an unknown tool where a person looks, and goes on", () =>
+  it.effect("tells a broken provider, malformed output and an unknown tool where a person looks, and goes on", () =>
     Effect.gen(function* () {
-      const { ask, provider } = yield* start(place)
+      const { ask, provider } = yield* start
       yield* provider.script(failing(500, "the kitchen is on fire"))
       assert.include(texts((yield* ask("one")).shown, "reply")[0], "500")
       yield* provider.script(raw("this is not JSON"))
@@ -147,12 +123,12 @@ describeEveryInstallation("a conversation", (place) => {
       yield* provider.script(callTools([{ name: "choir-fs-levitate", input: {} }]), answer("there is no such tool"))
       assert.strictEqual(texts((yield* ask("three")).shown, "reply")[0], "there is no such tool")
       assert.strictEqual(texts((yield* ask("hello")).shown, "reply").length, 1)
-    }).pipe(Effect.scoped)
+    })
   )
 
-  it.live("stops a command that never ends at its timeout, and nothing of it survives", () =>
+  it.effect("stops a command that never ends at its timeout, and nothing of it survives", () =>
     Effect.gen(function* () {
-      const { ask, provider } = yield* start(place)
+      const { ask, provider } = yield* start
       const command = "setsid sleep 4242 & sleep 4242"
       yield* provider.script(
         callTools([{ name: "choir-exec", input: { command, timeout_ms: 300 } }]),
@@ -163,12 +139,12 @@ describeEveryInstallation("a conversation", (place) => {
         Effect.map(({ spawnSync }) => spawnSync("pgrep", ["-f", "sleep 4242"]))
       )
       assert.strictEqual(stdout.toString(), "")
-    }).pipe(Effect.scoped)
+    })
   )
 
-  it.live("stops gracefully, keeps the session, and resumes it; its socket is gone in between", () =>
+  it.effect("stops gracefully, keeps the session, and resumes it; its socket is gone in between", () =>
     Effect.gen(function* () {
-      const { api, ask, home, params, session_id } = yield* start(place)
+      const { api, ask, home, params, session_id } = yield* start
       yield* ask("hello")
       const socket = join(home, "socks/agents", session_id, "choird.sock")
       assert.isTrue(existsSync(socket))
@@ -186,12 +162,12 @@ describeEveryInstallation("a conversation", (place) => {
       assert.match((yield* show).summary?.summary ?? "", /(The user said: hello[^]*){2}/u)
       const fresh = yield* api.agents.start({ params, payload: { fresh: true } })
       assert.notStrictEqual(fresh.session_id, session_id)
-    }).pipe(Effect.scoped)
+    })
   )
 
-  it.live("resumes its agents when choird is killed and started again, after what they did meanwhile (D15)", () =>
+  it.effect("resumes its agents when choird is killed and started again, after what they did meanwhile (D15)", () =>
     Effect.gen(function* () {
-      const installation = yield* start(place)
+      const installation = yield* start
       const { inbox_id } = yield* installation.send("x-1", "run sleep 0.5; write late.txt: late")
       yield* installation.choird.signal("SIGKILL")
       yield* installation.choird.exited
@@ -202,10 +178,11 @@ describeEveryInstallation("a conversation", (place) => {
       assert.isTrue(existsSync(join(installation.workspace, "late.txt")))
       // A container outlives choird, and is heard before it is removed: on its socket, or on the port that it was told.
       const flushed = /its container of before flushed up to revision \d+/u
-      assert.strictEqual(
-        flushed.test(readFileSync(join(installation.home, "logs/choird.log"), "utf8")),
-        installation.outlives
-      )
-    }).pipe(Effect.scoped)
+      assert.strictEqual(flushed.test(yield* installation.logged), installation.outlives)
+    })
   )
-})
+}
+
+describeEveryInstallation("a conversation", (place) =>
+  layer(SharedChoir.layer(place), { excludeTestServices: true, timeout: INSTALL_MS_MAX })(suite)
+)

@@ -11,7 +11,7 @@ import type { InstallationOptions } from "./installation.ts"
 import { ensureDebianPackages } from "./packages.ts"
 import { lanAddress } from "./reachable.ts"
 
-type Place = Pick<InstallationOptions, "config" | "flags" | "postgres" | "runtime" | "secrets"> & {
+export type Place = Pick<InstallationOptions, "config" | "flags" | "postgres" | "runtime" | "secrets"> & {
   /** Secrets of it that must not show when a test has ended. */
   readonly canaries?: ReadonlyArray<Canary>
 }
