@@ -13,30 +13,20 @@ import { decodeFile } from "#src/shared/decode.ts"
 import { layerEndpointClient } from "#src/shared/endpoints.ts"
 import { MODEL_TOTAL_MS_MAX, PUSH_IDLE_MS_MAX } from "#src/shared/limits.ts"
 import { layerSocketClient } from "#src/shared/sockets.ts"
-import { AgentSettings } from "./AgentSettings.ts"
-import { Arbiter } from "./Arbiter.ts"
 import { Budget } from "./Budget.ts"
-import { Compactor } from "./Compactor.ts"
-import { Confirmations } from "./Confirmations.ts"
 import { ControlPlane } from "./ControlPlane.ts"
-import { EventLog } from "./EventLog.ts"
 import { fetchSecrets } from "./fetchSecrets.ts"
 import { credentialHelper, gitHelper } from "./git/credentialHelper.ts"
 import { GitAccess } from "./git/GitAccess.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import { Llm } from "./Llm.ts"
-import { LockManager } from "./LockManager.ts"
-import { Mailbox } from "./Mailbox.ts"
-import { ModelCalls } from "./ModelCalls.ts"
 import { ProcessRunner } from "./ProcessRunner.ts"
 import { Replication } from "./Replication.ts"
-import { SecretStore } from "./SecretStore.ts"
 import { runSession } from "./Session.ts"
+import { layerModels, layerRecovered } from "./sessionLayers.ts"
 import { layerSkills } from "./SkillRegistry.ts"
-import { StatusReports } from "./StatusReports.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { ToolRunner } from "./ToolRunner.ts"
-import { takeOver } from "./takeOver.ts"
 import { Tokens } from "./Tokens.ts"
 import { Workspace } from "./Workspace.ts"
 
@@ -127,26 +117,8 @@ const program = Effect.gen(function* () {
     const control = yield* ControlPlane
     const introduced = introduction(agent_id, session_id, image)
     const first = yield* control.hello(introduced)
-    const { config, config_version, epoch, resource_bindings } = first
-    const settings = AgentSettings.layer({ session_id, epoch, resource_bindings, config_version, config })
-    const values = yield* fetchSecrets(config, new Set())
-
-    const secrets = Layer.effectDiscard(Effect.flatMap(SecretStore, (store) => store.replaceAll(values))).pipe(
-      Layer.provideMerge(SecretStore.layer)
-    )
-    const base = Layer.effectDiscard(takeOver(introduced, first)).pipe(
-      Layer.provideMerge(Arbiter.layer),
-      Layer.provideMerge(
-        Layer.mergeAll(
-          EventLog.layer(session_id),
-          settings,
-          secrets,
-          LockManager.layer,
-          Mailbox.layer,
-          layerSkills(options.choir)
-        )
-      )
-    )
+    const values = yield* fetchSecrets(first.config, new Set())
+    const recovered = layerRecovered(introduced, first, values, layerSkills(options.choir))
     const guards = Layer.mergeAll(
       Replication.layer,
       Budget.layer,
@@ -155,14 +127,10 @@ const program = Effect.gen(function* () {
       ImageTexts.layer(options.choir),
       Workspace.layer({ root: options.workspace }),
       ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"] })
-    ).pipe(Layer.provideMerge(base))
-    const models = Compactor.layer.pipe(
-      Layer.provideMerge(Layer.mergeAll(Confirmations.layer, ModelCalls.layer, StatusReports.layer)),
-      Layer.provideMerge(guards)
-    )
+    ).pipe(Layer.provideMerge(recovered))
     const tools = ToolRegistry.layer({ choir: options.choir, rg: options.rg }).pipe(
       Layer.provideMerge(GitAccess.layer({ helper: gitHelper(options.choir) })),
-      Layer.provideMerge(models)
+      Layer.provideMerge(layerModels(guards))
     )
     const runners = ToolRunner.layer.pipe(Layer.provideMerge(tools))
     return yield* Effect.provide(runSession, runners)

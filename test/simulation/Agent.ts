@@ -9,22 +9,18 @@ import { AgentSettings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import { Budget } from "#src/agent/Budget.ts"
 import { Compactor } from "#src/agent/Compactor.ts"
-import { Confirmations } from "#src/agent/Confirmations.ts"
 import { ControlPlane } from "#src/agent/ControlPlane.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
 import { fetchSecrets } from "#src/agent/fetchSecrets.ts"
 import { ImageTexts } from "#src/agent/ImageTexts.ts"
 import { Llm } from "#src/agent/Llm.ts"
 import { LockManager } from "#src/agent/LockManager.ts"
-import { Mailbox } from "#src/agent/Mailbox.ts"
-import { ModelCalls } from "#src/agent/ModelCalls.ts"
 import { toolTable } from "#src/agent/offeredTools.ts"
 import { Replication } from "#src/agent/Replication.ts"
-import { SecretStore } from "#src/agent/SecretStore.ts"
 import { runSession } from "#src/agent/Session.ts"
+import { layerModels, layerRecovered } from "#src/agent/sessionLayers.ts"
 import { SkillRegistry } from "#src/agent/SkillRegistry.ts"
 import { StatusReports } from "#src/agent/StatusReports.ts"
-import { takeOver } from "#src/agent/takeOver.ts"
 import { Tokens } from "#src/agent/Tokens.ts"
 import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/ToolRunner.ts"
@@ -117,41 +113,19 @@ const session = Effect.fnUntraced(function* (
   process: Process,
   models: HttpClient.HttpClient
 ) {
-  const { session_id } = agent
   const control = yield* ControlPlane
-  const introduced = introduction(session_id)
+  const introduced = introduction(agent.session_id)
   const first = yield* control.hello(introduced)
-  const { config, config_version, epoch, resource_bindings } = first
-  const settings = AgentSettings.layer({ session_id, epoch, resource_bindings, config_version, config })
-  const values = yield* fetchSecrets(config, new Set())
-  const secrets = Layer.effectDiscard(Effect.flatMap(SecretStore, (store) => store.replaceAll(values))).pipe(
-    Layer.provideMerge(SecretStore.layer)
-  )
-  const base = Layer.effectDiscard(takeOver(introduced, first)).pipe(
-    Layer.provideMerge(Arbiter.layer),
-    Layer.provideMerge(
-      Layer.mergeAll(
-        EventLog.layer(session_id),
-        settings,
-        secrets,
-        LockManager.layer,
-        Mailbox.layer,
-        Layer.succeed(SkillRegistry, world.setup.skills)
-      )
-    )
-  )
+  const values = yield* fetchSecrets(first.config, new Set())
+  const recovered = layerRecovered(introduced, first, values, Layer.succeed(SkillRegistry, world.setup.skills))
   const guards = Layer.mergeAll(
     Replication.layer,
     Budget.layer,
     Llm.layer.pipe(Layer.provide(Layer.succeed(HttpClient.HttpClient, models))),
     tokens,
     Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" })
-  ).pipe(Layer.provideMerge(base))
-  const lanes = Compactor.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(Confirmations.layer, ModelCalls.layer, StatusReports.layer)),
-    Layer.provideMerge(guards)
-  )
-  const tools = registry(world, agent).pipe(Layer.provideMerge(lanes))
+  ).pipe(Layer.provideMerge(recovered))
+  const tools = registry(world, agent).pipe(Layer.provideMerge(layerModels(guards)))
   const probe = Layer.effectDiscard(
     Effect.gen(function* () {
       const arbiter = yield* Arbiter

@@ -12,19 +12,16 @@ import { ToolName } from "#schema/Tool.ts"
 import { AgentSettings, type Settings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import { Budget } from "#src/agent/Budget.ts"
-import { Compactor } from "#src/agent/Compactor.ts"
-import { Confirmations } from "#src/agent/Confirmations.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
 import { ImageTexts } from "#src/agent/ImageTexts.ts"
 import { LockManager } from "#src/agent/LockManager.ts"
 import { Mailbox } from "#src/agent/Mailbox.ts"
-import { ModelCalls } from "#src/agent/ModelCalls.ts"
 import { toolTable } from "#src/agent/offeredTools.ts"
 import { Replication } from "#src/agent/Replication.ts"
 import { runSession } from "#src/agent/Session.ts"
+import { layerModels } from "#src/agent/sessionLayers.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
 import { type SkillBook, SkillRegistry } from "#src/agent/SkillRegistry.ts"
-import { StatusReports } from "#src/agent/StatusReports.ts"
 import { takeOver } from "#src/agent/takeOver.ts"
 import { Tokens } from "#src/agent/Tokens.ts"
 import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
@@ -114,11 +111,9 @@ export const layerLanes = (options: { readonly script: Script; readonly tools?: 
     layerScriptedModel(options.script),
     Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" })
   )
-  const models = Compactor.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(Confirmations.layer, ModelCalls.layer, StatusReports.layer)),
-    Layer.provideMerge(around)
+  return ToolRunner.layer.pipe(
+    Layer.provideMerge(Layer.provideMerge(layerTools(options.tools ?? []), layerModels(around)))
   )
-  return ToolRunner.layer.pipe(Layer.provideMerge(Layer.provideMerge(layerTools(options.tools ?? []), models)))
 }
 
 const HASH = "0".repeat(64)
