@@ -8,8 +8,9 @@ import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
 import { type CommandFailed, configError, failed, usageError } from "./failure.ts"
 import { fileText, readConfigText, writePrivate } from "./homeFiles.ts"
-import { AGENT_STARTER } from "./starters.ts"
+import { isFree } from "./repoFolder.ts"
 import { configPath } from "./root.ts"
+import { AGENT_STARTER } from "./starters.ts"
 
 /** What the operator named; the rest is chosen. */
 export interface Choice {
@@ -152,7 +153,7 @@ const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice:
   const plan = planAgent(config, home, id, choice)
   if (plan instanceof Error) return yield* plan
   const repo = join(home, "sources", "agents", id)
-  if (!(yield* fs.exists(repo))) yield* createRepo(repo, AGENT_STARTER)
+  if (yield* isFree(repo, "move it elsewhere")) yield* createRepo(repo, AGENT_STARTER)
   if (plan.new_workspace !== undefined) yield* fs.makeDirectory(plan.new_workspace, { recursive: true, mode: 0o700 })
   const text = fileText(withAgent(written, id, repo, plan))
   yield* decodeFile(Config)(path, text)

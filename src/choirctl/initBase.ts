@@ -1,11 +1,11 @@
 /** `choirctl agent base init` (spec 17.8): the global repository that config.json names, with the files that every image starts from. */
 import { join } from "node:path"
-import { Effect, FileSystem } from "effect"
+import { Effect } from "effect"
 import { Config } from "#schema/Config.ts"
 import { decodeFile } from "#src/shared/decode.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
-import { failed } from "./failure.ts"
 import { readConfigText } from "./homeFiles.ts"
+import { isFree } from "./repoFolder.ts"
 import { configPath } from "./root.ts"
 import { GLOBAL_STARTER } from "./starters.ts"
 
@@ -22,19 +22,11 @@ const BUILD = "choirctl agent build <agent-id>"
 
 /** A repository that is there is left as it is. One elsewhere is made here, and the commands that push it are answered. */
 export const initBase = Effect.fn("initBase")(function* (home: string, kind: "worktree" | "bare") {
-  const fs = yield* FileSystem.FileSystem
   const { global_repo } = yield* decodeFile(Config)(configPath(home), JSON.stringify(yield* readConfigText(home)))
   const { ref, url } = global_repo
   const isLocal = url.startsWith("/")
   const repo = isLocal ? url : join(home, "sources", "global")
-  const files = (yield* fs.exists(repo)) ? yield* fs.readDirectory(repo) : []
-  if (files.length > 0 && !files.includes(".git") && !files.includes("HEAD"))
-    return yield* failed(
-      "NO_REPOSITORY",
-      `${repo} holds files and is no git repository`,
-      `git -C ${repo} init, or name another folder at global_repo.url`
-    )
-  const created = files.length === 0
+  const created = yield* isFree(repo, "name another folder at global_repo.url")
   if (created) yield* createRepo(repo, GLOBAL_STARTER, kind)
   const renamed = created && isLocal && ref !== BRANCH ? [`git -C ${repo} branch -m ${BRANCH} ${ref}`] : []
   const pushed = isLocal

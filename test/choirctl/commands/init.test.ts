@@ -195,6 +195,21 @@ describe("choirctl agent init", () => {
     })
   )
 
+  it.effect("makes the repository in an empty folder, and adds no agent whose folder holds something else", () =>
+    Effect.gen(function* () {
+      const home = yield* made
+      const folder = (id: string) => join(home, "sources", "agents", id)
+      for (const id of ["empty", "full"]) mkdirSync(folder(id), { recursive: true })
+      writeFileSync(join(folder("full"), "letter"), "mine")
+      assert.strictEqual((yield* choirctl(home, ["agent", "init", "empty"])).code, 0)
+      assert.include(files(folder("empty")), "Dockerfile")
+      const config = configOf(home)
+      const refused = yield* choirctl(home, ["agent", "init", "full"])
+      assert.deepStrictEqual([refused.code, refused.err.includes("is no git repository")], [1, true])
+      assert.deepStrictEqual(configOf(home), config)
+    })
+  )
+
   it.effect("changes no configuration that is not valid", () =>
     Effect.gen(function* () {
       const home = yield* made
