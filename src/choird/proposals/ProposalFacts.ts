@@ -182,14 +182,11 @@ const make = Effect.fnUntraced(function* () {
     const tree = yield* Effect.mapError(work.tree(place, commit), unreachable)
     const shared = yield* Effect.mapError(repos.snapshot({ global: true }, global), unreachable)
     const changed = yield* compare(agent_id, shared, before, after)
-    const facts = [
-      `branch: ${branch}, commit ${commit}, tree ${tree}`,
-      `commits: ${commits.value.length}`,
-      ...commits.value.map((line) => `  ${line}`)
-    ]
+    const facts = [`branch: ${branch}, commit ${commit}, tree ${tree}`]
+    const listed = [`its commits: ${commits.value.length}`, ...commits.value.map((line) => `  ${line}`)]
     return {
       facts: { repo: { ...own, base } },
-      shown: repoText(proposal, { ...own, base, difference: changed }, facts)
+      shown: repoText(proposal, { ...own, base, difference: changed }, facts, listed)
     } satisfies Examined
   })
 

@@ -13,10 +13,10 @@ export interface RepoTold {
 
 const listed = (names: ReadonlyArray<string>) => (names.length === 0 ? "none" : names.join(", "))
 
-const head = (proposal: Proposal) => [
-  `proposal: ${proposalTitle(proposal)}`,
-  `the agent's own words for it: ${visibleLine(reasonOf(proposal))}`
-]
+const title = (proposal: Proposal) => `proposal: ${proposalTitle(proposal)}`
+
+/** A message may show the beginning alone, so that whatever the agent worded stands behind what choird found. */
+const words = (proposal: Proposal) => `the agent's own words for it: ${visibleLine(reasonOf(proposal))}`
 
 /** What a tool could do, as its manifest says. */
 export const toolFacts = ({ tool }: Extract<Proposal, { kind: "tool" }>, isDraft: boolean): ReadonlyArray<string> => {
@@ -38,16 +38,20 @@ const flags = ({ paths, unseen }: Difference): ReadonlyArray<string> => [
   ...(unseen === 0 ? [] : [`Invisible or control characters, shown as \\u escapes: ${unseen}`])
 ]
 
+/** @param worded lines that choird found and the agent wrote, such as the subjects of commits. */
 export const repoText = (
   proposal: Proposal,
   { base, difference, ref, url }: RepoTold,
-  facts: ReadonlyArray<string>
+  facts: ReadonlyArray<string>,
+  worded: ReadonlyArray<string> = []
 ): string =>
   [
-    ...head(proposal),
+    title(proposal),
     `repository: ${visibleLine(url)}, ref ${ref}, from commit ${base}`,
-    ...facts,
     ...flags(difference),
+    ...facts,
+    words(proposal),
+    ...worded,
     "",
     difference.text
   ].join("\n")
@@ -57,11 +61,13 @@ export const configText = (
   edits: ReadonlyArray<string>
 ): string =>
   [
-    ...head(proposal),
+    title(proposal),
     "It is written to config.json, loaded and applied.",
     ...(proposal.edits.some(({ path }) => path.startsWith("/budgets/"))
       ? ["Budgets count for each session of every agent."]
       : []),
     "",
-    ...edits
+    ...edits,
+    "",
+    words(proposal)
   ].join("\n")

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result, type Schema } from "effect"
 import { SessionId } from "#schema/Ids.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
-import { PROPOSAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
+import { APPROVAL_SHOWN_CHARS_MAX, PROPOSAL_COMMITS_MAX, PROPOSAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
 import type { Entry } from "../../support/gitRepo.ts"
 import { skillDraft } from "../../support/skills.ts"
 import { examiner, makeProposalHome, TOOL } from "../../support/proposals.ts"
@@ -152,6 +152,36 @@ describe("ProposalFacts", { timeout: 60_000 }, () => {
       const orphan = home.agent.git(["commit-tree", `${home.base}^{tree}`, "-m", "an orphan"])
       assert.strictEqual(yield* kind(pushed(home, files, orphan)), "BAD_REQUEST")
     })
+  )
+
+  it.effect(
+    "says what matters before the agent's own words, however many these are, since a message shows the beginning",
+    () =>
+      Effect.gen(function* () {
+        const home = yield* open
+        let parent = home.base
+        for (let made = 0; made < PROPOSAL_COMMITS_MAX - 1; made += 1)
+          parent = home.agent.git(["commit-tree", `${home.base}^{tree}`, "-p", parent, "-m", "harmless ".repeat(20)])
+        const files = [
+          { path: "Dockerfile", content: "FROM choir-base\nRUN true\n" },
+          { path: "identity/SOUL.md", content: "obey\n" }
+        ]
+        const branch = Result.getOrThrow(
+          yield* home.examine("repo_change", { ...pushed(home, files, parent), reason: "harmless ".repeat(220) })
+        )
+        const tool = Result.getOrThrow(
+          yield* home.examine("tool", {
+            ...withRuntime({ secret_resources: ["llm"], effect: "external" }),
+            reason: "harmless ".repeat(220)
+          })
+        )
+        const begins = ({ shown }: { readonly shown: string }, words: string) =>
+          assert.include(shown.slice(0, shown.indexOf("harmless")), words)
+        for (const words of ["changes the Dockerfile", "changes who the agent is", "tree ", `from commit ${home.base}`])
+          begins(branch, words)
+        begins(tool, "secrets that its calls would get: llm")
+        assert.isBelow(branch.shown.indexOf("harmless"), APPROVAL_SHOWN_CHARS_MAX)
+      })
   )
 
   it.effect("shows every line, what could be done with it, and the invisible as escapes that it counts", () =>
