@@ -1,7 +1,7 @@
 /** Images of the sandbox runtime: the merged repositories of an agent as a folder, built once for each pair of commits (spec 17.3). */
 import { join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Option, type PlatformError, Schema } from "effect"
-import { AgentId } from "#schema/Ids.ts"
+import { AgentId, type ResourceName } from "#schema/Ids.ts"
 import { type CommitId, ImageVersion, type ImageVersionFile } from "#schema/Image.ts"
 import { merge } from "#src/choird/repos/Merge.ts"
 import { ContainerRuntime, type ImageBuildFailed } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -51,6 +51,8 @@ export class OriginUnknown extends Schema.TaggedError<OriginUnknown>()("OriginUn
 export interface ImageSources {
   readonly global: RepoSource
   readonly agent: RepoSource
+  /** What the agent is bound to; its own repository is fetched as that, where it can be (spec 14.4). */
+  readonly git_identity?: ResourceName | undefined
 }
 
 /** What a build does next, in this order; nothing is written when the image is up to date. The runtime's own lines follow. */
@@ -145,7 +147,7 @@ export class Images extends Context.Service<
           yield* progress("fetch global")
           const global = yield* repos.snapshot({ global: true }, sources.global)
           yield* progress("fetch agent")
-          const agent = yield* repos.snapshot({ agent_id }, sources.agent)
+          const agent = yield* repos.snapshot({ agent_id, git_identity: sources.git_identity }, sources.agent)
           if (agent_commit !== undefined && agent.commit !== agent_commit) {
             const { commit: found, warning = null } = agent
             return yield* new OtherCommit({ agent_id, wanted: agent_commit, found, warning })
@@ -197,7 +199,11 @@ export class Images extends Context.Service<
           const known = Option.getOrUndefined(yield* readOrigin(fs, path))
           if (known === undefined) return yield* new OriginUnknown({ image_version })
           const base = yield* repos.at({ global: true }, sources.global, known.global.commit)
-          const agent = yield* repos.at({ agent_id }, sources.agent, known.agent.commit)
+          const agent = yield* repos.at(
+            { agent_id, git_identity: sources.git_identity },
+            sources.agent,
+            known.agent.commit
+          )
           const { compiled } = yield* merged(agent_id, base, agent)
           const keep = yield* list.builds(agent_id)
           yield* runtime.buildImage({ agent_id, image_version, path, compiled, base, agent, keep }, progress)

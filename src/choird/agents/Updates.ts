@@ -50,7 +50,7 @@ export class Updates extends Context.Service<
         if (repo === undefined)
           return yield* Effect.die(`the lifecycle knows ${agent_id} and the configuration does not`)
         const in_use = mounted(view)
-        const sources = { global: running.global_repo, agent: repo }
+        const sources = { global: running.global_repo, agent: repo, git_identity: view.bindings?.git_identity }
         const built = yield* Effect.result(images.build(agent_id, sources, { in_use, progress }))
         if (Result.isFailure(built)) return failed(agent_id, built.failure)
         const { image_version, warnings } = built.success

@@ -44,13 +44,13 @@ export const requireInRuntime = Effect.fn("requireInRuntime")(function* (
   if (yield* Effect.orElseSucceed(runtime.hasImage(agent_id, image_version), () => true)) return
   const lost = `the Docker engine lost image ${image_version}`
   yield* Effect.logWarning(`${lost}; it is built again`)
-  const { status } = views.of(agent_id)
+  const { bindings, status } = views.of(agent_id)
   yield* views.change(agent_id, { status: "building", reason: `${lost}, which is built again` })
   const { config: running } = yield* config.current
   const repo = running.agents[agent_id]?.repo
   if (repo === undefined)
     return yield* Effect.fail(notReady(`config.json has no agent ${agent_id}`, "choirctl agent list"))
-  const sources = { global: running.global_repo, agent: repo }
+  const sources = { global: running.global_repo, agent: repo, git_identity: bindings?.git_identity }
   yield* images
     .remake(agent_id, sources, image, (line) => Effect.logInfo(line))
     .pipe(

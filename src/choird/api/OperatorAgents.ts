@@ -88,7 +88,7 @@ const build = Effect.fn("OperatorApi.build")(function* (services: Services, agen
       const last = yield* images
         .build(
           agent_id,
-          { global: running.config.global_repo, agent: agent.repo },
+          { global: running.config.global_repo, agent: agent.repo, git_identity: view.bindings?.git_identity },
           {
             force,
             in_use: mounted(view),

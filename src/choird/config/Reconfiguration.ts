@@ -130,7 +130,9 @@ const make = Effect.fnUntraced(function* () {
   })
 
   const load = Effect.fnUntraced(function* (progress: (step: string) => Effect.Effect<void>) {
-    const home = yield* loadHome(repos, store.home, progress)
+    const views = yield* lifecycle.list
+    const bound = new Map(views.map(({ agent_id, bindings }) => [agent_id, bindings?.git_identity]))
+    const home = yield* loadHome(repos, store.home, progress, bound)
     const { loaded, warnings, ...target } = home
     yield* Ref.set(staged, target)
     return { changes: yield* changesOf(target), repos: loaded, warnings } satisfies LoadReport

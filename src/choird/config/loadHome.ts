@@ -2,7 +2,7 @@
 import { Effect, Result } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { LoadedRepo } from "#schema/ConfigApi.ts"
-import { AgentId } from "#schema/Ids.ts"
+import { AgentId, type ResourceName } from "#schema/Ids.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import type { SourceState } from "#src/choird/agents/ImageOrigin.ts"
 import { contentsOf } from "#src/choird/repos/Contents.ts"
@@ -91,11 +91,14 @@ const once = <A>(all: ReadonlyArray<A>, key: (each: A) => string) => [
 /**
  * Reads and checks everything, and fails with every problem that was found. A repository's files are held only while they are
  * checked.
+ *
+ * @param bound the git identities of agents that run.
  */
 export const loadHome = Effect.fn("Reconfiguration.read")(function* (
   repos: Repos["Service"],
   home: string,
-  progress: (step: string) => Effect.Effect<void>
+  progress: (step: string) => Effect.Effect<void>,
+  bound: ReadonlyMap<AgentId, ResourceName | undefined> = new Map()
 ) {
   yield* progress("read config.json and secrets.json")
   const { config, secrets, warnings } = yield* Effect.mapError(loadFiles(home), fromConfigRefused)
@@ -110,7 +113,7 @@ export const loadHome = Effect.fn("Reconfiguration.read")(function* (
     Effect.fnUntraced(function* ([key, { repo }]) {
       const agent_id = AgentId.make(key)
       yield* progress(`fetch ${agent_id}`)
-      const own = yield* fetch(repos, { agent_id }, repo, access)
+      const own = yield* fetch(repos, { agent_id, git_identity: bound.get(agent_id) }, repo, access)
       const checked = merged(global, own, compiles)
       return {
         agent_id,

@@ -83,15 +83,17 @@ const make = Effect.fnUntraced(function* () {
 
   return AgentSteps.of({
     build: Effect.fn("AgentSteps.build")(function* ({ row }, { commit }) {
-      const { agent_id } = row
+      const { agent_id, session_id } = row
       if (commit === undefined) return yield* Effect.die(new Error("nothing was committed"))
       const { repo } = yield* defaultsOf(agent_id)
       const { config: running } = yield* config.current
       const view = yield* Effect.mapError(lifecycle.view(agent_id), agent)
       const in_use = isDown(view) ? [] : Option.toArray(ImageVersion.makeOption(view.image_version ?? ""))
+      // It was pushed as the session's identity, which may be the only one that can fetch it.
+      const git_identity = Option.getOrUndefined(yield* sessions.get(session_id))?.resource_bindings.git_identity
       const built = images.build(
         agent_id,
-        { global: running.global_repo, agent: repo },
+        { global: running.global_repo, agent: repo, git_identity },
         { in_use, agent_commit: commit }
       )
       return (yield* Effect.mapError(built, notBuilt)).image_version

@@ -98,10 +98,11 @@ const make = Effect.fnUntraced(function* () {
     if (agent === undefined) return yield* bad(`config.json has no agent ${agent_id} any more`)
     const checked = yield* Effect.mapError(Effect.fromResult(checkSource(agent.repo)), unreachable)
     const session = Option.getOrUndefined(yield* sessions.get(session_id))
-    const source = yield* access(agent_id, checked, session?.resource_bindings.git_identity)
+    const git_identity = session?.resource_bindings.git_identity
+    const source = yield* access(agent_id, checked, git_identity)
     const problem = pushProblem(source)
     if (problem !== undefined) return yield* refused("REPOSITORY", problem, HINT)
-    return { own: agent.repo, source, global: running.global_repo }
+    return { own: agent.repo, source, git_identity, global: running.global_repo }
   })
   type Sources = Effect.Success<ReturnType<typeof sources>>
 
@@ -127,8 +128,8 @@ const make = Effect.fnUntraced(function* () {
     proposal: Extract<Proposal, { kind: "tool" | "skill" }>
   ) {
     const { agent_id } = proposed
-    const { global, own } = yield* sources(proposed)
-    const now = yield* Effect.mapError(repos.snapshot({ agent_id }, own), unreachable)
+    const { git_identity, global, own } = yield* sources(proposed)
+    const now = yield* Effect.mapError(repos.snapshot({ agent_id, git_identity }, own), unreachable)
     const shared = yield* Effect.mapError(repos.snapshot({ global: true }, global), unreachable)
     const drafted = draftFiles(proposal, now.files)
     if (Result.isFailure(drafted)) return yield* bad(drafted.failure)

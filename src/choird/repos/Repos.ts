@@ -1,7 +1,7 @@
 /** The clones of the global and the agents' repositories under `<home>/repos` (spec 6.5), made anew for each new commit. */
 import { basename, dirname, join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Schema } from "effect"
-import type { AgentId } from "#schema/Ids.ts"
+import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { CommitId } from "#schema/Image.ts"
 import type { GitFailed, GitMissing } from "#src/shared/git.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
@@ -37,8 +37,10 @@ export type RepoError =
   | BadRepository
   | RepoCacheFailed
 
-/** Whose repository it is. */
-export type RepoOwner = { readonly global: true } | { readonly agent_id: AgentId }
+/** Whose repository it is; an agent's is fetched as `git_identity`, where that reaches it, else as the agent's default one. */
+export type RepoOwner =
+  | { readonly global: true }
+  | { readonly agent_id: AgentId; readonly git_identity?: ResourceName | undefined }
 
 /** The repository's name in what people read. */
 export const repoLabel = (owner: RepoOwner): string =>
@@ -127,7 +129,10 @@ export class Repos extends Context.Service<
           access: RepoAccess = running
         ) {
           const checked = yield* Effect.fromResult(checkSource(source))
-          return "global" in owner ? checked : yield* access(owner.agent_id, checked)
+          if ("global" in owner) return checked
+          const { agent_id, git_identity } = owner
+          const bound = yield* access(agent_id, checked, git_identity)
+          return git_identity === undefined || bound.credential !== undefined ? bound : yield* access(agent_id, checked)
         })
 
         const fetched = Effect.fnUntraced(function* (

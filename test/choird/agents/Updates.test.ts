@@ -4,7 +4,7 @@ import { Config } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import type { AgentStatus } from "#schema/OperatorApi.ts"
-import { type BuildOptions, ImageInUse, Images } from "#src/choird/agents/Images.ts"
+import { type BuildOptions, ImageInUse, Images, type ImageSources } from "#src/choird/agents/Images.ts"
 import { AgentRefused, type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Updates } from "#src/choird/agents/Updates.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -17,14 +17,15 @@ interface Agent {
   readonly image: ImageVersion | null
   /** The newest image before the build; the build makes NEW where it differs. */
   readonly newest: ImageVersion
+  readonly git_identity?: string
 }
 
-const view = (agent_id: AgentId, { image, status }: Agent): AgentView => ({
+const view = (agent_id: AgentId, { git_identity, image, status }: Agent): AgentView => ({
   agent_id,
   status,
   session_id: null,
   epoch: 1,
-  bindings: null,
+  bindings: git_identity === undefined ? null : ({ git_identity } as never),
   image_version: image,
   manifests: null,
   since_ms: 0,
@@ -53,10 +54,10 @@ const world = (agents: Readonly<Record<string, Agent>>, restart: Effect.Effect<v
     agents: Object.fromEntries(Object.keys(agents).map((id) => [id, entry]))
   })
   const images = Layer.mock(Images, {
-    build: (agent_id: AgentId, _: unknown, { in_use = [], progress }: BuildOptions = {}) =>
+    build: (agent_id: AgentId, { git_identity }: ImageSources, { in_use = [], progress }: BuildOptions = {}) =>
       Effect.gen(function* () {
         yield* progress?.("check") ?? Effect.void
-        done.push(`build ${agent_id} ${in_use.join()}`)
+        done.push(`build ${agent_id} ${in_use.join()}${git_identity ?? ""}`)
         if (agent_id === "broken") return yield* new ImageInUse({ agent_id, image_version: OLD })
         const built = known.get(agent_id)?.newest !== NEW
         return { image_version: NEW, path: "/", built, warnings: [] }
@@ -87,6 +88,7 @@ describe("Updates", () => {
       stands: { status: "stopped", image: OLD, newest: OLD },
       behind: { status: "running", image: OLD, newest: NEW },
       current: { status: "running", image: NEW, newest: NEW },
+      bound: { status: "running", image: NEW, newest: NEW, git_identity: " as robot" },
       idle: { status: "stopped", image: null, newest: NEW }
     })
     return Effect.gen(function* () {
@@ -101,6 +103,7 @@ describe("Updates", () => {
           ["stands", "built", undefined],
           ["behind", "redeployed", undefined],
           ["current", "skipped", undefined],
+          ["bound", "skipped", undefined],
           ["idle", "skipped", undefined]
         ]
       )
@@ -114,6 +117,7 @@ describe("Updates", () => {
         "stop behind",
         "start behind",
         `build current ${NEW}`,
+        `build bound ${NEW} as robot`,
         "build idle "
       ])
       assert.deepStrictEqual(lines.slice(0, 3), ["runs: check", `runs: restart on ${NEW}`, "broken: check"])

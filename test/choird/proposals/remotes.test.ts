@@ -3,6 +3,7 @@ import { execFileSync, spawn } from "node:child_process"
 import { dirname, join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
+import { withVariable } from "../../support/environment.ts"
 import { describeEmbedded, temporaryFolder } from "../../support/engines.ts"
 import { startGitHttps, startSshd } from "../../support/gitServers.ts"
 import { ensureDebianPackages } from "../../support/packages.ts"
@@ -42,22 +43,6 @@ const refusal = Effect.fnUntraced(function* (remote: Place) {
   assert.strictEqual(home.head(), home.base)
   return String(error)
 })
-
-const setVariable = (name: string, value: string | undefined) => {
-  if (value === undefined) delete process.env[name]
-  else process.env[name] = value
-}
-
-/** What the environment of choird says, until the test ends. */
-const withVariable = (name: string, value: string | undefined) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const before = process.env[name]
-      setVariable(name, value)
-      return before
-    }),
-    (before) => Effect.sync(() => setVariable(name, before))
-  )
 
 const overHttps = (remotes: (host: string) => ReadonlyArray<string>, secret = "bot:canary-token") =>
   Effect.fnUntraced(function* (path: string) {

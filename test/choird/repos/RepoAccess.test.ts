@@ -5,13 +5,17 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Result, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { CommitId } from "#schema/Image.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { loadHome } from "#src/choird/config/loadHome.ts"
-import { accessBy, RepoAccess } from "#src/choird/repos/RepoAccess.ts"
+import { accessBy, layerRepoAccess, RepoAccess } from "#src/choird/repos/RepoAccess.ts"
 import { Repos } from "#src/choird/repos/Repos.ts"
 import { checkSource } from "#src/choird/repos/RepoSource.ts"
 import { FetchFailed } from "#src/choird/repos/Git.ts"
+import { withVariable } from "../../support/environment.ts"
 import { makeGitRepo, temporaryFolder } from "../../support/gitRepo.ts"
-import { reposLayer } from "../../support/images.ts"
+import { startGitHttps } from "../../support/gitServers.ts"
+import { GLOBAL_FILES, reposLayer } from "../../support/images.ts"
 import { makeHome } from "../../support/stores.ts"
 
 const KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\ncanary\n-----END OPENSSH PRIVATE KEY-----\n"
@@ -81,6 +85,59 @@ describe("accessBy", () => {
       assert.isUndefined(ask(url, name), `${url} as ${name}`)
     assert.isUndefined(ask("https://git.example.org/team/ada.git", undefined, AgentId.make("eve")))
   })
+
+  it.effect(
+    "fetches as what the agent is bound to, which may be all that reaches a private repository, else as its default",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* temporaryFolder
+        const repo = makeGitRepo(join(root, "repo"))
+        const commit = CommitId.make(repo.commit({ "README.md": "private" }))
+        const server = yield* startGitHttps({ root, user: "bot", password: "canary-token" })
+        yield* withVariable("GIT_SSL_CAINFO", server.cert)
+        const url = `https://${server.host}/repo/.git`
+        const agents = (git_identity: string) => ({
+          ada: { repo: { url }, defaults: { ...CONFIG.agents.ada.defaults, git_identity } }
+        })
+        const named = (config: object) =>
+          Effect.gen(function* () {
+            const home = yield* makeHome(config, { token: "bot:canary-token" })
+            const layer = Layer.provide(reposLayer(home), Layer.provide(layerRepoAccess, ConfigStore.layer({ home })))
+            return { home, repos: yield* Effect.provide(Repos, layer) }
+          })
+        const git_identities = { robot: identity("token", `https://${server.host}/`), reader: identity("token") }
+        const [robot, reader] = [ResourceName.make("robot"), ResourceName.make("reader")]
+        const source = { url, ref: "main" }
+        const global = makeGitRepo(join(root, "global"))
+        global.commit(GLOBAL_FILES)
+        const global_repo = { url: global.path }
+        const { home, repos } = yield* named({ ...CONFIG, global_repo, git_identities, agents: agents("reader") })
+        assert.include(String(yield* Effect.flip(repos.snapshot({ agent_id: ADA }, source))), "could not read Username")
+        const unread = yield* Effect.flip(repos.at({ agent_id: ADA, git_identity: reader }, source, commit))
+        assert.include(String(unread), "could not read Username")
+        const files = yield* repos.at({ agent_id: ADA, git_identity: robot }, source, commit)
+        assert.deepStrictEqual(
+          files.map(({ path }) => path),
+          ["README.md"]
+        )
+        assert.deepInclude(yield* repos.snapshot({ agent_id: ADA, git_identity: robot }, source), {
+          commit,
+          stale: false
+        })
+        const load = (bound?: ReadonlyMap<AgentId, ResourceName>) =>
+          Effect.map(
+            Effect.provide(
+              loadHome(repos, home, () => Effect.void, bound),
+              NodeServices.layer
+            ),
+            ({ loaded }) => loaded.find(({ repo }) => repo === "ada")?.stale
+          )
+        assert.deepStrictEqual([yield* load(), yield* load(new Map([[ADA, robot]]))], [true, false])
+        const other = yield* named({ ...CONFIG, global_repo, git_identities, agents: agents("robot") })
+        assert.deepInclude(yield* other.repos.snapshot({ agent_id: ADA, git_identity: reader }, source), { commit })
+      }).pipe(Effect.provide(NodeServices.layer)),
+    { timeout: 30_000 }
+  )
 
   it.effect("is asked for agents alone, and in the place of what runs where somebody else is given", () =>
     Effect.gen(function* () {
