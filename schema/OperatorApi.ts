@@ -53,7 +53,7 @@ export const AgentSummary = Schema.Struct({
   config_version: Schema.Natural,
   /** The newest version, there only while a running agent has an older one (R58). */
   config_version_latest: Schema.optionalKey(Schema.Natural),
-  /** There while the agent runs. */
+  /** There while the agent runs and the database answers. */
   health: Schema.optionalKey(AgentHealth)
 })
 export type AgentSummary = typeof AgentSummary.Type
@@ -184,8 +184,8 @@ export const SystemStatus = Schema.Struct({
     Schema.Struct({ name: ResourceName, type: Schema.String, ok: Schema.Boolean, detail: Schema.String })
   ),
   agents: Schema.Array(AgentSummary),
-  /** How many approvals wait for a person. */
-  approvals: Schema.Struct({ pending: Schema.Natural }),
+  /** How many approvals wait for a person; null while the database does not answer. */
+  approvals: Schema.Struct({ pending: Schema.NullOr(Schema.Natural) }),
   warnings: Schema.Array(Schema.String)
 })
 export type SystemStatus = typeof SystemStatus.Type

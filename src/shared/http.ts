@@ -29,6 +29,7 @@ interface Refusal {
   readonly status: number
   readonly type: string
   readonly message: string
+  readonly hint?: string
   readonly retry_after_ms?: number
 }
 

@@ -15,8 +15,7 @@ import { ConfigStore, SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import { Inbox, type Incoming } from "#src/choird/gateway/Inbox.ts"
 import { Outbox, type Outgoing } from "#src/choird/gateway/Outbox.ts"
 import type { AuditEntry } from "#src/choird/logs/Audit.ts"
-import { type Claim, CallResults } from "#src/choird/hosttools/CallResults.ts"
-import type { HostOutcome, HostTool } from "#src/choird/hosttools/HostTool.ts"
+import type { HostTool } from "#src/choird/hosttools/HostTool.ts"
 import { HostTools } from "#src/choird/hosttools/HostTools.ts"
 import { type Appended, EventStore, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -27,6 +26,8 @@ import { chain, genesis, hex } from "#src/shared/hashChain.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
 import { reconfiguration } from "./reconfiguration.ts"
 import { memoryAudit } from "./audited.ts"
+import { stored } from "./awayDatabase.ts"
+import { memoryCallResults } from "./callResults.ts"
 
 export const AGENT = AgentId.make("ada")
 export const SESSION = SessionId.make("0123456789abcdef")
@@ -103,6 +104,8 @@ export interface World {
   inboxFull: boolean
   /** So much was asked of the session already. */
   full: boolean
+  /** The database does not answer. */
+  away: boolean
   /** What people asked of the session, by the id of the request. */
   readonly wishes: Map<string, Asked>
   /** What TERMINATE_SELF waits for inside the lifecycle. */
@@ -130,6 +133,7 @@ export const makeWorld = Effect.gen(function* () {
     snapshot: undefined,
     inboxFull: false,
     full: false,
+    away: false,
     wishes: new Map(),
     terminated: Effect.void,
     tokens: new Map([
@@ -371,7 +375,7 @@ const stores = (world: World) =>
               status: "pending" as const
             })
           : refused("NOT_AVAILABLE", "not in this version", "do not go on"),
-      pending: Effect.succeed(new Map([[AGENT, 2]]))
+      pending: stored(world, new Map([[AGENT, 2]]))
     }),
     memoryAudit(world.audit),
     Layer.mock(Leases, {
@@ -379,8 +383,8 @@ const stores = (world: World) =>
     }),
     Layer.mock(SessionStore, {
       get: (session_id) => Effect.sync(() => (session_id === SESSION ? Option.some(world.row) : Option.none())),
-      latest: () => Effect.sync(() => Option.some(world.latest ?? world.row)),
-      list: () => Effect.sync(() => [world.row]),
+      latest: () => Effect.suspend(() => stored(world, Option.some(world.latest ?? world.row))),
+      list: () => Effect.suspend(() => stored(world, [world.row])),
       summarize: (_, { title }) => effect(world, `summary ${title}`),
       summary: () => Effect.succeedNone
     }),
@@ -401,33 +405,13 @@ const stores = (world: World) =>
     })
   )
 
-/** What host tools with an effect were asked and answered, in memory. */
-const callResults = Layer.sync(CallResults, () => {
-  const stored = new Map<string, { readonly digest: string; outcome: HostOutcome | undefined }>()
-  const claimed = (digest: string, before: { digest: string; outcome: HostOutcome | undefined }): Claim => {
-    if (before.digest !== digest) return { type: "reused" }
-    return before.outcome === undefined ? { type: "in doubt" } : { type: "done", outcome: before.outcome }
-  }
-  return CallResults.of({
-    claim: ({ call_id, digest }) =>
-      Effect.sync(() => {
-        const before = stored.get(call_id)
-        if (before !== undefined) return claimed(digest, before)
-        stored.set(call_id, { digest, outcome: undefined })
-        return { type: "mine" }
-      }),
-    keep: ({ call_id, digest }, outcome) => Effect.sync(() => void stored.set(call_id, { digest, outcome })),
-    prune: Effect.succeed(0)
-  })
-})
-
 /** All the services that the APIs are built on. */
 export const layerWorld = (world: World, home: string, hostTools: ReadonlyArray<HostTool> = []) =>
   Steering.layer.pipe(
     Layer.provideMerge(
       Layer.mergeAll(
         configStore(home),
-        HostTools.layer(hostTools).pipe(Layer.provide(callResults)),
+        HostTools.layer(hostTools).pipe(Layer.provide(memoryCallResults)),
         tokens(world),
         lifecycle(world),
         eventStore(world),

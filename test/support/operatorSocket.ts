@@ -14,7 +14,7 @@ import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { layerSocketClient } from "#src/shared/sockets.ts"
-import { DM, layerWorld, makeWorld } from "./control.ts"
+import { DM, layerWorld, makeWorld, type World } from "./control.ts"
 import { temporaryFolder } from "./engines.ts"
 
 export const image = {
@@ -25,13 +25,6 @@ export const image = {
 }
 
 export const platform = Layer.mergeAll(
-  Layer.succeed(Database, {
-    kind: "embedded",
-    version: "17.5",
-    pgvector: "0.8.0",
-    lost: Effect.never,
-    answers: Effect.succeed(true)
-  }),
   Layer.mock(ContainerRuntime, {
     type: "sandbox",
     status: Effect.succeed({
@@ -53,13 +46,22 @@ export const images = (outcome: ReturnType<Images["Service"]["build"]> = Effect.
     current: (agent_id) => Effect.fail(new NoImage({ agent_id }))
   })
 
+export const database = (world: Pick<World, "away">) =>
+  Layer.succeed(Database, {
+    kind: "embedded",
+    version: "17.5",
+    pgvector: "0.8.0",
+    lost: Effect.never,
+    answers: Effect.sync(() => !world.away)
+  })
+
 /** A world whose operator socket listens, with the typed client of its API. */
 export const openOperator = (built = images()) =>
   Effect.gen(function* () {
     const world = yield* makeWorld
     const home = yield* temporaryFolder
     const services = yield* Layer.build(
-      layerOperatorServer("0.1.0").pipe(Layer.provideMerge([platform, built, layerWorld(world, home)]))
+      layerOperatorServer("0.1.0").pipe(Layer.provideMerge([platform, database(world), built, layerWorld(world, home)]))
     )
     const path = join(home, "socks", "choird.sock")
     const context = yield* Layer.build(layerSocketClient(path))

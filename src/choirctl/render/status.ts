@@ -22,7 +22,7 @@ export const statusText = (
       `${working(postgres.ok, color)}, ${postgres.kind} ${safeLine(postgres.version)}, pgvector ${safeLine(postgres.pgvector)}`
     ],
     ["runtime", `${runtime.type}, limits enforced: ${limits}`],
-    ["approvals", approvalsWaiting(approvals.pending)],
+    ["approvals", approvals.pending === null ? "not known" : approvalsWaiting(approvals.pending)],
     ...gateways.map(
       ({ detail, name, ok, type }) =>
         [`gateway ${name}`, `${working(ok, color)}, ${type}, ${safeLine(detail)}`] as const

@@ -16,6 +16,8 @@ export class AgentSummaries extends Context.Service<
   {
     /** An agent that does not run keeps its last session and image. */
     of(view: AgentView): Effect.Effect<AgentSummary>
+    /** What is known without the database. */
+    known(view: AgentView): Effect.Effect<AgentSummary>
   }
 >()("choir/choird/AgentSummaries") {
   static readonly layer = Layer.effect(
@@ -43,21 +45,31 @@ export class AgentSummaries extends Context.Service<
         } satisfies AgentHealth
       })
 
+      const known = Effect.fn("AgentSummaries.known")(function* (view: AgentView) {
+        const { version } = yield* config.current
+        const now_ms = yield* Clock.currentTimeMillis
+        return {
+          agent_id: view.agent_id,
+          status: view.status,
+          session_id: view.session_id,
+          image_version: view.image_version,
+          uptime_ms: view.status === "running" ? Math.max(0, now_ms - view.since_ms) : 0,
+          config_version: view.config_version,
+          ...(isBehind(view, version) ? { config_version_latest: version } : {})
+        } satisfies AgentSummary
+      })
+
       return AgentSummaries.of({
+        known,
         of: Effect.fn("AgentSummaries.of")(function* (view) {
           const last =
             view.session_id === null ? Option.getOrUndefined(yield* sessions.latest(view.agent_id)) : undefined
-          const { version } = yield* config.current
-          const now_ms = yield* Clock.currentTimeMillis
+          const summary = yield* known(view)
           return {
-            agent_id: view.agent_id,
-            status: view.status,
-            session_id: view.session_id ?? last?.session_id ?? null,
-            image_version: view.image_version ?? last?.image_version ?? null,
-            uptime_ms: view.status === "running" ? Math.max(0, now_ms - view.since_ms) : 0,
-            config_version: view.config_version,
-            ...(view.status === "running" ? { health: yield* healthOf(view) } : {}),
-            ...(isBehind(view, version) ? { config_version_latest: version } : {})
+            ...summary,
+            session_id: summary.session_id ?? last?.session_id ?? null,
+            image_version: summary.image_version ?? last?.image_version ?? null,
+            ...(view.status === "running" ? { health: yield* healthOf(view) } : {})
           }
         })
       })

@@ -15,6 +15,7 @@ import { Workspaces } from "#src/choird/agents/Workspaces.ts"
 import { AgentSummaries } from "./AgentSummaries.ts"
 import { askedByOperator, auditedRequests } from "./auditedRequests.ts"
 import { ChatStream } from "./ChatStream.ts"
+import { tellingOfDatabase } from "./databaseAway.ts"
 import { layerOperatorAgents } from "./OperatorAgents.ts"
 import { layerOperatorApprovals } from "./OperatorApprovals.ts"
 import { layerOperatorAudit } from "./OperatorAudit.ts"
@@ -67,6 +68,9 @@ export const layerOperatorServer = (version: string) =>
         )
       )
       const path = join(home, "socks", "choird.sock")
-      yield* listen(auditedRequests(audit, app, askedByOperator), { path, connectionsMax: OPERATOR_CONNECTIONS_MAX })
+      yield* listen(auditedRequests(audit, tellingOfDatabase(app), askedByOperator), {
+        path,
+        connectionsMax: OPERATOR_CONNECTIONS_MAX
+      })
     })
   )

@@ -56,6 +56,9 @@ const agentNotes = ({ agent_id, reason, session_id, status }: AgentView): Readon
 
 const total = (counts: ReadonlyMap<string, number>) => [...counts.values()].reduce((sum, count) => sum + count, 0)
 
+const NO_ANSWER =
+  "the database does not answer: agents go on and keep what they do until it is back, and nothing new can be asked of them"
+
 /** @param version of choird, as its package says. */
 export const layerOperatorSystem = (version: string) =>
   HttpApiBuilder.group(
@@ -78,6 +81,7 @@ export const layerOperatorSystem = (version: string) =>
           const running = yield* config.current
           const views = yield* lifecycle.list
           const gateways = gatewayRows(running.config, yield* health.all)
+          const ok = yield* database.answers
           return {
             choird: {
               version,
@@ -89,13 +93,14 @@ export const layerOperatorSystem = (version: string) =>
               kind: database.kind,
               version: database.version,
               pgvector: database.pgvector,
-              ok: yield* database.answers
+              ok
             },
             runtime: runtimeRow(yield* runtime.status),
             gateways,
-            agents: yield* Effect.forEach(views, summaries.of),
-            approvals: { pending: total(yield* approvals.pending) },
+            agents: yield* Effect.forEach(views, ok ? summaries.of : summaries.known),
+            approvals: { pending: ok ? total(yield* approvals.pending) : null },
             warnings: [
+              ...(ok ? [] : [NO_ANSWER]),
               ...notYet(running.config),
               ...(runtime.type === "docker" ? unlistedModels(running.config) : []),
               ...gateways.flatMap(({ detail, name, ok }) =>

@@ -1,5 +1,5 @@
 import { PgClient } from "@effect/sql-pg"
-import { Clock, Context, Effect, Layer, Option, Schedule, Schema } from "effect"
+import { Clock, Context, Effect, Fiber, Layer, Option, Schedule, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import {
   DATABASE_REACH_MS_MAX,
@@ -184,11 +184,20 @@ const ready = ({
       const done = migrates === false ? [] : yield* migrate()
       if (done.length > 0) yield* Effect.logInfo(`database migrated to ${done.at(-1)}`)
       const sql = yield* SqlClient.SqlClient
-      const answers = sql`SELECT 1`.pipe(
+      const scope = yield* Effect.scope
+      let asking: Fiber.Fiber<boolean> | undefined
+      const asked = sql`SELECT 1`.pipe(
         Effect.as(true),
-        Effect.timeout(STATUS_DATABASE_MS_MAX),
-        Effect.orElseSucceed(() => false)
+        Effect.orElseSucceed(() => false),
+        Effect.ensuring(Effect.sync(() => void (asking = undefined)))
       )
+      // One question at a time, which outlives who asks: to break it off takes as long as the database does not answer.
+      const answers = Effect.gen(function* () {
+        const fiber = asking ?? (yield* Effect.forkIn(asked, scope))
+        asking = fiber
+        const answer = yield* Effect.timeoutOption(Fiber.join(fiber), STATUS_DATABASE_MS_MAX)
+        return Option.getOrElse(answer, () => false)
+      })
       return Database.of({ kind, version: server.version, pgvector, lost, answers })
     })
   )

@@ -12,6 +12,12 @@ export const sqlState = (error: SqlError.SqlError): string | undefined => field(
 export const isConnectionLost = (error: SqlError.SqlError): boolean =>
   error.reason._tag === "ConnectionError" || field(error, "severityUnlocalized") === "FATAL"
 
+const SHUTTING_DOWN_OR_FULL = /^(53|57|58)/u
+
+/** Whether the same request may succeed later: the database is away, busy, starting or full. */
+export const mayPass = (error: SqlError.SqlError): boolean =>
+  error.isRetryable || SHUTTING_DOWN_OR_FULL.test(sqlState(error) ?? "")
+
 /** What went wrong in the words of whoever noticed it: the server, the network, or the client. */
 export const sqlProblem = ({ message, reason }: SqlError.SqlError): string =>
   reason.cause instanceof Error && reason.cause.message !== "" ? reason.cause.message : message

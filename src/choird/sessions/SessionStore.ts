@@ -49,7 +49,7 @@ export class SessionStore extends Context.Service<
     get(session_id: SessionId): Effect.Effect<Option.Option<SessionRow>>
     /** Newest first, at most SESSIONS_LISTED_MAX. */
     list(agent_id?: AgentId): Effect.Effect<ReadonlyArray<SessionRow>>
-    /** The newest session of an agent. */
+    /** The session of an agent that began last, whatever the clock said then. */
     latest(agent_id: AgentId): Effect.Effect<Option.Option<SessionRow>>
     readonly active: Effect.Effect<ReadonlyArray<SessionRow>>
   }
@@ -138,7 +138,9 @@ export class SessionStore extends Context.Service<
             ORDER BY started_at DESC, session_id DESC LIMIT ${SESSIONS_LISTED_MAX}`),
         latest: Effect.fn("SessionStore.latest")(function* (agent_id) {
           const [row] = yield* rows(sql<Stored>`SELECT ${columns} FROM choir_control.sessions
-            WHERE agent_id = ${agent_id} ORDER BY started_at DESC, session_id DESC LIMIT 1`)
+            WHERE agent_id = ${agent_id} ORDER BY session_id =
+              (SELECT last_session_id FROM choir_control.agents WHERE agent_id = ${agent_id}) DESC NULLS LAST,
+              started_at DESC, session_id DESC LIMIT 1`)
           return Option.fromUndefinedOr(row)
         }),
         active: rows(sql<Stored>`SELECT ${columns} FROM choir_control.sessions

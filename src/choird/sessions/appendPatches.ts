@@ -1,12 +1,12 @@
 /** One heartbeat's patches, from the lock of the session's row to the answer (D4, D6). */
 import { Effect, Result } from "effect"
-import type { SqlClient, SqlError } from "effect/sql"
+import type { SqlClient } from "effect/sql"
 import type { Caller, Heartbeat } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { stepsOfCalls, takeSteps } from "#src/choird/approvals/callApprovals.ts"
 import type { RunningConfig } from "#src/choird/config/ConfigStore.ts"
-import { sqlState } from "#src/choird/database/sqlState.ts"
+import { mayPass } from "#src/choird/database/sqlState.ts"
 import { genesis } from "#src/shared/hashChain.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -77,7 +77,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (
       ? Effect.succeed({ decision: FENCED, last_rev: 0 })
       : Effect.suspend(() => sql.withTransaction(settle(caller, heartbeat))).pipe(
           lock(caller.agent_id),
-          Effect.catchIf(isPassing, () => Effect.succeed(BACKOFF)),
+          Effect.catchIf(mayPass, () => Effect.succeed(BACKOFF)),
           Effect.orDie
         )
 })
@@ -89,12 +89,6 @@ export interface Settled {
 }
 const FENCED: Decision = { type: "fenced" }
 const BACKOFF = { decision: { type: "backoff" }, last_rev: 0 } as const
-
-const SHUTTING_DOWN_OR_FULL = /^(53|57|58)/u
-
-/** Whether the same request may succeed later: the database is away, busy, starting or full. */
-const isPassing = (error: SqlError.SqlError): boolean =>
-  error.isRetryable || SHUTTING_DOWN_OR_FULL.test(sqlState(error) ?? "")
 
 /** The digests that a request with stored revisions is compared by; none for the usual one, which starts at the head. */
 const earlierDigests = (

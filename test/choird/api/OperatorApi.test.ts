@@ -57,6 +57,28 @@ describe("the operator's socket", () => {
     })
   )
 
+  it.effect("tells the status while the database is away, and what is the matter wherever it is needed (R3)", () =>
+    Effect.gen(function* () {
+      const { api, path, world } = yield* openOperator()
+      world.away = true
+      const { agents, approvals, postgres, warnings } = yield* api.system.status()
+      assert.isFalse(postgres.ok)
+      assert.deepStrictEqual(approvals, { pending: null })
+      assert.deepStrictEqual(
+        agents.map(({ agent_id, health, session_id, status }) => [agent_id, status, session_id, health]),
+        [[AGENT, "running", SESSION, undefined]]
+      )
+      assert.match(warnings.join(), /the database does not answer: agents go on/u)
+      const answer = yield* ask(path, { method: "GET", path: "/sessions" })
+      const { message, type } = refusalOf(answer)
+      assert.deepStrictEqual([answer.status, type, answer.headers["retry-after"]], [500, "DATABASE_AWAY", "5"])
+      assert.match(message, /cannot do it now: ECONNREFUSED/u)
+      assert.match(answer.text, /"hint":"see that it runs and has space on its disk/u)
+      world.away = false
+      assert.isTrue((yield* api.system.status()).postgres.ok)
+    })
+  )
+
   it.effect("shows of each agent that runs its epoch, lag, last heartbeat, crashes and what is spent (R78)", () =>
     Effect.gen(function* () {
       const { api, world } = yield* openOperator()

@@ -20,7 +20,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { layerSocketClient } from "#src/shared/sockets.ts"
 import { describeEngines } from "../../support/engines.ts"
-import { images, platform } from "../../support/operatorSocket.ts"
+import { database, images, platform } from "../../support/operatorSocket.ts"
 import { BINDINGS, modelOutput, newAgent, reply, stores, Talk, userMsg } from "../../support/stores.ts"
 
 const ZEROS = "0".repeat(64)
@@ -67,6 +67,7 @@ const run = Effect.gen(function* () {
       Layer.provideMerge([layerAgentDoors, Models.layer]),
       Layer.provideMerge([
         platform,
+        database({ away: false }),
         images(),
         lifecycle(view, told),
         Layer.mock(ConfigVersions, {}),

@@ -20,6 +20,22 @@ const told = (session_id: SessionId, count: number) =>
   )
 
 describeEngines("SessionStore", (it) => {
+  it.effect("knows which session began last, also where the host's clock was set back before it (D19)", () =>
+    Effect.gen(function* () {
+      const sessions = yield* SessionStore
+      const sql = yield* SqlClient.SqlClient
+      const agent_id = newAgent()
+      const first = yield* sessions.create(agent_id, BINDINGS, "0000001")
+      yield* sql`UPDATE choir_control.sessions SET started_at = now() + interval '1 day'
+        WHERE session_id = ${first.session_id}`
+      yield* sessions.end(first.session_id, "stopped")
+      const fresh = yield* sessions.create(agent_id, BINDINGS, "0000001")
+      assert.strictEqual(Option.getOrThrow(yield* sessions.latest(agent_id)).session_id, fresh.session_id)
+      yield* sessions.end(fresh.session_id, "stopped")
+      assert.strictEqual(Option.getOrThrow(yield* sessions.latest(agent_id)).session_id, fresh.session_id)
+    }).pipe(Effect.provide(stores))
+  )
+
   it.effect("keeps a session through its epochs, and remembers only the newest container", () =>
     Effect.gen(function* () {
       const sessions = yield* SessionStore
