@@ -52,9 +52,9 @@ export const EDGE = LaneId.make("edge")
 
 export const coreLane = (job: JobName): LaneId => LaneId.make(`core:${job}`)
 
-/** The job a core lane runs, or `undefined` for the edge lane. */
+/** The job a core lane runs, or `undefined` for the edge lane. A lane's pattern has the job's in it: it is not checked again. */
 export const jobOf = (lane: LaneId): JobName | undefined =>
-  lane === EDGE ? undefined : JobName.make(lane.slice("core:".length))
+  lane === EDGE ? undefined : (lane.slice("core:".length) as JobName)
 
 /** `<session>-<epoch>-<rev>` for a model call, with `-<index>` for its tool calls. Also the idempotency key of an effect, and a
  * spawn's is the identity of the job it started. */

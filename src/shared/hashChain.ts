@@ -7,16 +7,25 @@ import { createHash, hash } from "node:crypto"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { canonicalJson } from "./canonicalJson.ts"
+import { LINK_ROOM_BYTES } from "./limits.ts"
 
 /** The digest that stands before the first event. */
 export const genesis = (session: SessionId): Buffer => createHash("sha256").update("choir/1").update(session).digest()
 
+/** Where the bytes of a digest are put together, since nothing else runs meanwhile; a longer text takes memory of its own. */
+const ROOM = Buffer.allocUnsafeSlow(LINK_ROOM_BYTES)
+
 /** The digest of the event with this canonical text at this revision. */
 export const link = (previous: Uint8Array, rev: number, canonical: string): Buffer => {
-  const place = Buffer.allocUnsafe(8)
-  place.writeBigUInt64BE(BigInt(rev))
-  // By way of text, since Node takes such a Buffer from a pool. A digest's own memory costs more than the digest.
-  return Buffer.from(hash("sha256", Buffer.concat([previous, place, Buffer.from(canonical)]), "hex"), "hex")
+  const head = previous.length + 8
+  // A unit of a text takes at most three bytes.
+  const most = head + 3 * canonical.length
+  const bytes = most <= ROOM.length ? ROOM : Buffer.allocUnsafeSlow(most)
+  bytes.set(previous)
+  bytes.writeBigUInt64BE(BigInt(rev), previous.length)
+  const end = head + bytes.write(canonical, head)
+  // By way of text, since Node takes such a Buffer from its pool: a digest's own memory costs more than the digest.
+  return Buffer.from(hash("sha256", bytes.subarray(0, end), "hex"), "hex")
 }
 
 /** An event with its canonical text and its digest. */

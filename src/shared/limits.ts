@@ -347,6 +347,8 @@ export const CHAT_WATCHED_MAX = 1000
 export const CONFIG_BYTES_MAX = MIB
 /** How deep the values of a stored event may nest; Postgres and the recursive parsers beside it bear far more. */
 export const EVENT_DEPTH_MAX = 200
+/** Memory in which the digests of events are put together, kept for good: enough for all but a few of them. */
+export const LINK_ROOM_BYTES = 64 * KIB
 /** Events of a page when a session's log is read. */
 export const LOG_PAGE_EVENTS_MAX = 500
 /** Canonical bytes of a page when a session's log is read; a single event may be larger than its share. */

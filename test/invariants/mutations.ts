@@ -124,8 +124,8 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
     id: "4c",
     invariant: 4,
     file: "src/shared/hashChain.ts",
-    find: "[previous, place, ",
-    replace: "[place, ",
+    find: "bytes.set(previous)",
+    replace: "bytes.fill(0, 0, previous.length)",
     why: "a digest covers its own event alone",
     red: "the newest digest does not depend on the oldest event"
   },

@@ -2,14 +2,15 @@ import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { chain, genesis, hex, link } from "#src/shared/hashChain.ts"
+import { EVENT_BYTES_MAX, LINK_ROOM_BYTES } from "#src/shared/limits.ts"
 import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { makeHistory, makeRandom } from "../support/history.ts"
 
 const { events } = makeHistory(7, 300)
 const texts: ReadonlyArray<Buffer> = events.map((event) => Buffer.from(canonicalJson(event)))
 
-/** A digest over the stored bytes, which may be no text any more. */
-const linkBytes = (before: Buffer, rev: number, bytes: Buffer) => link(before, rev, bytes as unknown as string)
+/** A digest over stored bytes as they are read; what is no text any more reads as replacement characters. */
+const linkBytes = (before: Buffer, rev: number, bytes: Buffer) => link(before, rev, bytes.toString("utf8"))
 
 /** The digest of a place, computed from an earlier one on as a verifier does. */
 const headFrom = (start: number, digests: ReadonlyArray<Buffer>, stored: ReadonlyArray<Buffer>, until: number) => {
@@ -28,6 +29,20 @@ describe("hashChain", () => {
       .update(Buffer.concat([zero, Buffer.from([0, 0, 0, 0, 0, 0, 0, 1]), Buffer.from(canonicalJson(event))]))
       .digest("hex")
     assert.strictEqual(hex(chain(genesis(SESSION), event).hash), expected)
+  })
+
+  it("is the same for texts of any length, of one to four bytes a character, and holds no more memory than itself", () => {
+    const before = genesis(SESSION)
+    for (const character of ["x", "ü", "\u20ac", "\u{1f600}"])
+      for (const length of [0, 1, LINK_ROOM_BYTES / 3 - 40, LINK_ROOM_BYTES / 3, LINK_ROOM_BYTES, EVENT_BYTES_MAX]) {
+        const text = character.repeat(length)
+        const place = Buffer.from([0, 0x20, 0, 0, 0, 0, 0, 0])
+        const expected = createHash("sha256").update(before).update(place).update(text, "utf8").digest("hex")
+        assert.strictEqual(hex(link(before, 2 ** 53, text)), expected)
+      }
+    const digests = new Set(texts.map((text, index) => linkBytes(before, index + 1, text).buffer))
+    const held = [...digests].reduce((sum, { byteLength }) => sum + byteLength, 0)
+    assert.isBelow(held, 2 * 32 * texts.length + 2 * Buffer.poolSize)
   })
 
   it("detects each of 100,000 changed bytes, and every swap, loss and insertion (R12)", () => {
