@@ -239,9 +239,3 @@ export type PayloadOf<T extends EventType> = EventOf<T>["payload"]
 
 /** An event before the arbiter gives it its place and its time. */
 export type EventDraft = { [T in EventType]: Pick<EventOf<T>, "event_type" | "lane" | "payload"> }[EventType]
-
-/** An event with the digest of its place in the chain, as `session events` prints it. */
-export interface ChainedEvent {
-  readonly event: ChoirEvent
-  readonly hash: string
-}

@@ -78,7 +78,7 @@ const skillFinish = ({ payload }: EventOf<"SkillTransitionCommitted">): CoreStep
 const unfinished = ({ name, state }: ActiveSkill): string =>
   `The skill ${name} is not at its end: do its step ${state} and leave it with choir-skill-transition. Text alone ends nothing.`
 
-export const coreStep = (core: CoreLane, record: CoreRecord, now: number): CoreStep => {
+const coreStep = (core: CoreLane, record: CoreRecord, now: number): CoreStep => {
   if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)
   if (core.state === "CORE_WAITING_TOOL") {
     // Nothing runs past the job's time, nor is what the time cut off run again.

@@ -30,7 +30,7 @@ export type EdgeStep =
   /** Answers with the runtime's own words. */
   | { readonly type: "say"; readonly text: string }
 
-export const edgeStep = ({ edge, reports }: SessionState, turn_max_steps: number): EdgeStep => {
+const edgeStep = ({ edge, reports }: SessionState, turn_max_steps: number): EdgeStep => {
   const purpose = edge.turn?.kind ?? "report"
   switch (edge.state) {
     case "EDGE_TERMINATED":

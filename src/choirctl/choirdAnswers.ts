@@ -3,7 +3,7 @@ import { connect } from "node:net"
 import { Effect } from "effect"
 import { operatorSocket } from "./root.ts"
 
-export const socketAnswers = (path: string) =>
+const socketAnswers = (path: string) =>
   Effect.callback<boolean>((resume) => {
     const socket = connect(path)
     socket.once("connect", () => resume(Effect.succeed(true)))

@@ -47,7 +47,7 @@ export interface Ran {
 }
 
 /** Runs a program to its end; `undefined` when it cannot be started or does not end in time. */
-export const tryProgram = Effect.fnUntraced(function* (program: string, args: ReadonlyArray<string>) {
+const tryProgram = Effect.fnUntraced(function* (program: string, args: ReadonlyArray<string>) {
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
   const run = Effect.gen(function* () {
     const child = yield* spawner.spawn(ChildProcess.make(program, args, { stdin: "ignore", killSignal: "SIGKILL" }))

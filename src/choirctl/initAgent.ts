@@ -98,7 +98,7 @@ const planDm = (config: Config, id: AgentId, choice: Choice) => {
 }
 
 /** Decides every name of the entry, or which flag has to say it. */
-export const planAgent = (config: Config, home: string, id: AgentId, choice: Choice): Plan | CommandFailed => {
+const planAgent = (config: Config, home: string, id: AgentId, choice: Choice): Plan | CommandFailed => {
   if (Object.hasOwn(config.agents, id))
     return failed("AGENT_EXISTS", `the agent ${id} is in config.json already`, "choose another id")
   const workspace = planWorkspace(config, home, id, choice)

@@ -41,7 +41,7 @@ const TELEGRAM_SECRET = "telegram-token"
 const OWNER_FOLDER = 0o700
 
 /** config.json of a new home; what is not written has its default. */
-export const skeleton = (home: string, { allow_unmapped_root, model, telegram }: Setup) => ({
+const skeleton = (home: string, { allow_unmapped_root, model, telegram }: Setup) => ({
   $schema: "./config.schema.json",
   global_repo: { url: join(home, "sources", "global"), ref: "main" },
   workspaces: { main: { path: join(home, "workspaces", "main") } },

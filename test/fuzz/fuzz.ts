@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { Clock, Context, Effect, Layer, Redacted, Stream } from "effect"
 import { SqlClient } from "effect/sql"
-import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { layerAgentRoutes } from "#src/choird/api/AgentRoutes.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { AgentTcp } from "#src/choird/api/AgentTcp.ts"
@@ -13,6 +13,7 @@ import { CommandLine } from "#src/choird/config/AgentTransport.ts"
 import { layerHostTools } from "#src/choird/hosttools/layerHostTools.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { agentView } from "../support/agentView.ts"
 import { makeCertificate } from "../support/certificate.ts"
 import { BINDINGS, newAgent, stores } from "../support/stores.ts"
 import type { Told, Work } from "./client.ts"
@@ -39,19 +40,16 @@ const open = Effect.gen(function* () {
   const tokens = Context.get(base, Tokens)
   yield* tokens.bootstrap(session_id, agent_id, epoch)
   const lease = yield* tokens.lease({ session_id, agent_id, epoch, standing: "bootstrap" })
-  const view: AgentView = {
-    agent_id,
-    status: "running",
+  const manifests = { tool_manifest_hash: "0".repeat(64), skill_manifest_hash: "0".repeat(64) }
+  const image_version = "abc1234"
+  const view = agentView(agent_id, {
     session_id,
     epoch,
     bindings: BINDINGS,
-    image_version: "abc1234",
-    manifests: { tool_manifest_hash: "0".repeat(64), skill_manifest_hash: "0".repeat(64) },
-    since_ms: 0,
-    config_version: 0,
-    reason: null,
-    started_with: null
-  }
+    image_version,
+    manifests,
+    config_version: 0
+  })
   const tell = (what: string) => Effect.sync(() => void asked.push(what))
   const lifecycle = Layer.mock(Lifecycle, {
     list: Effect.succeed([view]),

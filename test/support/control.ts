@@ -2,9 +2,9 @@
 import { Effect, Layer, Option, PubSub, Redacted, Result, Schema, Stream } from "effect"
 import type { Caller, Snapshot } from "#schema/AgentApi.ts"
 import { Config } from "#schema/Config.ts"
-import type { StartAgent } from "#schema/OperatorApi.ts"
+import type { PrintedEvent, StartAgent } from "#schema/OperatorApi.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
-import type { ChoirEvent, ChainedEvent, EventDraft } from "#schema/Event.ts"
+import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import { AgentId, ApprovalId, InboxId, ResourceName, SecretName, SessionId, SignalId } from "#schema/Ids.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { refused } from "#src/choird/approvals/ApprovalRefused.ts"
@@ -24,6 +24,7 @@ import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
+import { agentView } from "./agentView.ts"
 import { reconfiguration } from "./reconfiguration.ts"
 import { memoryAudit } from "./audited.ts"
 import { stored } from "./awayDatabase.ts"
@@ -54,19 +55,12 @@ const bindings: ResourceBindings = {
   dm: DM
 }
 
-const view: AgentView = {
-  agent_id: AGENT,
-  status: "running",
+const view = agentView(AGENT, {
   session_id: SESSION,
-  epoch: 1,
   bindings,
   image_version: "abc1234",
-  manifests: { tool_manifest_hash: "0".repeat(64), skill_manifest_hash: "0".repeat(64) },
-  since_ms: 0,
-  config_version: 1,
-  started_with: null,
-  reason: null
-}
+  manifests: { tool_manifest_hash: "0".repeat(64), skill_manifest_hash: "0".repeat(64) }
+})
 
 const row: SessionRow = {
   session_id: SESSION,
@@ -97,7 +91,7 @@ export interface World {
   asked: StartAgent | undefined
   /** The agent's newest session, where it is another than `row`. */
   latest: SessionRow | undefined
-  events: Array<ChainedEvent>
+  events: Array<PrintedEvent>
   state: typeof initialState
   /** What a new epoch is told to go on from. */
   snapshot: Snapshot | undefined
@@ -162,8 +156,8 @@ export const head = (world: World) => ({
 })
 
 /** Gives drafts their places in the chain. */
-const chained = (world: World, drafts: ReadonlyArray<EventDraft>): ReadonlyArray<ChainedEvent> => {
-  const links: Array<ChainedEvent> = []
+const chained = (world: World, drafts: ReadonlyArray<EventDraft>): ReadonlyArray<PrintedEvent> => {
+  const links: Array<PrintedEvent> = []
   for (const draft of drafts) {
     const { hash, rev } =
       links.length > 0 ? { rev: world.events.length + links.length, hash: links.at(-1)!.hash } : head(world)

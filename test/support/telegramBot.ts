@@ -1,9 +1,10 @@
 /** A bot of the Telegram double with one person and one running agent, and what tests ask of the bot. */
 import { Effect, Layer, Stream } from "effect"
 import { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
-import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
+import { agentView } from "./agentView.ts"
 import { BINDINGS, PHONE } from "./stores.ts"
 import type { TelegramBot } from "./testing/Telegram.ts"
 
@@ -14,19 +15,7 @@ export const SESSION = SessionId.make("0123456789abcdef")
 export const USER = 1
 export const DMS = [{ name: PHONE, user_id: String(USER) }]
 
-const running: AgentView = {
-  agent_id: AGENT,
-  status: "running",
-  session_id: SESSION,
-  epoch: 1,
-  bindings: { ...BINDINGS, dm: PHONE },
-  image_version: null,
-  manifests: null,
-  since_ms: 0,
-  config_version: 1,
-  started_with: null,
-  reason: null
-}
+const running = agentView(AGENT, { session_id: SESSION, bindings: { ...BINDINGS, dm: PHONE } })
 /** The person's agent, which runs. */
 export const lifecycle = Layer.mock(Lifecycle, {
   list: Effect.succeed([running]),

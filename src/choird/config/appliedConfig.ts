@@ -4,9 +4,7 @@ import { Config } from "#schema/Config.ts"
 import { type AgentUse, resourcesOf, SECTIONS } from "./resourcesInUse.ts"
 
 /** The keys that choird reads at its start and never again. */
-export const CHOIRD_KEYS = ["postgres", "runtime", "transport", "embedding"] as const satisfies ReadonlyArray<
-  keyof Config
->
+const CHOIRD_KEYS = ["postgres", "runtime", "transport", "embedding"] as const satisfies ReadonlyArray<keyof Config>
 
 type Table = Readonly<Record<string, unknown>>
 

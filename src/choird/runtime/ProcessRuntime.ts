@@ -5,15 +5,14 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
-import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
+import type { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { agentCommand, agentEnvironment, specError } from "./AgentCommand.ts"
 import { Cgroups } from "./Cgroups.ts"
 import { ContainerRuntime } from "./ContainerRuntime.ts"
 import type { ContainerSpec, RuntimeStatus } from "./ContainerRuntime.ts"
-import { emptyWorkspace } from "./emptyWorkspace.ts"
 import { limitGroup, openHostContainer } from "./HostContainer.ts"
 import { HOST_PATH } from "./HostProcess.ts"
-import { reapWith } from "./reap.ts"
+import { makeHostRuntime } from "./hostRuntime.ts"
 import { dyingWith, joining } from "./SandboxPlan.ts"
 
 /** Whether the kernel can be told to kill an agent together with choird; elsewhere only the next start does it. */
@@ -37,7 +36,7 @@ const statusOf = (diesWithChoird: boolean, limits: Cgroups["Service"]["enforced"
 
 const make = Effect.gen(function* () {
   const cgroups = yield* Cgroups
-  const engine = yield* DockerEngine
+  const shared = yield* makeHostRuntime
   const diesWithChoird = yield* canDieWithParent
 
   const start = Effect.fn("ProcessRuntime.start")(function* (spec: ContainerSpec) {
@@ -58,15 +57,9 @@ const make = Effect.gen(function* () {
   })
 
   return ContainerRuntime.of({
+    ...shared,
     type: "process",
     start,
-    adopt: () => Effect.succeed(false),
-    sweep: () => Effect.void,
-    reap: reapWith(cgroups, engine),
-    // The folder of an image is all that an agent is given of it.
-    buildImage: () => Effect.succeed(false),
-    hasImage: () => Effect.succeed(true),
-    emptyWorkspace,
     status: Effect.sync(() => statusOf(diesWithChoird, cgroups.enforced))
   })
 })

@@ -6,18 +6,17 @@ import { existsSync, lstatSync, readlinkSync } from "node:fs"
 import { release } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer, Semaphore } from "effect"
-import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
+import type { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
 import { RUNTIME_COMMAND_MS_MAX, SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "#src/shared/limits.ts"
 import { agentEnvironment, specError } from "./AgentCommand.ts"
 import { makeUids } from "./AgentUids.ts"
 import { Cgroups } from "./Cgroups.ts"
 import { ContainerError, ContainerRuntime } from "./ContainerRuntime.ts"
 import type { ContainerSpec, RuntimeStatus } from "./ContainerRuntime.ts"
-import { emptyWorkspace } from "./emptyWorkspace.ts"
 import { limitGroup, openHostContainer } from "./HostContainer.ts"
+import { makeHostRuntime } from "./hostRuntime.ts"
 import { HOST_PATH, run } from "./HostProcess.ts"
 import { giveSocket, giveWorkspace, realPath, requireReadable, workspaceProblem } from "./Ownership.ts"
-import { reapWith } from "./reap.ts"
 import { partsOf } from "./programParts.ts"
 import * as Plan from "./SandboxPlan.ts"
 import { sealNode } from "./SealedNode.ts"
@@ -142,7 +141,7 @@ const resolveSources = Effect.fnUntraced(function* (
 
 const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
   const cgroups = yield* Cgroups
-  const engine = yield* DockerEngine
+  const shared = yield* makeHostRuntime
   const filter = yield* hostFilter
   const root = yield* isRoot
   const uids = makeUids()
@@ -177,15 +176,9 @@ const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
   })
 
   return ContainerRuntime.of({
+    ...shared,
     type: "sandbox",
     start,
-    adopt: () => Effect.succeed(false),
-    sweep: () => Effect.void,
-    reap: reapWith(cgroups, engine),
-    // The folder of an image is all that an agent is given of it.
-    buildImage: () => Effect.succeed(false),
-    hasImage: () => Effect.succeed(true),
-    emptyWorkspace,
     status: Effect.sync(() => statusOf(root, filter !== undefined, cgroups.enforced))
   })
 })

@@ -79,7 +79,7 @@ export const offerSnapshot = Effect.fnUntraced(function* (
 })
 
 /** Stores a state, beside the newest one before it; whatever else there is goes. */
-export const storeSnapshot = Effect.fnUntraced(function* (
+const storeSnapshot = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   session_id: SessionId,
   { hash, state }: Replayed

@@ -8,6 +8,7 @@ import { type BuildOptions, ImageInUse, Images, type ImageSources } from "#src/c
 import { AgentRefused, type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Updates } from "#src/choird/agents/Updates.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { agentView } from "../../support/agentView.ts"
 
 const OLD = ImageVersion.make("0000001")
 const NEW = ImageVersion.make("0000002")
@@ -20,19 +21,12 @@ interface Agent {
   readonly git_identity?: string
 }
 
-const view = (agent_id: AgentId, { git_identity, image, status }: Agent): AgentView => ({
-  agent_id,
-  status,
-  session_id: null,
-  epoch: 1,
-  bindings: git_identity === undefined ? null : ({ git_identity } as never),
-  image_version: image,
-  manifests: null,
-  since_ms: 0,
-  config_version: 1,
-  started_with: null,
-  reason: null
-})
+const view = (agent_id: AgentId, { git_identity, image, status }: Agent): AgentView =>
+  agentView(agent_id, {
+    status,
+    bindings: git_identity === undefined ? null : ({ git_identity } as never),
+    image_version: image
+  })
 
 /** Agents whose builds and restarts are noted; a build of `broken` fails. */
 const world = (agents: Readonly<Record<string, Agent>>, restart: Effect.Effect<void> = Effect.void) => {

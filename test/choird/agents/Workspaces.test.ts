@@ -6,12 +6,13 @@ import { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { AgentStatus } from "#schema/OperatorApi.ts"
 import { type LeaseRow, Leases, ResourceHeld } from "#src/choird/agents/Leases.ts"
-import { AgentRefused, type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { AgentRefused, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Workspaces } from "#src/choird/agents/Workspaces.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
 import { ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { agentView } from "../../support/agentView.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { activeSession, BINDINGS, CONFIG } from "../../support/stores.ts"
 
@@ -43,19 +44,7 @@ const world = Effect.fnUntraced(function* (
   const done: Array<string> = []
   let status = options.status ?? "stopped"
   let held = options.leased
-  const view = (): AgentView => ({
-    agent_id: HELPER,
-    status,
-    session_id: SESSION,
-    epoch: 1,
-    bindings: BINDINGS,
-    image_version: null,
-    manifests: null,
-    since_ms: 0,
-    config_version: 1,
-    started_with,
-    reason: null
-  })
+  const view = () => agentView(HELPER, { status, session_id: SESSION, bindings: BINDINGS, started_with })
   const row = (): LeaseRow => ({ kind: "workspace", name: held ?? "", agent_id: HELPER, session_id: SESSION })
   const withheld: Array<string> = []
   const audit: Array<AuditEntry> = []

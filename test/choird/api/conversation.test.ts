@@ -19,6 +19,7 @@ import { layerHostTools } from "#src/choird/hosttools/layerHostTools.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { layerSocketClient } from "#src/shared/sockets.ts"
+import { agentView } from "../../support/agentView.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { database, images, platform } from "../../support/operatorSocket.ts"
 import { BINDINGS, modelOutput, newAgent, reply, stores, Talk, userMsg } from "../../support/stores.ts"
@@ -48,19 +49,14 @@ const run = Effect.gen(function* () {
   const agent_id = newAgent()
   const { epoch, session_id } = yield* Context.get(base, SessionStore).create(agent_id, BINDINGS, VERSION)
   const bootstrap = yield* Context.get(base, Tokens).bootstrap(session_id, agent_id, epoch)
-  const view: AgentView = {
-    agent_id,
-    status: "running",
+  const view = agentView(agent_id, {
     session_id,
     epoch,
     bindings: BINDINGS,
     image_version: VERSION,
     manifests: { tool_manifest_hash: ZEROS, skill_manifest_hash: ZEROS },
-    since_ms: 0,
-    config_version: 0,
-    started_with: null,
-    reason: null
-  }
+    config_version: 0
+  })
   const services = yield* Layer.build(
     Layer.mergeAll(layerAgentRoutes, layerOperatorServer("0.1.0")).pipe(
       Layer.provide(layerHostTools),

@@ -5,24 +5,17 @@ import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import type { AgentStatus } from "#schema/OperatorApi.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { route } from "#src/choird/gateway/route.ts"
+import { agentView } from "../../support/agentView.ts"
 import { BINDINGS, CONFIG, PHONE } from "../../support/stores.ts"
 
 const helper = { repo: { url: "/srv/helper" }, defaults: { workspace: "main", llm: "small", dm: "phone" } }
 const config = Schema.decodeUnknownSync(Config)({ ...CONFIG, agents: { helper } })
 const BOT = ResourceName.make("bot")
-const view = (status: AgentStatus, id = "helper"): AgentView => ({
-  agent_id: AgentId.make(id),
-  status,
-  session_id: null,
-  epoch: 1,
-  bindings: status === "stopped" || status === "crashed" ? null : { ...BINDINGS, dm: PHONE },
-  image_version: null,
-  manifests: null,
-  since_ms: 0,
-  config_version: 1,
-  started_with: null,
-  reason: null
-})
+const view = (status: AgentStatus, id = "helper"): AgentView =>
+  agentView(AgentId.make(id), {
+    status,
+    bindings: status === "stopped" || status === "crashed" ? null : { ...BINDINGS, dm: PHONE }
+  })
 const from = (user_id: string, text: string | undefined, views: ReadonlyArray<AgentView> = [view("running")]) =>
   route(config, views, BOT, { user_id, text })
 const said = (routed: ReturnType<typeof route>) => ("text" in routed ? routed.text : routed.type)
