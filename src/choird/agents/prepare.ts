@@ -42,15 +42,16 @@ const isFolder = (path: string) =>
     })
   )
 
-const plain = (path: string | undefined) => path?.replace(/\/+$/u, "")
-
-/** The agent that works in a folder already, under a name that config.json may have given to another one since. */
-const folderUser = ({ views }: PrepareServices, agent_id: AgentId, path: string) =>
-  views.known().find((other) => {
+/** The agent that works in a folder already, under a name that config.json may have given to another one since, or behind a link. */
+const folderUser = ({ views }: PrepareServices, config: Config, agent_id: AgentId, path: string) => {
+  const folder = realOf(resolve(path))
+  return views.known().find((other) => {
     const { bindings, started_with, status } = views.of(other)
     if (other === agent_id || bindings === null || status === "stopped" || status === "crashed") return false
-    return plain(started_with?.workspaces[bindings.workspace]?.path) === plain(path)
+    const used = (started_with ?? config).workspaces[bindings.workspace]?.path
+    return used !== undefined && realOf(resolve(used)) === folder
   })
+}
 
 const foldersAround = (path: string): ReadonlyArray<string> => {
   const parent = dirname(path)
@@ -87,7 +88,7 @@ const checkResources = Effect.fnUntraced(function* (
     )
   }
   const path = config.workspaces[bindings.workspace]?.path ?? ""
-  const user = folderUser(services, agent_id, path)
+  const user = folderUser(services, config, agent_id, path)
   if (user !== undefined)
     return yield* Effect.fail(notReady(`${user} works in the folder ${path}`, `choirctl agent stop ${user}`))
   const outer = workspaceAround(config, path)

@@ -86,6 +86,35 @@ describe("what an agent needs before it starts", LIVE, () => {
       })
     )
 
+    it.effect(
+      "refuses the folder that another agent works in, also where a link of another workspace leads to it",
+      () =>
+        Effect.gen(function* () {
+          const folder = yield* temporaryFolder
+          mkdirSync(join(folder, "real"))
+          symlinkSync(join(folder, "real"), join(folder, "link"))
+          const other = AgentId.make("works-there")
+          const home = yield* makeAgentHome((_, { agents, dms }) => ({
+            workspaces: { main: { path: join(folder, "real") }, linked: { path: join(folder, "link") } },
+            dms: { ...(dms as object), own: { gateway: "terminal", user_id: "own" } },
+            agents: {
+              ...(agents as object),
+              [other]: { repo: { url: "/srv/b" }, defaults: { workspace: "linked", llm: "small", dm: "own" } }
+            }
+          }))
+          yield* makeImage(home.home, other)
+          const { lifecycle } = yield* beginLife(home.home)
+          yield* lifecycle.start(home.agent_id, {})
+          const { kind, reason } = yield* Effect.flip(lifecycle.start(other, {}))
+          assert.deepStrictEqual(
+            [kind, reason],
+            ["NOT_READY", `${home.agent_id} works in the folder ${join(folder, "link")}`]
+          )
+          yield* lifecycle.stop(home.agent_id)
+          yield* lifecycle.start(other, {})
+        })
+    )
+
     it.effect("refuses a resource that another agent holds, by that agent's name", () =>
       Effect.gen(function* () {
         const home = yield* makeAgentHome((id, { agents }) => ({
