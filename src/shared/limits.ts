@@ -410,6 +410,8 @@ export const APPROVAL_POLL_MS = 10_000
 export const APPROVAL_GRACE_MS = 60_000
 /** All that a person is shown of a proposal; a longer one is refused, since nobody would read it. */
 export const PROPOSAL_SHOWN_CHARS_MAX = 64_000
+/** Paths that a proposal's text names of what the repository has and the agent's image has not. */
+export const UNBUILT_PATHS_SHOWN_MAX = 10
 /** One file that a proposal of a tool brings along. */
 export const PROPOSED_FILE_BYTES_MAX = 48 * KIB
 /** Commits of a proposed branch that are not in the configured ref yet. */

@@ -2,11 +2,13 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
-import { Deferred, Effect, Layer, Logger, Schedule, type Schema, Scope } from "effect"
+import { Deferred, Effect, Layer, Logger, Option, Schedule, type Schema, Scope } from "effect"
 import { CallId, EDGE } from "#schema/Ids.ts"
 import type { GitIdentity } from "#schema/GitIdentity.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
+import type { Origin } from "#src/choird/agents/ImageOrigin.ts"
+import { Images } from "#src/choird/agents/Images.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Reconfiguration } from "#src/choird/config/Reconfiguration.ts"
@@ -180,6 +182,9 @@ const reconfiguration = Layer.unwrap(
   )
 )
 
+const imagesOf = (built: Origin | undefined) =>
+  Layer.mock(Images, { origin: () => Effect.succeed(Option.fromUndefinedOr(built)) })
+
 const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) => {
   const gitWork = Layer.effect(
     GitWork,
@@ -192,7 +197,7 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
   const agentSteps = Layer.succeed(AgentSteps, mortal(fakeAgentSteps(world), tick))
   return Executions.layer.pipe(
     Layer.provideMerge(Layer.mergeAll(RepoSteps.layer, Layer.provide(configSteps, reconfiguration), agentSteps)),
-    Layer.provideMerge(Layer.provide(Approvals.layer, ProposalFacts.layer)),
+    Layer.provideMerge(Layer.provide(Approvals.layer, Layer.provide(ProposalFacts.layer, imagesOf(undefined)))),
     Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Audit.layer)),
     Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer)),
     Layer.provideMerge(gitWork),
@@ -203,10 +208,11 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
   )
 }
 
-/** Looks at proposals of the home's agent, without anything else of choird. */
-export const examiner = ({ home }: Pick<ProposalHome, "home">) =>
+/** Looks at proposals of the home's agent, without anything else of choird; `built` is what its image was made of. */
+export const examiner = ({ home }: Pick<ProposalHome, "home">, built?: Origin) =>
   Layer.build(
     ProposalFacts.layer.pipe(
+      Layer.provide(imagesOf(built)),
       Layer.provide(Layer.mock(SessionStore, { get: () => Effect.succeedNone })),
       Layer.provide(GitWork.layer),
       Layer.provide(Repos.layer(home)),

@@ -4,6 +4,7 @@ import { Context, Effect, FileSystem, Layer, Option, Result, Schema } from "effe
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { CommitId } from "#schema/Image.ts"
 import { type ProposalKind, sessionOfBranch } from "#schema/ProposedChange.ts"
+import { Images } from "#src/choird/agents/Images.ts"
 import { type ApprovalRefused, refused } from "#src/choird/approvals/ApprovalRefused.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Git } from "#src/choird/repos/Git.ts"
@@ -23,6 +24,7 @@ import { difference } from "./differenceText.ts"
 import { draftFiles, withFiles } from "./draftFiles.ts"
 import { type Proposal, readProposal } from "./Proposal.ts"
 import { configText, repoText, toolFacts } from "./proposalText.ts"
+import { unbuiltText } from "./unbuiltText.ts"
 
 /** What the execution holds against what is there then; anything else is `CHANGED` (R54). */
 export const Facts = Schema.Struct({
@@ -88,6 +90,7 @@ const make = Effect.fnUntraced(function* () {
   const git = yield* Git
   const repos = yield* Repos
   const work = yield* GitWork
+  const images = yield* Images
   const locked = yield* makeKeyedLock
   const rooms = join(config.home, "repos", "work")
 
@@ -140,8 +143,10 @@ const make = Effect.fnUntraced(function* () {
       if (Result.isFailure(read)) return yield* bad(`the skill ${name} cannot run. ${read.failure.join("; ")}`)
     }
     const changed = yield* compare(agent_id, shared, now.files, withFiles(now.files, files))
+    const unbuilt = unbuiltText(yield* images.origin(agent_id), now)
     const isGlobal = shared.files.some(({ path }) => path === files.at(-1)?.path)
     const facts = [
+      ...(isDraft ? [] : unbuilt),
       ...(proposal.kind === "tool" ? toolFacts(proposal, isDraft) : []),
       ...(isGlobal ? [`It stands for the global ${proposal.kind} of its name.`] : [])
     ]
@@ -183,7 +188,8 @@ const make = Effect.fnUntraced(function* () {
     const tree = yield* Effect.mapError(work.tree(place, commit), unreachable)
     const shared = yield* Effect.mapError(repos.snapshot({ global: true }, global), unreachable)
     const changed = yield* compare(agent_id, shared, before, after)
-    const facts = [`branch: ${branch}, commit ${commit}, tree ${tree}`]
+    const unbuilt = unbuiltText(yield* images.origin(agent_id), { commit: base, files: before })
+    const facts = [...unbuilt, `branch: ${branch}, commit ${commit}, tree ${tree}`]
     const listed = [`its commits: ${commits.value.length}`, ...commits.value.map((line) => `  ${line}`)]
     return {
       facts: { repo: { ...own, base } },

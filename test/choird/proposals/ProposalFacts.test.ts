@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result, type Schema } from "effect"
 import { SessionId } from "#schema/Ids.ts"
+import { CommitId } from "#schema/Image.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
 import { APPROVAL_SHOWN_CHARS_MAX, PROPOSAL_COMMITS_MAX, PROPOSAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
 import type { Entry } from "../../support/gitRepo.ts"
@@ -182,6 +183,30 @@ describe("ProposalFacts", { timeout: 60_000 }, () => {
         begins(tool, "secrets that its calls would get: llm")
         assert.isBelow(branch.shown.indexOf("harmless"), APPROVAL_SHOWN_CHARS_MAX)
       })
+  )
+
+  it.effect("names the files that are in the repository and not in the image, since they are built along with it", () =>
+    Effect.gen(function* () {
+      const home = yield* makeProposalHome
+      const state = { commit: CommitId.make(home.base), contents: {} }
+      const facts = yield* examiner(home, { global: state, agent: state })
+      const shown = Effect.map(
+        facts.examine({ agent_id: home.agent_id, session_id: SESSION, kind: "tool", payload: TOOL }),
+        (examined) => examined.shown
+      )
+      const words = /in the agent's image/u
+      assert.notMatch(yield* shown, words)
+      // The identity that pushes a proposal's branch may push to this one as well.
+      home.agent.commit({
+        "README.md": "an agent\n",
+        Dockerfile: "FROM choir-base\nRUN true\n",
+        "tools/x": "#!/bin/sh\n"
+      })
+      const text = yield* shown
+      const line = `2 files of the repository are others than in the agent's image of commit ${home.base}, and are built along with it: Dockerfile, tools/x`
+      assert.include(text.split("\n"), line)
+      assert.isBelow(text.indexOf(line), text.indexOf("the agent's own words"))
+    })
   )
 
   it.effect("shows every line, what could be done with it, and the invisible as escapes that it counts", () =>
