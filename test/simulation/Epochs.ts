@@ -199,7 +199,8 @@ export class Epochs {
       token: token ?? Redacted.make(this.#host.tokens.bootstrap(session_id, epoch)),
       stop,
       onReady: Effect.void,
-      onStopping: Effect.void
+      onStopping: Effect.void,
+      onLingering: () => Effect.void
     } as unknown as EpochPlan
     return Effect.scoped(runEpoch(this.#services(), plan)).pipe(
       Effect.orDie,

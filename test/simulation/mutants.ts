@@ -63,7 +63,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "new-epoch-before-the-old-is-gone",
     file: choird("agents/Epoch.ts"),
-    find: "  yield* container.kill\n",
+    find: "  yield* Effect.raceFirst(container.kill, Effect.andThen(told, Effect.never))\n",
     replace: "",
     also: {
       file: "test/simulation/Epochs.ts",
