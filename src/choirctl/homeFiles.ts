@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto"
 import { basename, dirname, join } from "node:path"
 import { Effect, FileSystem, type PlatformError, Schema } from "effect"
+import { repeatedKeys } from "#src/shared/repeatedKeys.ts"
 import { configError, failed } from "./failure.ts"
 import { configPath } from "./root.ts"
 
@@ -49,7 +50,11 @@ export const readConfigText = Effect.fn("readConfigText")(function* (home: strin
   const fs = yield* FileSystem.FileSystem
   const path = configPath(home)
   if (!(yield* fs.exists(path))) return yield* configError(`${path} does not exist`, "choirctl init")
-  return yield* Effect.mapError(decodeObject(yield* fs.readFileString(path)), () =>
-    configError(`${path} is not valid JSON`, "correct the file, then check it with choirctl config validate")
-  )
+  const text = yield* fs.readFileString(path)
+  const hint = "correct the file, then check it with choirctl config validate"
+  const value = yield* Effect.mapError(decodeObject(text), () => configError(`${path} is not valid JSON`, hint))
+  // Of two equal keys the first would be gone from the file that is written.
+  const [repeated] = repeatedKeys(text)
+  if (repeated === undefined) return value
+  return yield* configError(`${path} has the key ${repeated.join(".")} twice`, hint)
 })

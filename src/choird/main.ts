@@ -7,7 +7,7 @@ import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
 import { nodeTooOld } from "#src/shared/nodeVersion.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
 import { TRANSPORT_OPTIONS, transportFlags, type TransportFlags } from "./config/AgentTransport.ts"
-import { maintain, type Outside, type Report, type Task } from "./maintenance.ts"
+import { maintain, type Outside, OutputRefused, type Report, type Task } from "./maintenance.ts"
 import { startup } from "./Startup.ts"
 
 const VERSION = "0.1.0"
@@ -94,14 +94,16 @@ const outside: Outside = {
   write: (bytes) =>
     Effect.callback((resume) => {
       process.stdout.write(bytes, (error) =>
-        resume(error === undefined || error === null ? Effect.void : Effect.die(error))
+        resume(error ? Effect.fail(new OutputRefused({ problem: error.message })) : Effect.void)
       )
     })
 }
 
 /** Standard error takes the reports of a task and nothing else. */
-const doTask = (home: string, task: Task) =>
-  maintain(home, task, outside).pipe(
+const doTask = (home: string, task: Task) => {
+  // Each write tells its own failure; without a listener the process would die of it all the same.
+  process.stdout.on("error", () => undefined)
+  return maintain(home, task, outside).pipe(
     Effect.scoped,
     Effect.map((result) => {
       report({ type: "done", result })
@@ -109,6 +111,7 @@ const doTask = (home: string, task: Task) =>
     }),
     Effect.catchCause(farewell(INTERRUPTED, (type, message) => report({ type: "failed", error: { type, message } })))
   )
+}
 
 const choird = ({ home, last_good, task, transport }: Chosen) =>
   (task === undefined ? run(home, last_good, transport) : doTask(home, task)).pipe(

@@ -2,7 +2,7 @@
  * What is done to a home's database while no choird runs on it: `choirctl db` starts this program for it, since only choird opens
  * databases (docs/operating.md). Each task holds the home, so that no choird starts meanwhile.
  */
-import { Context, Effect, Layer, type Schema, Stream } from "effect"
+import { Context, Effect, Layer, Runtime, Schema, Stream } from "effect"
 import { ConfigStore } from "./config/ConfigStore.ts"
 import { Backup } from "./database/Backup.ts"
 import { configuredDatabase } from "./database/configuredDatabase.ts"
@@ -23,12 +23,20 @@ export type Task =
   | { readonly name: "backup" }
   | { readonly name: "restore"; readonly file: string; readonly force: boolean }
 
+/** Whoever takes the bytes of a backup does not, as on a full disk. What was written of it is worth nothing. */
+export class OutputRefused extends Schema.TaggedError<OutputRefused>()("OutputRefused", { problem: Schema.String }) {
+  override readonly [Runtime.errorExitCode] = 1
+  override get message() {
+    return `the backup cannot be written: ${this.problem}. Make room where it is to lie, or choose another place`
+  }
+}
+
 /** What a task may do to the outside. */
 export interface Outside {
   readonly version: string
   readonly step: (text: string) => Effect.Effect<void>
   /** Takes the bytes of a backup; returns when there is room for more. */
-  readonly write: (bytes: Uint8Array) => Effect.Effect<void>
+  readonly write: (bytes: Uint8Array) => Effect.Effect<void, OutputRefused>
 }
 
 /** The home's own database, as it is: not migrated. */

@@ -10,6 +10,7 @@ import type { SecretName } from "#schema/Ids.ts"
 import { SecretsFile } from "#schema/Secrets.ts"
 import { CONFIG_BYTES_MAX } from "#src/shared/limits.ts"
 import { codeOf } from "#src/shared/nofollow.ts"
+import { repeatedKeys } from "./repeatedKeys.ts"
 
 /** A file of the home, or the home itself, cannot be used. Problems name JSON paths and never a value of secrets.json. */
 export class ConfigRefused extends Schema.TaggedError<ConfigRefused>()("ConfigRefused", {
@@ -94,8 +95,15 @@ const readText = (file: string, secret: boolean) =>
     catch: unreadable(file)
   })
 
+const BYTE_ORDER_MARK = "\u{feff}"
+
+/** As a decoder words it, so that `problemsOf` finds the place. */
+const repeatedProblem = (path: ReadonlyArray<string>) =>
+  `a key that stands here twice: only the last of them would count\n  at ${path.map((key) => `[${JSON.stringify(key)}]`).join("")}`
+
 /** What the parser says of a text that is no JSON, without the piece of text that it quotes: that may be a secret. */
-const syntaxProblem = (cause: unknown): string => {
+const syntaxProblem = (text: string, cause: unknown): string => {
+  if (text.startsWith(BYTE_ORDER_MARK)) return "it begins with a byte order mark: save it as UTF-8 without one"
   const place = /line \d+ column \d+/u.exec(String(cause))?.[0]
   return `it is not valid JSON${place === undefined ? "" : ` (${place})`}`
 }
@@ -103,13 +111,15 @@ const syntaxProblem = (cause: unknown): string => {
 const decode = <S extends Schema.Constraint>(schema: S) => {
   const decodeValue = Schema.decodeUnknownEffect(schema, { errors: "all", onExcessProperty: "error" })
   return (file: string, text: string) =>
-    Effect.flatMap(
-      Effect.try({
+    Effect.gen(function* () {
+      const value = yield* Effect.try({
         try: (): unknown => JSON.parse(text),
-        catch: (cause) => refused(file, syntaxProblem(cause), VALIDATE)
-      }),
-      (value) => Effect.mapError(decodeValue(value), (error) => refused(file, error.message, VALIDATE))
-    )
+        catch: (cause) => refused(file, syntaxProblem(text, cause), VALIDATE)
+      })
+      const repeated = repeatedKeys(text).map(repeatedProblem)
+      if (repeated.length > 0) return yield* new ConfigRefused({ file, problems: repeated, hint: VALIDATE })
+      return yield* Effect.mapError(decodeValue(value), (error) => refused(file, error.message, VALIDATE))
+    })
 }
 const decodeConfig = decode(Config)
 const decodeSecrets = decode(SecretsFile)

@@ -3,6 +3,7 @@ import { Effect, Runtime } from "effect"
 import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { hasValue, loadFiles } from "#src/shared/configFiles.ts"
+import { problemsOf } from "#src/shared/configProblems.ts"
 import { CONFIG_BYTES_MAX } from "#src/shared/limits.ts"
 import { SecretName } from "#schema/Ids.ts"
 import { CONFIG, makeHome, SECRETS } from "../support/stores.ts"
@@ -48,6 +49,24 @@ describe("configFiles", () => {
       )
       assert.isTrue(hasValue(files.secrets, SecretName.make("small-key")))
       assert.notInclude(JSON.stringify(files), SECRET)
+    })
+  )
+
+  it.effect("refuses a key that stands twice, of which one would count in silence, and a byte order mark (R57)", () =>
+    Effect.gen(function* () {
+      const text = JSON.stringify(CONFIG)
+      const written = (name: string, content: string) =>
+        refusal((home) => writeFileSync(join(home, name), content, { mode: 0o600 }))
+      const twice = yield* written("config.json", `${text.slice(0, -1)}, "models": {}}`)
+      assert.strictEqual(twice.file, "config.json")
+      assert.deepStrictEqual(problemsOf(twice.problems), [
+        { path: "models", reason: "a key that stands here twice: only the last of them would count" }
+      ])
+      const secret = yield* written("secrets.json", `{"key": "${SECRET}", "key": "${SECRET}"}`)
+      assert.deepStrictEqual([secret.file, problemsOf(secret.problems)[0]?.path], ["secrets.json", "key"])
+      assert.notInclude(secret.message, SECRET)
+      const marked = yield* written("config.json", `\u{feff}${text}`)
+      assert.match(marked.message, /byte order mark: save it as UTF-8 without one/u)
     })
   )
 

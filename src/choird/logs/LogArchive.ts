@@ -75,7 +75,9 @@ const compressed = (folder: number, stem: string) => {
         rmSync(plain, { force: true })
         return sizeOf(whole)
       })
-    )
+    ),
+    // On a disk that is full, half a compression would take what room is left.
+    Effect.onError(() => Effect.sync(() => rmSync(part, { force: true })))
   )
 }
 

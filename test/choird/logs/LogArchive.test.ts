@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSy
 import { join } from "node:path"
 import { gunzipSync, gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Logger } from "effect"
 import { makeLogArchive } from "#src/choird/logs/LogArchive.ts"
 import { descriptorPath } from "#src/shared/nofollow.ts"
 import { temporaryFolder } from "../../support/engines.ts"
@@ -30,6 +30,18 @@ const compressAll = (archive: ReturnType<typeof makeLogArchive>) =>
 const DAY_MS = 86_400_000
 
 describe("LogArchive", () => {
+  it.live("leaves nothing of a compression that fails, and goes on with the others (spec 22.2)", () =>
+    Effect.gen(function* () {
+      const { archive, folder, names } = yield* made
+      // It can be opened and not read.
+      mkdirSync(join(folder, "2026-01-01T00-00-00.000Z.log"))
+      writeFileSync(join(folder, "2026-01-02T00-00-00.000Z.log"), "whole\n")
+      archive.scan()
+      yield* compressAll(archive)
+      assert.deepStrictEqual(names(), ["2026-01-01T00-00-00.000Z.log", "2026-01-02T00-00-00.000Z.log.gz"])
+    }).pipe(Effect.provide(Logger.layer([])))
+  )
+
   it.live("finishes at the next start what a death left at any point (spec 22.2)", () =>
     Effect.gen(function* () {
       const { archive, folder, names } = yield* made

@@ -212,6 +212,25 @@ describe("choird", LIVE, () => {
     })
   )
 
+  it.live("says what keeps a backup from being written, as on a full disk, and nothing of its stack (R70)", () =>
+    Effect.gen(function* () {
+      const { home } = yield* makeHomeFolder()
+      const script = 'exec "$0" "$1" --home "$2" backup > /dev/full'
+      const child = spawn("sh", ["-c", script, process.execPath, PROGRAM, home], {
+        stdio: ["ignore", "ignore", "pipe"]
+      })
+      const lines = makeJournal<string>()
+      createInterface(child.stderr).on("line", lines.record)
+      const code = yield* Effect.callback<number | null>((resume) => {
+        child.once("close", (code) => resume(Effect.succeed(code)))
+      })
+      const [report, ...others] = (yield* lines.journal.all).map((line): unknown => JSON.parse(line))
+      assert.deepStrictEqual([code, others], [1, []])
+      assert.nestedPropertyVal(report, "error.type", "OutputRefused")
+      assert.match(JSON.stringify(report), /the backup cannot be written: ENOSPC.* Make room/u)
+    })
+  )
+
   it.live("tells how it is used", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
