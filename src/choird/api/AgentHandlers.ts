@@ -1,33 +1,25 @@
 /** The eight verbs and the push stream (spec 12.5), each on the caller's own session and no other. */
 import { Deferred, Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { AgentApi, type Caller, type InitHello, Lease } from "#schema/AgentApi.ts"
-import { EDGE, type SessionId, SignalId } from "#schema/Ids.ts"
-import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
-import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { AgentApi, type Caller, Lease } from "#schema/AgentApi.ts"
+import { type SessionId, SignalId } from "#schema/Ids.ts"
 import { agentConfig } from "#src/choird/config/agentShare.ts"
-import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { type HostRequest, HostTools } from "#src/choird/hosttools/HostTools.ts"
-import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
-import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { type Pushed, Signals } from "#src/choird/sessions/Signals.ts"
-import { Tokens } from "#src/choird/sessions/Tokens.ts"
-import { AGENT_LINE, count } from "#src/choird/telemetry/metrics.ts"
-import { AGENT_WORDS_CHARS_MAX } from "#src/shared/limits.ts"
+import type { HostRequest } from "#src/choird/hosttools/HostTools.ts"
+import type { Pushed } from "#src/choird/sessions/Signals.ts"
+import { count } from "#src/choird/telemetry/metrics.ts"
+import { audited, denied, runOf, services, type Services, words } from "./agentCaller.ts"
+import { initHello } from "./initHello.ts"
+import { CurrentOpenSession } from "./OpenSession.ts"
 import {
   badRequest,
-  conflict,
   fromApprovalRefused,
   fromEventTooLarge,
   fromHostToolRefused,
   fromSecretMissing,
   fromSessionUnknown,
   notFlushed,
-  notFound,
-  unauthorized
+  notFound
 } from "./refusals.ts"
-import { CurrentOpenSession } from "./OpenSession.ts"
 import { sseResponse } from "./sse.ts"
 
 const BIGINT_MAX = 2n ** 63n - 1n
@@ -41,109 +33,6 @@ const resumeAfter = (header: string | undefined) => {
     onNone: () => Effect.fail(badRequest("last-event-id is the id of a signal"))
   })
 }
-
-const services = Effect.gen(function* () {
-  return {
-    approvals: yield* Approvals,
-    audit: yield* Audit,
-    config: yield* ConfigStore,
-    events: yield* EventStore,
-    hostTools: yield* HostTools,
-    lifecycle: yield* Lifecycle,
-    sessions: yield* SessionStore,
-    signals: yield* Signals,
-    tokens: yield* Tokens
-  }
-})
-type Services = Effect.Success<typeof services>
-
-/** An agent's own words as they may be stored and printed. */
-const words = (text: string) => text.slice(0, AGENT_WORDS_CHARS_MAX).toWellFormed().replaceAll(/\p{C}/gu, "?")
-
-/** A refusal that R77 wants on record. */
-const audited = ({ audit }: Services, caller: Caller, verb: string, detail: AuditEntry["detail"]) =>
-  audit.record({
-    who: `agent:${caller.agent_id}`,
-    action: `rpc.${verb}`,
-    session_id: caller.session_id,
-    agent_id: caller.agent_id,
-    detail
-  })
-
-const denied = (services: Services, caller: Caller, verb: string, reason: string) =>
-  Effect.andThen(audited(services, caller, verb, { refused: "AUTH", reason }), Effect.fail(unauthorized()))
-
-/** The run that the caller belongs to; a caller of an earlier run gets 401 like anybody else. */
-const runOf = Effect.fnUntraced(function* (services: Services, caller: Caller, verb: string) {
-  const view = yield* Effect.catch(services.lifecycle.view(caller.agent_id), (error) =>
-    denied(services, caller, verb, error.kind)
-  )
-  if (view.session_id !== caller.session_id || view.epoch !== caller.epoch)
-    return yield* denied(services, caller, verb, "the agent runs another session or epoch")
-  if (view.bindings === null) return yield* conflict("NOT_READY", "the agent has no resources bound")
-  return { view, bindings: view.bindings }
-})
-
-/** How what an agent says of its image differs from what choird started (spec 15.1). */
-const imageDrift = ({ image_version, manifests }: AgentView, payload: InitHello) => {
-  if (payload.image_version !== image_version)
-    return { said: payload.image_version, reason: `this run was started from the image ${image_version ?? "none"}` }
-  const key = (["tool_manifest_hash", "skill_manifest_hash"] as const).find((key) => payload[key] !== manifests?.[key])
-  if (key === undefined) return undefined
-  return { said: `${key} ${payload[key]}`, reason: `the image ${image_version} was built with another ${key}` }
-}
-
-/** The caller must be what it says, in the image that choird started; only then is the token swapped (D12). */
-const hello = Effect.fn("AgentApi.INIT_HELLO")(function* (
-  services: Services,
-  caller: Caller,
-  payload: InitHello,
-  authorization: string
-) {
-  const { config, events, lifecycle, tokens } = services
-  const { bindings, view } = yield* runOf(services, caller, "INIT_HELLO")
-  if (payload.session_id !== caller.session_id || payload.agent_id !== caller.agent_id)
-    return yield* denied(services, caller, "INIT_HELLO", "says it is another agent or session")
-  const drift = imageDrift(view, payload)
-  if (drift !== undefined) {
-    yield* audited(services, caller, "INIT_HELLO", { refused: "IMAGE_MISMATCH", reason: words(drift.said) })
-    return yield* conflict("IMAGE_MISMATCH", drift.reason)
-  }
-  const page = payload.tail_from
-  if (page !== undefined && caller.standing !== "current")
-    return yield* denied(services, caller, "INIT_HELLO", "asks for the tail with the bootstrap token")
-  // A long history takes the agent longer to read than it may be silent (D8).
-  if (page !== undefined) yield* lifecycle.heard(caller.session_id, view.config_version)
-  const { session_id } = caller
-  const tail = yield* Effect.mapError(
-    page === undefined ? events.recovery(session_id) : events.tail(session_id, page),
-    fromSessionUnknown
-  )
-  const head = yield* Effect.mapError(events.head(caller.session_id), fromSessionUnknown)
-  // A further page is asked for with the lease token, and a token that is being used must stay valid.
-  const lease_token =
-    page === undefined ? Redacted.value(yield* tokens.lease(caller)) : authorization.replace(/^bearer +/iu, "")
-  const current = yield* config.current
-  if (page === undefined) {
-    yield* lifecycle.hello(caller.session_id, caller.epoch)
-    const { agent_id, epoch, session_id } = caller
-    const start = head.rev === 0 ? "fresh" : `resumed at revision ${head.rev}`
-    yield* Effect.logInfo(`epoch ${epoch} said hello: ${start}`).pipe(
-      Effect.annotateLogs({ ...AGENT_LINE, topic: "session", agent_id, session_id, lane: EDGE, rev: head.rev })
-    )
-  }
-  return {
-    status: head.rev === 0 ? ("fresh" as const) : ("resumed" as const),
-    lease_token,
-    epoch: caller.epoch,
-    resource_bindings: bindings,
-    config_version: current.version,
-    config: agentConfig(current.config, bindings),
-    ...(tail.snapshot === undefined ? {} : { snapshot: tail.snapshot }),
-    tail_events: tail.events,
-    tail_more: tail.more
-  }
-})
 
 const secrets = Effect.fn("AgentApi.GET_SECRETS")(function* (
   services: Services,
@@ -216,7 +105,7 @@ export const layerAgentHandlers = HttpApiBuilder.group(
     const { approvals, config, events, lifecycle } = all
     return handlers.handleAll({
       INIT_HELLO: ({ payload, request }) =>
-        Effect.flatMap(Lease, (caller) => hello(all, caller, payload, request.headers["authorization"] ?? "")),
+        Effect.flatMap(Lease, (caller) => initHello(all, caller, payload, request.headers["authorization"] ?? "")),
       GET_SECRETS: ({ payload }) => Effect.flatMap(Lease, (caller) => secrets(all, caller, payload.resources)),
       HEARTBEAT: Effect.fn("AgentApi.HEARTBEAT")(function* ({ payload }) {
         const caller = yield* Lease
