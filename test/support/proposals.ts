@@ -11,6 +11,7 @@ import type { Origin } from "#src/choird/agents/ImageOrigin.ts"
 import { Images } from "#src/choird/agents/Images.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { refuse } from "#src/choird/config/ConfigurationRefused.ts"
 import { Reconfiguration } from "#src/choird/config/Reconfiguration.ts"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
@@ -123,7 +124,7 @@ export interface AgentWorld {
   /** The image that the agent runs with. */
   runs: string
   starts: number
-  /** Makes the next builds fail. */
+  /** Makes the next builds fail, and nothing be loaded. */
   isBroken: boolean
 }
 
@@ -166,21 +167,25 @@ const mortal = <S extends object>(service: S, tick: Effect.Effect<void>): S =>
     ])
   ) as S
 
-/** config.json as it stands, taken over at once. */
-const reconfiguration = Layer.unwrap(
-  Effect.map(ConfigStore, (store) =>
-    Layer.mock(Reconfiguration, {
-      load: () => Effect.succeed({ changes: [], repos: [], warnings: [] }),
-      apply: () =>
-        Effect.gen(function* () {
-          const { config } = yield* Effect.orDie(loadFiles(store.home))
-          const { version } = yield* store.current
-          yield* store.replace({ version: version + 1, config })
-          return { version: version + 1, previous: version, applied: [], pending: [] }
-        })
-    })
+/** config.json as it stands, taken over at once; in a broken world it is not even loaded. */
+const reconfiguration = (world: AgentWorld) =>
+  Layer.unwrap(
+    Effect.map(ConfigStore, (store) =>
+      Layer.mock(Reconfiguration, {
+        load: () =>
+          world.isBroken
+            ? Effect.fail(refuse("CONFIG", "a repository cannot be used", ""))
+            : Effect.succeed({ changes: [], repos: [], warnings: [] }),
+        apply: () =>
+          Effect.gen(function* () {
+            const { config } = yield* Effect.orDie(loadFiles(store.home))
+            const { version } = yield* store.current
+            yield* store.replace({ version: version + 1, config })
+            return { version: version + 1, previous: version, applied: [], pending: [] }
+          })
+      })
+    )
   )
-)
 
 const imagesOf = (built: Origin | undefined) =>
   Layer.mock(Images, { origin: () => Effect.succeed(Option.fromUndefinedOr(built)) })
@@ -196,7 +201,7 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
   )
   const agentSteps = Layer.succeed(AgentSteps, mortal(fakeAgentSteps(world), tick))
   return Executions.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(RepoSteps.layer, Layer.provide(configSteps, reconfiguration), agentSteps)),
+    Layer.provideMerge(Layer.mergeAll(RepoSteps.layer, Layer.provide(configSteps, reconfiguration(world)), agentSteps)),
     Layer.provideMerge(Layer.provide(Approvals.layer, Layer.provide(ProposalFacts.layer, imagesOf(undefined)))),
     Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Audit.layer)),
     Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer)),

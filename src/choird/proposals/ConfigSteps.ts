@@ -12,7 +12,7 @@ import { CONFIG_FILE, loadFiles } from "#src/shared/configFiles.ts"
 import { problemText } from "#src/shared/configProblems.ts"
 import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
 import { PROPOSAL_RETRY_MS, PROPOSAL_TRIES_MAX } from "#src/shared/limits.ts"
-import { type Before, editConfig, pathOf } from "./configEdits.ts"
+import { type Before, editConfig, pathOf, withoutEdits } from "./configEdits.ts"
 import { changed, ExecutionFailed, failedAs } from "./ExecutionFailed.ts"
 import { valueAt } from "./jsonText.ts"
 
@@ -25,8 +25,15 @@ export class ConfigSteps extends Context.Service<
       edits: ReadonlyArray<ConfigEdit>,
       before: ReadonlyArray<Before>
     ): Effect.Effect<void, ExecutionFailed>
-    /** Loads config.json and applies it; answers the version that runs then. */
-    apply(approved: Approved, edits: ReadonlyArray<ConfigEdit>): Effect.Effect<number, ExecutionFailed>
+    /**
+     * Loads config.json and applies it; answers the version that runs then. Where that fails the edits are taken back, so that no later
+     * start or apply takes over what was said to have failed.
+     */
+    apply(
+      approved: Approved,
+      edits: ReadonlyArray<ConfigEdit>,
+      before: ReadonlyArray<Before>
+    ): Effect.Effect<number, ExecutionFailed>
   }
 >()("choir/choird/ConfigSteps") {
   static readonly layer = Layer.effect(
@@ -90,16 +97,22 @@ const make = Effect.fnUntraced(function* () {
     yield* Effect.mapError(replace(edited.success.text), config)
   })
 
+  const takeBack = Effect.fnUntraced(function* (edits: ReadonlyArray<ConfigEdit>, before: ReadonlyArray<Before>) {
+    const text = yield* fs.readFileString(file)
+    if (isThere(JSON.parse(text), edits)) yield* replace(withoutEdits(text, before))
+  })
+
   return ConfigSteps.of({
     write: Effect.fn("ConfigSteps.write")(({ row }, edits, before) =>
       aloneWithFiles(store.home)(edit(row.agent_id, edits, before)).pipe(
         Effect.catchTag("HomeFilesBusy", (busy) => Effect.fail(config(busy)))
       )
     ),
-    apply: Effect.fn("ConfigSteps.apply")(function* ({ row }, edits) {
+    apply: Effect.fn("ConfigSteps.apply")(function* ({ row }, edits, before) {
       const who = `approval:${row.approval_id}`
+      const load = reconfiguration.load(who, () => Effect.void)
       const applied = Effect.gen(function* () {
-        yield* reconfiguration.load(who, () => Effect.void)
+        yield* load
         yield* Effect.catchIf(
           reconfiguration.apply(who),
           ({ kind }) => kind === "NOTHING_STAGED",
@@ -112,6 +125,10 @@ const make = Effect.fnUntraced(function* () {
           schedule: Schedule.spaced(PROPOSAL_RETRY_MS),
           times: PROPOSAL_TRIES_MAX
         }),
+        // What was staged with them is staged anew without them.
+        Effect.tapError(() =>
+          Effect.ignore(Effect.andThen(aloneWithFiles(store.home)(takeBack(edits, before)), load), { log: "Warn" })
+        ),
         Effect.mapError(
           ({ message, problems }) =>
             new ExecutionFailed({ kind: "CONFIG", reason: [message, ...problems.map(problemText)].join("; ") })

@@ -1,4 +1,5 @@
 /** Which places of config.json an agent may propose to change, and what that does to the file (spec 8.10). Pure. */
+import { isDeepStrictEqual } from "node:util"
 import { Result, Schema } from "effect"
 import { Budgets, Config } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"
@@ -60,6 +61,16 @@ export const editConfig = (
     onFailure: ({ message }) => problemsOf([message]).map(problemText).join("; ")
   })
 }
+
+/** The file with what stood in the places before; a section that is empty then goes with its last key. */
+export const withoutEdits = (text: string, before: ReadonlyArray<Before>): string =>
+  before.reduce((file, { path, value }) => {
+    const restored = editJson(file, path, value)
+    const section = path.slice(0, 1)
+    return isDeepStrictEqual(valueAt(JSON.parse(restored), section), {})
+      ? editJson(restored, section, undefined)
+      : restored
+  }, text)
 
 const shown = (value: unknown) => (value === undefined ? "(not set: the default)" : JSON.stringify(value))
 

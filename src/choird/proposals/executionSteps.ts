@@ -104,7 +104,7 @@ const configStep = Effect.fnUntraced(function* (
     yield* services.configs.write(approved, proposal.edits, facts.before ?? [])
     return next("apply", job)
   }
-  const version = yield* services.configs.apply(approved, proposal.edits)
+  const version = yield* services.configs.apply(approved, proposal.edits, facts.before ?? [])
   const what = `config.json was changed and is applied as version ${version}`
   return reboundBy(execution).size === 0 ? done(what) : yield* toUpdate(services, approved, job, what)
 })

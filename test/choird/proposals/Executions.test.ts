@@ -178,4 +178,26 @@ describeEngines("Executions", (it) => {
       }),
     LIVE
   )
+
+  it.effect(
+    "leave config.json as it was where the change cannot be loaded, so that no later start takes over what has failed",
+    () =>
+      Effect.gen(function* () {
+        const world = { ...makeAgentWorld(), isBroken: true }
+        const { carried, home, life, propose } = yield* openProposals({ world })
+        const before = home.config()
+        const change = [...EDIT.change, { op: "set", path: "/budgets/max_core_jobs", value: 2 }]
+        yield* life.execute
+        for (const payload of [EDIT, { ...EDIT, change }])
+          assert.deepStrictEqual(yield* carried((yield* propose("config_change", payload)).approval_id), {
+            status: "failed",
+            outcome: "CONFIG: a repository cannot be used"
+          })
+        assert.deepStrictEqual(home.config(), before)
+        home.write("config.json", { ...(before as object), budgets: { turn_max_steps: 5 } })
+        yield* carried((yield* propose("config_change", EDIT)).approval_id)
+        assert.deepNestedPropertyVal(home.config(), "budgets.turn_max_steps", 5)
+      }),
+    LIVE
+  )
 })
