@@ -4,7 +4,7 @@
  */
 import { Effect, Redacted, Runtime, Schema } from "effect"
 import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, realpathSync } from "node:fs"
-import { join } from "node:path"
+import { dirname, join, resolve } from "node:path"
 import { Config } from "#schema/Config.ts"
 import type { SecretName } from "#schema/Ids.ts"
 import { SecretsFile } from "#schema/Secrets.ts"
@@ -164,6 +164,17 @@ const placeholders = (value: unknown, path: ReadonlyArray<string>): ReadonlyArra
   return Object.entries(value).flatMap(([key, inner]) => placeholders(inner, [...path, key]))
 }
 
+/** A start in such a workspace is refused (R39); links, which may lead into one as well, are looked at only then. */
+const nestedWorkspaces = ({ workspaces }: Config): ReadonlyArray<ConfigWarning> =>
+  Object.entries(workspaces).flatMap(([name, { path }]) => {
+    const parent = `${dirname(resolve(path))}/`
+    const outer = Object.entries(workspaces).find(([, other]) => parent.startsWith(`${resolve(other.path)}/`))?.[0]
+    if (outer === undefined) return []
+    return [
+      { path: `workspaces.${name}.path`, message: `lies in the workspace "${outer}": no agent can be started there` }
+    ]
+  })
+
 const warningsOf = (config: Config, secrets: SecretsFile): ReadonlyArray<ConfigWarning> => [
   ...secretReferences(config).flatMap(({ path, secret }) =>
     hasValue(secrets, secret)
@@ -173,7 +184,8 @@ const warningsOf = (config: Config, secrets: SecretsFile): ReadonlyArray<ConfigW
   ...Object.entries(secrets).flatMap(([name, value]) =>
     PLACEHOLDER.test(Redacted.value(value)) ? [{ path: name, message: `the secret "${name}" is a placeholder` }] : []
   ),
-  ...placeholders(config, [])
+  ...placeholders(config, []),
+  ...nestedWorkspaces(config)
 ]
 
 /** Whether secrets.json holds a value for the name; an empty one counts as none. */

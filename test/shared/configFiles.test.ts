@@ -31,7 +31,11 @@ describe("configFiles", () => {
       const secrets = { "small-key": SECRET, "large-key": "", "bot-token": "<token>", unused: "x" }
       const model = { provider: "...", model: "m", endpoint: "http://h", secret: "toString" }
       const home = yield* makeHome(
-        { ...CONFIG, models: { ...CONFIG.models, third: { ...model, secret: "constructor" } } },
+        {
+          ...CONFIG,
+          models: { ...CONFIG.models, third: { ...model, secret: "constructor" } },
+          workspaces: { ...CONFIG.workspaces, inner: { path: "/srv/main/a/b" }, beside: { path: "/srv/main-2" } }
+        },
         secrets
       )
       const files = yield* loadFiles(home)
@@ -44,7 +48,8 @@ describe("configFiles", () => {
           'models.other.secret: the secret "other-key" has no value yet: choirctl secret set other-key',
           'models.third.secret: the secret "constructor" has no value yet: choirctl secret set constructor',
           'bot-token: the secret "bot-token" is a placeholder',
-          'models.third.provider: "..." is a placeholder'
+          'models.third.provider: "..." is a placeholder',
+          'workspaces.inner.path: lies in the workspace "main": no agent can be started there'
         ]
       )
       assert.isTrue(hasValue(files.secrets, SecretName.make("small-key")))
