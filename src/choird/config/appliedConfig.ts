@@ -1,10 +1,8 @@
 /** What runs after an apply: the staged configuration, less what only a restart can change (spec 17.6). Pure. */
 import { Result, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
+import { STARTED_WITH } from "./reloadClasses.ts"
 import { type AgentUse, resourcesOf, SECTIONS } from "./resourcesInUse.ts"
-
-/** The keys that choird reads at its start and never again. */
-const CHOIRD_KEYS = ["postgres", "runtime", "transport", "embedding"] as const satisfies ReadonlyArray<keyof Config>
 
 type Table = Readonly<Record<string, unknown>>
 
@@ -38,7 +36,7 @@ export const appliedConfig = (
     section,
     keeping(running[section], target[section], (name) => held.has(`${section}.${name}`))
   ])
-  const fixed = CHOIRD_KEYS.flatMap((key) => (running[key] === undefined ? [] : [[key, running[key]]]))
+  const fixed = STARTED_WITH.flatMap((key) => (running[key] === undefined ? [] : [[key, running[key]]]))
   const { embedding: _, ...rest } = target
   const mixed = {
     ...rest,

@@ -42,6 +42,11 @@ export const REACH = {
   telemetry: "choird"
 } as const satisfies Record<keyof Config, Reach>
 
+/** The keys that choird reads at its start and never again. */
+export const STARTED_WITH = Object.keys(REACH)
+  .map((key) => key as keyof typeof REACH)
+  .filter((key) => REACH[key] === "choird")
+
 export const APPLY = "choirctl config apply"
 export const RESTART_CHOIRD = "choirctl daemon stop && choirctl daemon start"
 

@@ -152,14 +152,19 @@ describe("the classes of changes", () => {
 
 describe("the applied configuration", () => {
   it("is the staged one when nobody runs, but for what choird reads at its start", () => {
-    const target = configWith(["models.gpt4o", GONE], ["runtime.cpus", 1], ["embedding", GONE])
+    const target = configWith(
+      ["models.gpt4o", GONE],
+      ["runtime.cpus", 1],
+      ["embedding", GONE],
+      ["telemetry.prometheus", { listen: "127.0.0.1:9464" }]
+    )
     const applied = Result.getOrThrow(appliedConfig(running, target, []))
     assert.notProperty(applied.models, "gpt4o")
     assert.deepStrictEqual(applied.runtime, running.runtime)
     assert.deepStrictEqual(applied.embedding, running.embedding)
     assert.deepStrictEqual(
       configChanges(applied, target, []).map(({ path }) => path),
-      ["embedding", "runtime.cpus"]
+      ["embedding", "runtime.cpus", "telemetry.prometheus"]
     )
   })
 
