@@ -35,7 +35,7 @@ export interface HandedOver {
 
 /** Answers one question about one host. A redirect asks for another host and gets nothing. */
 const credentialHelper = ({ host }: GitPassword) => {
-  const asked = `case "$line" in host=${host}) host=yes ;; protocol=https) protocol=yes ;; esac`
+  const asked = `case "$line" in "host=${host}") host=yes ;; protocol=https) protocol=yes ;; esac`
   const read = `while read -r line; do [ -z "$line" ] && break; ${asked}; done`
   return `!f() { [ "$1" = get ] || exit 0; ${read}; [ "$host$protocol" = yesyes ] && cat <&3; }; f`
 }

@@ -170,6 +170,15 @@ describe("runGit", () => {
         ["http", "git.example.org:8443"]
       ] as const)
         assert.notInclude(JSON.stringify(yield* Effect.result(ask(protocol, host))), "canary")
+      const six = { ...credential, host: "[::1]:8443" }
+      const literal = (host: string) =>
+        runGit({
+          args: ["credential", "fill"],
+          credential: six,
+          stdin: Buffer.from(`protocol=https\nhost=${host}\n\n`)
+        })
+      assert.include(text(yield* literal("[::1]:8443")), "password=canary of git\n")
+      assert.notInclude(JSON.stringify(yield* Effect.result(literal("1:8443"))), "canary")
       yield* fakeGit(`cat /proc/$$/environ /proc/$$/cmdline | tr '\\0' ' '`)
       assert.notInclude(text(yield* runGit({ args: ["push"], credential })), "canary")
       const key = { type: "key", key: Redacted.make("canary of ssh") } as const

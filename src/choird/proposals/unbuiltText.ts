@@ -38,6 +38,6 @@ export const unbuiltText = (
     .map((path) => visibleLine(path).slice(0, SHOWN_CHARS_MAX))
     .join(", ")
   return [
-    `${paths.length} files of the repository are others than in the agent's image of commit ${image.commit}, and are built along with it: ${shown}${more > 0 ? `, and ${more} more` : ""}`
+    `Built along with it, since the agent's image is of commit ${image.commit} and has them otherwise: ${shown}${more > 0 ? `, and ${more} more` : ""}`
   ]
 }

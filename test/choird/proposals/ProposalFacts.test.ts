@@ -194,7 +194,7 @@ describe("ProposalFacts", { timeout: 60_000 }, () => {
         facts.examine({ agent_id: home.agent_id, session_id: SESSION, kind: "tool", payload: TOOL }),
         (examined) => examined.shown
       )
-      const words = /in the agent's image/u
+      const words = /the agent's image/u
       assert.notMatch(yield* shown, words)
       // The identity that pushes a proposal's branch may push to this one as well.
       home.agent.commit({
@@ -203,7 +203,7 @@ describe("ProposalFacts", { timeout: 60_000 }, () => {
         "tools/x": "#!/bin/sh\n"
       })
       const text = yield* shown
-      const line = `2 files of the repository are others than in the agent's image of commit ${home.base}, and are built along with it: Dockerfile, tools/x`
+      const line = `Built along with it, since the agent's image is of commit ${home.base} and has them otherwise: Dockerfile, tools/x`
       assert.include(text.split("\n"), line)
       assert.isBelow(text.indexOf(line), text.indexOf("the agent's own words"))
     })
