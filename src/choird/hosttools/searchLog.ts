@@ -84,7 +84,7 @@ const withTools = Effect.fnUntraced(function* (
       ? []
       : yield* sql<{ readonly call_id: string; readonly name: string }>`
           SELECT call ->> 'call_id' AS call_id, call ->> 'name' AS name
-          FROM choir_control.session_events, jsonb_array_elements(payload -> 'tool_calls') AS call
+          FROM choir_control.session_events, jsonb_array_elements(canonical::jsonb #> '{payload,tool_calls}') AS call
           WHERE session_id = ${session_id} AND rev = ANY(${revs}::int[]) AND event_type = 'ModelOutput'`
   const tools = new Map(calls.map(({ call_id, name }) => [call_id, name]))
   return found.map(({ call_id, hit }): LogHit => {

@@ -211,4 +211,36 @@ describeEngines("session verify", (it, { kind }) => {
       ])
     }).pipe(Effect.provide(stores))
   )
+
+  it.effect(
+    "sees a changed digest and texts that changed places, and does not ask what was derived from a text (R12)",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { verify } = yield* EventStore
+        const events = sql("choir_control.session_events")
+        const after = Effect.fnUntraced(function* (change: (session_id: SessionId) => Effect.Effect<unknown, unknown>) {
+          const { session_id } = (yield* appendedTalk).caller
+          yield* change(session_id)
+          const { events, ok, problem } = yield* verify(session_id)
+          return [ok, events, problem?.reason.split(" ").slice(0, 3).join(" ")]
+        })
+        const digest = yield* after(
+          (id) => sql`UPDATE ${events} SET hash = sha256(hash) WHERE session_id = ${id} AND rev = 4`
+        )
+        const places = yield* after(
+          (id) => sql`UPDATE ${events} AS a SET canonical = b.canonical, hash = b.hash FROM ${events} AS b
+          WHERE a.session_id = ${id} AND b.session_id = ${id} AND (a.rev, b.rev) IN ((2, 3), (3, 2))`
+        )
+        const derived = yield* after((id) => sql`UPDATE ${events} SET payload = '{}' WHERE session_id = ${id}`)
+        assert.deepStrictEqual(
+          [digest, places, derived],
+          [
+            [false, 3, "its digest is"],
+            [false, 1, "its digest is"],
+            [true, 6, undefined]
+          ]
+        )
+      }).pipe(Effect.provide(stores))
+  )
 })
