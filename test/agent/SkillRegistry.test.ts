@@ -6,27 +6,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { EDGE, LaneId } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
-import { AgentSettings } from "#src/agent/AgentSettings.ts"
-import { Arbiter } from "#src/agent/Arbiter.ts"
-import { Compactor } from "#src/agent/Compactor.ts"
 import { ControlPlane } from "#src/agent/ControlPlane.ts"
-import { EventLog } from "#src/agent/EventLog.ts"
-import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import type { Narrowing } from "#src/agent/offeredTools.ts"
-import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
-import { Replication } from "#src/agent/Replication.ts"
-import { SecretStore } from "#src/agent/SecretStore.ts"
 import { layerSkills, loadSkills, SkillBroken } from "#src/agent/SkillRegistry.ts"
-import { StatusReports } from "#src/agent/StatusReports.ts"
 import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
-import { Workspace } from "#src/agent/Workspace.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/builtInSkills.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/builtInTools.ts"
 import { IMAGE_SKILLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
 import { skillDraft, skillText } from "../support/skills.ts"
-import { SESSION } from "../support/testing/MemoryControlPlane.ts"
-import { settingsOf } from "../support/testing/TestAgent.ts"
 import { temporaryWorkspace } from "../support/workspace.ts"
+import { layerRegistry } from "../support/toolRegistry.ts"
 
 const CORE = LaneId.make("core:a")
 type Files = Readonly<Record<string, string>>
@@ -45,27 +34,9 @@ const load = (files: Files) =>
   Effect.flatMap(imageOf(files), ({ choir }) => loadSkills(choir)).pipe(Effect.provide(NodeServices.layer))
 
 const registryOf = Effect.fnUntraced(function* (files: Files) {
-  const { choir, root } = yield* imageOf(files)
-  const base = Arbiter.layer.pipe(
-    Layer.provideMerge(
-      Layer.mergeAll(
-        EventLog.layer(SESSION),
-        AgentSettings.layer(settingsOf(1)),
-        layerSkills(choir),
-        Layer.mock(ControlPlane, {}),
-        Layer.mock(Replication, { acked: () => 0, reached: () => Effect.void }),
-        Layer.mock(Compactor, { request: () => Effect.void }),
-        Layer.mock(StatusReports, { tell: () => undefined }),
-        SecretStore.layer,
-        Workspace.layer({ root }),
-        ProcessRunner.layer({ ownsPidNamespace: false }),
-        GitAccess.layerNone
-      )
-    ),
-    Layer.provideMerge(NodeServices.layer)
-  )
-  const layer = ToolRegistry.layer({ choir, rg: "rg" }).pipe(Layer.provideMerge(base))
-  return yield* Effect.provide(ToolRegistry, layer)
+  const image = yield* imageOf(files)
+  const own = Layer.merge(layerSkills(image.choir), Layer.mock(ControlPlane, {}))
+  return yield* Effect.provide(ToolRegistry, layerRegistry(image, own))
 })
 
 const broken = (files: Files) =>

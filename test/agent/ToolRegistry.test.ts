@@ -1,27 +1,16 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { CallId, EDGE, LaneId, SecretName } from "#schema/Ids.ts"
-import { AgentSettings } from "#src/agent/AgentSettings.ts"
-import { Arbiter } from "#src/agent/Arbiter.ts"
-import { Compactor } from "#src/agent/Compactor.ts"
 import { ControlPlane } from "#src/agent/ControlPlane.ts"
-import { GitAccess } from "#src/agent/git/GitAccess.ts"
-import { EventLog } from "#src/agent/EventLog.ts"
-import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
-import { Replication } from "#src/agent/Replication.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
-import { StatusReports } from "#src/agent/StatusReports.ts"
 import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
 import { isControl } from "#src/agent/tools/ControlTool.ts"
 import { Denied } from "#src/agent/verbAnswer.ts"
-import { Workspace } from "#src/agent/Workspace.ts"
 import { IMAGE_TOOLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
-import { SESSION } from "../support/testing/MemoryControlPlane.ts"
-import { settingsOf } from "../support/testing/TestAgent.ts"
 import { temporaryWorkspace } from "../support/workspace.ts"
+import { layerRegistry } from "../support/toolRegistry.ts"
 
 const CORE = LaneId.make("core:a")
 
@@ -68,24 +57,7 @@ const loaded = Effect.fnUntraced(function* (
 ) {
   const { root, outside } = yield* temporaryWorkspace
   writeImage(outside, files)
-  const base = Arbiter.layer.pipe(
-    Layer.provideMerge(
-      Layer.mergeAll(
-        EventLog.layer(SESSION),
-        AgentSettings.layer(settingsOf(1)),
-        planeWith(secrets),
-        Layer.mock(Replication, { acked: () => 0, reached: () => Effect.void }),
-        Layer.mock(Compactor, { request: () => Effect.void }),
-        Layer.mock(StatusReports, { tell: () => undefined }),
-        SecretStore.layer,
-        Workspace.layer({ root }),
-        ProcessRunner.layer({ ownsPidNamespace: false }),
-        GitAccess.layerNone,
-        NodeServices.layer
-      )
-    )
-  )
-  const layer = ToolRegistry.layer({ choir: outside, rg: "rg" }).pipe(Layer.provideMerge(base))
+  const layer = layerRegistry({ choir: outside, root }, planeWith(secrets))
   return yield* Effect.provide(Effect.all({ registry: ToolRegistry, store: SecretStore }), layer)
 })
 

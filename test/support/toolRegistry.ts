@@ -1,0 +1,40 @@
+/** The real registry of an image's tools over a workspace, beside an arbiter that nobody drives and parts that say nothing. */
+import { NodeServices } from "@effect/platform-node"
+import { Effect, Layer } from "effect"
+import { AgentSettings } from "#src/agent/AgentSettings.ts"
+import { Arbiter } from "#src/agent/Arbiter.ts"
+import { Compactor } from "#src/agent/Compactor.ts"
+import { EventLog } from "#src/agent/EventLog.ts"
+import { GitAccess } from "#src/agent/git/GitAccess.ts"
+import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
+import { Replication } from "#src/agent/Replication.ts"
+import { SecretStore } from "#src/agent/SecretStore.ts"
+import { StatusReports } from "#src/agent/StatusReports.ts"
+import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
+import { Workspace } from "#src/agent/Workspace.ts"
+import { SESSION } from "./testing/MemoryControlPlane.ts"
+import { settingsOf } from "./testing/TestAgent.ts"
+
+/** `own` is what the test has of its own: a control plane, skills. */
+export const layerRegistry = <A, E, R>(
+  { choir, root }: { readonly choir: string; readonly root: string },
+  own: Layer.Layer<A, E, R>
+) =>
+  ToolRegistry.layer({ choir, rg: "rg" }).pipe(
+    Layer.provideMerge(Arbiter.layer),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        EventLog.layer(SESSION),
+        AgentSettings.layer(settingsOf(1)),
+        own,
+        Layer.mock(Replication, { acked: () => 0, reached: () => Effect.void }),
+        Layer.mock(Compactor, { request: () => Effect.void }),
+        Layer.mock(StatusReports, { tell: () => undefined }),
+        SecretStore.layer,
+        Workspace.layer({ root }),
+        ProcessRunner.layer({ ownsPidNamespace: false }),
+        GitAccess.layerNone
+      )
+    ),
+    Layer.provideMerge(NodeServices.layer)
+  )
