@@ -223,6 +223,9 @@ export const IDLE_IN_TRANSACTION_MS_MAX = 15_000
 export const DATABASE_CONNECT_MS_MAX = 5000
 /** How long choird keeps trying to reach Postgres before it gives up (D45). */
 export const DATABASE_REACH_MS_MAX = 60_000
+/** How long a choird waits for the database to be free of one that has just died, and how often it looks. */
+export const DATABASE_FREED_MS_MAX = 3000
+export const DATABASE_LOCK_LOOK_MS = 100
 /** The longest pause between two attempts to reach Postgres. */
 export const DATABASE_RETRY_MS_MAX = 5000
 /** How long all pending migrations may take, waiting for another migrator included (R67). */

@@ -60,7 +60,12 @@ const schema = Command.make(
   Command.withExamples([{ command: "choirctl config schema > config.schema.json" }])
 )
 
+/** What a number of `config history` may be, so that anything else is told before choird is asked. */
+const isVersion = (value: number) => value >= 1 && value < 2 ** 31
+const notVersion = () => "a version is a whole number from 1, as choirctl config history shows it"
+
 const version = Flag.Int("version").pipe(
+  Flag.filter(isVersion, notVersion),
   Flag.withDescription("What an earlier version held, in the place of what runs"),
   Flag.withMetavar("<number>"),
   Flag.optional
@@ -141,7 +146,12 @@ const apply = Command.make(
 
 const rollback = Command.make(
   "rollback",
-  { version: Argument.Int("version").pipe(Argument.withDescription("A number of choirctl config history")) },
+  {
+    version: Argument.Int("version").pipe(
+      Argument.filter(isVersion, notVersion),
+      Argument.withDescription("A number of choirctl config history")
+    )
+  },
   Effect.fnUntraced(function* ({ version }) {
     const asking = ask("configuration", (choird) => choird.rollback({ payload: { version } }))
     const report = yield* withProgress("going back")(asking)

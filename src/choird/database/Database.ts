@@ -8,6 +8,7 @@ import {
   EMBEDDED_OPEN_MS_MAX,
   STATUS_DATABASE_MS_MAX
 } from "#src/shared/limits.ts"
+import { type DatabaseTaken, holdDatabase } from "./DatabaseLock.ts"
 import { type DatabaseLost, type EmbeddedOptions, openEmbedded } from "./EmbeddedPostgres.ts"
 import { type MigrationFailed, type SchemaTooNew, migrate } from "./Migrations.ts"
 import {
@@ -28,9 +29,17 @@ import { withTypedTransactions } from "./transactions.ts"
 interface Preparation {
   /** Whether it is migrated first, which it is unless this is false: for what migrates or replaces it itself. */
   readonly migrates?: boolean | undefined
+  /** Whether no other choird may work on it meanwhile; a folder has its home's lock. */
+  readonly alone?: boolean | undefined
 }
 
-type Unusable = DatabaseRefused | DatabaseUnreachable | MigrationFailed | SchemaTooNew | SqlError.SqlError
+type Unusable =
+  | DatabaseTaken
+  | DatabaseRefused
+  | DatabaseUnreachable
+  | MigrationFailed
+  | SchemaTooNew
+  | SqlError.SqlError
 
 /** choird's one database, migrated and ready: its layers also give the SQL client that works on it. */
 export class Database extends Context.Service<
@@ -66,9 +75,14 @@ export class Database extends Context.Service<
           connectTimeout: EMBEDDED_OPEN_MS_MAX
         })
         const address = new PostgresAddress({ host: options.folder, port: 0, database: "postgres", user: "postgres" })
-        return ready({ kind: "embedded", address, lost, reachMs: 0, migrates: options.migrates ?? true }).pipe(
-          Layer.provideMerge(client)
-        )
+        return ready({
+          kind: "embedded",
+          address,
+          lost,
+          reachMs: 0,
+          migrates: options.migrates ?? true,
+          alone: false
+        }).pipe(Layer.provideMerge(client))
       })
     )
 
@@ -83,8 +97,8 @@ export class Database extends Context.Service<
         if (Option.isNone(address)) return yield* new DatabaseUrlInvalid()
         const client = clientLayer(clientConfig(options))
         const reachMs = options.reachMs ?? DATABASE_REACH_MS_MAX
-        const migrates = options.migrates ?? true
-        return ready({ kind: "postgres", address: address.value, lost: Effect.never, reachMs, migrates }).pipe(
+        const { alone = false, migrates = true } = options
+        return ready({ kind: "postgres", address: address.value, lost: Effect.never, reachMs, migrates, alone }).pipe(
           Layer.provideMerge(client)
         )
       })
@@ -160,7 +174,9 @@ const addVector = Effect.fnUntraced(function* (address: PostgresAddress, { vecto
   return vector_available ?? ""
 })
 
-interface Opened extends Required<Preparation> {
+interface Opened {
+  readonly migrates: boolean
+  readonly alone: boolean
   readonly kind: "embedded" | "postgres"
   readonly address: PostgresAddress
   readonly lost: Effect.Effect<never, DatabaseLost>
@@ -169,6 +185,7 @@ interface Opened extends Required<Preparation> {
 
 const ready = ({
   address,
+  alone,
   kind,
   lost,
   migrates,
@@ -180,8 +197,9 @@ const ready = ({
       const [server] = yield* reach(address, reachMs)
       const problem = problemOf(server)
       if (problem !== undefined) return yield* new DatabaseRefused({ address, problem })
+      if (alone) yield* holdDatabase(address)
       const pgvector = yield* addVector(address, server)
-      const done = migrates === false ? [] : yield* migrate()
+      const done = migrates ? yield* migrate() : []
       if (done.length > 0) yield* Effect.logInfo(`database migrated to ${done.at(-1)}`)
       const sql = yield* SqlClient.SqlClient
       const scope = yield* Effect.scope

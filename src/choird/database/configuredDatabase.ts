@@ -36,9 +36,16 @@ const server = (postgres: Exclude<Postgres, { readonly embedded: true }>, migrat
   Layer.unwrap(
     Effect.gen(function* () {
       if ("url_secret" in postgres)
-        return Database.layerPostgres({ url: yield* valueOf(postgres.url_secret), migrates })
+        return Database.layerPostgres({ url: yield* valueOf(postgres.url_secret), migrates, alone: true })
       const { database, host, port } = postgres
-      return Database.layerPostgres({ host, port, database, migrates, ...(yield* credentials(postgres.secret)) })
+      return Database.layerPostgres({
+        host,
+        port,
+        database,
+        migrates,
+        alone: true,
+        ...(yield* credentials(postgres.secret))
+      })
     })
   )
 

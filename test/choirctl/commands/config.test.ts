@@ -80,6 +80,21 @@ describe("choirctl config", () => {
     })
   )
 
+  it.effect("asks choird for no version that cannot be, and says which can", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      for (const args of [
+        ["rollback", "-1"],
+        ["rollback", "0"],
+        ["show", "--version", String(2 ** 31)]
+      ]) {
+        const refused = yield* choirctl(home, ["config", ...args, "--json"])
+        assert.strictEqual(refused.code, 2)
+        assert.match(refused.out, /a version is a whole number from 1, as choirctl config history shows it/u)
+      }
+    })
+  )
+
   it.effect("loads with its steps and warnings, and shows the changes with what puts each to work (17.6)", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder

@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Redacted, Schedule, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlError } from "effect/sql"
 import { once } from "node:events"
@@ -44,6 +44,25 @@ describeEngines("Database", (it, engine) => {
 })
 
 describePostgres("Database on a server", () => {
+  it.live("is one choird's at a time, also when it dies, and says how to free it from one that is gone (R8)", () =>
+    Effect.gen(function* () {
+      const location = yield* postgresDatabase
+      const alone = Database.layerPostgres({ ...location, alone: true })
+      const scope = yield* Scope.make()
+      yield* Scope.provide(Layer.build(Layer.fresh(alone)), scope)
+      const { message } = yield* Effect.flip(Effect.provide(Database, Layer.fresh(alone)))
+      assert.match(message, /another choird works on Postgres at .*: stop it, or give this home a database of its own/u)
+      const backend = /pg_terminate_backend\((\d+)\)/u.exec(message)?.[1] ?? ""
+      const admin = yield* PgClient.makeClient({ ...location, username: location.user })
+      const ended = yield* admin`SELECT pg_terminate_backend(${backend}::int) AS ended`
+      assert.deepStrictEqual(ended, [{ ended: true }])
+      const next = yield* Effect.provide(Database, Layer.fresh(alone))
+      assert.strictEqual(next.kind, "postgres")
+      yield* Scope.close(scope, Exit.void)
+      yield* Effect.provide(Database, Layer.fresh(alone))
+    }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
+  )
+
   it.live("limits statements, lock waits and idle transactions (R51)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

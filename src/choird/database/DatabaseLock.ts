@@ -1,0 +1,69 @@
+/** One choird per database of a server: two would run the same agents, each ending what it takes for left over of the other's (R8). */
+import { Deferred, Effect, Runtime, Schedule, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { DATABASE_FREED_MS_MAX, DATABASE_LOCK_LOOK_MS, DATABASE_RETRY_MS_MAX } from "#src/shared/limits.ts"
+import { PostgresAddress } from "./PostgresServer.ts"
+
+/** "choird" in ASCII, the advisory lock that a choird holds for as long as it works on the database. */
+const LOCK = 0x63686f697264
+
+/** Another choird, of another home, works on this database. */
+export class DatabaseTaken extends Schema.TaggedError<DatabaseTaken>()("DatabaseTaken", {
+  address: PostgresAddress,
+  /** The server's process that holds it for the other one. */
+  backend: Schema.NullOr(Schema.Int)
+}) {
+  override readonly [Runtime.errorExitCode] = 75
+  override get message() {
+    const { address, backend } = this
+    const free =
+      backend === null
+        ? ""
+        : ` If that one's host is gone: ${address.psql(address.database, `SELECT pg_terminate_backend(${backend})`)}`
+    return `another choird works on Postgres at ${address.toString()}: stop it, or give this home a database of its own.${free}`
+  }
+}
+
+const holder = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.map(
+    sql<{ readonly pid: number }>`SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND ((classid::bigint << 32) | objid::bigint) = ${LOCK}`,
+    ([row]) => row?.pid ?? null
+  )
+)
+
+/** Takes the lock on a connection of its own, which ends with the scope, and the lock with it. */
+const take = Effect.fnUntraced(function* (address: PostgresAddress) {
+  const sql = yield* SqlClient.SqlClient
+  const connection = yield* sql.reserve
+  const rows = yield* connection.execute("SELECT pg_try_advisory_lock($1::bigint) AS taken", [LOCK], undefined)
+  if (Reflect.get(Object(rows[0]), "taken") !== true)
+    return yield* new DatabaseTaken({ address, backend: yield* holder })
+  return connection
+})
+
+/**
+ * Keeps the database from every other choird until the scope closes. A server that restarts forgets it, and then it is taken anew. Waits a
+ * moment for a choird that has just died. Tasks of choird take it too.
+ */
+export const holdDatabase = Effect.fn("DatabaseLock.hold")(function* (address: PostgresAddress) {
+  const patience = Schedule.spaced(DATABASE_LOCK_LOOK_MS).pipe(Schedule.upTo({ duration: DATABASE_FREED_MS_MAX }))
+  const held = yield* Deferred.make<void, Effect.Error<ReturnType<typeof take>>>()
+  /** Returns when the connection has ended, and with it the lock. Each try has a connection of its own and gives it back. */
+  const hold = Effect.gen(function* () {
+    const connection = yield* take(address)
+    yield* Deferred.succeed(held, undefined)
+    const look = Effect.andThen(connection.execute("SELECT 1", [], undefined), Effect.sleep(DATABASE_RETRY_MS_MAX))
+    yield* Effect.ignore(Effect.forever(look))
+  }).pipe(Effect.scoped)
+  const again = hold.pipe(
+    Effect.catchTag("DatabaseTaken", (error) => Effect.logError(error.message)),
+    Effect.ignore,
+    Effect.andThen(Effect.sleep(DATABASE_RETRY_MS_MAX)),
+    Effect.forever
+  )
+  const first = Effect.retry(hold, { while: ({ _tag }) => _tag === "DatabaseTaken", schedule: patience })
+  yield* Effect.forkScoped(Effect.catch(Effect.andThen(first, again), (error) => Deferred.fail(held, error)))
+  yield* Deferred.await(held)
+})
