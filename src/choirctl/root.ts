@@ -1,18 +1,14 @@
 /** The flags that every command takes. */
-import { homedir } from "node:os"
-import { join, resolve } from "node:path"
-import { Config } from "effect"
+import { join } from "node:path"
+import { Option } from "effect"
 import { Command, Flag } from "effect/cli"
-
-/** The home when neither a flag nor the environment names one. */
-export const DEFAULT_HOME = join(homedir(), ".choir.d")
+import { DEFAULT_HOME, homeFolder } from "#src/shared/homeFolder.ts"
 
 const home = Flag.String("home").pipe(
   Flag.withDescription("Choir's home (also CHOIR_HOME)"),
   Flag.withMetavar("<folder>"),
-  Flag.withFallbackConfig(Config.String("CHOIR_HOME")),
-  Flag.withDefault(DEFAULT_HOME),
-  Flag.map((path) => resolve(path))
+  Flag.optional,
+  Flag.map((path) => homeFolder(Option.getOrUndefined(path)))
 )
 
 const json = Flag.Boolean("json").pipe(

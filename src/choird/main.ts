@@ -1,9 +1,9 @@
 /** The program choird: in the foreground, until it is told to stop. */
-import { homedir } from "node:os"
-import { join, resolve } from "node:path"
+import { resolve } from "node:path"
 import { parseArgs } from "node:util"
 import { Cause, Effect, Exit, Fiber, Layer, Logger, References, Result, Runtime, Schema } from "effect"
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
+import { homeFolder } from "#src/shared/homeFolder.ts"
 import { nodeTooOld } from "#src/shared/nodeVersion.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
 import { TRANSPORT_OPTIONS, transportFlags, type TransportFlags } from "./config/AgentTransport.ts"
@@ -165,7 +165,7 @@ const options = (): Chosen | { readonly home?: never; readonly usage: string; re
   if (task === null) return badUsage(`there is no task "${positionals.join(" ")}"`)
   const transport = transportFlags(values)
   if (transport === undefined) return badUsage("--transport is uds, http or both")
-  const folder = resolve(home ?? process.env["CHOIR_HOME"] ?? join(homedir(), ".choir.d"))
+  const folder = homeFolder(home)
   return { home: folder, task, transport, last_good: values["last-good"] }
 }
 

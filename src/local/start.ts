@@ -3,12 +3,12 @@
  * uses it, the agent, and a conversation. Leaving the conversation stops them in order.
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs"
-import { homedir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Option, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
+import { homeFolder } from "#src/shared/homeFolder.ts"
 import { sandboxProblem, takeRuntime } from "./hostRuntime.ts"
 import { choirctl, choirctlHere, offlineModel, program, ready } from "./Programs.ts"
 import * as Screen from "./Screen.ts"
@@ -42,7 +42,7 @@ const offlinePort = (config: Config): Option.Option<number> => {
 
 const main = Effect.gen(function* () {
   const { values } = parseArgs({ options: { home: { type: "string" } } })
-  const home = values.home ?? process.env["CHOIR_HOME"] ?? join(homedir(), ".choir.d")
+  const home = homeFolder(values.home)
   yield* here(home, "init")
   let config = yield* readConfig(home)
   if (Object.keys(config.agents).length === 0) {

@@ -61,8 +61,7 @@ export class Updates extends Context.Service<
         if (now.status !== "running" || !isStale)
           return { ...about, outcome: built.success.built ? ("built" as const) : ("skipped" as const) }
         yield* progress(`restart on ${image_version}`)
-        // An agent that was stopped for its update is started, also when nobody waits for it any more.
-        const restarted = yield* Effect.uninterruptible(Effect.result(lifecycle.restart(agent_id)))
+        const restarted = yield* Effect.result(lifecycle.restart(agent_id))
         if (Result.isFailure(restarted)) return { ...failed(agent_id, restarted.failure), warnings }
         const { image_version: runs, reason } = restarted.success
         return runs === image_version
