@@ -1,6 +1,5 @@
-/** The benchmarks: `npm run bench`, `-- --only P6,P7`, `-- --only R70`, `-- --json FILE`. Each figure stands beside its floor of the same run. */
+/** `npm run bench`: each figure stands beside its floor of the same run. */
 import { writeFileSync } from "node:fs"
-import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect } from "effect"
 import { backup } from "./backup.ts"
@@ -9,6 +8,7 @@ import { container } from "./container.ts"
 import { conversation } from "./conversation.ts"
 import { history } from "./history.ts"
 import { locks } from "./locks.ts"
+import { programOptions } from "../test/support/programOptions.ts"
 import type { Row } from "./Row.ts"
 import { size } from "./size.ts"
 import { startup } from "./startup.ts"
@@ -35,6 +35,13 @@ const BENCHMARKS: ReadonlyArray<{
   { ids: ["R70"], named: true, run: backup }
 ]
 
+const IDS = [...new Set(BENCHMARKS.flatMap(({ ids }) => ids))]
+
+const USAGE = `npm run bench -- [options]
+  --only P6,P7    some of ${IDS.join(", ")}; R70 takes long and is run only when it is named
+  --json FILE     writes the rows there as well
+Each figure stands beside its floor of the same run (docs/performance.md).`
+
 const cells = ({ floor, id, least, name, ok, ratio, target, unit, value }: Row): ReadonlyArray<string> => [
   id,
   name,
@@ -58,8 +65,8 @@ const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
 }
 
 const main = Effect.gen(function* () {
-  const { values } = parseArgs({ options: { json: { type: "string" }, only: { type: "string" } } })
-  const only = values.only?.split(",")
+  const { oneOf, values } = programOptions(USAGE, { json: { type: "string" }, only: { type: "string" } })
+  const only = values.only?.split(",").map((id) => oneOf("only", id, IDS))
   const chosen = BENCHMARKS.filter(({ ids, named }) =>
     only === undefined ? named === undefined : ids.some((id) => only.includes(id))
   )

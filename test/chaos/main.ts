@@ -1,16 +1,20 @@
-/**
- * `npm run chaos -- --kills N --seed S`: kills of the agent, of choird and of Postgres with real processes, and of
- * choird while its configuration changes. Options: `--target agent|choird|postgres|configuration` for one of them alone,
- * `--target stalls --minutes N` for stalls of the agent and of choird that nobody may take for a death,
- * `--database server` for a choird on a Postgres server, `--outage` for a minute
- * without Postgres after its kills. The last line counts the targets.
- */
-import { parseArgs } from "node:util"
+/** `npm run chaos`: kills and stalls of real processes, and what may not come of them. */
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect } from "effect"
 import { configChaos } from "../support/configChaos.ts"
+import { programOptions } from "../support/programOptions.ts"
 import { stalls } from "../support/stalls.ts"
 import { chaos, type ChaosReport, type Target, TARGETS } from "../support/chaos.ts"
+
+const USAGE = `npm run chaos -- [options]
+Kills the agent, choird, Postgres, and choird while its configuration changes, at random moments, and looks for what was lost or done twice.
+  --kills N       of each target (200)
+  --seed N        of the moments (1)
+  --target T      one alone: agent, choird, postgres, configuration, or stalls, which nobody may take for a death
+  --minutes N     of stalls (5)
+  --database D    embedded, or server for a choird on a Postgres server
+  --outage        a minute without Postgres after its kills
+The last line counts the targets; the exit code is 1 when one failed.`
 
 const options = {
   kills: { type: "string", default: "200" },
@@ -25,7 +29,6 @@ const OUTAGE_MS = 60_000
 
 const ALL = [...TARGETS, "configuration"] as const
 const CHOICES = [...ALL, "stalls"] as const
-const isTarget = (text: string): text is (typeof CHOICES)[number] => CHOICES.some((target) => target === text)
 
 /** The slowest and the middle one of the times that catching up took. */
 const catchingUp = (times: ReadonlyArray<number>): string => {
@@ -37,12 +40,12 @@ const catchingUp = (times: ReadonlyArray<number>): string => {
 const line = (target: Target, seconds: number, { catch_ups_ms, events, kills, messages, problems }: ChaosReport) =>
   `${target}: ${kills} kills, ${messages} messages, ${events} events, ${problems.length} problems, ${seconds} s${catchingUp(catch_ups_ms)}`
 
-const { values } = parseArgs({ options })
-const { database, outage, seed, target: one } = values
-const kills = Number(values.kills)
-if (one !== undefined && !isTarget(one)) throw new Error(`there is no target ${one}`)
-if (database !== "embedded" && database !== "server") throw new Error(`there is no database ${database}`)
-const targets = one === undefined ? ALL : [one]
+const { oneOf, positive, values } = programOptions(USAGE, options)
+const { outage, seed } = values
+const kills = positive("kills", values.kills)
+const minutes = positive("minutes", values.minutes)
+const database = oneOf("database", values.database, ["embedded", "server"])
+const targets = values.target === undefined ? ALL : [oneOf("target", values.target, CHOICES)]
 
 const main = Effect.gen(function* () {
   let failed = 0
@@ -59,7 +62,7 @@ const main = Effect.gen(function* () {
         problems,
         stalls: count
       } = yield* stalls({
-        minutes: Number(values.minutes),
+        minutes,
         seed,
         progress
       })

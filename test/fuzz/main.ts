@@ -1,23 +1,30 @@
 /**
- * `npm run fuzz -- --requests N --seed S`: mutated requests without a valid token against the agents' API on both transports (R27).
- * Fails when one of them changes a row, is answered with 200 or 500, leaves a rejection unhandled, or when memory grows by more than 20 MiB after
- * the first tenth. The peer is a process of its own, so that the memory is that of choird's layers and their database alone.
+ * `npm run fuzz`: mutated requests against the agents' API (R27). The peer is a process of its own, so that the memory is that of choird's
+ * layers and their database alone.
  */
 import { join } from "node:path"
-import { parseArgs } from "node:util"
 import { Effect, Layer, Logger } from "effect"
 import { Database } from "#src/choird/database/Database.ts"
 import { temporaryFolder } from "../support/engines.ts"
+import { programOptions } from "../support/programOptions.ts"
 import { fuzz } from "./fuzz.ts"
 
 const MIB = 1024 * 1024
 const RSS_GROWTH_MIB_MAX = 20
 
-const { values } = parseArgs({
-  options: { requests: { type: "string", default: "20000" }, seed: { type: "string", default: "1" } }
+const USAGE = `npm run fuzz -- [options]
+Sends mutated requests without a valid token to the agents' API on both transports.
+  --requests N    how many (20000)
+  --seed N        of the mutations (1)
+Fails when one of them changes a row, is answered with 200 or 500, leaves a rejection unhandled, or when memory grows by more than
+${RSS_GROWTH_MIB_MAX} MiB after the first tenth.`
+
+const { positive, values } = programOptions(USAGE, {
+  requests: { type: "string", default: "20000" },
+  seed: { type: "string", default: "1" }
 })
-const requests = Number(values.requests)
-const seed = Number(values.seed)
+const requests = positive("requests", values.requests)
+const seed = positive("seed", values.seed)
 
 let rejections = 0
 process.on("unhandledRejection", () => void (rejections += 1))

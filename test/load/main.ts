@@ -1,27 +1,27 @@
-/**
- * `npm run load -- --minutes 5`: 20 agents with 5 jobs each and 500 events a second on a Postgres server (R60). `--agents`, `--jobs` and
- * `--rate` change that: one agent, 5 jobs and 200 events a second are R13. The exit code is 1 when a target is missed.
- */
+/** `npm run load`: many agents at a steady rate on a Postgres server (R60, R13). */
 import { loadavg } from "node:os"
-import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect } from "effect"
+import { programOptions } from "../support/programOptions.ts"
 import { load } from "./load.ts"
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: "string", default: "5" },
-    agents: { type: "string", default: "20" },
-    jobs: { type: "string", default: "5" },
-    rate: { type: "string", default: "500" }
-  }
+const USAGE = `npm run load -- [options]
+  --minutes N     how long (5)
+  --agents N      (20)
+  --jobs N        of each agent (5)
+  --rate N        events a second of all agents together (500)
+R60 is what it does without options; one agent with 5 jobs and 200 events a second is R13. The exit code is 1 when a target is missed.`
+
+const { positive, values } = programOptions(USAGE, {
+  minutes: { type: "string", default: "5" },
+  agents: { type: "string", default: "20" },
+  jobs: { type: "string", default: "5" },
+  rate: { type: "string", default: "500" }
 })
-const [agents, jobs, rate, minutes] = [values.agents, values.jobs, values.rate, values.minutes].map(Number) as [
-  number,
-  number,
-  number,
-  number
-]
+const minutes = positive("minutes", values.minutes)
+const agents = positive("agents", values.agents)
+const jobs = positive("jobs", values.jobs)
+const rate = positive("rate", values.rate)
 
 /** What R13 allows one agent, and R60 many. */
 const P99_MS_MAX = agents === 1 ? 100 : 250

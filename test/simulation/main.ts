@@ -1,34 +1,43 @@
-/**
- * `npm run sim -- --seeds N --from S`: many simulated minutes, each decided by its seed. Options: `--mode safety|liveness`,
- * `--without loss,cut`, `--trace`, `--workers N`, `--mutant NAME`, `--regressions`, and `--io-faults` for one scenario with a fault at
- * each of its inputs and outputs (`--kind K`, `--mix`, `--from N`, `--only N`). The last line counts; a failure says how to run it again.
- */
-import { parseArgs } from "node:util"
+/** `npm run sim`: many simulated minutes, each decided by its seed. */
+import { programOptions } from "../support/programOptions.ts"
 import { MUTANTS } from "./mutants.ts"
 import { patchSources } from "./patchSources.ts"
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: "string", default: "100" },
-    from: { type: "string", default: "1" },
-    step: { type: "string", default: "1" },
-    mode: { type: "string" },
-    without: { type: "string", default: "" },
-    trace: { type: "boolean", default: false },
-    workers: { type: "string" },
-    mutant: { type: "string" },
-    fresh: { type: "string", default: "0" },
-    regressions: { type: "boolean", default: false },
-    "io-faults": { type: "boolean", default: false },
-    kind: { type: "string" },
-    mix: { type: "boolean", default: false },
-    only: { type: "string" }
-  }
+const USAGE = `npm run sim -- [options]
+Runs the agent and choird's stores in simulated time, with faults that a seed decides, and checks what must hold.
+  --seeds N          how many (100)
+  --from N           the first one (1)
+  --step N           the distance of one to the next (1)
+  --mode M           safety or liveness; both in turns unless said
+  --without A,B      faults to leave out
+  --trace            prints what happens
+  --workers N        processes; one for each core unless said
+  --regressions      what once failed
+  --mutant NAME      with a planted bug (docs/simulation.md): the first seed that finds it; with --fresh N also that many fresh seeds
+  --io-faults        one scenario with a fault at each of its inputs and outputs: --kind K, --mix, --from N, --only N
+The last line counts; a failure says how to run it again.`
+
+const { oneOf, values } = programOptions(USAGE, {
+  seeds: { type: "string", default: "100" },
+  from: { type: "string", default: "1" },
+  step: { type: "string", default: "1" },
+  mode: { type: "string" },
+  without: { type: "string", default: "" },
+  trace: { type: "boolean", default: false },
+  workers: { type: "string" },
+  mutant: { type: "string" },
+  fresh: { type: "string", default: "0" },
+  regressions: { type: "boolean", default: false },
+  "io-faults": { type: "boolean", default: false },
+  kind: { type: "string" },
+  mix: { type: "boolean", default: false },
+  only: { type: "string" }
 })
 
 // The product's modules are loaded after their text was changed.
-const mutant = MUTANTS.find(({ name }) => name === values.mutant)
-if (values.mutant !== undefined && mutant === undefined) throw new Error(`there is no mutant ${values.mutant}`)
+const names = MUTANTS.map(({ name }) => name)
+const chosen = values.mutant === undefined ? undefined : oneOf("mutant", values.mutant, names)
+const mutant = MUTANTS.find(({ name }) => name === chosen)
 patchSources(mutant === undefined ? [] : [mutant, ...(mutant.also === undefined ? [] : [mutant.also])])
 if (values["io-faults"]) {
   const { runIoFaults } = await import("./runIoFaults.ts")
