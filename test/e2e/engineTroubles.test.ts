@@ -284,10 +284,10 @@ const diskIsFull = Effect.fnUntraced(function* (choir: Installation, socket: str
 const imageDoesNotStart = Effect.fnUntraced(function* (choir: Installation) {
   const { api, ctl, show, shown, talk } = choir
   const [before] = yield* api.agents.list()
-  commit(choir, "Dockerfile", "FROM choir-base\nRUN rm /opt/choir/choir-agent.js\n")
+  commit(choir, "Dockerfile", "FROM choir-base\nRUN echo 'process.exit(3)' > /opt/choir/choir-agent.js\n")
   const broken = yield* ctl("agent", "update", AGENT)
   assert.notStrictEqual(broken.code, 0)
-  assert.match(broken.out, /START_FAILED.*did not start: it exited with code \d+.*It runs on [0-9a-f]+ again/u)
+  assert.match(broken.out, /START_FAILED.*did not start: it exited with code 3.*It runs on [0-9a-f]+ again/u)
   const [after] = yield* api.agents.list()
   assert.deepStrictEqual([after?.status, after?.image_version], ["running", before?.image_version])
   assert.match((yield* shown).reason ?? "", /^the image [0-9a-f]+ did not start/u)
