@@ -103,8 +103,9 @@ describeRuntimes("a runtime", ({ gone, home, inside, lacks, rig, type }) => {
   it.live("passes output on by lines, and drops with a count rather than block the agent", () =>
     Effect.gen(function* () {
       const { agent, container } = yield* started()
+      // One stream, since an engine passes each on by itself.
       yield* agent.ask(
-        "console.log('first'); for (let i = 0; i < 5000; i++) console.error('x'.repeat(100)); return new Promise((done) => process.stderr.write('', done))"
+        "console.error('first'); for (let i = 0; i < 5000; i++) console.error('x'.repeat(100)); return new Promise((done) => process.stderr.write('', done))"
       )
       yield* container.kill
       const lines = yield* Stream.runCollect(container.output)
