@@ -2,10 +2,11 @@
  * The port that the kernel chose for the agents' listener, kept in the home. choird takes it again at its next start: a container that
  * outlived it asks where it was told to, and has to be heard before it is removed (D15).
  */
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import type { ListenRefused } from "#src/shared/tcp.ts"
+import { writeWhole } from "#src/shared/writeWhole.ts"
 
 const placeOf = (home: string) => join(home, "socks", "agents.port")
 
@@ -22,11 +23,8 @@ const kept = (home: string) =>
 const keep = (home: string, port: number) =>
   Effect.try(() => {
     const place = placeOf(home)
-    const fresh = `${place}.new`
     mkdirSync(dirname(place), { recursive: true, mode: 0o700 })
-    rmSync(fresh, { force: true })
-    writeFileSync(fresh, `${port}\n`, { mode: 0o600, flag: "wx" })
-    renameSync(fresh, place)
+    writeWhole(place, `${port}\n`)
   }).pipe(
     Effect.catch(({ cause }) => Effect.logWarning("the port of the agents' API could not be kept", String(cause)))
   )
