@@ -10,7 +10,7 @@ import { join } from "node:path"
 const ROOT = join(import.meta.dirname, "../..")
 const MANIFEST = join(ROOT, "package.json")
 const KEPT = join(ROOT, "package.repository.json")
-const REPOSITORY_ONLY = new Set(["imports", "scripts", "devDependencies", "optionalDependencies"])
+const REPOSITORY_ONLY = new Set(["imports", "scripts", "devDependencies", "optionalDependencies", "allowScripts"])
 
 type Manifest = Readonly<Record<string, unknown>>
 

@@ -5,5 +5,5 @@ const OLDEST = { major: 22, minor: 19 }
 export const nodeTooOld = (version: string): string | undefined => {
   const [major = 0, minor = 0] = version.split(".").map(Number)
   if (major > OLDEST.major || (major === OLDEST.major && minor >= OLDEST.minor)) return undefined
-  return `Choir needs Node ${OLDEST.major}.${OLDEST.minor} or later, and this is ${version}. In the repository, npx brings its own: npx choirctl, npx choird`
+  return `Choir needs Node ${OLDEST.major}.${OLDEST.minor} or later, and this is ${version}. A checkout of Choir brings its own: npm ci && npm run link`
 }
