@@ -9,9 +9,14 @@ const red = paint(31)
 
 const indented = (text: string) => text.trimEnd().replaceAll("\n", "\n          ")
 
-/** A step of the script, with the seconds since the start. */
-export const step = (started: number, text: string): string =>
-  dim(`[${((performance.now() - started) / 1000).toFixed(1).padStart(4)} s] ${text}`)
+const started = performance.now()
+
+/** The seconds since the program started. */
+export const elapsed = (): string => ((performance.now() - started) / 1000).toFixed(1)
+/** What the program does, with the time. */
+export const step = (text: string): string => dim(`[${elapsed().padStart(4)} s] ${text}`)
+/** What a part of the demo has shown. */
+export const seen = (text: string): string => green(`You saw: ${text}`)
 export const heading = (text: string): string => `\n${bold(text)}`
 export const user = (text: string): string => `  ${blue("you")}     ${indented(text)}`
 export const agent = (kind: string, text: string): string =>

@@ -1,120 +1,108 @@
 /**
  * `npm run demo`: a throw-away installation of the real programs, a scripted conversation over the console channel, an agent that
- * is killed in the middle of its work and carries on, and at the end the verified chain. Nothing is stubbed; only the provider is
+ * is killed in the middle of its work and carries on, and at the end the verified log. Nothing is stubbed; only the provider is
  * the offline model, which says so.
  */
-import { chmodSync, cpSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Fiber, Schedule, Schema } from "effect"
 import { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
 import { ChatEvent, Verification } from "#schema/OperatorApi.ts"
-import { createRepo } from "#src/shared/scaffold.ts"
-import { writeDemoTools } from "./demoTools.ts"
-import { sandboxProblem, takeRuntime } from "./hostRuntime.ts"
-import { agentBelow, choirctl, offlineModel, program, ready, ROOT } from "./Programs.ts"
+import { AGENT, DemoFailed, makeDemoHome, must } from "./DemoHome.ts"
+import { agentBelow, choirctl, program, ready } from "./Programs.ts"
 import * as Screen from "./Screen.ts"
 
-const AGENT = "demo"
-const started = performance.now()
+const HASH_DIGITS = 12
 
-/** A step of the demo did not do what it shows. */
-class DemoFailed extends Schema.TaggedError<DemoFailed>()("DemoFailed", {
-  step: Schema.String,
-  reason: Schema.String
-}) {
-  override get message() {
-    return `the demo failed at "${this.step}": ${this.reason}`
-  }
-}
-
-const must = Effect.fnUntraced(function* (home: string, ...args: ReadonlyArray<string>) {
-  const ran = yield* choirctl(home, args)
-  if (ran.code === 0) return ran.stdout
-  return yield* new DemoFailed({ step: `choirctl ${args.join(" ")}`, reason: ran.stderr || ran.stdout })
-})
-
-const decodeJson = Schema.decodeEffect(Schema.fromJsonString(Schema.Json))
 const decodeEvent = Schema.decodeSync(Schema.fromJsonString(ChatEvent))
+const decodeStatus = Schema.decodeEffect(Schema.fromJsonString(Schema.Struct({ session_id: Schema.String })))
 const decodeVerification = Schema.decodeEffect(Schema.fromJsonString(Verification))
+
+/** What the agent sent, by the kind of message. */
+interface Sent {
+  readonly kind: string
+  readonly text: string
+}
 
 /** Sends one message as `choirctl chat` does and prints what comes back, until the turn and its jobs are over. */
 const say = Effect.fnUntraced(function* (home: string, text: string) {
   yield* Console.log(Screen.user(text))
-  const seen: Array<string> = []
+  const sent: Array<Sent> = []
   const ran = yield* choirctl(home, ["chat", AGENT, "--message", text, "--json"], (line) => {
     const event = decodeEvent(line)
     if (event.type !== "message") return
-    seen.push(event.text)
+    sent.push(event)
     process.stdout.write(`${Screen.agent(event.kind, event.text)}\n`)
   })
   if (ran.code !== 0) return yield* new DemoFailed({ step: text, reason: ran.stderr || ran.stdout })
-  return seen
+  return sent
 })
 
-/** Where bubblewrap does not work, the agent runs as a plain process, which has to be written into config.json. */
-const chooseRuntime = Effect.fnUntraced(function* (home: string) {
-  const problem = yield* sandboxProblem(home)
-  yield* takeRuntime(home, problem === undefined ? "sandbox" : "process")
-  if (problem !== undefined)
-    yield* Console.log(Screen.step(started, `no sandbox (${problem}): the agent runs as a plain process`))
+/** Ends the demo when an act did not show what its last line says. */
+const expect = (step: string, holds: boolean, reason: string) =>
+  holds ? Effect.void : Effect.fail(new DemoFailed({ step, reason }))
+
+const conversation = Effect.fnUntraced(function* (home: string) {
+  yield* Console.log(Screen.heading("1. You talk to the agent"))
+  const sent = yield* say(home, "help")
+  yield* expect("help", sent.length > 0, "the agent did not answer")
+  yield* Console.log(Screen.seen("the agent answered at once; longer work goes to jobs in the background."))
 })
 
-/** Real input: Choir's own schemas are what the agent reads. */
-const fillWorkspace = (home: string) =>
-  Effect.sync(() => cpSync(join(ROOT, "schema"), join(home, "workspaces/main/schema"), { recursive: true }))
-
-/** The agent's repository with two tools more than a new one has; `agent init` takes the one that is there. */
-const makeRepo = Effect.fnUntraced(function* (home: string) {
-  const starter = join(home, "starter")
-  yield* Effect.sync(() => {
-    cpSync(join(ROOT, "docker/agent-starter"), starter, { recursive: true })
-    writeDemoTools(starter)
-  })
-  yield* createRepo(join(home, "sources/agents", AGENT), starter).pipe(Effect.provide(NodeServices.layer))
-})
-
-const setUp = Effect.gen(function* () {
-  const home = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "choir-demo-"))),
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+const twoJobs = Effect.fnUntraced(function* (home: string) {
+  yield* Console.log(Screen.heading("2. Two background jobs work at the same time"))
+  const sent = yield* say(
+    home,
+    [
+      "job inventory: run grep -oE 'event\\(\"[A-Za-z]+\"' schema/Event.ts | cut -d'\"' -f2 > events.txt, then run wc -l < events.txt",
+      "job measure: run wc -l schema/*.ts | sort -n > sizes.txt, then write notes/measure.md: the sizes are in sizes.txt, then run tail -n 1 sizes.txt"
+    ].join("\n")
   )
-  yield* Effect.sync(() => chmodSync(home, 0o700))
-  const endpoint = yield* offlineModel(0)
+  const reports = sent.filter(({ kind }) => kind === "report")
+  yield* expect("two jobs", reports.length === 2, `${reports.length} of 2 jobs reported`)
   yield* Console.log(
-    Screen.step(started, `offline-model answers at ${endpoint}: it follows plain instructions, it does not think`)
+    Screen.seen(
+      "two jobs shared one folder, with locks so that neither spoils the other's work, and each reported back."
+    )
   )
-  yield* must(home, "init", "--model-endpoint", endpoint, "--model-name", "offline-model")
-  yield* makeRepo(home)
-  yield* must(home, "agent", "init", AGENT)
-  yield* chooseRuntime(home)
-  yield* fillWorkspace(home)
-  return home
 })
 
-const verify = Effect.fnUntraced(function* (home: string, session_id: string) {
-  const verification = yield* decodeVerification(yield* must(home, "session", "verify", session_id, "--json"))
-  const printed = yield* must(home, "session", "events", session_id, "--json")
-  const last = printed.trimEnd().split("\n").slice(-3)
-  for (const line of last) {
-    const { event_type, hash, lane, rev } = JSON.parse(line) as Record<string, unknown>
-    yield* Console.log(
-      Screen.step(
-        started,
-        `${String(rev).padStart(4)} ${String(lane).padEnd(14)} ${String(event_type).padEnd(20)} ${String(hash)}`
-      )
-    )
-  }
-  if (!verification.ok)
-    return yield* new DemoFailed({ step: "session verify", reason: JSON.stringify(verification.problem) })
-  return verification
+const decodeApprovals = Schema.decodeEffect(Schema.fromJsonString(Schema.Array(ApprovalSummary)))
+const decodeApproval = Schema.decodeEffect(Schema.fromJsonString(ApprovalDetail))
+
+/** The approval that the agent asks a person for. */
+const awaitApproval = (home: string) =>
+  Effect.retry(
+    Effect.gen(function* () {
+      const [approval] = yield* decodeApprovals(yield* must(home, "approval", "list", "--json"))
+      return approval ?? (yield* new DemoFailed({ step: "approval", reason: "the agent asked nobody" }))
+    }),
+    Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(100)])
+  )
+
+const approveInTheMiddle = Effect.fnUntraced(function* (home: string) {
+  yield* Console.log(Screen.heading("3. The agent reads a stranger's letter, then wants to send one"))
+  const conversation = yield* Effect.forkChild(
+    say(home, 'call letters.read {}; call letters.send {"to":"ada","text":"we are fine"}')
+  )
+  const { approval_id } = yield* awaitApproval(home)
+  const { hash } = yield* decodeApproval(yield* must(home, "approval", "show", approval_id, "--json"))
+  const digits = hash.slice(0, 8)
+  yield* Console.log(Screen.step(`for you: choirctl approval approve ${approval_id} --hash ${digits}`))
+  yield* must(home, "approval", "approve", approval_id, "--hash", digits)
+  yield* Fiber.join(conversation)
+  const { outcome, status } = yield* decodeApproval(yield* must(home, "approval", "show", approval_id, "--json"))
+  yield* expect("approval", status === "done", `it is ${status}, ${outcome}`)
+  yield* Console.log(
+    Screen.seen("what a stranger wrote can steer a model, so nothing was sent until a person approved that very call.")
+  )
 })
 
 const LogLine = Schema.fromJsonString(
   Schema.Struct({
+    rev: Schema.Number,
     event_type: Schema.String,
     lane: Schema.String,
+    hash: Schema.String,
     payload: Schema.Struct({ call_id: Schema.optionalKey(Schema.String) })
   })
 )
@@ -138,6 +126,7 @@ const untilJobWorks = (home: string, session_id: string) =>
   )
 
 const killInTheMiddle = Effect.fnUntraced(function* (home: string, session_id: string, choird: number) {
+  yield* Console.log(Screen.heading("4. The agent is killed in the middle of a command"))
   const conversation = yield* Effect.forkChild(
     say(
       home,
@@ -147,80 +136,79 @@ const killInTheMiddle = Effect.fnUntraced(function* (home: string, session_id: s
   yield* untilJobWorks(home, session_id)
   const pid = agentBelow(choird)
   if (pid === undefined) return yield* new DemoFailed({ step: "kill", reason: "no agent process was found" })
-  yield* Console.log(Screen.step(started, `kill -9 ${pid}: the agent dies in the middle of a command`))
+  yield* Console.log(Screen.step(`kill -9 ${pid}: the agent dies while the job's first command runs`))
   yield* Effect.sync(() => process.kill(pid, "SIGKILL"))
-  yield* Fiber.join(conversation)
+  const sent = yield* Fiber.join(conversation)
+  const went_on = sent.some(({ kind, text }) => kind === "report" && text.includes("Wrote done.txt"))
+  yield* expect("kill", went_on, "the job did not carry on")
+  yield* Console.log(
+    Screen.seen(
+      "the agent came back and the job did its remaining steps. Nobody can know whether the interrupted\n" +
+        "command took effect, so Choir neither guesses nor runs it twice: it tells the agent and you."
+    )
+  )
 })
 
-const decodeApprovals = Schema.decodeEffect(Schema.fromJsonString(Schema.Array(ApprovalSummary)))
-const decodeApproval = Schema.decodeEffect(Schema.fromJsonString(ApprovalDetail))
-
-/** The approval that the agent asks a person for. */
-const awaitApproval = (home: string) =>
-  Effect.retry(
-    Effect.gen(function* () {
-      const [approval] = yield* decodeApprovals(yield* must(home, "approval", "list", "--json"))
-      return approval ?? (yield* new DemoFailed({ step: "approval", reason: "the agent asked nobody" }))
-    }),
-    Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(100)])
+const showWork = Effect.fnUntraced(function* (home: string) {
+  yield* Console.log(Screen.heading("5. The work is there"))
+  const sent = yield* say(home, "read events.txt; read done.txt")
+  yield* expect(
+    "the work",
+    sent.some(({ text }) => text.includes("the job went on")),
+    "done.txt is not as the job wrote it"
   )
-
-const approveInTheMiddle = Effect.fnUntraced(function* (home: string) {
-  const conversation = yield* Effect.forkChild(
-    say(home, 'call letters.read {}; call letters.send {"to":"ada","text":"we are fine"}')
-  )
-  const { approval_id } = yield* awaitApproval(home)
-  const { hash } = yield* decodeApproval(yield* must(home, "approval", "show", approval_id, "--json"))
-  const digits = hash.slice(0, 8)
-  yield* Console.log(Screen.step(started, `choirctl approval approve ${approval_id} --hash ${digits}`))
-  yield* must(home, "approval", "approve", approval_id, "--hash", digits)
-  yield* Fiber.join(conversation)
-  const { outcome, status } = yield* decodeApproval(yield* must(home, "approval", "show", approval_id, "--json"))
-  if (status !== "done") return yield* new DemoFailed({ step: "approval", reason: `it is ${status}, ${outcome}` })
-  yield* Console.log(Screen.step(started, `approval ${approval_id} is ${status}: ${outcome}`))
+  yield* Console.log(Screen.seen("the files of the first job, and of the job that was interrupted."))
 })
 
-const main = Effect.gen(function* () {
-  yield* Console.log(Screen.heading("Choir demo: real processes, a throw-away home"))
-  const home = yield* setUp
+/** How a person knows the part of the agent that signed an event. */
+const author = (lane: string): string => (lane === "edge" ? "conversation" : lane.replace(/^core:/u, "job "))
+
+const showLog = Effect.fnUntraced(function* (home: string, session_id: string) {
+  yield* Console.log(Screen.heading("6. The log of it all, verified"))
+  const { events, head, ok, problem } = yield* decodeVerification(
+    yield* must(home, "session", "verify", session_id, "--json")
+  )
+  const printed = yield* must(home, "session", "events", session_id, "--last", "3", "--json")
+  for (const { event_type, hash, lane, rev } of yield* decodeLog(printed.trimEnd().split("\n")))
+    yield* Console.log(
+      `  ${String(rev).padStart(4)}  ${author(lane).padEnd(14)} ${event_type.padEnd(20)} ${hash.slice(0, HASH_DIGITS)}…`
+    )
+  yield* expect("session verify", ok, JSON.stringify(problem))
+  yield* Console.log(
+    Screen.seen(
+      `${events} events in one order. The digits are each event's hash, made from the event and the hash before it;\n` +
+        `all were recomputed, so nothing was changed, lost or added. The last one stands for the whole log: ${head.slice(0, HASH_DIGITS)}….`
+    )
+  )
+})
+
+const play = Effect.gen(function* () {
+  yield* Console.log(Screen.heading("Choir demo: the real programs in a throw-away home"))
+  const home = yield* makeDemoHome
   const choird = yield* program("choird", ["--home", home])
   yield* ready("choird", choird, must(home, "status", "--json"))
-  const { runtime } = (yield* decodeJson(yield* must(home, "status", "--json"))) as {
-    readonly runtime: { readonly type: string; readonly isolation: string }
-  }
-  yield* Console.log(
-    Screen.step(started, `choird is ready, embedded Postgres; runtime ${runtime.type}: ${runtime.isolation}`)
-  )
+  yield* Console.log(Screen.step("choird runs, with a database of its own: it decides what the agent may do"))
   yield* must(home, "agent", "build", AGENT)
   yield* must(home, "agent", "start", AGENT)
-  const status = (yield* decodeJson(yield* must(home, "agent", "status", AGENT, "--json"))) as {
-    readonly session_id: string
-  }
-  yield* Console.log(Screen.step(started, `the agent runs, session ${status.session_id}`))
-
-  yield* Console.log(Screen.heading("Edge answers"))
-  yield* say(home, "help")
-  yield* Console.log(Screen.heading("Two jobs at once, under locks, on Choir's own schemas"))
-  yield* say(
-    home,
-    [
-      "job inventory: run grep -oE 'event\\(\"[A-Za-z]+\"' schema/Event.ts | cut -d'\"' -f2 > events.txt, then run wc -l < events.txt",
-      "job measure: run wc -l schema/*.ts | sort -n > sizes.txt, then write notes/measure.md: the sizes are in sizes.txt, then run tail -n 1 sizes.txt"
-    ].join("\n")
-  )
-  yield* Console.log(Screen.heading("A person approves what acts outside, after the agent has read a stranger's text"))
+  const { session_id } = yield* decodeStatus(yield* must(home, "agent", "status", AGENT, "--json"))
+  yield* Console.log(Screen.step(`the agent runs; its log is session ${session_id}`))
+  yield* conversation(home)
+  yield* twoJobs(home)
   yield* approveInTheMiddle(home)
-  yield* Console.log(Screen.heading("The agent is killed and carries on"))
-  yield* killInTheMiddle(home, status.session_id, choird.pid)
-  yield* Console.log(Screen.heading("What it left"))
-  yield* say(home, "read events.txt; read done.txt")
-  yield* Console.log(Screen.heading("The verified chain"))
-  const { events, head } = yield* verify(home, status.session_id)
-  yield* Console.log(
-    Screen.good(`\n${events} events, one order, one writer, every hash recomputed: ${head.slice(0, 16)}…`)
-  )
-  yield* Console.log(Screen.step(started, "done; the home is removed. Next: npm start"))
+  yield* killInTheMiddle(home, session_id, choird.pid)
+  yield* showWork(home)
+  yield* showLog(home, session_id)
 }).pipe(Effect.scoped)
+
+const NEXT_STEPS = `Next:
+  npm start       your own agent, with a real model and, if you like, Telegram
+  npm run link    puts choirctl, the command line, on your PATH`
+
+const main = Effect.gen(function* () {
+  yield* play
+  yield* Console.log(Screen.step("the demo is over; its home is removed"))
+  yield* Console.log(`\n${NEXT_STEPS}`)
+})
 
 NodeRuntime.runMain(
   Effect.tapError(main, ({ message }) => Console.error(Screen.bad(message))),

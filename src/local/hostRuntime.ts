@@ -2,7 +2,7 @@
  * The runtime of `npm run demo` and `npm start`: one of the host's own, which need no image of an engine, no base image to start from
  * and no network. An operator asks for Docker in config.json.
  */
-import { readFileSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { choirctl } from "./Programs.ts"
@@ -11,17 +11,30 @@ const decodeConfig = Schema.decodeEffect(Schema.fromJsonString(Schema.Record(Sch
 const decodeDoctor = Schema.decodeEffect(
   Schema.fromJsonString(
     Schema.Struct({
-      checks: Schema.Array(Schema.Struct({ name: Schema.String, status: Schema.String, detail: Schema.String }))
+      checks: Schema.Array(
+        Schema.Struct({
+          name: Schema.String,
+          status: Schema.String,
+          detail: Schema.String,
+          fix: Schema.optionalKey(Schema.String)
+        })
+      )
     })
   )
 )
 
-/** Why there are no sandboxes on this host, or `undefined`. */
+const isOnPath = (program: string): boolean =>
+  (process.env["PATH"] ?? "").split(":").some((folder) => existsSync(join(folder, program)))
+
+/** Why agents are not isolated on this host and what helps, or `undefined` where sandboxes work. */
 export const sandboxProblem = Effect.fnUntraced(function* (home: string) {
   const { stdout } = yield* choirctl(home, ["doctor", "--json"])
   const { checks } = yield* decodeDoctor(stdout)
   const sandbox = checks.find(({ name }) => name === "bubblewrap")
-  return sandbox?.status === "ok" ? undefined : (sandbox?.detail ?? "bubblewrap is missing")
+  if (sandbox?.status === "ok") return undefined
+  if (sandbox === undefined || !isOnPath("bwrap"))
+    return "bubblewrap is not installed: no isolation. Fix: apt install bubblewrap"
+  return `bubblewrap does not work: no isolation. ${sandbox.detail}. Fix: ${sandbox.fix ?? "choirctl doctor"}`
 })
 
 /** Writes the runtime into config.json. */

@@ -155,6 +155,8 @@ describe("choirctl", () => {
           const { code, out } = yield* choirctl(home, ["completions", shell])
           assert.strictEqual(code, 0)
           for (const word of ["session", "verify", "agent", "restart", "home", "completions"]) assert.include(out, word)
+          assert.include(out, `choirctl completions ${shell} `, "the header names this command")
+          assert.notInclude(out, "choirctl --completions")
         }
         assert.strictEqual((yield* choirctl(home, ["completions", "tcsh"])).code, 2)
       })

@@ -14,8 +14,9 @@ export const completions = (described: () => Command.Command.Any) =>
     },
     Effect.fnUntraced(function* ({ shell }) {
       const screen = yield* Screen
-      const descriptor = Completions.fromCommand(described())
-      yield* screen.print(Completions.generate("choirctl", shell, descriptor).trimEnd())
+      const script = Completions.generate("choirctl", shell, Completions.fromCommand(described()))
+      // Effect's header names a flag that only a program without this command has.
+      yield* screen.print(script.replaceAll("choirctl --completions", "choirctl completions").trimEnd())
     })
   ).pipe(
     Command.withDescription("Print a completion script"),

@@ -1,4 +1,5 @@
-/** What init commands did, for people. */
+/** The results of the init commands, for people. */
+import { join } from "node:path"
 import type { AgentInitialized } from "#src/choirctl/initAgent.ts"
 import type { BaseInitialized } from "#src/choirctl/initBase.ts"
 import type { Initialized } from "#src/choirctl/initHome.ts"
@@ -21,11 +22,13 @@ export const initBaseText = ({ created, next, repo }: BaseInitialized): string =
     ...next.map((command) => `  ${command}`)
   ].join("\n")
 
-export const initText = ({ created, home, kept, next }: Initialized): string =>
-  [
-    ...(created.length === 0 ? [`${home} was complete already`] : created.map((path) => `created ${path}`)),
-    ...(created.length === 0 || kept.length === 0 ? [] : [`kept what was there: ${kept.length} files and folders`]),
-    "",
-    "Next:",
-    ...next.map((command) => `  ${command}`)
-  ].join("\n")
+/** One line: a person who sets up a home wants to know where it is and what comes next, not each path in it. */
+const homeLine = ({ created, home }: Initialized): string => {
+  if (created.length === 0) return `${home} was complete already`
+  return created.includes(join(home, "config.json"))
+    ? `set up ${home}`
+    : `added what was missing: ${created.join(", ")}`
+}
+
+export const initText = (done: Initialized): string =>
+  [homeLine(done), "", "Next:", ...done.next.map((command) => `  ${command}`)].join("\n")

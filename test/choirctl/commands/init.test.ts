@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { execFileSync } from "node:child_process"
 import { assert, describe, it } from "@effect/vitest"
@@ -32,6 +32,7 @@ describe("choirctl init", () => {
       } as never)
       assert.include(files(join(home, "sources", "global")), "identity/SOUL.md")
       assert.isTrue(existsSync(join(home, "workspaces", "main")))
+      assert.match(ran.out, new RegExp(`^set up ${home}\\n\\nNext:\\n`, "u"))
       assert.include(ran.out, "choirctl agent init")
     })
   )
@@ -47,6 +48,9 @@ describe("choirctl init", () => {
       assert.include(again.err, "not used")
       assert.strictEqual(readFileSync(join(home, "config.json"), "utf8"), before)
       assert.strictEqual(readFileSync(join(home, "sources", "global", "mine"), "utf8"), "kept")
+      rmSync(join(home, "logs", "archive"), { recursive: true })
+      const third = yield* choirctl(home, ["init"])
+      assert.include(third.out, `added what was missing: ${join(home, "logs", "archive")}\n`)
     })
   )
 
