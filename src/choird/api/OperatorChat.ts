@@ -73,11 +73,11 @@ export const layerOperatorChat = HttpApiBuilder.group(
 
     return handlers.handleAll({
       command: Effect.fn("OperatorApi.command")(function* ({ params, payload }) {
-        const { gateway } = yield* listening(params.id, payload.text)
+        const { dm, gateway } = yield* listening(params.id, payload.text)
         const read = readCommand(payload.text)
         if (read === undefined) return { answer: null }
         if (read.type === "say") return { answer: { kind: "notice" as const, text: read.text } }
-        const speaker = { agent_id: params.id, gateway, request_id: payload.client_id }
+        const speaker = { agent_id: params.id, gateway, dm, request_id: payload.client_id }
         return { answer: yield* commands.run(read.command, speaker) }
       }),
       send: Effect.fn("OperatorApi.send")(function* ({ params, payload }) {
