@@ -398,7 +398,7 @@ export const APPROVALS_LISTED_MAX = 500
 /** The one line that a list shows of an approval. */
 export const APPROVAL_SUMMARY_CHARS_MAX = 200
 /** What the message to a person shows of a payload; `choirctl approval show` prints all of it. */
-export const APPROVAL_SHOWN_CHARS_MAX = 2500
+export const APPROVAL_SHOWN_CHARS_MAX = 7500
 /** What a person may give as the reason of a rejection. */
 export const APPROVAL_REASON_CHARS_MAX = 500
 /** Approvals that are ended at once when their time is up. */

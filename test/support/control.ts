@@ -369,6 +369,7 @@ const stores = (world: World) =>
               status: "pending" as const
             })
           : refused("NOT_AVAILABLE", "not in this version", "do not go on"),
+      list: () => stored(world, []),
       pending: stored(world, new Map([[AGENT, 2]]))
     }),
     memoryAudit(world.audit),

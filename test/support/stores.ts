@@ -50,15 +50,18 @@ export const makeHome = (config: unknown = CONFIG, secrets: unknown = SECRETS) =
     return home
   })
 
-/** Every store, new over the database that the suite has: building it again is a restart of choird. */
-export const stores = Layer.merge(Steering.layer, Approvals.layer).pipe(
-  // Nothing is proposed in these suites.
-  Layer.provide(Layer.mock(ProposalFacts, {})),
-  Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer)),
-  Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer)),
-  Layer.provideMerge(Layer.unwrap(Effect.map(makeHome(), (home) => ConfigStore.layer({ home })))),
-  Layer.orDie
-)
+/** Every store with this configuration, new over the database that the suite has: building it again is a restart of choird. */
+export const storesWith = (config: unknown) =>
+  Layer.merge(Steering.layer, Approvals.layer).pipe(
+    // Nothing is proposed in these suites.
+    Layer.provide(Layer.mock(ProposalFacts, {})),
+    Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer)),
+    Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer)),
+    Layer.provideMerge(Layer.unwrap(Effect.map(makeHome(config), (home) => ConfigStore.layer({ home })))),
+    Layer.orDie
+  )
+
+export const stores = storesWith(CONFIG)
 
 export const DESK = ResourceName.make("desk")
 export const PHONE = ResourceName.make("phone")

@@ -109,18 +109,25 @@ describe("Telegram double", () => {
     })
   )
 
-  it.effect("keeps the command menu, and refuses names that are illegal (E6)", () =>
+  it.effect("keeps the command menu, and refuses names and descriptions that are illegal (E6)", () =>
     Effect.gen(function* () {
       const { api, bot } = yield* setUp
-      const menu = (command: string) => call(() => api.setMyCommands([{ command, description: "d" }]))
+      const menu = (command: string, description = "all") => call(() => api.setMyCommands([{ command, description }]))
       yield* menu("update_all")
-      assert.deepStrictEqual(yield* bot.commands, [{ command: "update_all", description: "d" }])
-      assert.strictEqual((yield* Effect.flip(menu("update-all"))).code, 400)
+      assert.deepStrictEqual(yield* bot.commands, [{ command: "update_all", description: "all" }])
+      for (const [command, description] of [
+        ["update-all", "all"],
+        ["Update", "all"],
+        ["x".repeat(33), "all"],
+        ["update", "no"],
+        ["update", "x".repeat(257)]
+      ] as const)
+        assert.strictEqual((yield* Effect.flip(menu(command, description))).code, 400, command)
       yield* call(() => api.sendChatAction(7, "typing"))
       yield* call(() => api.deleteWebhook())
       assert.deepStrictEqual(
         (yield* bot.calls.all).map((one) => one.method),
-        ["setMyCommands", "setMyCommands", "sendChatAction", "deleteWebhook"]
+        [...Array.from({ length: 6 }, () => "setMyCommands"), "sendChatAction", "deleteWebhook"]
       )
     })
   )

@@ -1,6 +1,7 @@
 /** A bot of the Telegram double with one person and one running agent, and what tests ask of the bot. */
 import { Effect, Layer, Stream } from "effect"
 import { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
@@ -25,6 +26,9 @@ export const lifecycle = Layer.mock(Lifecycle, {
 })
 
 export const gateways = Gateways.layer.pipe(Layer.provide(GatewayCommands.layer))
+
+/** No approval waits. */
+export const noApprovals = Layer.mock(Approvals, { list: () => Effect.succeed([]) })
 
 export const polls = (bot: TelegramBot) =>
   Effect.map(bot.calls.all, (calls) => calls.filter(({ method }) => method === "getUpdates"))

@@ -5,7 +5,7 @@ import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import type { ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
-import { stored } from "#src/choird/approvals/requestTypes.ts"
+import { shownText, stored } from "#src/choird/approvals/requestTypes.ts"
 import { fromApprovalRefused } from "./refusals.ts"
 
 const summary = (row: ApprovalRow): ApprovalSummary => {
@@ -15,10 +15,21 @@ const summary = (row: ApprovalRow): ApprovalSummary => {
 
 const detail = (row: ApprovalRow): ApprovalDetail => {
   const asked = stored(row.request_type, row.canonical)
-  const [text, payload] =
-    asked.type === "proposal" ? [row.shown ?? "", asked.payload] : [asked.text, asked.call as Schema.Json]
+  const payload = asked.type === "proposal" ? asked.payload : (asked.call as Schema.Json)
   const { call_id, hash, lane, outcome, reason, resolved_at, resolved_by, step } = row
-  return { ...summary(row), call_id, lane, text, payload, hash, resolved_at, resolved_by, reason, outcome, step }
+  return {
+    ...summary(row),
+    call_id,
+    lane,
+    text: shownText(row),
+    payload,
+    hash,
+    resolved_at,
+    resolved_by,
+    reason,
+    outcome,
+    step
+  }
 }
 
 const WHO = "operator"

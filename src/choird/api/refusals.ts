@@ -98,6 +98,7 @@ export const fromApprovalRefused = ({ hint, kind, reason }: ApprovalRefused): Ap
     case "EXPIRED":
     case "SESSION_ENDED":
     case "CHANGED":
+    case "NOT_ALONE":
       return conflict(kind, reason, hint)
   }
 }

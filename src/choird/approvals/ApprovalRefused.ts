@@ -14,6 +14,7 @@ export class ApprovalRefused extends Schema.TaggedError<ApprovalRefused>()("Appr
     "EXPIRED",
     "SESSION_ENDED",
     "CHANGED",
+    "NOT_ALONE",
     "REPOSITORY"
   ]),
   reason: Schema.String,

@@ -45,6 +45,8 @@ export class Approvals extends Context.Service<
     /** The one decision (R52). Refused when there was one, when its time is up, or when the person saw another payload (R54). */
     decide(decision: ApprovalDecision): Effect.Effect<ApprovalRow, ApprovalRefused>
     get(approval_id: string): Effect.Effect<ApprovalRow, ApprovalRefused>
+    /** What the request with this identity decided, if it did. */
+    decidedBy(request_id: string): Effect.Effect<ApprovalRow | undefined>
     /** Newest first, at most APPROVALS_LISTED_MAX; without `all` those that wait. */
     list(options: { readonly agent_id?: AgentId; readonly all: boolean }): Effect.Effect<ReadonlyArray<ApprovalRow>>
     /** Emits at once, and then whenever a proposal was approved that is to be carried out. */
@@ -154,7 +156,8 @@ const make = Effect.fnUntraced(function* () {
     const reason = decision.reason === null ? null : storableJson(decision.reason.slice(0, APPROVAL_REASON_CHARS_MAX))
     const { refusal, resolution, row } = yield* Effect.orDie(settle(found, { ...decision, reason }))
     if (refusal === undefined) {
-      yield* record(who, action, row)
+      if (resolution === undefined) yield* signals.wake(row.session_id)
+      else yield* record(who, action, row)
       return row
     }
     if (resolution === "expired") yield* record("choird", "expire", row)
@@ -195,6 +198,9 @@ const make = Effect.fnUntraced(function* () {
     request,
     decide,
     get: find,
+    decidedBy: Effect.fn("Approvals.decidedBy")(function* (request_id) {
+      return yield* rows.findDecision(sql, request_id)
+    }, Effect.orDie),
     approved: approvedWakes.wakes(APPROVED),
     list: Effect.fn("Approvals.list")(function* ({ agent_id, all }) {
       return yield* rows.listApprovals(sql, { agent_id, all, limit: APPROVALS_LISTED_MAX })

@@ -88,6 +88,11 @@ export const findCalls = (sql: SqlClient.SqlClient, session_id: SessionId, call_
     (rows) => rows.map(approvalRow)
   )
 
+/** What a request decided. */
+export const findDecision = (sql: SqlClient.SqlClient, request_id: string) =>
+  one(sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
+    WHERE request_id = ${request_id}`)
+
 /** Newest first. */
 export const listApprovals = (
   sql: SqlClient.SqlClient,
@@ -132,6 +137,14 @@ export const countPending = (sql: SqlClient.SqlClient, session_id: SessionId) =>
     ([row]) => row?.pending ?? 0
   )
 
+/** How many approvals of an agent wait, in whichever of its sessions. */
+export const countWaiting = (sql: SqlClient.SqlClient, agent_id: AgentId) =>
+  Effect.map(
+    sql<{ readonly waiting: number }>`SELECT count(*)::int AS waiting FROM choir_control.pending_approvals
+      WHERE agent_id = ${agent_id} AND status = 'pending'`,
+    ([row]) => row?.waiting ?? 0
+  )
+
 type Fresh = Pick<
   ApprovalRow,
   "session_id" | "agent_id" | "call_id" | "request_type" | "canonical" | "hash" | "summary" | "lane"
@@ -159,6 +172,8 @@ export interface Decider {
   readonly who: string
   readonly reason: string | null
   readonly now_ms: number
+  /** The identity of the person's request, where it has one. */
+  readonly request_id?: string | undefined
 }
 
 /** The one decision of a row that is `pending`. */
@@ -166,10 +181,11 @@ export const resolveApproval = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   { approval_id }: ApprovalRow,
   resolution: Resolution,
-  { now_ms, reason, who }: Decider
+  { now_ms, reason, request_id, who }: Decider
 ) {
   const row = yield* one(sql<Stored>`UPDATE choir_control.pending_approvals
-    SET status = ${resolution}, resolved_at = ${new Date(now_ms)}, resolved_by = ${who}, reason = ${reason}
+    SET status = ${resolution}, resolved_at = ${new Date(now_ms)}, resolved_by = ${who}, reason = ${reason},
+      request_id = ${request_id ?? null}
     WHERE id = ${rowId(approval_id) ?? 0n} AND status = 'pending' RETURNING ${sql.literal(COLUMNS)}`)
   return row ?? (yield* Effect.die(new Error(`the approval ${approval_id} was decided twice`)))
 })

@@ -37,7 +37,8 @@ export interface Wanted {
   readonly hash8: string
 }
 
-export type Refusal = "ALREADY_DECIDED" | "EXPIRED" | "SESSION_ENDED" | "CHANGED"
+/** `NOT_ALONE`: the one that waits was meant, and there are others, or none is left. */
+export type Refusal = "ALREADY_DECIDED" | "EXPIRED" | "SESSION_ENDED" | "CHANGED" | "NOT_ALONE"
 
 /** `refusal` is what the person is told; a row may be resolved all the same, as `expired`. */
 export interface Verdict {

@@ -55,24 +55,38 @@ export interface Asking {
   readonly text: string
   readonly summary: string
   readonly hash: string
+  /** As an ISO text. */
   readonly expires_at: string
+  /** Whether the DM that is asked may decide in its chat. */
+  readonly may_decide: boolean
 }
 
 /** The first digits of a payload's digest, which a decision names. */
 export const hash8 = (hash: string): string => hash.slice(0, 8)
 
+/** Whether a message can show all of it. A person who saw only a part does not say yes in a chat. */
+export const fitsChat = (text: string): boolean => text.length <= APPROVAL_SHOWN_CHARS_MAX
+
+/** How a person decides. A chat that has shown everything needs the number alone: what a number stands for never changes. */
+const howToDecide = ({ approval_id, hash, may_decide, text }: Asking): string => {
+  const approve = `choirctl approval approve ${approval_id} --hash ${hash8(hash)}`
+  if (!may_decide) return `An operator decides: ${approve}, or choirctl approval reject ${approval_id}`
+  return fitsChat(text)
+    ? `To decide: /approve ${approval_id} or /reject ${approval_id}`
+    : `To decide, once you have read the rest: ${approve}, or /reject ${approval_id}`
+}
+
 /** The message that asks a person, once for each approval. */
-export const askingText = ({ agent_id, approval_id, expires_at, hash, text }: Asking): string => {
-  const left = text.length - APPROVAL_SHOWN_CHARS_MAX
-  const shown =
-    left <= 0
-      ? text
-      : `${text.slice(0, APPROVAL_SHOWN_CHARS_MAX).toWellFormed()}…\n(${left} more characters: choirctl approval show ${approval_id})`
+export const askingText = (asking: Asking): string => {
+  const { agent_id, approval_id, expires_at, may_decide, text } = asking
+  const shown = fitsChat(text)
+    ? text
+    : `${text.slice(0, APPROVAL_SHOWN_CHARS_MAX).toWellFormed()}…\n(${text.length - APPROVAL_SHOWN_CHARS_MAX} more characters: choirctl approval show ${approval_id})`
   return [
-    `${agent_id} asks for your approval ${approval_id}.`,
+    `${agent_id} asks for ${may_decide ? "your approval" : "approval"} ${approval_id}.`,
     shown,
-    `hash: ${hash8(hash)}, until ${expires_at}`,
-    `To decide: choirctl approval approve ${approval_id} --hash ${hash8(hash)}, or choirctl approval reject ${approval_id}`
+    `Open until ${expires_at.slice(0, 16).replace("T", " ")} UTC.`,
+    howToDecide(asking)
   ].join("\n")
 }
 

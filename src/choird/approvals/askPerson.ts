@@ -53,7 +53,8 @@ export const tellAsked = Effect.fnUntraced(function* (
     return undefined
   }
   const { agent_id, session_id } = row
-  const text = askingText({ ...row, text: facts.text })
+  const may_decide = config.dms[place.dm]?.admin === true
+  const text = askingText({ ...row, text: facts.text, may_decide })
   const message = {
     ...place,
     source: "choird",
@@ -67,17 +68,21 @@ export const tellAsked = Effect.fnUntraced(function* (
   return place.dm
 })
 
-/** Says one thing more about an approval, once, where it was asked; answers the DM. `what` tells its messages apart. */
+/**
+ * Says one thing more about an approval, once, where it was asked, unless that is the DM in which the person hears of it anyway; answers
+ * the DM. `what` tells its messages apart.
+ */
 export const tellMore = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   config: Config,
   row: ApprovalRow,
   what: "expired" | "decided" | "ended",
-  text: string
+  text: string,
+  heard_in?: ResourceName
 ) {
   const [place] = yield* sql<Place>`SELECT gateway, dm, in_reply_to::text FROM choir_control.outbox
     WHERE source = 'choird' AND source_id = ${sourceOf(row)} AND part = 0`
-  if (place === undefined) return undefined
+  if (place === undefined || place.dm === heard_in) return undefined
   const { agent_id, session_id } = row
   const source_id = `${sourceOf(row)}/${what}`
   yield* insertOutbox(sql, config, [

@@ -23,5 +23,7 @@ export const refusalOf = (row: ApprovalRow, refusal: Refusal) => {
       return refused(refusal, `the session of approval ${approval_id} has ended, so it expired`, "ask the agent again")
     case "CHANGED":
       return refused(refusal, `the hash of approval ${approval_id} is another one: look at what it is about`, show)
+    case "NOT_ALONE":
+      return refused(refusal, `approval ${approval_id} is not the only one that waits`, "choirctl approval list")
   }
 }

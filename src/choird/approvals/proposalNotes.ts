@@ -20,9 +20,13 @@ export const decidedNote = ({ approval_id, summary }: Told, resolution: Resoluti
   `Your proposal ${approval_id} (${summary}) ${DECIDED[resolution]}.`
 
 /** For the person, at the DM where it was asked (spec 19.6). */
-export const decidedText = ({ approval_id, summary }: Told, resolution: "approved" | "rejected"): string =>
+export const decidedText = (
+  { approval_id, summary }: Told,
+  resolution: "approved" | "rejected",
+  is_proposal: boolean
+): string =>
   resolution === "approved"
-    ? `Approved: ${summary} (approval ${approval_id}). Executing.`
+    ? `Approved: ${summary} (approval ${approval_id}).${is_proposal ? " Executing." : ""}`
     : `Rejected: ${summary} (approval ${approval_id}).`
 
 /** How an execution ended. `kind` is for programs and models, `reason` for people. */

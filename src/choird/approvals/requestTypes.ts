@@ -11,6 +11,7 @@ import {
   APPROVAL_SUMMARY_CHARS_MAX,
   EVENT_DEPTH_MAX
 } from "#src/shared/limits.ts"
+import type { ApprovalRow } from "./approvalRows.ts"
 import { confirmSummary, confirmText } from "./approvalText.ts"
 
 interface Read {
@@ -95,6 +96,16 @@ export const understand = (request_type: string, payload: Schema.Json): Result.R
         `the payload has ${bytes} canonical bytes, and at most ${APPROVAL_PAYLOAD_BYTES_MAX} are shown`
       )
     : read(storable, canonical)
+}
+
+/** All that a person is shown of a stored request. */
+export const shownText = ({
+  canonical,
+  request_type,
+  shown
+}: Pick<ApprovalRow, "canonical" | "request_type" | "shown">) => {
+  const asked = stored(request_type, canonical)
+  return asked.type === "proposal" ? (shown ?? "") : asked.text
 }
 
 /** The facts of a stored payload. It was understood when it was stored. */

@@ -2,6 +2,7 @@
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Resolution } from "#schema/Approval.ts"
+import type { ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
@@ -15,9 +16,15 @@ type ApprovalRow = rows.ApprovalRow
 
 export interface ApprovalDecision extends Wanted {
   readonly approval_id: string
-  /** For the row and the audit: `operator`, `gateway:<name>`. */
+  /** For the row and the audit: `operator`, `gateway:<name>/<dm>`. */
   readonly who: string
   readonly reason: string | null
+  /** The identity of the request: when it comes again, it is answered with what it decided. */
+  readonly request_id?: string
+  /** Counts only if nothing else of the agent waits: the person named no approval. */
+  readonly only?: boolean
+  /** The DM in which the person decides, and is answered. */
+  readonly dm?: ResourceName
 }
 
 /** `approved` runs after the commit of a proposal that is to be carried out. */
@@ -40,7 +47,8 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
     row: ApprovalRow,
     { status }: rows.LockedSession,
     resolution: Resolution,
-    decider: rows.Decider
+    decider: rows.Decider,
+    decided_in?: ResourceName
   ) {
     const resolved = yield* rows.resolveApproval(sql, row, resolution, decider)
     const isProposal = !rows.isConfirmation(row)
@@ -51,11 +59,12 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
     }
     const { config: running } = yield* config.current
     const tell = Effect.fnUntraced(function* (what: "expired" | "decided", text: string) {
-      const dm = yield* tellMore(sql, running, resolved, what, text)
+      const dm = yield* tellMore(sql, running, resolved, what, text, decided_in)
       if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
     })
     if (resolution === "expired") yield* tell("expired", expiredText(row))
-    else if (isProposal) yield* tell("decided", decidedText(row, resolution))
+    // A decision from another chat is told where the question stands; one by choirctl only where more follows.
+    else if (isProposal || decided_in !== undefined) yield* tell("decided", decidedText(row, resolution, isProposal))
     if (isProposal && resolution === "approved") yield* sql.afterCommit(approved)
     return resolved
   })
@@ -67,16 +76,28 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
     return yield* resolve(row, session, "expired", { who: "choird", reason: "nobody decided in time", now_ms })
   }, sql.withTransaction)
 
-  /** What a person wants, with the row as it stands then. A refused decision may have resolved the row all the same, as `expired`. */
-  const settle = Effect.fnUntraced(function* (found: ApprovalRow, { reason, who, ...wanted }: ApprovalDecision) {
+  /**
+   * What a person wants, with the row as it stands then. A refused decision may have resolved the row all the same, as `expired`; one
+   * that came before has nothing left to resolve.
+   */
+  const settle = Effect.fnUntraced(function* (
+    found: ApprovalRow,
+    { dm, only, reason, request_id, who, ...wanted }: ApprovalDecision
+  ) {
     const { row, session } = yield* lock(found)
+    const earlier = request_id === undefined ? undefined : yield* rows.findDecision(sql, request_id)
+    if (earlier !== undefined) return { row: earlier, refusal: undefined, resolution: undefined }
+    if (only === true && (yield* rows.countWaiting(sql, row.agent_id)) !== 1)
+      return { row, refusal: "NOT_ALONE" as const, resolution: undefined }
     const now_ms = yield* Clock.currentTimeMillis
     // What is proposed needs no session: choird carries it out (D17).
     const isOver = rows.isConfirmation(row) && session.status !== "active"
     const { refusal, resolution } = verdict({ ...row, now_ms, expires_ms: Date.parse(row.expires_at), isOver }, wanted)
-    const decider = resolution === wanted.resolution ? { who, reason, now_ms } : { who: "choird", reason: null, now_ms }
+    const isTheirs = resolution === wanted.resolution
+    const decider = isTheirs ? { who, reason, now_ms, request_id } : { who: "choird", reason: null, now_ms }
     return {
-      row: resolution === undefined ? row : yield* resolve(row, session, resolution, decider),
+      row:
+        resolution === undefined ? row : yield* resolve(row, session, resolution, decider, isTheirs ? dm : undefined),
       refusal,
       resolution
     }

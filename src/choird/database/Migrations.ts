@@ -8,6 +8,7 @@ import { approvals } from "./migrations/0004_approvals.ts"
 import { configHistory } from "./migrations/0005_config_history.ts"
 import { auditCounts } from "./migrations/0006_audit_counts.ts"
 import { proposals } from "./migrations/0007_proposals.ts"
+import { decisionRequests } from "./migrations/0008_decision_requests.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** Every migration there is, by `<number>_<name>`. One that was released is never changed: a later one mends it. */
@@ -18,7 +19,8 @@ export const MIGRATIONS = {
   "0004_approvals": approvals,
   "0005_config_history": configHistory,
   "0006_audit_counts": auditCounts,
-  "0007_proposals": proposals
+  "0007_proposals": proposals,
+  "0008_decision_requests": decisionRequests
 }
 
 /** What a migration is: it runs in the transaction that also records it. */

@@ -7,12 +7,14 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { makeChatDecisions } from "./chatDecisions.ts"
 import type { Command } from "./readCommand.ts"
 
 /** Who typed it, and the identity that makes a repetition the same request. */
 export interface Speaker {
   readonly agent_id: AgentId
   readonly gateway: ResourceName
+  readonly dm: ResourceName
   readonly request_id: string
 }
 
@@ -47,13 +49,25 @@ const stateWords = (state: string) =>
     .toLowerCase()
     .replaceAll("_", " ")
 
-const statusText = (view: AgentView, state: SessionState | undefined, now_ms: number): Answer => {
+/** What edge is doing; a call that waits for a person is told by itself. */
+const activityText = (state: SessionState, edge_waits: boolean): ReadonlyArray<string> => {
+  if (state.edge.state === "EDGE_IDLE") return ["Nothing is open."]
+  return edge_waits ? [] : ["It is at work."]
+}
+
+const statusText = (
+  view: AgentView,
+  state: SessionState | undefined,
+  approvals: { readonly lines: ReadonlyArray<string>; readonly edge: boolean },
+  now_ms: number
+): Answer => {
   const minutes = Math.floor((now_ms - view.since_ms) / 60_000)
   const cores = [...(state?.cores.keys() ?? [])]
   return notice(
     `${view.agent_id} is ${view.status}${view.status === "running" ? ` since ${minutes} min` : ""}.`,
     ...(view.reason === null ? [] : [`${view.reason}.`]),
-    ...(state === undefined ? [] : [state.edge.state === "EDGE_IDLE" ? "Nothing is open." : "It is at work."]),
+    ...(state === undefined ? [] : activityText(state, approvals.edge)),
+    ...approvals.lines,
     ...(cores.length === 0 ? [] : [`Jobs: ${cores.join(", ")}.`])
   )
 }
@@ -79,6 +93,7 @@ const orderOf = (command: Extract<Command, { readonly type: "inject" | "compact"
 
 const make = Effect.fnUntraced(function* () {
   const audit = yield* Audit
+  const decisions = yield* makeChatDecisions
   const events = yield* EventStore
   const lifecycle = yield* Lifecycle
   const models = yield* Models
@@ -131,8 +146,10 @@ const make = Effect.fnUntraced(function* () {
       switch (command.type) {
         case "status": {
           const { state, view } = yield* look(speaker.agent_id)
-          return statusText(view, state, yield* Clock.currentTimeMillis)
+          return statusText(view, state, yield* decisions.waiting(speaker), yield* Clock.currentTimeMillis)
         }
+        case "decide":
+          return yield* decisions.decide(command, speaker)
         case "cores":
           return coresText((yield* look(speaker.agent_id)).state)
         case "inject":

@@ -14,6 +14,9 @@ type Message = Extract<Route, { readonly type: "message" }> & Pick<Arrival, "id"
 /** Of a stranger's identity, which may be any text. */
 const USER_ID_CHARS_MAX = 40
 
+/** The answer to something that arrived, among choird's own messages. */
+const sourceOf = (gateway: ResourceName, { id }: Pick<Arrival, "id">) => `${gateway}:${id}`
+
 const strangers = Metric.counter("choir_gateway_strangers", { incremental: true })
 
 export class Gateways extends Context.Service<
@@ -40,7 +43,7 @@ export class Gateways extends Context.Service<
         gateway: ResourceName,
         { id }: Pick<Arrival, "id">,
         message: Pick<Outgoing, "dm" | "agent_id" | "kind" | "text">
-      ) => outbox.tell({ ...message, gateway, source_id: `${gateway}:${id}`, in_reply_to: null })
+      ) => outbox.tell({ ...message, gateway, source_id: sourceOf(gateway, { id }), in_reply_to: null })
 
       /** What somebody sent and no agent gets, told without a word of it (R77). */
       const refused = (
@@ -109,10 +112,17 @@ export class Gateways extends Context.Service<
               yield* tell(gateway, arrival, { ...to, kind: "notice" })
               break
             case "command": {
+              // It was answered in an earlier life of choird: what has changed since is not what the person meant.
+              if (yield* outbox.told(sourceOf(gateway, arrival))) break
               // What was said before the command comes before it; the offset waits for the whole batch.
               yield* store(gateway, 0, messages)
               messages = []
-              const answer = yield* commands.run(to.command, { agent_id: to.agent_id, gateway, request_id: id })
+              const answer = yield* commands.run(to.command, {
+                agent_id: to.agent_id,
+                gateway,
+                dm: to.dm,
+                request_id: id
+              })
               yield* tell(gateway, arrival, { ...to, ...answer })
             }
           }

@@ -27,6 +27,8 @@ export class Outbox extends Context.Service<
   {
     /** A message of choird's own, once per source_id. */
     tell(message: Omit<Outgoing, "outbox_id" | "part" | "source">): Effect.Effect<void>
+    /** Whether a message of choird's own with this source was stored. */
+    told(source_id: string): Effect.Effect<boolean>
     /** Undelivered rows of a DM in order after an id, at most OUTBOX_PAGE_MAX. */
     undelivered(dm: ResourceName, after: string | undefined): Effect.Effect<ReadonlyArray<Outgoing>>
     /** Ends rows; answers how many were not delivered before. */
@@ -54,6 +56,11 @@ export class Outbox extends Context.Service<
           const row = { ...message, source: "choird", session_id: null } as const
           yield* sql.withTransaction(insertOutbox(sql, config, [row]))
           yield* wake(message.dm)
+        }, Effect.orDie),
+        told: Effect.fn("Outbox.told")(function* (source_id) {
+          const rows = yield* sql`SELECT 1 FROM choir_control.outbox
+            WHERE source = 'choird' AND source_id = ${source_id} AND part = 0`
+          return rows.length > 0
         }, Effect.orDie),
         undelivered: Effect.fn("Outbox.undelivered")(function* (dm, after) {
           return yield* sql<Outgoing>`SELECT outbox_id::text, source, source_id, part, gateway, dm, agent_id, kind, text,

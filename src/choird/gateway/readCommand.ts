@@ -1,8 +1,17 @@
 /** The commands of a chat (spec 19.3), read from what a person typed. All of them are about the agent at the person's own DM (R46). */
 import { Option, Schema } from "effect"
-import { JobName, ResourceName } from "#schema/Ids.ts"
+import { ApprovalId, JobName, ResourceName } from "#schema/Ids.ts"
+
+/** A person's yes or no. Without an id the only approval that waits is meant. */
+export interface Decide {
+  readonly type: "decide"
+  readonly resolution: "approved" | "rejected"
+  readonly approval_id: ApprovalId | undefined
+  readonly reason: string | null
+}
 
 export type Command =
+  | Decide
   | { readonly type: "status" }
   | { readonly type: "cores" }
   | { readonly type: "cancel"; readonly job_name: JobName | undefined }
@@ -26,6 +35,15 @@ interface Entry {
 const jobName = Schema.decodeUnknownOption(JobName)
 const resourceName = Schema.decodeUnknownOption(ResourceName)
 
+/** `7`, `#7` or `7.`, with what follows it. */
+const NUMBERED = /^#?([1-9]\d{0,17})\b[.:,]?\s*(.*)$/su
+
+const decide = (resolution: Decide["resolution"], rest: string): Decide => {
+  const [, id, text = rest] = NUMBERED.exec(rest) ?? []
+  const approval_id = id === undefined ? undefined : ApprovalId.make(id)
+  return { type: "decide", resolution, approval_id, reason: text === "" ? null : text }
+}
+
 const COMMANDS: Readonly<Record<string, Entry>> = {
   status: { usage: "", description: "What the agent is doing", read: () => ({ type: "status" }) },
   cores: { usage: "", description: "The jobs that run", read: () => ({ type: "cores" }) },
@@ -37,6 +55,19 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
       const job_name = Option.getOrUndefined(jobName(rest))
       return job_name === undefined ? undefined : { type: "cancel", job_name }
     }
+  },
+  approve: {
+    usage: " <number>",
+    description: "Approve what the agent asks for; without a number the only request",
+    read: (rest) => {
+      const command = decide("approved", rest)
+      return command.reason === null ? command : undefined
+    }
+  },
+  reject: {
+    usage: " <number> [reason]",
+    description: "Reject what the agent asks for; without a number the only request",
+    read: (rest) => decide("rejected", rest)
   },
   inject: {
     usage: " <message>",

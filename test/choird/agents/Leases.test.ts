@@ -30,6 +30,10 @@ describe("exclusive", () => {
       "email own",
       "browser helper"
     ])
+    assert.includeMembers(
+      [...named({ ...BINDINGS, dms: [BINDINGS.dm, ResourceName.make("phone")] })],
+      ["dm desk", "dm phone"]
+    )
     assert.notInclude(named({ ...all, email: ResourceName.make("ours") }), "email ours")
   })
 })

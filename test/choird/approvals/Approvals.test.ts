@@ -72,7 +72,7 @@ describeEngines("Approvals", (it) => {
       assert.strictEqual(other.kind, "CALL_ID_REUSED")
       const { told } = yield* traces(talk.caller.session_id)
       assert.lengthOf(told, 1)
-      assert.include(told[0]?.text, `choirctl approval approve ${racing[0]?.approval_id} --hash`)
+      assert.include(told[0]?.text, `To decide: /approve ${racing[0]?.approval_id} or /reject`)
       assert.include(told[0]?.text, JSON.stringify(INPUT))
     }).pipe(life)
   )

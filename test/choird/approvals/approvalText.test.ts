@@ -14,6 +14,15 @@ const call = (input: ConfirmTool["input"]): ConfirmTool => ({
 
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}]/u
 
+const long = call({ body: "x".repeat(APPROVAL_SHOWN_CHARS_MAX) })
+const asking = {
+  approval_id: "7",
+  agent_id: "ada",
+  summary: "",
+  hash: "3fa9c012ff",
+  expires_at: "2026-11-22T21:11:48.936Z"
+}
+
 describe("what a person reads (R54)", () => {
   it("holds nothing that cannot be seen, and stands for the same value", () => {
     const hostile = {
@@ -44,12 +53,26 @@ describe("what a person reads (R54)", () => {
   })
 
   it("is cut in a message, which says where the rest is", () => {
-    const long = call({ body: "x".repeat(5000) })
     assert.isAtMost(confirmSummary(long).length, APPROVAL_SUMMARY_CHARS_MAX)
-    const asking = { approval_id: "7", agent_id: "ada", summary: "", hash: "3fa9c012ff", expires_at: "then" }
-    const message = askingText({ ...asking, text: confirmText(long) })
+    const message = askingText({ ...asking, text: confirmText(long), may_decide: false })
     assert.isBelow(message.length, APPROVAL_SHOWN_CHARS_MAX + 400)
     assert.match(message, /more characters: choirctl approval show 7/u)
-    assert.include(message, "choirctl approval approve 7 --hash 3fa9c012,")
+    assert.include(message, "An operator decides: choirctl approval approve 7 --hash 3fa9c012,")
+  })
+
+  it("asks for a word in a chat that may decide and has shown everything, and for choirctl elsewhere", () => {
+    const short = { ...asking, text: confirmText(call({ to: "ada" })) }
+    const message = askingText({ ...short, may_decide: true })
+    assert.match(message, /^ada asks for your approval 7\.\n/u)
+    assert.match(message, /\nOpen until 2026-11-22 21:11 UTC\.\nTo decide: \/approve 7 or \/reject 7$/u)
+    assert.notInclude(message, "3fa9c012")
+    const elsewhere = askingText({ ...short, may_decide: false })
+    assert.match(elsewhere, /^ada asks for approval 7\.\n/u)
+    assert.notInclude(elsewhere, "/approve")
+    const cut = askingText({ ...asking, text: confirmText(long), may_decide: true })
+    assert.match(
+      cut,
+      /To decide, once you have read the rest: choirctl approval approve 7 --hash 3fa9c012, or \/reject 7$/u
+    )
   })
 })

@@ -23,6 +23,7 @@ import {
   DMS,
   gateways,
   lifecycle,
+  noApprovals,
   nthPoll,
   polls,
   SESSION,
@@ -68,6 +69,7 @@ const makeMemory = Effect.gen(function* () {
     }),
     Layer.mock(Outbox, {
       tell: (message) => put(message.text, message),
+      told: (source_id) => Effect.sync(() => rows.some((row) => row.source_id === source_id)),
       undelivered: () => Effect.sync(() => rows.filter(({ outbox_id }) => !delivered.includes(outbox_id))),
       delivered: (ids) =>
         Effect.sync(() => {
@@ -90,6 +92,7 @@ const makeMemory = Effect.gen(function* () {
         })
     }),
     Layer.mock(Models, {}),
+    noApprovals,
     memoryAudit(refusals),
     lifecycle
   )

@@ -12,7 +12,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { CONFIG } from "../../support/stores.ts"
-import { lifecycle, nthPoll, polls } from "../../support/telegramBot.ts"
+import { lifecycle, noApprovals, nthPoll, polls } from "../../support/telegramBot.ts"
 import { makeTelegram } from "../../support/testing/Telegram.ts"
 
 const decode = Schema.decodeUnknownSync(Config)
@@ -51,7 +51,8 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Models, {}),
     Layer.mock(Outbox, { undelivered: () => Effect.succeed([]), wakes: () => Stream.never }),
     Layer.mock(Steering, {}),
-    lifecycle
+    lifecycle,
+    noApprovals
   )
   /** Replaces what runs, as an apply or new secrets do. */
   const change = (more: object = {}) =>

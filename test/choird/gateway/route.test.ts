@@ -35,6 +35,24 @@ describe("route", () => {
     assert.strictEqual(from("2", undefined).type, "stranger")
   })
 
+  it("takes a text of each of an agent's DMs to it, and answers for it at each of them while it is away", () => {
+    const both = Schema.decodeUnknownSync(Config)({
+      ...CONFIG,
+      agents: { helper: { ...helper, defaults: { ...helper.defaults, dm: ["desk", "phone"] } } }
+    })
+    const bound = { ...view("running"), bindings: { ...BINDINGS, dms: [BINDINGS.dm, PHONE] } }
+    const places = [
+      ["bot", "1", "phone"],
+      ["terminal", "local", "desk"]
+    ] as const
+    for (const [gateway, user_id, dm] of places) {
+      const ask = (views: ReadonlyArray<AgentView>) =>
+        route(both, views, ResourceName.make(gateway), { user_id, text: "hi" })
+      assert.deepInclude<object>(ask([view("stopped", "other"), bound]), { type: "message", dm, agent_id: "helper" })
+      assert.match(said(ask([])), /^helper does not run .*choirctl agent start helper$/u)
+    }
+  })
+
   it("says that no agent is there, and whom to start", () => {
     for (const views of [
       [],
@@ -64,13 +82,28 @@ describe("route", () => {
     assert.deepStrictEqual(command("/model"), { type: "model" })
     assert.deepStrictEqual(command("/model llm  large"), { type: "set model", llm: ResourceName.make("large") })
     assert.match(said(from("1", "/start")), /^Hello!/u)
-    for (const text of ["/start helper", "/stop", "/approve 1", `/${"x".repeat(32)}`, "/constructor"])
+    for (const text of ["/start helper", "/stop", `/${"x".repeat(32)}`, "/constructor"])
       assert.match(
         said(from("1", text)),
         /^I do not know the command \/\w+\.\n\/status: .*\n\/inject <message>: /su,
         text
       )
+    const decided = { type: "decide", resolution: "approved", approval_id: undefined, reason: null } as const
+    assert.deepStrictEqual<unknown>(command("/approve"), decided)
+    for (const text of ["/approve 7", "/APPROVE@double_bot #7", "/approve 7."])
+      assert.deepStrictEqual<unknown>(command(text), { ...decided, approval_id: "7" }, text)
+    const rejected = { ...decided, resolution: "rejected" } as const
+    assert.deepStrictEqual<unknown>(command("/reject"), rejected)
+    assert.deepStrictEqual<unknown>(command("/reject 12"), { ...rejected, approval_id: "12" })
+    for (const text of ["/reject 12 wrong\naccount", "/reject #12: wrong\naccount"])
+      assert.deepStrictEqual<unknown>(command(text), { ...rejected, approval_id: "12", reason: "wrong\naccount" }, text)
+    for (const reason of ["not now", "3rd time", "0", "99999999999999999999"])
+      assert.deepStrictEqual<unknown>(command(`/reject ${reason}`), { ...rejected, reason }, reason)
     for (const [text, usage] of [
+      ["/approve yes", "/approve <number>"],
+      ["/approve 7 please", "/approve <number>"],
+      ["/approve -7", "/approve <number>"],
+      ["/approve 99999999999999999999", "/approve <number>"],
       ["/inject", "/inject <message>"],
       ["/inject  \n", "/inject <message>"],
       ["/cancel Two Words", "/cancel <job>"],
@@ -89,7 +122,17 @@ describe("route", () => {
     const places = { admin: PHONE, regular: ResourceName.make("tablet"), stranger: undefined } as const
     const dms = { phone: { gateway: "bot", user_id: "1", admin: true }, tablet: { gateway: "bot", user_id: "3" } }
     const shared = Schema.decodeUnknownSync(Config)({ ...CONFIG, dms: { ...CONFIG.dms, ...dms }, agents: { helper } })
-    const commands = ["/status", "/cores", "/cancel a", "/compact", "/inject x", "/model", "/model llm large"]
+    const commands = [
+      "/status",
+      "/cores",
+      "/cancel a",
+      "/compact",
+      "/inject x",
+      "/model",
+      "/model llm large",
+      "/approve 1",
+      "/reject"
+    ]
     for (const [role, user_id] of Object.entries(people))
       for (const whose of ["own", "another's"] as const)
         it(`${role}, ${whose} agent`, () => {

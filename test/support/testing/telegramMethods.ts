@@ -171,11 +171,19 @@ const answerCallbackQuery = (bot: BotState, { parameters }: ApiCall): ApiReply =
     ? succeed(true)
     : badRequest("query is too old and response timeout expired or query ID is invalid")
 
+const COMMANDS_MAX = 100
+
+/** A name of the menu and what it says beside it, as the real one takes them. */
+const isBotCommand = (one: unknown): boolean => {
+  if (!Predicate.hasProperty(one, "command") || !Predicate.hasProperty(one, "description")) return false
+  const { command, description } = one
+  if (typeof command !== "string" || typeof description !== "string") return false
+  return /^[a-z0-9_]{1,32}$/u.test(command) && description.length >= 3 && description.length <= 256
+}
+
 const setMyCommands = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   const { commands } = parameters
-  const valid =
-    Array.isArray(commands) &&
-    commands.every((one) => Predicate.hasProperty(one, "command") && /^[a-z0-9_]{1,32}$/u.test(String(one.command)))
+  const valid = Array.isArray(commands) && commands.length <= COMMANDS_MAX && commands.every(isBotCommand)
   if (!valid) return badRequest("BOT_COMMAND_INVALID")
   bot.commands = commands
   return succeed(true)

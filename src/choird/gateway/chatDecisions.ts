@@ -1,0 +1,162 @@
+/**
+ * Decisions about approvals from a chat (spec 19.3, D16, E7): whether this person may decide, which approval is meant, and the answer in
+ * words. They are made at once, whatever the agent does meanwhile.
+ */
+import { Effect } from "effect"
+import { EDGE, type AgentId, type ResourceName } from "#schema/Ids.ts"
+import type { ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
+import { isConfirmation } from "#src/choird/approvals/approvalRows.ts"
+import type { ApprovalRefused } from "#src/choird/approvals/ApprovalRefused.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { resolutionOf } from "#src/choird/approvals/approvalStatus.ts"
+import { fitsChat, hash8 } from "#src/choird/approvals/approvalText.ts"
+import { shownText } from "#src/choird/approvals/requestTypes.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import type { Answer, Speaker } from "./GatewayCommands.ts"
+import type { Decide } from "./readCommand.ts"
+
+/** Waiting approvals that one answer lists. */
+const LISTED_MAX = 10
+
+const notice = (text: string): Answer => ({ kind: "notice", text })
+const refusal = (text: string): Answer => ({ kind: "refusal", text })
+
+const oldestFirst = (rows: ReadonlyArray<ApprovalRow>) => rows.toReversed()
+
+/** A line for each approval that waits. */
+const listed = (rows: ReadonlyArray<ApprovalRow>): ReadonlyArray<string> => [
+  ...rows.slice(0, LISTED_MAX).map(({ approval_id, summary }) => `${approval_id}: ${summary}`),
+  ...(rows.length > LISTED_MAX ? [`and ${rows.length - LISTED_MAX} more: choirctl approval list`] : [])
+]
+
+const waitingText = (rows: ReadonlyArray<ApprovalRow>): string =>
+  rows.length === 0 ? "Nothing waits for your approval." : ["Waiting for your approval:", ...listed(rows)].join("\n")
+
+const DONE = { approved: "Approved", rejected: "Rejected" } as const
+
+const decidedAnswer = (row: ApprovalRow, resolution: "approved" | "rejected"): Answer => {
+  const more = resolution === "approved" && !isConfirmation(row) ? " You are told how it ends." : ""
+  return notice(`${DONE[resolution]} ${row.approval_id}: ${row.summary}.${more}`)
+}
+
+/** `gateway:bot/phone` as the people in the chat know it. */
+const deciderWords = (resolved_by: string | null, { dm, gateway }: Speaker): string => {
+  if (resolved_by === null || resolved_by === "choird" || resolved_by.startsWith("agent:")) return ""
+  if (resolved_by === decider({ dm, gateway })) return " by you"
+  const [, other] = /^gateway:[^/]+\/(.+)$/u.exec(resolved_by) ?? []
+  return other === undefined ? " with choirctl" : ` in the chat ${other}`
+}
+
+/** Who decided, for the row and the audit. */
+const decider = ({ dm, gateway }: Pick<Speaker, "dm" | "gateway">) => `gateway:${gateway}/${dm}`
+
+/** Why a decision about a row did not count. */
+const refusedText = (row: ApprovalRow, { kind, reason }: ApprovalRefused, speaker: Speaker): string => {
+  const { approval_id, resolved_by, status, summary } = row
+  switch (kind) {
+    case "ALREADY_DECIDED":
+      return `Approval ${approval_id} was already ${resolutionOf(status) ?? "decided"}${deciderWords(resolved_by, speaker)}: ${summary}.`
+    case "EXPIRED":
+      return `Approval ${approval_id} has expired and nothing was done. Ask ${row.agent_id} again if you still want it.`
+    case "SESSION_ENDED":
+      return `The session that asked for approval ${approval_id} has ended and nothing was done. Ask ${row.agent_id} again.`
+    default:
+      return `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`
+  }
+}
+
+export const makeChatDecisions = Effect.gen(function* () {
+  const approvals = yield* Approvals
+  const audit = yield* Audit
+  const config = yield* ConfigStore
+
+  const mayDecide = (dm: ResourceName) =>
+    Effect.map(config.current, ({ config }) => Object.hasOwn(config.dms, dm) && config.dms[dm]?.admin === true)
+
+  const waitingFor = (agent_id: AgentId) => Effect.map(approvals.list({ agent_id, all: false }), oldestFirst)
+
+  /** An approval of the speaker's agent. One of another agent is as unknown as one that never was. */
+  const find = Effect.fnUntraced(function* (approval_id: string, agent_id: AgentId) {
+    const found = yield* Effect.result(approvals.get(approval_id))
+    return found._tag === "Success" && found.success.agent_id === agent_id ? found.success : undefined
+  })
+
+  const refuse = Effect.fnUntraced(function* (
+    kind: string,
+    text: string,
+    { approval_id, resolution }: Decide,
+    speaker: Speaker
+  ) {
+    yield* audit.record({
+      who: decider(speaker),
+      action: resolution === "approved" ? "approval.approve" : "approval.reject",
+      agent_id: speaker.agent_id,
+      detail: { refused: kind, ...(approval_id === undefined ? {} : { approval_id }) }
+    })
+    return refusal(text)
+  })
+
+  /** The approval that is meant, or what to say where that is not clear. */
+  const target = Effect.fnUntraced(function* (command: Decide, speaker: Speaker) {
+    const { approval_id } = command
+    const waiting = yield* waitingFor(speaker.agent_id)
+    if (approval_id === undefined) {
+      const [first, ...more] = waiting
+      if (first !== undefined && more.length === 0) return { row: first }
+      const say = command.resolution === "approved" ? "/approve" : "/reject"
+      return {
+        answer: notice(first === undefined ? waitingText([]) : `${waitingText(waiting)}\nSay which: ${say} <number>`)
+      }
+    }
+    const row = yield* find(approval_id, speaker.agent_id)
+    if (row !== undefined) return { row }
+    const text = `There is no approval ${approval_id}. ${waitingText(waiting)}`
+    return { answer: yield* refuse("UNKNOWN_APPROVAL", text, command, speaker) }
+  })
+
+  const decide = Effect.fn("chatDecisions.decide")(function* (command: Decide, speaker: Speaker) {
+    const { agent_id, dm } = speaker
+    if (!(yield* mayDecide(dm))) {
+      const id = command.approval_id ?? "<number>"
+      const text = `You may not decide here, because the DM ${dm} is not an admin's. An operator can: choirctl approval approve ${id}, or choirctl approval reject ${id}`
+      return yield* refuse("NOT_ADMIN", text, command, speaker)
+    }
+    const { reason, resolution } = command
+    const request_id = `${speaker.gateway}:${speaker.request_id}`
+    const earlier = yield* approvals.decidedBy(request_id)
+    if (earlier !== undefined) return decidedAnswer(earlier, resolution)
+    const { answer, row } = yield* target(command, speaker)
+    if (row === undefined) return answer
+    const { approval_id } = row
+    if (row.status === "pending" && resolution === "approved" && !fitsChat(shownText(row))) {
+      const text = `Approval ${approval_id} is too long for a chat, which has shown a part of it. Read all of it with choirctl approval show ${approval_id} and approve it there, or say /reject ${approval_id}.`
+      return yield* refuse("NOT_SHOWN", text, command, speaker)
+    }
+    const decision = { approval_id, resolution, hash8: hash8(row.hash), reason, request_id, dm, who: decider(speaker) }
+    const decided = yield* Effect.result(approvals.decide({ ...decision, only: command.approval_id === undefined }))
+    if (decided._tag === "Success") return decidedAnswer(decided.success, resolution)
+    if (decided.failure.kind === "NOT_ALONE") return refusal(waitingText(yield* waitingFor(agent_id)))
+    const now = (yield* find(approval_id, agent_id)) ?? row
+    return refusal(refusedText(now, decided.failure, speaker))
+  })
+
+  /** What of the agent waits for a person, as `/status` says it, and whether edge itself waits. */
+  const waiting = Effect.fn("chatDecisions.waiting")(function* ({ agent_id, dm }: Speaker) {
+    const rows = yield* waitingFor(agent_id)
+    const admin = yield* mayDecide(dm)
+    const [first, ...more] = rows
+    const lines =
+      first === undefined
+        ? []
+        : more.length === 0
+          ? [
+              `It waits for ${admin ? "your approval" : "approval"} ${first.approval_id}: ${first.summary}.`,
+              ...(admin ? [`To decide: /approve ${first.approval_id} or /reject ${first.approval_id}`] : [])
+            ]
+          : [`It waits for ${rows.length} ${admin ? "of your approvals" : "approvals"}:`, ...listed(rows)]
+    return { lines, edge: rows.some((row) => isConfirmation(row) && row.lane === EDGE) }
+  })
+
+  return { decide, waiting }
+})

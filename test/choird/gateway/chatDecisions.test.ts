@@ -1,0 +1,306 @@
+import { assert } from "@effect/vitest"
+import { Effect, Layer, Stream } from "effect"
+import { SqlClient } from "effect/sql"
+import { type AgentId, ApprovalId, ResourceName } from "#schema/Ids.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Models } from "#src/choird/agents/Models.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
+import { Gateways } from "#src/choird/gateway/Gateways.ts"
+import type { Decide } from "#src/choird/gateway/readCommand.ts"
+import { APPROVAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
+import { agentView } from "../../support/agentView.ts"
+import { append, decide, find, proposed, request, requested, traces } from "../../support/confirmations.ts"
+import { describeEngines } from "../../support/engines.ts"
+import { BINDINGS, CONFIG, message, newTalk, PHONE, storesWith, type Talk, userMsg } from "../../support/stores.ts"
+
+const BOT = ResourceName.make("bot")
+const TABLET = ResourceName.make("tablet")
+
+const DMS = {
+  ...CONFIG.dms,
+  phone: { gateway: "bot", user_id: "1", admin: true },
+  tablet: { gateway: "bot", user_id: "3" }
+}
+
+/** Every agent runs, in the session that its talk made, at the phone and the tablet. */
+const sessions = new Map<AgentId, Talk>()
+const viewOf = (agent_id: AgentId) =>
+  agentView(agent_id, {
+    session_id: sessions.get(agent_id)?.caller.session_id ?? null,
+    bindings: { ...BINDINGS, dm: PHONE, dms: [PHONE, TABLET] }
+  })
+let listening: AgentId | undefined
+const lifecycle = Layer.mock(Lifecycle, {
+  list: Effect.sync(() => (listening === undefined ? [] : [viewOf(listening)])),
+  view: (agent_id) => Effect.sync(() => viewOf(agent_id)),
+  changes: Stream.empty
+})
+
+/** One life of choird over the database. */
+const life = Gateways.layer.pipe(
+  Layer.provideMerge(GatewayCommands.layer),
+  Layer.provideMerge(Layer.mergeAll(storesWith({ ...CONFIG, dms: DMS }), lifecycle, Layer.mock(Models, {})))
+)
+const alive = <A, E>(work: Effect.Effect<A, E, Layer.Success<typeof life> | SqlClient.SqlClient>) =>
+  Effect.provide(work, Layer.fresh(life))
+
+/** A session whose turn began at a DM, and in which calls wait for a person, who was asked about each but those called `later-`. */
+const asked = Effect.fnUntraced(function* (dm: ResourceName, ...ids: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  const talk = yield* newTalk
+  const { agent_id } = talk.caller
+  sessions.set(agent_id, talk)
+  const { client_id, text } = message(agent_id, `${dm}-${ids.join()}`)
+  const rows = yield* sql<{ readonly inbox_id: string }>`INSERT INTO choir_control.inbox
+      (gateway, client_id, agent_id, dm, text, attachments)
+    VALUES (${BOT}, ${client_id}, ${agent_id}, ${dm}, ${text}, '[]'::jsonb) RETURNING inbox_id::text`
+  talk.commit(userMsg(rows[0]?.inbox_id ?? "0"), proposed(...ids), ...ids.map((id) => requested(id)))
+  yield* append(talk, 0)
+  const approvals = yield* Effect.forEach(
+    ids.filter((id) => !id.startsWith("later-")),
+    (id) => request(talk, id)
+  )
+  return { talk, agent_id, numbers: approvals.map(({ approval_id }) => approval_id) }
+})
+
+let requests = 0
+/** What somebody says at a DM of the agent, and the answer. */
+const say = (
+  agent_id: AgentId,
+  resolution: Decide["resolution"],
+  approval_id?: string,
+  more: { readonly dm?: ResourceName; readonly reason?: string; readonly request_id?: string } = {}
+) =>
+  Effect.flatMap(GatewayCommands, (commands) =>
+    commands.run(
+      {
+        type: "decide",
+        resolution,
+        approval_id: approval_id === undefined ? undefined : ApprovalId.make(approval_id),
+        reason: more.reason ?? null
+      },
+      { agent_id, gateway: BOT, dm: more.dm ?? PHONE, request_id: more.request_id ?? `said-${(requests += 1)}` }
+    )
+  )
+
+const SUMMARY = 'mail.send {"to":"ada@example.org"}'
+
+/** The audit's rows of an agent's decisions. */
+const audited = (agent_id: AgentId) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql<{ readonly who: string; readonly action: string; readonly refused: string | null }>`SELECT who, action,
+        detail ->> 'refused' AS refused
+      FROM choir_control.audit WHERE agent_id = ${agent_id} AND action IN ('approval.approve', 'approval.reject') ORDER BY id`
+  )
+
+describeEngines("decisions in a chat", (it) => {
+  it.effect("count at once, name what was decided, and are audited with the gateway and the DM", () =>
+    Effect.gen(function* () {
+      const { agent_id, numbers, talk } = yield* asked(PHONE, "call-a", "call-b")
+      const [a = "", b = ""] = numbers
+      const card = (yield* traces(talk.caller.session_id)).told[0]
+      assert.deepStrictEqual(card?.dm, PHONE)
+      assert.include(card?.text, `To decide: /approve ${a} or /reject ${a}`)
+      assert.deepStrictEqual(yield* say(agent_id, "approved", a), {
+        kind: "notice",
+        text: `Approved ${a}: ${SUMMARY}.`
+      })
+      assert.deepStrictEqual(yield* say(agent_id, "rejected", b, { reason: "not now" }), {
+        kind: "notice",
+        text: `Rejected ${b}: ${SUMMARY}.`
+      })
+      const [first, second] = [yield* find(a), yield* find(b)]
+      assert.deepStrictEqual([first.status, first.resolved_by], ["approved", "gateway:bot/phone"])
+      assert.deepStrictEqual([second.status, second.reason], ["rejected", "not now"])
+      const { signals } = yield* traces(talk.caller.session_id)
+      assert.deepStrictEqual<unknown>(
+        signals.map(({ payload }) => payload),
+        [
+          { approval_id: a, status: "approved" },
+          { approval_id: b, status: "rejected" }
+        ]
+      )
+      assert.deepStrictEqual(yield* audited(agent_id), [
+        { who: "gateway:bot/phone", action: "approval.approve", refused: null },
+        { who: "gateway:bot/phone", action: "approval.reject", refused: null }
+      ])
+      const again = yield* say(agent_id, "rejected", a)
+      assert.deepStrictEqual(again, { kind: "refusal", text: `Approval ${a} was already approved by you: ${SUMMARY}.` })
+    }).pipe(alive)
+  )
+
+  it.effect("need no number while one thing of this agent waits", () =>
+    Effect.gen(function* () {
+      const { agent_id, numbers } = yield* asked(PHONE, "call-c")
+      const other = yield* asked(PHONE, "call-other")
+      assert.deepStrictEqual((yield* say(agent_id, "approved")).text, `Approved ${numbers[0]}: ${SUMMARY}.`)
+      const nothing = { kind: "notice", text: "Nothing waits for your approval." } as const
+      assert.deepStrictEqual(yield* say(agent_id, "approved"), nothing)
+      assert.strictEqual((yield* find(other.numbers[0] ?? "")).status, "pending")
+    }).pipe(alive)
+  )
+
+  it.effect("without a number are refused when a second thing waits, with the list", () =>
+    Effect.gen(function* () {
+      const { agent_id, numbers } = yield* asked(PHONE, "call-f", "call-g")
+      const list = ["Waiting for your approval:", ...numbers.map((number) => `${number}: ${SUMMARY}`)]
+      const which = yield* say(agent_id, "rejected")
+      assert.strictEqual(which.text, [...list, "Say which: /reject <number>"].join("\n"))
+      // The second one came after the person had looked: nothing is decided either.
+      const approvals = yield* Approvals
+      const row = yield* find(numbers[0] ?? "")
+      const only = {
+        resolution: "approved",
+        hash8: row.hash.slice(0, 8),
+        who: "gateway:bot/phone",
+        reason: null
+      } as const
+      const refused = yield* Effect.flip(approvals.decide({ approval_id: row.approval_id, ...only, only: true }))
+      assert.strictEqual(refused.kind, "NOT_ALONE")
+      for (const number of numbers) assert.strictEqual((yield* find(number)).status, "pending")
+    }).pipe(alive)
+  )
+
+  it.effect("are refused to a DM that is not an admin's, in words, and audited; its card names choirctl", () =>
+    Effect.gen(function* () {
+      const { agent_id, numbers, talk } = yield* asked(TABLET, "call-h")
+      const [h = ""] = numbers
+      const { told } = yield* traces(talk.caller.session_id)
+      assert.deepStrictEqual(told[0]?.dm, TABLET)
+      assert.match(
+        told[0]?.text ?? "",
+        /asks for approval .*An operator decides: choirctl approval approve \d+ --hash/su
+      )
+      for (const number of [h, undefined]) {
+        const answer = yield* say(agent_id, "approved", number, { dm: TABLET })
+        assert.strictEqual(answer.kind, "refusal")
+        assert.match(
+          answer.text,
+          /^You may not decide here, because the DM tablet is not an admin's\. .*choirctl approval approve/u
+        )
+      }
+      assert.strictEqual((yield* find(h)).status, "pending")
+      assert.deepStrictEqual(yield* audited(agent_id), [
+        { who: "gateway:bot/tablet", action: "approval.approve", refused: "NOT_ADMIN" }
+      ])
+      // An admin of the same agent may, and the chat that was asked is told.
+      assert.strictEqual((yield* say(agent_id, "rejected", h)).text, `Rejected ${h}: ${SUMMARY}.`)
+      const later = (yield* traces(talk.caller.session_id)).told.slice(1)
+      assert.deepStrictEqual(later, [{ dm: TABLET, text: `Rejected: ${SUMMARY} (approval ${h}).` }])
+    }).pipe(alive)
+  )
+
+  it.effect("never reach an approval of another agent, which is as unknown as one that never was", () =>
+    Effect.gen(function* () {
+      const mine = yield* asked(PHONE, "call-i")
+      const theirs = yield* asked(PHONE, "call-j")
+      const [i = ""] = mine.numbers
+      const [j = ""] = theirs.numbers
+      for (const number of [j, "999999999"]) {
+        const { kind, text } = yield* say(mine.agent_id, "approved", number)
+        assert.deepStrictEqual(
+          [kind, text],
+          ["refusal", `There is no approval ${number}. Waiting for your approval:\n${i}: ${SUMMARY}`]
+        )
+      }
+      assert.strictEqual((yield* find(j)).status, "pending")
+      assert.deepStrictEqual(
+        (yield* audited(mine.agent_id)).map(({ refused }) => refused),
+        ["UNKNOWN_APPROVAL"]
+      )
+    }).pipe(alive)
+  )
+
+  it.effect("say how it stands when the decision came too late, and by whom", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { agent_id, numbers } = yield* asked(PHONE, "call-k", "call-l", "call-m")
+      const [k = "", l = "", m = ""] = numbers
+      yield* decide(k, "approved")
+      yield* say(agent_id, "approved", m, { dm: PHONE })
+      yield* sql`UPDATE choir_control.pending_approvals SET expires_at = now() - interval '1 second' WHERE id = ${BigInt(l)}`
+      assert.strictEqual(
+        (yield* say(agent_id, "rejected", k)).text,
+        `Approval ${k} was already approved with choirctl: ${SUMMARY}.`
+      )
+      assert.match((yield* say(agent_id, "approved", l)).text, /^Approval \d+ has expired and nothing was done\./u)
+      assert.strictEqual((yield* find(l)).status, "expired")
+    }).pipe(alive)
+  )
+
+  it.effect("are not a yes to what a chat could not show, and may be a no", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { agent_id, numbers } = yield* asked(PHONE, "call-n")
+      const [n = ""] = numbers
+      const payload = { tool: "mail.send", input: "x".repeat(APPROVAL_SHOWN_CHARS_MAX), lane: "edge", why: "always" }
+      yield* sql`UPDATE choir_control.pending_approvals SET canonical = ${JSON.stringify(payload)} WHERE id = ${BigInt(n)}`
+      const refused = yield* say(agent_id, "approved")
+      assert.match(refused.text, /^Approval \d+ is too long for a chat.*choirctl approval show \d+/u)
+      assert.strictEqual((yield* find(n)).status, "pending")
+      assert.match((yield* say(agent_id, "rejected")).text, /^Rejected/u)
+    }).pipe(alive)
+  )
+
+  it.effect("are the same request when they come again, whatever has been asked meanwhile (D16)", () =>
+    Effect.gen(function* () {
+      const { agent_id, numbers, talk } = yield* alive(asked(PHONE, "call-o", "later-p"))
+      const once = { request_id: "1000:77" }
+      const first = yield* alive(say(agent_id, "approved", undefined, once))
+      assert.strictEqual(first.text, `Approved ${numbers[0]}: ${SUMMARY}.`)
+      const { approval_id } = yield* alive(request(talk, "later-p"))
+      assert.deepStrictEqual(yield* alive(say(agent_id, "approved", undefined, once)), first)
+      assert.strictEqual((yield* alive(find(approval_id))).status, "pending")
+      assert.lengthOf((yield* alive(traces(talk.caller.session_id))).signals, 1)
+    })
+  )
+
+  it.effect("that were answered are not made again by a batch that is delivered again (R42)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { agent_id, numbers, talk } = yield* alive(asked(PHONE, "call-r", "later-t"))
+      const number = BigInt(numbers[0] ?? "") + 50n
+      const arrivals = [{ id: `1000:${agent_id}`, user_id: "1", text: `/approve ${number}` }]
+      const receive = alive(
+        Effect.gen(function* () {
+          listening = agent_id
+          const gateways = yield* Gateways
+          yield* gateways.receive(BOT, 0, arrivals)
+        })
+      )
+      yield* receive
+      // The number that was refused belongs to a call by the time that the batch comes again.
+      yield* sql`SELECT setval(pg_get_serial_sequence('choir_control.pending_approvals', 'id'), ${number - 1n}::bigint)`
+      assert.strictEqual((yield* alive(request(talk, "later-t"))).approval_id, String(number))
+      yield* receive
+      assert.strictEqual((yield* alive(find(String(number)))).status, "pending")
+      const answers = yield* sql<{ readonly text: string }>`SELECT text FROM choir_control.outbox
+        WHERE source_id = ${`bot:1000:${agent_id}`}`
+      assert.lengthOf(answers, 1)
+      assert.include(answers[0]?.text, `There is no approval ${number}.`)
+    })
+  )
+
+  it.effect("stand in /status, with what to say", () =>
+    Effect.gen(function* () {
+      const { agent_id, numbers } = yield* asked(PHONE, "call-s")
+      const [s = ""] = numbers
+      const status = (dm: ResourceName) =>
+        Effect.flatMap(GatewayCommands, (commands) =>
+          commands.run({ type: "status" }, { agent_id, gateway: BOT, dm, request_id: "status" })
+        )
+      assert.strictEqual(
+        (yield* status(PHONE)).text.split("\n").slice(1).join("\n"),
+        `It waits for your approval ${s}: ${SUMMARY}.\nTo decide: /approve ${s} or /reject ${s}`
+      )
+      assert.strictEqual(
+        (yield* status(TABLET)).text.split("\n").slice(1).join("\n"),
+        `It waits for approval ${s}: ${SUMMARY}.`
+      )
+      yield* say(agent_id, "rejected", s)
+      assert.match((yield* status(PHONE)).text, /\nIt is at work\.$/u)
+    }).pipe(alive)
+  )
+})

@@ -1,0 +1,157 @@
+/** One agent on a phone and in a console at once, with real processes: who is answered where, and who decides. */
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option, Schedule } from "effect"
+import type { SessionId } from "#schema/Ids.ts"
+import { makeInstallation } from "../support/installation.ts"
+import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
+import { makeTelegram } from "../support/testing/Telegram.ts"
+import { historyProblems } from "../support/verifyHistory.ts"
+
+const [PHONE, TABLET] = [4711, 4712]
+const TOKEN = "1000:secret"
+const SEND = 'call ledger.append {"note":"hello"}'
+
+/** An agent at an admin's phone, an admin's console and somebody's tablet, in this order. */
+const start = Effect.gen(function* () {
+  const provider = yield* makeProvider
+  yield* provider.otherwise((request) => offlineModel(request, 0))
+  const telegram = yield* makeTelegram
+  const bot = telegram.bot(TOKEN)
+  const choir = yield* makeInstallation({
+    endpoint: provider.endpoint,
+    secrets: { "bot-token": TOKEN },
+    config: ({ home }) => ({
+      approvals: { confirm_external: "always" },
+      heartbeat_interval_ms: 200,
+      crash_detection_threshold_ms: 4000,
+      gateways: {
+        bot: { type: "telegram", secret: "bot-token", api_root: telegram.url },
+        terminal: { type: "console" }
+      },
+      dms: {
+        phone: { gateway: "bot", user_id: String(PHONE), admin: true },
+        me: { gateway: "terminal", user_id: "local", admin: true },
+        tablet: { gateway: "bot", user_id: String(TABLET) }
+      },
+      agents: {
+        demo: {
+          repo: { url: join(home, "sources/agent") },
+          defaults: { workspace: "main", llm: "test", dm: ["phone", "me", "tablet"] }
+        }
+      }
+    })
+  })
+  const choird = yield* choir.start
+  yield* choir.build
+  const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload: {} })
+  /** The first message to a user in which something stands. */
+  const told = (user: number, words: string) =>
+    Effect.map(
+      bot.sent.first(({ chat, text }) => chat.id === user && text?.includes(words) === true),
+      ({ text = "" }) => text
+    )
+  const texts = (user: number) =>
+    Effect.map(bot.sent.all, (sent) => sent.filter(({ chat }) => chat.id === user).map(({ text = "" }) => text))
+  const ledger = () => {
+    const file = join(choir.workspace, "ledger")
+    return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : []
+  }
+  const verified = Effect.map(choir.events(session_id as SessionId), (history) =>
+    assert.deepStrictEqual(historyProblems(session_id as SessionId, history), [])
+  )
+  return { ...choir, bot, choird, told, texts, ledger, verified }
+})
+
+type Shown = Effect.Success<ReturnType<Effect.Success<typeof start>["settled"]>>
+const messagesOf = (shown: Shown) => shown.flatMap((event) => (event.type === "message" ? [event.text] : []))
+
+describe("an agent with several DMs", () => {
+  it.live("answers each question where it was asked, and holds all its DMs", () =>
+    Effect.gen(function* () {
+      const { api, bot, params, send, settled, texts, told, verified } = yield* start
+      yield* bot.text(PHONE, "say to the phone")
+      yield* told(PHONE, "to the phone")
+      const { inbox_id } = yield* send("desk-1", "say to the desk")
+      const shown = messagesOf(yield* settled(inbox_id))
+      assert.deepStrictEqual(shown, ["to the desk"])
+      yield* bot.text(TABLET, "say to the tablet")
+      yield* told(TABLET, "to the tablet")
+      assert.deepStrictEqual(yield* texts(PHONE), ["to the phone"])
+      assert.deepStrictEqual(yield* texts(TABLET), ["to the tablet"])
+      const { leases, resource_bindings } = yield* api.agents.status({ params })
+      assert.deepInclude<object>(resource_bindings ?? {}, { dm: "phone", dms: ["phone", "me", "tablet"] })
+      assert.deepStrictEqual(
+        leases.flatMap(({ kind, name }) => (kind === "dm" ? [name] : [])),
+        ["me", "phone", "tablet"]
+      )
+      yield* verified
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("asks for approval in the chat of the turn, where an admin decides with a word and nobody else does", () =>
+    Effect.gen(function* () {
+      const { api, bot, ledger, params, send, settled, texts, told, verified } = yield* start
+      yield* bot.text(PHONE, SEND)
+      assert.match(yield* told(PHONE, "asks for your approval 1"), /To decide: \/approve 1 or \/reject 1$/u)
+      yield* bot.text(TABLET, "/approve 1")
+      assert.match(yield* told(TABLET, "You may not decide here"), /choirctl approval approve 1/u)
+      yield* bot.text(PHONE, "/status")
+      yield* told(PHONE, "It waits for your approval 1: ledger.append")
+      assert.deepStrictEqual(ledger(), [])
+      yield* bot.text(PHONE, "/approve 1")
+      assert.strictEqual(yield* told(PHONE, "Approved 1"), 'Approved 1: ledger.append {"note":"hello"}.')
+      yield* told(PHONE, "appended")
+      assert.lengthOf(ledger(), 1)
+
+      // The console decides on what the tablet has asked for.
+      yield* bot.text(TABLET, SEND)
+      assert.match(
+        yield* told(TABLET, "asks for approval 2"),
+        /An operator decides: choirctl approval approve 2 --hash/u
+      )
+      const { answer } = yield* api.chat.command({
+        params,
+        payload: { client_id: "no-2", text: "/reject 2 not today" }
+      })
+      assert.deepStrictEqual(answer, { kind: "notice", text: 'Rejected 2: ledger.append {"note":"hello"}.' })
+      yield* told(TABLET, "Rejected: ledger.append")
+      const { inbox_id } = yield* send("desk-2", "say still here")
+      assert.deepStrictEqual(messagesOf(yield* settled(inbox_id)), ["still here"])
+      assert.lengthOf(ledger(), 1)
+      assert.isFalse((yield* texts(PHONE)).some((text) => text.includes("approval 2")))
+      const audit = yield* api.audit.list({ query: { agent_id: params.id } })
+      const decided = audit.filter(({ action }) => action === "approval.approve" || action === "approval.reject")
+      assert.sameMembers(
+        decided.map(({ action, who }) => `${who} ${action}`),
+        [
+          "gateway:bot/tablet approval.approve",
+          "gateway:bot/phone approval.approve",
+          "gateway:terminal/me approval.reject"
+        ]
+      )
+      yield* verified
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("tells its first DM what nobody asked for, as when the breaker stops it", () =>
+    Effect.gen(function* () {
+      const { api, choird, params, texts, told } = yield* start
+      const patience = Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(600)])
+      let last = 0
+      for (let crash = 0; crash < 3; crash += 1) {
+        const running = Effect.filterOrFail(
+          Effect.all([choird.agent, api.agents.status({ params })]),
+          ([pid, { status }]) => status === "running" && Option.isSome(pid) && pid.value !== last
+        )
+        const [pid] = yield* Effect.retry(running, patience)
+        last = Option.getOrThrow(pid)
+        yield* Effect.sync(() => process.kill(last, "SIGKILL"))
+      }
+      yield* told(PHONE, "I have stopped working")
+      assert.deepStrictEqual(yield* texts(TABLET), [])
+      assert.lengthOf(yield* texts(PHONE), 1)
+    }).pipe(Effect.scoped)
+  )
+})
