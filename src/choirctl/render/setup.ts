@@ -21,10 +21,9 @@ export const initBaseText = ({ created, next, repo }: BaseInitialized): string =
     ...next.map((command) => `  ${command}`)
   ].join("\n")
 
-export const initText = ({ created, home, kept, next }: Initialized): string =>
+export const initText = ({ created, home, next }: Initialized): string =>
   [
-    ...(created.length === 0 ? [`${home} was complete already`] : created.map((path) => `created ${path}`)),
-    ...(created.length === 0 || kept.length === 0 ? [] : [`kept what was there: ${kept.length} files and folders`]),
+    created.length === 0 ? `${home} is complete already` : `${home} is ready`,
     "",
     "Next:",
     ...next.map((command) => `  ${command}`)
