@@ -7,6 +7,7 @@ import { AllowedHost } from "./AllowedHost.ts"
 import { GitIdentity } from "./GitIdentity.ts"
 import { AgentId, ResourceName, SecretName } from "./Ids.ts"
 import { RequestTemplate } from "./RequestTemplate.ts"
+import { dmList, DmNames } from "./ResourceBindings.ts"
 import { HttpTransport } from "./Transport.ts"
 
 /** Shown in the JSON Schema as well as filled in, so that an editor tells what an absent key means. */
@@ -163,7 +164,7 @@ const AgentDefaults = Schema.Struct({
   git_identity: Schema.optionalKey(ResourceName),
   notion: Schema.optionalKey(ResourceName),
   email: Schema.optionalKey(ResourceName),
-  dm: Schema.optionalKey(ResourceName)
+  dm: Schema.optionalKey(DmNames)
 })
 export const Agent = Schema.Struct({ repo: Repo, defaults: AgentDefaults })
 export type Agent = typeof Agent.Type
@@ -243,7 +244,8 @@ const missing = (
 
 const agentProblems = (config: ConfigShape): ReadonlyArray<Problem> =>
   Object.entries(config.agents).flatMap(([id, { defaults }]) => {
-    const at = (key: string) => ["agents", id, "defaults", key]
+    const at = (...key: ReadonlyArray<string>) => ["agents", id, "defaults", ...key]
+    const { dm } = defaults
     return [
       ...missing("workspace", config.workspaces, at("workspace"), defaults.workspace),
       ...missing("model", config.models, at("llm"), defaults.llm),
@@ -252,7 +254,9 @@ const agentProblems = (config: ConfigShape): ReadonlyArray<Problem> =>
       ...missing("git identity", config.git_identities, at("git_identity"), defaults.git_identity),
       ...missing("notion integration", config.notion_integrations, at("notion"), defaults.notion),
       ...missing("email account", config.email_accounts, at("email"), defaults.email),
-      ...missing("dm", config.dms, at("dm"), defaults.dm)
+      ...dmList(dm).flatMap((name, index) =>
+        missing("dm", config.dms, typeof dm === "string" ? at("dm") : at("dm", String(index)), name)
+      )
     ]
   })
 

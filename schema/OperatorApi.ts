@@ -13,7 +13,7 @@ import { DatabaseApi } from "./DatabaseApi.ts"
 import { ChoirEvent } from "./Event.ts"
 import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256, SignalId } from "./Ids.ts"
 import { Progress } from "./Progress.ts"
-import { ResourceBindings } from "./ResourceBindings.ts"
+import { DmNames, ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 import { ResumeApi } from "./ResumeApi.ts"
 import { SessionDetailApi } from "./SessionDetailApi.ts"
@@ -198,7 +198,7 @@ export const StartAgent = Schema.Struct({
   git_identity: Schema.optionalKey(ResourceName),
   notion: Schema.optionalKey(ResourceName),
   email: Schema.optionalKey(ResourceName),
-  dm: Schema.optionalKey(ResourceName),
+  dm: Schema.optionalKey(DmNames),
   fresh: Schema.optionalKey(Schema.Boolean)
 })
 export type StartAgent = typeof StartAgent.Type

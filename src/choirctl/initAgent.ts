@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { Effect, FileSystem, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { type AgentId, ResourceName } from "#schema/Ids.ts"
+import { dmList } from "#schema/ResourceBindings.ts"
 import { decodeFile } from "#src/shared/decode.ts"
 import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
@@ -81,7 +82,7 @@ const planModel = (config: Config, choice: Choice) => {
 const planDm = (config: Config, id: AgentId, choice: Choice) => {
   const none = { dm: undefined, gateway: undefined, warnings: [] as ReadonlyArray<string> }
   if (choice.dm !== undefined) return named("dm", config.dms, choice.dm) ?? { ...none, dm: choice.dm }
-  const taken = new Set(Object.values(config.agents).map(({ defaults }) => defaults.dm))
+  const taken = new Set(Object.values(config.agents).flatMap(({ defaults }) => dmList(defaults.dm)))
   const free = names(config.dms).filter((name) => !taken.has(name))
   const dm = only(free)
   if (dm !== undefined) return { ...none, dm }

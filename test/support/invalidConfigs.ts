@@ -191,6 +191,11 @@ const NAMED: ReadonlyArray<Row> = [
   ["agents.agent-1.defaults.notion", "nope", /no notion integration "nope"/u],
   ["agents.agent-1.defaults.email", "nope", /no email account "nope"/u],
   ["agents.agent-1.defaults.dm", "nope", /no dm "nope" \(known: admin-dm, user-dm, work-dm\)/u],
+  ["agents.agent-1.defaults.dm", ["work-dm", "nope"], /no dm "nope"/u, "agents.agent-1.defaults.dm.1"],
+  ["agents.agent-1.defaults.dm", ["work-dm", "work-dm"], /each DM once/u],
+  ["agents.agent-1.defaults.dm", [], /at least one DM/u],
+  ["agents.agent-1.defaults.dm", Array.from({ length: 17 }, (_, at) => `dm-${at}`), /at most 16 DMs/u],
+  ["agents.agent-1.defaults.dm", 7, /string \| array/u],
   ["agents.agent-1.defaults.browser", "b", /no excess property/u],
   ["budgets.max_core_jobs", 0, /greater than 0/u],
   ["budgets.max_cost_usd", 0, /greater than 0/u],
@@ -249,9 +254,11 @@ const unknownKeys = places(full, []).flatMap(([path, value]): ReadonlyArray<Row>
   return [[at, 1, /no excess property/u]]
 })
 
-/** An array is of no key's type. */
+/** An array is of no key's type, except for a list of DMs, which has rows of its own. */
 const wrongTypes = places(full, []).flatMap(([path]): ReadonlyArray<Row> =>
-  path === "" ? [] : [[path, [[]], /expected|missing/iu, path.endsWith(".type") ? (unionOf(path) ?? path) : path]]
+  path === "" || path.endsWith(".defaults.dm")
+    ? []
+    : [[path, [[]], /expected|missing/iu, path.endsWith(".type") ? (unionOf(path) ?? path) : path]]
 )
 
 export const INVALID: ReadonlyArray<Row> = [...NAMED, ...unknownKeys, ...wrongTypes]

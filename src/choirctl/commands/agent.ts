@@ -1,5 +1,5 @@
 /** choirctl agent: set up, build, start, watch and stop agents. */
-import { Effect, Option, Stream } from "effect"
+import { Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { onHost } from "#src/choirctl/Host.ts"
 import { ResourceName } from "#schema/Ids.ts"
@@ -26,7 +26,16 @@ const resource = (name: string, description: string) =>
 
 const workspace = resource("workspace", "Workspace of config.json")
 const llm = resource("llm", "Model of config.json")
-const dm = resource("dm", "DM of config.json that the agent talks with")
+const dm = resource("dm", "DM of config.json that the agent talks in")
+
+/** `--dm phone --dm terminal`, or `--dm phone,terminal`. */
+const dms = Flag.String("dm").pipe(
+  Flag.withDescription("DM of config.json that the agent talks in; repeat it for several, the main one first"),
+  Flag.withMetavar("<name>"),
+  Flag.atLeast(0),
+  Flag.map((values) => values.flatMap((value) => value.split(","))),
+  Flag.withSchema(Schema.Array(ResourceName))
+)
 
 const list = Command.make(
   "list",
@@ -68,14 +77,18 @@ const start = Command.make(
     git_identity: resource("git-identity", "Git identity of config.json"),
     notion: resource("notion", "Notion integration of config.json"),
     email: resource("email", "E-mail account of config.json"),
-    dm,
+    dms,
     fresh: Flag.Boolean("fresh").pipe(
       Flag.withDescription("Begin a new session instead of going on with the last one"),
       Flag.withDefault(false)
     )
   },
-  Effect.fnUntraced(function* ({ fresh, id, ...flags }) {
-    const payload = { ...given(flags), ...(fresh ? { fresh } : {}) }
+  Effect.fnUntraced(function* ({ dms, fresh, id, ...flags }) {
+    const payload = {
+      ...given(flags),
+      ...(dms.length === 0 ? {} : { dm: dms }),
+      ...(fresh ? { fresh } : {})
+    }
     const summary = yield* ask("agents", (choird) => choird.start({ params: { id }, payload })).pipe(
       withProgress(`starting ${id}`)
     )
@@ -83,7 +96,7 @@ const start = Command.make(
   })
 ).pipe(
   Command.withDescription("Start an agent; what is not named comes from its defaults in config.json"),
-  Command.withExamples([{ command: "choirctl agent start agent-1 --dm terminal" }])
+  Command.withExamples([{ command: "choirctl agent start agent-1 --dm phone --dm terminal" }])
 )
 
 const stop = Command.make(

@@ -2,6 +2,7 @@
 import type { AgentDetail, AgentStatus, AgentSummary, BuildProgress } from "#schema/OperatorApi.ts"
 import type { UpdateOutcome } from "#schema/UpdateApi.ts"
 import { approvalsWaiting } from "./approvals.ts"
+import { bindingEntries } from "./bindings.ts"
 import { paint, type Paint } from "./paint.ts"
 import { safeLine, safeText } from "./safeText.ts"
 import { fields, table } from "./table.ts"
@@ -71,8 +72,8 @@ const spent = ({ limit, used }: Spent) => {
 const bindingText = (bindings: AgentDetail["resource_bindings"]) =>
   bindings === null
     ? "none"
-    : Object.entries(bindings)
-        .map(([kind, name]) => `${kind} ${name}`)
+    : bindingEntries(bindings)
+        .map(([kind, names]) => `${kind} ${names.join(" and ")}`)
         .join(", ")
 
 export const agentDetail = (detail: AgentDetail, color: boolean): string => {

@@ -3,6 +3,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import type { CoreSummary, PrintedEvent, SessionSummary, SignalSummary, Verification } from "#schema/OperatorApi.ts"
 import type { SessionDetail } from "#schema/SessionDetailApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
+import { bindingEntries } from "./bindings.ts"
 import { paint, type Paint } from "./paint.ts"
 import { safeLine, safeText } from "./safeText.ts"
 import { table } from "./table.ts"
@@ -37,7 +38,7 @@ const listed = (title: string, entries: ReadonlyArray<string>): ReadonlyArray<st
 /** What is known of one session; the summary is an agent's own text. */
 export const sessionText = (detail: SessionDetail, now_ms: number, color: boolean): string => {
   const { agent_id, ended_at, epoch, frozen_reason, head, image_version, last_rev, resource_bindings, summary } = detail
-  const bindings = Object.entries(resource_bindings).map(([kind, name]) => `${kind}=${String(name)}`)
+  const bindings = bindingEntries(resource_bindings).map(([kind, names]) => `${kind}=${names.join(",")}`)
   return [
     `session   ${detail.session_id}`,
     `agent     ${agent_id}, image ${image_version}, epoch ${epoch}`,

@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
-import type { ResourceBindings } from "#schema/ResourceBindings.ts"
+import { boundDms, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, ResourceName, type SessionId } from "#schema/Ids.ts"
 
 /** The kinds that spec 6.4 makes exclusive; `browser` is the agent's own context and is named after the agent. */
@@ -39,7 +39,7 @@ export const exclusive = (
   bindings: ResourceBindings
 ): ReadonlyArray<Pick<LeaseRow, "kind" | "name">> => [
   { kind: "workspace", name: bindings.workspace },
-  { kind: "dm", name: bindings.dm },
+  ...boundDms(bindings).map((name) => ({ kind: "dm" as const, name })),
   ...(bindings.git_identity === undefined ? [] : [{ kind: "git_identity" as const, name: bindings.git_identity }]),
   ...(bindings.notion === undefined ? [] : [{ kind: "notion" as const, name: bindings.notion }]),
   ...(bindings.email === undefined || config.email_accounts[bindings.email]?.sharing === "shared"

@@ -1,7 +1,7 @@
 /** Which resources a run is bound to (spec 6.4): an agent's defaults, and what its start overrides of them. */
 import { Result } from "effect"
 import type { Config } from "#schema/Config.ts"
-import type { ResourceBindings } from "#schema/ResourceBindings.ts"
+import { boundDms, dmList, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { StartAgent } from "#schema/OperatorApi.ts"
 
@@ -20,13 +20,14 @@ const TABLES = {
   git_identity: "git_identities",
   notion: "notion_integrations",
   email: "email_accounts"
-} as const satisfies Record<keyof ResourceBindings, keyof Config>
+} as const satisfies Record<Exclude<keyof ResourceBindings, "dms">, keyof Config>
 
 /** The first binding whose name config.json does not hold; also of bindings that an older configuration gave. */
 export const unknownBinding = (config: Config, bindings: ResourceBindings): BindingProblem | undefined => {
   for (const [key, table] of Object.entries(TABLES)) {
-    const name = bindings[key as keyof ResourceBindings]
-    if (name === undefined || Object.hasOwn(config[table], name)) continue
+    const names = key === "dm" ? boundDms(bindings) : [bindings[key as keyof typeof TABLES]]
+    const name = names.find((one) => one !== undefined && !Object.hasOwn(config[table], one))
+    if (name === undefined) continue
     const known = Object.keys(config[table])
     return {
       reason: `there is no ${key.replaceAll("_", " ")} "${name}"`,
@@ -46,7 +47,8 @@ export const bindingsOf = (
   { defaults }: Config["agents"][AgentId],
   options: StartAgent
 ): Result.Result<ResourceBindings, BindingProblem> => {
-  const dm = options.dm ?? defaults.dm
+  const dms = dmList(options.dm ?? defaults.dm)
+  const [dm] = dms
   if (dm === undefined) {
     const known = Object.keys(config.dms).join(" or ")
     return Result.fail({
@@ -61,7 +63,7 @@ export const bindingsOf = (
     if (name !== undefined) rest[key] = name
   }
   const core_llm = defaults.core_llm ?? llm
-  const bindings = { workspace: options.workspace ?? defaults.workspace, llm, core_llm, dm, ...rest }
+  const bindings = { workspace: options.workspace ?? defaults.workspace, llm, core_llm, dm, dms, ...rest }
   const unknown = unknownBinding(config, bindings)
   return unknown === undefined ? Result.succeed(bindings) : Result.fail(unknown)
 }

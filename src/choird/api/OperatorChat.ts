@@ -4,6 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { Config } from "#schema/Config.ts"
 import { type AgentId, ResourceName } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
+import { boundDms, dmList } from "#schema/ResourceBindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
@@ -22,12 +23,19 @@ const isConsole = (config: Config, dm: ResourceName) => {
   return gateway !== undefined && config.gateways[gateway]?.type === "console"
 }
 
-/** The command that would bind the agent to a console, or what config.json lacks for one. */
-const rebind = (config: Config, agent_id: AgentId) => {
-  const dm = Object.keys(config.dms).find((name) => isConsole(config, ResourceName.make(name)))
-  return dm === undefined
+/** The command that adds a console to the agent's DMs, or what config.json lacks for one. */
+const rebind = (config: Config, agent_id: AgentId, dms: ReadonlyArray<ResourceName>) => {
+  const console = Object.keys(config.dms).find((name) => isConsole(config, ResourceName.make(name)))
+  return console === undefined
     ? "add a gateway of the type console and a DM on it to config.json, then choirctl config load and config apply"
-    : `choirctl agent stop ${agent_id} && choirctl agent start ${agent_id} --dm ${dm}`
+    : `choirctl agent stop ${agent_id} && choirctl agent start ${agent_id} ${[...dms, console].map((dm) => `--dm ${dm}`).join(" ")}`
+}
+
+const notConsole = (agent_id: AgentId, [dm, ...more]: ReadonlyArray<ResourceName>) => {
+  if (dm === undefined) return `${agent_id} has no DM`
+  return more.length === 0
+    ? `${agent_id} talks in the DM ${dm}, which is not a console`
+    : `${agent_id} talks in the DMs ${[dm, ...more].join(", ")}, none of which is a console`
 }
 
 export const layerOperatorChat = HttpApiBuilder.group(
@@ -41,18 +49,15 @@ export const layerOperatorChat = HttpApiBuilder.group(
     const lifecycle = yield* Lifecycle
     const outbox = yield* Outbox
 
-    /** The agent and its DM, which must be a console's: a person on another gateway is not spoken for here. */
+    /** The agent and the first of its DMs that is a console: nobody speaks here for a person on another gateway. */
     const console = Effect.fnUntraced(function* (agent_id: AgentId) {
       const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
       const { config: running } = yield* config.current
-      const dm = view.bindings?.dm ?? running.agents[agent_id]?.defaults.dm
+      const dms = view.bindings === null ? dmList(running.agents[agent_id]?.defaults.dm) : boundDms(view.bindings)
+      const dm = dms.find((name) => isConsole(running, name))
       const place = dm === undefined ? undefined : running.dms[dm]
-      if (dm === undefined || place === undefined || !isConsole(running, dm))
-        return yield* conflict(
-          "NOT_CONSOLE",
-          dm === undefined ? `${agent_id} has no DM` : `${agent_id} is bound to the DM ${dm}, which is no console`,
-          rebind(running, agent_id)
-        )
+      if (dm === undefined || place === undefined)
+        return yield* conflict("NOT_CONSOLE", notConsole(agent_id, dms), rebind(running, agent_id, dms))
       return { view, dm, gateway: place.gateway }
     })
 

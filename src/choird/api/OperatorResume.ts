@@ -2,6 +2,7 @@
 import { Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { OperatorApi, type StartAgent } from "#schema/OperatorApi.ts"
+import { boundDms } from "#schema/ResourceBindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { SessionUnknown } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -26,8 +27,8 @@ const refusal = ({ agent_id, session_id, status }: SessionRow, latest: SessionRo
 
 /** On the resources that the session had. Which model core jobs use, the agent's defaults say. */
 const asBefore = ({ resource_bindings }: SessionRow): StartAgent => {
-  const { core_llm: _, ...bindings } = resource_bindings
-  return bindings
+  const { core_llm: _, dms: __, ...bindings } = resource_bindings
+  return { ...bindings, dm: boundDms(resource_bindings) }
 }
 
 export const layerOperatorResume = HttpApiBuilder.group(

@@ -1,6 +1,6 @@
 /** What of config.json the running agents hold on to (spec 6.4), as `section.name`. */
 import type { Config } from "#schema/Config.ts"
-import type { ResourceBindings } from "#schema/ResourceBindings.ts"
+import { dmList, type DmNames, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 
@@ -58,13 +58,16 @@ const onwards = (config: Config, section: Section, name: string): ReadonlyArray<
   }
 }
 
+/** The names of a session's bindings, or of an agent's defaults. */
+type Names = Partial<Omit<ResourceBindings, "dm">> & { readonly dm?: DmNames }
+
 /** Everything that these names lead to in a configuration, itself included. */
-export const resourcesOf = (config: Config, names: Partial<ResourceBindings>): ReadonlySet<string> => {
+export const resourcesOf = (config: Config, names: Names): ReadonlySet<string> => {
   const bound: ReadonlyArray<readonly [Section, string | undefined]> = [
     ["workspaces", names.workspace],
     ["models", names.llm],
     ["models", names.core_llm],
-    ["dms", names.dm],
+    ...(names.dms ?? dmList(names.dm)).map((name) => ["dms", name] as const),
     ["voice_profiles", names.voice_profile],
     ["git_identities", names.git_identity],
     ["notion_integrations", names.notion],

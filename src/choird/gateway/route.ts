@@ -1,6 +1,7 @@
 /** Where a message from outside goes, decided from the configuration and the agents' views alone (spec 19.2, 19.3; R46). */
 import type { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { boundDms, dmList } from "#schema/ResourceBindings.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
 import { type Command, readCommand } from "./readCommand.ts"
@@ -33,9 +34,9 @@ const NOBODY = AgentId.make("choird")
 
 const isThere = ({ status }: AgentView) => status === "starting" || status === "running"
 
-/** The agent that would answer at a DM: one whose default it is. */
+/** The agent that would answer at a DM: one whose defaults name it. */
 const usualAgent = (config: Config, dm: ResourceName) =>
-  Object.entries(config.agents).find(([, { defaults }]) => defaults.dm === dm)?.[0]
+  Object.entries(config.agents).find(([, { defaults }]) => dmList(defaults.dm).includes(dm))?.[0]
 
 const away = (config: Config, dm: ResourceName, last: AgentView | undefined) => {
   const usual = usualAgent(config, dm)
@@ -54,7 +55,7 @@ export const route = (
   const found = Object.entries(config.dms).find(([, dm]) => dm.gateway === gateway && dm.user_id === user_id)
   if (found === undefined) return { type: "stranger" }
   const dm = ResourceName.make(found[0])
-  const bound = views.find((view) => view.bindings?.dm === dm)
+  const bound = views.find((view) => view.bindings !== null && boundDms(view.bindings).includes(dm))
   if (bound === undefined || !isThere(bound))
     return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, bound) }
   const place = { dm, agent_id: bound.agent_id }

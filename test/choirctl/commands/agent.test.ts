@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { AgentId } from "#schema/Ids.ts"
+import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { detail, fakeChoird, SESSION, summary } from "../../support/fakeChoird.ts"
@@ -43,20 +43,49 @@ describe("choirctl agent", () => {
     Effect.gen(function* () {
       const home = yield* temporaryFolder
       const calls = yield* fakeChoird(home)
-      const overrides = ["workspace", "llm", "voice-profile", "git-identity", "notion", "email", "dm"]
+      const overrides = ["workspace", "llm", "voice-profile", "git-identity", "notion", "email"]
       const flags = overrides.map((name) => `--${name}=x-${name}`)
-      const ran = yield* choirctl(home, ["agent", "start", "agent-1", "--fresh", ...flags])
+      const ran = yield* choirctl(home, ["agent", "start", "agent-1", "--fresh", "--dm=phone", ...flags])
       assert.strictEqual(ran.out, `agent-1 is running, session ${SESSION}\n`)
       assert.deepStrictEqual(calls[0], {
         name: "start",
         id: "agent-1",
         input: {
+          dm: ["phone"],
           fresh: true,
           ...Object.fromEntries(overrides.map((name) => [name.replace("-", "_"), `x-${name}`]))
         }
       })
       yield* choirctl(home, ["agent", "start", "agent-1"])
       assert.deepStrictEqual(calls[1]?.input, {})
+    })
+  )
+
+  it.effect("starts on several DMs, named one by one or in a list, and refuses what is not a name", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home)
+      yield* choirctl(home, ["agent", "start", "agent-1", "--dm", "phone", "--dm=terminal"])
+      yield* choirctl(home, ["agent", "start", "agent-1", "--dm", "phone,terminal", "--dm", "tablet"])
+      assert.deepStrictEqual(
+        calls.map(({ input }) => input),
+        [{ dm: ["phone", "terminal"] }, { dm: ["phone", "terminal", "tablet"] }]
+      )
+      const ran = yield* choirctl(home, ["agent", "start", "agent-1", "--dm", "My Phone"])
+      assert.deepStrictEqual([ran.code, calls.length], [2, 2])
+      assert.include(ran.err, "a resource name is a-z")
+    })
+  )
+
+  it.effect("shows every DM of an agent, and leaves the bindings to programs as they are", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const names = [ResourceName.make("phone"), ResourceName.make("terminal")] as const
+      const resource_bindings = { ...detail.resource_bindings!, dm: names[0], dms: names }
+      yield* fakeChoird(home, { agent: Effect.succeed({ ...detail, resource_bindings }) })
+      assert.include((yield* choirctl(home, ["agent", "status", "agent-1"])).out, ", dm phone and terminal\n")
+      const programs = yield* choirctl(home, ["agent", "status", "agent-1", "--json"])
+      assert.deepInclude(document(programs) as object, { resource_bindings })
     })
   )
 

@@ -2,6 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
+import type { StartAgent } from "#schema/OperatorApi.ts"
+import { boundDms } from "#schema/ResourceBindings.ts"
 import { bindingsOf, unknownBinding } from "#src/choird/agents/bindings.ts"
 import { CONFIG } from "../../support/stores.ts"
 
@@ -10,10 +12,11 @@ const config = Schema.decodeUnknownSync(Config)({
   git_identities: { me: { name: "n", email: "e", secret: "git" } },
   agents: {
     helper: { repo: { url: "/srv/helper" }, defaults: { workspace: "main", llm: "small", git_identity: "me" } },
+    both: { repo: { url: "/srv/both" }, defaults: { workspace: "main", llm: "small", dm: ["phone", "desk"] } },
     deep: { repo: { url: "/srv/deep" }, defaults: { workspace: "main", llm: "small", core_llm: "large", dm: "desk" } }
   }
 })
-const bind = (id: string, options: Readonly<Record<string, ResourceName>>) => {
+const bind = (id: string, options: StartAgent) => {
   const agent_id = AgentId.make(id)
   const agent = config.agents[agent_id]
   assert.isDefined(agent)
@@ -32,15 +35,35 @@ describe("bindingsOf", () => {
         llm: "other",
         core_llm: "other",
         dm: "phone",
+        dms: ["phone"],
         git_identity: "me"
       }
     )
-    const deep = { workspace: "main", llm: "other", core_llm: "large", dm: "desk" }
+    const deep = { workspace: "main", llm: "other", core_llm: "large", dm: "desk", dms: ["desk"] }
     assert.deepStrictEqual(Result.getOrThrow(bind("deep", { llm: OTHER })) as object, deep)
   })
 
   it("asks for a DM when there is none by default, and names those that there are", () => {
     assert.match(problemOf(bind("helper", {})).hint, /--dm desk or phone$/u)
+  })
+
+  it("binds every DM of a list, of the defaults or of the start, and the first is the main one", () => {
+    const [phone, desk] = [ResourceName.make("phone"), ResourceName.make("desk")]
+    const dmsOf = (id: string, options: StartAgent) => {
+      const { dm, dms } = Result.getOrThrow(bind(id, options))
+      return [dm, dms]
+    }
+    assert.deepStrictEqual<unknown>(dmsOf("both", {}), ["phone", ["phone", "desk"]])
+    assert.deepStrictEqual<unknown>(dmsOf("both", { dm: desk }), ["desk", ["desk"]])
+    assert.deepStrictEqual<unknown>(dmsOf("deep", { dm: [desk, phone] }), ["desk", ["desk", "phone"]])
+    assert.include(problemOf(bind("both", { dm: [phone, ResourceName.make("gone")] })).reason, 'no dm "gone"')
+  })
+
+  it("reads the DM of a session that was stored with one alone", () => {
+    const { dms: _, ...old } = Result.getOrThrow(bind("deep", {}))
+    assert.deepStrictEqual<unknown>(boundDms(old), ["desk"])
+    assert.isUndefined(unknownBinding(config, old))
+    assert.include(unknownBinding(config, { ...old, dm: ResourceName.make("gone") })?.reason, 'no dm "gone"')
   })
 
   it("refuses names that config.json does not hold, also inherited ones and those of an older configuration", () => {

@@ -75,7 +75,10 @@ describe("chat", () => {
     [
       "an agent bound elsewhere, with the command that would bind it",
       (world) => (world.view = { ...world.view, bindings: { ...world.view.bindings!, dm: "phone" as typeof DM } }),
-      { "error.type": "NOT_CONSOLE", "error.hint": "choirctl agent stop ada && choirctl agent start ada --dm terminal" }
+      {
+        "error.type": "NOT_CONSOLE",
+        "error.hint": "choirctl agent stop ada && choirctl agent start ada --dm phone --dm terminal"
+      }
     ],
     [
       "an agent that does not run",

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { SessionId } from "#schema/Ids.ts"
+import { ResourceName, SessionId } from "#schema/Ids.ts"
 import { OTHER_SESSION, SESSION } from "../../support/control.ts"
 import { openOperator } from "../../support/operatorSocket.ts"
 
@@ -12,7 +12,18 @@ describe("resuming a session (D19)", () => {
       const resumed = yield* api.resume.resume({ params: { id: SESSION } })
       assert.deepStrictEqual<unknown>(resumed, { session_id: SESSION, agent_id: "ada", epoch: 1 })
       assert.deepStrictEqual(world.effects, ["start"])
-      assert.deepStrictEqual<unknown>(world.asked, { workspace: "desk", llm: "small", dm: "terminal" })
+      assert.deepStrictEqual<unknown>(world.asked, { workspace: "desk", llm: "small", dm: ["terminal"] })
+    })
+  )
+
+  it.effect("gives it every DM of the session again, not only the first", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const [phone, terminal] = [ResourceName.make("phone"), ResourceName.make("terminal")]
+      const resource_bindings = { ...world.row.resource_bindings, dm: phone, dms: [phone, terminal] }
+      world.row = { ...world.row, status: "stopped", resource_bindings }
+      yield* api.resume.resume({ params: { id: SESSION } })
+      assert.deepStrictEqual<unknown>(world.asked, { workspace: "desk", llm: "small", dm: ["phone", "terminal"] })
     })
   )
 
