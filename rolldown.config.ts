@@ -4,6 +4,8 @@ import { packVocabulary } from "./src/agent/Vocabulary.ts"
 import { CODE } from "./src/shared/compiledProgram.ts"
 
 const BANNER = "#!/usr/bin/env node"
+/** The build makes everything in a folder of its own first. */
+const DIST = process.env["CHOIR_DIST"] ?? "dist"
 const EXTERNAL = [/^@electric-sql\//, "@vscode/ripgrep", "dockerode", "grammy", /^gpt-tokenizer\/bpeRanks\//]
 
 /** What the agent counts tokens by: beside its program, since in it its 2 MB would be read at each start. */
@@ -73,7 +75,7 @@ const program = (name: string, input: string, plugins: ReadonlyArray<Plugin> = [
     platform: "node",
     external: EXTERNAL,
     output: {
-      file: `dist/${name}.js`,
+      file: `${DIST}/${name}.js`,
       format: "esm",
       codeSplitting: false,
       minify: true,
@@ -90,7 +92,7 @@ const agentCode = defineConfig({
   // The HTTP client as Node has it in itself: without the parser that is being tried out.
   transform: { define: { esbuildDetection: "'node'" } },
   output: {
-    file: `dist/choir-agent${CODE}`,
+    file: `${DIST}/choir-agent${CODE}`,
     format: "cjs",
     codeSplitting: false,
     minify: true
@@ -106,7 +108,7 @@ const choirctl = defineConfig({
   platform: "node",
   external: EXTERNAL,
   output: {
-    dir: "dist",
+    dir: DIST,
     format: "esm",
     minify: true,
     entryFileNames: "choirctl.js",

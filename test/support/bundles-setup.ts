@@ -1,10 +1,12 @@
-/** Builds the programs once before the tests, so that what is tested as processes is what ships. */
+/** Builds the programs before the tests where they are not up to date, so that what is tested as processes is what ships. */
 import { execFileSync } from "node:child_process"
 import { join } from "node:path"
 
+const ROOT = join(import.meta.dirname, "../..")
+
 export default () => {
-  execFileSync("npm", ["run", "--silent", "build"], {
-    cwd: join(import.meta.dirname, "../.."),
+  execFileSync(process.execPath, [join(ROOT, "src/local/build.ts"), "--quiet"], {
+    cwd: ROOT,
     stdio: ["ignore", "ignore", "inherit"]
   })
 }
