@@ -52,7 +52,7 @@ const flags = {
     Flag.optional
   ),
   telegram_api_root: Flag.String("telegram-api-root").pipe(
-    Flag.withDescription("Address of a Bot API server of your own"),
+    Flag.withDescription("Address of a Bot API server of your own (also CHOIR_TELEGRAM_API_ROOT)"),
     Flag.withMetavar("<url>"),
     Flag.optional
   ),
@@ -117,7 +117,7 @@ const givenBy = Effect.fnUntraced(function* (wanted: Flags) {
     name: Option.getOrUndefined(wanted.name),
     price: yield* priceOf(wanted),
     telegram_user_id,
-    telegram_api_root: Option.getOrUndefined(wanted.telegram_api_root),
+    telegram_api_root: Option.getOrUndefined(wanted.telegram_api_root) ?? process.env["CHOIR_TELEGRAM_API_ROOT"],
     runtime: Option.getOrUndefined(wanted.runtime),
     allow_unmapped_root: wanted.unmapped_root
   } satisfies Given
