@@ -44,10 +44,10 @@ export const askEngine = Effect.fn("askEngine")(function* (configured: string | 
 
 /** What an engine is worth to an agent. Nobody has to have one, unless config.json asks for it. */
 export const engineChecks = (engine: Engine, { allow_unmapped_root, type }: Runtime): ReadonlyArray<Check> => {
-  const missing = type === "docker" ? "fail" : "ok"
+  const missing = type === "docker" ? "fail" : "skip"
   if (Result.isFailure(engine)) {
     const { fix, problem } = engine.failure
-    return [check("docker", missing, problem, missing === "ok" ? undefined : fix)]
+    return [check("docker", missing, problem, missing === "skip" ? undefined : fix)]
   }
   const facts = engine.success
   const unmapped = unmappedRoot(facts)

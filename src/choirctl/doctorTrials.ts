@@ -8,10 +8,10 @@ import type { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { DISK_FREE_BYTES_LOW, DISK_FREE_BYTES_MIN, DOCTOR_TRIAL_MS_MAX } from "#src/shared/limits.ts"
 
-/** What became of a trial, and what to do about it. */
+/** A trial's result and what to do about it. What is not configured is skipped. */
 export interface Check {
   readonly name: string
-  readonly status: "ok" | "warn" | "fail"
+  readonly status: "ok" | "warn" | "fail" | "skip"
   readonly detail: string
   readonly fix?: string
 }
@@ -103,13 +103,19 @@ export const sandboxFix = (text: string): string =>
     ? "allow user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0"
     : "install bubblewrap 0.8 or later, in Debian: apt-get install bubblewrap util-linux"
 
+const NOT_INSTALLED = "bubblewrap is not installed"
+
 /** Whether sandboxes work here, or why not. */
 export const trySandbox = Effect.gen(function* () {
   const [program = "", ...args] = process.getuid?.() === 0 ? [...AS_NOBODY, ...SANDBOX] : SANDBOX
   const ran = yield* tryProgram(program, args)
   return Option.match(ran, {
-    onNone: () => "it cannot be started",
-    onSome: ({ code, text }) => (code === 0 ? undefined : firstLine(text) || `it ended with ${code}`)
+    onNone: () => NOT_INSTALLED,
+    onSome: ({ code, text }) => {
+      if (code === 0) return undefined
+      if (/failed to execute bwrap/u.test(text)) return NOT_INSTALLED
+      return firstLine(text) || `it ended with ${code}`
+    }
   })
 })
 

@@ -2,6 +2,7 @@
 import { Cause, Effect, Exit, Option } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { loadFiles } from "#src/shared/configFiles.ts"
+import { loopbackModels } from "#src/shared/offlineEndpoint.ts"
 import { ask } from "./ask.ts"
 import { askEngine, egressCheck, engineChecks, whyNoDocker } from "./dockerTrials.ts"
 import {
@@ -18,6 +19,7 @@ import {
   trySandbox
 } from "./doctorTrials.ts"
 import { startCommand } from "./root.ts"
+import { serviceChecks } from "./serviceTrials.ts"
 
 /** Whether choird runs, in its own words. */
 const choirdCheck = Effect.fnUntraced(function* (home: string) {
@@ -25,14 +27,18 @@ const choirdCheck = Effect.fnUntraced(function* (home: string) {
   if (asked._tag === "Success") {
     const { choird, warnings } = asked.success
     const detail = `version ${choird.version}, pid ${choird.pid}`
-    return warnings.length === 0
-      ? check("choird", "ok", detail)
-      : check("choird", "warn", `${detail}; ${warnings.join("; ")}`, "choirctl status")
+    const found =
+      warnings.length === 0
+        ? check("choird", "ok", detail)
+        : check("choird", "warn", `${detail}; ${warnings.join("; ")}`, "choirctl status")
+    return { found, running: true }
   }
   const { hint, problem, type } = asked.failure
-  return type === "CHOIRD_UNREACHABLE"
-    ? check("choird", "warn", "it does not run", hint ?? startCommand(home))
-    : check("choird", "fail", problem, hint)
+  const found =
+    type === "CHOIRD_UNREACHABLE"
+      ? check("choird", "warn", "it does not run", hint ?? startCommand(home))
+      : check("choird", "fail", problem, hint)
+  return { found, running: false }
 })
 
 /** The files of the home: unusable, usable with warnings, or fine. */
@@ -57,6 +63,7 @@ const runtimeChecks = Effect.fnUntraced(function* (home: string, config: Config,
   return [
     ...engineChecks(engine, runtime),
     ...(taken ? [egressCheck(home, runtime, process.getuid?.() === 0)] : []),
+    ...(taken ? loopbackModels(config).map((text) => check("docker models", "fail", text)) : []),
     runtimeCheck(runtime.type, sandbox, docker)
   ]
 })
@@ -65,6 +72,7 @@ const runtimeChecks = Effect.fnUntraced(function* (home: string, config: Config,
 export const examine = Effect.fn("examine")(function* (home: string) {
   const { checks, files } = yield* filesChecks(home)
   const sandbox = yield* trySandbox
+  const choird = yield* choirdCheck(home)
   return [
     nodeCheck(process.versions.node),
     yield* homeCheck(home),
@@ -74,7 +82,8 @@ export const examine = Effect.fn("examine")(function* (home: string) {
     sandboxCheck(sandbox),
     ...(files === undefined ? [] : yield* runtimeChecks(home, files.config, sandbox)),
     ...(files === undefined ? [] : [yield* postgresCheck(files.config, files.secrets)]),
-    yield* choirdCheck(home),
+    ...(files === undefined ? [] : yield* serviceChecks(files.config, files.secrets, choird.running)),
+    choird.found,
     yield* diskCheck(home)
   ] satisfies ReadonlyArray<Check>
 })

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect, FileSystem, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { type AgentId, ResourceName } from "#schema/Ids.ts"
-import { dmList } from "#schema/ResourceBindings.ts"
+import { dmList, type DmNames } from "#schema/ResourceBindings.ts"
 import { decodeFile } from "#src/shared/decode.ts"
 import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
@@ -24,12 +24,13 @@ export interface Choice {
 export interface Plan {
   readonly workspace: ResourceName
   readonly llm: ResourceName
-  readonly dm: ResourceName | undefined
+  readonly dms: ReadonlyArray<ResourceName>
   /** A workspace of its own, made because none was free. */
   readonly new_workspace: string | undefined
   /** The console gateway of a DM of its own, made because none was free. */
   readonly new_dm_gateway: string | undefined
-  readonly warnings: ReadonlyArray<string>
+  /** Whether config.json lacks that gateway too. */
+  readonly new_gateway: boolean
 }
 
 export interface AgentInitialized {
@@ -37,9 +38,12 @@ export interface AgentInitialized {
   readonly repo: string
   readonly workspace: ResourceName
   readonly llm: ResourceName
-  readonly dm: ResourceName | null
-  readonly warnings: ReadonlyArray<string>
+  /** As config.json has it: one name, or a list whose first gets what answers nobody. */
+  readonly dm: DmNames
 }
+
+/** Names for a console gateway, the first free one. */
+const CONSOLE_NAMES = ["terminal", "console"]
 
 type Table = Readonly<Record<string, unknown>>
 
@@ -79,23 +83,25 @@ const planModel = (config: Config, choice: Choice) => {
     : usageError("config.json defines several models", `name one with --llm: ${listed(config.models)}`)
 }
 
-const planDm = (config: Config, id: AgentId, choice: Choice) => {
-  const none = { dm: undefined, gateway: undefined, warnings: [] as ReadonlyArray<string> }
-  if (choice.dm !== undefined) return named("dm", config.dms, choice.dm) ?? { ...none, dm: choice.dm }
+/** Every DM that no other agent uses, those of a phone first; one at the console is made where none is free. */
+const planDms = (config: Config, id: AgentId, choice: Choice) => {
+  if (choice.dm !== undefined)
+    return named("dm", config.dms, choice.dm) ?? { dms: [choice.dm], gateway: undefined, new_gateway: false }
   const taken = new Set(Object.values(config.agents).flatMap(({ defaults }) => dmList(defaults.dm)))
   const free = names(config.dms).filter((name) => !taken.has(name))
-  const dm = only(free)
-  if (dm !== undefined) return { ...none, dm }
-  const console = only(
-    Object.entries(config.gateways).flatMap(([name, { type }]) => (type === "console" ? [name] : []))
-  )
+  const isConsole = (gateway: string | undefined) => config.gateways[gateway as ResourceName]?.type === "console"
+  const atConsole = (name: ResourceName) => isConsole(config.dms[name]?.gateway)
+  const dms = [...free.filter((name) => !atConsole(name)), ...free.filter(atConsole)]
+  if (dms.length > 0) return { dms, gateway: undefined, new_gateway: false }
+  const gateway = names(config.gateways).find(isConsole)
   const own = ownName(id, config.dms)
-  if (free.length === 0 && console !== undefined && own !== undefined) return { ...none, dm: own, gateway: console }
-  const known = free.length === 0 ? "none is free" : free.join(", ")
-  return {
-    ...none,
-    warnings: [`the agent has no DM: name one with --dm at each start, or in config.json (free: ${known})`]
-  }
+  if (own === undefined)
+    return usageError(
+      `no DM is free for ${id}, and one called ${id} exists`,
+      `name it with --dm: ${listed(config.dms)}`
+    )
+  const fresh = CONSOLE_NAMES.find((name) => !Object.hasOwn(config.gateways, name)) ?? `${id}-console`
+  return { dms: [own], gateway: gateway ?? ResourceName.make(fresh), new_gateway: gateway === undefined }
 }
 
 /** Decides every name of the entry, or which flag has to say it. */
@@ -106,20 +112,23 @@ const planAgent = (config: Config, home: string, id: AgentId, choice: Choice): P
   if (workspace instanceof Error) return workspace
   const model = planModel(config, choice)
   if (model instanceof Error) return model
-  const dm = planDm(config, id, choice)
-  if (dm instanceof Error) return dm
+  const talk = planDms(config, id, choice)
+  if (talk instanceof Error) return talk
   return {
     workspace: workspace.workspace,
     llm: model.llm,
-    dm: dm.dm,
+    dms: talk.dms,
     new_workspace: workspace.path,
-    new_dm_gateway: dm.gateway,
-    warnings: dm.warnings
+    new_dm_gateway: talk.gateway,
+    new_gateway: talk.new_gateway
   }
 }
 
 const Section = Schema.Record(Schema.String, Schema.MutableJson)
 const sectionOf = (value: unknown) => (Schema.is(Section)(value) ? value : {})
+
+/** One name for one DM, as most agents have it. */
+const dmEntry = ({ dms }: Pick<Plan, "dms">): DmNames => only(dms) ?? dms
 
 /** config.json with the entry, every other key as it was. */
 const withAgent = (
@@ -132,16 +141,24 @@ const withAgent = (
   ...(plan.new_workspace === undefined
     ? {}
     : { workspaces: { ...sectionOf(config["workspaces"]), [plan.workspace]: { path: plan.new_workspace } } }),
-  ...(plan.new_dm_gateway === undefined || plan.dm === undefined
+  ...(plan.new_gateway && plan.new_dm_gateway !== undefined
+    ? { gateways: { ...sectionOf(config["gateways"]), [plan.new_dm_gateway]: { type: "console" } } }
+    : {}),
+  ...(plan.new_dm_gateway === undefined
     ? {}
     : {
-        dms: { ...sectionOf(config["dms"]), [plan.dm]: { gateway: plan.new_dm_gateway, user_id: id, admin: true } }
+        dms: {
+          ...sectionOf(config["dms"]),
+          ...Object.fromEntries(
+            plan.dms.map((name) => [name, { gateway: plan.new_dm_gateway ?? "", user_id: id, admin: true }])
+          )
+        }
       }),
   agents: {
     ...sectionOf(config["agents"]),
     [id]: {
       repo: { url: repo, ref: "main" },
-      defaults: { workspace: plan.workspace, llm: plan.llm, ...(plan.dm === undefined ? {} : { dm: plan.dm }) }
+      defaults: { workspace: plan.workspace, llm: plan.llm, dm: only(plan.dms) ?? [...plan.dms] }
     }
   }
 })
@@ -159,8 +176,8 @@ const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice:
   const text = fileText(withAgent(written, id, repo, plan))
   yield* decodeFile(Config)(path, text)
   yield* writePrivate(path, text)
-  const { dm, llm, warnings, workspace } = plan
-  return { agent_id: id, repo, workspace, llm, dm: dm ?? null, warnings } satisfies AgentInitialized
+  const { llm, workspace } = plan
+  return { agent_id: id, repo, workspace, llm, dm: dmEntry(plan) } satisfies AgentInitialized
 })
 
 /** Adds the agent. A repository that an earlier, interrupted call left is used as it is. */

@@ -5,6 +5,7 @@ import { Effect, FileSystem, type Redacted } from "effect"
 import { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { decodeFile } from "#src/shared/decode.ts"
+import { loadSecrets } from "#src/shared/configFiles.ts"
 import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
 import { DEFAULT_HOME } from "#src/shared/homeFolder.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
@@ -14,6 +15,8 @@ import { fileText, secretsPath, writePrivate } from "./homeFiles.ts"
 import { GLOBAL_STARTER } from "./starters.ts"
 import { configPath } from "./root.ts"
 import { addSecrets } from "./secretsFile.ts"
+import type { Price } from "./knownPrices.ts"
+import { removeDraft } from "./setupDraft.ts"
 
 /** What the operator answered. A key is undefined when it is set later. */
 export interface Setup {
@@ -22,11 +25,21 @@ export interface Setup {
     readonly endpoint: string
     readonly name: string
     readonly secret: string | undefined
+    /** What is not in secrets.json yet. */
     readonly key: Redacted.Redacted | undefined
+    readonly price: Price | undefined
   }
+  readonly runtime: "auto" | "sandbox" | "process" | "docker"
   /** Whether agents may run in an engine without user namespaces (R38). */
   readonly allow_unmapped_root: boolean
-  readonly telegram: { readonly user_id: string; readonly token: Redacted.Redacted | undefined } | undefined
+  readonly telegram:
+    | {
+        readonly user_id: string
+        readonly token: Redacted.Redacted | undefined
+        /** Where the Bot API is, when it is not at Telegram itself. */
+        readonly api_root: string | undefined
+      }
+    | undefined
 }
 
 /** What init did: paths that it made, paths that were there, and what to do next. */
@@ -38,11 +51,11 @@ export interface Initialized {
 }
 
 const FOLDERS = ["socks", "repos", "logs", "logs/archive", "data", "images", "sources", "workspaces/main"]
-const TELEGRAM_SECRET = "telegram-token"
+export const TELEGRAM_SECRET = "telegram-token"
 const OWNER_FOLDER = 0o700
 
 /** config.json of a new home; what is not written has its default. */
-const skeleton = (home: string, { allow_unmapped_root, model, telegram }: Setup) => ({
+const skeleton = (home: string, { allow_unmapped_root, model, runtime, telegram }: Setup) => ({
   $schema: "./config.schema.json",
   global_repo: { url: join(home, "sources", "global"), ref: "main" },
   workspaces: { main: { path: join(home, "workspaces", "main") } },
@@ -51,19 +64,28 @@ const skeleton = (home: string, { allow_unmapped_root, model, telegram }: Setup)
       provider: model.provider,
       model: model.name,
       endpoint: model.endpoint,
-      ...(model.secret === undefined ? {} : { secret: model.secret })
+      ...(model.secret === undefined ? {} : { secret: model.secret }),
+      ...(model.price === undefined ? {} : { price: model.price })
     }
   },
   gateways: {
     terminal: { type: "console" },
-    ...(telegram === undefined ? {} : { telegram: { type: "telegram", secret: TELEGRAM_SECRET } })
+    ...(telegram === undefined
+      ? {}
+      : {
+          telegram: {
+            type: "telegram",
+            secret: TELEGRAM_SECRET,
+            ...(telegram.api_root === undefined ? {} : { api_root: telegram.api_root })
+          }
+        })
   },
   dms: {
     terminal: { gateway: "terminal", user_id: "local", admin: true },
     ...(telegram === undefined ? {} : { telegram: { gateway: "telegram", user_id: telegram.user_id, admin: true } })
   },
   postgres: { embedded: true },
-  runtime: { type: "auto", ...(allow_unmapped_root ? { allow_unmapped_root } : {}) },
+  runtime: { type: runtime, ...(allow_unmapped_root ? { allow_unmapped_root } : {}) },
   agents: {},
   approvals: { confirm_external: "tainted" }
 })
@@ -74,16 +96,13 @@ const secretsOf = ({ model, telegram }: Setup): SecretsFile => ({
 })
 
 /** The commands that lead on from a new home. */
-const nextSteps = (home: string, setup: Setup | undefined): ReadonlyArray<string> => [
+const nextSteps = (home: string, setup: Setup | undefined, secrets: SecretsFile): ReadonlyArray<string> => [
   ...(home === DEFAULT_HOME ? [] : [`export CHOIR_HOME=${home}`]),
-  ...(setup?.model.secret !== undefined && setup.model.key === undefined
-    ? [`choirctl secret set ${setup.model.secret}`]
-    : []),
-  ...(setup?.telegram !== undefined && setup.telegram.token === undefined
-    ? [`choirctl secret set ${TELEGRAM_SECRET}`]
-    : []),
+  ...[setup?.model.secret, setup?.telegram === undefined ? undefined : TELEGRAM_SECRET].flatMap((name) =>
+    name === undefined || Object.hasOwn(secrets, name) ? [] : [`choirctl secret set ${name}`]
+  ),
   "choirctl agent init <agent-id>",
-  "choird",
+  "choirctl daemon start",
   "choirctl agent build <agent-id>",
   "choirctl agent start <agent-id>",
   "choirctl chat <agent-id>"
@@ -119,6 +138,14 @@ const openHome = Effect.fnUntraced(function* (home: string) {
 /** Whether a home has its configuration, and so no question is left to ask. */
 export const isConfigured = (home: string) => Effect.flatMap(FileSystem.FileSystem, (fs) => fs.exists(configPath(home)))
 
+/** Makes the folder and secrets.json, so that answers can be kept there. */
+export const prepareHome = Effect.fn("prepareHome")(function* (home: string) {
+  const fs = yield* FileSystem.FileSystem
+  yield* openHome(home)
+  const secrets = secretsPath(home)
+  if (!(yield* fs.exists(secrets))) yield* writePrivate(secrets, fileText({}))
+})
+
 /** Makes the home. `setup` is undefined where config.json is there already. */
 export const initHome = Effect.fn("initHome")(function* (home: string, setup: Setup | undefined) {
   const fs = yield* FileSystem.FileSystem
@@ -148,5 +175,6 @@ export const initHome = Effect.fn("initHome")(function* (home: string, setup: Se
     yield* make(configPath(home), writePrivate(configPath(home), text))
   })
   yield* aloneWithFiles(home)(files)
-  return { home, created, kept, next: nextSteps(home, setup) } satisfies Initialized
+  yield* removeDraft(home)
+  return { home, created, kept, next: nextSteps(home, setup, yield* loadSecrets(home)) } satisfies Initialized
 })

@@ -4,7 +4,23 @@
 export const PROVIDERS = ["offline", "openrouter", "openai", "other"] as const
 export type Provider = (typeof PROVIDERS)[number]
 
-/** Where `choirctl init` expects the offline model (E3) when nothing else is said. */
+/** The providers in the words of the wizard. */
+export const PROVIDER_TITLES: Readonly<Record<Provider, string>> = {
+  offline: "the offline model: no key, follows plain instructions only",
+  openrouter: "OpenRouter",
+  openai: "OpenAI",
+  other: "another OpenAI-compatible API"
+}
+
+/** A model name that each provider knows. */
+export const MODEL_EXAMPLES: Readonly<Record<Provider, string>> = {
+  offline: "offline-model",
+  openrouter: "anthropic/claude-sonnet-4",
+  openai: "gpt-4.1",
+  other: "llama3.1"
+}
+
+/** Where choird serves the offline model when nothing else is said. */
 const OFFLINE_ENDPOINT = "http://127.0.0.1:9411/v1"
 const OFFLINE_MODEL = "offline-model"
 

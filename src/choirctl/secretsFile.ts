@@ -22,6 +22,10 @@ const write = (home: string, secrets: SecretsFile) =>
 /** The names in secrets.json, sorted. */
 export const secretNames = (home: string) => Effect.map(loadSecrets(home), (secrets) => Object.keys(secrets).sort())
 
+/** The value of a secret, or nothing. */
+export const secretValue = (home: string, name: SecretName) =>
+  Effect.map(loadSecrets(home), (secrets) => (Object.hasOwn(secrets, name) ? secrets[name] : undefined))
+
 /** Gives a secret its value; answers whether it had one before. */
 export const setSecret = Effect.fn("setSecret")(function* (home: string, name: SecretName, value: Redacted.Redacted) {
   const set = Effect.gen(function* () {

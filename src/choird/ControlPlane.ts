@@ -14,6 +14,7 @@ import { ConfigStore } from "./config/ConfigStore.ts"
 import { ConfigVersions } from "./config/ConfigVersions.ts"
 import { AgentSchemas } from "./database/AgentSchemas.ts"
 import { GatewayHealth } from "./gateway/GatewayHealth.ts"
+import { OfflineModels } from "./offline/OfflineModels.ts"
 import { Inbox } from "./gateway/Inbox.ts"
 import { Outbox } from "./gateway/Outbox.ts"
 import { layerHostTools } from "./hosttools/layerHostTools.ts"
@@ -55,6 +56,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
   Layer.mergeAll(
     Layer.provide(layerAgentRoutes, layerHostTools),
     Models.layer,
+    OfflineModels.layer,
     layerTelemetry,
     Layer.provide(Executions.layer, Layer.mergeAll(AgentSteps.layer, ConfigSteps.layer, RepoSteps.layer))
   ).pipe(

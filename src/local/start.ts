@@ -1,17 +1,21 @@
 /**
- * `npm start`: the same parts as the demo, kept. The first run asks what is missing; then choird, the offline model where config.json
- * uses it, the agent, and a conversation. Leaving the conversation stops them in order.
+ * `npm start`: an installation to keep. The first run asks what is missing, makes an agent and shows its first answer; every run ends
+ * in a conversation. choird is stopped afterwards unless it ran before.
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
-import { Console, Effect, Option, Schema } from "effect"
+import { Console, Effect, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
-import { homeFolder } from "#src/shared/homeFolder.ts"
-import { sandboxProblem, takeRuntime } from "./hostRuntime.ts"
-import { choirctl, choirctlHere, offlineModel, program, ready } from "./Programs.ts"
+import { DEFAULT_HOME, homeFolder } from "#src/shared/homeFolder.ts"
+import { choirctl, choirctlHere, program, ready } from "./Programs.ts"
 import * as Screen from "./Screen.ts"
+
+/** How long the first answer of a new agent may take, in seconds. */
+const FIRST_ANSWER_S_MAX = 120
+const FIRST_MESSAGE = "Say hello in one sentence."
+const NEW_AGENT = "choir"
 
 /** A step that choirctl refused; it has told the person why. */
 class NotStarted extends Schema.TaggedError<NotStarted>()("NotStarted", { problem: Schema.String }) {
@@ -25,47 +29,98 @@ const readConfig = (home: string) =>
 
 const here = Effect.fnUntraced(function* (home: string, ...args: ReadonlyArray<string>) {
   const code = yield* choirctlHere(home, args)
-  if (code !== 0) return yield* new NotStarted({ problem: `choirctl ${args.join(" ")} ended with ${code}` })
+  if (code !== 0)
+    return yield* new NotStarted({ problem: `Stopped at: choirctl ${args.join(" ")} (exit code ${code})` })
 })
 
 /** Runs choirctl quietly, and shows what it printed only when it fails. */
 const quietly = Effect.fnUntraced(function* (home: string, ...args: ReadonlyArray<string>) {
   const ran = yield* choirctl(home, args)
   if (ran.code !== 0) return yield* new NotStarted({ problem: (ran.stderr || ran.stdout).trim() })
+  return ran.stdout
 })
 
-/** The port of a loopback endpoint that config.json gives to the offline model. */
-const offlinePort = (config: Config): Option.Option<number> => {
-  const model = Object.values(config.models).find(({ model }) => model === "offline-model")
-  return Option.map(Option.fromNullishOr(model), ({ endpoint }) => Number(new URL(endpoint).port))
-}
+/** The agent to talk with; made where config.json has none. */
+const agentOf = Effect.fnUntraced(function* (home: string) {
+  const [known] = Object.keys((yield* readConfig(home)).agents)
+  if (known !== undefined) return { agent: known, isNew: false }
+  yield* Console.log(`Making your first agent, ${NEW_AGENT}`)
+  yield* quietly(home, "agent", "init", NEW_AGENT)
+  return { agent: NEW_AGENT, isNew: true }
+})
 
-const main = Effect.gen(function* () {
-  const { values } = parseArgs({ options: { home: { type: "string" } } })
-  const home = homeFolder(values.home)
-  yield* here(home, "init")
-  let config = yield* readConfig(home)
-  if (Object.keys(config.agents).length === 0) {
-    if ((yield* sandboxProblem(home)) === undefined) yield* takeRuntime(home, "sandbox")
-    yield* here(home, "agent", "init", "choir")
-    config = yield* readConfig(home)
-  }
-  const agent = Object.keys(config.agents)[0] ?? "choir"
-  const port = offlinePort(config)
-  if (Option.isSome(port))
-    yield* Console.log(Screen.good(`offline-model answers at ${yield* offlineModel(port.value)}`))
+/** Starts choird unless it runs already; answers whether it did. */
+const bringUp = Effect.fnUntraced(function* (home: string) {
+  if ((yield* choirctl(home, ["daemon", "status", "--json"])).code === 0) return true
+  yield* Console.log("Starting choird")
   const logs = join(home, "logs")
   if (!existsSync(logs)) mkdirSync(logs, { recursive: true, mode: 0o700 })
   const choird = yield* program("choird", ["--home", home])
   yield* ready("choird", choird, quietly(home, "status", "--json"))
-  yield* here(home, "agent", "build", agent)
+  return false
+})
+
+/** A choird that runs learns of the new agent. */
+const applyConfig = Effect.fnUntraced(function* (home: string) {
+  yield* quietly(home, "config", "load")
+  yield* quietly(home, "config", "apply")
+})
+
+/** Starts the agent unless it runs. */
+const startAgent = Effect.fnUntraced(function* (home: string, agent: string) {
+  yield* Console.log(`Building ${agent}`)
+  yield* quietly(home, "agent", "build", agent)
   const status = yield* choirctl(home, ["agent", "status", agent, "--json"])
   if (!/"status":\s*"running"/u.test(status.stdout)) yield* here(home, "agent", "start", agent)
-  yield* Console.log(`\nTalk to ${agent}; Ctrl-D leaves and stops everything. Another terminal: choirctl status\n`)
+})
+
+/** Sends the first message, so that a person sees an answer before typing anything. */
+const firstAnswer = Effect.fnUntraced(function* (home: string, agent: string) {
+  yield* Console.log(`\nyou> ${FIRST_MESSAGE}`)
+  const args = ["chat", agent, "--message", FIRST_MESSAGE, "--timeout", String(FIRST_ANSWER_S_MAX)]
+  if ((yield* choirctlHere(home, args)) !== 0)
+    yield* Console.log(Screen.bad("There was no answer. Check the model: choirctl model test main"))
+})
+
+const homeFlag = (home: string) => (home === DEFAULT_HOME ? "" : ` --home ${home}`)
+
+/** What there is to know before and after the conversation. */
+const greeting = (home: string, agent: string, config: Config, ranBefore: boolean) => {
+  const [bot] = Object.values(config.gateways).filter(({ type }) => type === "telegram")
+  return [
+    "",
+    `Talk to ${agent}${bot === undefined ? "" : " here or through your Telegram bot"}.`,
+    ranBefore
+      ? "Ctrl-D leaves the chat; choird and the agent keep running."
+      : "Ctrl-D leaves the chat and stops choird and the agent.",
+    `In another terminal: choirctl status${homeFlag(home)}`,
+    ""
+  ].join("\n")
+}
+
+const farewell = (home: string, ranBefore: boolean) =>
+  ranBefore
+    ? `\nchoird keeps running. To stop it: choirctl daemon stop${homeFlag(home)}`
+    : `\nStopping. To go on: npm start, or choirctl daemon start${homeFlag(home)} to keep it running`
+
+const main = Effect.gen(function* () {
+  const { values } = parseArgs({ options: { home: { type: "string" } } })
+  const home = homeFolder(values.home)
+  yield* here(home, "init", "--brief")
+  const { agent, isNew } = yield* agentOf(home)
+  const ranBefore = yield* bringUp(home)
+  if (isNew && ranBefore) yield* applyConfig(home)
+  yield* startAgent(home, agent)
+  if (isNew) yield* firstAnswer(home, agent)
+  yield* Console.log(greeting(home, agent, yield* readConfig(home), ranBefore))
   yield* choirctlHere(home, ["chat", agent])
+  yield* Console.log(farewell(home, ranBefore))
 }).pipe(Effect.scoped)
 
 NodeRuntime.runMain(
-  Effect.tapError(main, ({ message }) => Console.error(Screen.bad(message))),
+  main.pipe(
+    Effect.onInterrupt(() => Console.log("\nStopped. To go on: npm start")),
+    Effect.tapError(({ message }) => Console.error(Screen.bad(message)))
+  ),
   { disableErrorReporting: true }
 )

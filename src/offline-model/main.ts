@@ -4,6 +4,10 @@ import { Cause, Console, Effect, Exit, Runtime } from "effect"
 import { Command, Flag } from "effect/cli"
 import { serveOfflineModel } from "./OfflineModel.ts"
 
+const stdinEnds = Effect.callback<void>((resume) => {
+  process.stdin.once("close", () => resume(Effect.void)).resume()
+})
+
 const cli = Command.make(
   "choir-offline-model",
   {
@@ -15,12 +19,16 @@ const cli = Command.make(
       ),
       Flag.withDescription("TCP port, 0 for a free one"),
       Flag.withDefault(0)
+    ),
+    until_stdin_ends: Flag.Boolean("until-stdin-ends").pipe(
+      Flag.withDescription("End with standard input, so that a parent that is killed leaves nothing running"),
+      Flag.withDefault(false)
     )
   },
-  Effect.fn(function* (address) {
+  Effect.fn(function* ({ until_stdin_ends, ...address }) {
     const endpoint = yield* serveOfflineModel(address)
     yield* Console.log(JSON.stringify({ endpoint }))
-    return yield* Effect.never
+    return yield* until_stdin_ends ? stdinEnds : Effect.never
   }, Effect.scoped)
 ).pipe(Command.withDescription("A model that follows plain instructions, for trying Choir without a key"))
 

@@ -18,7 +18,7 @@ describe("choirctl", () => {
         assert.strictEqual(people.code, 69)
         assert.strictEqual(people.out, "")
         assert.include(people.err, "error: choird does not run")
-        assert.include(people.err, `hint: choird --home ${home}`)
+        assert.include(people.err, `hint: choirctl init --home ${home}`)
         const programs = yield* choirctl(home, ["status", "--json"])
         assert.strictEqual(programs.code, 69)
         assert.strictEqual(programs.err, "")

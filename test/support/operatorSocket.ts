@@ -12,6 +12,7 @@ import { Shutdown } from "#src/choird/api/Shutdown.ts"
 import { Backup } from "#src/choird/database/Backup.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
+import { OfflineModels } from "#src/choird/offline/OfflineModels.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { layerSocketClient } from "#src/shared/sockets.ts"
 import { DM, layerWorld, makeWorld, type World } from "./control.ts"
@@ -36,6 +37,7 @@ export const platform = Layer.mergeAll(
   }),
   Layer.succeed(Backup, { file: (version) => Stream.make(new TextEncoder().encode(`backup of ${version}`)) }),
   GatewayHealth.layer,
+  Layer.succeed(OfflineModels, { problems: Effect.succeed([]) }),
   Shutdown.layer
 )
 

@@ -207,11 +207,9 @@ const init = Command.make(
   { id: agentId, workspace, llm, dm },
   Effect.fnUntraced(function* (flags) {
     const { home } = yield* root
-    const screen = yield* Screen
     const { initAgent } = yield* Effect.promise(() => import("#src/choirctl/initAgent.ts"))
     const choice = given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm })
     const made = yield* onHost(initAgent(home, flags.id, choice))
-    for (const warning of made.warnings) yield* screen.note(`warning: ${warning}`)
     yield* print({ ok: true, ...made }, initAgentText)
   })
 ).pipe(

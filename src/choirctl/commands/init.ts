@@ -6,12 +6,15 @@ import { unmappedRoot } from "#src/shared/dockerInfo.ts"
 import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
 import type { Setup } from "#src/choirctl/initHome.ts"
 import { usageError } from "#src/choirctl/failure.ts"
+import { knownPrice } from "#src/choirctl/knownPrices.ts"
 import { keyName, known, PROVIDERS, type Provider, takesKey } from "#src/choirctl/modelChoices.ts"
 import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
 import { readInput } from "#src/choirctl/readInput.ts"
 import { root } from "#src/choirctl/root.ts"
 import { Screen } from "#src/choirctl/Screen.ts"
+import { type Given, isTelegramId } from "#src/choirctl/setupGiven.ts"
+import { isLoopback } from "#src/shared/offlineEndpoint.ts"
 import { initText } from "#src/choirctl/render/setup.ts"
 
 const flags = {
@@ -33,9 +36,28 @@ const flags = {
     Flag.withDescription("Read the provider's key from standard input"),
     Flag.withDefault(false)
   ),
+  price_in: Flag.Finite("model-price-in").pipe(
+    Flag.withDescription("The model's price in USD per million input tokens"),
+    Flag.withMetavar("<usd>"),
+    Flag.optional
+  ),
+  price_out: Flag.Finite("model-price-out").pipe(
+    Flag.withDescription("The model's price in USD per million output tokens"),
+    Flag.withMetavar("<usd>"),
+    Flag.optional
+  ),
   telegram_user: Flag.String("telegram-user-id").pipe(
-    Flag.withDescription("Your numeric id at Telegram, to talk with agents there"),
+    Flag.withDescription("Your Telegram user id, a number, to talk with agents there"),
     Flag.withMetavar("<id>"),
+    Flag.optional
+  ),
+  telegram_api_root: Flag.String("telegram-api-root").pipe(
+    Flag.withDescription("Address of a Bot API server of your own (also CHOIR_TELEGRAM_API_ROOT)"),
+    Flag.withMetavar("<url>"),
+    Flag.optional
+  ),
+  runtime: Flag.Literals("runtime", ["auto", "sandbox", "process", "docker"]).pipe(
+    Flag.withDescription("Where agents run; process isolates nothing"),
     Flag.optional
   ),
   unmapped_root: Flag.Boolean("allow-unmapped-root").pipe(
@@ -45,18 +67,15 @@ const flags = {
   token_stdin: Flag.Boolean("telegram-secret-stdin").pipe(
     Flag.withDescription("Read the bot's token from standard input, in the line after the provider's key"),
     Flag.withDefault(false)
+  ),
+  brief: Flag.Boolean("brief").pipe(
+    Flag.withDescription("Print nothing but problems when it is done"),
+    Flag.withDefault(false)
   )
 } as const
 
-type Flags = { readonly [K in keyof typeof flags]: (typeof flags)[K] extends Flag.Flag<infer A> ? A : never }
-
-const given = (value: Option.Option<string>) => Option.getOrUndefined(value)
-
-const PROVIDER_TITLES: Readonly<Record<Provider, string>> = {
-  offline: "the offline model: no key, follows plain instructions only",
-  openrouter: "OpenRouter",
-  openai: "OpenAI",
-  other: "another OpenAI-compatible endpoint"
+type Flags = {
+  readonly [K in Exclude<keyof typeof flags, "brief">]: (typeof flags)[K] extends Flag.Flag<infer A> ? A : never
 }
 
 /** The lines of standard input that the flags promise, in order. */
@@ -74,33 +93,35 @@ const pipedSecrets = Effect.fnUntraced(function* ({ key_stdin, token_stdin }: Fl
   return { key, token }
 })
 
-/** A text that was given, is asked for, or is missing: then the error names its flag. */
-const answer = (flag: string, value: string | undefined, asks: boolean, message: string) => {
-  if (value !== undefined) return Effect.succeed(value)
-  const nonEmpty = (text: string) => (text.trim() === "" ? Effect.fail("please answer") : Effect.succeed(text.trim()))
-  return asks
-    ? Prompt.run(Prompt.String({ message, validate: nonEmpty }))
-    : Effect.fail(usageError(`--${flag} is missing`, "choirctl init --help"))
+const providerOf = ({ endpoint, provider }: Given): Provider | undefined =>
+  provider ?? (endpoint === undefined ? undefined : "other")
+
+const priceOf = ({ price_in, price_out }: Flags) => {
+  if (Option.isNone(price_in) && Option.isNone(price_out)) return Effect.undefined
+  return Option.isSome(price_in) && Option.isSome(price_out)
+    ? Effect.succeed({ input: price_in.value, output: price_out.value })
+    : Effect.fail(usageError("a price has two parts", "give both --model-price-in and --model-price-out"))
 }
 
-/** A secret that may be left for later with an empty answer. */
-const optionalSecret = (value: Redacted.Redacted | undefined, asks: boolean, message: string) =>
-  value !== undefined || !asks
-    ? Effect.succeed(value)
-    : Effect.map(Prompt.run(Prompt.Password({ message: `${message} (empty: later)` })), (typed) =>
-        Redacted.value(typed) === "" ? undefined : typed
-      )
-
-const providerOf = Effect.fnUntraced(function* (wanted: Flags, asks: boolean) {
-  if (Option.isSome(wanted.provider)) return wanted.provider.value
-  if (Option.isSome(wanted.endpoint)) return "other"
-  if (!asks) return "offline"
-  return yield* Prompt.run(
-    Prompt.Select({
-      message: "Which model shall agents use?",
-      choices: PROVIDERS.map((value) => ({ title: PROVIDER_TITLES[value], value }))
-    })
-  )
+/** What the flags say, or which of them is wrong. */
+const givenBy = Effect.fnUntraced(function* (wanted: Flags) {
+  const telegram_user_id = Option.getOrUndefined(wanted.telegram_user)?.trim()
+  if (telegram_user_id !== undefined && telegram_user_id !== "" && !isTelegramId(telegram_user_id))
+    return yield* usageError(
+      "a Telegram user id is a number, such as 123456789",
+      "send @userinfobot a message on Telegram to learn yours"
+    )
+  const given = {
+    provider: Option.getOrUndefined(wanted.provider),
+    endpoint: Option.getOrUndefined(wanted.endpoint),
+    name: Option.getOrUndefined(wanted.name),
+    price: yield* priceOf(wanted),
+    telegram_user_id,
+    telegram_api_root: Option.getOrUndefined(wanted.telegram_api_root) ?? process.env["CHOIR_TELEGRAM_API_ROOT"],
+    runtime: Option.getOrUndefined(wanted.runtime),
+    allow_unmapped_root: wanted.unmapped_root
+  } satisfies Given
+  return { ...given, provider: providerOf(given) }
 })
 
 /** An engine without user namespaces is used only when the operator says so (R38); without it there is the sandbox. */
@@ -117,47 +138,64 @@ const unmappedRootOf = Effect.fnUntraced(function* ({ unmapped_root }: Flags, as
   return false
 })
 
-/** Asks only what no flag answers, and only a person at a terminal. */
-const setupOf = Effect.fnUntraced(function* (wanted: Flags, asks: boolean) {
-  const piped = yield* pipedSecrets(wanted)
-  const provider = yield* providerOf(wanted, asks)
-  const preset = known({ provider, endpoint: given(wanted.endpoint), name: given(wanted.name) })
-  const endpoint = yield* answer("model-endpoint", preset.endpoint, asks, "Address of the API, ending in /v1")
-  const name = yield* answer("model-name", preset.name, asks, "Name of the model")
-  const keyed = takesKey(provider) || piped.key !== undefined
-  const key = keyed ? yield* optionalSecret(piped.key, asks, "Key of the provider") : undefined
-  // An endpoint of one's own may take no key, so the question decides whether config.json names one.
-  const secret = keyed && (provider !== "other" || key !== undefined) ? keyName(provider) : undefined
-  const typedUser =
-    Option.isNone(wanted.telegram_user) && asks
-      ? yield* Prompt.run(Prompt.String({ message: "Your numeric id at Telegram (empty: without Telegram)" }))
-      : (given(wanted.telegram_user) ?? "")
-  const user_id = typedUser.trim()
-  if (user_id === "" && piped.token !== undefined)
+/** An agent in Docker does not reach this host's loopback, so that its model decides. */
+const runtimeFor = Effect.fnUntraced(function* (endpoint: string) {
+  if (!URL.canParse(endpoint) || !isLoopback(endpoint)) return "auto"
+  const { trySandbox } = yield* Effect.promise(() => import("#src/choirctl/doctorTrials.ts"))
+  return (yield* trySandbox) === undefined ? "sandbox" : "auto"
+})
+
+/** The setup of flags alone, where nobody can be asked. */
+const setupOfFlags = Effect.fnUntraced(function* (wanted: Flags, given: Given) {
+  const screen = yield* Screen
+  const { key, token } = yield* pipedSecrets(wanted)
+  const provider = given.provider ?? "offline"
+  if (given.provider === undefined)
+    yield* screen.note(
+      "No model was named: agents use the offline model, which choird serves. See choirctl init --help"
+    )
+  const { endpoint, name } = known({ provider, endpoint: given.endpoint, name: given.name })
+  if (endpoint === undefined) return yield* usageError("--model-endpoint is missing", "choirctl init --help")
+  if (name === undefined) return yield* usageError("--model-name is missing", "choirctl init --help")
+  const keyed = key !== undefined || (takesKey(provider) && provider !== "other")
+  const user_id = given.telegram_user_id ?? ""
+  if (user_id === "" && token !== undefined)
     return yield* usageError("--telegram-user-id is missing", "it says who may talk with the bot")
-  if (user_id !== "" && !/^[1-9][0-9]{0,15}$/u.test(user_id))
-    return yield* usageError("a Telegram user id is a number", "see your account there; a name or phone number is none")
-  const token = user_id === "" ? undefined : yield* optionalSecret(piped.token, asks, "Token of the bot")
+  const price = given.price ?? knownPrice(provider, name)
   return {
-    model: { provider, endpoint, name, secret, key },
-    telegram: user_id === "" ? undefined : { user_id, token },
-    allow_unmapped_root: yield* unmappedRootOf(wanted, asks)
+    model: { provider, endpoint, name, secret: keyed ? keyName(provider) : undefined, key, price },
+    telegram: user_id === "" ? undefined : { user_id, token, api_root: given.telegram_api_root },
+    runtime: given.runtime ?? (yield* runtimeFor(endpoint)),
+    allow_unmapped_root: yield* unmappedRootOf(wanted, false)
   } satisfies Setup
+})
+
+/** Asks a person at a terminal what no flag answers. */
+const setupOf = Effect.fnUntraced(function* (home: string, wanted: Flags, asks: boolean) {
+  const given = yield* givenBy(wanted)
+  if (!asks || wanted.key_stdin || wanted.token_stdin) return yield* setupOfFlags(wanted, given)
+  const { prepareHome } = yield* Effect.promise(() => import("#src/choirctl/initHome.ts"))
+  const { askSetup } = yield* Effect.promise(() => import("#src/choirctl/wizard.ts"))
+  yield* prepareHome(home)
+  const allow_unmapped_root = yield* unmappedRootOf(wanted, true)
+  return yield* askSetup(home, { ...given, allow_unmapped_root })
 })
 
 export const init = Command.make(
   "init",
   flags,
-  Effect.fnUntraced(function* (wanted) {
+  Effect.fnUntraced(function* ({ brief, ...wanted }) {
     const { home, json } = yield* root
     const screen = yield* Screen
     const { initHome, isConfigured } = yield* Effect.promise(() => import("#src/choirctl/initHome.ts"))
     const configured = yield* isConfigured(home)
-    const answered = Object.values(wanted).some((value) => (Option.isOption(value) ? Option.isSome(value) : value))
-    if (configured && answered) yield* screen.note("config.json is there already: what the flags say is not used")
-    const setup = configured ? undefined : yield* setupOf(wanted, screen.interactive && !json)
+    const answered = Object.values(wanted).some((value) =>
+      Option.isOption(value) ? Option.isSome<unknown>(value) : value
+    )
+    if (configured && answered) yield* screen.note("config.json exists already, so the flags are not used")
+    const setup = configured ? undefined : yield* setupOf(home, wanted, screen.interactive && !json)
     const done = yield* initHome(home, setup).pipe(withProgress("setting up"))
-    yield* print({ ok: true, ...done }, initText)
+    if (!brief || json) yield* print({ ok: true, ...done }, initText)
   }, onHost)
 ).pipe(
   Command.withDescription("Set up a home: folders, config.json, secrets.json and the global repository"),

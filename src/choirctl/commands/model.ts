@@ -1,11 +1,13 @@
 /** choirctl model: which model an agent speaks with, and the switch to another while it runs. */
 import { Effect, Option } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Argument, Command, Flag } from "effect/cli"
 import { ResourceName } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/ask.ts"
-import { usageError } from "#src/choirctl/failure.ts"
+import { failed, usageError } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
-import { agentModelsText, modelTable } from "#src/choirctl/render/models.ts"
+import { withProgress } from "#src/choirctl/progress.ts"
+import { root } from "#src/choirctl/root.ts"
+import { agentModelsText, modelTable, testedText } from "#src/choirctl/render/models.ts"
 import { agentId } from "./arguments.ts"
 
 const list = Command.make(
@@ -62,7 +64,37 @@ const set = Command.make(
   Command.withExamples([{ command: "choirctl model set agent-1 --llm sonnet --core-llm opus" }])
 )
 
+const test = Command.make(
+  "test",
+  {
+    name: Argument.String("name").pipe(
+      Argument.withDescription("A model of config.json"),
+      Argument.withSchema(ResourceName)
+    )
+  },
+  Effect.fnUntraced(function* ({ name }) {
+    const { home } = yield* root
+    const { loadFiles } = yield* Effect.promise(() => import("#src/shared/configFiles.ts"))
+    const { tryConfigured } = yield* Effect.promise(() => import("#src/choirctl/serviceTrials.ts"))
+    const { config, secrets } = yield* loadFiles(home)
+    const model = Object.hasOwn(config.models, name) ? config.models[name] : undefined
+    if (model === undefined)
+      return yield* usageError(
+        `there is no model ${name} in config.json`,
+        `known: ${Object.keys(config.models).join(", ") || "none"}`
+      )
+    const took_ms = yield* tryConfigured(model, secrets).pipe(
+      withProgress(`asking ${name}`),
+      Effect.mapError(({ fix, obstacle, problem }) => failed(`MODEL_${obstacle.toUpperCase()}`, problem, fix))
+    )
+    yield* print({ ok: true, name, model: model.model, took_ms }, testedText)
+  })
+).pipe(
+  Command.withDescription("Ask a model of config.json for one tool call; exits with 1 and the cause when that fails"),
+  Command.withExamples([{ command: "choirctl model test sonnet" }])
+)
+
 export const models = Command.make("model").pipe(
-  Command.withDescription("Show and switch the models of agents"),
-  Command.withSubcommands([list, get, set])
+  Command.withDescription("Show, switch and test the models of agents"),
+  Command.withSubcommands([list, get, set, test])
 )

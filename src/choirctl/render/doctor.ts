@@ -3,7 +3,7 @@ import type { Check } from "#src/choirctl/doctorTrials.ts"
 import { paint, type Paint } from "./paint.ts"
 import { safeLine } from "./safeText.ts"
 
-const STYLES: Readonly<Record<Check["status"], Paint>> = { ok: "green", warn: "yellow", fail: "red" }
+const STYLES: Readonly<Record<Check["status"], Paint>> = { ok: "green", warn: "yellow", fail: "red", skip: "dim" }
 
 /** A line for each check, and the fix below what needs one. */
 export const doctorText = ({ checks }: { readonly checks: ReadonlyArray<Check> }, color: boolean): string => {
@@ -11,7 +11,9 @@ export const doctorText = ({ checks }: { readonly checks: ReadonlyArray<Check> }
   return checks
     .flatMap(({ detail, fix, name, status }) => [
       `${paint(color, STYLES[status], status.padEnd(4))}  ${name.padEnd(width)}  ${safeLine(detail)}`,
-      ...(fix === undefined || status === "ok" ? [] : [`${" ".repeat(8 + width)}fix: ${safeLine(fix)}`])
+      ...(fix === undefined || status === "ok" || status === "skip"
+        ? []
+        : [`${" ".repeat(8 + width)}fix: ${safeLine(fix)}`])
     ])
     .join("\n")
 }

@@ -23,3 +23,12 @@ export const agentModelsText = (models: AgentModels): string =>
     ["voice", models.voice_profile ?? "none"],
     ["in use", models.in_use ? "yes" : "from the agent's next heartbeat or start on"]
   ])
+
+interface Tested {
+  readonly name: string
+  readonly model: string
+  readonly took_ms: number
+}
+
+export const testedText = ({ model, name, took_ms }: Tested): string =>
+  `${name} works: ${safeLine(model)} called a tool after ${(took_ms / 1000).toFixed(1)} s`

@@ -6,7 +6,7 @@ import type { Initialized } from "#src/choirctl/initHome.ts"
 
 export const initAgentText = ({ agent_id, dm, llm, repo, workspace }: AgentInitialized): string =>
   [
-    `added ${agent_id} to config.json: workspace ${workspace}, model ${llm}${dm === null ? "" : `, DM ${dm}`}`,
+    `added ${agent_id} to config.json: workspace ${workspace}, model ${llm}, ${typeof dm === "string" ? `DM ${dm}` : `DMs ${dm.join(", ")}`}`,
     `its tools, skills and identity are in ${repo}; commit what you change there`,
     "",
     "Next:",

@@ -13,7 +13,9 @@ import { unlistedModels } from "#src/choird/config/unlistedModels.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { OfflineModels } from "#src/choird/offline/OfflineModels.ts"
 import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
+import { loopbackModels } from "#src/shared/offlineEndpoint.ts"
 import { AgentSummaries, isBehind } from "./AgentSummaries.ts"
 import { Shutdown } from "./Shutdown.ts"
 
@@ -72,6 +74,7 @@ export const layerOperatorSystem = (version: string) =>
       const health = yield* GatewayHealth
       const leases = yield* Leases
       const lifecycle = yield* Lifecycle
+      const offline = yield* OfflineModels
       const runtime = yield* ContainerRuntime
       const shutdown = yield* Shutdown
       const summaries = yield* AgentSummaries
@@ -102,7 +105,10 @@ export const layerOperatorSystem = (version: string) =>
             warnings: [
               ...(ok ? [] : [NO_ANSWER]),
               ...notYet(running.config),
-              ...(runtime.type === "docker" ? unlistedModels(running.config) : []),
+              ...(runtime.type === "docker"
+                ? [...unlistedModels(running.config), ...loopbackModels(running.config)]
+                : []),
+              ...(yield* offline.problems),
               ...gateways.flatMap(({ detail, name, ok }) =>
                 ok ? [] : [`the gateway ${name} does not work: ${detail}`]
               ),

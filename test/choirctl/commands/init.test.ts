@@ -171,21 +171,43 @@ describe("choirctl agent init", () => {
     })
   )
 
-  it.effect("names --llm when there are several models, and warns when no DM is left", () =>
+  it.effect("names --llm when there are several models", () =>
     Effect.gen(function* () {
       const home = yield* made
       const config = configOf(home)
       config.models.other = config.models.main
-      config.gateways = { bot: { type: "telegram", secret: "t" } }
-      config.dms = { a: { gateway: "bot", user_id: "1" }, b: { gateway: "bot", user_id: "2" } }
       writeFileSync(join(home, "config.json"), JSON.stringify(config))
       const several = yield* choirctl(home, ["agent", "init", "agent-1"])
       assert.strictEqual(several.code, 2)
       assert.include(several.err, "--llm: main, other")
-      const chosen = yield* choirctl(home, ["agent", "init", "agent-1", "--llm", "other"])
-      assert.strictEqual(chosen.code, 0)
-      assert.include(chosen.err, "--dm")
-      assert.deepStrictEqual(configOf(home).agents["agent-1"].defaults, { workspace: "main", llm: "other" })
+      assert.strictEqual((yield* choirctl(home, ["agent", "init", "agent-1", "--llm", "other"])).code, 0)
+    })
+  )
+
+  it.effect("takes every free DM, the phone first, and leaves the next agent one of its own", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      yield* choirctl(home, ["init", "--telegram-user-id", "4711"])
+      const first = yield* choirctl(home, ["agent", "init", "agent-1"])
+      assert.strictEqual(first.code, 0, first.err)
+      assert.include(first.out, "DMs telegram, terminal")
+      yield* choirctl(home, ["agent", "init", "second"])
+      const { agents } = configOf(home)
+      assert.deepStrictEqual(agents["agent-1"].defaults.dm, ["telegram", "terminal"])
+      assert.deepStrictEqual(agents.second.defaults.dm, "second")
+      assert.isTrue(Exit.isSuccess(yield* Effect.exit(loadFiles(home))))
+    })
+  )
+
+  it.effect("makes a console where config.json has none, so that no agent is without a DM", () =>
+    Effect.gen(function* () {
+      const home = yield* made
+      writeFileSync(join(home, "config.json"), JSON.stringify({ ...configOf(home), gateways: {}, dms: {} }))
+      assert.strictEqual((yield* choirctl(home, ["agent", "init", "agent-1"])).code, 0)
+      const { agents, dms, gateways } = configOf(home)
+      assert.deepStrictEqual(gateways, { terminal: { type: "console" } })
+      assert.deepStrictEqual(dms, { "agent-1": { gateway: "terminal", user_id: "agent-1", admin: true } })
+      assert.strictEqual(agents["agent-1"].defaults.dm, "agent-1")
     })
   )
 

@@ -1,0 +1,120 @@
+/** One small completion that has to call a tool: whether agents can work with a model. */
+import { Clock, Effect, Redacted, Result, Schema } from "effect"
+import type { Model } from "#schema/Config.ts"
+import { ask, isWebPage, quoted, type TrialAnswer, TrialFailed } from "./trialHttp.ts"
+
+/** What a trial needs of a model's entry in config.json. */
+export type TriedModel = Pick<Model, "endpoint" | "model"> & Partial<Pick<Model, "request_template">>
+
+const TOOL = "choir_check"
+
+/** The last line is an instruction that the offline model follows as well. */
+const MESSAGES = [
+  { role: "system", content: "You test a connection. You answer with one tool call and no text." },
+  { role: "user", content: `call ${TOOL} {"word": "ready"}` }
+]
+
+const TOOLS = [
+  {
+    type: "function",
+    function: {
+      name: TOOL,
+      description: "Report that tool calls work",
+      parameters: {
+        type: "object",
+        properties: { word: { type: "string", description: "The word to report" } },
+        required: ["word"],
+        additionalProperties: false
+      }
+    }
+  }
+]
+
+const Completion = Schema.fromJsonString(
+  Schema.Struct({
+    choices: Schema.NonEmptyArray(
+      Schema.Struct({
+        message: Schema.Struct({
+          tool_calls: Schema.optionalKey(
+            Schema.NullOr(Schema.Array(Schema.Struct({ function: Schema.Struct({ name: Schema.String }) })))
+          )
+        })
+      })
+    )
+  })
+)
+const decode = Schema.decodeUnknownResult(Completion)
+
+const noTools = (model: string, said: string) =>
+  new TrialFailed({
+    obstacle: "tools",
+    problem: `the model ${model} cannot call tools, and agents do everything by tools.${said}`,
+    fix: "Choose a model that supports tool calling"
+  })
+
+/** What an answer that is no success means, and what to do about it. */
+const refusal = (model: TriedModel, answer: TrialAnswer, key: string | undefined): TrialFailed => {
+  const { status } = answer
+  const { host } = new URL(model.endpoint)
+  const said = isWebPage(answer) ? "" : quoted(answer, key)
+  const failed = (obstacle: TrialFailed["obstacle"], problem: string, fix: string) =>
+    new TrialFailed({ obstacle, problem: `${problem}.${said}`, fix })
+  if (status === 401 || status === 403)
+    return key === undefined
+      ? failed("key", `${host} asks for a key (${status})`, "Enter the provider's key")
+      : failed("key", `${host} refuses the key (${status})`, "Copy the key again from your account at the provider")
+  if (status === 402) return failed("credit", `the account at ${host} has no credit (402)`, "Add credit there")
+  if ([400, 404, 422].includes(status) && /\btools?\b|function.?call/iu.test(answer.text))
+    return noTools(model.model, said)
+  if (isWebPage(answer))
+    return failed("address", `${host} answers with a web page (${status})`, "The API's address usually ends in /v1")
+  if (status === 404)
+    return failed(
+      "name",
+      `${host} has no model ${model.model} at this address (404)`,
+      "Check the model's name and the address"
+    )
+  if (status === 429) return failed("busy", `${host} limits how often this account may ask (429)`, "Try again later")
+  if (status >= 500) return failed("broken", `${host} is in trouble (${status})`, "Try again later")
+  if (status >= 300 && status <= 399)
+    return failed(
+      "address",
+      `${host} redirects to another address (${status})`,
+      "Enter the address that it redirects to"
+    )
+  return failed("answer", `${host} refuses the request (${status})`, "Check the model's name and the address")
+}
+
+const understood = (model: TriedModel, answer: TrialAnswer, key: string | undefined) => {
+  if (answer.status < 200 || answer.status > 299) return Effect.fail(refusal(model, answer, key))
+  const completion = decode(answer.text)
+  if (Result.isFailure(completion))
+    return Effect.fail(
+      new TrialFailed({
+        obstacle: "address",
+        problem: `${new URL(model.endpoint).host} answers with ${isWebPage(answer) ? "a web page" : "something that is not a chat completion"}.${isWebPage(answer) ? "" : quoted(answer, key)}`,
+        fix: "The API's address usually ends in /v1"
+      })
+    )
+  const calls = completion.success.choices[0].message.tool_calls ?? []
+  return calls.some((call) => call.function.name === TOOL) ? Effect.void : Effect.fail(noTools(model.model, ""))
+}
+
+/** Asks the model for one tool call; answers how long that took. Costs a few hundred tokens. */
+export const tryModel = Effect.fn("tryModel")(function* (model: TriedModel, key: Redacted.Redacted | undefined) {
+  const secret = key === undefined ? undefined : Redacted.value(key)
+  const own = Object.entries(model.request_template ?? {}).filter(([, value]) => value !== null)
+  const body = { model: model.model, ...Object.fromEntries(own), messages: MESSAGES, tools: TOOLS }
+  const started_ms = yield* Clock.currentTimeMillis
+  const answer = yield* ask(`${model.endpoint.replace(/\/+$/u, "")}/chat/completions`, {
+    method: "POST",
+    headers: {
+      accept: "application/json",
+      "content-type": "application/json",
+      ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` })
+    },
+    body: JSON.stringify(body)
+  })
+  yield* understood(model, answer, secret)
+  return (yield* Clock.currentTimeMillis) - started_ms
+})

@@ -1,0 +1,134 @@
+import { createServer } from "node:http"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import type { AddressInfo } from "node:net"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { tryBot } from "#src/choirctl/botTrial.ts"
+import { tryModel } from "#src/choirctl/modelTrial.ts"
+import { serveOfflineModel } from "#src/offline-model/OfflineModel.ts"
+import { choirctl, document } from "../support/choirctl.ts"
+import { temporaryFolder } from "../support/engines.ts"
+import { makeTelegram } from "../support/testing/Telegram.ts"
+
+const KEY = "sk-test-0123456789"
+
+/** An endpoint that answers everything alike. */
+const endpointThat = (status: number, body: string) =>
+  Effect.acquireRelease(
+    Effect.callback<{ readonly url: string; readonly close: () => void }>((resume) => {
+      const server = createServer((_, response) => {
+        response.writeHead(status, status === 302 ? { location: "http://127.0.0.1:9/" } : {}).end(body)
+      })
+      server.listen(0, "127.0.0.1", () => {
+        const { port } = server.address() as AddressInfo
+        const close = () => {
+          server.closeAllConnections()
+          server.close()
+        }
+        resume(Effect.succeed({ url: `http://127.0.0.1:${port}/v1`, close }))
+      })
+    }),
+    ({ close }) => Effect.sync(close)
+  ).pipe(Effect.map(({ url }) => url))
+
+const text = (content: string) => JSON.stringify({ choices: [{ message: { role: "assistant", content } }] })
+
+const CAUSES = [
+  [401, `{"error":"bad key ${KEY}"}`, "key", /refuses the key \(401\)/u],
+  [403, "{}", "key", /refuses the key \(403\)/u],
+  [402, "{}", "credit", /no credit \(402\)/u],
+  [404, '{"error":"no such model"}', "name", /has no model m-1/u],
+  [404, '{"error":"No endpoints found that support tool use"}', "tools", /cannot call tools/u],
+  [400, '{"error":"m-1 does not support tools"}', "tools", /cannot call tools/u],
+  [404, "<!doctype html><title>x</title>", "address", /web page/u],
+  [200, "<html></html>", "address", /web page/u],
+  [200, "{}", "address", /not a chat completion/u],
+  [302, "", "address", /redirects/u],
+  [429, "{}", "busy", /limits how often/u],
+  [503, "{}", "broken", /in trouble \(503\)/u],
+  [200, text("ready"), "tools", /cannot call tools/u]
+] as const
+
+describe("the trial of a model", () => {
+  for (const [status, body, obstacle, words] of CAUSES)
+    it.live(`says what is wrong: ${obstacle}, ${status} ${body.slice(0, 30)}`, () =>
+      Effect.gen(function* () {
+        const endpoint = yield* endpointThat(status, body)
+        const failure = yield* Effect.flip(tryModel({ endpoint, model: "m-1" }, Redacted.make(KEY)))
+        assert.strictEqual(failure.obstacle, obstacle)
+        assert.match(failure.problem, words)
+        assert.notInclude(failure.message, KEY)
+      }).pipe(Effect.scoped)
+    )
+
+  it.live("says that nobody answers", () =>
+    Effect.gen(function* () {
+      const failure = yield* Effect.flip(tryModel({ endpoint: "http://127.0.0.1:9/v1", model: "m" }, undefined))
+      assert.strictEqual(failure.obstacle, "unreachable")
+    })
+  )
+
+  it.live("is passed by the offline model, which calls the tool", () =>
+    Effect.gen(function* () {
+      const endpoint = yield* serveOfflineModel({ host: "127.0.0.1", port: 0 })
+      assert.isAtLeast(yield* tryModel({ endpoint, model: "offline-model" }, undefined), 0)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("the trial of a bot", () => {
+  it.live("answers the bot's name, and refuses a token that Telegram refuses", () =>
+    Effect.gen(function* () {
+      const telegram = yield* makeTelegram
+      telegram.bot("1000:secret")
+      assert.isNotEmpty(yield* tryBot(telegram.url, Redacted.make("1000:secret")))
+      const wrong = yield* Effect.flip(tryBot(telegram.url, Redacted.make("1000:other")))
+      assert.match(wrong.problem, /refuses the bot's token \(401\)/u)
+      const none = yield* Effect.flip(tryBot(telegram.url, Redacted.make("hello")))
+      assert.match(none.problem, /looks like/u)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("choirctl model test and doctor", () => {
+  it.live("try the model with its key, and exit with 1 and the cause", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      const endpoint = yield* endpointThat(401, "{}")
+      const flags = ["--model-endpoint", endpoint, "--model-name", "m-1", "--model-secret-stdin"]
+      yield* choirctl(home, ["init", ...flags], { stdin: `${KEY}\n` })
+      const refused = yield* choirctl(home, ["model", "test", "main", "--json"])
+      assert.strictEqual(refused.code, 1)
+      assert.deepInclude(document(refused), { ok: false })
+      assert.match(refused.out, /MODEL_KEY.*refuses the key/u)
+      const unknown = yield* choirctl(home, ["model", "test", "other"])
+      assert.strictEqual(unknown.code, 2)
+      assert.include(unknown.err, "known: main")
+      const doctor = yield* choirctl(home, ["doctor"])
+      assert.strictEqual(doctor.code, 1)
+      assert.match(doctor.out, /fail +model main +.*refuses the key/u)
+      assert.match(doctor.out, /skip +telegram/u)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("pass for a model that works, and name a bot whose token is wrong", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      const endpoint = yield* serveOfflineModel({ host: "127.0.0.1", port: 0 })
+      const telegram = yield* makeTelegram
+      yield* choirctl(home, ["init", "--model-endpoint", endpoint, "--model-name", "offline-model"])
+      const works = yield* choirctl(home, ["model", "test", "main"])
+      assert.strictEqual(works.code, 0, works.err)
+      assert.match(works.out, /^main works: offline-model called a tool after [\d.]+ s\n$/u)
+      const { loadFiles } = yield* Effect.promise(() => import("#src/shared/configFiles.ts"))
+      const { config } = yield* loadFiles(home)
+      const gateways = { bot: { type: "telegram", secret: "token", api_root: telegram.url } }
+      writeFileSync(join(home, "config.json"), JSON.stringify({ ...config, gateways, dms: {} }))
+      writeFileSync(join(home, "secrets.json"), JSON.stringify({ token: "1000:wrong" }))
+      const doctor = yield* choirctl(home, ["doctor"])
+      assert.match(doctor.out, /ok +model main/u)
+      assert.match(doctor.out, /fail +gateway bot +Telegram refuses the bot's token/u)
+    }).pipe(Effect.scoped)
+  )
+})
