@@ -135,7 +135,7 @@ export class Images extends Context.Service<
             merge(
               { label: repoLabel({ global: true }), files: global },
               { label: repoLabel({ agent_id }), files: agent },
-              compiles
+              { compiles }
             )
           )
 
