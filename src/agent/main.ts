@@ -4,7 +4,7 @@
  */
 import { parseArgs } from "node:util"
 import { NodeHttpClient, NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Cause, Effect, Exit, FileSystem, Layer, Logger, References, Runtime, Schema } from "effect"
+import { Cause, Effect, Exit, FileSystem, Layer, Logger, Option, References, Runtime, Schema } from "effect"
 import type { InitHello } from "#schema/AgentApi.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersionFile } from "#schema/Image.ts"
@@ -144,11 +144,23 @@ const program = Effect.gen(function* () {
 /** One JSON object a line on stdout; the runtime that started the agent writes them to its log. */
 const jsonLines = Logger.layer([Logger.withConsoleLog(Logger.formatJson)])
 
+/**
+ * What the agent dies of, as its last line: choird makes the message of level FATAL the reason that people read. A failure names what is
+ * to be done, so that its stack is of no use; a defect is a fault of Choir, whose stack somebody has to see.
+ */
+const sayWhy = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
+  const failure = Cause.findErrorOption(cause)
+  if (Option.isNone(failure)) yield* Effect.logError(Cause.pretty(cause))
+  const error = Option.getOrElse(failure, () => Cause.squash(cause))
+  const words = error instanceof Error ? error.message : String(error)
+  yield* Effect.logFatal(Option.isSome(failure) ? words : `a fault of Choir: ${words}`)
+})
+
 const asAgent = () =>
   NodeRuntime.runMain(
     program.pipe(
       Effect.tap((reason) => Effect.logInfo(`ended: ${reason}`)),
-      Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(Cause.pretty(cause)))),
+      Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : sayWhy(cause))),
       Effect.provide(
         Layer.mergeAll(
           NodeServices.layer,

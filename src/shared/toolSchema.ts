@@ -27,68 +27,25 @@ type Kind =
   | "values"
 
 /** The keywords of JSON Schema 2020-12 and draft 07, and what each holds. */
-const KEYWORDS: Readonly<Record<string, Kind>> = {
-  $anchor: "text",
-  $comment: "text",
-  $defs: "schema map",
-  $dynamicAnchor: "text",
-  $dynamicRef: "text",
-  $id: "text",
-  $ref: "text",
-  $schema: "text",
-  $vocabulary: "any",
-  additionalItems: "schema",
-  additionalProperties: "schema",
-  allOf: "schemas",
-  anyOf: "schemas",
-  const: "any",
-  contains: "schema",
-  contentEncoding: "text",
-  contentMediaType: "text",
-  contentSchema: "schema",
-  default: "any",
-  definitions: "schema map",
-  dependencies: "any",
-  dependentRequired: "any",
-  dependentSchemas: "schema map",
-  deprecated: "boolean",
-  description: "text",
-  else: "schema",
-  enum: "values",
-  examples: "values",
-  exclusiveMaximum: "number",
-  exclusiveMinimum: "number",
-  format: "text",
-  if: "schema",
-  items: "schema or schemas",
-  maxContains: "number",
-  maxItems: "number",
-  maxLength: "number",
-  maxProperties: "number",
-  maximum: "number",
-  minContains: "number",
-  minItems: "number",
-  minLength: "number",
-  minProperties: "number",
-  minimum: "number",
-  multipleOf: "number",
-  not: "schema",
-  oneOf: "schemas",
+const KEYWORDS_OF: Readonly<Record<Kind, string>> = {
+  text: "$anchor $comment $dynamicAnchor $dynamicRef $id $ref $schema contentEncoding contentMediaType description format title",
+  "schema map": "$defs definitions dependentSchemas patternProperties properties",
+  any: "$vocabulary const default dependencies dependentRequired",
+  schema:
+    "additionalItems additionalProperties contains contentSchema else if not propertyNames then unevaluatedItems unevaluatedProperties",
+  schemas: "allOf anyOf oneOf prefixItems",
+  boolean: "deprecated readOnly uniqueItems writeOnly",
+  values: "enum examples",
+  number:
+    "exclusiveMaximum exclusiveMinimum maxContains maxItems maxLength maxProperties maximum minContains minItems minLength minProperties minimum multipleOf",
+  "schema or schemas": "items",
   pattern: "pattern",
-  patternProperties: "schema map",
-  prefixItems: "schemas",
-  properties: "schema map",
-  propertyNames: "schema",
-  readOnly: "boolean",
-  required: "texts",
-  then: "schema",
-  title: "text",
-  type: "type",
-  unevaluatedItems: "schema",
-  unevaluatedProperties: "schema",
-  uniqueItems: "boolean",
-  writeOnly: "boolean"
+  texts: "required",
+  type: "type"
 }
+const KEYWORDS: ReadonlyMap<string, Kind> = new Map(
+  Object.entries(KEYWORDS_OF).flatMap(([kind, names]) => names.split(" ").map((name) => [name, kind as Kind] as const))
+)
 
 const TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
 
@@ -96,7 +53,7 @@ const TYPES = ["array", "boolean", "integer", "null", "number", "object", "strin
 const NOT_AT_TOP = ["$ref", "allOf", "anyOf", "const", "enum", "not", "oneOf"]
 
 /** Keywords for which the agent has no check, so that no input of a model could be let through. */
-const UNCHECKED = [
+const UNCHECKED = new Set([
   "$dynamicRef",
   "contains",
   "dependentRequired",
@@ -105,7 +62,7 @@ const UNCHECKED = [
   "not",
   "unevaluatedItems",
   "unevaluatedProperties"
-]
+])
 
 const isObject = (value: unknown): value is JsonSchemaObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -115,13 +72,13 @@ const isRegExp = (value: string) => Result.isSuccess(Result.try(() => new RegExp
 const under = (path: string, key: string | number) => (path === "" ? String(key) : `${path}.${key}`)
 
 const unknownKeyword = (key: string): string => {
-  const meant = nearestWord(key, Object.keys(KEYWORDS))
+  const meant = nearestWord(key, KEYWORDS.keys())
   return `${JSON.stringify(key)} is not a keyword of JSON Schema${meant === undefined ? "" : `; did you mean ${meant}?`}`
 }
 
 /** `not: {}` lets nothing through, and `if` alone everything; both can be checked. */
 const isUnchecked = (schema: JsonSchemaObject, key: string): boolean => {
-  if (!UNCHECKED.includes(key)) return false
+  if (!UNCHECKED.has(key)) return false
   if (key === "if") return Object.hasOwn(schema, "then") || Object.hasOwn(schema, "else")
   const value = schema[key]
   return key !== "not" || !isObject(value) || Object.keys(value).length > 0
@@ -191,7 +148,7 @@ const keywordProblems = (schema: unknown, path: string, depth: number): Readonly
     // Keywords of a program's own begin with x- by custom, and check nothing.
     if (key.startsWith("x-")) return []
     const at = under(path, key)
-    const kind = Object.hasOwn(KEYWORDS, key) ? KEYWORDS[key] : undefined
+    const kind = KEYWORDS.get(key)
     if (kind === undefined) return [{ path: at, reason: unknownKeyword(key) }]
     if (isUnchecked(schema, key)) return [{ path: at, reason: `the agent cannot check "${key}": leave it out` }]
     const reason = valueProblem(kind, value)
