@@ -3,12 +3,12 @@ import { Context, Deferred, Effect, Layer, Result, Schema } from "effect"
 import { LaneId } from "#schema/Ids.ts"
 import type { LockRequest } from "#schema/Tool.ts"
 import { LOCK_WAIT_MS_MAX, LOCK_WAITERS_MAX } from "#src/shared/limits.ts"
+import type { InvalidLock } from "#src/shared/lockKey.ts"
 import {
   type Claim,
   dirtyReads,
   EMPTY_TABLE,
   enqueue,
-  type InvalidLock,
   type LockTable,
   makeClaim,
   makeLockset,

@@ -6,9 +6,10 @@ import { Arbiter } from "./Arbiter.ts"
 import { Compactor } from "./Compactor.ts"
 import type { ChatTool } from "./chatCompletion.ts"
 import { EventLog } from "./EventLog.ts"
-import { type ImageTool, loadImageTools, ToolBroken } from "./imageTools.ts"
+import { ImageTools } from "./ImageTools.ts"
 import { type Narrowing, toolTable } from "./offeredTools.ts"
-import { requireTools, SkillRegistry } from "./SkillRegistry.ts"
+import { requireSecrets } from "./requireSecrets.ts"
+import { SkillRegistry } from "./SkillRegistry.ts"
 import { StatusReports } from "./StatusReports.ts"
 import { type AnyTool, isControl } from "./tools/ControlTool.ts"
 import { coreCancel } from "./tools/coreCancel.ts"
@@ -17,6 +18,7 @@ import { coreList } from "./tools/coreList.ts"
 import { coreReport } from "./tools/coreReport.ts"
 import { coreSpawn } from "./tools/coreSpawn.ts"
 import { exec } from "./tools/exec.ts"
+import { external } from "./tools/external.ts"
 import { fsRead } from "./tools/fsRead.ts"
 import { fsSearch } from "./tools/fsSearch.ts"
 import { fsWrite } from "./tools/fsWrite.ts"
@@ -41,12 +43,11 @@ export class ToolRegistry extends Context.Service<
     masked(name: string): boolean
   }
 >()("choir/agent/ToolRegistry") {
-  /** `choir` is the image's folder, `rg` the search program. */
-  static readonly layer = (options: { readonly choir: string; readonly rg: string }) =>
-    Layer.effect(ToolRegistry, make(options))
+  /** `rg` is the search program. */
+  static readonly layer = (options: { readonly rg: string }) => Layer.effect(ToolRegistry, make(options))
 }
 
-const make = Effect.fnUntraced(function* (options: { readonly choir: string; readonly rg: string }) {
+const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
   const arbiter = yield* Arbiter
   const compactor = yield* Compactor
   const reports = yield* StatusReports
@@ -67,19 +68,13 @@ const make = Effect.fnUntraced(function* (options: { readonly choir: string; rea
     ...proposeTools(yield* makeSubmit),
     ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition])
   ]
-  // An agent's own tool stands for the global one of its name (spec 6.5).
-  const imaged: ReadonlyArray<ImageTool> = [
-    ...(yield* loadImageTools(options.choir, "global")),
-    ...(yield* loadImageTools(options.choir, "agent"))
-  ]
   const tools = new Map<string, AnyTool>(builtIn.map((tool) => [tool.llm.name, tool]))
-  for (const { file, tool } of imaged) {
-    const taken = tools.get(tool.llm.name)
-    if (taken !== undefined && builtIn.includes(taken))
-      return yield* new ToolBroken({ file, reason: `a built-in tool has the name ${tool.llm.name}` })
+  // No tool of an image has the name of a built-in one, and an agent's own comes after the global one that it replaces (spec 6.5).
+  for (const imaged of yield* ImageTools) {
+    yield* requireSecrets(imaged)
+    const tool = yield* external(imaged.manifest, imaged.executable)
     tools.set(tool.llm.name, tool)
   }
-  yield* requireTools(skills, new Set(tools.keys()))
   const { find, named, names, offered } = toolTable([...tools.values()])
   const isMasked = (name: string): boolean => {
     const tool = named(name)

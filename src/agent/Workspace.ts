@@ -12,8 +12,8 @@ import {
   WORKSPACE_PATH_BYTES_MAX
 } from "#src/shared/limits.ts"
 import { codeOf, descriptorPath, openFolder, readFile, replaceFile } from "#src/shared/nofollow.ts"
+import { pathInside } from "#src/shared/workspacePath.ts"
 import { PathRefused, refusedBySystem } from "./PathRefused.ts"
-import { pathInside } from "./workspacePath.ts"
 
 const NEW_FILE_MODE = 0o644
 const PRIVATE_FILE_MODE = 0o600

@@ -6,72 +6,11 @@
  * Two claims exclude each other for as long as both live, whoever holds and whoever waits. So an answer, once given,
  * stays: a claim that waits has only fewer claims ahead of it as time goes by, and none can overtake it.
  */
-import { Result, Schema } from "effect"
+import { Result } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { LockRequest } from "#schema/Tool.ts"
-import { INVALID_LOCK_CHARS_MAX, LOCKSET_LOCKS_MAX, WORKSPACE_PATH_BYTES_MAX } from "#src/shared/limits.ts"
-import { pathInside } from "./workspacePath.ts"
-
-const PROBLEMS = {
-  empty_path: "the path is empty; name a file or folder, or . for the whole workspace",
-  nul: "the path holds a NUL byte",
-  not_text: "the path holds half of a surrogate pair, which no file name can spell",
-  path_too_long: `the path is longer than ${WORKSPACE_PATH_BYTES_MAX} bytes`,
-  outside: "the path leaves the workspace; give one inside it, relative to its root",
-  unknown_resource: "no such resource; use workspace, file:<path>, browser_tab, choirtmp or mem:, repo:, net:, ext:",
-  too_many: `a tool call may take at most ${LOCKSET_LOCKS_MAX} locks`
-} as const
-
-/** A lock that cannot mean anything. The model made up the path, or a manifest the resource. */
-export class InvalidLock extends Schema.TaggedError<InvalidLock>()("InvalidLock", {
-  resource: Schema.String,
-  problem: Schema.Literals(Object.keys(PROBLEMS) as Array<keyof typeof PROBLEMS>)
-}) {
-  override get message() {
-    return `${JSON.stringify(this.resource)} cannot be locked: ${PROBLEMS[this.problem]}`
-  }
-}
-
-const invalid = (resource: string, problem: keyof typeof PROBLEMS) =>
-  Result.fail(new InvalidLock({ resource: resource.slice(0, INVALID_LOCK_CHARS_MAX), problem }))
-
-const WORKSPACE = "workspace"
-const FILE = "file:"
-const STAGING = ".choirtmp"
-const OTHER = /^(browser_tab|choirtmp|(mem|repo|net|ext):[!-~]{1,128})$/u
-
-const malformation = (path: string): keyof typeof PROBLEMS | undefined => {
-  if (path === "") return "empty_path"
-  if (path.includes("\0")) return "nul"
-  if (!path.isWellFormed()) return "not_text"
-  return Buffer.byteLength(path) > WORKSPACE_PATH_BYTES_MAX ? "path_too_long" : undefined
-}
-
-/**
- * The one resource key of a file or folder, however it is spelled (D27, R18): `file:<path>` relative to the workspace's
- * root, `workspace` for the root itself, and `choirtmp` for the staging area, which the workspace lock does not cover
- * (spec 9.2). An absolute path counts when it starts with `/workspace`. Names are compared byte for byte, as the kernel
- * does.
- *
- * It reads no disk: `..` is taken back by spelling, which is exact because tools follow no symbolic link inside the
- * workspace.
- */
-export const fileKey = (path: string): Result.Result<string, InvalidLock> => {
-  const problem = malformation(path)
-  const inside = problem === undefined ? pathInside(path) : undefined
-  if (inside === undefined) {
-    return invalid(FILE + path, problem ?? "outside")
-  }
-  if (inside === "") return Result.succeed(WORKSPACE)
-  return Result.succeed(inside === STAGING || inside.startsWith(`${STAGING}/`) ? "choirtmp" : FILE + inside)
-}
-
-const canonical = (resource: string): Result.Result<string, InvalidLock> => {
-  if (resource.startsWith(FILE)) return fileKey(resource.slice(FILE.length))
-  return resource === WORKSPACE || OTHER.test(resource)
-    ? Result.succeed(resource)
-    : invalid(resource, "unknown_resource")
-}
+import { LOCKSET_LOCKS_MAX } from "#src/shared/limits.ts"
+import { FILE_KEY, type InvalidLock, invalidLock, lockKey, WORKSPACE_KEY } from "#src/shared/lockKey.ts"
 
 interface Lock {
   /** With its canonical key, as an event or a person sees it. */
@@ -90,16 +29,16 @@ export const makeLockset = (requests: ReadonlyArray<LockRequest>): Result.Result
   const locks: Array<Lock> = []
   for (const given of requests) {
     const { mode, resource } = given
-    const found = canonical(resource)
+    const found = lockKey(resource)
     if (Result.isFailure(found)) return Result.fail(found.failure)
     const key = found.success
     const request = key === resource ? given : LockRequest.make({ resource: key, mode })
-    const path = key === WORKSPACE ? "" : key.startsWith(FILE) ? key.slice(FILE.length) : undefined
+    const path = key === WORKSPACE_KEY ? "" : key.startsWith(FILE_KEY) ? key.slice(FILE_KEY.length) : undefined
     const lock = { request, key, path, exclusive: mode === "X" }
     const same = locks.findIndex((other) => other.key === key)
     if (same === -1) locks.push(lock)
     else if (lock.exclusive) locks[same] = lock
-    if (locks.length > LOCKSET_LOCKS_MAX) return invalid(key, "too_many")
+    if (locks.length > LOCKSET_LOCKS_MAX) return invalidLock(key, "too_many")
   }
   return Result.succeed(locks)
 }

@@ -4,7 +4,7 @@
  */
 import { parseArgs } from "node:util"
 import { NodeHttpClient, NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Cause, Effect, Exit, FileSystem, Layer, Logger, References, Runtime, Schema } from "effect"
+import { Cause, Effect, Exit, FileSystem, Layer, Logger, Option, References, Runtime, Schema } from "effect"
 import type { InitHello } from "#schema/AgentApi.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersionFile } from "#schema/Image.ts"
@@ -19,12 +19,13 @@ import { fetchSecrets } from "./fetchSecrets.ts"
 import { credentialHelper, gitHelper } from "./git/credentialHelper.ts"
 import { GitAccess } from "./git/GitAccess.ts"
 import { ImageTexts } from "./ImageTexts.ts"
+import { ImageTools } from "./ImageTools.ts"
 import { Llm } from "./Llm.ts"
 import { ProcessRunner } from "./ProcessRunner.ts"
 import { Replication } from "./Replication.ts"
 import { runSession } from "./Session.ts"
 import { layerModels, layerRecovered } from "./sessionLayers.ts"
-import { layerSkills } from "./SkillRegistry.ts"
+import { layerSkills, SkillRegistry } from "./SkillRegistry.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { ToolRunner } from "./ToolRunner.ts"
 import { Tokens } from "./Tokens.ts"
@@ -104,6 +105,10 @@ const wayToChoird = (options: Effect.Success<typeof flags>) => {
   }
 }
 
+/** All that the image brings along. It is read before the first word to choird, so that an image that cannot run never says hello. */
+const layerImage = (choir: string) =>
+  Layer.merge(ImageTools.layer(choir), ImageTexts.layer(choir)).pipe(Layer.provideMerge(layerSkills(choir)))
+
 const program = Effect.gen(function* () {
   const options = yield* flags
   const { AGENT_ID: agent_id, CHOIR_BOOTSTRAP_TOKEN: bootstrap, CHOIR_SESSION_ID: session_id } = yield* environment
@@ -118,33 +123,44 @@ const program = Effect.gen(function* () {
     const introduced = introduction(agent_id, session_id, image)
     const first = yield* control.hello(introduced)
     const values = yield* fetchSecrets(first.config, new Set())
-    const recovered = layerRecovered(introduced, first, values, layerSkills(options.choir))
+    const recovered = layerRecovered(introduced, first, values, Layer.succeed(SkillRegistry, yield* SkillRegistry))
     const guards = Layer.mergeAll(
       Replication.layer,
       Budget.layer,
       Llm.layer.pipe(Layer.provide(modelHttp)),
       Tokens.layer,
-      ImageTexts.layer(options.choir),
       Workspace.layer({ root: options.workspace }),
       ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"] })
     ).pipe(Layer.provideMerge(recovered))
-    const tools = ToolRegistry.layer({ choir: options.choir, rg: options.rg }).pipe(
+    const tools = ToolRegistry.layer({ rg: options.rg }).pipe(
       Layer.provideMerge(GitAccess.layer({ helper: gitHelper(options.choir) })),
       Layer.provideMerge(layerModels(guards))
     )
     const runners = ToolRunner.layer.pipe(Layer.provideMerge(tools))
     return yield* Effect.provide(runSession, runners)
-  }).pipe(Effect.annotateLogs({ session_id }), Effect.provide(plane))
+  }).pipe(Effect.annotateLogs({ session_id }), Effect.provide(Layer.merge(plane, layerImage(options.choir))))
 })
 
 /** One JSON object a line on stdout; the runtime that started the agent writes them to its log. */
 const jsonLines = Logger.layer([Logger.withConsoleLog(Logger.formatJson)])
 
+/**
+ * What the agent dies of, as its last line: choird makes the message of level FATAL the reason that people read. A failure names what is
+ * to be done, so that its stack is of no use; a defect is a fault of Choir, whose stack somebody has to see.
+ */
+const sayWhy = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
+  const failure = Cause.findErrorOption(cause)
+  if (Option.isNone(failure)) yield* Effect.logError(Cause.pretty(cause))
+  const error = Option.getOrElse(failure, () => Cause.squash(cause))
+  const words = error instanceof Error ? error.message : String(error)
+  yield* Effect.logFatal(Option.isSome(failure) ? words : `a fault of Choir: ${words}`)
+})
+
 const asAgent = () =>
   NodeRuntime.runMain(
     program.pipe(
       Effect.tap((reason) => Effect.logInfo(`ended: ${reason}`)),
-      Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(Cause.pretty(cause)))),
+      Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : sayWhy(cause))),
       Effect.provide(
         Layer.mergeAll(
           NodeServices.layer,

@@ -2,9 +2,10 @@
  * The secrets of external tools (spec 14.3): what the names of a manifest mean, and what one call is given of them. The values stay
  * in memory; a tool reads them from a descriptor, since an environment and arguments are readable in /proc (R32).
  */
-import { Effect, Redacted, Schema } from "effect"
+import { Effect, Redacted, Result, Schema } from "effect"
 import type { AgentConfig } from "#schema/Config.ts"
 import type { SecretName } from "#schema/Ids.ts"
+import { toolSecret } from "#src/shared/toolSecret.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { makeJsonScrub, makeScrub } from "./scrub.ts"
 import { SecretStore } from "./SecretStore.ts"
@@ -28,19 +29,11 @@ export interface CallSecrets {
   scrubJson(value: Schema.Json): Schema.Json
 }
 
-const modelSecret = ({ models }: AgentConfig, name: AgentConfig["llm"]) =>
-  Object.hasOwn(models, name) ? models[name]?.secret : undefined
-
-/** The secret behind a name of `secret_resources`: the bound model's for `llm` and `core_llm`, otherwise the one so called. */
-export const secretBehind = (name: SecretName, config: AgentConfig): Effect.Effect<SecretName, SecretUnavailable> => {
-  if (name === "git_identity" && config.git_identity !== undefined) return Effect.succeed(config.git_identity.secret)
-  const kind = name === "llm" ? config.llm : name === "core_llm" ? config.core_llm : undefined
-  if (kind === undefined) return Effect.succeed(name)
-  const secret = modelSecret(config, kind)
-  return secret === undefined
-    ? Effect.fail(new SecretUnavailable({ secret: name, reason: `the model ${kind} has none` }))
-    : Effect.succeed(secret)
-}
+/** The secret behind a name of `secret_resources`. */
+export const secretBehind = (name: SecretName, config: AgentConfig): Effect.Effect<SecretName, SecretUnavailable> =>
+  Effect.fromResult(
+    Result.mapError(toolSecret(name, config), (reason) => new SecretUnavailable({ secret: name, reason }))
+  )
 
 /** How a tool takes its secrets anew for each call; `undefined` for a tool that names none. */
 export const makeToolSecrets = Effect.fnUntraced(function* (names: ReadonlyArray<SecretName>) {

@@ -3,27 +3,33 @@ import { JsonSchema, Result, Schema, SchemaRepresentation } from "effect"
 
 type JsonSchemaObject = Readonly<Record<string, Schema.Json>>
 
-/** Patterns only inform: one of a model's own could take for ever on an answer of its own. */
-const compiled = (schema: JsonSchemaObject) =>
-  Result.try(() => {
-    const { $schema } = schema
-    const isDraft07 = typeof $schema === "string" && $schema.includes("draft-07")
-    const document = (isDraft07 ? JsonSchema.fromSchemaDraft07 : JsonSchema.fromSchemaDraft2020_12)(schema)
-    return Schema.make<Schema.Codec<unknown>>(
-      SchemaRepresentation.fromJsonSchemaDocument(document, { patterns: "ignore" }).ast
-    )
-  })
+/**
+ * What reads the values of a schema, or why nothing can: draft 07 when `$schema` says so, otherwise 2020-12. Patterns of a model's own
+ * are ignored, since one could take for ever on an answer of its own.
+ */
+export const inputDecoder = (
+  schema: JsonSchemaObject,
+  patterns: "apply" | "ignore"
+): Result.Result<Schema.Codec<unknown>, string> =>
+  Result.mapError(
+    Result.try(() => {
+      const { $schema } = schema
+      const isDraft07 = typeof $schema === "string" && $schema.includes("draft-07")
+      const document = (isDraft07 ? JsonSchema.fromSchemaDraft07 : JsonSchema.fromSchemaDraft2020_12)(schema)
+      return Schema.make<Schema.Codec<unknown>>(SchemaRepresentation.fromJsonSchemaDocument(document, { patterns }).ast)
+    }),
+    (error) => (error instanceof Error ? error.message : "it is no JSON Schema")
+  )
 
 /** Why values cannot be checked against a schema; `undefined` when they can. */
 export const schemaProblem = (schema: JsonSchemaObject): string | undefined => {
-  const checked = compiled(schema)
-  if (Result.isSuccess(checked)) return undefined
-  return checked.failure instanceof Error ? checked.failure.message : "it is no JSON Schema"
+  const checked = inputDecoder(schema, "ignore")
+  return Result.isSuccess(checked) ? undefined : checked.failure
 }
 
 /** What of a value does not fit, in words for the model; `undefined` when all does. A schema that is none is told, too. */
 export const valueProblem = (schema: JsonSchemaObject, value: Schema.Json): string | undefined => {
-  const checked = compiled(schema)
+  const checked = inputDecoder(schema, "ignore")
   if (Result.isFailure(checked)) return "the schema is no JSON Schema that can be checked"
   const decoded = Schema.decodeResult(checked.success, { errors: "all" })(value)
   return Result.isFailure(decoded) ? decoded.failure.message : undefined

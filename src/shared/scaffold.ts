@@ -1,6 +1,7 @@
 /** Makes a git repository out of a folder of starter files, for a new home and for a new agent (spec 17.1, 17.8). */
+import { homedir } from "node:os"
 import { basename, dirname, join, resolve } from "node:path"
-import { Effect, FileSystem, Schema } from "effect"
+import { Effect, FileSystem, Option, Schema } from "effect"
 import { runGit } from "./git.ts"
 
 export class RepoExists extends Schema.TaggedError<RepoExists>()("RepoExists", { path: Schema.String }) {
@@ -16,6 +17,32 @@ const IDENTITY = Object.fromEntries(
     [`GIT_COMMITTER_${key}`, value]
   ])
 )
+
+/** Where git looks for who its user is. */
+const userConfigs = (): ReadonlyArray<string> => {
+  const { GIT_CONFIG_GLOBAL, HOME = homedir(), XDG_CONFIG_HOME = join(HOME, ".config") } = process.env
+  const own =
+    GIT_CONFIG_GLOBAL === undefined
+      ? [join(XDG_CONFIG_HOME, "git/config"), join(HOME, ".gitconfig")]
+      : [GIT_CONFIG_GLOBAL]
+  return ["/etc/gitconfig", ...own]
+}
+
+/** Whether one of the files says it. */
+const isConfigured = Effect.fnUntraced(function* (key: string) {
+  for (const file of userConfigs()) {
+    const found = yield* Effect.option(runGit({ args: ["config", "--file", file, "--includes", "--get", key] }))
+    if (Option.isSome(found)) return true
+  }
+  return false
+})
+
+/** Lets its owner commit on a machine on which git has never been used: without an identity git refuses to. */
+const giveIdentity = Effect.fnUntraced(function* (gitDir: string) {
+  if ((yield* isConfigured("user.name")) && (yield* isConfigured("user.email"))) return
+  for (const [key, value] of Object.entries(AUTHOR))
+    yield* runGit({ gitDir, args: ["config", `user.${key.toLowerCase()}`, value] })
+})
 
 /**
  * Makes the repository `place` with one commit of the files of `starterFolder` on branch `main`. With a work tree its owner edits the files in place; a
@@ -39,5 +66,6 @@ export const createRepo = Effect.fn("createRepo")(function* (
   yield* runGit({ args: ["init", "--quiet", ...bare, "--template=", "--initial-branch=main", fresh] })
   yield* runGit({ gitDir, args: ["--work-tree", workTree, "add", "--all", "--force", "."] })
   yield* runGit({ gitDir, args: ["--work-tree", workTree, "commit", "--quiet", "--message=Start"], env: IDENTITY })
+  if (kind === "worktree") yield* giveIdentity(gitDir)
   yield* fs.rename(fresh, path)
 }, Effect.scoped)

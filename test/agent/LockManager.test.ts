@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { EDGE, LaneId } from "#schema/Ids.ts"
 import { LockRequest } from "#schema/Tool.ts"
 import { LockBusy, LockManager } from "#src/agent/LockManager.ts"
-import { InvalidLock } from "#src/agent/locks.ts"
+import { InvalidLock } from "#src/shared/lockKey.ts"
 import { EDGE_LOCK_WAIT_MS, LOCK_WAIT_MS_MAX, LOCK_WAITERS_MAX } from "#src/shared/limits.ts"
 
 const CORE = LaneId.make("core:a")

@@ -8,7 +8,6 @@ import {
   dirtyReads,
   EMPTY_TABLE,
   enqueue,
-  fileKey,
   type LockTable,
   makeClaim,
   makeLockset,
@@ -16,6 +15,7 @@ import {
   release
 } from "#src/agent/locks.ts"
 import { INVALID_LOCK_CHARS_MAX, LOCKSET_LOCKS_MAX, WORKSPACE_PATH_BYTES_MAX } from "#src/shared/limits.ts"
+import { fileKey } from "#src/shared/lockKey.ts"
 
 const CORE = LaneId.make("core:a")
 const OTHER_CORE = LaneId.make("core:b")

@@ -9,16 +9,8 @@ import { TestClock } from "effect/testing"
 import { EDGE, LaneId } from "#schema/Ids.ts"
 import { LockRequest } from "#schema/Tool.ts"
 import { LockBusy, LockManager } from "#src/agent/LockManager.ts"
-import {
-  type Claim,
-  EMPTY_TABLE,
-  enqueue,
-  type InvalidLock,
-  type LockTable,
-  makeClaim,
-  makeLockset,
-  release
-} from "#src/agent/locks.ts"
+import { type Claim, EMPTY_TABLE, enqueue, type LockTable, makeClaim, makeLockset, release } from "#src/agent/locks.ts"
+import type { InvalidLock } from "#src/shared/lockKey.ts"
 
 const TABLE_TRACES = 100_000
 const SERVICE_TRACES = 1000

@@ -96,7 +96,7 @@ const around = (host: Host) => {
     }),
     Layer.mock(Leases, { acquire: () => Effect.void, release: () => Effect.void, transfer: () => Effect.void }),
     Layer.mock(AgentSockets, { open: () => Effect.succeed({ dir: "/d", path: "/d/choird.sock" }) }),
-    Layer.mock(LogFiles, { follow: () => Effect.void, logger: Logger.make(() => undefined) }),
+    Layer.mock(LogFiles, { follow: () => Effect.undefined, logger: Logger.make(() => undefined) }),
     Layer.mock(Audit, { record: () => Effect.void }),
     Layer.mock(Inbox, { pending: () => Effect.succeed(0) }),
     Layer.mock(Outbox, { tell: () => Effect.void }),

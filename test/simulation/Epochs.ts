@@ -57,7 +57,7 @@ export class Epochs {
     const { database } = this.#world
     const services = {
       hearings: this.#host.hearings,
-      logs: { follow: () => Effect.void },
+      logs: { follow: () => Effect.undefined },
       runtime: {
         start: (spec: {
           readonly session_id: SessionId

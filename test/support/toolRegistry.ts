@@ -6,6 +6,7 @@ import { Arbiter } from "#src/agent/Arbiter.ts"
 import { Compactor } from "#src/agent/Compactor.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
+import { ImageTools } from "#src/agent/ImageTools.ts"
 import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
 import { Replication } from "#src/agent/Replication.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
@@ -20,7 +21,8 @@ export const layerRegistry = <A, E, R>(
   { choir, root }: { readonly choir: string; readonly root: string },
   own: Layer.Layer<A, E, R>
 ) =>
-  ToolRegistry.layer({ choir, rg: "rg" }).pipe(
+  ToolRegistry.layer({ rg: "rg" }).pipe(
+    Layer.provideMerge(ImageTools.layer(choir)),
     Layer.provideMerge(Arbiter.layer),
     Layer.provideMerge(
       Layer.mergeAll(

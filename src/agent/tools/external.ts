@@ -2,9 +2,10 @@
  * A tool that is a manifest and an executable (spec 8.8): JSON on standard input and output, the secrets that its manifest names on
  * a descriptor of their own, and nothing else of the agent's.
  */
-import { Effect, JsonSchema, Option, Schema, SchemaRepresentation } from "effect"
+import { Effect, Option, Result, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import { effectOf, LockRequest, type ToolManifest } from "#schema/Tool.ts"
+import { inputDecoder } from "#src/shared/jsonSchema.ts"
 import { PROCESS_GRACE_MS, TOOL_STDERR_CHARS_MAX } from "#src/shared/limits.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
@@ -27,20 +28,14 @@ export class InputSchemaRefused extends Schema.TaggedError<InputSchemaRefused>()
   }
 }
 
-/** The check of a manifest's inputs. Draft-07 is read when `$schema` says so, otherwise 2020-12. */
-const inputSchemaOf = ({ llm }: ToolManifest): Effect.Effect<Schema.Decoder<unknown>, InputSchemaRefused> =>
-  Effect.try({
-    try: () => {
-      const { $schema } = llm.input_schema
-      const isDraft07 = typeof $schema === "string" && $schema.includes("draft-07")
-      const document = (isDraft07 ? JsonSchema.fromSchemaDraft07 : JsonSchema.fromSchemaDraft2020_12)(llm.input_schema)
-      // Patterns are applied: a manifest passed a human's approval before it came into the image (spec 8.10).
-      const schema = SchemaRepresentation.fromJsonSchemaDocument(document, { patterns: "apply" })
-      return Schema.make<Schema.Codec<unknown>>(schema.ast)
-    },
-    catch: (error) =>
-      new InputSchemaRefused({ tool: llm.name, problem: error instanceof Error ? error.message : "it is not a schema" })
-  })
+/** The check of a manifest's inputs. Patterns are applied: a manifest passed a human's approval before it came into the image (spec 8.10). */
+const inputSchemaOf = ({ llm }: ToolManifest): Effect.Effect<Schema.Codec<unknown>, InputSchemaRefused> =>
+  Effect.fromResult(
+    Result.mapError(
+      inputDecoder(llm.input_schema as Readonly<Record<string, Schema.Json>>, "apply"),
+      (problem) => new InputSchemaRefused({ tool: llm.name, problem })
+    )
+  )
 
 const Reply = Schema.Struct({
   status: Schema.optionalKey(Schema.Literals(["success", "error"])),

@@ -2,7 +2,7 @@
  * One epoch of a session: a token, a socket, a container, an agent that says hello, and the watch over it. All of it belongs to
  * one scope, so that nothing of an epoch outlives it (R8).
  */
-import { Deferred, Effect, Fiber, type Redacted, type Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, Option, type Redacted, type Scope } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"
@@ -201,10 +201,16 @@ export const runEpoch = Effect.fn("Epoch.run")(function* (
   const told = Effect.delay(plan.onLingering(cause.type === "crash" ? cause.reason : undefined), CONTAINER_LINGERS_MS)
   yield* Effect.raceFirst(container.kill, Effect.andThen(told, Effect.never))
   yield* Effect.logInfo("its container is gone")
-  yield* Effect.timeoutOption(Fiber.await(written), AGENT_OUTPUT_MS_MAX)
+  const last_words = yield* Effect.timeoutOption(Effect.exit(Fiber.join(written)), AGENT_OUTPUT_MS_MAX)
   switch (cause.type) {
     case "crash":
-      return { type: "crashed", reason: cause.reason, ready, token: token ?? undefined }
+      return {
+        type: "crashed",
+        reason: cause.reason,
+        ready,
+        token: token ?? undefined,
+        last_words: Option.getOrUndefined(Option.flatMap(last_words, Exit.getSuccess))
+      }
     case "stop":
       return { type: "stopped" }
     case "goodbye":

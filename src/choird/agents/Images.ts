@@ -1,7 +1,7 @@
 /** Images of the sandbox runtime: the merged repositories of an agent as a folder, built once for each pair of commits (spec 17.3). */
 import { join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Option, type PlatformError, Schema } from "effect"
-import { AgentId, type ResourceName } from "#schema/Ids.ts"
+import { AgentId, type ResourceName, type SecretName } from "#schema/Ids.ts"
 import { type CommitId, ImageVersion, type ImageVersionFile } from "#schema/Image.ts"
 import { merge } from "#src/choird/repos/Merge.ts"
 import { ContainerRuntime, type ImageBuildFailed } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -53,6 +53,8 @@ export interface ImageSources {
   readonly agent: RepoSource
   /** What the agent is bound to; its own repository is fetched as that, where it can be (spec 14.4). */
   readonly git_identity?: ResourceName | undefined
+  /** Why a tool could not be given a secret that its manifest names; without it secrets are not looked at. */
+  readonly secretProblem?: (name: SecretName) => string | undefined
 }
 
 /** What a build does next, in this order; nothing is written when the image is up to date. The runtime's own lines follow. */
@@ -130,12 +132,17 @@ export class Images extends Context.Service<
         const list = makeImageList(fs, home)
         const { folderOf } = list
 
-        const merged = (agent_id: AgentId, global: ReadonlyArray<RepoFile>, agent: ReadonlyArray<RepoFile>) =>
+        const merged = (
+          agent_id: AgentId,
+          global: ReadonlyArray<RepoFile>,
+          agent: ReadonlyArray<RepoFile>,
+          { secretProblem = () => undefined }: Pick<ImageSources, "secretProblem"> = {}
+        ) =>
           Effect.fromResult(
             merge(
               { label: repoLabel({ global: true }), files: global },
               { label: repoLabel({ agent_id }), files: agent },
-              compiles
+              { compiles, secretProblem }
             )
           )
 
@@ -152,6 +159,10 @@ export class Images extends Context.Service<
             const { commit: found, warning = null } = agent
             return yield* new OtherCommit({ agent_id, wanted: agent_commit, found, warning })
           }
+          const left_out = [
+            ...(yield* repos.uncommitted({ global: true }, sources.global, global)),
+            ...(yield* repos.uncommitted({ agent_id }, sources.agent, agent))
+          ]
           const stale = [global, agent].flatMap(({ warning }) => (warning === undefined ? [] : [warning]))
           const commits = { global: global.commit, agent: agent.commit }
           const image_version = imageVersion(commits, compiles)
@@ -162,7 +173,7 @@ export class Images extends Context.Service<
           const built = force || !sound
           if (built && in_use.includes(image_version)) return yield* new ImageInUse({ agent_id, image_version })
           yield* progress("check")
-          const plan = yield* merged(agent_id, global.files, agent.files)
+          const plan = yield* merged(agent_id, global.files, agent.files, sources)
           if (built) {
             yield* progress("write")
             yield* Effect.gen(function* () {
@@ -187,7 +198,7 @@ export class Images extends Context.Service<
           }
           const made = yield* runtime.buildImage({ ...source, keep, force }, progress)
           yield* list.select(agent_id, image_version, in_use)
-          return { image_version, path, built: built || made, warnings: [...stale, ...plan.warnings] }
+          return { image_version, path, built: built || made, warnings: [...stale, ...plan.warnings, ...left_out] }
         })
 
         const remake = Effect.fnUntraced(function* (

@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Option, Result } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { imageSources } from "./imageSources.ts"
 import { type BuildError, Images } from "./Images.ts"
 import { AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 
@@ -45,12 +46,8 @@ export class Updates extends Context.Service<
 
       const one = Effect.fnUntraced(function* (agent_id: AgentId, progress: Progress) {
         const view = yield* lifecycle.view(agent_id)
-        const { config: running } = yield* config.current
-        const repo = running.agents[agent_id]?.repo
-        if (repo === undefined)
-          return yield* Effect.die(`the lifecycle knows ${agent_id} and the configuration does not`)
         const in_use = mounted(view)
-        const sources = { global: running.global_repo, agent: repo, git_identity: view.bindings?.git_identity }
+        const sources = yield* imageSources(config, agent_id, view)
         const built = yield* Effect.result(images.build(agent_id, sources, { in_use, progress }))
         if (Result.isFailure(built)) return failed(agent_id, built.failure)
         const { image_version, warnings } = built.success

@@ -15,6 +15,8 @@ export type EpochEnd =
       readonly reason: string
       readonly ready: boolean
       readonly token?: Redacted.Redacted | undefined
+      /** In which the agent itself says why it died; nobody has looked at them yet. */
+      readonly last_words?: string | undefined
     }
 
 /** What the session's row and the run know when an epoch has ended. */

@@ -4,6 +4,7 @@ import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import type { EpochEnd } from "./afterEpoch.ts"
 import { runEpoch } from "./Epoch.ts"
+import { withLastWords } from "./lastWords.ts"
 import { patiently } from "./patience.ts"
 import type { RunContext } from "./RunContext.ts"
 
@@ -82,7 +83,10 @@ export const oneEpoch = Effect.fnUntraced(function* (
   }
   yield* Effect.logInfo(`epoch ${epoch} begins`)
   const ended = yield* Effect.result(Effect.scoped(runEpoch(services, plan)))
-  if (Result.isSuccess(ended)) return { type: "ended", end: ended.success, ready, tried: true } as const
+  if (Result.isSuccess(ended)) {
+    const end = withLastWords(ended.success, yield* services.config.secrets)
+    return { type: "ended", end, ready, tried: true } as const
+  }
   const { failure } = ended
   // What cannot be ended still holds the agent's resources, and nothing new may begin beside it.
   if (failure instanceof ContainerError && failure.reason === "stuck")

@@ -11,6 +11,7 @@ import { isInside, realOf } from "#src/choird/runtime/Ownership.ts"
 import { sessionId } from "#src/choird/sessions/sessionId.ts"
 import type { SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { unknownBinding } from "./bindings.ts"
+import { missingToolSecret, secretProblem } from "./imageSecrets.ts"
 import { exclusive, type Leases } from "./Leases.ts"
 import { type ImageServices, newestImage, notReady, type Refusal, type StartImage } from "./startImage.ts"
 
@@ -148,6 +149,9 @@ export const prepare = Effect.fn("Lifecycle.prepare")(function* (
   }
   yield* checkResources(services, config, agent_id, bindings)
   const image = yield* newestImage(services, agent_id)
+  const problemOf = secretProblem(config, yield* services.config.secrets, agent_id, bindings)
+  const missing = missingToolSecret(image.path, problemOf)
+  if (missing !== undefined) return yield* Effect.fail(notReady(missing, `choirctl agent build ${agent_id}`))
   if (latest !== undefined) {
     yield* Effect.mapError(reapContainer(services, latest), ({ fix, problem }): Refusal => ({
       kind: "START_FAILED",

@@ -5,6 +5,7 @@ import type { Budgets } from "#schema/Config.ts"
 import { type AgentId, EDGE } from "#schema/Ids.ts"
 import { type AgentDetail, type BuildProgress, OperatorApi } from "#schema/OperatorApi.ts"
 import { Images } from "#src/choird/agents/Images.ts"
+import { imageSources } from "#src/choird/agents/imageSources.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { mounted } from "#src/choird/agents/Updates.ts"
@@ -80,21 +81,15 @@ const detail = Effect.fn("OperatorApi.agent")(function* (services: Services, age
 const build = Effect.fn("OperatorApi.build")(function* (services: Services, agent_id: AgentId, force: boolean) {
   const { config, images, lifecycle } = services
   const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
-  const running = yield* config.current
-  const agent = running.config.agents[agent_id]
-  if (agent === undefined) return yield* Effect.die(`the lifecycle knows ${agent_id} and the configuration does not`)
+  const sources = yield* imageSources(config, agent_id, view)
   return Stream.callback<BuildProgress>(
     Effect.fnUntraced(function* (queue) {
       const last = yield* images
-        .build(
-          agent_id,
-          { global: running.config.global_repo, agent: agent.repo, git_identity: view.bindings?.git_identity },
-          {
-            force,
-            in_use: mounted(view),
-            progress: (step) => Effect.asVoid(Queue.offer(queue, { type: "step", text: step }))
-          }
-        )
+        .build(agent_id, sources, {
+          force,
+          in_use: mounted(view),
+          progress: (step) => Effect.asVoid(Queue.offer(queue, { type: "step", text: step }))
+        })
         .pipe(
           Effect.match({
             onSuccess: (built) => ({ type: "done" as const, result: { agent_id, ...built } }),

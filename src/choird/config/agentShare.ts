@@ -8,7 +8,7 @@ const own = <A>(table: Readonly<Record<string, A>>, name: string | undefined): A
   name !== undefined && Object.hasOwn(table, name) ? table[name] : undefined
 
 /** The bound models and all that their `fallback` leads to. */
-const boundModels = (config: Config, bindings: ResourceBindings): AgentConfig["models"] => {
+const boundModels = (config: Config, bindings: Pick<ResourceBindings, "llm" | "core_llm">): AgentConfig["models"] => {
   const found = new Map<ResourceName, Config["models"][ResourceName]>()
   const waiting: Array<ResourceName> = [bindings.llm, bindings.core_llm]
   for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
@@ -20,7 +20,7 @@ const boundModels = (config: Config, bindings: ResourceBindings): AgentConfig["m
   return Object.fromEntries(found)
 }
 
-export const agentConfig = (config: Config, bindings: ResourceBindings): AgentConfig => {
+export const agentConfig = (config: Config, bindings: Omit<ResourceBindings, "dm">): AgentConfig => {
   const git_identity = own(config.git_identities, bindings.git_identity)
   return {
     llm: bindings.llm,
@@ -36,7 +36,7 @@ export const agentConfig = (config: Config, bindings: ResourceBindings): AgentCo
 }
 
 /** The secrets that the bound resources name: never a gateway's, the database's, or one of the host's own workers. */
-export const boundSecrets = (config: Config, bindings: ResourceBindings): ReadonlySet<SecretName> => {
+export const boundSecrets = (config: Config, bindings: Omit<ResourceBindings, "dm">): ReadonlySet<SecretName> => {
   const secrets = [
     ...Object.values(boundModels(config, bindings)).map((model) => model.secret),
     own(config.tts, own(config.voice_profiles, bindings.voice_profile)?.tts)?.secret,

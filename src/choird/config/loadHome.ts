@@ -63,7 +63,7 @@ const merged = (global: Fetched, own: Fetched, compiles: boolean): Pick<Fetched,
   const plan = merge(
     { label: global.name, files: global.snapshot.files },
     { label: own.name, files: own.snapshot.files },
-    compiles
+    { compiles }
   )
   return Result.match(plan, {
     onSuccess: ({ warnings }) => ({ problems: [], warnings }),

@@ -44,8 +44,11 @@ const CHOIRD = "choird"
 export class LogFiles extends Context.Service<
   LogFiles,
   {
-    /** Writes an agent's output to its log until it ends. A flood of lines is slowed down here and cut by the container. */
-    follow(agent_id: AgentId, session_id: SessionId, output: Stream.Stream<string>): Effect.Effect<void>
+    /**
+     * Writes an agent's output to its log until it ends. A flood of lines is slowed down here and cut by the container. Gives the last
+     * message of level FATAL, in which an agent says why it dies; it is the agent's own and may hold anything.
+     */
+    follow(agent_id: AgentId, session_id: SessionId, output: Stream.Stream<string>): Effect.Effect<string | undefined>
     /** Writes what this program logs to choird.log, and what it logs of an agent to that agent's log as well, or alone with `log: "agent"`. */
     readonly logger: Logger.Logger<unknown, void>
     /** Archives choird.log beyond this many lines (`log_archive_threshold_lines`). Until it is told, no file is archived for its size. */
@@ -107,17 +110,26 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
   })
 
   return LogFiles.of({
-    follow: (agent_id, session_id, output) =>
-      Stream.runForEachArray(output, (lines) =>
+    follow: Effect.fnUntraced(function* (agent_id, session_id, output) {
+      let last: string | undefined
+      yield* Stream.runForEachArray(output, (lines) =>
         Clock.currentTimeMillis.pipe(
           Effect.map((now_ms) => {
             const timestamp = new Date(now_ms).toISOString()
-            const texts = lines.map((text) => `${logText(agentLine(agent_id, session_id, timestamp, text))}\n`)
-            write(agent_id, texts, now_ms)
+            const entries = lines.map((text) => agentLine(agent_id, session_id, timestamp, text))
+            const fatal = entries.findLast(({ level }) => level === "FATAL")?.message
+            if (typeof fatal === "string") last = fatal
+            write(
+              agent_id,
+              entries.map((entry) => `${logText(entry)}\n`),
+              now_ms
+            )
           }),
           Effect.andThen(Effect.sleep(AGENT_OUTPUT_PAUSE_MS))
         )
-      ),
+      )
+      return last
+    }),
     logger: Logger.make((options) => {
       const line = logLine(CHOIRD, options)
       const { log, ...kept } = line

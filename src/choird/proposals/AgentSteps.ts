@@ -5,6 +5,7 @@ import { ImageVersion } from "#schema/Image.ts"
 import type { StartAgent } from "#schema/OperatorApi.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import { type BuildError, Images } from "#src/choird/agents/Images.ts"
+import { imageSources } from "#src/choird/agents/imageSources.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import type { Approved } from "#src/choird/approvals/Approved.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -85,17 +86,13 @@ const make = Effect.fnUntraced(function* () {
     build: Effect.fn("AgentSteps.build")(function* ({ row }, { commit }) {
       const { agent_id, session_id } = row
       if (commit === undefined) return yield* Effect.die(new Error("nothing was committed"))
-      const { repo } = yield* defaultsOf(agent_id)
-      const { config: running } = yield* config.current
+      yield* defaultsOf(agent_id)
       const view = yield* Effect.mapError(lifecycle.view(agent_id), agent)
       const in_use = isDown(view) ? [] : Option.toArray(ImageVersion.makeOption(view.image_version ?? ""))
       // It was pushed as the session's identity, which may be the only one that can fetch it.
       const git_identity = Option.getOrUndefined(yield* sessions.get(session_id))?.resource_bindings.git_identity
-      const built = images.build(
-        agent_id,
-        { global: running.global_repo, agent: repo, git_identity },
-        { in_use, agent_commit: commit }
-      )
+      const sources = { ...(yield* imageSources(config, agent_id, view)), git_identity }
+      const built = images.build(agent_id, sources, { in_use, agent_commit: commit })
       return (yield* Effect.mapError(built, notBuilt)).image_version
     }),
     running: Effect.fn("AgentSteps.running")(function* (agent_id) {

@@ -5,6 +5,7 @@ import { CommitId } from "#schema/Image.ts"
 import { type GitCall, GitFailed, type GitMissing, runGit } from "#src/shared/git.ts"
 import { GIT_WRITTEN_BYTES_MAX, REPO_BYTES_MAX, REPO_FILES_MAX, REPO_PATH_BYTES_MAX } from "#src/shared/limits.ts"
 import { cacheRef, type CheckedSource, isCommit } from "./RepoSource.ts"
+import { countUncommitted } from "./uncommitted.ts"
 import { type BadRepository, badRepository, parseBlobs, parseTree, type RepoFile, treeProblems } from "./Tree.ts"
 
 /** A repository that could not be fetched. `url` never holds credentials: they are refused in config.json. */
@@ -77,6 +78,8 @@ export class Git extends Context.Service<
     ): Effect.Effect<void, GitMissing | FetchFailed | RefNotFound>
     /** The commit that was fetched for the source, or `undefined` when there is none. */
     cached(repo: string, source: CheckedSource): Effect.Effect<CommitId | undefined, GitMissing>
+    /** How many files of a local source's folder are not in that commit, its newest one, which was fetched into `repo`. */
+    uncommitted(repo: string, source: CheckedSource, commit: CommitId): Effect.Effect<number>
     /** All files of a commit, in memory, after its tree was checked; `label` names the repository in problems (R75). */
     files(
       repo: string,
@@ -90,7 +93,8 @@ export class Git extends Context.Service<
     Effect.gen(function* () {
       const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
       const fs = yield* FileSystem.FileSystem
-      const { remote, run } = gitCalls(spawner, fs)
+      const calls = gitCalls(spawner, fs)
+      const { remote, run } = calls
       return Git.of({
         init: Effect.fn("Git.init")((path) =>
           Effect.asVoid(run({ args: ["init", "--quiet", "--bare", "--template=", "--initial-branch=main", path] }))
@@ -125,6 +129,9 @@ export class Git extends Context.Service<
             ),
             Effect.catchTag("GitFailed", () => Effect.undefined)
           )
+        ),
+        uncommitted: Effect.fn("Git.uncommitted")((repo, source, commit) =>
+          countUncommitted(calls, fs, repo, source, commit)
         ),
         files: Effect.fn("Git.files")(function* (gitDir, commit, label) {
           const listing = yield* run({

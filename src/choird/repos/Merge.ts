@@ -3,12 +3,13 @@
  * warnings out, or every problem at once.
  */
 import { isUtf8 } from "node:buffer"
-import { Result, Schema } from "effect"
-import { ToolManifest } from "#schema/Tool.ts"
+import { Result } from "effect"
+import type { SecretName } from "#schema/Ids.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/builtInTools.ts"
-import { IDENTITY_BYTES_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
+import { IDENTITY_BYTES_MAX, IMAGE_SKILLS_MAX, IMAGE_TOOLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
 import { readSkill } from "#src/shared/skillProblems.ts"
-import { toolExecutable, type ToolScope } from "#src/shared/toolExecutable.ts"
+import type { ToolScope } from "#src/shared/toolExecutable.ts"
+import { readToolManifest } from "#src/shared/toolManifest.ts"
 import { DOCKERFILES, type DockerfileRole, dockerfileProblems } from "./dockerfile.ts"
 import { type BadRepository, badRepository, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
 
@@ -24,6 +25,13 @@ export interface ImagePlan {
   /** Executables that the Dockerfiles have to make of sources; none where nothing is compiled. */
   readonly compiled: ReadonlyArray<string>
   readonly warnings: ReadonlyArray<string>
+}
+
+export interface MergeOptions {
+  /** Whether the Dockerfiles are built, so that a tool may have sources in the place of its executable. */
+  readonly compiles?: boolean
+  /** Why a tool could not be given a secret that its manifest names; `undefined` when it could, or when nobody knows. */
+  readonly secretProblem?: (name: SecretName) => string | undefined
 }
 
 interface Part {
@@ -43,11 +51,6 @@ interface CheckedTool {
   readonly reasons: ReadonlyArray<string>
 }
 
-const decodeManifest = Schema.decodeUnknownResult(Schema.fromJsonString(ToolManifest), {
-  errors: "all",
-  onExcessProperty: "error"
-})
-
 const within = (files: ReadonlyArray<RepoFile>, folder: string): ReadonlyArray<RepoFile> =>
   files.flatMap((file) =>
     file.path.startsWith(`${folder}/`) && !file.path.endsWith("/.gitkeep")
@@ -61,14 +64,23 @@ const isManifest = ({ path }: RepoFile) => path.endsWith(".json") && !path.inclu
 const unitOf = (file: RepoFile) =>
   isManifest(file) ? file.path.slice(0, -".json".length) : (file.path.split("/")[0] ?? "")
 
-const oneLine = (text: string) => text.replaceAll(/\s+/gu, " ").trim()
-
 const textProblem = ({ bytes }: RepoFile, bytesMax: number) =>
   bytes.length > bytesMax ? `larger than ${bytesMax} bytes` : isUtf8(bytes) ? undefined : "not UTF-8"
 
 const textOf = ({ bytes }: RepoFile) => Buffer.from(bytes).toString("utf8")
 
-const checkTool = (scope: ToolScope, file: RepoFile, tools: ReadonlyArray<RepoFile>): CheckedTool => {
+/** An agent refuses a folder with more. */
+const tooMany = (repo: string, folder: "tools" | "skills", count: number, max: number): ReadonlyArray<RepoProblem> =>
+  count > max
+    ? [{ repo, path: `${folder}/`, reason: `${count} manifests are too many: at most ${max} may lie here` }]
+    : []
+
+const checkTool = (
+  scope: ToolScope,
+  file: RepoFile,
+  tools: ReadonlyArray<RepoFile>,
+  { secretProblem = () => undefined }: MergeOptions
+): CheckedTool => {
   const stem = unitOf(file)
   const refused = (...reasons: ReadonlyArray<string>): CheckedTool => ({
     stem,
@@ -78,19 +90,22 @@ const checkTool = (scope: ToolScope, file: RepoFile, tools: ReadonlyArray<RepoFi
   })
   const unreadable = textProblem(file, MANIFEST_BYTES_MAX)
   if (unreadable !== undefined) return refused(unreadable)
-  const manifest = decodeManifest(textOf(file))
-  if (Result.isFailure(manifest)) return refused(oneLine(manifest.failure.message))
-  const { llm, runtime } = manifest.success
-  const misnamed = llm.name === stem ? [] : [`the tool is called ${llm.name}: name the file ${llm.name}.json`]
-  const executable = toolExecutable(scope, runtime.exec_path)
-  if (executable === undefined) {
-    return refused(...misnamed, `at ["runtime"]["exec_path"]: write a path inside /choir/tools/${scope}/`)
-  }
-  if (tools.some(({ path }) => path === executable)) return { stem, executable, unbuilt: false, reasons: misnamed }
+  const read = readToolManifest(scope, textOf(file))
+  if (Result.isFailure(read)) return refused(...read.failure)
+  const { executable, manifest } = read.success
+  const { llm, runtime } = manifest
+  const reasons = [
+    ...(llm.name === stem ? [] : [`the tool is called ${llm.name}: name the file ${llm.name}.json`]),
+    ...runtime.secret_resources.flatMap((name, index) => {
+      const problem = secretProblem(name)
+      return problem === undefined ? [] : [`runtime.secret_resources.${index}: ${problem}`]
+    })
+  ]
+  if (tools.some(({ path }) => path === executable)) return { stem, executable, unbuilt: false, reasons }
   const unbuilt = tools.some(({ path }) => path.startsWith(`${stem}/`))
   return unbuilt
-    ? { stem, executable, unbuilt, reasons: misnamed }
-    : refused(...misnamed, `its executable tools/${shownPath(executable)} is missing`)
+    ? { stem, executable, unbuilt, reasons }
+    : refused(...reasons, `its executable tools/${shownPath(executable)} is missing`)
 }
 
 /**
@@ -101,10 +116,13 @@ const toolsOf = (
   scope: ToolScope,
   { label, files }: LabelledFiles,
   overridden: ReadonlySet<string>,
-  compiles: boolean
+  options: MergeOptions
 ): Part => {
+  const { compiles = false } = options
   const all = within(files, "tools")
-  const checked = all.filter(isManifest).map((file) => checkTool(scope, file, all))
+  const checked = all
+    .filter(isManifest)
+    .map((file) => checkTool(scope, file, all, overridden.has(unitOf(file)) ? {} : options))
   const kept = checked.filter(({ stem }) => !overridden.has(stem))
   const unbuilt = kept.filter((tool) => tool.unbuilt)
   const left = new Set([...overridden, ...unbuilt.map(({ stem }) => stem)])
@@ -119,9 +137,12 @@ const toolsOf = (
         path: `tools/${scope}/${file.path}`,
         executable: file.executable || executables.has(file.path)
       })),
-    problems: checked.flatMap(({ stem, reasons }) =>
-      reasons.map((reason) => ({ repo: label, path: `tools/${shownPath(stem)}.json`, reason }))
-    ),
+    problems: [
+      ...tooMany(label, "tools", checked.length, IMAGE_TOOLS_MAX),
+      ...checked.flatMap(({ stem, reasons }) =>
+        reasons.map((reason) => ({ repo: label, path: `tools/${shownPath(stem)}.json`, reason }))
+      )
+    ],
     warnings: compiles
       ? []
       : unbuilt.map(
@@ -150,11 +171,14 @@ const skillsOf = (
     files: all
       .filter((file) => !overridden.has(unitOf(file)))
       .map((file) => ({ ...file, path: `skills/${file.path}`, executable: false })),
-    problems: all
-      .filter(isManifest)
-      .flatMap((file) =>
-        skillReasons(file, tools).map((reason) => ({ repo: label, path: `skills/${shownPath(file.path)}`, reason }))
-      ),
+    problems: [
+      ...tooMany(label, "skills", all.filter(isManifest).length, IMAGE_SKILLS_MAX),
+      ...all
+        .filter(isManifest)
+        .flatMap((file) =>
+          skillReasons(file, tools).map((reason) => ({ repo: label, path: `skills/${shownPath(file.path)}`, reason }))
+        )
+    ],
     warnings: []
   }
 }
@@ -199,20 +223,18 @@ const dockerfileOf = (role: DockerfileRole, { files, label }: LabelledFiles): Pa
 /**
  * Agent tools and skills replace global ones of their name; USER.md is the global one, SOUL.md and SOUL-CORE.md are the agent's
  * where it has them. A manifest's file name is its tool's name, so that one name has one file.
- *
- * @param compiles whether the Dockerfiles are built, so that a tool may have sources in the place of its executable.
  */
 export const merge = (
   global: LabelledFiles,
   agent: LabelledFiles,
-  compiles = false
+  options: MergeOptions = {}
 ): Result.Result<ImagePlan, BadRepository> => {
   const agentTools = new Set(within(agent.files, "tools").filter(isManifest).map(unitOf))
   const agentSkills = new Set(within(agent.files, "skills").map(unitOf))
   const tools = toolNames(global.files, agent.files)
   const parts = [
-    toolsOf("global", global, agentTools, compiles),
-    toolsOf("agent", agent, new Set(), compiles),
+    toolsOf("global", global, agentTools, options),
+    toolsOf("agent", agent, new Set(), options),
     skillsOf(global, agentSkills, tools),
     skillsOf(agent, new Set(), tools),
     identityOf("USER.md", [global]),

@@ -1,6 +1,6 @@
 /** The clones of the global and the agents' repositories under `<home>/repos` (spec 6.5), made anew for each new commit. */
 import { basename, dirname, join } from "node:path"
-import { Context, Effect, FileSystem, Layer, Schema } from "effect"
+import { Context, Effect, FileSystem, Layer, Result, Schema } from "effect"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { CommitId } from "#schema/Image.ts"
 import type { GitFailed, GitMissing } from "#src/shared/git.ts"
@@ -9,6 +9,7 @@ import { type FetchFailed, Git, RefNotFound } from "./Git.ts"
 import { RepoAccess } from "./RepoAccess.ts"
 import { checkSource, type CheckedSource, type InvalidRepoSource, type RepoSource } from "./RepoSource.ts"
 import type { BadRepository, RepoFile } from "./Tree.ts"
+import { uncommittedText } from "./uncommitted.ts"
 
 /** A clone that cannot be kept on disk. */
 export class RepoCacheFailed extends Schema.TaggedError<RepoCacheFailed>()("RepoCacheFailed", {
@@ -55,6 +56,8 @@ export class Repos extends Context.Service<
      * `access` is asked in the place of the configuration that runs.
      */
     snapshot(owner: RepoOwner, source: RepoSource, access?: RepoAccess): Effect.Effect<Snapshot, RepoError>
+    /** What a build of a snapshot leaves out, in words: files of a local repository that nobody committed. */
+    uncommitted(owner: RepoOwner, source: RepoSource, snapshot: Snapshot): Effect.Effect<ReadonlyArray<string>>
     /** The files of a commit that was read before: from the clone, or fetched by its id beside it when that has moved on. */
     at(owner: RepoOwner, source: RepoSource, commit: CommitId): Effect.Effect<ReadonlyArray<RepoFile>, RepoError>
   }
@@ -183,7 +186,18 @@ export class Repos extends Context.Service<
             locked(place)
           )
         })
-        return Repos.of({ at, snapshot })
+        const uncommitted = Effect.fn("Repos.uncommitted")(function* (
+          owner: RepoOwner,
+          source: RepoSource,
+          { commit, stale }: Snapshot
+        ) {
+          const checked = checkSource(source)
+          if (stale || Result.isFailure(checked)) return []
+          const place = placeOf(owner)
+          const count = yield* locked(place)(git.uncommitted(place, checked.success, commit))
+          return count === 0 ? [] : [uncommittedText(count, checked.success.url)]
+        })
+        return Repos.of({ at, snapshot, uncommitted })
       })
     )
 }

@@ -32,7 +32,7 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
   const frozen = { reason: null as string | null }
   const row = activeSession(AGENT, SESSION)
   const mocks = Layer.mergeAll(
-    Layer.mock(LogFiles, { follow: () => Effect.void, logger: Logger.make(() => undefined) }),
+    Layer.mock(LogFiles, { follow: () => Effect.undefined, logger: Logger.make(() => undefined) }),
     Layer.mock(AgentSockets, {
       open: () =>
         Effect.as(

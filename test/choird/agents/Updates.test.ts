@@ -67,7 +67,11 @@ const world = (agents: Readonly<Record<string, Agent>>, restart: Effect.Effect<v
         return view(agent_id, { status: "running", image: NEW, newest: NEW })
       })
   })
-  const store = Layer.mock(ConfigStore, { home: "/", current: Effect.succeed({ config, version: 1 }) })
+  const store = Layer.mock(ConfigStore, {
+    home: "/",
+    current: Effect.succeed({ config, version: 1 }),
+    secrets: Effect.succeed({})
+  })
   const services = Updates.layer.pipe(Layer.provide([images, lifecycle, store]))
   return { done, services }
 }

@@ -48,7 +48,11 @@ const open = Effect.gen(function* () {
         }),
         Layer.mock(Lifecycle, { view: () => Effect.succeed(down as never) }),
         Layer.mock(SessionStore, { get: () => Effect.succeed(Option.some(BOUND as never)) }),
-        Layer.mock(ConfigStore, { home: home.home, current: Effect.succeed({ config, version: 1 }) })
+        Layer.mock(ConfigStore, {
+          home: home.home,
+          current: Effect.succeed({ config, version: 1 }),
+          secrets: Effect.succeed({})
+        })
       ])
     )
   ).pipe(Effect.flatMap((context) => Effect.provide(AgentSteps, context)))

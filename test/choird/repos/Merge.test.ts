@@ -135,9 +135,9 @@ describe("Merge", () => {
     [
       "an unknown key",
       { "tools/x.json": manifest("x", { exec_path: "x", sudo: true }), "tools/x": "" },
-      /\["runtime"\]\["sudo"\]/u
+      /runtime\.sudo: "sudo" is not a known key$/u
     ],
-    ["a wrong type", { "tools/x.json": manifest("x", { exec_path: 1 }) }, /\["runtime"\]\["exec_path"\]/u],
+    ["a wrong type", { "tools/x.json": manifest("x", { exec_path: 1 }) }, /runtime\.exec_path: it must be a string$/u],
     [
       "both effect spellings",
       { "tools/x.json": manifest("x", { exec_path: "x", effect: "none", side_effect: "none" }), "tools/x": "" },
@@ -147,6 +147,37 @@ describe("Merge", () => {
       "another name than its file's",
       { "tools/x.json": manifest("y", { exec_path: "x" }), "tools/x": "" },
       /name the file y\.json/u
+    ],
+    [
+      "a lock that means nothing",
+      { "tools/x.json": manifest("x", { exec_path: "x", locks: [{ resource: "bogus", mode: "X" }] }), "tools/x": "" },
+      /runtime\.locks\.0\.resource: "bogus" cannot be locked: no such resource/u
+    ],
+    [
+      "a misspelt keyword in its schema",
+      {
+        "tools/x.json": manifest("x").replace('"object"', '"object","properties":{"a":{"typ":"string"}}'),
+        "tools/x": ""
+      },
+      /llm\.input_schema\.properties\.a\.typ: "typ" is not a keyword of JSON Schema; did you mean type\?$/u
+    ],
+    [
+      "a keyword that no agent can check",
+      {
+        "tools/x.json": manifest("x").replace('"object"', '"object","properties":{"a":{"$dynamicRef":"#a"}}'),
+        "tools/x": ""
+      },
+      /properties\.a\.\$dynamicRef: the agent cannot check "\$dynamicRef"/u
+    ],
+    [
+      "an input that is no object",
+      { "tools/x.json": manifest("x").replace('"object"', '"string"'), "tools/x": "" },
+      /llm\.input_schema\.type: the input of a tool is an object/u
+    ],
+    [
+      "a built-in tool's name",
+      { "tools/choir.exec.json": manifest("choir.exec"), "tools/choir.exec": "" },
+      /llm\.name: a built-in tool has the name choir\.exec/u
     ],
     ["no executable", { "tools/x.json": manifest("x") }, /executable tools\/x is missing/u],
     ["an executable outside", { "tools/x.json": manifest("x", { exec_path: "/bin/sh" }), "tools/x": "" }, /exec_path/u],

@@ -1,17 +1,11 @@
-/** The tools that an image brings along (spec 8.8): manifests with their executables, checked before the agent does anything. */
-import { Effect, FileSystem, Result, Schema } from "effect"
-import { type SecretName } from "#schema/Ids.ts"
-import { ToolManifest } from "#schema/Tool.ts"
-import { decodeFile } from "#src/shared/decode.ts"
+/** The tools that an image brings along (spec 8.8): manifests with their executables, read and checked before the agent says hello. */
+import { Context, Effect, FileSystem, Layer, Result, Schema } from "effect"
+import type { ToolManifest } from "#schema/Tool.ts"
+import { BUILT_IN_TOOLS } from "#src/shared/builtInTools.ts"
 import { IMAGE_TOOLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
-import { toolExecutable, type ToolScope } from "#src/shared/toolExecutable.ts"
-import { AgentSettings } from "./AgentSettings.ts"
-import { ControlPlane } from "./ControlPlane.ts"
-import { makeLockset } from "./locks.ts"
-import { SecretStore } from "./SecretStore.ts"
-import { external } from "./tools/external.ts"
-import type { Tool } from "./tools/Tool.ts"
-import { secretBehind } from "./toolSecrets.ts"
+import type { ToolScope } from "#src/shared/toolExecutable.ts"
+import { readToolManifest } from "#src/shared/toolManifest.ts"
+import { requireTools, SkillRegistry } from "./SkillRegistry.ts"
 
 /** A tool of the image that cannot be offered. The agent does not start without it (fail fast, spec 8.8). */
 export class ToolBroken extends Schema.TaggedError<ToolBroken>()("ToolBroken", {
@@ -24,18 +18,20 @@ export class ToolBroken extends Schema.TaggedError<ToolBroken>()("ToolBroken", {
   }
 }
 
-/** A tool and the manifest that it was made of. */
+/** A manifest that was checked, and the path of the program that it runs. */
 export interface ImageTool {
   readonly file: string
-  readonly tool: Tool
+  readonly manifest: ToolManifest
+  readonly executable: string
 }
 
-const UNBOUND_FIX =
-  "Name a secret of config.json, llm or core_llm, and bind the resource that it belongs to (agents.<id>.defaults)"
+/** The image's tools, the global ones first; an agent's own tool may have the name of a global one, and stands for it. */
+export class ImageTools extends Context.Service<ImageTools, ReadonlyArray<ImageTool>>()("choir/agent/ImageTools") {
+  /** Fails unless every tool, and every skill with the tools that it allows, can be used. `choir` is the image's folder. */
+  static readonly layer = (choir: string) => Layer.effect(ImageTools, load(choir))
+}
 
 type Broken = (reason: string) => ToolBroken
-
-const decodeManifest = decodeFile(ToolManifest)
 
 const readText = Effect.fnUntraced(function* (file: string, broken: Broken) {
   const fs = yield* FileSystem.FileSystem
@@ -61,46 +57,17 @@ const findExecutable = Effect.fnUntraced(function* (folder: string, relative: st
   return path
 })
 
-/** Asks choird for each secret that the manifest names. An agent that would miss one later does not start now. */
-const requireSecrets = Effect.fnUntraced(function* (names: ReadonlyArray<SecretName>, broken: Broken) {
-  const plane = yield* ControlPlane
-  const store = yield* SecretStore
-  const { config } = (yield* AgentSettings).current()
-  for (const name of names) {
-    const secret = yield* Effect.mapError(secretBehind(name, config), ({ message }) => broken(message))
-    if ((yield* store.get(secret)) !== undefined) {
-      yield* store.add([name], new Map())
-      continue
-    }
-    const fetched = plane.secrets([secret]).pipe(
-      Effect.catchTag("Denied", ({ reason, type }) => {
-        const fix = type === "UNBOUND" ? UNBOUND_FIX : `Set it: choirctl secret set ${secret}`
-        return Effect.fail(broken(`secret_resources names "${name}": ${reason}. ${fix}`))
-      })
-    )
-    yield* store.add([name], yield* fetched)
-  }
-})
-
 const loadTool = Effect.fnUntraced(function* (folder: string, scope: ToolScope, name: string) {
   const file = `${folder}/${name}`
   const broken: Broken = (reason) => new ToolBroken({ file, reason })
-  const text = yield* readText(file, broken)
-  const manifest = yield* Effect.mapError(decodeManifest(file, text), ({ problems }) => broken(problems))
-  const { runtime } = manifest
-  const locks = makeLockset(runtime.locks)
-  if (Result.isFailure(locks)) return yield* broken(locks.failure.message)
-  const relative = toolExecutable(scope, runtime.exec_path)
-  if (relative === undefined)
-    return yield* broken(`exec_path leaves the folder tools/${scope}: write /choir/tools/${scope}/<file>, or <file>`)
-  const executable = yield* findExecutable(folder, relative, broken)
-  const tool = yield* Effect.mapError(external(manifest, executable), ({ message }) => broken(message))
-  yield* requireSecrets(runtime.secret_resources, broken)
-  return { file, tool }
+  const read = readToolManifest(scope, yield* readText(file, broken))
+  if (Result.isFailure(read)) return yield* broken(read.failure.join("; "))
+  const { executable, manifest } = read.success
+  return { file, manifest, executable: yield* findExecutable(folder, executable, broken) }
 })
 
 /** The tools of one folder of the image, in the order of their manifests; a folder that is not there holds none. */
-export const loadImageTools = Effect.fnUntraced(function* (choir: string, scope: ToolScope) {
+const loadFolder = Effect.fnUntraced(function* (choir: string, scope: ToolScope) {
   const fs = yield* FileSystem.FileSystem
   const folder = `${choir}/tools/${scope}`
   const entries = yield* fs.readDirectory(folder).pipe(
@@ -113,13 +80,20 @@ export const loadImageTools = Effect.fnUntraced(function* (choir: string, scope:
   const tools = new Map<string, ImageTool>()
   for (const name of manifests) {
     const loaded = yield* loadTool(folder, scope, name)
-    const first = tools.get(loaded.tool.llm.name)
+    const { name: called } = loaded.manifest.llm
+    const first = tools.get(called)
     if (first !== undefined)
-      return yield* new ToolBroken({
-        file: loaded.file,
-        reason: `${first.file} has the same name ${loaded.tool.llm.name}`
-      })
-    tools.set(loaded.tool.llm.name, loaded)
+      return yield* new ToolBroken({ file: loaded.file, reason: `${first.file} has the same name ${called}` })
+    tools.set(called, loaded)
   }
   return [...tools.values()]
+})
+
+const load = Effect.fnUntraced(function* (choir: string) {
+  const tools = [...(yield* loadFolder(choir, "global")), ...(yield* loadFolder(choir, "agent"))]
+  yield* requireTools(
+    yield* SkillRegistry,
+    new Set([...BUILT_IN_TOOLS, ...tools.map(({ manifest }) => manifest.llm.name)])
+  )
+  return tools
 })

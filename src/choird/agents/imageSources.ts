@@ -1,0 +1,26 @@
+/** What an agent's image is built from, as the running configuration and the agent's bindings have it. */
+import { Effect } from "effect"
+import type { AgentId } from "#schema/Ids.ts"
+import type { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { defaultBindings, secretProblem } from "./imageSecrets.ts"
+import type { ImageSources } from "./Images.ts"
+import type { AgentView } from "./Lifecycle.ts"
+
+/** The tools' secrets are held against the bindings of the agent while it runs, else against those of its next start. */
+export const imageSources = Effect.fnUntraced(function* (
+  store: ConfigStore["Service"],
+  agent_id: AgentId,
+  { bindings }: Pick<AgentView, "bindings">
+): Effect.fn.Return<ImageSources> {
+  const { config } = yield* store.current
+  const repo = Object.hasOwn(config.agents, agent_id) ? config.agents[agent_id]?.repo : undefined
+  const bound = bindings ?? defaultBindings(config, agent_id)
+  if (repo === undefined || bound === undefined)
+    return yield* Effect.die(`the lifecycle knows ${agent_id} and the configuration does not`)
+  return {
+    global: config.global_repo,
+    agent: repo,
+    git_identity: bindings?.git_identity,
+    secretProblem: secretProblem(config, yield* store.secrets, agent_id, bound)
+  }
+})
