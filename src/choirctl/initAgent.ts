@@ -38,6 +38,8 @@ export interface AgentInitialized {
   readonly llm: ResourceName
   readonly dm: ResourceName | null
   readonly warnings: ReadonlyArray<string>
+  /** The entries of config.json that are new, as dotted paths. */
+  readonly added: ReadonlyArray<string>
 }
 
 type Table = Readonly<Record<string, unknown>>
@@ -158,8 +160,13 @@ const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice:
   const text = fileText(withAgent(written, id, repo, plan))
   yield* decodeFile(Config)(path, text)
   yield* writePrivate(path, text)
-  const { dm, llm, warnings, workspace } = plan
-  return { agent_id: id, repo, workspace, llm, dm: dm ?? null, warnings } satisfies AgentInitialized
+  const { dm, llm, new_dm_gateway, new_workspace, warnings, workspace } = plan
+  const added = [
+    `agents.${id}`,
+    ...(new_workspace === undefined ? [] : [`workspaces.${workspace}`]),
+    ...(new_dm_gateway === undefined || dm === undefined ? [] : [`dms.${dm}`])
+  ]
+  return { agent_id: id, repo, workspace, llm, dm: dm ?? null, warnings, added } satisfies AgentInitialized
 })
 
 /** Adds the agent. A repository that an earlier, interrupted call left is used as it is. */

@@ -1,4 +1,5 @@
 /** The flags that every command takes. */
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Option } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -28,5 +29,8 @@ export const configPath = (folder: string): string => join(folder, "config.json"
 /** Where choird listens for operators. */
 export const operatorSocket = (folder: string): string => join(folder, "socks", "choird.sock")
 
-/** The command that starts choird on this home. */
-export const startCommand = (folder: string): string => (folder === DEFAULT_HOME ? "choird" : `choird --home ${folder}`)
+/** The command that makes choird answer on this home: its start, or its set-up where there is no configuration. */
+export const startCommand = (folder: string): string => {
+  const onHome = folder === DEFAULT_HOME ? "choirctl" : `choirctl --home ${folder}`
+  return existsSync(configPath(folder)) ? `${onHome} daemon start` : `${onHome} init`
+}

@@ -8,7 +8,7 @@ import { ask, askStream } from "#src/choirctl/ask.ts"
 import { EXIT, failed, refusedByChoird, Unsuccessful } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
-import { agentDetail, agentLine, agentTable, buildLine, updateLines } from "#src/choirctl/render/agents.ts"
+import { agentDetail, agentLine, agentTable, buildLine, keptLines, updateLines } from "#src/choirctl/render/agents.ts"
 import { safeLine } from "#src/choirctl/render/safeText.ts"
 import { initAgentText } from "#src/choirctl/render/setup.ts"
 import { root } from "#src/choirctl/root.ts"
@@ -58,17 +58,22 @@ const given = <A extends Readonly<Record<string, Option.Option<unknown>>>>(flags
     Object.entries(flags).flatMap(([key, value]) => (Option.isSome(value) ? [[key, value.value]] : []))
   ) as { readonly [K in keyof A]?: Option.Option.Value<A[K]> }
 
+/** What a start or a restart names in place of the defaults. */
+const overrides = {
+  workspace,
+  llm,
+  voice_profile: resource("voice-profile", "Voice profile of config.json"),
+  git_identity: resource("git-identity", "Git identity of config.json"),
+  notion: resource("notion", "Notion integration of config.json"),
+  email: resource("email", "E-mail account of config.json"),
+  dm
+} as const
+
 const start = Command.make(
   "start",
   {
     id: agentId,
-    workspace,
-    llm,
-    voice_profile: resource("voice-profile", "Voice profile of config.json"),
-    git_identity: resource("git-identity", "Git identity of config.json"),
-    notion: resource("notion", "Notion integration of config.json"),
-    email: resource("email", "E-mail account of config.json"),
-    dm,
+    ...overrides,
     fresh: Flag.Boolean("fresh").pipe(
       Flag.withDescription("Begin a new session instead of going on with the last one"),
       Flag.withDefault(false)
@@ -102,16 +107,23 @@ const stop = Command.make(
 
 const restart = Command.make(
   "restart",
-  { id: agentId },
-  Effect.fnUntraced(function* ({ id }) {
-    const summary = yield* ask("agents", (choird) => choird.restart({ params: { id } })).pipe(
+  { id: agentId, ...overrides },
+  Effect.fnUntraced(function* ({ id, ...flags }) {
+    const screen = yield* Screen
+    const summary = yield* ask("agents", (choird) => choird.restart({ params: { id }, payload: given(flags) })).pipe(
       withProgress(`restarting ${id}`)
     )
+    for (const line of keptLines(summary)) yield* screen.note(line)
     yield* print(summary, agentLine)
   })
 ).pipe(
-  Command.withDescription("Stop and start an agent with the same bindings, on the newest image"),
-  Command.withExamples([{ command: "choirctl agent restart agent-1" }])
+  Command.withDescription(
+    "Stop and start an agent on its newest image and its defaults of config.json; what agent start named is kept"
+  ),
+  Command.withExamples([
+    { command: "choirctl agent restart agent-1" },
+    { command: "choirctl agent restart agent-1 --llm sonnet" }
+  ])
 )
 
 const build = Command.make(
@@ -199,7 +211,12 @@ const init = Command.make(
     const choice = given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm })
     const made = yield* onHost(initAgent(home, flags.id, choice))
     for (const warning of made.warnings) yield* screen.note(`warning: ${warning}`)
-    yield* print({ ok: true, ...made }, initAgentText)
+    const { agent_id, added, dm, llm, repo, warnings, workspace } = made
+    const { joinChoird } = yield* Effect.promise(() => import("#src/choirctl/joinChoird.ts"))
+    const joined = yield* joinChoird(agent_id, added, dm)
+    if (joined.note !== undefined) yield* screen.note(safeLine(joined.note))
+    const { applied, next } = joined
+    yield* print({ ok: true, agent_id, repo, workspace, llm, dm, warnings, applied, next }, initAgentText)
   })
 ).pipe(
   Command.withDescription("Add an agent to config.json and make the repository of its tools, skills and identity"),

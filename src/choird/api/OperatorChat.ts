@@ -26,7 +26,7 @@ const isConsole = (config: Config, dm: ResourceName) => {
 const rebind = (config: Config, agent_id: AgentId) => {
   const dm = Object.keys(config.dms).find((name) => isConsole(config, ResourceName.make(name)))
   return dm === undefined
-    ? "add a gateway of the type console and a DM on it to config.json, then choirctl config load and config apply"
+    ? "add a gateway of the type console and a DM on it to config.json, then choirctl config apply"
     : `choirctl agent stop ${agent_id} && choirctl agent start ${agent_id} --dm ${dm}`
 }
 
