@@ -239,7 +239,8 @@ export const ChatEvent = Schema.Union([
     outbox_id: Schema.String,
     source: Schema.String,
     part: Schema.Natural,
-    kind: Schema.Literals(["reply", "notice", "report", "refusal"]),
+    /** `error` and `outage` stand for a reply that the model could not give; after an outage it may at the next try. */
+    kind: Schema.Literals(["reply", "notice", "report", "refusal", "error", "outage"]),
     text: Schema.String,
     in_reply_to: Schema.NullOr(InboxId)
   }),
