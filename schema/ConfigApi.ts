@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { ApiErrors } from "./ApiError.ts"
+import { AgentId } from "./Ids.ts"
 import { CommitId } from "./Image.ts"
 import { Progress } from "./Progress.ts"
 
@@ -20,6 +21,28 @@ export const ConfigChange = Schema.Struct({
   command: Schema.String
 })
 export type ConfigChange = typeof ConfigChange.Type
+
+/**
+ * A change as an operator is shown it before it is applied. `before` and `after` are shortened JSON; null where there is no value, and
+ * for secrets and repositories. `applies` says that applying changes what choird runs with at this path: what does not only waits
+ * for a restart. `restarts` are the running agents that take it over by a restart alone.
+ */
+export const PlannedChange = Schema.Struct({
+  ...ConfigChange.fields,
+  before: Schema.NullOr(Schema.String),
+  after: Schema.NullOr(Schema.String),
+  applies: Schema.Boolean,
+  restarts: Schema.Array(AgentId)
+})
+export type PlannedChange = typeof PlannedChange.Type
+
+/** All that is staged, under a name by which exactly this can be applied. */
+export const ConfigPlan = Schema.Struct({
+  plan: Schema.String,
+  version: Schema.Natural,
+  changes: Schema.Array(PlannedChange)
+})
+export type ConfigPlan = typeof ConfigPlan.Type
 
 /** A repository as it was loaded. `stale` says that the fetch failed; `commit` is null when there is no earlier clone either. */
 export const LoadedRepo = Schema.Struct({
@@ -76,6 +99,13 @@ export const Configuration = HttpApiGroup.make("configuration").add(
   }),
   HttpApiEndpoint.get("diff", "/config/diff", { success: Schema.Array(ConfigChange), error }),
   HttpApiEndpoint.post("apply", "/config/apply", { success: ApplyReport, error }),
+  HttpApiEndpoint.get("plan", "/config/plan", { success: ConfigPlan, error }),
+  /** Takes over what the plan showed, secrets included, and nothing else: refused where anything of it has changed since. */
+  HttpApiEndpoint.post("applyPlan", "/config/plan", {
+    payload: Schema.Struct({ plan: Schema.String.check(Schema.isMaxLength(64)) }),
+    success: ApplyReport,
+    error
+  }),
   HttpApiEndpoint.post("rollback", "/config/rollback", {
     payload: Schema.Struct({ version: Schema.Natural }),
     success: ApplyReport,

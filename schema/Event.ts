@@ -187,7 +187,9 @@ export const AgentMessage = Schema.Struct({
   kind: Schema.Literals(["reply", "notice", "report"]),
   text: Schema.optionalKey(Schema.String),
   file: Schema.optionalKey(Schema.Struct({ path: Schema.String, as: Schema.String })),
-  in_reply_to: Schema.optionalKey(InboxId)
+  in_reply_to: Schema.optionalKey(InboxId),
+  /** The runtime's own words for a model that failed; `again` may work later, `final` needs somebody to change something. */
+  failed: Schema.optionalKey(Schema.Literals(["again", "final"]))
 })
 
 /** Something that a lane keeps knowing; `source_event` is the hash of the event that says so. */

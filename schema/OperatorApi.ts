@@ -13,7 +13,7 @@ import { DatabaseApi } from "./DatabaseApi.ts"
 import { ChoirEvent } from "./Event.ts"
 import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256, SignalId } from "./Ids.ts"
 import { Progress } from "./Progress.ts"
-import { DmNames, ResourceBindings } from "./ResourceBindings.ts"
+import { DmNames, NAMED_BINDINGS, ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 import { ResumeApi } from "./ResumeApi.ts"
 import { SessionDetailApi } from "./SessionDetailApi.ts"
@@ -203,6 +203,24 @@ export const StartAgent = Schema.Struct({
 })
 export type StartAgent = typeof StartAgent.Type
 
+const { fresh: _, ...overrides } = StartAgent.fields
+/** What a restart names anew. What an earlier start named stays, and everything else comes from the agent's defaults. */
+export const RestartAgent = Schema.Struct(overrides)
+export type RestartAgent = typeof RestartAgent.Type
+
+/** A restarted agent. `keeps` are bindings that its start named and whose default is another one; null is no default. */
+export const RestartedAgent = Schema.Struct({
+  ...AgentSummary.fields,
+  keeps: Schema.Array(
+    Schema.Struct({
+      binding: Schema.Literals(NAMED_BINDINGS),
+      name: Schema.String,
+      default: Schema.NullOr(Schema.String)
+    })
+  )
+})
+export type RestartedAgent = typeof RestartedAgent.Type
+
 export const BuildReport = Schema.Struct({
   agent_id: AgentId,
   image_version: Schema.String,
@@ -221,7 +239,8 @@ export const ChatEvent = Schema.Union([
     outbox_id: Schema.String,
     source: Schema.String,
     part: Schema.Natural,
-    kind: Schema.Literals(["reply", "notice", "report", "refusal"]),
+    /** `error` and `outage` stand for a reply that the model could not give; after an outage it may at the next try. */
+    kind: Schema.Literals(["reply", "notice", "report", "refusal", "error", "outage"]),
     text: Schema.String,
     in_reply_to: Schema.NullOr(InboxId)
   }),
@@ -262,7 +281,12 @@ const Agents = HttpApiGroup.make("agents").add(
     error
   }),
   HttpApiEndpoint.post("stop", "/agents/:id/stop", { params: agent, success: AgentSummary, error }),
-  HttpApiEndpoint.post("restart", "/agents/:id/restart", { params: agent, success: AgentSummary, error }),
+  HttpApiEndpoint.post("restart", "/agents/:id/restart", {
+    params: agent,
+    payload: RestartAgent,
+    success: RestartedAgent,
+    error
+  }),
   HttpApiEndpoint.get("models", "/agents/:id/models", { params: agent, success: AgentModels, error }),
   HttpApiEndpoint.post("setModels", "/agents/:id/models", {
     params: agent,

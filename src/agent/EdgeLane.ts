@@ -3,7 +3,7 @@
  * crash goes on like one that never stopped.
  */
 import { Deferred, Effect } from "effect"
-import type { ChoirEvent } from "#schema/Event.ts"
+import type { ChoirEvent, ModelError } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
 import { REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
 import type { PendingReport, SessionState } from "#src/shared/session/State.ts"
@@ -54,6 +54,10 @@ const edgeStep = ({ edge, reports }: SessionState, turn_max_steps: number): Edge
   }
 }
 
+/** Whether the same question may be answered later although nobody changes anything. */
+const isPassing = ({ kind, status = 0 }: ModelError): boolean =>
+  kind === "rate_limited" || kind === "timeout" || kind === "unreachable" || (kind === "http" && status >= 500)
+
 /** The runtime's report where the model gives none. */
 const plainReport = ({ job_name }: PendingReport, event: ChoirEvent | undefined): string => {
   if (event?.event_type === "CoreStopped")
@@ -80,14 +84,16 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
     const report = state.edge.turn?.kind === "report" ? state.edge.turn.report : state.reports[0]
     return report === undefined ? undefined : plainReport(report, log.find(report.rev))
   }
-  const say = (text: string) => Effect.ignore(arbiter.commit({ type: "Answer", text }))
+  const say = (text: string, failed?: "again" | "final") =>
+    Effect.ignore(arbiter.commit({ type: "Answer", text, ...(failed === undefined ? {} : { failed }) }))
   const answer = (rev: number) => {
     const output = log.get(rev)
     const reporting = arbiter.state().edge.turn?.kind === "report"
     const { error, text } = output.event_type === "ModelOutput" ? output.payload : { error: undefined, text: undefined }
     if (error === undefined && text !== undefined) return say(text)
     const failed = `I could not answer: ${error?.message ?? "the model said nothing"}. Nothing is lost; send a message to try again.`
-    return say(reporting ? (reportText() ?? failed) : failed)
+    if (reporting) return say(reportText() ?? failed)
+    return say(failed, error !== undefined && isPassing(error) ? "again" : "final")
   }
   const ask = Effect.fnUntraced(function* (purpose: "turn" | "report") {
     const { llm } = settings.current().config

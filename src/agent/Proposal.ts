@@ -99,7 +99,7 @@ export type Proposal =
       readonly result?: PayloadOf<"CoreStopped">["result"]
     }
   /** Answers the open turn, or reports on the oldest stopped job. */
-  | { readonly type: "Answer"; readonly text: string }
+  | { readonly type: "Answer"; readonly text: string; readonly failed?: "again" | "final" }
   | { readonly type: "Notice"; readonly text: string }
   /** Ends the session at one of its limits; the text says how to go on. */
   | { readonly type: "End"; readonly by: "budget"; readonly reason: string; readonly text: string }

@@ -19,13 +19,13 @@ const signalInject = (
   return accept({ event_type: "InjectedInstruction", lane: EDGE, payload })
 }
 
-const answer = (state: SessionState, text: string): Decision => {
+const answer = (state: SessionState, { failed, text }: Extract<Proposal, { type: "Answer" }>): Decision => {
   const { turn } = state.edge
   if (turn?.kind === "turn")
     return accept({
       event_type: "AgentMessage",
       lane: EDGE,
-      payload: { kind: "reply", text, in_reply_to: turn.inbox_id }
+      payload: { kind: "reply", text, in_reply_to: turn.inbox_id, ...(failed === undefined ? {} : { failed }) }
     })
   const report = turn?.report ?? state.reports[0]
   if (report === undefined) return reject("no turn is open and no job is to be reported")
@@ -110,7 +110,7 @@ export const decide = (state: SessionState, proposal: Proposal, situation: Situa
     case "StopCore":
       return stopCore(state, proposal)
     case "Answer":
-      return answer(state, proposal.text)
+      return answer(state, proposal)
     case "Notice":
       return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text: proposal.text } })
     case "End":

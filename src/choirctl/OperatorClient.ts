@@ -49,7 +49,7 @@ const transportFailure = (home: string, error: HttpClientError.HttpClientError) 
   switch (codeOf(error)) {
     case "ENOENT":
     case "ECONNREFUSED":
-      return unreachable(home, `choird does not run: nobody answers on ${socket}`, startCommand(home))
+      return unreachable(home, `choird is not running: nothing answers on ${socket}`, startCommand(home))
     case "EACCES":
       return unreachable(home, `${socket} belongs to another user`, "run choirctl as the user that runs choird")
     case "EINVAL":

@@ -4,7 +4,7 @@ import type { InboxId } from "#schema/Ids.ts"
 import type { AgentStatus } from "#schema/OperatorApi.ts"
 import { CHAT_GONE_MS_MAX, CHAT_GREETING_MS_MAX, CHAT_SHOWN_MAX } from "#src/shared/limits.ts"
 import type { ChatConnection, ChatNews } from "./ChatConnection.ts"
-import { CommandFailed, EXIT, failed } from "./failure.ts"
+import { CommandFailed, EXIT, failed, Unsuccessful } from "./failure.ts"
 
 interface Settled {
   /** Takes note that a message is done with. */
@@ -48,11 +48,15 @@ export const chatMessages = Effect.fn("chatMessages")(function* <E, R, R2>(
   show: (news: ChatNews) => Effect.Effect<void, never, R2>
 ) {
   const settled = makeSettled()
+  let exit_code: number = EXIT.done
+  const failures = new Map<string, number>()
   const greeted = yield* Deferred.make<void>()
   const status = yield* SubscriptionRef.make<AgentStatus>("running")
 
   const onNews = Effect.fnUntraced(function* (news: ChatNews) {
     yield* show(news)
+    if (news.type === "message" && news.in_reply_to !== null && (news.kind === "error" || news.kind === "outage"))
+      failures.set(news.in_reply_to, news.kind === "outage" ? EXIT.again : EXIT.failed)
     if (news.type === "settled") settled.add(news.inbox_id)
     if (news.type !== "agent") return
     yield* SubscriptionRef.set(status, news.status)
@@ -83,13 +87,15 @@ export const chatMessages = Effect.fn("chatMessages")(function* <E, R, R2>(
           Effect.fail(
             new CommandFailed({
               type: "TIMEOUT",
-              problem: `the message is not done with after ${settled_ms_max / 1000} s`,
-              hint: `the agent goes on with it: choirctl chat ${agent_id} shows what it says`,
+              problem: `no answer within ${settled_ms_max / 1000} s; the agent is still working on it`,
+              hint: `choirctl chat ${agent_id} shows the answer when it comes`,
               exit_code: EXIT.again
             })
           )
       })
     )
+    exit_code = failures.get(sent.inbox_id) ?? exit_code
+    failures.clear()
   })
 
   // Unread messages come before the first word about the agent.
@@ -98,4 +104,5 @@ export const chatMessages = Effect.fn("chatMessages")(function* <E, R, R2>(
     Stream.runForEach(texts, one)
   )
   yield* Effect.raceFirst(work, connection.follow(onNews))
+  if (exit_code !== EXIT.done) return yield* new Unsuccessful({ exit_code })
 })

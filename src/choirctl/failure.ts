@@ -24,7 +24,7 @@ export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandF
   exit_code: Schema.Int
 }) {
   override get message() {
-    return this.hint === undefined ? this.problem : `${this.problem}; to mend it: ${this.hint}`
+    return this.hint === undefined ? this.problem : `${this.problem}; to fix it: ${this.hint}`
   }
 }
 

@@ -40,6 +40,8 @@ export interface AgentInitialized {
   readonly llm: ResourceName
   /** As config.json has it: one name, or a list whose first gets what answers nobody. */
   readonly dm: DmNames
+  /** The entries of config.json that are new, as dotted paths. */
+  readonly added: ReadonlyArray<string>
 }
 
 /** Names for a console gateway, the first free one. */
@@ -176,8 +178,14 @@ const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice:
   const text = fileText(withAgent(written, id, repo, plan))
   yield* decodeFile(Config)(path, text)
   yield* writePrivate(path, text)
-  const { llm, workspace } = plan
-  return { agent_id: id, repo, workspace, llm, dm: dmEntry(plan) } satisfies AgentInitialized
+  const { dms, llm, new_dm_gateway, new_gateway, new_workspace, workspace } = plan
+  const added = [
+    `agents.${id}`,
+    ...(new_workspace === undefined ? [] : [`workspaces.${workspace}`]),
+    ...(new_gateway ? [`gateways.${new_dm_gateway}`] : []),
+    ...(new_dm_gateway === undefined ? [] : dms.map((name) => `dms.${name}`))
+  ]
+  return { agent_id: id, repo, workspace, llm, dm: dmEntry(plan), added } satisfies AgentInitialized
 })
 
 /** Adds the agent. A repository that an earlier, interrupted call left is used as it is. */

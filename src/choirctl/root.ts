@@ -29,8 +29,8 @@ export const configPath = (folder: string): string => join(folder, "config.json"
 /** Where choird listens for operators. */
 export const operatorSocket = (folder: string): string => join(folder, "socks", "choird.sock")
 
-/** The command that starts choird on this home, or makes the home first where there is none. */
+/** The command that makes choird answer on this home: its start, or its set-up where there is no configuration. */
 export const startCommand = (folder: string): string => {
-  const command = existsSync(configPath(folder)) ? "choirctl daemon start" : "choirctl init"
-  return folder === DEFAULT_HOME ? command : `${command} --home ${folder}`
+  const onHome = folder === DEFAULT_HOME ? "choirctl" : `choirctl --home ${folder}`
+  return existsSync(configPath(folder)) ? `${onHome} daemon start` : `${onHome} init`
 }

@@ -60,12 +60,6 @@ const bringUp = Effect.fnUntraced(function* (home: string) {
   return false
 })
 
-/** A choird that runs learns of the new agent. */
-const applyConfig = Effect.fnUntraced(function* (home: string) {
-  yield* quietly(home, "config", "load")
-  yield* quietly(home, "config", "apply")
-})
-
 /** Starts the agent unless it runs. */
 const startAgent = Effect.fnUntraced(function* (home: string, agent: string) {
   yield* Console.log(`Building ${agent}`)
@@ -109,7 +103,6 @@ const main = Effect.gen(function* () {
   yield* here(home, "init", "--brief")
   const { agent, isNew } = yield* agentOf(home)
   const ranBefore = yield* bringUp(home)
-  if (isNew && ranBefore) yield* applyConfig(home)
   yield* startAgent(home, agent)
   if (isNew) yield* firstAnswer(home, agent)
   yield* Console.log(greeting(home, agent, yield* readConfig(home), ranBefore))

@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { createServer, type Server, type ServerResponse } from "node:http"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -17,8 +17,10 @@ describe("choirctl", () => {
         const people = yield* choirctl(home, ["status"])
         assert.strictEqual(people.code, 69)
         assert.strictEqual(people.out, "")
-        assert.include(people.err, "error: choird does not run")
-        assert.include(people.err, `hint: choirctl init --home ${home}`)
+        assert.include(people.err, "error: choird is not running")
+        assert.include(people.err, `hint: choirctl --home ${home} init`)
+        writeFileSync(join(home, "config.json"), "{}")
+        assert.include((yield* choirctl(home, ["status"])).err, `hint: choirctl --home ${home} daemon start`)
         const programs = yield* choirctl(home, ["status", "--json"])
         assert.strictEqual(programs.code, 69)
         assert.strictEqual(programs.err, "")

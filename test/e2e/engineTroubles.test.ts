@@ -254,7 +254,7 @@ const agentHangs = Effect.fnUntraced(function* (choir: Installation, choird: Cho
 const imageIsLost = Effect.fnUntraced(function* (choir: Installation, socket: string) {
   const { api, choird, params, runs, talk } = choir
   // By hand, so that the breaker counts anew.
-  yield* api.agents.restart({ params })
+  yield* api.agents.restart({ params, payload: {} })
   yield* runs(4)
   const [running] = yield* api.agents.list()
   const tag = `choir-agent-${AGENT}:${running?.image_version}`

@@ -2,7 +2,7 @@
 import { Effect, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ApiError } from "#schema/ApiError.ts"
-import type { ApplyReport, ConfigChange, LoadProgress } from "#schema/ConfigApi.ts"
+import type { ApplyReport, ConfigChange, ConfigPlan, LoadProgress } from "#schema/ConfigApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 
 type Answer<A> = Effect.Effect<A, ApiError>
@@ -11,6 +11,7 @@ export interface ConfigurationAnswers {
   readonly changes: ReadonlyArray<ConfigChange>
   readonly load: Answer<ReadonlyArray<LoadProgress>>
   readonly apply: Answer<ApplyReport>
+  readonly plan: Answer<ConfigPlan>
 }
 
 export const changes: ReadonlyArray<ConfigChange> = [
@@ -23,6 +24,11 @@ export const changes: ReadonlyArray<ConfigChange> = [
   }
 ]
 
+const planned = [
+  { before: "0", after: "0.25", applies: true, restarts: [] },
+  { before: "1", after: "2", applies: false, restarts: [] }
+]
+
 export const usualConfiguration: ConfigurationAnswers = {
   changes,
   load: Effect.succeed([
@@ -32,12 +38,17 @@ export const usualConfiguration: ConfigurationAnswers = {
       result: { changes, repos: [{ repo: "global", commit: null, stale: true }], warnings: ["it is old"] }
     }
   ]),
+  plan: Effect.succeed({
+    plan: "a-plan",
+    version: 3,
+    changes: changes.flatMap((row, index) => planned.slice(index, index + 1).map((more) => ({ ...row, ...more })))
+  }),
   apply: Effect.succeed({ version: 4, previous: 3, applied: changes.slice(0, 1), pending: changes.slice(1) })
 }
 
 /** @param note is told each call. */
 export const fakeConfiguration = (
-  { apply, changes, load }: ConfigurationAnswers,
+  { apply, changes, load, plan }: ConfigurationAnswers,
   note: (name: string, input: unknown) => void
 ) => {
   const noted = <A>(name: string, answer: Answer<A>, input?: unknown): Answer<A> =>
@@ -51,6 +62,8 @@ export const fakeConfiguration = (
         load: () => Effect.map(noted("load", load), Stream.fromIterable),
         diff: () => noted("diff", Effect.succeed(changes)),
         apply: () => noted("apply", apply),
+        plan: () => noted("plan", plan),
+        applyPlan: ({ payload }) => noted("applyPlan", apply, payload),
         rollback: ({ payload }) => noted("rollback", apply, payload),
         history: () =>
           noted(

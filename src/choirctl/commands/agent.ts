@@ -8,7 +8,7 @@ import { ask, askStream } from "#src/choirctl/ask.ts"
 import { EXIT, failed, refusedByChoird, Unsuccessful } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
-import { agentDetail, agentLine, agentTable, buildLine, updateLines } from "#src/choirctl/render/agents.ts"
+import { agentDetail, agentLine, agentTable, buildLine, keptLines, updateLines } from "#src/choirctl/render/agents.ts"
 import { safeLine } from "#src/choirctl/render/safeText.ts"
 import { initAgentText } from "#src/choirctl/render/setup.ts"
 import { root } from "#src/choirctl/root.ts"
@@ -67,28 +67,36 @@ const given = <A extends Readonly<Record<string, Option.Option<unknown>>>>(flags
     Object.entries(flags).flatMap(([key, value]) => (Option.isSome(value) ? [[key, value.value]] : []))
   ) as { readonly [K in keyof A]?: Option.Option.Value<A[K]> }
 
+/** What a start or a restart names in place of the defaults. */
+const overrides = {
+  workspace,
+  llm,
+  voice_profile: resource("voice-profile", "Voice profile of config.json"),
+  git_identity: resource("git-identity", "Git identity of config.json"),
+  notion: resource("notion", "Notion integration of config.json"),
+  email: resource("email", "E-mail account of config.json"),
+  dms
+} as const
+
+type Overrides = {
+  readonly [K in keyof typeof overrides]: (typeof overrides)[K] extends Flag.Flag<infer A> ? A : never
+}
+
+/** As choird takes them: `dm` is a list, absent where no DM is named. */
+const named = ({ dms, ...flags }: Overrides) => ({ ...given(flags), ...(dms.length === 0 ? {} : { dm: dms }) })
+
 const start = Command.make(
   "start",
   {
     id: agentId,
-    workspace,
-    llm,
-    voice_profile: resource("voice-profile", "Voice profile of config.json"),
-    git_identity: resource("git-identity", "Git identity of config.json"),
-    notion: resource("notion", "Notion integration of config.json"),
-    email: resource("email", "E-mail account of config.json"),
-    dms,
+    ...overrides,
     fresh: Flag.Boolean("fresh").pipe(
       Flag.withDescription("Begin a new session instead of going on with the last one"),
       Flag.withDefault(false)
     )
   },
-  Effect.fnUntraced(function* ({ dms, fresh, id, ...flags }) {
-    const payload = {
-      ...given(flags),
-      ...(dms.length === 0 ? {} : { dm: dms }),
-      ...(fresh ? { fresh } : {})
-    }
+  Effect.fnUntraced(function* ({ fresh, id, ...flags }) {
+    const payload = { ...named(flags), ...(fresh ? { fresh } : {}) }
     const summary = yield* ask("agents", (choird) => choird.start({ params: { id }, payload })).pipe(
       withProgress(`starting ${id}`)
     )
@@ -115,16 +123,23 @@ const stop = Command.make(
 
 const restart = Command.make(
   "restart",
-  { id: agentId },
-  Effect.fnUntraced(function* ({ id }) {
-    const summary = yield* ask("agents", (choird) => choird.restart({ params: { id } })).pipe(
+  { id: agentId, ...overrides },
+  Effect.fnUntraced(function* ({ id, ...flags }) {
+    const screen = yield* Screen
+    const summary = yield* ask("agents", (choird) => choird.restart({ params: { id }, payload: named(flags) })).pipe(
       withProgress(`restarting ${id}`)
     )
+    for (const line of keptLines(summary)) yield* screen.note(line)
     yield* print(summary, agentLine)
   })
 ).pipe(
-  Command.withDescription("Stop and start an agent with the same bindings, on the newest image"),
-  Command.withExamples([{ command: "choirctl agent restart agent-1" }])
+  Command.withDescription(
+    "Stop and start an agent on its newest image and its defaults of config.json; what agent start named is kept"
+  ),
+  Command.withExamples([
+    { command: "choirctl agent restart agent-1" },
+    { command: "choirctl agent restart agent-1 --llm sonnet" }
+  ])
 )
 
 const build = Command.make(
@@ -210,7 +225,13 @@ const init = Command.make(
     const { initAgent } = yield* Effect.promise(() => import("#src/choirctl/initAgent.ts"))
     const choice = given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm })
     const made = yield* onHost(initAgent(home, flags.id, choice))
-    yield* print({ ok: true, ...made }, initAgentText)
+    const { agent_id, added, dm, llm, repo, workspace } = made
+    const { joinChoird } = yield* Effect.promise(() => import("#src/choirctl/joinChoird.ts"))
+    const joined = yield* joinChoird(agent_id, added)
+    const screen = yield* Screen
+    if (joined.note !== undefined) yield* screen.note(safeLine(joined.note))
+    const { applied, next } = joined
+    yield* print({ ok: true, agent_id, repo, workspace, llm, dm, applied, next }, initAgentText)
   })
 ).pipe(
   Command.withDescription("Add an agent to config.json and make the repository of its tools, skills and identity"),

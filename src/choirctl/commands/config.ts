@@ -1,35 +1,25 @@
-/** choirctl config: check config.json, and make choird run with it, in two phases (spec 17.6). */
-import { Cause, Effect, Exit, Option, Stream } from "effect"
+/** choirctl config: check config.json, and make choird run with it (spec 17.6). */
+import { Cause, Effect, Exit, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { ask, askStream } from "#src/choirctl/ask.ts"
-import { CommandFailed, EXIT, failed, refusedByChoird, Unsuccessful } from "#src/choirctl/failure.ts"
+import { ask } from "#src/choirctl/ask.ts"
+import { yesFlag } from "#src/choirctl/confirm.ts"
 import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
 import { applyText, diffText, historyTable, loadText, validText } from "#src/choirctl/render/config.ts"
 import { jsonText } from "#src/choirctl/render/jsonText.ts"
 import { configPath, root } from "#src/choirctl/root.ts"
-import { safeLine } from "#src/choirctl/render/safeText.ts"
 import { Screen } from "#src/choirctl/Screen.ts"
-import { type Problem, problemsOf, problemText } from "#src/shared/configProblems.ts"
+import { problemsOf } from "#src/shared/configProblems.ts"
 
-/** With --json the problems are a list of paths and reasons beside the pinned error. */
-const refused = Effect.fnUntraced(function* (message: string, problems: ReadonlyArray<Problem>, hint: string) {
-  const { json } = yield* root
-  const screen = yield* Screen
-  const error = { type: "CONFIG", message, hint }
-  if (json) {
-    yield* screen.print(jsonText({ ok: false, error, problems }))
-    return yield* new Unsuccessful({ exit_code: EXIT.config })
-  }
-  for (const problem of problems) yield* screen.note(safeLine(problemText(problem)))
-  return yield* new CommandFailed({ type: error.type, problem: error.message, hint, exit_code: EXIT.config })
-})
+/** Loaded when it is needed, as what the commands do is. */
+const loading = Effect.promise(() => import("#src/choirctl/loadConfig.ts"))
 
 const validate = Command.make(
   "validate",
   {},
   Effect.fnUntraced(function* () {
     const { home } = yield* root
+    const { refused } = yield* loading
     const { loadFiles } = yield* Effect.promise(() => import("#src/shared/configFiles.ts"))
     const loaded = yield* Effect.exit(loadFiles(home))
     if (Exit.isFailure(loaded)) {
@@ -89,23 +79,8 @@ const load = Command.make(
   "load",
   {},
   Effect.fnUntraced(function* () {
-    const screen = yield* Screen
-    const steps = askStream("configuration", (choird) => choird.load())
-    const last = yield* steps.pipe(
-      Stream.tap((step) => (step.type === "step" ? screen.note(safeLine(step.text)) : Effect.void)),
-      Stream.runLast
-    )
-    const end = Option.getOrUndefined(last)
-    if (end?.type === "failed") {
-      const { error, problems = [] } = end
-      return error.type === "CONFIG"
-        ? yield* refused(`nothing is staged: ${error.message}`, problems, error.hint ?? "choirctl config validate")
-        : yield* refusedByChoird(error)
-    }
-    if (end?.type !== "done")
-      return yield* failed("LOAD_BROKE_OFF", "choird ended before everything was read", "choirctl config load")
-    for (const warning of end.result.warnings) yield* screen.note(`warning: ${safeLine(warning)}`)
-    yield* print(end.result, loadText)
+    const { loadConfig } = yield* loading
+    yield* print(yield* loadConfig, loadText)
   })
 ).pipe(
   Command.withDescription("Read and check config.json, secrets.json and the repositories, and stage them in choird"),
@@ -134,14 +109,23 @@ const fileNote = Effect.fnUntraced(function* (version: number) {
 
 const apply = Command.make(
   "apply",
-  {},
-  Effect.fnUntraced(function* () {
-    const report = yield* withProgress("applying")(ask("configuration", (choird) => choird.apply()))
-    yield* print(report, applyText)
+  {
+    yes: yesFlag,
+    restart: Flag.Boolean("restart").pipe(
+      Flag.withDescription("Restart the agents that take a change over only when they start"),
+      Flag.withDefault(false)
+    )
+  },
+  Effect.fnUntraced(function* (flags) {
+    const { applyConfig } = yield* Effect.promise(() => import("#src/choirctl/applyConfig.ts"))
+    yield* applyConfig(flags)
   })
 ).pipe(
-  Command.withDescription("Take over what is staged and needs no restart; shows what is still to be done"),
-  Command.withExamples([{ command: "choirctl config apply" }])
+  Command.withDescription("Read config.json and secrets.json, show what would change, ask, and apply it"),
+  Command.withExamples([
+    { command: "choirctl config apply" },
+    { command: "choirctl config apply --yes --restart", description: "From a script" }
+  ])
 )
 
 const rollback = Command.make(

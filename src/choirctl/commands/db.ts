@@ -1,7 +1,9 @@
 /** choirctl db: the life of the database. */
+import { statSync } from "node:fs"
 import { resolve } from "node:path"
 import { Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { confirm, yesFlag } from "#src/choirctl/confirm.ts"
 import { failed } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
@@ -53,11 +55,21 @@ const file = Argument.String("file").pipe(
   Argument.map((path) => resolve(path))
 )
 
+/** Only a file is replaced; anything else of that name is refused later. */
+const isThere = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
+
 const backup = Command.make(
   "backup",
-  { file },
-  Effect.fnUntraced(function* ({ file }) {
+  { file, yes: yesFlag },
+  Effect.fnUntraced(function* ({ file, yes }) {
     const screen = yield* Screen
+    if (isThere(file))
+      yield* confirm({
+        yes,
+        about: [`${safeLine(file)} exists and will be replaced by the new backup.`],
+        ask: "Replace it?",
+        command: `choirctl db backup ${file} --yes`
+      })
     const { makeBackup } = yield* Effect.promise(() => import("#src/choirctl/backupFile.ts"))
     const { broken, bytes, events, header, rows, sessions } = yield* makeBackup(file)
     for (const { reason, session_id } of broken)
@@ -77,13 +89,21 @@ const restore = Command.make(
     force: Flag.Boolean("force").pipe(
       Flag.withDescription("Replace a database that has sessions, and take sessions that do not verify"),
       Flag.withDefault(false)
-    )
+    ),
+    yes: yesFlag
   },
-  Effect.fnUntraced(function* ({ file, force }) {
+  Effect.fnUntraced(function* ({ file, force, yes }) {
     const { home } = yield* root
     const screen = yield* Screen
     if (yield* choirdRuns(home))
       return yield* failed("CHOIRD_RUNS", "choird runs, and a restore replaces its database", "choirctl daemon stop")
+    if (force)
+      yield* confirm({
+        yes,
+        about: [`Every session in the database of ${safeLine(home)} will be replaced by those of the backup.`],
+        ask: "Replace the database?",
+        command: `choirctl db restore ${file} --force --yes`
+      })
     const { runTask } = yield* Effect.promise(() => import("#src/choirctl/choirdProgram.ts"))
     const args = ["restore", file, ...(force ? ["--force"] : [])]
     const done = yield* runTask(home, args, Restored, (text) => screen.note(safeLine(text)))

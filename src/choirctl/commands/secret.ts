@@ -5,6 +5,7 @@ import { ask } from "#src/choirctl/ask.ts"
 import { onHost } from "#src/choirctl/Host.ts"
 import { SecretName } from "#schema/Ids.ts"
 import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
+import { confirm, yesFlag } from "#src/choirctl/confirm.ts"
 import { failed, usageError } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
 import { readInput, withoutLineEnd } from "#src/choirctl/readInput.ts"
@@ -99,14 +100,24 @@ const references = Effect.fnUntraced(function* (home: string, name: SecretName) 
 
 const remove = Command.make(
   "delete",
-  { name: secretName },
-  Effect.fnUntraced(function* ({ name }) {
+  { name: secretName, yes: yesFlag },
+  Effect.fnUntraced(function* ({ name, yes }) {
     const { home } = yield* root
     const screen = yield* Screen
-    const { deleteSecret } = yield* files
+    const { deleteSecret, secretNames } = yield* files
+    const unknown = failed("UNKNOWN_SECRET", `there is no secret ${name}`, "choirctl secret list")
+    if (!(yield* secretNames(home)).includes(name)) return yield* unknown
     const used = yield* references(home, name)
-    if (!(yield* deleteSecret(home, name)))
-      return yield* failed("UNKNOWN_SECRET", `there is no secret ${name}`, "choirctl secret list")
+    yield* confirm({
+      yes,
+      about: [
+        `The value of ${name} will be deleted; it is kept nowhere else.`,
+        ...used.map((path) => `config.json uses it at ${path}.`)
+      ],
+      ask: `Delete ${name}?`,
+      command: `choirctl secret delete ${name} --yes`
+    })
+    if (!(yield* deleteSecret(home, name))) return yield* unknown
     for (const path of used) yield* screen.note(`warning: config.json still refers to ${name} at ${path}`)
     yield* print({ ok: true, name, referenced_by: used }, () => `deleted ${name}`)
     yield* applyNote()

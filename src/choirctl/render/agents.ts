@@ -1,5 +1,5 @@
 /** Agents for people. */
-import type { AgentDetail, AgentStatus, AgentSummary, BuildProgress } from "#schema/OperatorApi.ts"
+import type { AgentDetail, AgentStatus, AgentSummary, BuildProgress, RestartedAgent } from "#schema/OperatorApi.ts"
 import type { UpdateOutcome } from "#schema/UpdateApi.ts"
 import { approvalsWaiting } from "./approvals.ts"
 import { bindingEntries } from "./bindings.ts"
@@ -61,6 +61,16 @@ export const agentTable = (rows: ReadonlyArray<AgentSummary>, color: boolean): s
 /** What a change of one agent led to. */
 export const agentLine = ({ agent_id, session_id, status }: AgentSummary, color: boolean): string =>
   `${agent_id} is ${paint(color, STYLES[status], status)}${session_id === null ? "" : `, session ${session_id}`}`
+
+/** What a restarted agent keeps of its start, and how it takes the defaults. */
+export const keptLines = ({ agent_id, keeps }: RestartedAgent): ReadonlyArray<string> => {
+  if (keeps.length === 0) return []
+  const lines = keeps.map(({ binding, default: usual, name }) => {
+    const key = binding.replaceAll("_", "-")
+    return `keeps ${key} ${name} from agent start --${key}; the default is ${usual ?? "none"}`
+  })
+  return [...lines, `to use the defaults: choirctl agent stop ${agent_id} && choirctl agent start ${agent_id}`]
+}
 
 type Spent = AgentDetail["budgets"]["tokens"]
 

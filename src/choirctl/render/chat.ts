@@ -15,6 +15,9 @@ export const messageText = ({ kind, text }: Message, color: boolean): string => 
       return `${paint(color, "cyan", "report:")} ${shown}`
     case "refusal":
       return `${paint(color, "red", "refused:")} ${shown}`
+    case "error":
+    case "outage":
+      return `${paint(color, "red", "error:")} ${shown}`
     case "notice":
       return paint(color, "dim", `notice: ${shown}`)
   }

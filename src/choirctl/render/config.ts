@@ -37,7 +37,7 @@ const changeLine = (color: boolean) => (row: ConfigChange) => {
 const changeLines = (rows: ReadonlyArray<ConfigChange>, color: boolean) => rows.map(changeLine(color)).join("\n")
 
 export const diffText = (rows: ReadonlyArray<ConfigChange>, color: boolean): string =>
-  rows.length === 0 ? "nothing is staged that does not run already: choirctl config load" : changeLines(rows, color)
+  rows.length === 0 ? "No pending changes. To read config.json again: choirctl config load" : changeLines(rows, color)
 
 export const loadText = ({ changes, repos }: LoadReport, color: boolean): string => {
   const read = repos.map(
@@ -47,13 +47,13 @@ export const loadText = ({ changes, repos }: LoadReport, color: boolean): string
   const head = `staged: config.json, secrets.json, ${read.join(", ")}`
   return changes.length === 0
     ? `${head}\nnothing differs from what runs`
-    : `${head}\n${changeLines(changes, color)}\nchoirctl config apply takes over what is [hot-reload]`
+    : `${head}\n${changeLines(changes, color)}\nTo apply what is [hot-reload]: choirctl config apply`
 }
 
 export const applyText = ({ applied, pending, previous, version }: ApplyReport, color: boolean): string =>
   [
     version === previous
-      ? `version ${version} runs on: nothing could be taken over without a restart`
+      ? `Still on version ${version}: these changes need a restart`
       : `version ${version} runs, after ${previous}`,
     ...(applied.length === 0 ? [] : [changeLines(applied, color)]),
     ...(pending.length === 0 ? [] : [`still to be done:\n${changeLines(pending, color)}`])

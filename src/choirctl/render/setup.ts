@@ -3,15 +3,19 @@ import { join } from "node:path"
 import type { AgentInitialized } from "#src/choirctl/initAgent.ts"
 import type { BaseInitialized } from "#src/choirctl/initBase.ts"
 import type { Initialized } from "#src/choirctl/initHome.ts"
+import type { Joined } from "#src/choirctl/joinChoird.ts"
 
-export const initAgentText = ({ agent_id, dm, llm, repo, workspace }: AgentInitialized): string =>
+type NewAgent = Pick<AgentInitialized, "agent_id" | "dm" | "llm" | "repo" | "workspace"> &
+  Pick<Joined, "applied" | "next">
+
+export const initAgentText = ({ agent_id, applied, dm, llm, next, repo, workspace }: NewAgent): string =>
   [
     `added ${agent_id} to config.json: workspace ${workspace}, model ${llm}, ${typeof dm === "string" ? `DM ${dm}` : `DMs ${dm.join(", ")}`}`,
+    ...(applied === true ? [`choird knows ${agent_id} and changed nothing else`] : []),
     `its tools, skills and identity are in ${repo}; commit what you change there`,
     "",
     "Next:",
-    `  choirctl agent build ${agent_id}`,
-    `  choirctl agent start ${agent_id}`
+    ...next.map((command) => `  ${command}`)
   ].join("\n")
 
 export const initBaseText = ({ created, next, repo }: BaseInitialized): string =>

@@ -4,13 +4,15 @@
  */
 import { Context, Deferred, Effect, FiberSet, Layer, Result, Schema, type Stream } from "effect"
 import type { Config } from "#schema/Config.ts"
-import type { ResourceBindings } from "#schema/ResourceBindings.ts"
+import type { ResourceBindings, RunBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
 import type { ManifestHashes } from "#schema/Image.ts"
-import type { AgentStatus, StartAgent } from "#schema/OperatorApi.ts"
+import type { AgentStatus, RestartAgent } from "#schema/OperatorApi.ts"
 import type { AgentPrograms, ProgramMissing } from "./AgentPrograms.ts"
-import { bindingsOf } from "./bindings.ts"
+import { bindingsOf, flagsOf, restartBindings, type StartOptions } from "./bindings.ts"
+import { isInFile } from "./isInFile.ts"
 import { makeHearingOf, type Pulse } from "./hearing.ts"
+import { checkResources } from "./prepare.ts"
 import { recoverRuns } from "./recovery.ts"
 import { run } from "./Run.ts"
 import type { RunHandle, RunRequest, RunServices } from "./RunContext.ts"
@@ -42,7 +44,7 @@ export interface AgentView {
   readonly status: AgentStatus
   readonly session_id: SessionId | null
   readonly epoch: number
-  readonly bindings: ResourceBindings | null
+  readonly bindings: RunBindings | null
   readonly image_version: string | null
   /** What its image's version.json says, as it was compared with the image's files before the start (spec 15.1). */
   readonly manifests: ManifestHashes | null
@@ -60,7 +62,7 @@ export class Lifecycle extends Context.Service<
     readonly list: Effect.Effect<ReadonlyArray<AgentView>>
     view(agent_id: AgentId): Effect.Effect<AgentView, AgentRefused>
     /** Leases, builds nothing, starts the container and waits for INIT_HELLO, at most AGENT_START_MS_MAX. Resumes unless `fresh`. */
-    start(agent_id: AgentId, options: StartAgent): Effect.Effect<AgentView, AgentRefused>
+    start(agent_id: AgentId, options: StartOptions): Effect.Effect<AgentView, AgentRefused>
     /**
      * Graceful (spec 17.2): safe point, summary, flush, TERMINATE_SELF. Who says no goodbye within AGENT_STOP_MS_MAX and the time of
      * the summary is killed, and the log names the revision after which everything is lost.
@@ -72,10 +74,11 @@ export class Lifecycle extends Context.Service<
       models: Pick<ResourceBindings, "llm" | "core_llm">
     ): Effect.Effect<AgentView, AgentRefused>
     /**
-     * Stop and start with the bindings of the start, to its end even when nobody waits for it any more. The session stays active between
-     * the two, so that a choird that dies there starts the agent when it is back.
+     * Stop and start, to its end even when nobody waits for it any more. What the start named is kept, what `options` name takes its
+     * place, and the rest comes from the defaults as they are. Refused before the stop when the new bindings cannot be used. The session
+     * stays active between the two, so that a choird that dies there starts the agent when it is back.
      */
-    restart(agent_id: AgentId): Effect.Effect<AgentView, AgentRefused>
+    restart(agent_id: AgentId, options?: RestartAgent): Effect.Effect<AgentView, AgentRefused>
     /** Ends what an earlier life of choird left running, then resumes each session that was active. */
     readonly recover: Effect.Effect<void>
     /** An agent said INIT_HELLO: the start is complete. */
@@ -120,6 +123,12 @@ const alreadyThere = (view: AgentView) => {
       })
 }
 
+/** The command that does what this start asked for, of an agent that runs. */
+const startedAnew = (agent_id: AgentId, options: StartOptions) =>
+  options.fresh === true
+    ? `choirctl agent stop ${agent_id} && choirctl agent start ${agent_id} --fresh${flagsOf(options)}`
+    : `choirctl agent restart ${agent_id}${flagsOf(options)}`
+
 const notRunning = (agent_id: AgentId) =>
   new AgentRefused({
     kind: "NOT_RUNNING",
@@ -138,6 +147,13 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     const { config: running } = yield* config.current
     const agent = Object.hasOwn(running.agents, agent_id) ? running.agents[agent_id] : undefined
     if (agent !== undefined) return { agent, config: running }
+    if (yield* isInFile(config.home, agent_id))
+      return yield* new AgentRefused({
+        kind: "UNKNOWN_AGENT",
+        agent_id,
+        reason: `config.json has an agent ${agent_id} that choird has not applied`,
+        hint: "choirctl config apply"
+      })
     const names = Object.keys(running.agents).join(", ")
     return yield* new AgentRefused({
       kind: "UNKNOWN_AGENT",
@@ -182,7 +198,22 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     if (again) yield* Deferred.succeed(running.again, undefined)
     yield* Deferred.succeed(running.stop, undefined)
     yield* Deferred.await(running.ended)
-    return running.request
+  })
+
+  /** The bindings of a restart. They are checked while the agent still runs, so that what cannot come up is not taken down. */
+  const bindingsAfter = Effect.fnUntraced(function* (agent_id: AgentId, options: RestartAgent) {
+    const { agent, config } = yield* known(agent_id)
+    const running = runs.get(agent_id)
+    if (running === undefined) return yield* notRunning(agent_id)
+    const { bindings } = running.request
+    const defaults = views.of(agent_id).started_with?.agents[agent_id]?.defaults ?? agent.defaults
+    const next = restartBindings(config, agent_id, agent, { bindings, defaults }, options)
+    if (Result.isFailure(next)) return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...next.failure })
+    yield* Effect.mapError(
+      checkResources(all, config, agent_id, next.success),
+      (refusal) => new AgentRefused({ ...refusal, agent_id })
+    )
+    return next.success
   })
 
   return Lifecycle.of({
@@ -197,7 +228,12 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
       if (Result.isFailure(bindings))
         return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...bindings.failure })
       const fresh = options.fresh ?? false
-      return yield* started({ agent_id, bindings: bindings.success, fresh, awaiting: false, unattended: false })
+      const request = { agent_id, bindings: bindings.success, fresh, awaiting: false, unattended: false }
+      return yield* Effect.mapError(started(request), (refused) =>
+        refused.kind === "ALREADY_RUNNING"
+          ? new AgentRefused({ ...refused, hint: startedAnew(agent_id, options) })
+          : refused
+      )
     }),
     stop: Effect.fn("Lifecycle.stop")(function* (agent_id) {
       yield* stopped(agent_id)
@@ -210,10 +246,11 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
         : yield* views.change(agent_id, { bindings: { ...bindings, ...models } })
     }),
     // An agent that was stopped for it is started, also when whoever asked has left meanwhile; choird's own end stops it.
-    restart: Effect.fn("Lifecycle.restart")(function* (agent_id) {
+    restart: Effect.fn("Lifecycle.restart")(function* (agent_id, options = {}) {
+      const bindings = yield* bindingsAfter(agent_id, options)
       const restarted = yield* Deferred.make<AgentView, AgentRefused>()
       const restart = Effect.gen(function* () {
-        const { bindings } = yield* stopped(agent_id, true)
+        yield* stopped(agent_id, true)
         return yield* started({ agent_id, bindings, fresh: false, awaiting: false, unattended: false })
       })
       yield* FiberSet.run(fibers, Effect.asVoid(Deferred.into(restart, restarted)))

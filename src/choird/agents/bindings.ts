@@ -1,9 +1,17 @@
 /** Which resources a run is bound to (spec 6.4): an agent's defaults, and what its start overrides of them. */
 import { Result } from "effect"
 import type { Config } from "#schema/Config.ts"
-import { boundDms, dmList, type ResourceBindings } from "#schema/ResourceBindings.ts"
+import {
+  boundDms,
+  dmList,
+  NAMED_BINDINGS,
+  type NamedBinding,
+  type ResourceBindings,
+  type RunBindings
+} from "#schema/ResourceBindings.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
-import type { StartAgent } from "#schema/OperatorApi.ts"
+import type { RestartAgent, RestartedAgent, StartAgent } from "#schema/OperatorApi.ts"
+import { canonicalJson } from "#src/shared/canonicalJson.ts"
 
 /** Why there are none, and what helps. */
 export interface BindingProblem {
@@ -40,13 +48,20 @@ export const unknownBinding = (config: Config, bindings: ResourceBindings): Bind
 type Optional = "voice_profile" | "git_identity" | "notion" | "email"
 const OPTIONAL: ReadonlyArray<Optional> = ["voice_profile", "git_identity", "notion", "email"]
 
+/** What a start is told. `explicit` says which of the names an operator chose, where others are only carried over; absent: all. */
+export interface StartOptions extends StartAgent {
+  readonly explicit?: ReadonlyArray<NamedBinding>
+}
+
+type Agent = Config["agents"][AgentId]
+
 /** An `llm` of the start is edge's; core jobs use it as well unless the agent names a `core_llm` (E14). */
 export const bindingsOf = (
   config: Config,
   agent_id: AgentId,
-  { defaults }: Config["agents"][AgentId],
-  options: StartAgent
-): Result.Result<ResourceBindings, BindingProblem> => {
+  { defaults }: Agent,
+  options: StartOptions
+): Result.Result<RunBindings, BindingProblem> => {
   const dms = dmList(options.dm ?? defaults.dm)
   const [dm] = dms
   if (dm === undefined) {
@@ -65,5 +80,49 @@ export const bindingsOf = (
   const core_llm = defaults.core_llm ?? llm
   const bindings = { workspace: options.workspace ?? defaults.workspace, llm, core_llm, dm, dms, ...rest }
   const unknown = unknownBinding(config, bindings)
-  return unknown === undefined ? Result.succeed(bindings) : Result.fail(unknown)
+  if (unknown !== undefined) return Result.fail(unknown)
+  const explicit = (options.explicit ?? NAMED_BINDINGS).filter((key) => options[key] !== undefined)
+  return Result.succeed({ ...bindings, explicit })
 }
+
+/** What a run is bound to, or an agent's defaults name, for one binding; DMs as a list, however they are written. */
+const bound = (bindings: RunBindings, key: NamedBinding) => (key === "dm" ? boundDms(bindings) : bindings[key])
+const usualOf = (defaults: Agent["defaults"], key: NamedBinding) =>
+  key === "dm" ? (defaults.dm === undefined ? undefined : dmList(defaults.dm)) : defaults[key]
+
+const isSame = (one: unknown, other: unknown) => canonicalJson({ one }) === canonicalJson({ one: other })
+
+/**
+ * The bindings of a run that is started again: what its start named and what `options` name, and for the rest the defaults as they are.
+ * A run of an earlier version does not say what its start named: what differs from the defaults that it began with.
+ */
+export const restartBindings = (
+  config: Config,
+  agent_id: AgentId,
+  agent: Agent,
+  before: { readonly bindings: RunBindings; readonly defaults: Agent["defaults"] },
+  options: RestartAgent
+): Result.Result<RunBindings, BindingProblem> => {
+  const { bindings, defaults } = before
+  const explicit =
+    bindings.explicit ?? NAMED_BINDINGS.filter((key) => !isSame(bound(bindings, key), usualOf(defaults, key)))
+  const kept = Object.fromEntries(explicit.map((key) => [key, bound(bindings, key)])) as StartAgent
+  return bindingsOf(config, agent_id, agent, { ...kept, ...options })
+}
+
+const text = (value: string | ReadonlyArray<string>) => [value].flat().join(", ")
+
+/** What a run keeps of its start although its agent's default says something else. */
+export const keptOf = (bindings: RunBindings, { defaults }: Agent): RestartedAgent["keeps"] =>
+  (bindings.explicit ?? []).flatMap((binding) => {
+    const name = bound(bindings, binding)
+    const usual = usualOf(defaults, binding)
+    if (name === undefined || isSame(name, usual)) return []
+    return [{ binding, name: text(name), default: usual === undefined ? null : text(usual) }]
+  })
+
+/** The flags of `agent start` and `agent restart` that say the same as these options. */
+export const flagsOf = (options: RestartAgent): string =>
+  NAMED_BINDINGS.flatMap((key) =>
+    [options[key] ?? []].flat().map((name) => ` --${key.replaceAll("_", "-")} ${name}`)
+  ).join("")

@@ -4,7 +4,7 @@ import { dirname, resolve } from "node:path"
 import { Clock, Effect, Option, Result, Schema } from "effect"
 import { randomBytes } from "node:crypto"
 import type { Config } from "#schema/Config.ts"
-import type { ResourceBindings } from "#schema/ResourceBindings.ts"
+import type { ResourceBindings, RunBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { isInside, realOf } from "#src/choird/runtime/Ownership.ts"
@@ -23,7 +23,7 @@ export interface PrepareServices extends ImageServices {
 /** What is to be started. */
 export interface StartRequest {
   readonly agent_id: AgentId
-  readonly bindings: ResourceBindings
+  readonly bindings: RunBindings
   readonly fresh: boolean
   /** Begins without a session: the next message starts one, since the last one has reached its budget (D19). */
   readonly awaiting: boolean
@@ -69,7 +69,7 @@ const workspaceAround = ({ workspaces }: Config, path: string) => {
 }
 
 /** The resources are configured, their secrets have values, and the workspace is there. */
-const checkResources = Effect.fnUntraced(function* (
+export const checkResources = Effect.fnUntraced(function* (
   services: PrepareServices,
   config: Config,
   agent_id: AgentId,
@@ -97,7 +97,7 @@ const checkResources = Effect.fnUntraced(function* (
     return yield* Effect.fail(
       notReady(
         `the workspace "${bindings.workspace}" lies in the workspace "${outer}", whose agent could put anything in its place`,
-        "give it a folder of its own in config.json, then: choirctl config load && choirctl config apply"
+        "give it a folder of its own in config.json, then: choirctl config apply"
       )
     )
   if (!isFolder(path))

@@ -7,6 +7,7 @@ import { type AgentDetail, type BuildProgress, OperatorApi } from "#schema/Opera
 import { Images } from "#src/choird/agents/Images.ts"
 import { imageSources } from "#src/choird/agents/imageSources.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
+import { keptOf } from "#src/choird/agents/bindings.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { mounted } from "#src/choird/agents/Updates.ts"
 import { Models } from "#src/choird/agents/Models.ts"
@@ -117,7 +118,12 @@ export const layerOperatorAgents = HttpApiBuilder.group(
       build: ({ params, payload }) => build(all, params.id, payload.force ?? false),
       start: ({ params, payload }) => changed(lifecycle.start(params.id, payload)),
       stop: ({ params }) => changed(lifecycle.stop(params.id)),
-      restart: ({ params }) => changed(lifecycle.restart(params.id)),
+      restart: Effect.fn("OperatorApi.restart")(function* ({ params, payload }) {
+        const view = yield* Effect.mapError(lifecycle.restart(params.id, payload), fromAgentRefused)
+        const agent = (yield* all.config.current).config.agents[params.id]
+        const keeps = agent === undefined || view.bindings === null ? [] : keptOf(view.bindings, agent)
+        return { ...(yield* summaries.of(view)), keeps }
+      }),
       models: ({ params }) => Effect.mapError(models.get(params.id), fromAgentRefused),
       setModels: ({ params, payload }) => Effect.mapError(models.set(params.id, "operator", payload), fromAgentRefused)
     })

@@ -27,8 +27,8 @@ const isConsole = (config: Config, dm: ResourceName) => {
 const rebind = (config: Config, agent_id: AgentId, dms: ReadonlyArray<ResourceName>) => {
   const console = Object.keys(config.dms).find((name) => isConsole(config, ResourceName.make(name)))
   return console === undefined
-    ? "add a gateway of the type console and a DM on it to config.json, then choirctl config load and config apply"
-    : `choirctl agent stop ${agent_id} && choirctl agent start ${agent_id} ${[...dms, console].map((dm) => `--dm ${dm}`).join(" ")}`
+    ? "add a gateway of the type console and a DM on it to config.json, then choirctl config apply"
+    : `choirctl agent restart ${agent_id} ${[...dms, console].map((dm) => `--dm ${dm}`).join(" ")}`
 }
 
 const notConsole = (agent_id: AgentId, [dm, ...more]: ReadonlyArray<ResourceName>) => {

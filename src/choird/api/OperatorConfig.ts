@@ -43,6 +43,9 @@ export const layerOperatorConfig = HttpApiBuilder.group(
       load: () => Effect.succeed(load(configuration)),
       diff: () => configuration.diff,
       apply: () => Effect.mapError(configuration.apply(OPERATOR), fromConfigurationRefused),
+      plan: () => Effect.mapError(configuration.plan, fromConfigurationRefused),
+      applyPlan: ({ payload }) =>
+        Effect.mapError(configuration.applyPlan(OPERATOR, payload.plan), fromConfigurationRefused),
       rollback: Effect.fn("OperatorApi.rollback")(function* ({ payload }) {
         const version = yield* numbered(payload.version)
         return yield* Effect.mapError(configuration.rollback(OPERATOR, version), fromConfigurationRefused)

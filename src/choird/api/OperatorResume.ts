@@ -1,8 +1,9 @@
 /** Resuming a session by its id: only an agent's newest one goes on, since the later ones know more (D19). */
 import { Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { OperatorApi, type StartAgent } from "#schema/OperatorApi.ts"
+import { OperatorApi } from "#schema/OperatorApi.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"
+import type { StartOptions } from "#src/choird/agents/bindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { SessionUnknown } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -26,7 +27,7 @@ const refusal = ({ agent_id, session_id, status }: SessionRow, latest: SessionRo
 }
 
 /** On the resources that the session had. Which model core jobs use, the agent's defaults say. */
-const asBefore = ({ resource_bindings }: SessionRow): StartAgent => {
+const asBefore = ({ resource_bindings }: SessionRow): StartOptions => {
   const { core_llm: _, dms: __, ...bindings } = resource_bindings
   return { ...bindings, dm: boundDms(resource_bindings) }
 }

@@ -6,7 +6,7 @@ import { CONFIG_PROBLEMS_MAX } from "#src/shared/limits.ts"
 
 /** `problems` are paths of config.json, secrets.json or a repository, each with its reason and without a value. */
 export class ConfigurationRefused extends Schema.TaggedError<ConfigurationRefused>()("ConfigurationRefused", {
-  kind: Schema.Literals(["BUSY", "CONFIG", "NO_SUCH_VERSION", "NOT_READY", "NOTHING_STAGED"]),
+  kind: Schema.Literals(["BUSY", "CHANGED", "CONFIG", "NO_SUCH_VERSION", "NOT_READY", "NOTHING_STAGED"]),
   reason: Schema.String,
   hint: Schema.String,
   problems: Schema.Array(Schema.Struct({ path: Schema.String, reason: Schema.String }))

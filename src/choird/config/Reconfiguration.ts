@@ -4,7 +4,15 @@
  */
 import { Context, Effect, Layer, Option, Ref, Result, Schema, Semaphore } from "effect"
 import { Config } from "#schema/Config.ts"
-import type { ApplyReport, ConfigChange, LoadReport, SecretReport, VersionSummary } from "#schema/ConfigApi.ts"
+import type {
+  ApplyReport,
+  ConfigChange,
+  ConfigPlan,
+  LoadReport,
+  SecretReport,
+  VersionSummary
+} from "#schema/ConfigApi.ts"
+import type { SecretsFile } from "#schema/Secrets.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
 import { Repos } from "#src/choird/repos/Repos.ts"
@@ -19,6 +27,7 @@ import { loadHome } from "./loadHome.ts"
 import { makeNextConfig } from "./nextConfig.ts"
 import { isUp } from "./resourcesInUse.ts"
 import { changedSecrets, secretRows } from "./secretChanges.ts"
+import { makePlans } from "./Plans.ts"
 import { makeStagedChanges, type Staged } from "./stagedChanges.ts"
 
 type Doing<A> = Effect.Effect<A, ConfigurationRefused>
@@ -33,6 +42,13 @@ export class Reconfiguration extends Context.Service<
     readonly diff: Effect.Effect<ReadonlyArray<ConfigChange>>
     /** Takes over what needs no restart: one row, one swap, then the agents are told. The rest stays staged. */
     apply(who: string): Doing<ApplyReport>
+    /** What is staged, for an operator to see before it is applied. A later load or rollback makes this plan worthless. */
+    readonly plan: Doing<ConfigPlan>
+    /**
+     * Applies what a plan showed, secrets included; the rest stays staged, and the same plan can be applied again for it. Refused when
+     * the files or what runs are no longer as they were shown.
+     */
+    applyPlan(who: string, plan: string): Doing<ApplyReport>
     /** Applies what an earlier version held, under a new number; config.json stays as it is. */
     rollback(who: string, version: number): Doing<ApplyReport>
     /** Reads secrets.json again, with the checks of choird's start, and makes the agents fetch (R34, R35). */
@@ -61,6 +77,7 @@ const make = Effect.fnUntraced(function* () {
   const nextConfig = yield* makeNextConfig
   const one = yield* Semaphore.make(1)
   const staged = yield* Ref.make<Staged | undefined>(undefined)
+  const plans = yield* makePlans(changesOf)
 
   /** One at a time, so that nothing is applied while it is being loaded; whoever comes second is told so at once. */
   const alone = <A>(doing: Doing<A>): Doing<A> =>
@@ -97,10 +114,14 @@ const make = Effect.fnUntraced(function* () {
     return rows
   })
 
-  const takeOver = Effect.fnUntraced(function* (entry: VersionEntry, target: Staged, always: boolean) {
+  const takeOver = Effect.fnUntraced(function* (
+    entry: VersionEntry,
+    target: Staged,
+    { always = false, secrets }: { readonly always?: boolean; readonly secrets?: SecretsFile | undefined } = {}
+  ) {
     const before = yield* changesOf(target)
     const { version: previous } = yield* store.current
-    const version = yield* versions.commit(entry, (running) => nextConfig(target.config, always, running))
+    const version = yield* versions.commit(entry, (running) => nextConfig(target.config, always, running, secrets))
     if (version !== previous) {
       yield* keepLastGood(store.home, (yield* store.current).config)
       yield* tellAgents(version)
@@ -135,13 +156,21 @@ const make = Effect.fnUntraced(function* () {
     const home = yield* loadHome(repos, store.home, progress, bound)
     const { loaded, warnings, ...target } = home
     yield* Ref.set(staged, target)
+    yield* plans.forget
     return { changes: yield* changesOf(target), repos: loaded, warnings } satisfies LoadReport
   })
 
   const apply = Effect.fnUntraced(function* (who: string) {
     const target = yield* Ref.get(staged)
     if (target === undefined) return yield* refuse("NOTHING_STAGED", "nothing is staged", "choirctl config load")
-    return yield* takeOver({ action: "apply", who }, target, false)
+    return yield* takeOver({ action: "apply", who }, target)
+  })
+
+  const applyPlan = Effect.fnUntraced(function* (who: string, plan: string) {
+    const target = yield* plans.check(plan)
+    const report = yield* takeOver({ action: "apply", who }, target, { secrets: target.secrets })
+    yield* plans.applied
+    return report
   })
 
   const applySecrets = Effect.fnUntraced(function* (who: string) {
@@ -170,9 +199,19 @@ const make = Effect.fnUntraced(function* () {
     apply: Effect.fn("Reconfiguration.apply")((who) =>
       Effect.uninterruptible(audited(who, "config.apply", alone(apply(who)), numbers))
     ),
+    plan: alone(
+      Effect.flatMap(Ref.get(staged), (target) =>
+        target === undefined
+          ? refuse("NOTHING_STAGED", "nothing is staged", "choirctl config load")
+          : plans.make(target)
+      )
+    ),
+    applyPlan: Effect.fn("Reconfiguration.applyPlan")((who, plan) =>
+      Effect.uninterruptible(audited(who, "config.apply", alone(applyPlan(who, plan)), numbers))
+    ),
     rollback: Effect.fn("Reconfiguration.rollback")((who, version) => {
       const back = Effect.flatMap(contentOf(version), (config) =>
-        takeOver({ action: "rollback", who }, { config }, true)
+        takeOver({ action: "rollback", who }, { config }, { always: true })
       )
       const doing = audited(who, "config.rollback", alone(back), (done) => ({ to: version, ...numbers(done) }))
       return Effect.uninterruptible(doing)

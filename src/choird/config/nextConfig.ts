@@ -2,15 +2,18 @@
 import { Effect, Result } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
+import type { SecretsFile } from "#schema/Secrets.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { AgentSchemas } from "#src/choird/database/AgentSchemas.ts"
+import { hasValue } from "#src/shared/configFiles.ts"
 import { problemsOf } from "#src/shared/configProblems.ts"
 import { boundSecrets } from "./agentShare.ts"
 import { appliedConfig } from "./appliedConfig.ts"
-import { ConfigStore, type RunningConfig } from "./ConfigStore.ts"
+import { ConfigStore, type RunningConfig, SecretMissing } from "./ConfigStore.ts"
 import { refuse } from "./ConfigurationRefused.ts"
 import { differences } from "./differences.ts"
 import { type AgentUse, usesOf } from "./resourcesInUse.ts"
+import { changedSecrets } from "./secretChanges.ts"
 
 export const makeNextConfig = Effect.gen(function* () {
   const lifecycle = yield* Lifecycle
@@ -18,18 +21,31 @@ export const makeNextConfig = Effect.gen(function* () {
   const store = yield* ConfigStore
 
   /** Agents whose next refresh would find a secret without a value would never take the configuration over. */
-  const checkSecrets = Effect.fnUntraced(function* (config: Config, uses: ReadonlyArray<AgentUse>) {
+  const checkSecrets = Effect.fnUntraced(function* (
+    config: Config,
+    uses: ReadonlyArray<AgentUse>,
+    secrets: SecretsFile
+  ) {
     for (const { agent_id, bindings } of uses) {
-      const values = yield* Effect.result(store.secretValues(boundSecrets(config, bindings)))
-      if (Result.isFailure(values)) {
-        const { hint, message } = values.failure
-        return yield* refuse("NOT_READY", `${agent_id} runs and could not take it over: ${message}`, hint)
-      }
+      const missing = [...boundSecrets(config, bindings)].find((name) => !hasValue(secrets, name))
+      if (missing === undefined) continue
+      const { hint, message } = new SecretMissing({ secret: missing })
+      return yield* refuse("NOT_READY", `${agent_id} runs and could not take it over: ${message}`, hint)
     }
   })
 
-  /** Has the database ready for new agents as well. Undefined when it runs already, unless `always`. */
-  return Effect.fnUntraced(function* (target: Config, always: boolean, { config: running }: RunningConfig) {
+  /**
+   * Has the database ready for new agents as well. Undefined when it runs already, unless `always`. `secrets` are those of the target
+   * where they are taken over with it.
+   */
+  return Effect.fnUntraced(function* (
+    target: Config,
+    always: boolean,
+    { config: running }: RunningConfig,
+    secrets?: SecretsFile
+  ) {
+    const held = yield* store.secrets
+    const changed = secrets !== undefined && changedSecrets(held, secrets).length > 0 ? { secrets } : undefined
     const uses = usesOf(running, yield* lifecycle.list)
     const mixed = appliedConfig(running, target, uses)
     if (Result.isFailure(mixed))
@@ -40,11 +56,11 @@ export const makeNextConfig = Effect.gen(function* () {
         problemsOf([mixed.failure])
       )
     const config = mixed.success
-    if (!always && differences(running, config).length === 0) return undefined
-    yield* checkSecrets(config, uses)
+    if (!always && differences(running, config).length === 0) return changed
+    yield* checkSecrets(config, uses, secrets ?? held)
     for (const id of Object.keys(config.agents)) {
       if (!Object.hasOwn(running.agents, id)) yield* Effect.orDie(schemas.ensure(AgentId.make(id)))
     }
-    return { config }
+    return { config, ...changed }
   })
 })

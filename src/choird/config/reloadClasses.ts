@@ -54,7 +54,6 @@ export const RESTART_CHOIRD = "choirctl daemon stop && choirctl daemon start"
 export const forAgents = (agents: ReadonlyArray<AgentId>, command: (id: string) => string): string =>
   (agents.length > 3 ? ["<agent-id>"] : agents).map(command).join(" && ")
 
-const startAnew = (id: string) => `choirctl agent stop ${id} && choirctl agent start ${id}`
 const restart = (id: string) => `choirctl agent restart ${id}`
 /** What is held on to goes when its holder has stopped and the same configuration is applied again. */
 const letGo = (id: string) => `choirctl agent stop ${id} && ${APPLY} && choirctl agent start ${id}`
@@ -64,13 +63,23 @@ const build = (uses: ReadonlyArray<AgentUse>) => (id: string) =>
     ? `choirctl agent build ${id} && ${restart(id)}`
     : `choirctl agent build ${id}`
 
-type Verdict = Pick<ConfigChange, "class" | "command">
-const verdict = (kind: ChangeClass, command: string): Verdict => ({ class: kind, command })
+/** A change with the running agents that take it over by a restart, where nothing else has to be done for them. */
+export interface ClassifiedChange extends ConfigChange {
+  readonly restarts: ReadonlyArray<AgentId>
+}
+
+type Verdict = Pick<ClassifiedChange, "class" | "command" | "restarts">
+const verdict = (kind: ChangeClass, command: string, restarts: ReadonlyArray<AgentId> = []): Verdict => ({
+  class: kind,
+  command,
+  restarts
+})
 const HOT = verdict("hot-reload", APPLY)
 const restarting = (agents: ReadonlyArray<AgentId>, command: (id: string) => string): Verdict =>
-  agents.length === 0 ? HOT : verdict("restart-required", forAgents(agents, command))
+  agents.length === 0 ? HOT : verdict("restart-required", forAgents(agents, command), agents)
 
-const at = (value: unknown, path: ReadonlyArray<string>): unknown =>
+/** What a JSON value holds at a path. */
+export const at = (value: unknown, path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>(
     (inner, key) =>
       typeof inner === "object" && inner !== null && Object.hasOwn(inner, key)
@@ -100,7 +109,7 @@ const ofAgent = (target: Config, uses: ReadonlyArray<AgentUse>, { change, path }
   if (part === "repo") return verdict("restart-required", build(uses)(id))
   if (use === undefined) return HOT
   if (part === undefined) return change === "removed" ? verdict("restart-required", letAgentGo(id)) : HOT
-  return isSame(at(use.started_with, path), at(target, path)) ? HOT : verdict("restart-required", startAnew(id))
+  return isSame(at(use.started_with, path), at(target, path)) ? HOT : restarting([use.agent_id], restart)
 }
 
 const classify = (running: Config, target: Config, uses: ReadonlyArray<AgentUse>, difference: Difference): Verdict => {
@@ -109,7 +118,7 @@ const classify = (running: Config, target: Config, uses: ReadonlyArray<AgentUse>
   const removed = change === "removed" && path.length === 2 && SECTIONS.some((known) => known === section)
   if (removed) {
     const held = holders(running, uses, path)
-    if (held.length > 0) return verdict("restart-required", forAgents(held, letGo))
+    if (held.length > 0) return restarting(held, letGo)
   }
   switch (REACH[section as keyof Config]) {
     case "choird":
@@ -134,7 +143,10 @@ const classify = (running: Config, target: Config, uses: ReadonlyArray<AgentUse>
 }
 
 /** What the agents were started with and `target` says otherwise, whatever choird itself has taken over by now. */
-const sinceStart = (target: Config, { agent_id, bindings, started_with }: AgentUse): ReadonlyArray<Difference> => {
+export const sinceStart = (
+  target: Config,
+  { agent_id, bindings, started_with }: AgentUse
+): ReadonlyArray<Difference> => {
   const paths: ReadonlyArray<ReadonlyArray<string>> = [
     ["agents", agent_id, "defaults"],
     ["workspaces", bindings.workspace, "path"],
@@ -154,7 +166,7 @@ export const configChanges = (
   running: Config,
   target: Config,
   uses: ReadonlyArray<AgentUse>
-): ReadonlyArray<ConfigChange> => {
+): ReadonlyArray<ClassifiedChange> => {
   const found = new Map<string, Difference>()
   for (const difference of [...differences(running, target), ...uses.flatMap((use) => sinceStart(target, use))]) {
     const key = difference.path.join(".")

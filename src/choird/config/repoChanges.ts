@@ -1,10 +1,9 @@
 /** What the staged commits would change of the agents' images (spec 17.6). Pure. */
-import type { ConfigChange } from "#schema/ConfigApi.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import type { CommitId } from "#schema/Image.ts"
 import type { Origin, SourceState } from "#src/choird/agents/ImageOrigin.ts"
 import { differences } from "./differences.ts"
-import { forAgents } from "./reloadClasses.ts"
+import { type ClassifiedChange, forAgents } from "./reloadClasses.ts"
 
 /** An agent with its images: the one that it runs with, and the one that its next start takes. */
 export interface AgentImages {
@@ -45,7 +44,10 @@ const isCurrent = (origin: Origin | undefined, global: SourceState | undefined, 
   (own === undefined || origin.agent.commit === own.commit)
 
 /** One row for each path, with the commands of all the agents that it concerns. An agent without an image has nothing to compare. */
-export const repoChanges = (staged: StagedRepos, agents: ReadonlyArray<AgentImages>): ReadonlyArray<ConfigChange> => {
+export const repoChanges = (
+  staged: StagedRepos,
+  agents: ReadonlyArray<AgentImages>
+): ReadonlyArray<ClassifiedChange> => {
   const rows = new Map<string, Row>()
   const built = new Set<AgentId>()
   const running = new Set<AgentId>()
@@ -76,6 +78,8 @@ export const repoChanges = (staged: StagedRepos, agents: ReadonlyArray<AgentImag
     path,
     change,
     class: "restart-required",
-    command: forAgents(agents, command)
+    command: forAgents(agents, command),
+    // An agent whose image is to be built first would come up on the old one.
+    restarts: agents.filter((id) => isIn(built, id) && isIn(running, id))
   }))
 }

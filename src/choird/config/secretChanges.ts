@@ -1,10 +1,9 @@
 /** Which secrets differ between two readings of secrets.json: their names and never their values. */
 import { Equal } from "effect"
 import type { Config } from "#schema/Config.ts"
-import type { ConfigChange } from "#schema/ConfigApi.ts"
 import { SecretName } from "#schema/Ids.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
-import { RESTART_CHOIRD } from "./reloadClasses.ts"
+import { type ClassifiedChange, RESTART_CHOIRD } from "./reloadClasses.ts"
 
 export interface SecretChange {
   readonly name: SecretName
@@ -26,10 +25,11 @@ export const changedSecrets = (before: SecretsFile, after: SecretsFile): Readonl
 const isOfDatabase = ({ postgres }: Config, name: SecretName) =>
   ("secret" in postgres && postgres.secret === name) || ("url_secret" in postgres && postgres.url_secret === name)
 
-export const secretRows = (config: Config, changes: ReadonlyArray<SecretChange>): ReadonlyArray<ConfigChange> =>
+export const secretRows = (config: Config, changes: ReadonlyArray<SecretChange>): ReadonlyArray<ClassifiedChange> =>
   changes.map(({ change, name }) => ({
     path: `secrets.${name}`,
     change,
+    restarts: [],
     ...(isOfDatabase(config, name)
       ? { class: "restart-required" as const, command: RESTART_CHOIRD }
       : { class: "hot-reload" as const, command: "choirctl secret apply" })

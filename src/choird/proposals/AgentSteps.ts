@@ -2,8 +2,8 @@
 import { Context, Effect, Layer, Option } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
-import type { StartAgent } from "#schema/OperatorApi.ts"
-import type { ResourceBindings } from "#schema/ResourceBindings.ts"
+import type { RunBindings } from "#schema/ResourceBindings.ts"
+import type { StartOptions } from "#src/choird/agents/bindings.ts"
 import { type BuildError, Images } from "#src/choird/agents/Images.ts"
 import { imageSources } from "#src/choird/agents/imageSources.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
@@ -23,7 +23,7 @@ export class AgentSteps extends Context.Service<
     /** Builds the image of the commit that was approved; `CHANGED` where the agent's ref has moved on to another (R54). */
     build(approved: Approved, job: Pick<Job, "commit">): Effect.Effect<ImageVersion, ExecutionFailed>
     /** What the agent is bound to if it runs, or would if choird had not died under it. */
-    running(agent_id: AgentId): Effect.Effect<Option.Option<ResourceBindings>>
+    running(agent_id: AgentId): Effect.Effect<Option.Option<RunBindings>>
     /** Starts it anew with these bindings, unless it runs with the image and the defaults of `rebound` already. */
     update(approved: Approved, job: Job, rebound: Rebound): Effect.Effect<void, ExecutionFailed>
   }
@@ -42,7 +42,7 @@ const notBuilt = (error: BuildError) =>
   error._tag === "OtherCommit" && error.warning === null ? changed(error.message) : failedAs("BUILD")(error)
 
 /** What a start has to be told so that it binds the same again. */
-const optionsOf = (bindings: ResourceBindings, rebound: Rebound): StartAgent =>
+const optionsOf = (bindings: RunBindings, rebound: Rebound): StartOptions =>
   // No start names a core_llm: it is the default's.
   Object.fromEntries(Object.entries(bindings).filter(([key]) => key !== "core_llm" && !rebound.has(key)))
 

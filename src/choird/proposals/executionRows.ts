@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import { CommitId } from "#schema/Image.ts"
-import { ResourceBindings } from "#schema/ResourceBindings.ts"
+import { RunBindings } from "#schema/ResourceBindings.ts"
 import { Approved, beginExecution } from "#src/choird/approvals/Approved.ts"
 import { isConfirmation, lockSession, openExecutions, signalResolution } from "#src/choird/approvals/approvalRows.ts"
 import { tellMore } from "#src/choird/approvals/askPerson.ts"
@@ -21,7 +21,7 @@ export const Job = Schema.Struct({
   identity: Schema.optionalKey(Schema.Struct({ name: Schema.String, email: Schema.String })),
   image_version: Schema.optionalKey(Schema.String),
   /** What the agent was bound to when it was about to be started anew; absent before, and for one that does not run. */
-  bindings: Schema.optionalKey(ResourceBindings)
+  bindings: Schema.optionalKey(RunBindings)
 })
 export type Job = typeof Job.Type
 

@@ -2,7 +2,7 @@
 import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { randomBytes } from "node:crypto"
-import type { ResourceBindings } from "#schema/ResourceBindings.ts"
+import type { RunBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { Summary } from "#schema/Summary.ts"
@@ -19,7 +19,7 @@ export interface SessionRow {
   readonly status: SessionStatus
   readonly started_at: string
   readonly ended_at: string | null
-  readonly resource_bindings: ResourceBindings
+  readonly resource_bindings: RunBindings
   readonly epoch: number
   readonly last_rev: number
   readonly frozen_reason: string | null
@@ -33,9 +33,9 @@ export class SessionStore extends Context.Service<
   SessionStore,
   {
     /** A new session in epoch 1 with a new id; the agent's unacknowledged inbox rows become its signals. */
-    create(agent_id: AgentId, bindings: ResourceBindings, image_version: string): Effect.Effect<SessionRow>
+    create(agent_id: AgentId, bindings: RunBindings, image_version: string): Effect.Effect<SessionRow>
     /** The same session in the next epoch, active again; inbox rows that came meanwhile become its signals. */
-    resume(session_id: SessionId, bindings: ResourceBindings, image_version: string): Effect.Effect<SessionRow>
+    resume(session_id: SessionId, bindings: RunBindings, image_version: string): Effect.Effect<SessionRow>
     /** Remembers the container of an epoch. */
     recordContainer(session_id: SessionId, epoch: number, container: Schema.Json): Effect.Effect<void>
     /** Keeps what the agent summed up of it; an earlier summary gives way (spec 11.8). */
@@ -67,7 +67,7 @@ export class SessionStore extends Context.Service<
 
       const create = Effect.fn("SessionStore.create")(function* (
         agent_id: AgentId,
-        bindings: ResourceBindings,
+        bindings: RunBindings,
         image_version: string
       ) {
         const session_id = sessionId(yield* Clock.currentTimeMillis, randomBytes(4))
@@ -84,7 +84,7 @@ export class SessionStore extends Context.Service<
 
       const resume = Effect.fn("SessionStore.resume")(function* (
         session_id: SessionId,
-        bindings: ResourceBindings,
+        bindings: RunBindings,
         image_version: string
       ) {
         const [known] = yield* rows(sql<Stored>`SELECT ${columns} FROM choir_control.sessions

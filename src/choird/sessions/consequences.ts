@@ -34,6 +34,12 @@ type Spoken = EventOf<"AgentMessage"> & { readonly payload: { readonly text: str
 const isSpoken = (event: ChoirEvent): event is Spoken =>
   event.event_type === "AgentMessage" && event.payload.text !== undefined
 
+/** A failed model is no reply to who waits for one: an outage may be over at the next try. */
+const kindOf = ({ failed, kind }: Spoken["payload"]): OutboxMessage["kind"] => {
+  if (failed === undefined) return kind
+  return failed === "again" ? "outage" : "error"
+}
+
 /** An id counts only for rows of this agent and this session, whatever the agent writes into its events. */
 const acknowledge = (
   sql: SqlClient.SqlClient,
@@ -100,7 +106,7 @@ const speak = Effect.fnUntraced(function* (
         source_id,
         agent_id,
         session_id,
-        kind: payload.kind,
+        kind: kindOf(payload),
         text: payload.text,
         in_reply_to
       })

@@ -2,7 +2,6 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Conflict } from "#schema/ApiError.ts"
 import { choirctl } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { fakeChoird } from "../../support/fakeChoird.ts"
@@ -105,13 +104,10 @@ describe("choirctl config", () => {
         "staged: config.json, secrets.json, global at no commit (stale)",
         "~ models.main.temperature [hot-reload] → choirctl config apply",
         "~ runtime.cpus [restart-required] → choirctl daemon stop && choirctl daemon start",
-        "choirctl config apply takes over what is [hot-reload]",
+        "To apply what is [hot-reload]: choirctl config apply",
         ""
       ])
       assert.deepStrictEqual(JSON.parse((yield* choirctl(home, ["config", "diff", "--json"])).out), changes)
-      const applied = yield* choirctl(home, ["config", "apply"])
-      assert.include(applied.out, "version 4 runs, after 3")
-      assert.include(applied.out, "still to be done:\n~ runtime.cpus")
       const back = yield* choirctl(home, ["config", "rollback", "2", "--json"])
       assert.deepInclude(JSON.parse(back.out), { version: 4, previous: 3 })
       assert.include(back.err, "choirctl config show --version 4 > ")
@@ -120,39 +116,33 @@ describe("choirctl config", () => {
       assert.include((yield* choirctl(home, ["secret", "apply"])).out, "version 4 runs with key (changed)")
       assert.deepStrictEqual(
         calls.map(({ name }) => name),
-        ["load", "diff", "apply", "rollback", "history", "version", "applySecrets"]
+        ["load", "diff", "rollback", "history", "version", "applySecrets"]
       )
-      assert.deepStrictEqual(calls[3]?.input, { version: 2 })
+      assert.deepStrictEqual(calls[2]?.input, { version: 2 })
     })
   )
 
-  it.effect(
-    "stages nothing that is wrong: each path with its reason, and 78; a refused apply is 1 with the fix (R57)",
-    () =>
-      Effect.gen(function* () {
-        const home = yield* temporaryFolder
-        const error = { type: "CONFIG", message: "/h/config.json cannot be used", hint: "correct the file" }
-        const problems = [{ path: "runtime.cpus", reason: "Expected a value greater than 0" }]
-        const staged = { type: "NOTHING_STAGED", message: "nothing is staged", hint: "choirctl config load" }
-        yield* fakeChoird(home, {
-          load: Effect.succeed([{ type: "failed", error, problems }]),
-          apply: Effect.fail(new Conflict({ error: staged })),
-          changes: []
-        })
-        const ran = yield* choirctl(home, ["config", "load"])
-        assert.strictEqual(ran.code, 78)
-        assert.include(ran.err, "runtime.cpus: Expected a value greater than 0\n")
-        assert.include(ran.err, "nothing is staged: /h/config.json cannot be used\nhint: correct the file")
-        assert.deepInclude(JSON.parse((yield* choirctl(home, ["config", "load", "--json"])).out), {
-          ok: false,
-          problems
-        })
-        const applied = yield* choirctl(home, ["config", "apply"])
-        assert.deepStrictEqual(
-          [applied.code, applied.err],
-          [1, "error: nothing is staged\nhint: choirctl config load\n"]
-        )
-        assert.match((yield* choirctl(home, ["config", "diff"])).out, /^nothing is staged/u)
+  it.effect("stages nothing that is wrong: each path with its reason, and 78 (R57)", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const error = { type: "CONFIG", message: "/h/config.json cannot be used", hint: "correct the file" }
+      const problems = [{ path: "runtime.cpus", reason: "Expected a value greater than 0" }]
+      yield* fakeChoird(home, {
+        load: Effect.succeed([{ type: "failed", error, problems }]),
+        changes: []
       })
+      const ran = yield* choirctl(home, ["config", "load"])
+      assert.strictEqual(ran.code, 78)
+      assert.include(ran.err, "runtime.cpus: Expected a value greater than 0\n")
+      assert.include(ran.err, "nothing is staged: /h/config.json cannot be used\nhint: correct the file")
+      assert.deepInclude(JSON.parse((yield* choirctl(home, ["config", "load", "--json"])).out), {
+        ok: false,
+        problems
+      })
+      const applied = yield* choirctl(home, ["config", "apply", "--yes"])
+      assert.strictEqual(applied.code, 78)
+      assert.include(applied.err, "runtime.cpus: Expected a value greater than 0\n")
+      assert.match((yield* choirctl(home, ["config", "diff"])).out, /^No pending changes/u)
+    })
   )
 })

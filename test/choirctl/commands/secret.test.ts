@@ -69,7 +69,7 @@ describe("choirctl secret", () => {
       const flags = ["--model-provider", "openrouter", "--model-name", "x/y", "--model-secret-stdin"]
       yield* choirctl(home, ["init", ...flags], { stdin: "sk-1\n" })
       assert.deepStrictEqual(secrets(home), { "openrouter-key": "sk-1" })
-      const deleted = yield* choirctl(home, ["secret", "delete", "openrouter-key"])
+      const deleted = yield* choirctl(home, ["secret", "delete", "openrouter-key", "--yes"])
       assert.strictEqual(deleted.code, 0)
       assert.include(deleted.err, "models.main.secret")
       assert.deepStrictEqual(secrets(home), {})

@@ -134,7 +134,7 @@ describe("agents", () => {
       yield* api.agents.start({ params: { id: AGENT }, payload: { fresh: true } })
       yield* api.agents.stop({ params: { id: AGENT } })
       assert.deepStrictEqual(world.effects, ["start", "stop"])
-      const refused = yield* Effect.flip(api.agents.restart({ params: { id: AGENT } }))
+      const refused = yield* Effect.flip(api.agents.restart({ params: { id: AGENT }, payload: {} }))
       assert.nestedInclude(refused, { "error.type": "NOT_RUNNING", "error.hint": "start it" })
       const unknown = yield* Effect.flip(api.agents.status({ params: { id: STRANGER } }))
       assert.nestedInclude(unknown, { "error.type": "UNKNOWN_AGENT" })

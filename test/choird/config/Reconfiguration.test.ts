@@ -83,7 +83,7 @@ const audited = Effect.flatMap(
 const lines = (rows: ReadonlyArray<{ path: string; change: string; class: string; command: string }>) =>
   rows.map((row) => `${row.path} ${row.change} [${row.class}] ${row.command}`)
 
-const restartOf = (id: AgentId) => `choirctl agent stop ${id} && choirctl agent start ${id}`
+const restartOf = (id: AgentId) => `choirctl agent restart ${id}`
 
 describe("Reconfiguration", { timeout: 2 * LIVE.timeout }, () => {
   layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
@@ -147,6 +147,77 @@ describe("Reconfiguration", { timeout: 2 * LIVE.timeout }, () => {
           assert.deepInclude(details[2]?.detail ?? {}, { version: version + 1, previous: version })
           assert.deepStrictEqual<unknown>(details[0]?.detail, { refused: "NOTHING_STAGED", paths: [] })
         })
+    )
+
+    it.effect("applies exactly the plan that was shown, secrets included, and a restart takes its defaults over", () =>
+      Effect.gen(function* () {
+        const { agent_id, asked, configuration, edit, lifecycle, load, refused, store, write } = yield* setUp
+        const { version } = yield* store.current
+        yield* lifecycle.start(agent_id, {})
+        yield* asked(/^1: small small s1$/u)
+        const defaults = (llm: string) =>
+          edit(({ agents }) => ({
+            agents: { [agent_id]: { ...agents[agent_id], defaults: { workspace: "main", llm, dm: "desk" } } }
+          }))
+        defaults("large")
+        write("secrets.json", { "small-key": "s1", "large-key": "l2", "spare-key": "x1" })
+        yield* load
+        const shown = yield* configuration.plan
+        const ofConfig = shown.changes.filter(({ path }) => !path.includes(" repo"))
+        assert.deepStrictEqual(
+          ofConfig.map(({ after, applies, before, path, restarts }) => [path, before, after, applies, restarts]),
+          [
+            [`agents.${agent_id}.defaults.llm`, '"small"', '"large"', true, [agent_id]],
+            ["secrets.large-key", null, null, true, []]
+          ]
+        )
+        assert.notInclude(JSON.stringify(shown), "l2")
+
+        defaults("spare")
+        assert.strictEqual(
+          yield* refused(configuration.applyPlan("tester", shown.plan)),
+          "CHANGED: choirctl config apply"
+        )
+        assert.strictEqual((yield* store.current).version, version)
+        yield* load
+        assert.strictEqual(
+          yield* refused(configuration.applyPlan("tester", shown.plan)),
+          "CHANGED: choirctl config apply"
+        )
+
+        defaults("large")
+        yield* load
+        const { plan } = yield* configuration.plan
+        const applied = yield* configuration.applyPlan("tester", plan)
+        assert.strictEqual(applied.version, version + 1)
+        assert.include(
+          applied.applied.map(({ path }) => path),
+          "secrets.large-key"
+        )
+        const restarted = yield* lifecycle.restart(agent_id)
+        assert.deepStrictEqual<unknown>([restarted.bindings?.llm, restarted.bindings?.explicit], ["large", []])
+        yield* asked(/^2: large large l2$/u)
+        yield* configuration.applyPlan("tester", plan)
+        yield* load
+        assert.deepStrictEqual(
+          (yield* configuration.plan).changes.filter(({ path }) => !path.includes(" repo")),
+          []
+        )
+        assert.strictEqual((yield* store.current).version, version + 1)
+
+        const named = yield* lifecycle.restart(agent_id, { llm: ResourceName.make("spare") })
+        assert.deepStrictEqual<unknown>([named.bindings?.llm, named.bindings?.explicit], ["spare", ["llm"]])
+        const kept = yield* lifecycle.restart(agent_id)
+        assert.deepStrictEqual<unknown>([kept.bindings?.llm, kept.bindings?.explicit], ["spare", ["llm"]])
+        const twice = yield* Effect.flip(lifecycle.start(agent_id, { llm: ResourceName.make("small") }))
+        assert.strictEqual(twice.hint, `choirctl agent restart ${agent_id} --llm small`)
+        const gone = yield* Effect.flip(lifecycle.restart(agent_id, { llm: ResourceName.make("nowhere") }))
+        assert.strictEqual(gone.kind, "NOT_READY")
+        assert.strictEqual((yield* lifecycle.view(agent_id)).status, "running")
+        edit(({ agents }) => ({ agents: { ...agents, late: agents[agent_id] } }))
+        const unknown = yield* Effect.flip(lifecycle.view("late" as AgentId))
+        assert.deepInclude(unknown, { kind: "UNKNOWN_AGENT", hint: "choirctl config apply" })
+      })
     )
 
     it.effect("goes back to what an earlier version held, under a new number, and lists them all (R56)", () =>

@@ -39,7 +39,6 @@ const bindings = {
   voice_profile: name("default-en")
 }
 const use: AgentUse = { agent_id: AGENT, bindings, started_with: running }
-const STOP_START = "choirctl agent stop agent-1 && choirctl agent start agent-1"
 const LET_GO = "choirctl agent stop agent-1 && choirctl config apply && choirctl agent start agent-1"
 const RESTART = "choirctl agent restart agent-1"
 const RESTART_CHOIRD = "choirctl daemon stop && choirctl daemon start"
@@ -80,7 +79,7 @@ const ROWS: ReadonlyArray<Row> = [
     `choirctl agent build agent-1 && ${RESTART}`,
     "choirctl agent build agent-1"
   ],
-  ["agents.agent-1.defaults.llm", "o3", "changed", STOP_START, APPLY],
+  ["agents.agent-1.defaults.llm", "o3", "changed", RESTART, APPLY],
   ["agents.agent-1", GONE, "removed", "choirctl agent stop agent-1 && choirctl config apply", APPLY],
   ["agents.agent-2", second, "added", APPLY],
   ["workspaces.main-ws.path", "/elsewhere", "changed", RESTART, APPLY],
@@ -105,7 +104,10 @@ describe("the classes of changes", () => {
       [[use], up],
       [[], down]
     ] as const)
-      assert.deepStrictEqual(configChanges(running, target, uses), [{ path, change, class: kind(command), command }])
+      assert.deepStrictEqual(
+        configChanges(running, target, uses).map(({ restarts: _, ...row }) => row),
+        [{ path, change, class: kind(command), command }]
+      )
   })
 
   it("name what a running agent holds on to as removed only after it stopped", () => {
@@ -119,8 +121,8 @@ describe("the classes of changes", () => {
       configChanges(running, target, [use]).map(({ command, path }) => [path, command])
     )
     assert.deepStrictEqual(commands, {
-      "agents.agent-1.defaults.dm": STOP_START,
-      "agents.agent-1.defaults.llm": STOP_START,
+      "agents.agent-1.defaults.dm": RESTART,
+      "agents.agent-1.defaults.llm": RESTART,
       "dms.admin-dm": LET_GO,
       "models.sonnet": LET_GO
     })
@@ -131,7 +133,7 @@ describe("the classes of changes", () => {
     assert.deepStrictEqual(
       configChanges(now, now, [use]).map(({ command, path }) => [path, command]),
       [
-        ["agents.agent-1.defaults.llm", STOP_START],
+        ["agents.agent-1.defaults.llm", RESTART],
         ["workspaces.main-ws.path", RESTART]
       ]
     )

@@ -1,0 +1,138 @@
+/** `choirctl config apply`: reads the files, shows the difference, asks, applies exactly that, and restarts whom it concerns. */
+import { Effect } from "effect"
+import type { ErrorDetail } from "#schema/ApiError.ts"
+import type { ApplyReport, ConfigChange, ConfigPlan, PlannedChange } from "#schema/ConfigApi.ts"
+import type { AgentId } from "#schema/Ids.ts"
+import { ask } from "./ask.ts"
+import { confirm } from "./confirm.ts"
+import { CommandFailed, EXIT, Unsuccessful } from "./failure.ts"
+import { loadConfig } from "./loadConfig.ts"
+import { print } from "./print.ts"
+import { withProgress } from "./progress.ts"
+import { appliedText, planLines } from "./render/plan.ts"
+import { root } from "./root.ts"
+import { Screen } from "./Screen.ts"
+
+/** What became of an agent that was to take the changes over. */
+export interface Restarted {
+  readonly agent_id: AgentId
+  readonly outcome: "restarted" | "not running" | "failed"
+  readonly error?: Pick<ErrorDetail, "type" | "message" | "hint">
+}
+
+/** What `config apply` prints: choird's own report, the restarts that were tried, and the agents that still need one. */
+export interface Applied extends ApplyReport {
+  readonly restarted: ReadonlyArray<Restarted>
+  readonly needs_restart: ReadonlyArray<AgentId>
+}
+
+const unique = <A>(values: ReadonlyArray<A>) => [...new Set(values)]
+
+const concerned = (changes: ReadonlyArray<PlannedChange>) => unique(changes.flatMap(({ restarts }) => restarts))
+
+const restarted = Effect.fnUntraced(function* (id: AgentId) {
+  const asking = ask("agents", (choird) => choird.restart({ params: { id }, payload: {} }))
+  return yield* asking.pipe(
+    withProgress(`restarting ${id}`),
+    Effect.as<Restarted>({ agent_id: id, outcome: "restarted" }),
+    Effect.catch(({ hint, problem, type }) =>
+      Effect.succeed<Restarted>(
+        type === "NOT_RUNNING"
+          ? { agent_id: id, outcome: "not running" }
+          : {
+              agent_id: id,
+              outcome: "failed",
+              error: { type, message: problem, ...(hint === undefined ? {} : { hint }) }
+            }
+      )
+    )
+  )
+})
+
+/** What is left after the restarts: what choird says is left, and what no restart of an agent takes over. */
+const stillPending = (plan: ConfigPlan, first: ApplyReport, last: ApplyReport): ReadonlyArray<ConfigChange> => {
+  const byRestart = new Set(plan.changes.flatMap(({ path, restarts }) => (restarts.length > 0 ? [path] : [])))
+  const all = [...last.pending, ...first.pending.filter(({ path }) => !byRestart.has(path))]
+  return [...new Map(all.map((row) => [row.path, row])).values()]
+}
+
+const carryOut = Effect.fnUntraced(function* (plan: ConfigPlan, restart: boolean) {
+  const apply = ask("configuration", (choird) => choird.applyPlan({ payload: { plan: plan.plan } }))
+  const first = yield* apply.pipe(withProgress("applying"))
+  const agents = concerned(plan.changes)
+  if (!restart || agents.length === 0) return { ...first, restarted: [], needs_restart: agents } satisfies Applied
+  const outcomes = yield* Effect.forEach(agents, restarted)
+  // What an agent held on to goes when it has let go.
+  const last = yield* apply.pipe(withProgress("applying"))
+  const failed = outcomes.flatMap(({ agent_id, outcome }) => (outcome === "failed" ? [agent_id] : []))
+  return {
+    version: last.version,
+    previous: first.previous,
+    applied: [...first.applied, ...last.applied],
+    pending: stillPending(plan, first, last),
+    restarted: outcomes,
+    needs_restart: failed
+  } satisfies Applied
+})
+
+const untouched = ({ changes, version }: ConfigPlan): Applied => ({
+  version,
+  previous: version,
+  applied: [],
+  pending: changes.map(({ change, class: kind, command, path }) => ({ path, change, class: kind, command })),
+  restarted: [],
+  needs_restart: concerned(changes)
+})
+
+/** @param restart whether agents are restarted that take a change over only when they start. */
+export const applyConfig = Effect.fn("choirctl.applyConfig")(function* ({
+  restart,
+  yes
+}: {
+  readonly restart: boolean
+  readonly yes: boolean
+}) {
+  const { json } = yield* root
+  const screen = yield* Screen
+  yield* loadConfig
+  const plan = yield* ask("configuration", (choird) => choird.plan())
+  const agents = concerned(plan.changes)
+  const nothing = !plan.changes.some(({ applies }) => applies) && !(restart && agents.length > 0)
+  const lines = planLines(plan.changes, screen.color && screen.transient)
+  if (!json && (nothing || yes)) for (const line of lines) yield* screen.note(line)
+  if (nothing) return yield* print(untouched(plan), appliedText)
+  const flags = restart ? "--restart --yes" : "--yes"
+  const also = restart && agents.length > 0 ? [`These agents will be restarted: ${agents.join(", ")}.`] : []
+  yield* confirm({
+    yes,
+    about: [...lines, ...also],
+    ask: "Apply these changes?",
+    command: `choirctl config apply ${flags}`
+  })
+  const done = yield* carryOut(plan, restart)
+  yield* print(done, appliedText)
+  if (done.restarted.some(({ outcome }) => outcome === "failed"))
+    return yield* new Unsuccessful({ exit_code: EXIT.failed })
+})
+
+/** Whether choird took an addition over, and what kept it from it otherwise. */
+export type Addition =
+  | { readonly type: "applied"; readonly version: number }
+  | { readonly type: "other changes"; readonly paths: ReadonlyArray<string> }
+  | { readonly type: "refused"; readonly problem: string }
+
+/** Applies what was just added to config.json, unless other changes wait there as well. */
+export const applyAddition = Effect.fn("choirctl.applyAddition")(
+  function* (paths: ReadonlyArray<string>) {
+    yield* loadConfig
+    const plan = yield* ask("configuration", (choird) => choird.plan())
+    const others = plan.changes.filter(({ applies, path }) => applies && !paths.includes(path))
+    if (others.length > 0) return { type: "other changes", paths: others.map(({ path }) => path) } as const
+    const { version } = yield* ask("configuration", (choird) => choird.applyPlan({ payload: { plan: plan.plan } }))
+    return { type: "applied", version } as const
+  },
+  Effect.catchIf(
+    (error) => error instanceof CommandFailed,
+    ({ problem }) => Effect.succeed<Addition>({ type: "refused", problem })
+  )
+)

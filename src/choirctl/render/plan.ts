@@ -1,0 +1,72 @@
+/** What applying a configuration would change, and what it did. */
+import type { PlannedChange } from "#schema/ConfigApi.ts"
+import type { Applied, Restarted } from "#src/choirctl/applyConfig.ts"
+import { paint } from "./paint.ts"
+import { safeLine, safeText } from "./safeText.ts"
+
+const SIGNS: Readonly<Record<string, string>> = { added: "+", removed: "-" }
+
+/** Old and new value; of a secret only that it differs, and of a repository its commits. */
+const values = ({ after, before, change }: PlannedChange) => {
+  if (before !== null && after !== null) return `: ${before} → ${after}`
+  if (after !== null) return `: ${after}`
+  if (before !== null) return ` (was ${before})`
+  return change.includes("->") ? `: ${change}` : ""
+}
+
+const SECRET = "secrets."
+
+const name = (row: PlannedChange) =>
+  row.path.startsWith(SECRET) ? `secret ${row.path.slice(SECRET.length)} ${row.change}` : `${row.path}${values(row)}`
+
+const effect = ({ class: kind, command, restarts }: PlannedChange) => {
+  if (kind === "hot-reload") return "[hot-reload]"
+  return restarts.length > 0 ? `[restart-required: ${restarts.join(", ")}]` : `[restart-required] → ${command}`
+}
+
+/** A line for each change: its path, its values, and when it takes effect. */
+export const planLines = (changes: ReadonlyArray<PlannedChange>, color: boolean): ReadonlyArray<string> =>
+  changes.map(
+    (row) =>
+      `${SIGNS[row.change] ?? "~"} ${safeLine(name(row))} ${paint(color, row.class === "hot-reload" ? "green" : "yellow", safeLine(effect(row)))}`
+  )
+
+const restartLine = ({ agent_id, error, outcome }: Restarted) => {
+  if (outcome === "restarted") return `restarted ${agent_id}`
+  if (outcome === "not running") return `${agent_id} does not run and takes the changes over when it starts`
+  const hint = error?.hint === undefined ? "" : `\n  ${safeText(error.hint)}`
+  return `${agent_id} did not come up again: ${safeText(error?.message ?? "")}${hint}`
+}
+
+/** Commands for what no restart of an agent takes over. */
+const leftLines = ({ needs_restart, pending }: Applied) => {
+  const byAgents = new Set(needs_restart.map((id) => `choirctl agent restart ${id}`))
+  const commands = [...new Set(pending.map(({ command }) => command))].filter(
+    (command) => !command.split(" && ").every((each) => byAgents.has(each))
+  )
+  return commands.length === 0 ? [] : ["To finish:", ...commands.map((command) => `  ${safeLine(command)}`)]
+}
+
+/** The result for people. */
+export const appliedText = (done: Applied): string => {
+  const { applied, needs_restart, pending, previous, restarted, version } = done
+  if (version === previous && applied.length + pending.length + restarted.length === 0) return "No pending changes."
+  const head =
+    version === previous
+      ? restarted.length > 0
+        ? `Still on version ${version}.`
+        : `Still on version ${version}: these changes need a restart.`
+      : `Version ${version} is running; it was ${previous}.`
+  const failed = restarted.some(({ outcome }) => outcome === "failed")
+  return [
+    head,
+    ...restarted.map(restartLine),
+    ...(needs_restart.length === 0 || failed
+      ? []
+      : [
+          `To take the changes over, restart ${needs_restart.join(", ")}:`,
+          `  ${needs_restart.map((id) => `choirctl agent restart ${id}`).join(" && ")}`
+        ]),
+    ...leftLines(done)
+  ].join("\n")
+}
