@@ -39,9 +39,10 @@ const isConfigured = Effect.fnUntraced(function* (key: string) {
 
 /** Lets its owner commit on a machine on which git has never been used: without an identity git refuses to. */
 const giveIdentity = Effect.fnUntraced(function* (gitDir: string) {
-  if ((yield* isConfigured("user.name")) && (yield* isConfigured("user.email"))) return
-  for (const [key, value] of Object.entries(AUTHOR))
-    yield* runGit({ gitDir, args: ["config", `user.${key.toLowerCase()}`, value] })
+  for (const [name, value] of Object.entries(AUTHOR)) {
+    const key = `user.${name.toLowerCase()}`
+    if (!(yield* isConfigured(key))) yield* runGit({ gitDir, args: ["config", key, value] })
+  }
 })
 
 /**

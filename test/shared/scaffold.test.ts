@@ -44,6 +44,33 @@ describe("createRepo", () => {
     }).pipe(Effect.provide(NodeServices.layer))
   )
 
+  it.effect.each([
+    ["", "Choir <choir@localhost>"],
+    ["[user]\n\tname = Ada\n", "Ada <choir@localhost>"],
+    ["[user]\n\tname = Ada\n\temail = ada@example.org\n", "Ada <ada@example.org>"]
+  ] as const)("lets its owner commit, whatever git knows of them: %j", ([config, author]) =>
+    Effect.gen(function* () {
+      const root = yield* temporaryFolder
+      const user = join(root, "gitconfig")
+      writeFileSync(user, config)
+      const { GIT_CONFIG_GLOBAL: before } = process.env
+      yield* Effect.acquireRelease(
+        Effect.sync(() => void (process.env["GIT_CONFIG_GLOBAL"] = user)),
+        () =>
+          Effect.sync(() => {
+            if (before === undefined) delete process.env["GIT_CONFIG_GLOBAL"]
+            else process.env["GIT_CONFIG_GLOBAL"] = before
+          })
+      )
+      const path = join(root, "agent-1")
+      yield* createRepo(path, AGENT_STARTER)
+      writeFileSync(join(path, "README.md"), "new")
+      git(path, "add", "--all")
+      git(path, "commit", "--quiet", "--message", "new")
+      assert.strictEqual(git(path, "log", "-1", "--format=%an <%ae>", "main"), author)
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
   it.effect("takes an empty folder and refuses one with files", () =>
     Effect.gen(function* () {
       const root = yield* temporaryFolder

@@ -148,7 +148,10 @@ const obey = async (signal: Signal) => {
 }
 
 const main = async () => {
-  if (script === "exit" || script === `exit ${image.image_version}`) process.exit(3)
+  if (script === "exit" || script === `exit ${image.image_version}`) {
+    console.log(JSON.stringify({ level: "FATAL", message: 'words.json: \u001b[31m"bogus"\ncannot be locked' }))
+    process.exit(3)
+  }
   if (script === "mute") return void setInterval(() => undefined, 1000)
   const { agent_id, image_version, skill_manifest_hash, tool_manifest_hash } = image
   const request = { image_version, agent_version: "0", tool_manifest_hash, skill_manifest_hash }

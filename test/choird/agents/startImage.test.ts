@@ -34,7 +34,13 @@ describe("the image of a start", LIVE, () => {
           session_id: first.session_id,
           image_version: first.image_version
         })
-        assert.match(after.reason ?? "", new RegExp(`the image ${bad} did not start: it exited with code 3`, "u"))
+        assert.match(
+          after.reason ?? "",
+          new RegExp(
+            `the image ${bad} did not start: it exited with code 3: words\\.json: \\[31m"bogus" cannot be locked`,
+            "u"
+          )
+        )
         yield* life.told(agent_id, /new version did not start.*it exited with code 3/u)
         const [row] = yield* auditOf(life, agent_id)
         const seen = {
@@ -63,7 +69,9 @@ describe("the image of a start", LIVE, () => {
         const good = yield* makeImage(home, agent_id, "good")
         assert.strictEqual((yield* lifecycle.restart(agent_id)).image_version, good)
         script("exit")
-        assert.match((yield* Effect.flip(lifecycle.restart(agent_id))).reason, /did not start: it exited/u)
+        const cause = /did not start: it exited with code 3: words\.json: \[31m"bogus" cannot be locked/u
+        assert.match((yield* Effect.flip(lifecycle.restart(agent_id))).reason, cause)
+        assert.match((yield* lifecycle.view(agent_id)).reason ?? "", /code 3: words\.json/u)
         const images = yield* within(Images)
         assert.strictEqual((yield* images.current(agent_id)).image_version, good)
         // Nothing to go back to: the only image never worked.

@@ -173,7 +173,11 @@ describe("accessBy", () => {
           asked.push(credential?.type)
           return yield* new FetchFailed({ url: source.url, reason: "it is away", hint: "" })
         })
-      yield* loadHome({ snapshot, at: () => Effect.never }, home, () => Effect.void)
+      yield* loadHome(
+        { snapshot, at: () => Effect.never, uncommitted: () => Effect.succeed([]) },
+        home,
+        () => Effect.void
+      )
       assert.deepStrictEqual(asked, [undefined, "password"])
     }).pipe(Effect.provide(NodeServices.layer))
   )
