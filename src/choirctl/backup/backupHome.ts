@@ -43,7 +43,7 @@ export const BACKUP_STEPS = [
 ] as const
 type Step = (typeof BACKUP_STEPS)[number]
 
-export interface BackupOptions {
+export interface BackupOptions<Needs> {
   readonly home: string
   readonly file: string
   readonly version: string
@@ -51,7 +51,7 @@ export interface BackupOptions {
   /** Seals the secrets; without one only their names are in the backup. */
   readonly passphrase: Redacted.Redacted | undefined
   /** Runs each step; also where a person sees it. */
-  readonly step: (name: Step) => <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  readonly step: (name: Step) => <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Needs>
 }
 
 /** Entries of a home that are in the backup, or that Choir makes again. */
@@ -156,7 +156,7 @@ const uncommittedNotes = (sources: ReadonlyArray<Source>) =>
   )
 
 /** Makes the backup, reads it back, and only then gives it its name. Answers what it holds. */
-export const backupHome = Effect.fn("backupHome")(function* (options: BackupOptions) {
+export const backupHome = Effect.fn("backupHome")(function* <Needs>(options: BackupOptions<Needs>) {
   const { file, home, passphrase, step, version } = options
   const problem = checkPlace(home, file)
   if (problem !== undefined) return yield* problem

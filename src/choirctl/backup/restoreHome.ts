@@ -47,15 +47,15 @@ export interface Found {
   readonly occupied: boolean
 }
 
-export interface RestoreOptions<E, R> {
+export interface RestoreOptions<Refusal, Needs> {
   readonly home: string
   readonly file: string
   /** Takes sessions whose chains do not verify. */
   readonly force: boolean
   /** Decides whether to go on, and answers the passphrase of the secrets, or nothing to leave them out. */
-  readonly agree: (found: Found) => Effect.Effect<Redacted.Redacted | undefined, E, R>
+  readonly agree: (found: Found) => Effect.Effect<Redacted.Redacted | undefined, Refusal, Needs>
   /** Runs each step; also where a person sees it. */
-  readonly step: (name: Step) => <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  readonly step: (name: Step) => <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Needs>
 }
 
 const UNPACKED = ".unpacked"

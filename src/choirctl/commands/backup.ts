@@ -8,7 +8,7 @@ import { usageError } from "#src/choirctl/failure.ts"
 import { onHost } from "#src/choirctl/Host.ts"
 import { passphraseFlag, PASSPHRASE_CHARS_MIN, pipedPassphrase } from "#src/choirctl/passphrase.ts"
 import { print } from "#src/choirctl/print.ts"
-import { withProgress } from "#src/choirctl/progress.ts"
+import { type Progress, withProgress } from "#src/choirctl/progress.ts"
 import { backupText } from "#src/choirctl/render/backup.ts"
 import { safeLine } from "#src/choirctl/render/safeText.ts"
 import { root } from "#src/choirctl/root.ts"
@@ -77,7 +77,7 @@ export const backup = Command.make(
       })
     const passphrase = yield* passphraseOf(home, passphrase_stdin, without_secrets)
     const { backupHome } = yield* Effect.promise(() => import("#src/choirctl/backup/backupHome.ts"))
-    const { broken, bytes, manifest } = yield* backupHome({
+    const { broken, bytes, manifest } = yield* backupHome<Progress>({
       home,
       file,
       version: VERSION,

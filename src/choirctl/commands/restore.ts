@@ -8,7 +8,7 @@ import { usageError } from "#src/choirctl/failure.ts"
 import { onHost } from "#src/choirctl/Host.ts"
 import { passphraseFlag, pipedPassphrase } from "#src/choirctl/passphrase.ts"
 import { print } from "#src/choirctl/print.ts"
-import { withProgress } from "#src/choirctl/progress.ts"
+import { type Progress, withProgress } from "#src/choirctl/progress.ts"
 import { foundText, restoredHomeText } from "#src/choirctl/render/backup.ts"
 import { root } from "#src/choirctl/root.ts"
 import { Screen } from "#src/choirctl/Screen.ts"
@@ -63,7 +63,8 @@ export const restore = Command.make(
       return yield* passphraseOf(found, passphrase_stdin, without_secrets)
     })
     const { restoreHome } = yield* Effect.promise(() => import("#src/choirctl/backup/restoreHome.ts"))
-    const done = yield* restoreHome({
+    type Agreed = ReturnType<typeof agree>
+    const done = yield* restoreHome<Effect.Error<Agreed>, Effect.Services<Agreed> | Progress>({
       home: Option.match(to, { onNone: () => home, onSome: (path) => resolve(path) }),
       file,
       force,
