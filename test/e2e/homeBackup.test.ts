@@ -28,7 +28,10 @@ const replies = (shown: ReadonlyArray<ChatEvent>) =>
   shown.flatMap((event) => (event.type === "message" && event.kind === "reply" ? [event.text] : []))
 
 /** A home in which somebody has lived: a conversation, a tool of the agent's own, an identity, a secret, files in the workspace. */
-const livedIn = Effect.fnUntraced(function* (endpoint: string, more: Parameters<typeof makeInstallation>[0] | object = {}) {
+const livedIn = Effect.fnUntraced(function* (
+  endpoint: string,
+  more: Parameters<typeof makeInstallation>[0] | object = {}
+) {
   const lost = yield* makeInstallation({
     endpoint,
     ...more,
@@ -70,11 +73,9 @@ describe("a backup of a whole home", () => {
         yield* Effect.flatMap(lost.send("one", "hello"), ({ inbox_id }) => lost.settled(inbox_id))
         const acknowledged = yield* lost.events(id)
 
-        const made = yield* choirctl(
-          lost.home,
-          ["backup", file, "--workspaces", "--passphrase-stdin", "--json"],
-          { stdin: `${PASSPHRASE}\n` }
-        )
+        const made = yield* choirctl(lost.home, ["backup", file, "--workspaces", "--passphrase-stdin", "--json"], {
+          stdin: `${PASSPHRASE}\n`
+        })
         assert.strictEqual(made.code, 0, made.err + made.out)
         assert.strictEqual(statSync(file).mode & 0o777, 0o600)
         assert.deepInclude(document(made), { ok: true, secrets: { names: ["model-key"], sealed: true } })
@@ -127,7 +128,7 @@ describe("a backup of a whole home", () => {
         assert.strictEqual((document(versions) as ReadonlyArray<unknown>).length, 1, versions.out)
         const detail = yield* found.api.agents.status({ params: found.params })
         if (detail.status !== "running") yield* found.api.agents.start({ params: found.params, payload: {} })
-        const answered = yield* Effect.flatMap(found.send("two", "use moon.phase {}"), ({ inbox_id }) =>
+        const answered = yield* Effect.flatMap(found.send("two", "call moon.phase {}"), ({ inbox_id }) =>
           found.settled(inbox_id)
         )
         assert.strictEqual(replies(answered).length, 1, JSON.stringify(answered))
@@ -135,9 +136,7 @@ describe("a backup of a whole home", () => {
         assert.deepStrictEqual(history.slice(0, acknowledged.length), acknowledged)
         assert.deepStrictEqual(historyProblems(id, history), [])
         assert.isTrue(
-          history.some(
-            ({ event }) => event.event_type === "ToolCallRequested" && event.payload.tool === "moon.phase"
-          )
+          history.some(({ event }) => event.event_type === "ToolCallRequested" && event.payload.tool === "moon.phase")
         )
         const verified = yield* choirctl(home, ["session", "verify", id])
         assert.strictEqual(verified.code, 0, verified.err)
@@ -155,8 +154,7 @@ describe("a backup of a whole home", () => {
         const [file, home] = [join(folder, "choir.tar.gz"), join(folder, "elsewhere")]
         const url = Effect.map(
           postgresDatabase,
-          ({ database, host, port, user }) =>
-            `postgres://${user}@${encodeURIComponent(host)}:${port}/${database}`
+          ({ database, host, port, user }) => `postgres://${user}@${encodeURIComponent(host)}:${port}/${database}`
         )
         const postgres = { url_secret: "postgres-url" }
         const lost = yield* livedIn(provider.endpoint, { postgres, secrets: { "postgres-url": yield* url } })

@@ -143,7 +143,8 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
     const images = Effect.sync(() => removeImagesOf(runtime.docker_socket, AGENT, installationOf(home).id))
     yield* Effect.addFinalizer(() => images)
   }
-  if (options.home === undefined) yield* writeHome(home, { ...options, endpoint }).pipe(Effect.provide(NodeServices.layer))
+  if (options.home === undefined)
+    yield* writeHome(home, { ...options, endpoint }).pipe(Effect.provide(NodeServices.layer))
   const api = yield* operator(home)
   const runningAgent = (choird: number) =>
     typeof runtime === "object"

@@ -54,7 +54,7 @@ const copy = async (source: AsyncIterable<Uint8Array>, tar: Pack, header: Announ
     if (left === 0) break
   }
   const exact = left === 0
-  while (left > 0) await put(Buffer.alloc(Math.min(left, READ_BYTES)))
+  for (let missing = left; missing > 0; missing = left) await put(Buffer.alloc(Math.min(missing, READ_BYTES)))
   entry.end(undefined)
   await done
   return { sha256: hash.digest("hex"), exact }

@@ -7,8 +7,13 @@ const KEY_BYTES = 32
 const SALT_BYTES = 16
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
+interface Cost {
+  readonly n: number
+  readonly r: number
+  readonly p: number
+}
 /** What a new file is sealed with: 128 MiB of memory and about half a second for each guess. */
-const COST = { n: 2 ** 17, r: 8, p: 1 } as const
+const COST: Cost = { n: 2 ** 17, r: 8, p: 1 }
 /** The memory that a file may ask for when it is opened. */
 const MEMORY_BYTES_MAX = 512 * 1024 * 1024
 const BLOCK_BYTES = 128
@@ -40,7 +45,7 @@ export class SealRefused extends Schema.TaggedError<SealRefused>()("SealRefused"
   }
 }
 
-const keyOf = (passphrase: Redacted.Redacted, salt: Buffer, { n, p, r }: Pick<typeof Sealed.Type, "n" | "r" | "p">) =>
+const keyOf = (passphrase: Redacted.Redacted, salt: Buffer, { n, p, r }: Cost) =>
   Effect.callback<Buffer, SealRefused>((resume) => {
     // The same passphrase typed on another keyboard may be composed of other code points.
     const text = Redacted.value(passphrase).normalize("NFC")
@@ -53,16 +58,17 @@ const keyOf = (passphrase: Redacted.Redacted, salt: Buffer, { n, p, r }: Pick<ty
 export const seal = Effect.fn("sealedSecrets.seal")(function* (
   text: Redacted.Redacted,
   passphrase: Redacted.Redacted,
-  bound: unknown
+  bound: unknown,
+  cost: Cost = COST
 ) {
   const salt = randomBytes(SALT_BYTES)
   const nonce = randomBytes(NONCE_BYTES)
-  const key = yield* keyOf(passphrase, salt, COST)
+  const key = yield* keyOf(passphrase, salt, cost)
   const cipher = createCipheriv(GCM, key, nonce).setAAD(Buffer.from(canonicalJson(bound)))
   const sealed = Buffer.concat([cipher.update(Redacted.value(text), "utf8"), cipher.final()])
   const fields = { salt, nonce, tag: cipher.getAuthTag(), sealed }
   const encoded = Object.fromEntries(Object.entries(fields).map(([name, bytes]) => [name, bytes.toString("base64")]))
-  return `${JSON.stringify({ kdf: "scrypt", ...COST, cipher: GCM, ...encoded }, undefined, 2)}\n`
+  return `${JSON.stringify({ kdf: "scrypt", ...cost, cipher: GCM, ...encoded }, undefined, 2)}\n`
 })
 
 /** Opens what {@link seal} sealed. */

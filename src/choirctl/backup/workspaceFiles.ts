@@ -5,7 +5,7 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readlinkSync } from "node:fs"
 import { Effect } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
-import { failed } from "#src/choirctl/failure.ts"
+import { type CommandFailed, failed } from "#src/choirctl/failure.ts"
 import { codeOf, descriptorPath, openFolder } from "#src/shared/nofollow.ts"
 import type { Archive } from "./ArchiveWriter.ts"
 import { isRelativePath, WORKSPACE_ENTRIES_MAX, workspaceMember, WORKSPACES_BYTES_MAX } from "./manifest.ts"
@@ -88,7 +88,7 @@ const takeFolder = Effect.fnUntraced(function* (
   folder: number,
   path: string,
   depth: number
-): Effect.fn.Return<void, Effect.Error<ReturnType<typeof count>> | Effect.Error<ReturnType<Archive["folder"]>>> {
+): Effect.fn.Return<void, CommandFailed> {
   if (depth > DEPTH_MAX) return yield* skip(walk, DEEP)
   const entries = readdirSync(descriptorPath(folder), { withFileTypes: true })
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
