@@ -141,7 +141,7 @@ describe("a backup of a whole home", () => {
         const verified = yield* choirctl(home, ["session", "verify", id])
         assert.strictEqual(verified.code, 0, verified.err)
       }).pipe(Effect.scoped),
-    120_000
+    240_000
   )
 
   it.live(
@@ -188,6 +188,6 @@ describe("a backup of a whole home", () => {
         const verified = yield* choirctl(home, ["session", "verify", id])
         assert.strictEqual(verified.code, 0, verified.err)
       }).pipe(Effect.scoped),
-    120_000
+    240_000
   )
 })

@@ -22,7 +22,7 @@ import { choirctl } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
 const SCRIPT = join(import.meta.dirname, "../../support/killedAtStep.ts")
-const LONG = { timeout: 300_000 }
+const LONG = { timeout: 600_000 }
 
 /** Everything in a folder: names, kinds, modes, contents. */
 const digest = (folder: string) => {
