@@ -48,7 +48,7 @@ const filled = (file: string) =>
 
 const restored = (file: string) =>
   Effect.gen(function* () {
-    const [seconds, { broken }] = yield* timed(restore(file, false, () => Effect.void))
+    const [seconds, { broken }] = yield* timed(restore({ file, force: false }, () => Effect.void))
     if (broken.length > 0) return yield* Effect.die(new Error(`${broken.length} chains do not hold`))
     return seconds
   })

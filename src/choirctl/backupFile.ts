@@ -48,7 +48,7 @@ const freshFile = (path: string) => {
 }
 
 /** Makes the file durable before it takes its name, and the name before this returns. */
-const putInPlace = (path: string, fresh: string, descriptor: number) =>
+export const putInPlace = (path: string, fresh: string, descriptor: number) =>
   attempt(path, () => {
     fsyncSync(descriptor)
     renameSync(fresh, path)

@@ -3,6 +3,7 @@ import { Command } from "effect/cli"
 import { agent } from "./commands/agent.ts"
 import { approval } from "./commands/approval.ts"
 import { audit } from "./commands/audit.ts"
+import { backup } from "./commands/backup.ts"
 import { chat } from "./commands/chat.ts"
 import { completions } from "./commands/completions.ts"
 import { config } from "./commands/config.ts"
@@ -12,6 +13,7 @@ import { doctor } from "./commands/doctor.ts"
 import { init } from "./commands/init.ts"
 import { logs } from "./commands/logs.ts"
 import { models } from "./commands/model.ts"
+import { restore } from "./commands/restore.ts"
 import { secret } from "./commands/secret.ts"
 import { session } from "./commands/session.ts"
 import { skill } from "./commands/skill.ts"
@@ -35,6 +37,8 @@ const commands = [
   logs,
   daemon,
   audit,
+  backup,
+  restore,
   database,
   status,
   doctor

@@ -7,6 +7,7 @@ import type { SecretsFile } from "#schema/Secrets.ts"
 import { decodeFile } from "#src/shared/decode.ts"
 import { loadSecrets } from "#src/shared/configFiles.ts"
 import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
+import { finishRestore } from "#src/shared/interruptedRestore.ts"
 import { DEFAULT_HOME } from "#src/shared/homeFolder.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
 import { configSchema } from "./configSchema.ts"
@@ -111,6 +112,7 @@ const nextSteps = (home: string, setup: Setup | undefined, secrets: SecretsFile)
 type HomeState = "missing" | "empty" | "private" | { readonly problem: string; readonly fix: string }
 
 const homeState = (home: string): HomeState => {
+  finishRestore(home)
   const stat = lstatSync(home, { throwIfNoEntry: false })
   if (stat === undefined) return "missing"
   if (stat.isSymbolicLink()) return { problem: "it is a symbolic link", fix: "name the folder that it leads to" }

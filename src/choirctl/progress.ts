@@ -7,6 +7,9 @@ import { Screen } from "./Screen.ts"
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
 const ERASE_LINE = "\r\u{1B}[2K"
 
+/** What showing progress needs. */
+export type Progress = Effect.Services<typeof root> | Screen
+
 /** Makes room where the sign may stand; the next picture draws it again. */
 export const eraseLine = Effect.gen(function* () {
   const { json } = yield* root

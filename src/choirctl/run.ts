@@ -8,9 +8,7 @@ import { jsonText } from "./render/jsonText.ts"
 import { paint } from "./render/paint.ts"
 import { safeText } from "./render/safeText.ts"
 import { Screen } from "./Screen.ts"
-
-/** The version of this package. */
-const VERSION = "0.1.0"
+import { VERSION } from "./version.ts"
 
 const builtIns = [GlobalFlag.Help, GlobalFlag.Version]
 

@@ -4,6 +4,7 @@ import { parseArgs } from "node:util"
 import { Cause, Effect, Exit, Fiber, Layer, Logger, References, Result, Runtime, Schema } from "effect"
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
 import { homeFolder } from "#src/shared/homeFolder.ts"
+import type { Move } from "#src/shared/movedPaths.ts"
 import { nodeTooOld } from "#src/shared/nodeVersion.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
 import { TRANSPORT_OPTIONS, transportFlags, type TransportFlags } from "./config/AgentTransport.ts"
@@ -15,7 +16,7 @@ const VERSION = "0.1.0"
 const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SIGTERM stops it
 
   choird [--home FOLDER] [--last-good] [--transport uds|http|both] [--listen PLACE] [--tls-cert FILE --tls-key FILE]
-  choird [--home FOLDER] migrate | backup | restore FILE [--force]
+  choird [--home FOLDER] migrate | backup | restore FILE [--force] [--moved-from FOLDER]... [--moved-to FOLDER]
 
   --home FOLDER     the home; else CHOIR_HOME, else ~/.choir.d. choirctl init makes one
   --last-good       starts with the configuration that worked last, in the place of config.json
@@ -26,6 +27,8 @@ const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SI
   --tls-key FILE    its key
   migrate, backup, restore
                     what choirctl db does while no choird runs; a backup goes to standard output, reports to standard error
+  --moved-from, --moved-to
+                    with restore: rewrite paths below the home that the backup was taken from, to this home or another
   CHOIR_LOG=stderr prints the log where standard error is no terminal, too
 `
 
@@ -126,11 +129,22 @@ const choird = ({ home, last_good, task, transport }: Chosen) =>
 const badUsage = (problem: string) => ({ usage: new BadUsage({ problem }).message, code: 2 })
 
 /** Nothing for a choird that is to run; null for words that mean nothing. */
-const taskOf = ([name, file, ...more]: ReadonlyArray<string>, force: boolean): Task | undefined | null => {
-  if (name === undefined) return force ? null : undefined
-  if (name === "restore" && file !== undefined && more.length === 0) return { name, file: resolve(file), force }
-  return (name === "migrate" || name === "backup") && file === undefined && !force ? { name } : null
+const taskOf = (
+  [name, file, ...more]: ReadonlyArray<string>,
+  force: boolean,
+  move: Move | undefined
+): Task | undefined | null => {
+  const flagged = force || move !== undefined
+  if (name === undefined) return flagged ? null : undefined
+  if (name === "restore" && file !== undefined && more.length === 0) return { name, file: resolve(file), force, move }
+  return (name === "migrate" || name === "backup") && file === undefined && !flagged ? { name } : null
 }
+
+/** A home is where it was unless the flags say otherwise. */
+const moveOf = (from: ReadonlyArray<string>, to: string | undefined, home: string): Move | undefined =>
+  from.length === 0 && to === undefined
+    ? undefined
+    : { from: from.map((path) => resolve(path)), to: resolve(to ?? home) }
 
 interface Chosen {
   readonly last_good: boolean
@@ -151,6 +165,8 @@ const options = (): Chosen | { readonly home?: never; readonly usage: string; re
         help: { type: "boolean" },
         version: { type: "boolean" },
         force: { type: "boolean" },
+        "moved-from": { type: "string", multiple: true, default: [] },
+        "moved-to": { type: "string" },
         ...TRANSPORT_OPTIONS
       },
       allowPositionals: true
@@ -161,11 +177,12 @@ const options = (): Chosen | { readonly home?: never; readonly usage: string; re
   const { help, home, version } = values
   if (help === true) return { usage: HELP, code: 0 }
   if (version === true) return { usage: VERSION, code: 0 }
-  const task = taskOf(positionals, values.force === true)
+  const folder = homeFolder(home)
+  const move = moveOf(values["moved-from"], values["moved-to"], folder)
+  const task = taskOf(positionals, values.force === true, move)
   if (task === null) return badUsage(`there is no task "${positionals.join(" ")}"`)
   const transport = transportFlags(values)
   if (transport === undefined) return badUsage("--transport is uds, http or both")
-  const folder = homeFolder(home)
   return { home: folder, task, transport, last_good: values["last-good"] }
 }
 

@@ -8,7 +8,7 @@ import { Backup } from "./database/Backup.ts"
 import { configuredDatabase } from "./database/configuredDatabase.ts"
 import { Database } from "./database/Database.ts"
 import { migrate, NEWEST } from "./database/Migrations.ts"
-import { restore } from "./database/restore.ts"
+import { type Restoration, restore } from "./database/restore.ts"
 import { lockHome } from "./HomeLock.ts"
 
 /** What a task says on standard error, one JSON document a line. */
@@ -21,7 +21,7 @@ export type Report =
 export type Task =
   | { readonly name: "migrate" }
   | { readonly name: "backup" }
-  | { readonly name: "restore"; readonly file: string; readonly force: boolean }
+  | ({ readonly name: "restore" } & Restoration)
 
 /** Whoever takes the bytes of a backup does not, as on a full disk. What was written of it is worth nothing. */
 export class OutputRefused extends Schema.TaggedError<OutputRefused>()("OutputRefused", { problem: Schema.String }) {
@@ -73,7 +73,7 @@ export const maintain = Effect.fn("maintenance.run")(function* (home: string, ta
     case "backup":
       return yield* Effect.provideContext(backedUp(outside), database)
     case "restore": {
-      const restored = restore(task.file, task.force, outside.step)
+      const restored = restore(task, outside.step)
       const { broken, events, header, rows, sessions } = yield* Effect.provideContext(restored, database)
       return { rows, sessions, events, broken, created_at: header.created_at, migration: header.migration }
     }

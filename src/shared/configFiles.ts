@@ -9,6 +9,7 @@ import { Config } from "#schema/Config.ts"
 import type { SecretName } from "#schema/Ids.ts"
 import { SecretsFile } from "#schema/Secrets.ts"
 import { CONFIG_BYTES_MAX } from "#src/shared/limits.ts"
+import { finishRestore } from "#src/shared/interruptedRestore.ts"
 import { codeOf } from "#src/shared/nofollow.ts"
 import { repeatedKeys } from "./repeatedKeys.ts"
 
@@ -62,6 +63,7 @@ const me = () => process.getuid?.() ?? 0
 const openHome = (home: string) =>
   Effect.try({
     try: () => {
+      finishRestore(home)
       const stat = lstatSync(home)
       if (stat.isSymbolicLink()) throw refused(home, "it is a symbolic link", "name the folder that it leads to")
       if (!stat.isDirectory()) throw refused(home, "it is not a folder", INIT)

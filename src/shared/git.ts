@@ -50,6 +50,8 @@ export interface GitCall {
   readonly outputBytesMax?: number
   /** Bytes of the largest file that a call with a transport may write, {@link GIT_WRITTEN_BYTES_MAX} unless said. */
   readonly writtenBytesMax?: number
+  /** How long the call may take, {@link GIT_TIMEOUT_MS} unless said. */
+  readonly timeoutMs?: number
 }
 
 const SETTINGS = Object.entries({
@@ -164,6 +166,7 @@ const beginning = (stream: Output) =>
  */
 export const runGit = Effect.fn("runGit")(function* (call: GitCall) {
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+  const { timeoutMs = GIT_TIMEOUT_MS } = call
   const run = Effect.gen(function* () {
     const place = call.gitDir === undefined ? [] : [`--git-dir=${call.gitDir}`]
     const given = call.credential === undefined ? undefined : handedOver(call.credential, call.knownHosts)
@@ -201,8 +204,8 @@ export const runGit = Effect.fn("runGit")(function* (call: GitCall) {
       )
     ),
     Effect.timeoutOrElse({
-      duration: GIT_TIMEOUT_MS,
-      orElse: () => Effect.fail(failed(call, "timeout", `no end after ${GIT_TIMEOUT_MS / 1000} s`))
+      duration: timeoutMs,
+      orElse: () => Effect.fail(failed(call, "timeout", `no end after ${timeoutMs / 1000} s`))
     })
   )
 })

@@ -56,6 +56,8 @@ echo '{"status":"success","summary":"read a page","output":"hello"}'
 type More = Readonly<Record<string, Schema.Json>>
 
 export interface InstallationOptions {
+  /** A home that is there already and is used as it is, in the place of a new one. */
+  readonly home?: string
   /** The endpoint of the provider. */
   readonly endpoint: string
   /** A runtime of the host, or the socket of an engine. */
@@ -132,7 +134,7 @@ const writeHome = Effect.fnUntraced(function* (home: string, options: Installati
 /** A home with one agent, `demo`, and a choird that can be started, killed and started again. */
 export const makeInstallation = Effect.fnUntraced(function* (options: InstallationOptions) {
   const home = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "choir-home-"))),
+    Effect.sync(() => options.home ?? mkdtempSync(join(tmpdir(), "choir-home-"))),
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
   )
   const { runtime } = options
@@ -141,7 +143,8 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
     const images = Effect.sync(() => removeImagesOf(runtime.docker_socket, AGENT, installationOf(home).id))
     yield* Effect.addFinalizer(() => images)
   }
-  yield* writeHome(home, { ...options, endpoint }).pipe(Effect.provide(NodeServices.layer))
+  if (options.home === undefined)
+    yield* writeHome(home, { ...options, endpoint }).pipe(Effect.provide(NodeServices.layer))
   const api = yield* operator(home)
   const runningAgent = (choird: number) =>
     typeof runtime === "object"

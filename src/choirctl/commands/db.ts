@@ -90,9 +90,14 @@ const restore = Command.make(
       Flag.withDescription("Replace a database that has sessions, and take sessions that do not verify"),
       Flag.withDefault(false)
     ),
+    moved_from: Flag.String("moved-from").pipe(
+      Flag.withDescription("The home that the backup was taken from, if this one has another path; may be repeated"),
+      Flag.withMetavar("<folder>"),
+      Flag.atLeast(0)
+    ),
     yes: yesFlag
   },
-  Effect.fnUntraced(function* ({ file, force, yes }) {
+  Effect.fnUntraced(function* ({ file, force, moved_from, yes }) {
     const { home } = yield* root
     const screen = yield* Screen
     if (yield* choirdRuns(home))
@@ -105,7 +110,12 @@ const restore = Command.make(
         command: `choirctl db restore ${file} --force --yes`
       })
     const { runTask } = yield* Effect.promise(() => import("#src/choirctl/choirdProgram.ts"))
-    const args = ["restore", file, ...(force ? ["--force"] : [])]
+    const args = [
+      "restore",
+      file,
+      ...(force ? ["--force"] : []),
+      ...moved_from.flatMap((path) => ["--moved-from", path])
+    ]
     const done = yield* runTask(home, args, Restored, (text) => screen.note(safeLine(text)))
     for (const { reason, session_id } of done.broken)
       yield* screen.note(`warning: the session ${session_id} does not verify: ${safeLine(reason)}`)

@@ -4,9 +4,11 @@ import { SqlClient } from "effect/sql"
 import type { BackupHeader, BackupTable } from "#src/shared/backupFormat.ts"
 import { type BackupItem, readBackup } from "#src/shared/BackupReader.ts"
 import { BACKUP_PAGE_BYTES, BACKUP_PAGE_ROWS_MAX, RESTORE_STATEMENT_MS_MAX } from "#src/shared/limits.ts"
+import type { Move } from "#src/shared/movedPaths.ts"
 import { AgentSchemas } from "./AgentSchemas.ts"
 import { agentSchemas, type StoredTable, storedTables } from "./backupTables.ts"
 import { migrate, migrationsUntil, NEWEST } from "./Migrations.ts"
+import { moveConfigVersions } from "./moveConfigVersions.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** A backup that is whole and is not restored. The database is as it was. */
@@ -15,6 +17,15 @@ export class RestoreRefused extends Schema.TaggedError<RestoreRefused>()("Restor
   override get message() {
     return `nothing was restored: ${this.problem}`
   }
+}
+
+/** The backup to restore, and how. */
+export interface Restoration {
+  readonly file: string
+  /** Replaces a database that has sessions or messages, and takes sessions whose chains do not verify. */
+  readonly force: boolean
+  /** Where the home has moved since the backup. */
+  readonly move?: Move | undefined
 }
 
 const refuse = (problem: string) => Effect.fail(new RestoreRefused({ problem }))
@@ -87,8 +98,7 @@ const makeTables = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { agen
 })
 
 const replaceAll = Effect.fnUntraced(function* (
-  file: string,
-  force: boolean,
+  { file, force, move }: Restoration,
   progress: (text: string) => Effect.Effect<void>
 ) {
   const sql = yield* SqlClient.SqlClient
@@ -117,6 +127,7 @@ const replaceAll = Effect.fnUntraced(function* (
       if (loaded.sha256 !== summary.sha256) return yield* refuse(`${file} was changed while it was read`)
       yield* progress("bringing it up to date")
       yield* migrate()
+      if (move !== undefined) yield* moveConfigVersions(sql, move)
       yield* sql`SELECT set_config('statement_timeout', ${limit}, true)`
       yield* sql`ANALYZE`
     })
@@ -124,18 +135,13 @@ const replaceAll = Effect.fnUntraced(function* (
   return summary
 })
 
-/**
- * Replaces the database by the backup in `file` and brings it up to date. The file is proved whole before anything is changed, and all
- * changes are one transaction. `force` replaces a database that has sessions or messages, and takes sessions whose chains do not hold.
- *
- * @param progress is told what is being done.
- */
+/** Replaces the database with a backup and brings it up to date. The file is checked whole before anything changes, and all changes are one transaction. */
 export const restore = Effect.fn("restore.run")(function* (
-  file: string,
-  force: boolean,
+  restoration: Restoration,
+  /** Called with each step as it begins. */
   progress: (text: string) => Effect.Effect<void>
 ) {
-  return yield* replaceAll(file, force, progress).pipe(
+  return yield* replaceAll(restoration, progress).pipe(
     Effect.provide(AgentSchemas.layer),
     Effect.catchTag("SqlError", (error) => refuse(sqlProblem(error)))
   )

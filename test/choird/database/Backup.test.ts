@@ -82,7 +82,7 @@ const backedUp = Effect.gen(function* () {
   return file
 }).pipe(Effect.provide(Backup.layer))
 
-const restored = (file: string, force = false) => restore(file, force, () => Effect.void)
+const restored = (file: string, force = false) => restore({ file, force }, () => Effect.void)
 
 const cycle = (from: Opener, into: Opener) =>
   Effect.gen(function* () {

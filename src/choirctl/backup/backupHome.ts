@@ -1,0 +1,234 @@
+/** `choirctl backup`: a whole home in one file, while choird runs or without it. */
+import { mkdtempSync, openSync, closeSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs"
+import { basename, dirname, join, resolve } from "node:path"
+import { Clock, DateTime, Effect, FileSystem, Redacted } from "effect"
+import { ResourceName, SecretName } from "#schema/Ids.ts"
+import type { Config } from "#schema/Config.ts"
+import { CONFIG_FILE, loadFiles } from "#src/shared/configFiles.ts"
+import { holdName } from "#src/shared/abstractName.ts"
+import { sha256 } from "#src/shared/hashChain.ts"
+import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
+import { makeBackup, putInPlace } from "#src/choirctl/backupFile.ts"
+import { failed } from "#src/choirctl/failure.ts"
+import { secretsPath } from "#src/choirctl/homeFiles.ts"
+import { nowhere, readArchive } from "./ArchiveReader.ts"
+import { type Archive, makeArchive } from "./ArchiveWriter.ts"
+import {
+  ARCHIVE_FORMAT,
+  bound,
+  bundleName,
+  CONFIG,
+  CONFIG_SCHEMA,
+  DATABASE,
+  FORMAT,
+  MANIFEST,
+  type Manifest,
+  SECRETS,
+  type Source,
+  type WorkspaceContents
+} from "./manifest.ts"
+import { seal } from "./sealedSecrets.ts"
+import { bundle, findRepositories } from "./sourceBundles.ts"
+import { addWorkspace } from "./workspaceFiles.ts"
+
+/** The steps of a backup, in their order. */
+export const BACKUP_STEPS = [
+  "reading the configuration",
+  "copying the database",
+  "bundling the sources",
+  "writing the file",
+  "sealing the secrets",
+  "reading it back",
+  "putting it in place"
+] as const
+type Step = (typeof BACKUP_STEPS)[number]
+
+export interface BackupOptions<Needs> {
+  readonly home: string
+  readonly file: string
+  readonly version: string
+  readonly workspaces: boolean
+  /** Seals the secrets; without one only their names are in the backup. */
+  readonly passphrase: Redacted.Redacted | undefined
+  /** Runs each step; also where a person sees it. */
+  readonly step: (name: Step) => <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Needs>
+}
+
+/** Entries of a home that are in the backup, or that Choir makes again. */
+const KNOWN = new Set([CONFIG_FILE, CONFIG_SCHEMA, "secrets.json", "sources", "workspaces", "data", "socks"])
+const MADE_AGAIN: Readonly<Record<string, string>> = {
+  images: "images/ (choirctl agent build makes them again)",
+  repos: "repos/ (fetched again by the next build)",
+  logs: "logs/",
+  "config.last-good.json": "config.last-good.json (choird writes it again)"
+}
+
+/** Files of the home that no part of a backup covers. */
+const strangers = (home: string) =>
+  readdirSync(home)
+    .filter((name) => !KNOWN.has(name))
+    .map((name) => MADE_AGAIN[name] ?? `${name}: Choir does not know it`)
+
+const isBelow = (folder: string, path: string) => resolve(path).startsWith(`${folder}/`)
+
+interface Base {
+  readonly home: string
+  readonly real_home: string
+}
+
+/** Only workspaces of the home itself are backed up: a restore writes nowhere else. */
+const ownWorkspaces = ({ workspaces }: Config, { home, real_home }: Base) =>
+  Object.entries(workspaces).map(([key, { path }]) => ({
+    name: ResourceName.make(key),
+    path,
+    own: isBelow(home, path) || isBelow(real_home, path)
+  }))
+
+const addWorkspaces = Effect.fnUntraced(function* (archive: Archive, config: Config, base: Base, wanted: boolean) {
+  const contents: Array<WorkspaceContents> = []
+  const left_out: Array<string> = []
+  const taken = { entries: 0, bytes: 0 }
+  for (const { name, own, path } of ownWorkspaces(config, base)) {
+    if (!wanted) left_out.push(`the workspace ${name} (choirctl backup --workspaces takes it along)`)
+    else if (!own) left_out.push(`the workspace ${name}, which lies outside the home: ${path}`)
+    else {
+      const added = yield* addWorkspace(archive, name, path, taken)
+      contents.push(added.contents)
+      left_out.push(...added.left_out)
+    }
+  }
+  return { contents, left_out }
+})
+
+/** A folder beside the file, on the same disk, which is gone with the scope. A killed backup's is cleared by the next one. */
+const workFolder = Effect.fnUntraced(function* (file: string) {
+  const prefix = `.${basename(file)}.backup-`
+  const folder = dirname(file)
+  const unusable = (cause: unknown) =>
+    failed("FILE", `${file} cannot be written: ${String(cause)}`, "choose another place for the backup")
+  const place = yield* Effect.try({ try: () => join(realpathSync(folder), basename(file)), catch: unusable })
+  yield* holdName(`\0choir-backup/${sha256(place)}`).pipe(
+    Effect.mapError(() => failed("BUSY", `another choirctl writes ${file}`, "wait until it has ended"))
+  )
+  return yield* Effect.acquireRelease(
+    Effect.try({
+      try: () => {
+        for (const name of readdirSync(folder))
+          if (name.startsWith(prefix)) rmSync(join(folder, name), { recursive: true, force: true })
+        return mkdtempSync(join(folder, prefix))
+      },
+      catch: unusable
+    }),
+    (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
+  )
+})
+
+/** Both files of one moment, and the text of config.json as its owner wrote it. */
+const readHome = (home: string) =>
+  aloneWithFiles(home)(
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const { config, home: real_home, secrets } = yield* loadFiles(home)
+      const schema = join(home, CONFIG_SCHEMA)
+      return {
+        base: { home, real_home },
+        config,
+        secrets,
+        config_text: yield* fs.readFileString(join(home, CONFIG_FILE)),
+        schema_text: (yield* fs.exists(schema)) ? yield* fs.readFileString(schema) : undefined,
+        secrets_text: Redacted.make(readFileSync(secretsPath(home), "utf8"))
+      }
+    })
+  )
+
+const checkPlace = (home: string, file: string) => {
+  const there = statSync(file, { throwIfNoEntry: false })
+  if (there !== undefined && !there.isFile())
+    return failed("FILE", `${file} is not a file`, "name a file for the backup")
+  return isBelow(home, file)
+    ? failed("FILE", `${file} lies in the home, and would be lost with it`, "choose a place outside the home")
+    : undefined
+}
+
+const uncommittedNotes = (sources: ReadonlyArray<Source>) =>
+  sources.flatMap(({ path, uncommitted }) =>
+    uncommitted === 0 ? [] : [`${uncommitted} uncommitted files in sources/${path}: commit them and back up again`]
+  )
+
+/** Makes the backup, reads it back, and only then gives it its name. Answers what it holds. */
+export const backupHome = Effect.fn("backupHome")(function* <Needs>(options: BackupOptions<Needs>) {
+  const { file, home, passphrase, step, version } = options
+  const problem = checkPlace(home, file)
+  if (problem !== undefined) return yield* problem
+  const work = yield* workFolder(file)
+  const now = DateTime.makeUnsafe(yield* Clock.currentTimeMillis)
+  const mtime = DateTime.toDateUtc(now)
+  const read = yield* readHome(home).pipe(step("reading the configuration"))
+  const database = yield* makeBackup(join(work, DATABASE)).pipe(step("copying the database"))
+  const found = findRepositories(join(home, "sources"))
+  const sources = yield* Effect.forEach(found.repositories, (path) => bundle(join(home, "sources"), path, work)).pipe(
+    step("bundling the sources")
+  )
+  const fresh = join(work, "archive")
+  const archive = yield* makeArchive(fresh)
+  const workspaces = yield* Effect.gen(function* () {
+    yield* archive.text(FORMAT, `${JSON.stringify({ format: ARCHIVE_FORMAT, choir: version })}\n`, mtime)
+    yield* archive.text(CONFIG, read.config_text, mtime)
+    if (read.schema_text !== undefined) yield* archive.text(CONFIG_SCHEMA, read.schema_text, mtime)
+    yield* archive.file(DATABASE, join(work, DATABASE), mtime)
+    for (const { empty, path } of sources)
+      if (!empty) yield* archive.file(bundleName(path), join(work, bundleName(path)), mtime)
+    return yield* addWorkspaces(archive, read.config, read.base, options.workspaces)
+  }).pipe(step("writing the file"))
+  const names = Object.keys(read.secrets).map((name) => SecretName.make(name))
+  const sealing = names.length === 0 ? undefined : passphrase
+  const manifest = {
+    format: ARCHIVE_FORMAT,
+    choir: version,
+    created_at: database.header.created_at,
+    ...read.base,
+    database: { engine: database.header.engine, sessions: database.sessions, events: database.events },
+    secrets: { names, sealed: sealing !== undefined },
+    sources,
+    workspaces: workspaces.contents,
+    left_out: [
+      ...uncommittedNotes(sources),
+      ...(sources.length === 0
+        ? []
+        : ["hooks, remotes and settings of the repositories, except user.name and user.email"]),
+      ...found.others.map((path) => `sources/${path}: it is not in a git repository`),
+      ...workspaces.left_out,
+      ...strangers(home),
+      ...(sealing === undefined && names.length > 0 ? [`the values of the secrets ${names.join(", ")}`] : [])
+    ]
+  }
+  // The member that names the format is proved by being read, and is not one of those that the manifest lists.
+  const members = () => archive.members().filter(({ name }) => name !== FORMAT)
+  const complete: Manifest = yield* Effect.gen(function* () {
+    const unsealed: Manifest = { ...manifest, members: members() }
+    if (sealing !== undefined)
+      yield* archive.text(SECRETS, yield* seal(read.secrets_text, sealing, bound(unsealed)), mtime)
+    const whole: Manifest = { ...manifest, members: members() }
+    yield* archive.text(MANIFEST, `${JSON.stringify(whole)}\n`, mtime)
+    yield* archive.end
+    return whole
+  }).pipe(step("sealing the secrets"))
+  yield* readArchive(fresh, nowhere).pipe(
+    Effect.mapError(({ problem }) =>
+      failed(
+        "BACKUP_UNUSABLE",
+        `what was written is not a whole backup: ${problem}`,
+        "look at the disk, then try again"
+      )
+    ),
+    step("reading it back")
+  )
+  const bytes = statSync(fresh).size
+  yield* Effect.acquireUseRelease(
+    Effect.sync(() => openSync(fresh, "r")),
+    (descriptor) => putInPlace(file, fresh, descriptor),
+    (descriptor) => Effect.sync(() => closeSync(descriptor))
+  ).pipe(step("putting it in place"))
+  const { broken } = database
+  return { bytes, broken, manifest: complete }
+}, Effect.scoped)

@@ -1,0 +1,216 @@
+/** `choirctl restore`: a home from its backup, on this path or another. */
+import { closeSync, existsSync, openSync, renameSync, rmSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { Effect, FileSystem, Redacted, Result, Schema } from "effect"
+import { Config } from "#schema/Config.ts"
+import { SecretsFile } from "#schema/Secrets.ts"
+import { CONFIG_FILE } from "#src/shared/configFiles.ts"
+import { decodeFile } from "#src/shared/decode.ts"
+import { type Move, withMovedPaths } from "#src/shared/movedPaths.ts"
+import { descriptorPath, openFolder } from "#src/shared/nofollow.ts"
+import { runTask } from "#src/choirctl/choirdProgram.ts"
+import { failed } from "#src/choirctl/failure.ts"
+import { fileText, secretsPath, writePrivate } from "#src/choirctl/homeFiles.ts"
+import { readArchive } from "./ArchiveReader.ts"
+import {
+  bound,
+  CONFIG,
+  CONFIG_SCHEMA,
+  DATABASE,
+  isRelativePath,
+  type Manifest,
+  SECRETS,
+  WORKSPACES
+} from "./manifest.ts"
+import { finishStaging, moveAside, putHome, type RestorePlace, takePlace } from "./restorePlace.ts"
+import { unseal } from "./sealedSecrets.ts"
+import { unbundle } from "./sourceBundles.ts"
+import { unpackedInto } from "./unpackedFiles.ts"
+
+/** The steps of a restore, in their order. */
+export const RESTORE_STEPS = [
+  "checking the backup",
+  "writing the configuration",
+  "restoring the sources",
+  "restoring the workspaces",
+  "restoring the database",
+  "completing the new home",
+  "moving the old home aside",
+  "putting the new home in place"
+] as const
+type Step = (typeof RESTORE_STEPS)[number]
+
+/** What a restore needs to know of the backup and of the place before it goes on. */
+export interface Found {
+  readonly manifest: Manifest
+  readonly home: string
+  readonly occupied: boolean
+}
+
+export interface RestoreOptions<Refusal, Needs> {
+  readonly home: string
+  readonly file: string
+  /** Takes sessions whose chains do not verify. */
+  readonly force: boolean
+  /** Decides whether to go on, and answers the passphrase of the secrets, or nothing to leave them out. */
+  readonly agree: (found: Found) => Effect.Effect<Redacted.Redacted | undefined, Refusal, Needs>
+  /** Runs each step; also where a person sees it. */
+  readonly step: (name: Step) => <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Needs>
+}
+
+const UNPACKED = ".unpacked"
+/** The database of a server, which is restored by a command of its own. */
+const DATABASE_KEPT = "database.gz"
+
+const Restored = Schema.Struct({ sessions: Schema.Natural, events: Schema.Natural })
+const JsonDocument = Schema.fromJsonString(Schema.Json)
+const decodeSecrets = Schema.decodeUnknownResult(Schema.fromJsonString(SecretsFile))
+
+const otherHomes = ({ home, real_home }: Manifest) => [...new Set([home, real_home])]
+
+/** config.json for the new place, as choird reads it. */
+const movedConfig = Effect.fnUntraced(function* (file: string, text: string, move: Move) {
+  const refuse = (problem: string) =>
+    failed("CONFIG", `config.json in ${file} cannot be used: ${problem}`, "restore it with the Choir that made it")
+  const before = yield* Effect.mapError(Schema.decodeUnknownEffect(JsonDocument)(text), () => refuse("it is not JSON"))
+  const after = fileText(withMovedPaths(before, move))
+  const config = yield* Effect.mapError(decodeFile(Config)(CONFIG_FILE, after), ({ problems }) => refuse(problems))
+  return { config, text: after }
+})
+
+const openSecrets = Effect.fnUntraced(function* (
+  file: string,
+  unpacked: string,
+  manifest: Manifest,
+  passphrase: Redacted.Redacted | undefined
+) {
+  if (!manifest.secrets.sealed || passphrase === undefined) return undefined
+  const fs = yield* FileSystem.FileSystem
+  const sealed = yield* fs.readFileString(join(unpacked, SECRETS))
+  const opened = yield* Effect.mapError(unseal(sealed, passphrase, bound(manifest)), ({ problem }) =>
+    failed("PASSPHRASE", `the secrets in ${file} stay sealed: ${problem}`, "try again, or add --without-secrets")
+  )
+  if (Result.isFailure(decodeSecrets(Redacted.value(opened))))
+    return yield* failed("SECRETS", `the secrets in ${file} are not those of a home`, "add --without-secrets")
+  return Redacted.value(opened)
+})
+
+/** Where a workspace of the new home stands in its staging folder; nothing for one that lies elsewhere. */
+const pathInHome = (path: string, home: string) => {
+  const absolute = resolve(path)
+  const relative = absolute.startsWith(`${home}/`) ? absolute.slice(home.length + 1) : undefined
+  return relative !== undefined && isRelativePath(relative) ? relative : undefined
+}
+
+/**
+ * Puts the contents of each workspace in its place, and makes an empty folder for one that has none: without it no agent starts. A link
+ * that a repository or another workspace brought along is never followed.
+ */
+const placeWorkspaces = (file: string, config: Config, { home, staging }: RestorePlace, unpacked: string) =>
+  Effect.forEach(
+    Object.entries(config.workspaces),
+    ([name, { path }]) =>
+      Effect.try({
+        try: () => {
+          const relative = pathInHome(path, home)
+          if (relative === undefined) return
+          const names = relative.split("/")
+          const contents = join(unpacked, WORKSPACES, name)
+          const root = openSync(staging, "r")
+          try {
+            closeSync(openFolder(root, names, { create: true, mode: 0o700 }))
+            if (!existsSync(contents)) return
+            const parent = openFolder(root, names.slice(0, -1), { create: false })
+            try {
+              renameSync(contents, join(descriptorPath(parent), names.at(-1) ?? ""))
+            } finally {
+              closeSync(parent)
+            }
+          } finally {
+            closeSync(root)
+          }
+        },
+        catch: (cause) =>
+          failed(
+            "WORKSPACES",
+            `the workspace ${name} of ${file} cannot be put at ${path}: ${String(cause)}`,
+            "take another backup"
+          )
+      }),
+    { discard: true }
+  )
+
+/** The embedded database is made in the new home before that takes its place. A server's is left to a command of its own. */
+const restoreDatabase = Effect.fnUntraced(function* (
+  config: Config,
+  { home, staging }: RestorePlace,
+  unpacked: string,
+  { force, move }: { readonly force: boolean; readonly move: Move }
+) {
+  const dump = join(unpacked, DATABASE)
+  if (!("embedded" in config.postgres)) {
+    renameSync(dump, join(staging, DATABASE_KEPT))
+    const from = move.from.map((path) => ` --moved-from ${path}`).join("")
+    return `choirctl --home ${home} db restore ${join(home, DATABASE_KEPT)}${from}`
+  }
+  const moved = [...move.from.flatMap((path) => ["--moved-from", path]), "--moved-to", home]
+  const args = ["restore", dump, ...(force ? ["--force"] : []), ...moved]
+  yield* runTask(staging, args, Restored, () => Effect.void)
+  return undefined
+})
+
+/** Builds the home beside its place, and puts it there in the end. Until then nothing of the old home has changed. */
+export const restoreHome = Effect.fn("restoreHome")(function* <E, R>(options: RestoreOptions<E, R>) {
+  const { agree, file, force, step } = options
+  const fs = yield* FileSystem.FileSystem
+  const place = yield* takePlace(options.home)
+  const { home, occupied, staging } = place
+  const unpacked = join(staging, UNPACKED)
+  yield* fs.makeDirectory(unpacked, { mode: 0o700 })
+  const manifest = yield* readArchive(file, unpackedInto(unpacked)).pipe(
+    Effect.mapError(({ message }) =>
+      failed("BACKUP_UNUSABLE", `${message}. Nothing was changed`, "take another copy of it, or another backup")
+    ),
+    step("checking the backup")
+  )
+  const passphrase = yield* agree({ manifest, home, occupied })
+  const move: Move = { from: otherHomes(manifest), to: home }
+
+  const { config, opened } = yield* Effect.gen(function* () {
+    const opened = yield* openSecrets(file, unpacked, manifest, passphrase)
+    const moved = yield* movedConfig(file, yield* fs.readFileString(join(unpacked, CONFIG)), move)
+    yield* writePrivate(join(staging, CONFIG_FILE), moved.text)
+    yield* writePrivate(secretsPath(staging), opened ?? fileText({}))
+    const schema = join(unpacked, CONFIG_SCHEMA)
+    if (yield* fs.exists(schema)) yield* writePrivate(join(staging, CONFIG_SCHEMA), yield* fs.readFileString(schema))
+    return { config: moved.config, opened }
+  }).pipe(step("writing the configuration"))
+
+  yield* Effect.forEach(
+    manifest.sources,
+    (source) => unbundle(source, unpacked, join(staging, "sources", source.path)),
+    { discard: true }
+  ).pipe(step("restoring the sources"))
+  yield* placeWorkspaces(file, config, place, unpacked).pipe(step("restoring the workspaces"))
+  const next = yield* restoreDatabase(config, place, unpacked, { force, move }).pipe(step("restoring the database"))
+  yield* Effect.gen(function* () {
+    yield* Effect.sync(() => rmSync(unpacked, { recursive: true, force: true }))
+    yield* finishStaging(place)
+  }).pipe(step("completing the new home"))
+  const { aside } = yield* Effect.gen(function* () {
+    const aside = yield* moveAside(place).pipe(step("moving the old home aside"))
+    yield* putHome(place).pipe(step("putting the new home in place"))
+    return { aside }
+  }).pipe(Effect.uninterruptible)
+  return {
+    home,
+    aside,
+    manifest,
+    /** Names of secrets that have no value in the new home. */
+    unset: opened === undefined ? manifest.secrets.names : [],
+    /** The command that restores the database of a server. */
+    database_command: next,
+    agents: Object.keys(config.agents),
+    moved: !move.from.includes(home)
+  }
+}, Effect.scoped)

@@ -1,0 +1,134 @@
+/**
+ * The place of a home that is restored. The new one is built beside it and takes its place in the end, so that a death leaves the old home
+ * or the new one.
+ */
+import { existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, renameSync, rmSync } from "node:fs"
+import { basename, dirname, join } from "node:path"
+import { Clock, DateTime, Effect, Schedule } from "effect"
+import { holdName } from "#src/shared/abstractName.ts"
+import { homeHolder, homeLockName } from "#src/shared/homeHolder.ts"
+import { asideOf, finishRestore, restoredBeside } from "#src/shared/interruptedRestore.ts"
+import { CommandFailed, EXIT, failed } from "#src/choirctl/failure.ts"
+
+/** How long a choird may still work in the folder of a restore that was killed. */
+const LEFTOVER_MS_MAX = 20_000
+const LEFTOVER_LOOK_MS = 200
+/** A socket's path has 107 bytes at most, and those of agents lie deep. */
+const HOME_BYTES_MAX = 65
+
+/** What a restore makes beside the home, and a killed one leaves there. */
+const staging = (home: string) => `${basename(home)}.restoring-`
+const leftovers = (home: string) => [staging(home), basename(restoredBeside(home, ""))]
+
+const attempt = <A>(home: string, run: () => A) =>
+  Effect.try({
+    try: run,
+    catch: (cause) =>
+      failed(
+        "FILE",
+        `${home} cannot be made: ${String(cause)}`,
+        "look at the owner of its folder and the space on its disk; a mount point cannot be replaced, only a folder in it"
+      )
+  })
+
+const stateOf = (home: string) => {
+  const stat = lstatSync(home, { throwIfNoEntry: false })
+  if (stat === undefined) return { occupied: false }
+  if (stat.isSymbolicLink()) return { problem: "it is a symbolic link", fix: "name the folder that it leads to" }
+  if (!stat.isDirectory()) return { problem: "it is not a folder", fix: "choose another --to" }
+  if (stat.uid !== process.getuid?.()) return { problem: "it belongs to another user", fix: "choose another --to" }
+  return { occupied: readdirSync(home).length > 0 }
+}
+
+/** No choird and no other restore uses the home until the scope closes. @param real its real path. */
+const holdHome = (home: string, real: string) =>
+  holdName(homeLockName(real)).pipe(
+    Effect.mapError(() =>
+      failed(
+        "CHOIRD_RUNS",
+        `choird runs in ${home}, or another restore is under way there`,
+        `choirctl --home ${home} daemon stop`
+      )
+    )
+  )
+
+/** What killed restores left beside the home. A choird that they started may take a moment to notice. */
+const clearLeftovers = Effect.fnUntraced(function* (home: string) {
+  const folder = dirname(home)
+  const left = readdirSync(folder).filter((name) => leftovers(home).some((prefix) => name.startsWith(prefix)))
+  for (const name of left) {
+    const path = join(folder, name)
+    yield* Effect.repeat(homeHolder(path), {
+      until: ({ held }) => !held,
+      schedule: Schedule.spaced(LEFTOVER_LOOK_MS).pipe(Schedule.upTo({ duration: LEFTOVER_MS_MAX }))
+    })
+    if ((yield* homeHolder(path)).held)
+      return yield* new CommandFailed({
+        type: "BUSY",
+        problem: `a restore that was killed still works in ${path}`,
+        hint: "try again in a minute",
+        exit_code: EXIT.again
+      })
+    yield* attempt(home, () => rmSync(path, { recursive: true, force: true }))
+  }
+  return undefined
+})
+
+/** Where a home is to stand, held for this restore alone. */
+export interface RestorePlace {
+  /** Its real path. */
+  readonly home: string
+  /** Whether something is there that has to be moved aside. */
+  readonly occupied: boolean
+  /** The folder in which the new home is made. It is gone with the scope unless it took its place. */
+  readonly staging: string
+  /** When the restore began, as part of a name. */
+  readonly time: string
+}
+
+/** Takes the place of a home for the scope. Clears what killed restores left, and finishes one that had only its last step to do. */
+export const takePlace = Effect.fn("restorePlace.take")(function* (wanted: string) {
+  yield* attempt(wanted, () => mkdirSync(dirname(wanted), { recursive: true }))
+  const home = yield* attempt(wanted, () => join(realpathSync(dirname(wanted)), basename(wanted)))
+  if (Buffer.byteLength(home) > HOME_BYTES_MAX)
+    return yield* failed(
+      "HOME_TOO_LONG",
+      `the path of a home has at most ${HOME_BYTES_MAX} bytes, since sockets lie in it: ${home}`,
+      "choose a shorter --to"
+    )
+  yield* holdHome(wanted, home)
+  yield* attempt(home, () => finishRestore(home))
+  yield* clearLeftovers(home)
+  const state = yield* attempt(home, () => stateOf(home))
+  if ("problem" in state)
+    return yield* failed("HOME", `${home} cannot be replaced: ${state.problem ?? ""}`, state.fix ?? "")
+  const made = yield* Effect.acquireRelease(
+    attempt(home, () => mkdtempSync(join(dirname(home), staging(home)))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+  )
+  const time = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis)).replaceAll(/[:.]/gu, "-")
+  return { home, occupied: state.occupied ?? false, staging: made, time } satisfies RestorePlace
+})
+
+/** Where the new home stands once it is whole: the place of an empty or missing home can be taken with one rename. */
+const wholeOf = ({ home, occupied, staging, time }: RestorePlace) => (occupied ? restoredBeside(home, time) : staging)
+
+/** Says that the new home is whole: from here on only renames are left. */
+export const finishStaging = (place: RestorePlace) =>
+  attempt(place.home, () => {
+    if (place.occupied) renameSync(place.staging, wholeOf(place))
+  })
+
+/** Moves the old home aside, and answers where to. */
+export const moveAside = ({ home, occupied, time }: RestorePlace) =>
+  attempt(home, () => {
+    if (!occupied) return undefined
+    renameSync(home, asideOf(home, time))
+    return asideOf(home, time)
+  })
+
+/** Puts the new home in its place, unless a program that found none has done so already. */
+export const putHome = (place: RestorePlace) =>
+  attempt(place.home, () => {
+    if (!place.occupied || existsSync(wholeOf(place))) renameSync(wholeOf(place), place.home)
+  })

@@ -1,0 +1,100 @@
+/** choirctl backup: the whole home in one file. */
+import { statSync } from "node:fs"
+import { resolve } from "node:path"
+import { Effect, Redacted } from "effect"
+import { Argument, Command, Flag, Prompt } from "effect/cli"
+import { confirm, yesFlag } from "#src/choirctl/confirm.ts"
+import { usageError } from "#src/choirctl/failure.ts"
+import { onHost } from "#src/choirctl/Host.ts"
+import { passphraseFlag, PASSPHRASE_CHARS_MIN, pipedPassphrase } from "#src/choirctl/passphrase.ts"
+import { print } from "#src/choirctl/print.ts"
+import { type Progress, withProgress } from "#src/choirctl/progress.ts"
+import { backupText } from "#src/choirctl/render/backup.ts"
+import { safeLine } from "#src/choirctl/render/safeText.ts"
+import { root } from "#src/choirctl/root.ts"
+import { Screen } from "#src/choirctl/Screen.ts"
+import { VERSION } from "#src/choirctl/version.ts"
+
+/** Asked for twice, since nothing opens the secrets if it was mistyped. */
+const askPassphrase = Effect.gen(function* () {
+  const message = `Passphrase for the secrets (at least ${PASSPHRASE_CHARS_MIN} characters)`
+  const validate = (text: string) =>
+    text.length < PASSPHRASE_CHARS_MIN
+      ? Effect.fail(`at least ${PASSPHRASE_CHARS_MIN} characters`)
+      : Effect.succeed(text)
+  const screen = yield* Screen
+  while (true) {
+    const first = yield* Prompt.run(Prompt.Password({ message, validate }))
+    const second = yield* Prompt.run(Prompt.Password({ message: "The same passphrase again" }))
+    if (Redacted.value(first) === Redacted.value(second)) return first
+    yield* screen.note("the two differ; please type them again")
+  }
+})
+
+/** Nothing where there is nothing to seal, or the secrets stay out. */
+const passphraseOf = Effect.fnUntraced(function* (home: string, piped: boolean, without: boolean) {
+  if (without) return undefined
+  const { secretNames } = yield* Effect.promise(() => import("#src/choirctl/secretsFile.ts"))
+  if ((yield* secretNames(home)).length === 0) return undefined
+  if (piped) return yield* pipedPassphrase
+  const { json } = yield* root
+  const screen = yield* Screen
+  if (json || !screen.interactive)
+    return yield* usageError(
+      "the secrets need a passphrase",
+      "add --passphrase-stdin and hand it over by standard input, or --without-secrets"
+    )
+  return yield* askPassphrase
+})
+
+export const backup = Command.make(
+  "backup",
+  {
+    file: Argument.String("file").pipe(
+      Argument.withDescription("Where to write the backup, such as choir.tar.gz"),
+      Argument.map((path) => resolve(path))
+    ),
+    workspaces: Flag.Boolean("workspaces").pipe(
+      Flag.withDescription("Include the files in the workspaces of the home"),
+      Flag.withDefault(false)
+    ),
+    without_secrets: Flag.Boolean("without-secrets").pipe(
+      Flag.withDescription("List only the names of secrets, not their values"),
+      Flag.withDefault(false)
+    ),
+    passphrase_stdin: passphraseFlag,
+    yes: yesFlag
+  },
+  Effect.fnUntraced(function* ({ file, passphrase_stdin, without_secrets, workspaces, yes }) {
+    const { home } = yield* root
+    const screen = yield* Screen
+    if (statSync(file, { throwIfNoEntry: false })?.isFile() === true)
+      yield* confirm({
+        yes,
+        about: [`${file} exists.`],
+        ask: "Replace it?",
+        command: `choirctl backup ${file} --yes`
+      })
+    const passphrase = yield* passphraseOf(home, passphrase_stdin, without_secrets)
+    const { backupHome } = yield* Effect.promise(() => import("#src/choirctl/backup/backupHome.ts"))
+    const { broken, bytes, manifest } = yield* backupHome<Progress>({
+      home,
+      file,
+      version: VERSION,
+      workspaces,
+      passphrase,
+      // The copy of the database shows how far it is by itself.
+      step: (name) => (work) => (name === "copying the database" ? work : withProgress(name)(work))
+    })
+    for (const { reason, session_id } of broken)
+      yield* screen.note(`warning: the session ${session_id} does not verify: ${safeLine(reason)}`)
+    const { members: _, ...contents } = manifest
+    yield* print({ ok: true, path: file, bytes, ...contents, broken }, backupText)
+  }, onHost)
+).pipe(
+  Command.withDescription("Write the whole home into one file, while agents work or without choird"),
+  Command.withExamples([
+    { command: "choirctl backup choir.tar.gz" },
+    { command: "choirctl backup choir.tar.gz --workspaces --passphrase-stdin < passphrase.txt" }
+  ])
+)

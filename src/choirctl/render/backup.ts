@@ -1,0 +1,69 @@
+/** What `choirctl backup` and `restore` did, for people. */
+import type { Found } from "#src/choirctl/backup/restoreHome.ts"
+import type { Manifest } from "#src/choirctl/backup/manifest.ts"
+import { DEFAULT_HOME } from "#src/shared/homeFolder.ts"
+import { safeLine } from "./safeText.ts"
+
+type Contents = Omit<Manifest, "members">
+
+const MIB = 1024 * 1024
+const size = (bytes: number) => `${(bytes / MIB).toFixed(1)} MiB`
+
+const counted = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`
+
+const secretsLine = ({ names, sealed }: Contents["secrets"]) => {
+  if (names.length === 0) return "no secrets"
+  return sealed ? `${counted(names.length, "secret")}, sealed` : `the names of ${counted(names.length, "secret")}`
+}
+
+const parts = ({ database, secrets, sources, workspaces }: Contents): ReadonlyArray<string> => [
+  `${counted(database.sessions, "session")} with ${counted(database.events, "event")}`,
+  "config.json",
+  secretsLine(secrets),
+  ...(sources.length === 0
+    ? ["no repositories"]
+    : [`${counted(sources.length, "repository", "repositories")} (${sources.map(({ path }) => path).join(", ")})`]),
+  ...workspaces.map(({ bytes, entries, name }) => `workspace ${name} (${entries} files and folders, ${size(bytes)})`)
+]
+
+const contents = (found: Contents) =>
+  parts(found)
+    .map((part) => safeLine(part))
+    .join("; ")
+
+export const backupText = (made: Contents & { readonly path: string; readonly bytes: number }): string =>
+  [
+    `${made.path}: ${size(made.bytes)}, as of ${made.created_at}`,
+    `In it: ${contents(made)}.`,
+    "Not in it:",
+    ...made.left_out.map((line) => `  ${safeLine(line)}`)
+  ].join("\n")
+
+/** A backup in one line, before somebody decides about it. */
+export const foundText = (file: string, { manifest }: Found): string =>
+  `${file} is of ${safeLine(manifest.home)}, as of ${safeLine(manifest.created_at)}: ${contents(manifest)}.`
+
+interface Restored {
+  readonly home: string
+  readonly aside: string | undefined
+  readonly unset: ReadonlyArray<string>
+  readonly database_command: string | undefined
+  readonly agents: ReadonlyArray<string>
+  readonly moved: boolean
+  readonly backup: Contents
+}
+
+export const restoredHomeText = ({ agents, aside, backup, database_command, home, moved, unset }: Restored): string => {
+  const at = home === DEFAULT_HOME ? "" : ` --home ${home}`
+  return [
+    `restored ${home}, as of ${safeLine(backup.created_at)}: ${contents(backup)}.`,
+    ...(moved ? [`Paths below ${safeLine(backup.home)} now lead to ${home}.`] : []),
+    ...(aside === undefined ? [] : [`The previous home is ${aside}. To delete it: rm -rf ${aside}`]),
+    "",
+    "Next:",
+    ...unset.map((name) => `  choirctl${at} secret set ${name}`),
+    ...(database_command === undefined ? [] : [`  ${safeLine(database_command)}`]),
+    `  choirctl${at} daemon start`,
+    ...agents.flatMap((agent) => [`  choirctl${at} agent build ${agent} && choirctl${at} agent start ${agent}`])
+  ].join("\n")
+}
