@@ -79,6 +79,9 @@ const make = Effect.fnUntraced(function* (options: { readonly choir: string; rea
       return yield* new ToolBroken({ file, reason: `a built-in tool has the name ${tool.llm.name}` })
     tools.set(tool.llm.name, tool)
   }
+  for (const { llm } of tools.values())
+    if (llm.input_schema["type"] !== "object")
+      return yield* Effect.die(new Error(`the input of ${llm.name} is no object`))
   yield* requireTools(skills, new Set(tools.keys()))
   const { find, named, names, offered } = toolTable([...tools.values()])
   const isMasked = (name: string): boolean => {

@@ -43,7 +43,7 @@ const turns = (count: number) =>
     Effect.promise(() => new Promise((resolve) => setImmediate(resolve))),
     { times: count }
   )
-const TOOL: ChatTool = { type: "function", function: { name: "t", description: "d", parameters: {} } }
+const TOOL: ChatTool = { type: "function", function: { name: "t", description: "d", parameters: { type: "object" } } }
 
 /** An agent whose edge has an open turn. */
 const withCalls = <A, E>(
@@ -75,7 +75,10 @@ const ask = (name: string, lane: LaneId = EDGE, seen: Array<Room> = []) =>
   Effect.flatMap(ModelCalls, (calls) =>
     calls.ask(lane, "turn", name, [TOOL], (room) => {
       seen.push(room)
-      return [{ role: "user", content: "go" }]
+      return [
+        { role: "system", content: "You are an agent." },
+        { role: "user", content: "go" }
+      ]
     })
   )
 const start = Effect.forkChild({ startImmediately: true })
