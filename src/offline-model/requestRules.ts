@@ -144,7 +144,7 @@ const pairingRefusal = (messages: ReadonlyArray<Keys>): Refusal | undefined => {
     const ids = listOf(tool_calls).flatMap((call) => (isObject(call) ? [call["id"]] : []))
     const repeated = ids.find((id, at) => seen.has(id) || ids.indexOf(id) !== at)
     if (repeated !== undefined)
-      return refuse(`Invalid 'messages[${index}].tool_calls': the id ${String(repeated)} is used twice.`)
+      return refuse(`Invalid 'messages[${index}].tool_calls': the id ${JSON.stringify(repeated)} is used twice.`)
     for (const id of ids) seen.add(id)
     open = new Set(ids)
   }
@@ -185,7 +185,9 @@ const toolsRefusal = (tools: unknown): Refusal | undefined => {
     isObject(tool) && isObject(tool["function"]) ? tool["function"]["name"] : undefined
   )
   const twice = names.find((name, at) => names.indexOf(name) !== at)
-  return twice === undefined ? undefined : refuse(`Invalid 'tools': the name ${String(twice)} is used twice.`, "tools")
+  return twice === undefined
+    ? undefined
+    : refuse(`Invalid 'tools': the name ${JSON.stringify(twice)} is used twice.`, "tools")
 }
 
 const parameterRefusal = (body: Keys, { extensions, refuses }: Dialect): Refusal | undefined => {

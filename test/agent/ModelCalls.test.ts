@@ -174,7 +174,7 @@ describe("ModelCalls", () => {
 
   it.effect("leaves room for what an answer may have, whichever key of the request says it", () =>
     Effect.gen(function* () {
-      const provider = yield* double.makeProvider
+      const provider = yield* double.makeProviderOf({ context_window: 2e9 })
       yield* provider.script(...["a", "b", "c", "d"].map((text) => double.answer(text)))
       const room = Effect.fnUntraced(function* (more: object) {
         const seen: Array<Room> = []
