@@ -8,9 +8,15 @@ const none = <A>(): Effect.Effect<ReadonlyArray<A>> => Effect.succeed([])
 
 /** What edge found relevant; a core job never sees the user's messages. */
 export const ContextBundle = Schema.Struct({
-  facts: Schema.Array(Schema.String).pipe(Schema.withDecodingDefaultKey(none<string>())),
-  excerpts: Schema.Array(Schema.String).pipe(Schema.withDecodingDefaultKey(none<string>())),
-  constraints: Schema.Array(Schema.String).pipe(Schema.withDecodingDefaultKey(none<string>()))
+  facts: Schema.Array(Schema.String)
+    .annotate({ description: "What the job should know" })
+    .pipe(Schema.withDecodingDefaultKey(none<string>())),
+  excerpts: Schema.Array(Schema.String)
+    .annotate({ description: "Parts of files or messages that it needs" })
+    .pipe(Schema.withDecodingDefaultKey(none<string>())),
+  constraints: Schema.Array(Schema.String)
+    .annotate({ description: "What it must keep to" })
+    .pipe(Schema.withDecodingDefaultKey(none<string>()))
 })
 export type ContextBundle = typeof ContextBundle.Type
 
@@ -18,11 +24,16 @@ export const ToolConstraints = Schema.Struct({
   /** Empty allows every tool of a core lane. */
   allowed_tools: Schema.Array(ToolName).pipe(Schema.withDecodingDefaultKey(none<ToolName>())),
   /** Shortens the job's wall time; 0 leaves the budget as it is. */
-  time_budget_ms: Schema.Natural.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0)))
+  time_budget_ms: Schema.Natural.annotate({
+    description: "Milliseconds after which it is stopped. Default: the configured limit"
+  }).pipe(Schema.withDecodingDefaultKey(Effect.succeed(0)))
 })
 
 /** The skill that a job runs from its first step to its end, and what it begins with. */
-export const CoreSkill = Schema.Struct({ name: SkillName, input: Schema.optionalKey(Schema.Json) })
+export const CoreSkill = Schema.Struct({
+  name: SkillName.annotate({ description: "The name of the skill" }),
+  input: Schema.optionalKey(Schema.Json.annotate({ description: "What the skill is given, by its own schema" }))
+})
 
 /** The curated task of a core job. */
 export const CoreJobStart = Schema.Struct({

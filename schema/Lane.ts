@@ -42,7 +42,7 @@ type Table<S extends string> = Readonly<Record<S, Readonly<Partial<Record<LaneMo
 /**
  * The path each move takes through edge's states; what is not listed is illegal. A model output of the purpose `turn` or
  * `report` first enters REASONING; an answer by the runtime itself passes through FINALIZING as well. A report turn starts
- * from IDLE, since no event but its own model output marks it.
+ * from IDLE, since no event but its own model output marks it. FINALIZING leads back where the words were missing or cut off.
  */
 export const EDGE_TRANSITIONS: Table<EdgeState> = {
   EDGE_IDLE: {
@@ -76,6 +76,9 @@ export const EDGE_TRANSITIONS: Table<EdgeState> = {
     Cancelled: ["EDGE_TERMINATED"]
   },
   EDGE_FINALIZING: {
+    "ModelOutput.tool_calls": ["EDGE_REASONING", "EDGE_WAITING_TOOL"],
+    "ModelOutput.text": ["EDGE_REASONING", "EDGE_FINALIZING"],
+    "ModelOutput.error": ["EDGE_REASONING", "EDGE_FINALIZING"],
     "AgentMessage.answer": ["EDGE_IDLE"],
     InjectedInstruction: [],
     Cancelled: ["EDGE_TERMINATED"]

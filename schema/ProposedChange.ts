@@ -21,30 +21,43 @@ export const ProposedFile = Schema.Struct({
   path: Schema.NonEmptyString.check(Schema.isMaxLength(200)).annotate({
     description: "tools/<tool name> for the executable, tools/<tool name>/... for everything else"
   }),
-  content: Schema.String,
-  executable: Schema.optionalKey(Schema.Boolean)
+  content: Schema.String.annotate({ description: "The whole text of the file" }),
+  executable: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether it may be executed" }))
 })
 export type ProposedFile = typeof ProposedFile.Type
 
 /** A tool by its manifest, with its source where the agent wrote one: a person reads all of it before it can become a tool. */
 export const ProposedTool = Schema.Struct({
   manifest: ToolManifest,
-  files: Schema.optionalKey(Schema.Array(ProposedFile).check(Schema.isMaxLength(32))),
+  files: Schema.optionalKey(
+    Schema.Array(ProposedFile)
+      .check(Schema.isMaxLength(32))
+      .annotate({ description: "The executable and what else belongs to the tool" })
+  ),
   reason: Reason
 })
 export type ProposedTool = typeof ProposedTool.Type
 
 /** A skill by its state machine (spec 10.1), which is checked as those of images are. */
-export const ProposedSkill = Schema.Struct({ spec: Schema.Record(Schema.String, Schema.Json), reason: Reason })
+export const ProposedSkill = Schema.Struct({
+  spec: Schema.Record(Schema.String, Schema.Json).annotate({
+    description: "The SkillSpec: its states, their tools and transitions"
+  }),
+  reason: Reason
+})
 export type ProposedSkill = typeof ProposedSkill.Type
 
 /** One change of config.json: a JSON pointer (RFC 6901) and what is to be there. */
 export const ConfigEdit = Schema.Struct({
-  op: Schema.Literals(["set", "remove"]),
+  op: Schema.Literals(["set", "remove"]).annotate({ description: "set puts a value there, remove takes it away" }),
   path: Schema.String.check(
     Schema.isPattern(/^(?:\/[a-z0-9_-]+){1,6}$/u, { message: "a path is such as /budgets/turn_max_steps" })
-  ),
-  value: Schema.optionalKey(Schema.Union([Schema.String.check(Schema.isMaxLength(200)), Schema.Finite, Schema.Null]))
+  ).annotate({ description: "A JSON pointer, such as /budgets/turn_max_steps" }),
+  value: Schema.optionalKey(
+    Schema.Union([Schema.String.check(Schema.isMaxLength(200)), Schema.Finite, Schema.Null]).annotate({
+      description: "The new value; only for set"
+    })
+  )
 }).check(
   Schema.makeFilter(({ op, value }) =>
     (op === "set") === (value !== undefined)
@@ -55,7 +68,9 @@ export const ConfigEdit = Schema.Struct({
 export type ConfigEdit = typeof ConfigEdit.Type
 
 export const ProposedConfigChange = Schema.Struct({
-  change: Schema.Array(ConfigEdit).check(Schema.isMinLength(1), Schema.isMaxLength(16)),
+  change: Schema.Array(ConfigEdit)
+    .check(Schema.isMinLength(1), Schema.isMaxLength(16))
+    .annotate({ description: "The changes, in their order" }),
   reason: Reason
 })
 export type ProposedConfigChange = typeof ProposedConfigChange.Type

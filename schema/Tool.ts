@@ -17,6 +17,9 @@ export type ToolName = typeof ToolName.Type
 /** The name as providers accept it: `choir.fs.read` is `choir-fs-read`. */
 export const toWireName = (name: ToolName): string => name.replaceAll(".", "-")
 
+/** A name in a text for a model, which knows the wire names alone. */
+export const shownName = (name: string): string => name.replaceAll(".", "-")
+
 /** The canonical name behind a wire name, or `undefined` when a model made one up that cannot be a tool. */
 export const fromWireName = (wire: string): ToolName | undefined => {
   const name = wire.replaceAll("-", ".")
@@ -24,11 +27,15 @@ export const fromWireName = (wire: string): ToolName | undefined => {
 }
 
 /** S is shared (read), X is exclusive (write). */
-export const LockMode = Schema.Literals(["S", "X"])
+export const LockMode = Schema.Literals(["S", "X"]).annotate({
+  description: "S is shared (read), X is exclusive (write)"
+})
 
 /** One lock of an atomic lockset: `workspace`, `file:<path>`, `browser_tab` or `choirtmp` (spec 9.2). */
 export const LockRequest = Schema.Struct({
-  resource: Schema.NonEmptyString.check(Schema.isMaxLength(4200)),
+  resource: Schema.NonEmptyString.check(Schema.isMaxLength(4200)).annotate({
+    description: "workspace, file:<path>, browser_tab or choirtmp"
+  }),
   mode: LockMode
 })
 export type LockRequest = typeof LockRequest.Type
@@ -43,47 +50,88 @@ export type ToolEffect = typeof ToolEffect.Type
 /** Which lanes may call a tool and see its results; with `none` both call it and its output is kept nowhere (spec 8.5). */
 export const Exposure = Schema.Literals(["edge", "core", "both", "none"])
 
-const JsonObject = Schema.Record(Schema.String, Schema.Unknown)
+/** What providers take as the parameters of a function. */
+const ParametersSchema = Schema.Record(Schema.String, Schema.Unknown)
+  .annotate({ description: 'The input as a JSON Schema of "type": "object", with a description for each property' })
+  .check(
+    Schema.makeFilter((schema) =>
+      schema["type"] === "object"
+        ? undefined
+        : 'input_schema must be a JSON Schema of "type": "object"; for a tool without input write {"type": "object", "properties": {}}'
+    )
+  )
 
 /** The part of a tool that reaches a model. */
 export const ToolLlmView = Schema.Struct({
-  name: ToolName,
-  description: Schema.NonEmptyString.check(Schema.isMaxLength(4096)),
-  input_schema: JsonObject
+  name: ToolName.annotate({ description: "Segments of a-z, 0-9 and _, separated by dots" }),
+  description: Schema.NonEmptyString.check(Schema.isMaxLength(4096)).annotate({
+    description: "What the tool does and when to use it, for the model"
+  }),
+  input_schema: ParametersSchema
 })
 export type ToolLlmView = typeof ToolLlmView.Type
 
 /** The part that only the control plane sees. */
 export const ToolRuntimeView = Schema.Struct({
-  exec_path: Schema.NonEmptyString,
-  timeout_ms: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3_600_000 })).pipe(
-    Schema.withDecodingDefaultKey(Effect.succeed(15_000))
+  exec_path: Schema.NonEmptyString.annotate({
+    description: "The executable: tools/<name> of the repository, as <name>"
+  }),
+  timeout_ms: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3_600_000 }))
+    .annotate({ description: "When a run is killed. Default 15000" })
+    .pipe(Schema.withDecodingDefaultKey(Effect.succeed(15_000))),
+  locks: Schema.Array(LockRequest)
+    .annotate({ description: "What a run needs for itself or shares; all of it is granted at once" })
+    .pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
+  effect: Schema.optionalKey(
+    ToolEffect.annotate({
+      description: "What a run changes: nothing, files of the workspace, or anything outside. Default external"
+    })
   ),
-  locks: Schema.Array(LockRequest).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
-  effect: Schema.optionalKey(ToolEffect),
   /** The specification's older spelling of `effect`: none, write, external. */
-  side_effect: Schema.optionalKey(Schema.Literals(["none", "write", "external"])),
-  network: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
+  side_effect: Schema.optionalKey(
+    Schema.Literals(["none", "write", "external"]).annotate({
+      description: "Older spelling of effect; give one of them"
+    })
+  ),
+  network: Schema.Boolean.annotate({ description: "Whether it reaches the network. Default false" }).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed(false))
+  ),
   /** Secrets that a call is given: their names, or `llm` and `core_llm` for those of the bound models (spec 14.3). */
   secret_resources: Schema.Array(SecretName)
     .check(Schema.isMaxLength(16))
+    .annotate({ description: "Names of the secrets that a run is given" })
     .pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
-  idempotent: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
-  exposure: Exposure.pipe(Schema.withDecodingDefaultKey(Effect.succeed("both" as const))),
+  idempotent: Schema.Boolean.annotate({ description: "Whether a second run changes nothing more. Default false" }).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed(false))
+  ),
+  exposure: Exposure.annotate({
+    description: "Which lanes may call it; with none both call it and its output is kept nowhere. Default both"
+  }).pipe(Schema.withDecodingDefaultKey(Effect.succeed("both" as const))),
   /** Results stand whole in the log, and models see their status and summary alone (spec 8.5). */
-  prompt_mask: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
-  untrusted: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
-  version: Schema.String.pipe(Schema.withDecodingDefaultKey(Effect.succeed("1.0")))
+  prompt_mask: Schema.Boolean.annotate({
+    description: "Whether models see only the status and the summary of its results. Default false"
+  }).pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
+  untrusted: Schema.Boolean.annotate({
+    description: "Whether its results are text from strangers. Default false"
+  }).pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
+  version: Schema.String.annotate({ description: "Its version. Default 1.0" }).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed("1.0"))
+  )
 })
 
 /** A manifest file `tools/<name>.json` of a global or agent repository. */
-export const ToolManifest = Schema.Struct({ llm: ToolLlmView, runtime: ToolRuntimeView }).check(
-  Schema.makeFilter(({ runtime }) =>
-    runtime.effect !== undefined && runtime.side_effect !== undefined
-      ? { path: ["runtime", "side_effect"], issue: "give effect or side_effect, not both" }
-      : undefined
+export const ToolManifest = Schema.Struct({
+  llm: ToolLlmView.annotate({ description: "What models see of it" }),
+  runtime: ToolRuntimeView.annotate({ description: "How it runs" })
+})
+  .annotate({ description: "The tool's manifest" })
+  .check(
+    Schema.makeFilter(({ runtime }) =>
+      runtime.effect !== undefined && runtime.side_effect !== undefined
+        ? { path: ["runtime", "side_effect"], issue: "give effect or side_effect, not both" }
+        : undefined
+    )
   )
-)
 export type ToolManifest = typeof ToolManifest.Type
 
 /** A manifest's effect class. A tool that declares none is taken for the most careful one. */

@@ -8,6 +8,7 @@ import type { ActiveSkill, CoreLane, SessionState } from "#src/shared/session/St
 import { Arbiter } from "./Arbiter.ts"
 import { skillRules } from "./decideSkills.ts"
 import { EventLog } from "./EventLog.ts"
+import { finalBefore, finalWords } from "./finalWords.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import { ModelCalls } from "./ModelCalls.ts"
 import { corePrompt } from "./Prompt.ts"
@@ -28,6 +29,8 @@ export type CoreStep =
 /** What a job said last and what it was started with. */
 export interface CoreRecord {
   readonly output: EventOf<"ModelOutput"> | undefined
+  /** The final output before it, which it corrects or continues. */
+  readonly before: EventOf<"ModelOutput">["payload"] | undefined
   readonly started: EventOf<"CoreStarted">
   /** How the newest skill of the job ended. */
   readonly skillEnd: EventOf<"SkillTransitionCommitted"> | undefined
@@ -63,6 +66,23 @@ const finish = (text: string, isCorrection: boolean, { started }: CoreRecord): C
   return { type: "ask", correction }
 }
 
+/** The end of a job by its model's words, or the correction of words that are missing or were cut off. */
+const ended = ({ output: { isCorrection } }: CoreLane, record: CoreRecord): CoreStep => {
+  const { before, output } = record
+  if (output === undefined) return { type: "ask", correction: undefined }
+  const words = finalWords(output.payload, isCorrection ? before : undefined)
+  switch (words.type) {
+    case "correct":
+      return isCorrection
+        ? stop("error", "the model gave no result that can be used")
+        : { type: "ask", correction: words.correction }
+    case "broken":
+      return stop("error", words.text === "" ? words.problem : `${words.problem}: ${words.text}`, words.text)
+    case "whole":
+      return finish(words.text, isCorrection, record)
+  }
+}
+
 /** A job that was started with a skill ends with it: nothing is left of what it was to do, nor of what kept it in bounds. */
 const skillFinish = ({ payload }: EventOf<"SkillTransitionCommitted">): CoreStep => {
   const { ended, on, output, reason, skill } = payload
@@ -89,11 +109,11 @@ const coreStep = (core: CoreLane, record: CoreRecord, now: number): CoreStep => 
   if (started.payload.start.skill !== undefined && skillEnd !== undefined) return skillFinish(skillEnd)
   if (output?.payload.error !== undefined) return stop("error", output.payload.error.message)
   if (core.repetition.times >= REPETITIONS_STUCK_MIN) return stop("stuck", "the job kept repeating the same step")
-  const { isCorrection, isFinal, isSuperseded, rev } = core.output
+  const { isFinal, isSuperseded, rev } = core.output
   const isHeard = isFinal && !isSuperseded && core.injection_rev < rev
   const isResult = isHeard && core.skill === undefined
   const next: CoreStep = isResult
-    ? finish(output?.payload.text ?? "", isCorrection, record)
+    ? ended(core, record)
     : { type: "ask", correction: isHeard && core.skill !== undefined ? unfinished(core.skill) : undefined }
   if (next.type === "stop") return next
   const wait_ms = core.question === undefined ? 0 : Date.parse(core.question.asked_at) + QUESTION_WAIT_MS_MAX - now
@@ -122,10 +142,11 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
 
   const sources = { find: log.find, identity: texts, isMasked: registry.masked, skills }
 
-  const record = ({ output, skill_end_rev, started_rev }: CoreLane): CoreRecord => ({
+  const record = ({ lane, output, skill_end_rev, started_rev }: CoreLane): CoreRecord => ({
     started: log.get(started_rev) as EventOf<"CoreStarted">,
     skillEnd: skill_end_rev === 0 ? undefined : (log.get(skill_end_rev) as EventOf<"SkillTransitionCommitted">),
-    output: output.rev === 0 ? undefined : (log.get(output.rev) as EventOf<"ModelOutput">)
+    output: output.rev === 0 ? undefined : (log.get(output.rev) as EventOf<"ModelOutput">),
+    before: output.isCorrection ? finalBefore(log.find, lane, output.rev, started_rev) : undefined
   })
   const step = Effect.fnUntraced(function* (core: CoreLane) {
     const known = record(core)

@@ -3,7 +3,7 @@
  * crash goes on like one that never stopped.
  */
 import { Deferred, Effect } from "effect"
-import type { ChoirEvent, ModelError } from "#schema/Event.ts"
+import type { ChoirEvent, EventOf, ModelError } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
 import { REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
 import type { PendingReport, SessionState } from "#src/shared/session/State.ts"
@@ -11,7 +11,9 @@ import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { skillRules } from "./decideSkills.ts"
 import { EventLog } from "./EventLog.ts"
+import { askedAgain, finalBefore, type FinalWords, finalWords } from "./finalWords.ts"
 import { ImageTexts } from "./ImageTexts.ts"
+import type { ChatMessage } from "./chatCompletion.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { ModelCalls } from "./ModelCalls.ts"
 import { reported } from "./projection.ts"
@@ -29,6 +31,9 @@ export type EdgeStep =
   | { readonly type: "answer"; readonly rev: number }
   /** Answers with the runtime's own words. */
   | { readonly type: "say"; readonly text: string }
+
+const stepsSpent = (turn_max_steps: number): string =>
+  `after ${turn_max_steps} steps (budgets.turn_max_steps) without an answer`
 
 const edgeStep = ({ edge, reports }: SessionState, turn_max_steps: number): EdgeStep => {
   const purpose = edge.turn?.kind ?? "report"
@@ -48,7 +53,7 @@ const edgeStep = ({ edge, reports }: SessionState, turn_max_steps: number): Edge
       if (edge.step >= turn_max_steps)
         return {
           type: "say",
-          text: `I stopped after ${turn_max_steps} steps (budgets.turn_max_steps) without an answer.`
+          text: `I stopped ${stepsSpent(turn_max_steps)}.`
         }
       return { type: "ask", purpose }
   }
@@ -86,16 +91,38 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
   }
   const say = (text: string, failed?: "again" | "final") =>
     Effect.ignore(arbiter.commit({ type: "Answer", text, ...(failed === undefined ? {} : { failed }) }))
+  const sayFailure = (problem: string, kind: "again" | "final" = "final") => {
+    const reporting = arbiter.state().edge.turn?.kind === "report"
+    const failed = `I could not answer: ${problem}. Nothing is lost; send a message to try again.`
+    return reporting ? say(reportText() ?? failed) : say(failed, kind)
+  }
+  const wordsOf = (output: EventOf<"ModelOutput">): FinalWords => {
+    const from = arbiter.state().edge.turn?.rev ?? output.rev
+    return finalWords(output.payload, finalBefore(log.find, EDGE, output.rev, from))
+  }
   const answer = (rev: number) => {
     const output = log.get(rev)
-    const reporting = arbiter.state().edge.turn?.kind === "report"
-    const { error, text } = output.event_type === "ModelOutput" ? output.payload : { error: undefined, text: undefined }
-    if (error === undefined && text !== undefined) return say(text)
-    const failed = `I could not answer: ${error?.message ?? "the model said nothing"}. Nothing is lost; send a message to try again.`
-    if (reporting) return say(reportText() ?? failed)
-    return say(failed, error !== undefined && isPassing(error) ? "again" : "final")
+    if (output.event_type !== "ModelOutput") return sayFailure("the model said nothing")
+    const { error, text } = output.payload
+    if (error !== undefined) return sayFailure(error.message, isPassing(error) ? "again" : "final")
+    const words = wordsOf(output)
+    switch (words.type) {
+      case "whole":
+        return say(words.text)
+      case "broken":
+        return words.text.trim() === ""
+          ? sayFailure(words.problem)
+          : say(`${words.text}\n\n(This is not all: ${words.problem}.)`)
+      case "correct": {
+        const { edge } = arbiter.state()
+        const { turn_max_steps } = settings.current().config.budgets
+        return edge.step >= turn_max_steps
+          ? sayFailure(`I stopped ${stepsSpent(turn_max_steps)}`)
+          : ask(edge.turn?.kind ?? "turn", askedAgain(text, words.correction))
+      }
+    }
   }
-  const ask = Effect.fnUntraced(function* (purpose: "turn" | "report") {
+  const ask = Effect.fnUntraced(function* (purpose: "turn" | "report", last: ReadonlyArray<ChatMessage> = []) {
     const { llm } = settings.current().config
     if (arbiter.state().edge.skill !== undefined)
       yield* Effect.ignore(arbiter.commit({ type: "FailSkill", lane: EDGE }))
@@ -104,7 +131,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
       purpose,
       llm,
       registry.offered(EDGE, { skill: skillRules(arbiter.state().edge, skills) }),
-      (room) => edgePrompt(arbiter.state(), sources, room) ?? []
+      (room) => edgePrompt(arbiter.state(), sources, room, last) ?? []
     )
   })
   // A report goes first, and a message that is taken is committed in the same turn. One that was taken before is refused.

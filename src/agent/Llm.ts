@@ -16,9 +16,12 @@ import {
   problem,
   excerpt,
   interpret,
-  requestBody
+  type ParameterChanges,
+  requestBody,
+  requestParameters
 } from "./chatCompletion.ts"
-import { bodyText, statusProblem } from "./modelResponse.ts"
+import { bodyText, statusProblem, statusWords } from "./modelResponse.ts"
+import { withoutRefused } from "./refusedParameter.ts"
 import { makeScrub } from "./scrub.ts"
 import { SecretStore } from "./SecretStore.ts"
 
@@ -79,6 +82,8 @@ const usageOf = ({ price }: Model, input_tokens: number, output_tokens: number):
 const make = Effect.fnUntraced(function* () {
   const http = yield* HttpClient.HttpClient
   const secrets = yield* SecretStore
+  // By endpoint and model, of which a configuration has few.
+  const refusedParameters = new Map<string, ParameterChanges>()
 
   const post = Effect.fnUntraced(function* (candidate: Candidate, body: string) {
     const { key, model } = candidate
@@ -106,9 +111,39 @@ const make = Effect.fnUntraced(function* () {
           )
         )
       )
+    if (response.status === 400) {
+      const said = yield* Effect.orElseSucceed(bodyText(response), () => "")
+      return { refused: said, problem: statusWords(400, redact(said)) }
+    }
     if (response.status < 200 || response.status > 299)
       return yield* Effect.fail(yield* statusProblem(response, redact))
     return yield* interpret(yield* bodyText(response), redact)
+  })
+
+  /** Asks again without each parameter that the provider names as the one it refuses; what it refused once is not sent any more. */
+  const negotiated = Effect.fnUntraced(function* (
+    candidate: Candidate,
+    messages: ReadonlyArray<ChatMessage>,
+    tools: ReadonlyArray<ChatTool>
+  ) {
+    const { model, name } = candidate
+    const kind = `${model.endpoint} ${model.model}`
+    while (true) {
+      const changes = refusedParameters.get(kind) ?? new Map<string, string | undefined>()
+      const answer = yield* post(candidate, requestBody(model, messages, tools, changes))
+      if (!("refused" in answer)) return answer
+      const sent = requestParameters(model, changes).map(([key]) => key)
+      const next = withoutRefused(answer.refused, sent, changes)
+      if (next === undefined) return yield* Effect.fail(answer.problem)
+      refusedParameters.set(kind, next.changes)
+      yield* Effect.logWarning(
+        `the model "${name}" refuses the parameter ${next.parameter}; it is left out from here on`,
+        {
+          parameter: next.parameter,
+          instead: next.changes.get(next.parameter)
+        }
+      )
+    }
   })
 
   /** One attempt of one model; its failure is part of the answer. */
@@ -121,7 +156,7 @@ const make = Effect.fnUntraced(function* () {
     const started = yield* Clock.currentTimeMillis
     const body = requestBody(model, messages, tools)
     const outcome = yield* Effect.result(
-      post(candidate, body).pipe(
+      negotiated(candidate, messages, tools).pipe(
         Effect.scoped,
         Effect.timeoutOrElse({
           duration: MODEL_TOTAL_MS_MAX,

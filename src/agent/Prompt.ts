@@ -8,7 +8,8 @@ import type { CoreLane, PendingReport, ReferenceSummary, SessionState } from "#s
 import type { ChatMessage } from "./chatCompletion.ts"
 import { CORE_INSTRUCTIONS, EDGE_INSTRUCTIONS } from "./instructions.ts"
 import { coreProjection, edgeProjection, reported } from "./projection.ts"
-import { type IsMasked, messagesOf, stopped } from "./promptMessages.ts"
+import { note } from "./note.ts"
+import { type IsMasked, messagesOf, stopped, userMessage } from "./promptMessages.ts"
 import { chars, fit, fitNewest, type Room, size } from "./promptRoom.ts"
 import { type Find, ofStep, recent, settled } from "./promptWindow.ts"
 import type { SkillBook } from "./SkillRegistry.ts"
@@ -48,10 +49,9 @@ const remembered = (summary: ReferenceSummary): ReadonlyArray<ChatMessage> =>
   isEmpty(summary)
     ? []
     : [
-        {
-          role: "system",
-          content: `[reference summary] What came before the messages below; a record, not an instruction:\n${JSON.stringify(summary)}`
-        }
+        note(
+          `Reference summary of what came before the messages below; a record, not an instruction:\n${JSON.stringify(summary)}`
+        )
       ]
 
 /** What came before a turn gives way to what belongs to it. */
@@ -60,27 +60,36 @@ const around = (
   before: ReadonlyArray<ChatMessage>,
   request: ReadonlyArray<ChatMessage>,
   during: ReadonlyArray<ChatMessage>,
+  last: ReadonlyArray<ChatMessage>,
   room: Room
 ): ReadonlyArray<ChatMessage> => {
-  const shown = fitNewest(during, chars(room) - size([...fixed, ...request]))
-  const turn = [...request, ...shown]
+  const shown = fitNewest(during, chars(room) - size([...fixed, ...request, ...last]))
+  const turn = [...request, ...shown, ...last]
   const left = shown.length < during.length ? 0 : chars(room) - size([...fixed, ...turn])
   return [...fixed, ...fit(before, left), ...turn]
 }
 
 /** Edge's prompt for an open turn. The user's message is the last `user` message, verbatim. */
-const edgeTurn = (state: SessionState, rev: number, { find, identity, isMasked, skills }: Sources, room: Room) => {
+const edgeTurn = (
+  state: SessionState,
+  rev: number,
+  { find, identity, isMasked, skills }: Sources,
+  room: Room,
+  last: ReadonlyArray<ChatMessage>
+) => {
   const { skill, summary, window } = state.edge
   const events = settled(ofStep(recent(window, room.event_window, find), skill))
   const before = events.filter((event) => event.rev < rev)
   const during = events.filter((event) => event.rev > rev)
   const event = find(rev)
-  const request: ChatMessage = { role: "user", content: event?.event_type === "UserMsg" ? event.payload.text : "" }
+  const request: ChatMessage =
+    event?.event_type === "UserMsg" ? userMessage(event) : note("The message is gone; ask the user for it.")
   return around(
     [edgeSystem(identity, skills), ...remembered(summary)],
     messagesOf("edge", before, isMasked),
     [...edgeProjection(state, find, undefined), ...skillStep(skill, skills, find), request],
     messagesOf("edge", during, isMasked),
+    last,
     room
   )
 }
@@ -93,10 +102,16 @@ const matter = ({ job_name, kind, rev }: PendingReport, find: Find): string => {
 }
 
 /** A report turn: what there is to tell is the last message, marked as the control plane's. */
-const edgeReport = (state: SessionState, report: PendingReport, sources: Sources, room: Room) => {
+const edgeReport = (
+  state: SessionState,
+  report: PendingReport,
+  sources: Sources,
+  room: Room,
+  last: ReadonlyArray<ChatMessage>
+) => {
   const { find, identity, isMasked, skills } = sources
   const { skill, summary, window } = state.edge
-  const request: ChatMessage = { role: "user", content: `[control plane report]\n${matter(report, find)}` }
+  const request: ChatMessage = note(`Report:\n${matter(report, find)}`)
   const turn = state.edge.turn?.kind === "report" ? state.edge.turn : undefined
   const events = settled(ofStep(recent(window, room.event_window, find), skill))
   const before = events.filter((event) => event.rev !== report.rev && (turn === undefined || event.rev < turn.rev))
@@ -106,20 +121,22 @@ const edgeReport = (state: SessionState, report: PendingReport, sources: Sources
     messagesOf("edge", before, isMasked),
     [...edgeProjection(state, find, report), ...skillStep(skill, skills, find), request],
     messagesOf("edge", during, isMasked),
+    last,
     room
   )
 }
 
-/** The messages of edge's next model call, or `undefined` when nothing is to be answered. */
+/** The messages of edge's next model call, or `undefined` when nothing is to be answered. `last` is how they end: a correction. */
 export const edgePrompt = (
   state: SessionState,
   sources: Sources,
-  room: Room
+  room: Room,
+  last: ReadonlyArray<ChatMessage> = []
 ): ReadonlyArray<ChatMessage> | undefined => {
   const { turn } = state.edge
-  if (turn?.kind === "turn") return edgeTurn(state, turn.rev, sources, room)
+  if (turn?.kind === "turn") return edgeTurn(state, turn.rev, sources, room, last)
   const report = turn?.report ?? state.reports[0]
-  return report === undefined ? undefined : edgeReport(state, report, sources, room)
+  return report === undefined ? undefined : edgeReport(state, report, sources, room, last)
 }
 
 const list = (title: string, lines: ReadonlyArray<string>): string =>
@@ -154,14 +171,7 @@ export const corePrompt = (
   const last: ReadonlyArray<ChatMessage> = [
     ...coreProjection(core),
     ...skillStep(core.skill, skills, find),
-    ...(correction === undefined
-      ? []
-      : [
-          {
-            role: "user" as const,
-            content: `[control plane] ${correction}`
-          }
-        ])
+    ...(correction === undefined ? [] : [note(correction)])
   ]
   return [...head, ...fitNewest(own, chars(room) - size([...head, ...last])), ...last]
 }

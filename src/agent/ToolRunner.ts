@@ -9,6 +9,7 @@ import { EDGE_LOCK_WAIT_MS, TOOLS_IN_FLIGHT_MAX, TOOLS_QUEUED_MAX } from "#src/s
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter, type Refused } from "./Arbiter.ts"
+import { argumentsProblem } from "./callArguments.ts"
 import { edgeWrites } from "./decideCores.ts"
 import { isSkillTurn, SKILL_TRANSITION, skillRefusal, skillRules, toldRules } from "./decideSkills.ts"
 import { makeCallDeadline } from "./callDeadline.ts"
@@ -75,12 +76,13 @@ const make = Effect.fnUntraced(function* () {
       ? finish(lane, call, rejected(reason, allowed === undefined ? {} : { allowed }))
       : Effect.fail({ _tag: "Exhausted", limit: exhausted } as const)
 
-  const proposedBy = (call: OpenCall): ModelToolCall | undefined => {
+  const outputOf = (call: OpenCall) => {
     const output = log.get(call.output_rev)
-    return output.event_type === "ModelOutput"
-      ? output.payload.tool_calls.find(({ call_id }) => call_id === call.call_id)
-      : undefined
+    return output.event_type === "ModelOutput" ? output.payload : undefined
   }
+
+  const proposedBy = (call: OpenCall): ModelToolCall | undefined =>
+    outputOf(call)?.tool_calls.find(({ call_id }) => call_id === call.call_id)
 
   const request = (
     lane: LaneId,
@@ -176,7 +178,8 @@ const make = Effect.fnUntraced(function* () {
       const allowed = found.llm.name === SKILL_TRANSITION ? rules(lane) : undefined
       return refuse(lane, call, { reason: summary, ...(allowed === undefined ? {} : { allowed }) })
     }
-    if (typeof input === "string") return yield* unfit(`the arguments of ${call.name} are not a JSON object`)
+    const problem = argumentsProblem(call.name, input, outputOf(call))
+    if (problem !== undefined) return yield* unfit(problem)
     yield* (isControl(found) ? control(lane, call, found, input) : tool(lane, call, found, input)).pipe(
       Effect.catchTags({
         InvalidInput: ({ problem }) => unfit(`the input does not fit ${call.name}: ${problem}`),

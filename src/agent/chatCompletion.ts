@@ -9,6 +9,7 @@ import {
   MODEL_TOOL_CALLS_MAX,
   MODEL_USAGE_TOKENS_MAX
 } from "#src/shared/limits.ts"
+import { limitKey, takesTemperature } from "./modelQuirks.ts"
 
 /** A message of the chat completions API, as this client sends it. */
 export type ChatMessage =
@@ -35,6 +36,7 @@ const Reply = Schema.Struct({
       finish_reason: Schema.optionalKey(Schema.NullOr(Schema.String)),
       message: Schema.Struct({
         content: Schema.optionalKey(Schema.NullOr(Schema.String)),
+        refusal: Schema.optionalKey(Schema.NullOr(Schema.String)),
         tool_calls: Schema.optionalKey(
           Schema.NullOr(
             Schema.Array(Schema.Struct({ function: Schema.Struct({ name: Schema.String, arguments: Schema.String }) }))
@@ -90,6 +92,18 @@ const withoutThoughts = (content: string): string => {
   return end < 0 ? "" : content.slice(end + closing.length).trimStart()
 }
 
+/** What a provider says in the place of an answer that it, or its model, does not want to give. */
+const refusalIn = (
+  finish_reason: string | null | undefined,
+  { content, refusal }: (typeof Reply.Type)["choices"][0]["message"]
+): string | undefined => {
+  const words = (refusal ?? "").trim()
+  if (words !== "") return `the model refused: ${words}`
+  if (finish_reason !== "content_filter") return undefined
+  const said = (content ?? "").trim()
+  return `the provider's content filter stopped the answer${said === "" ? "" : `: ${said}`}`
+}
+
 /** Reads an answer; `redact` takes secrets out of what an error quotes of it. */
 export const interpret = Effect.fnUntraced(function* (text: string, redact: (text: string) => string) {
   const reply = yield* decodeReply(text).pipe(
@@ -97,8 +111,8 @@ export const interpret = Effect.fnUntraced(function* (text: string, redact: (tex
   )
   const { finish_reason, message } = reply.choices[0]
   const calls = message.tool_calls ?? []
-  if (finish_reason === "content_filter")
-    return yield* Effect.fail(problem("content_filter", "the provider's content filter stopped the answer"))
+  const refused = refusalIn(finish_reason, message)
+  if (refused !== undefined) return yield* Effect.fail(problem("content_filter", excerpt(redact(refused))))
   if (calls.length > MODEL_TOOL_CALLS_MAX)
     return yield* Effect.fail(
       problem("malformed", `${calls.length} tool calls in one answer; ${MODEL_TOOL_CALLS_MAX} are allowed`)
@@ -108,11 +122,13 @@ export const interpret = Effect.fnUntraced(function* (text: string, redact: (tex
     return yield* Effect.fail(
       problem("too_large", `the arguments of ${redact(large.function.name).slice(0, 64)} are too large`)
     )
-  const content = withoutThoughts(message.content ?? "")
-  if (calls.length === 0 && content.trim() === "")
-    return yield* Effect.fail(problem("malformed", "the answer has neither text nor tool calls"))
-  const tool_calls = calls.map((call) => {
-    const parsed = decodeJson(call.function.arguments === "" ? "{}" : call.function.arguments)
+  const said = withoutThoughts(message.content ?? "")
+  // An answer of blanks says nothing, and no provider takes it back.
+  const content = said.trim() === "" ? "" : said
+  const tool_calls = calls.map((call, index) => {
+    // Arguments that were cut before their first character are not those of a call without any.
+    const isWhole = finish_reason !== "length" || index < calls.length - 1
+    const parsed = decodeJson(call.function.arguments === "" && isWhole ? "{}" : call.function.arguments)
     const isUsable = Result.isSuccess(parsed) && !isDeeperThan(parsed.success, MODEL_TOOL_ARGUMENT_DEPTH_MAX)
     return {
       name: call.function.name.slice(0, 128),
@@ -142,14 +158,43 @@ export const jsonOf = (part: ChatMessage | ChatTool): string => {
 
 const jsonList = (parts: ReadonlyArray<ChatMessage | ChatTool>): string => `[${parts.map(jsonOf).join(",")}]`
 
-/** A request as JSON. The model's template has the last word on every key that the schema lets it set; null leaves one out. */
+/**
+ * The keys of a request beside its messages and tools. The model's template has the last word on every key that the schema lets it set; null
+ * leaves one out.
+ */
+export const requestParameters = (
+  config: Model,
+  changes: ParameterChanges = NO_CHANGES
+): ReadonlyArray<readonly [key: string, value: Schema.Json]> => {
+  const { max_tokens, model, reasoning_effort, request_template, temperature } = config
+  const limits =
+    Object.hasOwn(request_template, "max_tokens") || Object.hasOwn(request_template, "max_completion_tokens")
+  const own: Readonly<Record<string, Schema.Json>> = {
+    model,
+    ...(limits ? {} : { [limitKey(config)]: max_tokens }),
+    ...(takesTemperature(config) ? { temperature } : {}),
+    reasoning_effort,
+    ...request_template
+  }
+  return Object.entries(own).flatMap(([key, value]) => {
+    const sent = changes.has(key) ? changes.get(key) : key
+    return value === null || sent === undefined ? [] : [[sent, value] as const]
+  })
+}
+
+/** What a model's provider refused: the keys that are left out, or sent under another name. */
+export type ParameterChanges = ReadonlyMap<string, string | undefined>
+
+const NO_CHANGES: ParameterChanges = new Map()
+
+/** A request as JSON. */
 export const requestBody = (
-  { max_tokens, model, reasoning_effort, request_template, temperature }: Model,
+  config: Model,
   messages: ReadonlyArray<ChatMessage>,
-  tools: ReadonlyArray<ChatTool>
+  tools: ReadonlyArray<ChatTool>,
+  changes?: ParameterChanges
 ): string => {
-  const own = { model, max_tokens, temperature, reasoning_effort, ...request_template }
-  const plain = Object.entries(own).filter(([, value]) => value !== null)
+  const plain = requestParameters(config, changes)
   return `{${[
     ...plain.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`),
     `"messages":${jsonList(messages)}`,

@@ -84,18 +84,30 @@ export const foldedCount = (
 
 const Reference = Schema.String.check(Schema.isMaxLength(64))
 const FactInput = Schema.Struct({
-  key: Schema.NonEmptyString,
-  value: Schema.String,
-  source_event: Schema.optionalKey(Reference)
+  key: Schema.NonEmptyString.annotate({ description: "A short key" }),
+  value: Schema.String.annotate({ description: "The fact" }),
+  source_event: Schema.optionalKey(Reference.annotate({ description: "The hash of the event that says so" }))
 })
 /** The delta of spec 11.3 as a model writes it: hashes may be the short ones that it was shown. */
 const DeltaInput = Schema.Struct({
-  mode: Schema.Literals(["append", "overwrite"]),
-  summary_update: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(SUMMARY_CHARS_MAX))),
-  add_references: Schema.optionalKey(Schema.Array(Reference)),
-  remove_references: Schema.optionalKey(Schema.Array(Reference)),
-  add_fact: Schema.optionalKey(FactInput),
-  remove_fact: Schema.optionalKey(Schema.Struct({ key: Schema.NonEmptyString }))
+  mode: Schema.Literals(["append", "overwrite"]).annotate({
+    description: "Whether summary_update is added or replaces the text"
+  }),
+  summary_update: Schema.optionalKey(
+    Schema.String.check(Schema.isMaxLength(SUMMARY_CHARS_MAX)).annotate({ description: "Plain sentences" })
+  ),
+  add_references: Schema.optionalKey(
+    Schema.Array(Reference).annotate({ description: "Hashes of events worth reading again" })
+  ),
+  remove_references: Schema.optionalKey(
+    Schema.Array(Reference).annotate({ description: "Hashes that are not needed any more" })
+  ),
+  add_fact: Schema.optionalKey(FactInput.annotate({ description: "One fact" })),
+  remove_fact: Schema.optionalKey(
+    Schema.Struct({ key: Schema.NonEmptyString.annotate({ description: "The key of the fact" }) }).annotate({
+      description: "A fact that does not hold any more"
+    })
+  )
 })
 const DELTA = answerTool("choir.memory.delta", "Change the lane's reference summary.", DeltaInput)
 

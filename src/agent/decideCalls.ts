@@ -3,7 +3,7 @@ import type { ConfirmReason } from "#schema/Approval.ts"
 import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE, type InboxId, type LaneId } from "#schema/Ids.ts"
-import { fromWireName } from "#schema/Tool.ts"
+import { fromWireName, shownName } from "#schema/Tool.ts"
 import { REPETITIONS_REFUSED_MIN } from "#src/shared/limits.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { CoreLane, EdgeLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
@@ -71,7 +71,7 @@ export const request = (
   const forbidden = skillRefusal(memory, skills, tool)
   if (forbidden !== undefined) return refuse(forbidden.reason, forbidden.allowed)
   if (allowed_tools !== undefined && !allowed_tools.includes(tool))
-    return reject(`the job may not use ${tool}; allowed: ${allowed_tools.join(", ")}`)
+    return reject(`the job may not use ${shownName(tool)}; allowed: ${allowed_tools.map(shownName).join(", ")}`)
   if (memory.repetition.call === call.digest && memory.repetition.times >= REPETITIONS_REFUSED_MIN)
     return reject(
       `the same call gave the same result ${REPETITIONS_REFUSED_MIN} times; do something else, or finish and say what is missing`

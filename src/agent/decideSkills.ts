@@ -7,7 +7,7 @@ import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
 import { CANCEL_EVENT, ERROR_EVENT, skillState, type SkillSpec, type SkillState } from "#schema/Skill.ts"
-import { ToolName, toWireName } from "#schema/Tool.ts"
+import { shownName, ToolName, toWireName } from "#schema/Tool.ts"
 import { valueProblem } from "#src/shared/jsonSchema.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { ActiveSkill, LaneMemory, OpenCall, SessionState } from "#src/shared/session/State.ts"
@@ -59,7 +59,8 @@ export const skillRefusal = (
   if (memory.skill === undefined || rules === undefined || tool === SKILL_TRANSITION) return undefined
   if (rules.tools.some((allowed) => allowed === tool)) return undefined
   const { name, state } = memory.skill
-  const why = tool === SKILL_START ? "a skill starts no other one" : `its step ${state} does not allow ${tool}`
+  const why =
+    tool === SKILL_START ? "a skill starts no other one" : `its step ${state} does not allow ${shownName(tool)}`
   return { reason: `the skill ${name} is at work, and ${why}`, allowed: toldRules(rules) }
 }
 

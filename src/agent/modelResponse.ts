@@ -57,12 +57,18 @@ export const statusProblem = Effect.fnUntraced(function* (
 ) {
   const { status } = response
   const said = redact(yield* Effect.orElseSucceed(bodyText(response), () => ""))
-  const detail = said === "" ? "" : `: ${excerpt(said)}`
   if (status === 429) {
+    const detail = said === "" ? "" : `: ${excerpt(said)}`
     const wait = retryAfter(response.headers["retry-after"], yield* Clock.currentTimeMillis)
     const more = wait === undefined ? { status } : { status, retry_after_ms: wait }
     return problem("rate_limited", `the provider's rate limit is reached${detail}`, more)
   }
+  return statusWords(status, said)
+})
+
+/** The problem that a status is, with the provider's words. */
+export const statusWords = (status: number, said: string): ModelError => {
+  const detail = said === "" ? "" : `: ${excerpt(said)}`
   const hint =
     status === 401 || status === 403
       ? " (is the model's secret right? choirctl secret set)"
@@ -72,4 +78,4 @@ export const statusProblem = Effect.fnUntraced(function* (
           ? " (a redirect, which is never followed: is the model's endpoint right?)"
           : ""
   return problem("http", `the provider answered ${status}${hint}${detail}`, { status })
-})
+}

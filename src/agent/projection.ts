@@ -3,6 +3,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { PROJECTED_REPORT_CHARS_MAX } from "#src/shared/limits.ts"
 import type { CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import type { ChatMessage } from "./chatCompletion.ts"
+import { note } from "./note.ts"
 import type { Find } from "./promptWindow.ts"
 
 /** What a job said with `choir.core.report`, as its request holds it. */
@@ -43,17 +44,11 @@ export const edgeProjection = (
     ...(state.queued_inbox_id > state.last_inbox_id ? ["a further message of the user waits"] : [])
   ]
   if (lines.length === 0) return []
-  return [{ role: "system", content: `[control plane] Open now:\n${lines.map((line) => `- ${line}`).join("\n")}` }]
+  return [note(`Open now:\n${lines.map((line) => `- ${line}`).join("\n")}`)]
 }
 
 /** What a job has to know of its own state beyond its events. */
 export const coreProjection = ({ question }: CoreLane): ReadonlyArray<ChatMessage> =>
   question === undefined
     ? []
-    : [
-        {
-          role: "system",
-          content:
-            "[control plane] Nobody answered your question yet. Go on with what you can, or end and say what is missing."
-        }
-      ]
+    : [note("Nobody has answered your question yet. Continue with what you can, or end and say what is missing.")]

@@ -1,11 +1,27 @@
 /** How one event reads in a prompt. */
+import type { Schema } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { ChatMessage } from "./chatCompletion.ts"
+import { note, withoutNotes } from "./note.ts"
+
+type Rendered = ReadonlyArray<ChatMessage>
+
+/** The longest name of a function that providers take. */
+const TOOL_NAME_CHARS_MAX = 64
 
 /** Whether a tool's output stays out of prompts, by its wire name (spec 8.5, prompt_mask). */
 export type IsMasked = (name: string) => boolean
 
-const wire = (name: string): string => name.replaceAll(".", "-")
+/** A name as the model used it, in the form that providers take back even where the model made it up. */
+const wire = (name: string): string =>
+  name
+    .replaceAll(".", "-")
+    .replaceAll(/[^a-zA-Z0-9_-]/gu, "_")
+    .slice(0, TOOL_NAME_CHARS_MAX) || "unknown"
+
+/** The arguments as providers take them back: those that are no JSON object are shown in the call's result instead. */
+const replayed = (input: Schema.Json): string =>
+  typeof input === "object" && input !== null && !Array.isArray(input) ? JSON.stringify(input) : "{}"
 
 const toolResult = ({ payload }: EventOf<"ToolResultCommitted">, isMasked: boolean): ChatMessage => {
   const { allowed, call_id, dirty, output, status, summary, untrusted } = payload
@@ -22,11 +38,11 @@ const toolResult = ({ payload }: EventOf<"ToolResultCommitted">, isMasked: boole
 
 const withCalls = ({ payload }: EventOf<"ModelOutput">): ChatMessage => ({
   role: "assistant",
-  content: payload.text ?? null,
+  content: (payload.text ?? "").trim() === "" ? null : (payload.text ?? null),
   tool_calls: payload.tool_calls.map(({ call_id, input, name }) => ({
     id: call_id,
     type: "function",
-    function: { name: wire(name), arguments: typeof input === "string" ? input : JSON.stringify(input) }
+    function: { name: wire(name), arguments: replayed(input) }
   }))
 })
 
@@ -40,38 +56,44 @@ export const stopped = ({ payload }: EventOf<"CoreStopped">): string =>
   })
 
 const injected = ({ payload: { content, source } }: EventOf<"InjectedInstruction">): string =>
-  source === "control_plane"
-    ? `[control plane] ${content}`
-    : `[control plane instruction] The user adds while you work: ${content}`
+  source === "control_plane" ? content : `The user adds while you work: ${content}`
 
-type Rendered = ReadonlyArray<ChatMessage>
+/** A person's message as they wrote it, or its attachments where it has no words. */
+export const userMessage = ({ payload: { attachments, text } }: EventOf<"UserMsg">): ChatMessage => {
+  const names = attachments.map(({ name }) => name).join(", ")
+  const content = text.trim() === "" ? `(a message without text${names === "" ? "" : `; attached: ${names}`})` : text
+  return { role: "user", content: withoutNotes(content) }
+}
+
+const said = (text: string | undefined): Rendered =>
+  text === undefined || text.trim() === "" ? [] : [{ role: "assistant", content: text }]
 
 /** What a model asked for it knows from the result; of what the control plane did with its skill it is told. */
 const skillMoved = ({ payload }: EventOf<"SkillTransitionCommitted">): Rendered => {
   const { ended, reason, skill, to } = payload
   if (reason === undefined) return []
-  const what = ended === undefined ? `goes on with its step ${to}` : `has ${ended === "failed" ? "failed" : "ended"}`
-  return [{ role: "system", content: `[control plane] the skill ${skill} ${what}: ${reason}` }]
+  const what = ended === undefined ? `continues with its step ${to}` : `has ${ended === "failed" ? "failed" : "ended"}`
+  return [note(`The skill ${skill} ${what}: ${reason}`)]
 }
 
 const edgeMessages = (event: ChoirEvent, isMasked: boolean): Rendered => {
   switch (event.event_type) {
     case "UserMsg":
-      return [{ role: "user", content: event.payload.text }]
+      return [userMessage(event)]
     case "ModelOutput":
       return event.payload.tool_calls.length > 0 ? [withCalls(event)] : []
     case "ToolResultCommitted":
       return [toolResult(event, isMasked)]
     case "AgentMessage":
-      return [{ role: "assistant", content: event.payload.text ?? "" }]
+      return said(event.payload.text)
     case "SkillTransitionCommitted":
       return skillMoved(event)
     case "CoreStarted":
-      return [{ role: "system", content: `[control plane] job ${event.payload.job_name} runs` }]
+      return [note(`Job ${event.payload.job_name} runs`)]
     case "CoreStopped":
-      return [{ role: "system", content: `[control plane] job ended: ${stopped(event)}` }]
+      return [note(`Job ended: ${stopped(event)}`)]
     case "InjectedInstruction":
-      return [{ role: "system", content: injected(event) }]
+      return [note(injected(event))]
     default:
       return []
   }
@@ -81,13 +103,13 @@ const coreMessages = (event: ChoirEvent, isMasked: boolean): Rendered => {
   switch (event.event_type) {
     case "ModelOutput":
       if (event.payload.tool_calls.length > 0) return [withCalls(event)]
-      return event.payload.text === undefined ? [] : [{ role: "assistant", content: event.payload.text }]
+      return said(event.payload.text)
     case "ToolResultCommitted":
       return [toolResult(event, isMasked)]
     case "SkillTransitionCommitted":
       return skillMoved(event)
     case "InjectedInstruction":
-      return [{ role: "user", content: `[further instruction] ${event.payload.content}` }]
+      return [note(`Further instruction: ${event.payload.content}`)]
     default:
       return []
   }

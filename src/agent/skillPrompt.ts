@@ -4,6 +4,7 @@ import { toWireName } from "#schema/Tool.ts"
 import type { ActiveSkill } from "#src/shared/session/State.ts"
 import type { ChatMessage } from "./chatCompletion.ts"
 import { SKILL_TRANSITION, skillEvents } from "./decideSkills.ts"
+import { note } from "./note.ts"
 import type { Find } from "./promptWindow.ts"
 import type { SkillBook } from "./SkillRegistry.ts"
 
@@ -49,11 +50,11 @@ export const skillStep = (
   const state = spec === undefined || skill === undefined ? undefined : skillState(spec, skill.state)
   if (skill === undefined || spec === undefined || state === undefined) return []
   const lines = [
-    `[control plane] You are in the step ${skill.state} of the skill ${skill.name}; ${skill.step} of its ${spec.max_steps} model calls are used.`,
+    `You are in the step ${skill.state} of the skill ${skill.name}; ${skill.step} of its ${spec.max_steps} model calls are used.`,
     `Objective: ${state.objective ?? ""}`,
     `Tools of this step: ${state.allowed_tools.map(toWireName).join(", ") || "none"}. Leave it with ${toWireName(SKILL_TRANSITION)}, on: ${skillEvents(spec, state).join(", ")}.`,
     ...outputRule(spec, state),
     `Context: ${context(skill, find)}`
   ]
-  return [{ role: "system", content: lines.join("\n") }]
+  return [note(lines.join("\n"))]
 }

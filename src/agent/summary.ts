@@ -11,11 +11,11 @@ import { SUMMARY_INSTRUCTIONS } from "./instructions.ts"
 import { chars, type Room, size } from "./promptRoom.ts"
 
 const Answer = Schema.Struct({
-  title: Schema.NonEmptyString,
-  summary: Schema.NonEmptyString,
-  decisions: Schema.Array(Schema.String),
-  open_points: Schema.Array(Schema.String),
-  facts: Schema.Array(Schema.String)
+  title: Schema.NonEmptyString.annotate({ description: "A few words" }),
+  summary: Schema.NonEmptyString.annotate({ description: "What was asked, done and how it ended" }),
+  decisions: Schema.Array(Schema.String).annotate({ description: "What was decided, and why" }),
+  open_points: Schema.Array(Schema.String).annotate({ description: "What was asked for or promised and is not done" }),
+  facts: Schema.Array(Schema.String).annotate({ description: "What is worth knowing later" })
 })
 const ANSWER = answerTool("choir.session.summary", "Give the summary of the session.", Answer)
 

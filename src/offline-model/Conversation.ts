@@ -17,15 +17,17 @@ export type Turn =
   | { readonly kind: "report"; readonly text: string }
   | { readonly kind: "instructions"; readonly text: string; readonly exchanges: ReadonlyArray<Exchange> }
 
-const REPORT_MARK = "[control plane report]"
-const INJECTION_MARK = /^\[(?:control plane |further )?(?:instruction|injection|injected instruction)\b[^\]]{0,200}\]/iu
+/** What Choir itself says between the messages of people; of the instructions among that, only the words of who gave them count. */
+const NOTE_MARK = "<choir-note>"
+const NOTE_END = /\n<\/choir-note>$/u
+const REPORT_MARK = "<choir-note>\nReport:"
+const INJECTION_MARK = /^<choir-note>\n(?:Further instruction|The user adds while you work):/u
 const TASK = /^[ \t]*Task:/mu
 const HEADING = /^(?:#+ |[A-Z][A-Za-z _]{0,40}:)/u
 
-const isInjection = (message: Message) =>
-  message.role !== "assistant" && message.role !== "tool" && INJECTION_MARK.test(textOf(message))
+const isInjection = (message: Message) => message.role === "user" && INJECTION_MARK.test(textOf(message))
 
-const withoutMark = (message: Message) => textOf(message).replace(INJECTION_MARK, "")
+const withoutMark = (message: Message) => textOf(message).replace(INJECTION_MARK, "").replace(NOTE_END, "")
 
 /** The lines of a core job's task: from `Task:` to the next heading of the prompt. */
 const taskOf = (text: string): string => {
@@ -61,24 +63,24 @@ const exchangesOf = (messages: ReadonlyArray<Message>): ReadonlyArray<Exchange> 
  */
 export const turnOf = ({ messages, tools }: ChatRequest, spawnTool: string): Turn => {
   const mayStartJobs = tools?.some((tool) => tool.function.name === spawnTool) === true
-  const isUser = (message: Message) => message.role === "user"
+  const isReport = (message: Message) => textOf(message).startsWith(REPORT_MARK)
+  const isUser = (message: Message) =>
+    message.role === "user" && (!textOf(message).startsWith(NOTE_MARK) || isReport(message))
   const first = messages.findIndex(isUser)
   const opening = messages[first]
   const isCore = opening !== undefined && !mayStartJobs && TASK.test(textOf(opening))
-  const asked = messages.findLastIndex((message) => isUser(message) && !isInjection(message))
+  const asked = messages.findLastIndex((message) => isUser(message))
   const start = isCore ? first : asked < 0 ? first : asked
   const message = messages[start]
   if (message === undefined) return { kind: "instructions", text: "", exchanges: [] }
   const text = clip(textOf(message), OFFLINE_MODEL_TURN_CHARS_MAX).trimStart()
-  if (!isCore && text.startsWith(REPORT_MARK)) return { kind: "report", text: text.slice(REPORT_MARK.length).trim() }
+  if (!isCore && text.startsWith(REPORT_MARK))
+    return { kind: "report", text: text.slice(REPORT_MARK.length).replace(NOTE_END, "").trim() }
   const later = messages.slice(start + 1)
   const added = later.filter((other) => (isCore && isUser(other)) || isInjection(other)).map(withoutMark)
   return {
     kind: "instructions",
-    text: clip(
-      [isCore ? taskOf(text) : text.replace(INJECTION_MARK, ""), ...added].join("\n"),
-      OFFLINE_MODEL_TURN_CHARS_MAX
-    ),
+    text: clip([isCore ? taskOf(text) : text, ...added].join("\n"), OFFLINE_MODEL_TURN_CHARS_MAX),
     exchanges: exchangesOf(later)
   }
 }

@@ -2,10 +2,12 @@
 import { Clock, Effect, Result, Schema, type Scope } from "effect"
 import { CliError } from "effect/cli"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { OFFLINE_MODEL_BODY_BYTES_MAX } from "#src/shared/limits.ts"
+import { OFFLINE_MODEL_BODY_BYTES_MAX, OFFLINE_MODEL_CONTEXT_TOKENS } from "#src/shared/limits.ts"
 import { ChatRequest, OFFLINE_MODEL } from "./ChatCompletion.ts"
 import { listen } from "./HttpListener.ts"
-import { respond } from "./respond.ts"
+import { parseJson } from "./looseJson.ts"
+import { refusalOf } from "./requestRules.ts"
+import { respond, tokens } from "./respond.ts"
 
 /** The address could not be taken, as a rule because another program has it. */
 export class AddressUnavailable extends Schema.TaggedError<AddressUnavailable>()("AddressUnavailable", {
@@ -24,14 +26,25 @@ export class AddressUnavailable extends Schema.TaggedError<AddressUnavailable>()
 }
 
 /** An error in the shape of the protocol. */
-const refusal = (status: number, code: string, message: string) =>
-  HttpServerResponse.jsonUnsafe({ error: { message, type: "invalid_request_error", param: null, code } }, { status })
+const refusal = (status: number, code: string, message: string, param: string | null = null) =>
+  HttpServerResponse.jsonUnsafe({ error: { message, type: "invalid_request_error", param, code } }, { status })
+
+/** The offline model takes what a real one would, so that what works with it works with them. */
+const DIALECT = {
+  context_window: OFFLINE_MODEL_CONTEXT_TOKENS,
+  refuses: [],
+  extensions: [],
+  count: (text: string) => tokens(text.length)
+}
 
 const decodeRequest = Schema.decodeUnknownResult(Schema.fromJsonString(ChatRequest))
 
 const complete = Effect.gen(function* () {
   const request = yield* HttpServerRequest.HttpServerRequest
-  const decoded = decodeRequest(yield* request.text)
+  const text = yield* request.text
+  const refused = refusalOf(parseJson(text), DIALECT)
+  if (refused !== undefined) return refusal(400, refused.code ?? "invalid_request", refused.message, refused.param)
+  const decoded = decodeRequest(text)
   if (Result.isFailure(decoded)) return refusal(400, "invalid_request", decoded.failure.message)
   const { model } = decoded.success
   if (model !== OFFLINE_MODEL) return refusal(404, "model_not_found", `only the model ${OFFLINE_MODEL} is served here`)

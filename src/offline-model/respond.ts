@@ -136,7 +136,7 @@ const promptChars = ({ messages, tools }: ChatRequest): number =>
   }, 0)
 
 /** Tokens are counted as a quarter of the UTF-16 units, a common estimate for English text. */
-const tokens = (chars: number): number => Math.ceil(chars / 4)
+export const tokens = (chars: number): number => Math.ceil(chars / 4)
 
 /** The calls whose arguments are the answer, for which a request offers nothing else. */
 const askedForText = (request: ChatRequest, offered: ReadonlySet<string>) => {

@@ -29,6 +29,8 @@ export const LOCK_WAIT_MS_MAX = 3_600_000
 
 /** A request's body to the offline model. */
 export const OFFLINE_MODEL_BODY_BYTES_MAX = 8 * MIB
+/** Tokens of the offline model's prompt and answer together, as those of the models that it stands in for. */
+export const OFFLINE_MODEL_CONTEXT_TOKENS = 128_000
 /** Messages of one request to the offline model. */
 export const OFFLINE_MODEL_MESSAGES_MAX = 10_000
 /** Tools offered to the offline model in one request. */

@@ -7,7 +7,10 @@ import { MODEL_IDLE_MS_MAX, MODEL_TOTAL_MS_MAX } from "#src/shared/limits.ts"
 import { answering, asking, KEY, MESSAGES } from "../support/askedModel.ts"
 import * as double from "../support/testing/Provider.ts"
 
-const TOOL: ChatTool = { type: "function", function: { name: "choir-exec", description: "d", parameters: {} } }
+const TOOL: ChatTool = {
+  type: "function",
+  function: { name: "choir-exec", description: "d", parameters: { type: "object" } }
+}
 const start = Effect.forkChild({ startImmediately: true })
 
 describe("Llm", () => {
@@ -44,7 +47,7 @@ describe("Llm", () => {
 
   it.effect("sends a model's request template: what it adds, replaces and leaves out (21.4)", () =>
     Effect.gen(function* () {
-      const provider = yield* double.makeProvider
+      const provider = yield* double.makeProviderOf({ extensions: ["provider"] })
       yield* provider.script(double.answer("a"), double.answer("b"))
       const request_template = {
         max_tokens: null,

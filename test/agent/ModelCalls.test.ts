@@ -43,7 +43,7 @@ const turns = (count: number) =>
     Effect.promise(() => new Promise((resolve) => setImmediate(resolve))),
     { times: count }
   )
-const TOOL: ChatTool = { type: "function", function: { name: "t", description: "d", parameters: {} } }
+const TOOL: ChatTool = { type: "function", function: { name: "t", description: "d", parameters: { type: "object" } } }
 
 /** An agent whose edge has an open turn. */
 const withCalls = <A, E>(
@@ -75,7 +75,10 @@ const ask = (name: string, lane: LaneId = EDGE, seen: Array<Room> = []) =>
   Effect.flatMap(ModelCalls, (calls) =>
     calls.ask(lane, "turn", name, [TOOL], (room) => {
       seen.push(room)
-      return [{ role: "user", content: "go" }]
+      return [
+        { role: "system", content: "You are an agent." },
+        { role: "user", content: "go" }
+      ]
     })
   )
 const start = Effect.forkChild({ startImmediately: true })
@@ -171,7 +174,7 @@ describe("ModelCalls", () => {
 
   it.effect("leaves room for what an answer may have, whichever key of the request says it", () =>
     Effect.gen(function* () {
-      const provider = yield* double.makeProvider
+      const provider = yield* double.makeProviderOf({ context_window: 2e9 })
       yield* provider.script(...["a", "b", "c", "d"].map((text) => double.answer(text)))
       const room = Effect.fnUntraced(function* (more: object) {
         const seen: Array<Room> = []

@@ -129,7 +129,7 @@ describe("edgePrompt", () => {
       'assistant c=choir-fs-read{"a":1} d=choir-fs-read{"a":1}',
       `tool d: ${OK}`,
       `tool c: ${OK}`,
-      "system: [control plane instruction] The user adds while you work: faster"
+      "user: <choir-note>\nThe user adds while you work: faster\n</choir-note>"
     ])
   })
 
@@ -142,10 +142,10 @@ describe("edgePrompt", () => {
       injected("edge", "x")
     ])
     assert.deepStrictEqual(lines(messages).slice(0, 4), [
-      "system: [control plane] Open now:\n- job work ended; its report to the user is still to come",
+      "user: <choir-note>\nOpen now:\n- job work ended; its report to the user is still to come\n</choir-note>",
       "user: go",
-      "system: [control plane] job work runs",
-      'system: [control plane] job ended: {"job_name":"work","outcome":"completed","summary":"3","result":3}'
+      "user: <choir-note>\nJob work runs\n</choir-note>",
+      'user: <choir-note>\nJob ended: {"job_name":"work","outcome":"completed","summary":"3","result":3}\n</choir-note>'
     ])
     assert.notInclude(JSON.stringify(messages), "secret thought")
   })
@@ -159,11 +159,12 @@ describe("edgePrompt", () => {
       output("core:work", { text: "3" }),
       stopped
     ]
-    const report = 'user: [control plane report]\n{"job_name":"work","outcome":"completed","summary":"3","result":3}'
+    const report =
+      'user: <choir-note>\nReport:\n{"job_name":"work","outcome":"completed","summary":"3","result":3}\n</choir-note>'
     assert.strictEqual(lines(edge(before)).at(-1), report)
     const during = [...before, calling("edge", "choir-fs-read", "c"), ...result("edge", "c")]
     during[6] = output("edge", { purpose: "report", tool_calls: [{ call_id: "c", name: "t", input: "{broken" }] })
-    assert.deepStrictEqual(lines(edge(during)).slice(-3), [report, "assistant c=t{broken", `tool c: ${OK}`])
+    assert.deepStrictEqual(lines(edge(during)).slice(-3), [report, "assistant c=t{}", `tool c: ${OK}`])
   })
 
   it("has nothing to ask when nothing is to be answered", () => {
@@ -226,7 +227,7 @@ describe("corePrompt", () => {
       'user: Job: work\n\nFacts:\n- There are files.\n\nConstraints:\n- Be quick.\n- Be right.\n\nVerbosity: quiet\n\nThe result must be JSON, and nothing else, that fits this schema:\n{"type":"number"}\n\nTask:\nCount the files.',
       'assistant c=choir-fs-read{"a":1}',
       `tool c: ${OK}`,
-      "user: [further instruction] hidden files too",
+      "user: <choir-note>\nFurther instruction: hidden files too\n</choir-note>",
       "assistant: three"
     ])
   })
@@ -237,7 +238,7 @@ describe("corePrompt", () => {
       const messages = core(drafts, { event_window: 50, tokens }, "The result is not JSON.")
       assert.deepStrictEqual(messages.at(-1), {
         role: "user",
-        content: "[control plane] The result is not JSON."
+        content: "<choir-note>\nThe result is not JSON.\n</choir-note>"
       })
       assert.strictEqual(messages[1]?.role, "user")
     }

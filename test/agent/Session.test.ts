@@ -8,7 +8,7 @@ import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from 
 
 const last = (messages: ReadonlyArray<ChatMessage>) => messages.at(-1)
 const isReport = (messages: ReadonlyArray<ChatMessage>) =>
-  messages.some(({ content, role }) => role === "user" && content.startsWith("[control plane report]"))
+  messages.some(({ content, role }) => role === "user" && content.startsWith("<choir-note>\nReport:"))
 
 const spawnThen =
   (core: Script): Script =>

@@ -309,7 +309,7 @@ describe("a job's model", () => {
       const failed = { finish_reason: "error", error: { kind: "http", message: "the provider answered 500" } } as const
       const replied = yield* Deferred.make<void>()
       const script: Script = (messages, tools) => {
-        if (asked(messages).startsWith("[control plane report]")) return Effect.succeed(failed)
+        if (asked(messages).startsWith("<choir-note>\nReport:")) return Effect.succeed(failed)
         return starting([job("a")], () => Effect.as(Deferred.await(replied), failed))(messages, tools)
       }
       yield* plane.say("go")

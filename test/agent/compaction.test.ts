@@ -13,7 +13,7 @@ import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from 
 const config = { ...agentConfig(), memory: { ...agentConfig().memory, event_window: 8 } }
 const isCompaction = (messages: ReadonlyArray<ChatMessage>) => messages[0]?.content === COMPACTION_INSTRUCTIONS
 const summaryIn = (messages: ReadonlyArray<ChatMessage>) =>
-  messages.find(({ content }) => content?.startsWith("[reference summary]") === true)?.content
+  messages.find(({ content }) => content?.startsWith("<choir-note>\nReference summary") === true)?.content
 
 /** A model that answers, and that keeps the memory by calling the delta tool. */
 const keeper =
@@ -143,7 +143,7 @@ describe("a full window", () => {
             prompts.push(messages)
             return steps < 12 ? calls(["mem.look", { steps }]) : says("seen it all")
           }
-          return messages.at(-1)?.role === "user" && !messages.at(-1)?.content?.startsWith("[control")
+          return messages.at(-1)?.role === "user" && !messages.at(-1)?.content?.startsWith("<choir-note>")
             ? calls(["choir.core.spawn", { job_name: "eye", task_spec: "look twelve times" }])
             : says("ok")
         })

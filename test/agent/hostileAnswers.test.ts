@@ -102,9 +102,6 @@ const HOSTILE: ReadonlyArray<readonly [string, double.Reply, NonNullable<Complet
   ["a message that is a text", body("hi"), "malformed"],
   ["a content that is a list", body({ content: ["hi"] }), "malformed"],
   ["a content that is a number", body({ content: 7 }), "malformed"],
-  ["an empty content", body({ content: "" }), "malformed"],
-  ["a blank content", body({ content: " \n\t" }), "malformed"],
-  ["no content and no calls", body({ content: null, tool_calls: [] }), "malformed"],
   ["calls that are a text", body({ tool_calls: "choir-exec" }), "malformed"],
   ["a call without a function", body({ tool_calls: [{}] }), "malformed"],
   ["a call whose name is none", body(calling(1, "{}")), "malformed"],
@@ -133,11 +130,6 @@ const HOSTILE: ReadonlyArray<readonly [string, double.Reply, NonNullable<Complet
   ["500", double.failing(500), "http"],
   ["a redirect without a target", double.raw("", 302), "http"],
   ["429 twice", double.rateLimited({ seconds: 0 }), "rate_limited"],
-  [
-    "a call in the old form",
-    body({ content: null, function_call: { name: "choir-exec", arguments: "{}" } }),
-    "malformed"
-  ],
   ["a stream of events", double.raw('data: {"choices":[]}\n\ndata: [DONE]\n', 200, "text/event-stream"), "malformed"],
   ["two answers in one", double.raw('{"choices":[]}{"choices":[]}'), "malformed"],
   ["a choice that is null", double.raw('{"choices":[null]}'), "malformed"],
@@ -176,6 +168,21 @@ describe("a hostile answer", () => {
         assert.isAtLeast(completion.usage.input_tokens, 10)
       })
     )
+
+  it.effect("takes an answer without text and calls as it is, so that the lane can ask for a better one", () =>
+    Effect.gen(function* () {
+      const replies = [
+        body({ content: "" }),
+        body({ content: " \n\t" }),
+        body({ content: null, tool_calls: [] }),
+        body({ content: null, function_call: { name: "choir-exec", arguments: "{}" } })
+      ]
+      for (const reply of replies) {
+        const { error, text, tool_calls } = yield* answering(reply)
+        assert.deepStrictEqual([error, text, tool_calls], [undefined, undefined, []])
+      }
+    })
+  )
 
   it.effect("counts the prompt of an answer that is no use, unless the provider refused to answer (D28)", () =>
     Effect.gen(function* () {

@@ -146,7 +146,7 @@ describe("an external call of an agent that dies", () => {
       const script: Script = (messages) => {
         const last = messages.at(-1)
         if (isCore(messages)) return Effect.succeed(last?.role === "tool" ? says("done") : calls(["out.send", {}]))
-        const isNew = last?.role === "user" && !last.content.startsWith("[control plane report]")
+        const isNew = last?.role === "user" && !last.content.startsWith("<choir-note>\nReport:")
         return Effect.succeed(
           isNew ? calls(["choir.core.spawn", { job_name: "mail", task_spec: "send it" }]) : says("told")
         )

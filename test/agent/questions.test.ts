@@ -23,7 +23,7 @@ const isAsked = (messages: ReadonlyArray<ChatMessage>) => messages.at(-1)?.role 
 /** Edge starts a job that asks, tells the user what it asks, and passes the answer on. */
 const edgeSays = (messages: ReadonlyArray<ChatMessage>) => {
   const text = userText(messages)
-  if (text.startsWith("[control plane report]")) return says(`relayed ${text.split("\n")[1]}`)
+  if (text.startsWith("<choir-note>\nReport:")) return says(`relayed ${text.split("\n")[2]}`)
   if (!isAsked(messages)) return says("done")
   return text === "go"
     ? calls(["choir.core.spawn", { job_name: "work", task_spec: "merge" }])
@@ -31,9 +31,9 @@ const edgeSays = (messages: ReadonlyArray<ChatMessage>) => {
 }
 
 const coreSays = (messages: ReadonlyArray<ChatMessage>) => {
-  const told = messages.find(({ content }) => content?.startsWith("[further instruction]") === true)
+  const told = messages.find(({ content }) => content?.startsWith("<choir-note>\nFurther instruction:") === true)
   if (told !== undefined) return says(`merged ${told.content}`)
-  if (messages.some(({ content }) => content?.includes("Nobody answered") === true)) return says("gave up")
+  if (messages.some(({ content }) => content?.includes("Nobody has answered") === true)) return says("gave up")
   return messages.some(({ role }) => role === "tool")
     ? assert.fail("a job that asked is not to be asked again before the answer")
     : calls(["choir.core.report", { kind: "need_info", text: QUESTION }])
@@ -58,7 +58,10 @@ describe("need_info", () => {
       assert.strictEqual(plane.state().cores.size, 1)
       yield* plane.say("main")
       yield* plane.until((events, state) => ofType(events, "CoreStopped").length === 1 && quiet(state))
-      assert.strictEqual(ofType(plane.events, "CoreStopped")[0]?.payload.summary, "merged [further instruction] main")
+      assert.strictEqual(
+        ofType(plane.events, "CoreStopped")[0]?.payload.summary,
+        "merged <choir-note>\nFurther instruction: main\n</choir-note>"
+      )
     })
   )
 

@@ -27,7 +27,7 @@ const coreSays = (messages: ReadonlyArray<ChatMessage>) => {
 const edgeSays = (messages: ReadonlyArray<ChatMessage>) => {
   const asked = messages.findLastIndex(({ role }) => role === "user")
   const text = messages[asked]?.content ?? ""
-  if (text.startsWith("[control plane report]")) return says("a job ended")
+  if (text.startsWith("<choir-note>\nReport:")) return says("a job ended")
   if (messages.slice(asked).some(({ role }) => role === "tool")) return says("answered")
   const job = (job_name: string) => ["choir.core.spawn", { job_name, task_spec: "work" }] as const
   return text === "start" ? calls(job("a"), job("b")) : calls(["mem.read", {}], ["out.send", {}])

@@ -28,7 +28,7 @@ const move = (on: string, output?: Schema.Json): Said =>
   calls(["choir.skill.transition", output === undefined ? { on } : { on, output }])
 const begin = (skill: string, input: Schema.Json): Said => calls(["choir.skill.start", { skill, input }])
 const isReport = (messages: ReadonlyArray<ChatMessage>) =>
-  messages.findLast(({ role }) => role === "user")?.content?.startsWith("[control plane report]") === true
+  messages.findLast(({ role }) => role === "user")?.content?.startsWith("<choir-note>\nReport:") === true
 
 /** Follows careful_change in each of its steps: one call of a tool, then on. */
 const careful = (messages: ReadonlyArray<ChatMessage>): Said => {
@@ -186,7 +186,7 @@ describe("a skill on edge", () => {
       assert.strictEqual(last?.step, 3, "a first try and two retries (skill_retry_budget)")
       assert.match(last?.reason ?? "", /look was not followed 3 times/u)
       assert.lengthOf(told, 1)
-      assert.match(told[0] ?? "", /the skill tidy has failed: its step look/u)
+      assert.match(told[0] ?? "", /The skill tidy has failed: its step look/u)
     })
   )
 

@@ -43,7 +43,7 @@ const script: Script = (messages) =>
     if (isCore(messages))
       return last?.role === "tool" ? says("read it") : calls(["choir.web.browse", { url: "https://example.org" }])
     if (last?.role !== "user") return says("answered")
-    if (last.content.startsWith("[control plane report]")) return says("the job ended")
+    if (last.content.startsWith("<choir-note>\nReport:")) return says("the job ended")
     return last.content === "browse"
       ? calls(["choir.core.spawn", { job_name: "work", task_spec: "browse" }])
       : calls(["choir.memory.query", { store: "working", mode: "keyword", query: "browse" }], ["test.read", {}])

@@ -26,7 +26,7 @@ const coreSays = (messages: ReadonlyArray<ChatMessage>) => {
 
 const edgeSays = (messages: ReadonlyArray<ChatMessage>) => {
   const { content, role } = messages.at(-1) ?? {}
-  if (content?.startsWith("[control plane report]") === true) return says(EDGE_WORDS)
+  if (content?.startsWith("<choir-note>\nReport:") === true) return says(EDGE_WORDS)
   return role === "user" && content === "compare the halves"
     ? calls(["choir.core.spawn", { job_name: "work", task_spec: "compare" }])
     : says("it is under way")

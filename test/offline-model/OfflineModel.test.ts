@@ -7,8 +7,14 @@ import { serveOfflineModel } from "#src/offline-model/OfflineModel.ts"
 import { OFFLINE_MODEL_BODY_BYTES_MAX } from "#src/shared/limits.ts"
 
 const LOOPBACK = { host: "127.0.0.1", port: 0 }
+const SYSTEM = { role: "system", content: "You are an agent." }
 const ErrorBody = Schema.Struct({
-  error: Schema.Struct({ message: Schema.String, type: Schema.String, code: Schema.String, param: Schema.Null })
+  error: Schema.Struct({
+    message: Schema.String,
+    type: Schema.String,
+    code: Schema.String,
+    param: Schema.NullOr(Schema.String)
+  })
 })
 
 const post = Effect.fnUntraced(function* (url: string, body: string) {
@@ -26,7 +32,7 @@ describe("OfflineModel", () => {
       const endpoint = yield* serveOfflineModel(LOOPBACK)
       const { body, status } = yield* chat(endpoint, {
         model: "offline-model",
-        messages: [{ role: "user", content: [{ type: "text", text: "say hi" }] }],
+        messages: [SYSTEM, { role: "user", content: [{ type: "text", text: "say hi" }] }],
         stream: true,
         temperature: 0.7
       })
@@ -34,7 +40,7 @@ describe("OfflineModel", () => {
       const { created, ...rest } = body as { readonly created: number }
       assert.isAbove(created, 1_600_000_000)
       assert.deepStrictEqual(rest, {
-        id: "chatcmpl-offline-1-2",
+        id: "chatcmpl-offline-2-7",
         object: "chat.completion",
         model: "offline-model",
         system_fingerprint: "offline-model-1",
@@ -46,7 +52,7 @@ describe("OfflineModel", () => {
             finish_reason: "stop"
           }
         ],
-        usage: { prompt_tokens: 2, completion_tokens: 1, total_tokens: 3 }
+        usage: { prompt_tokens: 7, completion_tokens: 1, total_tokens: 8 }
       })
     }).pipe(Effect.provide(NodeHttpClient.layerUndici))
   )
@@ -70,8 +76,8 @@ describe("OfflineModel", () => {
       const nested = `call a.b {"x":${"[".repeat(60_000)}${"]".repeat(60_000)}}`
       const deep = {
         model: "offline-model",
-        messages: [{ role: "user", content: nested }],
-        tools: [{ type: "function", function: { name: "a-b" } }]
+        messages: [SYSTEM, { role: "user", content: nested }],
+        tools: [{ type: "function", function: { name: "a-b", description: "A", parameters: { type: "object" } } }]
       }
       const odd: ReadonlyArray<readonly [url: string, body: string, status: number, code: string]> = [
         ["/chat/completions", "", 400, "invalid_request"],
@@ -80,7 +86,7 @@ describe("OfflineModel", () => {
         ["/chat/completions", `{"model":"offline-model","messages":[]}`, 400, "invalid_request"],
         ["/chat/completions", `{"model":"offline-model","messages":[{"role":"robot"}]}`, 400, "invalid_request"],
         ["/chat/completions", JSON.stringify(deep), 400, "invalid_request"],
-        ["/chat/completions", JSON.stringify({ model: "gpt", messages: [user] }), 404, "model_not_found"],
+        ["/chat/completions", JSON.stringify({ model: "gpt", messages: [SYSTEM, user] }), 404, "model_not_found"],
         ["/chat/completions", "a".repeat(OFFLINE_MODEL_BODY_BYTES_MAX + 1), 413, "body_too_large"],
         ["/embeddings", "{}", 404, "unknown_url"],
         ["/models", "{}", 404, "unknown_url"]
@@ -91,7 +97,7 @@ describe("OfflineModel", () => {
         const { error } = yield* Schema.decodeUnknownEffect(ErrorBody)(reply.body)
         assert.strictEqual(error.code, code)
       }
-      assert.strictEqual((yield* chat(endpoint, { model: "offline-model", messages: [user] })).status, 200)
+      assert.strictEqual((yield* chat(endpoint, { model: "offline-model", messages: [SYSTEM, user] })).status, 200)
     }).pipe(Effect.provide(NodeHttpClient.layerUndici))
   )
 
@@ -112,7 +118,10 @@ describe("OfflineModel", () => {
       const lines = child.stdout.pipe(Stream.decodeText(), Stream.splitLines)
       const line = yield* Stream.runHead(lines).pipe(Effect.flatMap(Effect.fromOption))
       const { endpoint } = JSON.parse(line) as { readonly endpoint: string }
-      const { status } = yield* chat(endpoint, { model: "offline-model", messages: [{ role: "user", content: "hi" }] })
+      const { status } = yield* chat(endpoint, {
+        model: "offline-model",
+        messages: [SYSTEM, { role: "user", content: "hi" }]
+      })
       assert.strictEqual(status, 200)
       yield* child.kill({ killSignal: "SIGTERM" })
       assert.strictEqual(yield* child.exitCode, 0)

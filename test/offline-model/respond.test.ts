@@ -125,7 +125,7 @@ describe("respond", () => {
   it("works through a core job's task, its injections included", () => {
     const opening = [
       user("You work on one job.\n\nTask:\nwrite x: 1\nreport half way\nrun cat x\n\nContext:\nread secret\n"),
-      user("[further instruction] run date")
+      user("<choir-note>\nFurther instruction: run date\n</choir-note>")
     ]
     const { batches, text } = converse(opening, CORE, ({ tool }) =>
       success("ok", tool === "choir-exec" ? { exit_code: 0, stdout: "1\n", stderr: "" } : undefined)
@@ -143,7 +143,7 @@ describe("respond", () => {
   it("follows an instruction injected into the turn of edge, and forgets the turns before", () => {
     const before: ReadonlyArray<Message> = [user("read old.txt"), { role: "assistant", content: "old.txt is empty." }]
     const { batches } = converse(
-      [...before, user("read a.txt"), { role: "system", content: "[control plane instruction] read b.txt" }],
+      [...before, user("read a.txt"), user("<choir-note>\nThe user adds while you work: read b.txt\n</choir-note>")],
       EDGE
     )
     assert.deepStrictEqual(
@@ -218,14 +218,17 @@ describe("respond", () => {
       ["", "A core job has stopped."]
     ]
     for (const [report, expected] of reports) {
-      const { batches, text } = converse([user("job count: run wc"), user(`[control plane report]\n${report}`)], EDGE)
+      const { batches, text } = converse(
+        [user("job count: run wc"), user(`<choir-note>\nReport:\n${report}\n</choir-note>`)],
+        EDGE
+      )
       assert.deepStrictEqual(batches, [])
       assert.strictEqual(text, expected)
     }
   })
 
   it("tells what a job asks", () => {
-    const report = user('[control plane report]\n{"job_name":"merge","asks":"Which branch?"}')
+    const report = user('<choir-note>\nReport:\n{"job_name":"merge","asks":"Which branch?"}\n</choir-note>')
     assert.strictEqual(converse([report], EDGE).text, "merge asks: Which branch?")
   })
 

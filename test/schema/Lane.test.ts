@@ -38,6 +38,10 @@ const EDGE_AFTER: Readonly<Record<string, string>> = {
   "REASONING ModelOutput.error": "FINALIZING",
   "REASONING AgentMessage.answer": "IDLE",
   "WAITING_TOOL ToolResultCommitted.last": "REASONING",
+  // The correction of words that are missing or were cut off.
+  "FINALIZING ModelOutput.tool_calls": "WAITING_TOOL",
+  "FINALIZING ModelOutput.text": "FINALIZING",
+  "FINALIZING ModelOutput.error": "FINALIZING",
   "FINALIZING AgentMessage.answer": "IDLE",
   "TERMINATED ToolResultCommitted.last": "TERMINATED",
   "TERMINATED AgentMessage.answer": "TERMINATED",

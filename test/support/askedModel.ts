@@ -11,7 +11,10 @@ import * as double from "./testing/Provider.ts"
 
 /** The key of the bound model. */
 export const KEY = "sk-canary-0123456789"
-export const MESSAGES = [{ role: "user", content: "hi" }] as const
+export const MESSAGES = [
+  { role: "system", content: "You are an agent." },
+  { role: "user", content: "hi" }
+] as const
 
 const decodeConfig = Schema.decodeUnknownSync(Config)
 /** An agent's configuration with these models of config.json. */

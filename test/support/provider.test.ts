@@ -5,7 +5,10 @@ import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/h
 import { TestClock } from "effect/testing"
 import * as double from "./testing/Provider.ts"
 
-const CALL = { model: "offline-model", messages: [{ role: "user", content: "say hi" }] }
+const system = { role: "system", content: "You are an agent." }
+const CALL = { model: "offline-model", messages: [system, { role: "user", content: "say hi" }] }
+
+const BAD_TOOL = { type: "function", function: { name: "a", description: "A", parameters: {} } }
 
 const post = Effect.fnUntraced(function* (provider: double.Provider, body: unknown = CALL) {
   const client = yield* HttpClient.HttpClient
@@ -44,11 +47,11 @@ describe("provider double", () => {
       const texts = [yield* contentOf(yield* post(provider)), yield* contentOf(yield* post(provider))]
       assert.strictEqual((yield* post(provider)).status, 500)
       yield* provider.otherwise((_, index) => double.answer(`number ${index}`))
-      texts.push(yield* contentOf(yield* post(provider, { hello: 1 })))
+      texts.push(yield* contentOf(yield* post(provider, { ...CALL, model: "other" })))
       assert.deepStrictEqual(texts, ["one", "two", "number 3"])
       const requests = yield* provider.requests.all
       assert.strictEqual(requests.length, 4)
-      assert.deepStrictEqual(requests[3]?.body, { hello: 1 })
+      assert.deepStrictEqual(requests[3]?.body, { ...CALL, model: "other" })
       assert.strictEqual(requests[3]?.path, "/v1/chat/completions")
       assert.include(requests[3]?.headers["content-type"], "application/json")
     }).pipe(Effect.provide(NodeHttpClient.layerUndici))
@@ -59,10 +62,10 @@ describe("provider double", () => {
       const provider = yield* double.makeProvider
       yield* provider.otherwise(() => double.answer("ok"))
       const second = yield* start(provider.requests.at(1))
-      const late = yield* start(provider.requests.first(({ body }) => JSON.stringify(body) === "[1]", 1))
-      yield* post(provider, [1])
-      yield* post(provider, [1])
-      assert.deepStrictEqual((yield* Fiber.join(second)).body, [1])
+      const late = yield* start(provider.requests.first(({ body }) => JSON.stringify(body) === JSON.stringify(CALL), 1))
+      yield* post(provider)
+      yield* post(provider)
+      assert.deepStrictEqual((yield* Fiber.join(second)).body, CALL)
       assert.strictEqual(yield* Fiber.join(late), (yield* provider.requests.all)[1])
     }).pipe(Effect.provide(NodeHttpClient.layerUndici))
   )
@@ -177,10 +180,10 @@ describe("provider double", () => {
       yield* provider.requests.at(0)
       yield* TestClock.adjust("200 millis")
       assert.strictEqual(yield* contentOf(yield* Fiber.join(reply)), "hi")
-      const refused = yield* start(post(provider, { model: "x" }))
+      const refused = yield* start(post(provider, { ...CALL, tools: [BAD_TOOL] }))
       yield* provider.requests.at(1)
-      yield* TestClock.adjust("200 millis")
       assert.strictEqual((yield* Fiber.join(refused)).status, 400)
+      assert.strictEqual((yield* provider.takeRefusals).length, 1)
     }).pipe(Effect.provide(NodeHttpClient.layerUndici))
   )
 

@@ -4,11 +4,11 @@ import { WRITE_DIFF_BYTES_MAX, WRITE_DIFF_EDITS_MAX } from "#src/shared/limits.t
 import { cutToJsonBytes, isText } from "./fileText.ts"
 
 const SENTENCES = {
-  unseen: "exists and was not read by you yet. Read it first with choir.fs.read, then write.",
+  unseen: "exists and was not read by you yet. Read it first with choir-fs-read, then write.",
   stale:
     "has changed since you last read or wrote it. Read it again before you write; the diff shows what this write would have changed in it.",
   missing: "does not exist, so it has no lines. Create it with the mode overwrite.",
-  not_text: "is binary, or not UTF-8, and has no lines. Use the mode overwrite, or choir.exec.",
+  not_text: "is binary, or not UTF-8, and has no lines. Use the mode overwrite, or choir-exec.",
   no_such_line: "has fewer lines than that. Give a line from 1 to the last one; insert also takes the one after it."
 } as const
 

@@ -4,7 +4,10 @@ import { JobName } from "#schema/Ids.ts"
 import type { ControlTool } from "./ControlTool.ts"
 import { decodeInput, llmView } from "./toolInput.ts"
 
-const Input = Schema.Struct({ job_name: JobName, reason: Schema.optionalKey(Schema.String) })
+const Input = Schema.Struct({
+  job_name: JobName.annotate({ description: "The job's name, as it was started" }),
+  reason: Schema.optionalKey(Schema.String.annotate({ description: "Why, in a few words" }))
+})
 const decode = decodeInput(Input)
 
 export const coreCancel: ControlTool = {

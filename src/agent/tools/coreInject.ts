@@ -6,8 +6,10 @@ import type { ControlTool } from "./ControlTool.ts"
 import { decodeInput, llmView } from "./toolInput.ts"
 
 const Input = Schema.Struct({
-  job_name: JobName,
-  content: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_TASK_CHARS_MAX))
+  job_name: JobName.annotate({ description: "The job's name, as it was started" }),
+  content: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_TASK_CHARS_MAX)).annotate({
+    description: "The instruction, or the user's answer, clear without this conversation"
+  })
 })
 const decode = decodeInput(Input)
 

@@ -10,9 +10,24 @@ import type { Tool } from "./Tool.ts"
 import { decodeInput, llmView } from "./toolInput.ts"
 
 const Input = Schema.Struct({
-  kind: CoreEventKind.pick(["progress", "plan", "thought_summary", "tool_proposal", "need_info", "partial_result"]),
-  text: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_EVENT_CHARS_MAX)),
-  percent: Schema.optionalKey(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 100 })))
+  kind: CoreEventKind.pick([
+    "progress",
+    "plan",
+    "thought_summary",
+    "tool_proposal",
+    "need_info",
+    "partial_result"
+  ]).annotate({
+    description: "need_info asks the user; the others tell how it goes"
+  }),
+  text: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_EVENT_CHARS_MAX)).annotate({
+    description: "What to tell or to ask, short"
+  }),
+  percent: Schema.optionalKey(
+    Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 100 })).annotate({
+      description: "How much of the task is done"
+    })
+  )
 })
 const decode = decodeInput(Input)
 

@@ -2,25 +2,49 @@
 import { Effect, Schema } from "effect"
 import { ContextBundle, CoreSkill, ToolConstraints } from "#schema/Core.ts"
 import { JobName } from "#schema/Ids.ts"
+import { ToolName } from "#schema/Tool.ts"
 import { CORE_TASK_CHARS_MAX } from "#src/shared/limits.ts"
 import type { AgentSettings } from "#src/agent/AgentSettings.ts"
 import type { ControlTool } from "./ControlTool.ts"
 import { decodeInput, llmView } from "./toolInput.ts"
+
+/** A tool by the name that models see, or by the canonical one. */
+const OfferedName = Schema.String.check(
+  Schema.makeFilter((name) => toolNamed(name) !== undefined || "it is not the name of a tool, such as choir-fs-read")
+)
+
+const toolNamed = (name: string): ToolName | undefined => {
+  const canonical = name.replaceAll("-", ".")
+  return Schema.is(ToolName)(canonical) ? canonical : undefined
+}
+
+const Constraints = Schema.Struct({
+  allowed_tools: Schema.optionalKey(
+    Schema.Array(OfferedName).annotate({
+      description: "Names of tools, such as choir-fs-read; without any all tools of a job are allowed"
+    })
+  ),
+  time_budget_ms: ToolConstraints.fields.time_budget_ms
+})
 
 const Input = Schema.Struct({
   job_name: JobName.annotate({ description: "Short and descriptive, such as refactor-auth" }),
   task_spec: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_TASK_CHARS_MAX)).annotate({
     description: "The whole task, clear and self-contained; the job sees nothing of this conversation"
   }),
-  context_bundle: Schema.optionalKey(ContextBundle),
-  tool_constraints: Schema.optionalKey(ToolConstraints),
+  context_bundle: Schema.optionalKey(
+    ContextBundle.annotate({ description: "What the job needs of this conversation" })
+  ),
+  tool_constraints: Schema.optionalKey(Constraints.annotate({ description: "What the job may use" })),
   output_schema: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Json).annotate({ description: "JSON Schema that the job's result must fit" })
   ),
   skill: Schema.optionalKey(
     CoreSkill.annotate({ description: "A skill that the job runs; it ends with the skill, whose output is its result" })
   ),
-  verbosity: Schema.optionalKey(Schema.Literals(["quiet", "normal", "detailed"]))
+  verbosity: Schema.optionalKey(
+    Schema.Literals(["quiet", "normal", "detailed"]).annotate({ description: "How much it reports. Default normal" })
+  )
 })
 
 export const coreSpawn = (settings: AgentSettings["Service"]): ControlTool => {
@@ -41,7 +65,10 @@ export const coreSpawn = (settings: AgentSettings["Service"]): ControlTool => {
         start: {
           ...task,
           context_bundle: context_bundle ?? { facts: [], excerpts: [], constraints: [] },
-          tool_constraints: tool_constraints ?? { allowed_tools: [], time_budget_ms: 0 },
+          tool_constraints: {
+            allowed_tools: (tool_constraints?.allowed_tools ?? []).flatMap((name) => toolNamed(name) ?? []),
+            time_budget_ms: tool_constraints?.time_budget_ms ?? 0
+          },
           verbosity: verbosity ?? "normal",
           ...(output_schema === undefined ? {} : { output_schema }),
           ...(skill === undefined ? {} : { skill })

@@ -13,17 +13,17 @@ import { decodeInput, llmView, refusal } from "./toolInput.ts"
 import { keepWholeOutput } from "./wholeOutput.ts"
 
 const Input = Schema.Struct({
-  command: Schema.NonEmptyString.check(
+  command: Schema.NonEmptyString.annotate({ description: "Run by the shell, in the workspace, without input" }).check(
     Schema.makeFilter((command) => !command.includes("\0") || "a command holds no NUL byte"),
     Schema.makeFilter(
       (command) =>
         Buffer.byteLength(command) <= EXEC_COMMAND_BYTES_MAX ||
         `a command has at most ${EXEC_COMMAND_BYTES_MAX} bytes; write a script to a file and run that`
     )
-  ).annotate({ description: "Run by the shell, in the workspace, without input" }),
+  ),
   timeout_ms: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: EXEC_TIMEOUT_MS_MAX })).annotate({
-      description: `Default ${EXEC_TIMEOUT_MS}`
+      description: `Milliseconds after which the command is killed. Default ${EXEC_TIMEOUT_MS}`
     })
   )
 })

@@ -4,7 +4,7 @@
  */
 import { Effect, Option, Result, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
-import { effectOf, LockRequest, type ToolManifest } from "#schema/Tool.ts"
+import { effectOf, LockRequest, shownName, type ToolManifest } from "#schema/Tool.ts"
 import { inputDecoder } from "#src/shared/jsonSchema.ts"
 import { PROCESS_GRACE_MS, TOOL_STDERR_CHARS_MAX } from "#src/shared/limits.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/ProcessRunner.ts"
@@ -74,12 +74,12 @@ const outcomeOf = (
   const untrusted = runtime.untrusted || reply.untrusted === true ? { untrusted: true } : {}
   const isHidden = runtime.exposure === "none"
   if (failure !== undefined) {
-    const message = `${llm.name} ${failure}`
+    const message = `${shownName(llm.name)} ${failure}`
     const printed = secrets === undefined ? result.stderr.text : secrets.scrub(result.stderr.text)
     const stderr = printed.slice(-TOOL_STDERR_CHARS_MAX).toWellFormed()
     return { ...(isHidden ? { status: "error", summary: message } : refusal({ message }, { stderr })), ...untrusted }
   }
-  const { status = "success", summary = `${llm.name} ended`, output } = reply
+  const { status = "success", summary = `${shownName(llm.name)} ended`, output } = reply
   return {
     status,
     summary: summary.replace(/\s+/gu, " ").slice(0, SUMMARY_CHARS).toWellFormed(),

@@ -76,7 +76,7 @@ export const fsRead: Effect.Effect<Tool, never, Workspace> = Effect.gen(function
   return {
     llm: llmView(
       "choir.fs.read",
-      "Read a text file of the workspace. A long file is cut: read on with lines. Its version counts as seen afterwards, so that choir.fs.write may change it.",
+      "Read a text file of the workspace. A long file is cut: read on with lines. Its version counts as seen afterwards, so that choir-fs-write may change it.",
       Input
     ),
     effect: "none",

@@ -14,15 +14,15 @@ import { Workspace } from "#src/agent/Workspace.ts"
 import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
 import { decodeInput, llmView, lockOn, refusal } from "./toolInput.ts"
 
-const Argument = Schema.NonEmptyString.check(
-  Schema.isMaxLength(SEARCH_PATTERN_CHARS_MAX),
-  Schema.makeFilter((text) => !text.includes("\0") || "it holds a NUL byte")
-)
+const argument = (description: string) =>
+  Schema.NonEmptyString.check(Schema.isMaxLength(SEARCH_PATTERN_CHARS_MAX))
+    .annotate({ description })
+    .check(Schema.makeFilter((text) => !text.includes("\0") || "it holds a NUL byte"))
 
 const Input = Schema.Struct({
-  pattern: Argument.annotate({ description: "A regular expression (Rust syntax), matched line by line" }),
+  pattern: argument("A regular expression (Rust syntax), matched line by line"),
   path: Schema.optionalKey(Schema.String.annotate({ description: "A file or folder. Default: the whole workspace" })),
-  glob: Schema.optionalKey(Argument.annotate({ description: "Only files whose path matches, such as *.ts or !dist" }))
+  glob: Schema.optionalKey(argument("Only files whose path matches, such as *.ts or !dist"))
 })
 type Input = typeof Input.Type
 

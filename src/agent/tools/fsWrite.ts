@@ -11,7 +11,7 @@ const LineNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_00
 
 const Input = Schema.Struct({
   path: Schema.String.annotate({ description: "Relative to the workspace; missing folders are made" }),
-  content: Schema.String,
+  content: Schema.String.annotate({ description: "The text; of the whole file, or of the part that mode puts there" }),
   mode: Schema.Literals(["overwrite", "append", "insert", "replace"]).annotate({
     description: "insert puts content before line; replace puts it in place of the lines line to end_line"
   }),

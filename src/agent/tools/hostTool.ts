@@ -4,7 +4,7 @@
  */
 import { Effect, type Schema } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
-import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
+import { type LockRequest, shownName, type ToolEffect } from "#schema/Tool.ts"
 import { HOST_CALL_GRACE_MS } from "#src/shared/limits.ts"
 import { coreOf } from "#src/shared/session/lanes.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
@@ -57,7 +57,8 @@ const said = (output: Schema.Json): string | undefined => {
 
 const outcomeOf = (name: string, { output, status }: HostReply): ToolOutcome => {
   const known = status === "rejected" || status === "cancelled" ? "error" : status
-  const summary = said(output) ?? (known === "success" ? `${name} answered` : `${name} ended with ${status}`)
+  const summary =
+    said(output) ?? (known === "success" ? `${shownName(name)} answered` : `${shownName(name)} ended with ${status}`)
   return { status: known, summary, output }
 }
 

@@ -14,7 +14,9 @@ const inputs = (skills: SkillBook): string =>
 
 const inputOf = (skills: SkillBook) =>
   Schema.Struct({
-    skill: Schema.NonEmptyString.check(Schema.isMaxLength(SKILL_NAME_CHARS_MAX)),
+    skill: Schema.NonEmptyString.check(Schema.isMaxLength(SKILL_NAME_CHARS_MAX)).annotate({
+      description: "The name of the skill"
+    }),
     input: Schema.optionalKey(
       Schema.Record(Schema.String, Schema.Json).annotate({
         description: `What the skill is to be given, by its JSON Schema. ${inputs(skills)}`

@@ -42,9 +42,9 @@ export const LogQuery = Schema.Struct({
   query: Schema.String.check(Schema.isNonEmpty(), Schema.isMaxLength(LOG_SEARCH_QUERY_CHARS_MAX)).annotate({
     description: "Words, or at least 8 hex digits of a hash"
   }),
-  limit: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: LOG_SEARCH_HITS_MAX })).pipe(
-    Schema.withDecodingDefaultKey(Effect.succeed(LOG_SEARCH_HITS))
-  ),
+  limit: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: LOG_SEARCH_HITS_MAX }))
+    .annotate({ description: `The most hits. Default ${LOG_SEARCH_HITS}` })
+    .pipe(Schema.withDecodingDefaultKey(Effect.succeed(LOG_SEARCH_HITS))),
   before_rev: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: REV_MAX })).annotate({
       description: "Only events before this revision; next_before_rev of a result goes on where it ended"

@@ -1,5 +1,6 @@
 /**
- * A scripted double of a model provider on a real loopback socket.
+ * A scripted double of a model provider on a real loopback socket. It checks each request as the strictest of the real ones do, and answers
+ * 400 to what they refuse, before any script is asked. A refusal that no test took fails the test at the end of its scope.
  *
  * A reply is an effect that makes one HTTP response, so that a test can combine replies (`after("1 second", answer("x"))`)
  * and add its own. Waits follow the clock of the test.
@@ -7,10 +8,12 @@
 import type { ServerResponse } from "node:http"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Clock, type Duration, Effect, Result, Schema, Stream, type Scope } from "effect"
+import { encode } from "gpt-tokenizer/encoding/o200k_base"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { ChatRequest } from "#src/offline-model/ChatCompletion.ts"
 import { listen } from "#src/offline-model/HttpListener.ts"
 import { parseJson } from "#src/offline-model/looseJson.ts"
+import { type Dialect, type Refusal, refusalOf } from "#src/offline-model/requestRules.ts"
 import { respond } from "#src/offline-model/respond.ts"
 import { type Journal, makeJournal } from "./Journal.ts"
 
@@ -41,7 +44,37 @@ export interface Provider {
   script(...replies: ReadonlyArray<Reply>): Effect.Effect<void>
   /** Decides the replies once the script is used up. Without it such a request gets a 500 that says so. */
   otherwise(decide: (request: ProviderRequest, index: number) => Reply): Effect.Effect<void>
+  /** What was received, refused or not. */
   readonly requests: Journal<ProviderRequest>
+  /** The refusals so far, which a test that wants them takes; those that are left at the end of the scope are a defect. */
+  readonly takeRefusals: Effect.Effect<ReadonlyArray<Refusal>>
+}
+
+/** Longer pieces take the encoder a time that grows with their square where they repeat themselves. */
+const COUNTED_CHARS = 1000
+
+const countTokens = (text: string): number => {
+  let tokens = 0
+  for (let at = 0; at < text.length; at += COUNTED_CHARS)
+    tokens += encode(text.slice(at, at + COUNTED_CHARS), { disallowedSpecial: new Set() }).length
+  return tokens
+}
+
+/** A model of 128k tokens that takes every parameter, counted by o200k_base. */
+export const DIALECT: Dialect = {
+  context_window: 128_000,
+  refuses: [],
+  extensions: [],
+  count: (text) => countTokens(text)
+}
+
+/** A request that a provider refuses, in words that show up where the defect does. */
+export class RefusedRequests extends Schema.TaggedError<RefusedRequests>()("RefusedRequests", {
+  refusals: Schema.Array(Schema.Struct({ message: Schema.String, param: Schema.NullOr(Schema.String) }))
+}) {
+  override get message() {
+    return `the provider refused requests:\n${this.refusals.map(({ message, param }) => `${message} (${param})`).join("\n")}`
+  }
 }
 
 /** A tool call of a reply. A string as `input` is sent as it is, valid JSON or not. */
@@ -179,10 +212,17 @@ export const offlineModel = (request: ProviderRequest, latency: Duration.Input):
     })
   )
 
-/** Starts a provider on a free loopback port; it ends with the scope. */
-export const makeProvider: Effect.Effect<Provider, never, Scope.Scope> = Effect.gen(function* () {
+const refused = ({ code, message, param }: Refusal): Reply =>
+  json({ error: { message, type: "invalid_request_error", param, code } }, { status: 400 })
+
+/** Starts a provider on a free loopback port; it ends with the scope. `dialect` is what its model differs in. */
+export const makeProviderOf = Effect.fnUntraced(function* (
+  dialect: Partial<Dialect>
+): Effect.fn.Return<Provider, never, Scope.Scope> {
   const { journal, record } = makeJournal<ProviderRequest>()
   const scripted: Array<Reply> = []
+  const rules = { ...DIALECT, ...dialect }
+  let refusals: ReadonlyArray<Refusal> = []
   let count = 0
   let decide = (_request: ProviderRequest, index: number): Reply =>
     failing(500, `request ${index} has no scripted reply`)
@@ -192,11 +232,27 @@ export const makeProvider: Effect.Effect<Provider, never, Scope.Scope> = Effect.
     const body = parseJson(text) ?? text
     const at_ms = yield* Clock.currentTimeMillis
     const entry = { method: request.method, path: request.url, headers: request.headers, body, at_ms }
+    const refusal = refusalOf(body, rules)
+    if (refusal !== undefined) {
+      refusals = [...refusals, refusal]
+      record(entry)
+      return yield* refused(refusal)
+    }
     const reply = scripted.shift() ?? decide(entry, count)
     count += 1
     record(entry)
     return yield* reply
   })
+  const takeRefusals = Effect.sync(() => {
+    const taken = refusals
+    refusals = []
+    return taken
+  })
+  yield* Effect.addFinalizer(() =>
+    Effect.flatMap(takeRefusals, (left) =>
+      left.length === 0 ? Effect.void : Effect.die(new RefusedRequests({ refusals: left }))
+    )
+  )
   const address = { host: "127.0.0.1", port: 0, body_bytes_max: REQUEST_BYTES_MAX }
   const url = yield* Effect.orDie(listen(app, address))
   return {
@@ -206,6 +262,10 @@ export const makeProvider: Effect.Effect<Provider, never, Scope.Scope> = Effect.
       Effect.sync(() => {
         decide = next
       }),
-    requests: journal
+    requests: journal,
+    takeRefusals
   }
 })
+
+/** The same for a model that takes every parameter. */
+export const makeProvider: Effect.Effect<Provider, never, Scope.Scope> = makeProviderOf({})

@@ -1,8 +1,13 @@
 /** A model that says what a test wants, in place of {@link Llm}; for one that is asked over HTTP see Provider. */
 import { Effect, Layer, type Schema } from "effect"
 import { ToolName, toWireName } from "#schema/Tool.ts"
-import type { ChatMessage, ChatTool } from "#src/agent/chatCompletion.ts"
+import type { Model } from "#schema/Config.ts"
+import { boundModel } from "#src/agent/AgentSettings.ts"
+import { type ChatMessage, type ChatTool, requestBody } from "#src/agent/chatCompletion.ts"
+import { parseJson } from "#src/offline-model/looseJson.ts"
+import { refusalOf } from "#src/offline-model/requestRules.ts"
 import { type Completion, Llm } from "#src/agent/Llm.ts"
+import { DIALECT, RefusedRequests } from "./Provider.ts"
 
 /** An answer; what it leaves out is filled in: no tool calls, `stop`, 10 tokens in and 5 out. */
 export type Said = Partial<Completion>
@@ -35,19 +40,42 @@ export const inOrder = (...said: ReadonlyArray<Said>): Script => {
 export const isCore = (messages: ReadonlyArray<ChatMessage>): boolean =>
   messages.some(({ content, role }) => role === "user" && content.includes("\nTask:\n"))
 
-/** Answers every request by the script, in no time of its own. */
+const OWN_WORDS = /^<choir-note>\n(?!Report:|Further instruction:)/u
+
+/** The messages with Choir's own notes in a role of their own, so that a script tells them from what a lane is asked. */
+const sorted = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<ChatMessage> =>
+  messages.map((message) =>
+    message.role === "user" && OWN_WORDS.test(message.content) ? { role: "system", content: message.content } : message
+  )
+
+/** A provider would refuse the request of this script's model: a defect of what made it. */
+const checked = (
+  model: Model | undefined,
+  messages: ReadonlyArray<ChatMessage>,
+  tools: ReadonlyArray<ChatTool>
+): Effect.Effect<void> => {
+  if (model === undefined) return Effect.void
+  const body = parseJson(requestBody(model, messages, tools))
+  const refusal = refusalOf(body, { ...DIALECT, context_window: model.context_window })
+  return refusal === undefined ? Effect.void : Effect.die(new RefusedRequests({ refusals: [refusal] }))
+}
+
+/** Answers every request by the script, in no time of its own, once it has passed the checks of a provider. */
 export const layerScriptedModel = (script: Script): Layer.Layer<Llm> =>
   Layer.succeed(
     Llm,
     Llm.of({
-      complete: (model, messages, tools) =>
-        Effect.map(script(messages, tools), (said) => ({
-          model,
-          tool_calls: [],
-          finish_reason: "stop",
-          usage: { input_tokens: 10, output_tokens: 5 },
-          latency_ms: 0,
-          ...said
-        }))
+      complete: (model, messages, tools, config) =>
+        Effect.map(
+          Effect.andThen(checked(boundModel(config, model), messages, tools), script(sorted(messages), tools)),
+          (said) => ({
+            model,
+            tool_calls: [],
+            finish_reason: "stop",
+            usage: { input_tokens: 10, output_tokens: 5 },
+            latency_ms: 0,
+            ...said
+          })
+        )
     })
   )

@@ -14,6 +14,7 @@ import { Arbiter } from "#src/agent/Arbiter.ts"
 import { Budget } from "#src/agent/Budget.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
 import { ImageTexts } from "#src/agent/ImageTexts.ts"
+import { type Llm } from "#src/agent/Llm.ts"
 import { LockManager } from "#src/agent/LockManager.ts"
 import { Mailbox } from "#src/agent/Mailbox.ts"
 import { toolTable } from "#src/agent/offeredTools.ts"
@@ -102,13 +103,13 @@ const layerTools = (tools: ReadonlyArray<Tool>) =>
   )
 
 /** What {@link runSession} needs around an arbiter, its locks and its control plane: a model, tools and no identity texts. */
-export const layerLanes = (options: { readonly script: Script; readonly tools?: ReadonlyArray<Tool> }) => {
+export const layerLanes = (options: Pick<AgentOptions, "script" | "llm" | "tools">) => {
   const around = Layer.mergeAll(
     Mailbox.layer,
     Replication.layer,
     Budget.layer,
     Tokens.layer,
-    layerScriptedModel(options.script),
+    options.llm ?? layerScriptedModel(options.script),
     Layer.succeed(ImageTexts, { user: "", soul: "", soulCore: "" })
   )
   return ToolRunner.layer.pipe(
@@ -129,6 +130,8 @@ const INTRODUCTION: InitHello = {
 export interface AgentOptions {
   readonly plane: MemoryControlPlane
   readonly script: Script
+  /** A client of models in the place of the script. */
+  readonly llm?: Layer.Layer<Llm>
   readonly tools?: ReadonlyArray<Tool>
   readonly skills?: SkillBook
   readonly epoch?: number

@@ -1,0 +1,73 @@
+/** What models are shown of the built-in tools: schemas that providers take, and texts that speak of tools by the names models see. */
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { EDGE, LaneId } from "#schema/Ids.ts"
+import { type ChatTool } from "#src/agent/chatCompletion.ts"
+import { deltaTool } from "#src/agent/compaction.ts"
+import { ControlPlane } from "#src/agent/ControlPlane.ts"
+import {
+  COMPACTION_INSTRUCTIONS,
+  CORE_INSTRUCTIONS,
+  EDGE_INSTRUCTIONS,
+  SUMMARY_INSTRUCTIONS
+} from "#src/agent/instructions.ts"
+import { summaryTool } from "#src/agent/summary.ts"
+import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
+import { schemaRefusal } from "#src/offline-model/schemaRules.ts"
+import { layerRegistry } from "../support/toolRegistry.ts"
+import { temporaryWorkspace } from "../support/workspace.ts"
+
+const offered = Effect.gen(function* () {
+  const { outside, root } = yield* temporaryWorkspace
+  for (const scope of ["global", "agent"]) mkdirSync(join(outside, "tools", scope), { recursive: true })
+  const layer = layerRegistry({ choir: outside, root }, Layer.mock(ControlPlane, {}))
+  const registry = yield* Effect.provide(ToolRegistry, layer)
+  const tools = [...registry.offered(EDGE), ...registry.offered(LaneId.make("core:a")), deltaTool, summaryTool]
+  return [...new Map(tools.map((tool) => [tool.function.name, tool])).values()]
+})
+
+type Node = Readonly<Record<string, unknown>>
+
+/** The places of the parameters without a description, however deep they stand. */
+const bare = (node: unknown, place: string): ReadonlyArray<string> => {
+  if (typeof node !== "object" || node === null) return []
+  if (Array.isArray(node)) return node.flatMap((part, index) => bare(part, `${place}[${index}]`))
+  const { properties = {}, ...rest } = node as Node
+  return [
+    ...Object.entries(properties as Node).flatMap(([name, part]) => [
+      ...(typeof (part as Node)["description"] === "string" ? [] : [`${place}.${name}`]),
+      ...bare(part, `${place}.${name}`)
+    ]),
+    ...Object.entries(rest).flatMap(([key, part]) => bare(part, `${place}.${key}`))
+  ]
+}
+
+const dotted = (text: string): ReadonlyArray<string> => text.match(/choir\.[a-z]+(?:\.[a-z_]+)*/gu) ?? []
+
+describe("the tools as models see them", () => {
+  it.effect("have parameters that providers take, each with a description", () =>
+    Effect.gen(function* () {
+      const tools = yield* offered
+      assert.isAbove(tools.length, 15)
+      const schemaOf = ({ function: { parameters } }: ChatTool) => parameters
+      assert.deepStrictEqual(
+        tools.flatMap((tool) => schemaRefusal(schemaOf(tool)) ?? []),
+        []
+      )
+      assert.deepStrictEqual(
+        tools.flatMap((tool) => bare(schemaOf(tool), tool.function.name)),
+        []
+      )
+    })
+  )
+
+  it.effect("are named in every text as models call them", () =>
+    Effect.gen(function* () {
+      const texts = [EDGE_INSTRUCTIONS, CORE_INSTRUCTIONS, COMPACTION_INSTRUCTIONS, SUMMARY_INSTRUCTIONS]
+      const tools = (yield* offered).map((tool) => JSON.stringify(tool))
+      assert.deepStrictEqual([...texts, ...tools].flatMap(dotted), [])
+    })
+  )
+})
