@@ -10,6 +10,7 @@ import type { PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { skillRules } from "./decideSkills.ts"
+import { TURN_STOPPED } from "./decideStop.ts"
 import { EventLog } from "./EventLog.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import { Mailbox } from "./Mailbox.ts"
@@ -19,6 +20,7 @@ import { edgePrompt } from "./Prompt.ts"
 import { SkillRegistry } from "./SkillRegistry.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { ToolRunner } from "./ToolRunner.ts"
+import { TurnStops } from "./TurnStops.ts"
 
 /** What edge does next. */
 export type EdgeStep =
@@ -71,6 +73,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
   const runner = yield* ToolRunner
   const settings = yield* AgentSettings
   const skills = yield* SkillRegistry
+  const stops = yield* TurnStops
   const texts = yield* ImageTexts
 
   const sources = { find: log.find, identity: texts, isMasked: registry.masked, skills }
@@ -126,5 +129,10 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
         ]).pipe(Effect.andThen(Effect.uninterruptible(take)))
     }
   })
-  while (!Deferred.isDoneUnsafe(stopping)) yield* step
+  // What runs of a turn that is stopped is gone before the turn counts as stopped, so that nothing of it starts afterwards.
+  const stopped = Effect.andThen(stops.due, Effect.uninterruptible(runner.closeWaiting(EDGE, TURN_STOPPED)))
+  while (!Deferred.isDoneUnsafe(stopping)) {
+    yield* Effect.raceFirst(step, stopped)
+    yield* stops.settle(reportText)
+  }
 })

@@ -5,9 +5,10 @@
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { EDGE, SignalId } from "#schema/Ids.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { grant, output, request, result } from "./decideCalls.ts"
+import { endOfCall, grant, output, request } from "./decideCalls.ts"
 import { cancelCore, injectCore, signalCancel, spawn, stopCore } from "./decideCores.ts"
 import { endedWithLane, failSkill, moveSkill, startSkill } from "./decideSkills.ts"
+import { stopTurn } from "./decideStop.ts"
 import { accept, type Decision, type Proposal, reject, type Situation } from "./Proposal.ts"
 
 const signalInject = (
@@ -88,7 +89,7 @@ export const decide = (state: SessionState, proposal: Proposal, situation: Situa
     case "Grant":
       return grant(state, proposal)
     case "Result":
-      return result(state, proposal)
+      return accept(...endOfCall(state, proposal))
     case "Spawn":
       return spawn(state, proposal, situation)
     case "StartSkill":
@@ -105,6 +106,8 @@ export const decide = (state: SessionState, proposal: Proposal, situation: Situa
       return signalInject(state, proposal)
     case "SignalCancel":
       return signalCancel(state, proposal.signal_id, proposal.job_name)
+    case "StopTurn":
+      return stopTurn(state, proposal)
     case "Compact":
       return compact(proposal)
     case "StopCore":

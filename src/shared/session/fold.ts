@@ -11,6 +11,7 @@ import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } fr
 import { compacted } from "./compacted.ts"
 import { skillTransition } from "./skills.ts"
 import type { CoreLane, PendingReport, SessionState } from "./State.ts"
+import { turnCancelled } from "./turns.ts"
 
 /** Why an event does not fit the state before it. */
 export interface FoldRefusal {
@@ -135,13 +136,16 @@ const injectedInstruction = (state: SessionState, { lane, payload, rev }: EventO
   })
 }
 
-const cancelled = (state: SessionState, { lane, payload }: EventOf<"Cancelled">): Folded => {
+const cancelled = (state: SessionState, event: EventOf<"Cancelled">): Folded => {
+  const { lane, payload } = event
   if (lane !== payload.target) return Result.fail(`it is aimed at ${payload.target} and stands on ${lane}`)
   return Result.flatMap(signalled(state, payload.signal_id), (heard) => {
     if (payload.target === EDGE) {
+      if (payload.turn !== undefined) return turnCancelled(heard, payload.turn, event)
       if (heard.cores.size > 0) return Result.fail("edge cannot end before its jobs")
       return Result.map(move(heard, EDGE, "Cancelled"), (moved) => ({ ...moved, ended: payload.by }))
     }
+    if (payload.turn !== undefined) return Result.fail("only edge has turns")
     const core = coreOf(heard, payload.target)
     return Result.succeed(core === undefined ? heard : withCore(heard, { ...core, cancelled: payload.reason }))
   })
