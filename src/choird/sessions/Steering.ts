@@ -10,7 +10,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
 import { storableJson } from "#src/shared/canonicalJson.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { openTurn } from "#src/shared/session/turns.ts"
+import { turnToStop } from "#src/shared/session/turns.ts"
 import { EventStore, SessionUnknown } from "./EventStore.ts"
 import { type SessionRow, SessionStore } from "./SessionStore.ts"
 import { type Sent, Signals, type Wish } from "./Signals.ts"
@@ -109,12 +109,10 @@ const chosenJob = ({ cores }: SessionState, named: JobName | undefined) => {
     : refused("JOB_AMBIGUOUS", "several jobs run", `name one of: ${names}`)
 }
 
-/** The turn that runs, by its name, or the one that the oldest message which waits is about to begin. */
 const chosenTurn = (state: SessionState, next: InboxId | undefined) => {
-  const waits = next !== undefined && BigInt(next) > state.last_inbox_id ? { inbox_id: next } : undefined
-  const turn = state.ended === undefined ? (openTurn(state) ?? waits) : undefined
+  const turn = turnToStop(state, next)
   return turn === undefined
-    ? refused("NOTHING_RUNS", "nothing is running", "a job is ended with choirctl session cancel")
+    ? refused("NOTHING_RUNS", "no turn runs in this session", "choirctl session cores shows its jobs")
     : Effect.succeed<Wish>({ type: "StopTurn", turn })
 }
 

@@ -1,7 +1,7 @@
 /** Which turn of edge an order means, and what ending one before its answer does to a state. */
 import { Result } from "effect"
 import type { EventOf } from "#schema/Event.ts"
-import { EDGE } from "#schema/Ids.ts"
+import { EDGE, type InboxId } from "#schema/Ids.ts"
 import type { TurnName } from "#schema/Signal.ts"
 import { openReport } from "./calls.ts"
 import { type Folded, move } from "./lanes.ts"
@@ -14,11 +14,21 @@ const nextReport = ({ edge, reports }: SessionState): PendingReport | undefined 
 }
 
 /** The turn that edge works on, or `undefined` when there is none. A report turn is open before its first event (see `openReport`). */
-export const openTurn = (state: SessionState): TurnName | undefined => {
+const openTurn = (state: SessionState): TurnName | undefined => {
   const { turn } = state.edge
   if (turn?.kind === "turn") return { inbox_id: turn.inbox_id }
   const report = nextReport(state)
   return report === undefined ? undefined : { report_rev: report.rev }
+}
+
+/**
+ * The turn that an order without a name means: the open one, or the one that the oldest message which waits is about to begin. `next` was
+ * asked for before the state, which has every message that is not waiting any more.
+ */
+export const turnToStop = (state: SessionState, next: InboxId | undefined): TurnName | undefined => {
+  if (state.ended !== undefined) return undefined
+  const waits = next !== undefined && BigInt(next) > state.last_inbox_id ? { inbox_id: next } : undefined
+  return openTurn(state) ?? waits
 }
 
 /** The revision that names the open turn in events. */
