@@ -6,6 +6,7 @@ import { Deferred, Effect } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
 import { REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
+import { mayPark } from "#src/shared/session/parked.ts"
 import type { PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
@@ -110,13 +111,30 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
     const message = next.type === "wait" && !Deferred.isDoneUnsafe(stopping) ? mailbox.take() : undefined
     return message === undefined ? Effect.void : Effect.ignore(arbiter.commit({ type: "UserMessage", message }))
   })
+  // The turn is set aside by the very commit that takes the message, so that a call which is approved at that moment either runs or waits.
+  const takeBetween = Effect.suspend((): Effect.Effect<unknown> => {
+    const message = mayPark(arbiter.state().edge) && !Deferred.isDoneUnsafe(stopping) ? mailbox.take() : undefined
+    return message === undefined ? Effect.void : arbiter.commit({ type: "UserMessage", message }).pipe(Effect.ignore)
+  })
+  const interposed: Effect.Effect<void> = Effect.gen(function* () {
+    for (;;) {
+      yield* arbiter.until(({ edge }) => mayPark(edge))
+      yield* Effect.raceFirst(
+        mailbox.arrived,
+        arbiter.until(({ edge }) => !mayPark(edge))
+      )
+      const before = arbiter.state().edge.turn?.rev
+      yield* Effect.uninterruptible(takeBetween)
+      if (arbiter.state().edge.turn?.rev !== before) return
+    }
+  })
   const step = Effect.suspend(() => {
     const next = edgeStep(arbiter.state(), settings.current().config.budgets.turn_max_steps)
     switch (next.type) {
       case "ask":
         return ask(next.purpose)
       case "run":
-        return runner.runOpen(EDGE)
+        return Effect.raceFirst(runner.runOpen(EDGE), interposed)
       case "answer":
         return answer(next.rev)
       case "say":

@@ -10,7 +10,7 @@ import { CORE_INSTRUCTIONS, EDGE_INSTRUCTIONS } from "./instructions.ts"
 import { coreProjection, edgeProjection, reported } from "./projection.ts"
 import { type IsMasked, messagesOf, stopped } from "./promptMessages.ts"
 import { chars, fit, fitNewest, type Room, size } from "./promptRoom.ts"
-import { type Find, ofStep, recent, settled } from "./promptWindow.ts"
+import { type Find, ofStep, ofTurn, recent, settled } from "./promptWindow.ts"
 import type { SkillBook } from "./SkillRegistry.ts"
 import { skillList, skillStep } from "./skillPrompt.ts"
 
@@ -73,14 +73,14 @@ const edgeTurn = (state: SessionState, rev: number, { find, identity, isMasked, 
   const { skill, summary, window } = state.edge
   const events = settled(ofStep(recent(window, room.event_window, find), skill))
   const before = events.filter((event) => event.rev < rev)
-  const during = events.filter((event) => event.rev > rev)
+  const { between, own } = ofTurn(events.filter((event) => event.rev > rev))
   const event = find(rev)
   const request: ChatMessage = { role: "user", content: event?.event_type === "UserMsg" ? event.payload.text : "" }
   return around(
     [edgeSystem(identity, skills), ...remembered(summary)],
-    messagesOf("edge", before, isMasked),
+    messagesOf("edge", [...before, ...between], isMasked),
     [...edgeProjection(state, find, undefined), ...skillStep(skill, skills, find), request],
-    messagesOf("edge", during, isMasked),
+    messagesOf("edge", own, isMasked),
     room
   )
 }

@@ -6,6 +6,7 @@ import { Cause, Clock, Deferred, Effect, Fiber, FiberMap, Stream } from "effect"
 import { type CallId, EDGE } from "#schema/Ids.ts"
 import type { CoreOutcome } from "#schema/Event.ts"
 import type { Signal, UserMessage } from "#schema/Signal.ts"
+import { mayPark } from "#src/shared/session/parked.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
@@ -32,7 +33,7 @@ const take = Effect.fnUntraced(function* (message: UserMessage) {
   const arbiter = yield* Arbiter
   const mailbox = yield* Mailbox
   const { edge, reports } = arbiter.state()
-  const isBusy = edge.turn !== undefined || reports.length > 0
+  const isBusy = (edge.turn !== undefined && !mayPark(edge)) || reports.length > 0
   const place = yield* mailbox.put(message)
   const position = isBusy ? place : place - 1
   if (place > 0 && position > 0)

@@ -34,6 +34,21 @@ const answer = (state: SessionState, text: string): Decision => {
   return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "report", text, ...in_reply_to } })
 }
 
+/** The end of a turn that was set aside; the reply to the open one, which stands before it, takes it up again. */
+const setAside = ({ edge: { parked } }: SessionState, reason: string, text: string): ReadonlyArray<EventDraft> => {
+  if (parked?.turn.kind !== "turn") return []
+  const closed = parked.calls.map(({ call_id }): EventDraft => ({
+    event_type: "ToolResultCommitted",
+    lane: EDGE,
+    payload: { call_id, status: "cancelled", summary: reason, duration_ms: 0 }
+  }))
+  const { inbox_id } = parked.turn
+  return [
+    ...closed,
+    { event_type: "AgentMessage", lane: EDGE, payload: { kind: "reply", text, in_reply_to: inbox_id } }
+  ]
+}
+
 const end = (state: SessionState, { by, reason, text }: Extract<Proposal, { type: "End" }>): Decision => {
   const last: EventDraft =
     state.edge.turn?.kind === "turn"
@@ -46,7 +61,8 @@ const end = (state: SessionState, { by, reason, text }: Extract<Proposal, { type
   return accept(
     ...endedWithLane(EDGE, state.edge, reason),
     { event_type: "Cancelled", lane: EDGE, payload: { target: EDGE, by, reason } },
-    last
+    last,
+    ...setAside(state, reason, text)
   )
 }
 

@@ -41,7 +41,9 @@ export class TurnRules {
     const { locks } = this.#probe
     const left = [...Effect.runSync(locks.held), ...Effect.runSync(locks.waiting)].find(({ lane }) => lane === EDGE)
     if (left !== undefined) throw new Violation("T1", `a stopped turn keeps ${JSON.stringify(left.locks)}`)
-    for (const call_id of this.#calls) this.#stopped.add(call_id)
+    // What is open after it belongs to a turn that was set aside and goes on.
+    const open = new Set<string>(this.#probe.arbiter.state().edge.calls.map(({ call_id }) => call_id))
+    for (const call_id of this.#calls) if (!open.has(call_id)) this.#stopped.add(call_id)
   }
 
   toolStarts({ call_id, tool }: Run): void {

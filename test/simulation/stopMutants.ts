@@ -1,4 +1,4 @@
-/** Planted bugs of turns that are stopped (T1, T2, I7, I11). */
+/** Planted bugs of turns that are stopped or set aside (T1, T2, I7, I11, L1). */
 import type { Mutant } from "./Mutant.ts"
 
 export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
@@ -43,9 +43,9 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "stop-replies-twice",
     file: "src/shared/session/fold.ts",
-    find: "...withEdge(moved, { turn: undefined, step: 0, output_rev: 0 }),",
+    find: "...resumed(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 })),",
     replace:
-      "...withEdge(moved, payload.text?.startsWith('Stopped.') ? { state: 'EDGE_REASONING' } : { turn: undefined, step: 0, output_rev: 0 }),",
+      "...resumed(withEdge(moved, payload.text?.startsWith('Stopped.') ? { state: 'EDGE_REASONING' } : { turn: undefined, step: 0, output_rev: 0 })),",
     knownSeed: 4,
     breaks: ["I11"]
   },
@@ -56,5 +56,21 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     replace: "name.inbox_id !== undefined",
     knownSeed: 4,
     breaks: ["T2"]
+  },
+  {
+    name: "parked-turn-loses-its-call",
+    file: "src/shared/session/parked.ts",
+    find: "parked: { turn, calls, step, output_rev }",
+    replace: "parked: { turn, calls: [], step, output_rev }",
+    knownSeed: 1,
+    breaks: ["L1", "L2", "I2", "W2"]
+  },
+  {
+    name: "parked-turn-is-forgotten",
+    file: "src/shared/session/fold.ts",
+    find: "...resumed(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 })),",
+    replace: "...withEdge(moved, { turn: undefined, step: 0, output_rev: 0, parked: undefined }),",
+    knownSeed: 3,
+    breaks: ["L1"]
   }
 ]

@@ -9,6 +9,7 @@ import { SIGNALS_REMEMBERED_MAX } from "#src/shared/limits.ts"
 import { modelOutput, openReport, toolCallCommitted, toolCallRequested, toolResultCommitted } from "./calls.ts"
 import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } from "./lanes.ts"
 import { compacted } from "./compacted.ts"
+import { parked, resumed } from "./parked.ts"
 import { skillTransition } from "./skills.ts"
 import type { CoreLane, PendingReport, SessionState } from "./State.ts"
 import { turnCancelled } from "./turns.ts"
@@ -22,7 +23,7 @@ export interface FoldRefusal {
 /** A session before its first event. */
 export const initialState: SessionState = {
   rev: 0,
-  edge: { ...freshLane, state: "EDGE_IDLE", turn: undefined, output_rev: 0 },
+  edge: { ...freshLane, state: "EDGE_IDLE", turn: undefined, parked: undefined, output_rev: 0 },
   cores: new Map(),
   spent: { tokens: 0, cost_usd: 0, tool_calls: 0 },
   last_inbox_id: 0n,
@@ -42,8 +43,9 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
   const id = BigInt(payload.inbox_id)
   if (lane !== EDGE) return Result.fail("only edge hears the user")
   if (id <= state.last_inbox_id) return Result.fail(`inbox row ${payload.inbox_id} is not after the last one`)
-  if (state.edge.turn !== undefined) return Result.fail("the turn before has no reply yet")
-  return Result.map(move(state, EDGE, "UserMsg"), (moved) =>
+  const ready = parked(state)
+  if (ready.edge.turn !== undefined) return Result.fail("the turn before has no reply yet")
+  return Result.map(move(ready, EDGE, "UserMsg"), (moved) =>
     inWindow(
       {
         ...withEdge(moved, {
@@ -170,7 +172,7 @@ const agentMessage = (state: SessionState, { lane, payload, rev }: EventOf<"Agen
     return Result.map(move(ready, EDGE, "AgentMessage.answer"), (moved) =>
       inWindow(
         {
-          ...withEdge(moved, { turn: undefined, step: 0, output_rev: 0 }),
+          ...resumed(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 })),
           reports: turn.kind === "report" ? moved.reports.slice(1) : moved.reports
         },
         EDGE,

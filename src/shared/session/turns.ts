@@ -38,7 +38,7 @@ const openRev = (state: SessionState): number | undefined => {
 }
 
 /**
- * What an order to stop a turn finds: the turn is open, it has not begun, or it is over. A turn whose answer stands in the log is over,
+ * What an order to stop a turn finds: the turn is open, it has not begun or was set aside, or it is over. A turn whose answer stands in the log is over,
  * since that answer goes out as it is.
  */
 export const findTurn = (
@@ -54,9 +54,10 @@ export const findTurn = (
   const rev = openRev(state)
   if (isOpen && rev !== undefined)
     return state.edge.state === "EDGE_FINALIZING" ? { place: "over" } : { place: "open", rev }
+  const aside = state.edge.parked?.turn
   const waits =
     "inbox_id" in name
-      ? BigInt(name.inbox_id) > state.last_inbox_id
+      ? BigInt(name.inbox_id) > state.last_inbox_id || (aside?.kind === "turn" && aside.inbox_id === name.inbox_id)
       : state.reports.some((report) => report.rev === name.report_rev)
   return { place: waits ? "later" : "over" }
 }
