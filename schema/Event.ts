@@ -155,12 +155,17 @@ export const InjectedInstruction = Schema.Struct({
   refused: Schema.optionalKey(Schema.String)
 })
 
-/** Marks a lane as cancelled. For `no_such_job` nothing was there to cancel. */
+/**
+ * Marks a job as cancelled, or ends edge and with it the session. With `turn` it ends one turn of edge instead. For `no_such_job` and
+ * `no_such_turn` nothing was there to end.
+ */
 export const Cancelled = Schema.Struct({
   signal_id: Schema.optionalKey(SignalId),
   target: LaneId,
   by: Schema.Literals(["user", "edge", "operator", "budget", "stop"]),
-  reason: Schema.String
+  reason: Schema.String,
+  /** The revision of the turn's message, or of what its report tells of; 0 when that turn had ended before. */
+  turn: Schema.optionalKey(Rev)
 })
 
 /**

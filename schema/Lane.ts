@@ -36,6 +36,7 @@ export type LaneMove =
   | "CoreStopped.completed"
   | "CoreStopped.other"
   | "Cancelled"
+  | "Cancelled.turn"
 
 type Table<S extends string> = Readonly<Record<S, Readonly<Partial<Record<LaneMove, ReadonlyArray<S>>>>>>
 
@@ -43,6 +44,7 @@ type Table<S extends string> = Readonly<Record<S, Readonly<Partial<Record<LaneMo
  * The path each move takes through edge's states; what is not listed is illegal. A model output of the purpose `turn` or
  * `report` first enters REASONING; an answer by the runtime itself passes through FINALIZING as well. A report turn starts
  * from IDLE, since no event but its own model output marks it. FINALIZING leads back where the words were missing or cut off.
+ * A turn is stopped once its calls are closed and before its answer is ready; the runtime's own answer follows at once.
  */
 export const EDGE_TRANSITIONS: Table<EdgeState> = {
   EDGE_IDLE: {
@@ -52,7 +54,8 @@ export const EDGE_TRANSITIONS: Table<EdgeState> = {
     "ModelOutput.error": ["EDGE_CONTEXT_READY", "EDGE_REASONING", "EDGE_FINALIZING"],
     "AgentMessage.answer": ["EDGE_CONTEXT_READY", "EDGE_FINALIZING", "EDGE_IDLE"],
     InjectedInstruction: [],
-    Cancelled: ["EDGE_TERMINATED"]
+    Cancelled: ["EDGE_TERMINATED"],
+    "Cancelled.turn": ["EDGE_CONTEXT_READY", "EDGE_FINALIZING"]
   },
   EDGE_CONTEXT_READY: {
     "ModelOutput.tool_calls": ["EDGE_REASONING", "EDGE_WAITING_TOOL"],
@@ -60,7 +63,8 @@ export const EDGE_TRANSITIONS: Table<EdgeState> = {
     "ModelOutput.error": ["EDGE_REASONING", "EDGE_FINALIZING"],
     "AgentMessage.answer": ["EDGE_FINALIZING", "EDGE_IDLE"],
     InjectedInstruction: [],
-    Cancelled: ["EDGE_TERMINATED"]
+    Cancelled: ["EDGE_TERMINATED"],
+    "Cancelled.turn": ["EDGE_FINALIZING"]
   },
   EDGE_REASONING: {
     "ModelOutput.tool_calls": ["EDGE_WAITING_TOOL"],
@@ -68,7 +72,8 @@ export const EDGE_TRANSITIONS: Table<EdgeState> = {
     "ModelOutput.error": ["EDGE_FINALIZING"],
     "AgentMessage.answer": ["EDGE_FINALIZING", "EDGE_IDLE"],
     InjectedInstruction: [],
-    Cancelled: ["EDGE_TERMINATED"]
+    Cancelled: ["EDGE_TERMINATED"],
+    "Cancelled.turn": ["EDGE_FINALIZING"]
   },
   EDGE_WAITING_TOOL: {
     "ToolResultCommitted.last": ["EDGE_REASONING"],

@@ -319,6 +319,12 @@ const Sessions = HttpApiGroup.make("sessions").add(
     success: Schema.Struct({ job_name: JobName, ...signalled }),
     error
   }),
+  HttpApiEndpoint.post("stopTurn", "/sessions/:id/stop", {
+    params: session,
+    payload: Schema.Struct(asking),
+    success: SignalSummary,
+    error
+  }),
   HttpApiEndpoint.post("inject", "/sessions/:id/inject", {
     params: session,
     payload: Schema.Struct({ text: Schema.String, ...asking }),

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { Resolution } from "./Approval.ts"
 import { Attachment } from "./Event.ts"
-import { ApprovalId, InboxId, JobName, LaneId, ResourceName, SignalId } from "./Ids.ts"
+import { ApprovalId, InboxId, JobName, LaneId, ResourceName, Rev, SignalId } from "./Ids.ts"
 
 const kind = <const T extends string, F extends Schema.Struct.Fields>(type: T, fields: F) =>
   Schema.Struct({ type: Schema.Literal(type), ...fields })
@@ -17,11 +17,20 @@ export const UserMessage = kind("UserMessage", {
 })
 export type UserMessage = typeof UserMessage.Type
 
+/**
+ * The name of a turn that holds before and after choird knows of it: the message that it answers, or the revision of what a report tells
+ * of, which is the end or the question of a job.
+ */
+export const TurnName = Schema.Union([Schema.Struct({ inbox_id: InboxId }), Schema.Struct({ report_rev: Rev })])
+export type TurnName = typeof TurnName.Type
+
 /** The pushed signals as one union, discriminated by `type`. */
 export const Signal = Schema.Union([
   UserMessage,
   kind("Inject", { signal_id: SignalId, content: Schema.String }),
   kind("CancelCore", { signal_id: SignalId, job_name: JobName }),
+  /** Ends one turn and no other, so that an order that arrives late does not end the next one. */
+  kind("StopTurn", { signal_id: SignalId, turn: TurnName }),
   kind("Compact", { signal_id: SignalId, lane: Schema.optionalKey(LaneId) }),
   /** With a `note` it is about a proposal: those words of choird's own are what its event holds. */
   kind("ApprovalResolved", {

@@ -155,7 +155,7 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
       case "run":
         return yield* runner.runOpen(core.lane)
       case "stop":
-        yield* runner.closeOpen(core.lane, "cancelled", "the job ended")
+        yield* runner.closeOpen(core.lane, "the job ended")
         return yield* Effect.ignore(arbiter.commit({ type: "StopCore", job_name, ...next.stop }))
       case "ask": {
         const { allowed_tools } = known.started.payload.start.tool_constraints

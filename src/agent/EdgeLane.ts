@@ -6,10 +6,12 @@ import { Deferred, Effect } from "effect"
 import type { ChoirEvent, EventOf, ModelError } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
 import { REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
+import { mayPark } from "#src/shared/session/parked.ts"
 import type { PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { skillRules } from "./decideSkills.ts"
+import { TURN_STOPPED } from "./decideStop.ts"
 import { EventLog } from "./EventLog.ts"
 import { askedAgain, finalBefore, type FinalWords, finalWords } from "./finalWords.ts"
 import { ImageTexts } from "./ImageTexts.ts"
@@ -21,6 +23,7 @@ import { edgePrompt } from "./Prompt.ts"
 import { SkillRegistry } from "./SkillRegistry.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { ToolRunner } from "./ToolRunner.ts"
+import { TurnStops } from "./TurnStops.ts"
 
 /** What edge does next. */
 export type EdgeStep =
@@ -80,6 +83,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
   const runner = yield* ToolRunner
   const settings = yield* AgentSettings
   const skills = yield* SkillRegistry
+  const stops = yield* TurnStops
   const texts = yield* ImageTexts
 
   const sources = { find: log.find, identity: texts, isMasked: registry.masked, skills }
@@ -140,13 +144,30 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
     const message = next.type === "wait" && !Deferred.isDoneUnsafe(stopping) ? mailbox.take() : undefined
     return message === undefined ? Effect.void : Effect.ignore(arbiter.commit({ type: "UserMessage", message }))
   })
+  // The turn is set aside by the very commit that takes the message, so that a call which is approved at that moment either runs or waits.
+  const takeBetween = Effect.suspend((): Effect.Effect<unknown> => {
+    const message = mayPark(arbiter.state().edge) && !Deferred.isDoneUnsafe(stopping) ? mailbox.take() : undefined
+    return message === undefined ? Effect.void : arbiter.commit({ type: "UserMessage", message }).pipe(Effect.ignore)
+  })
+  const interposed: Effect.Effect<void> = Effect.gen(function* () {
+    for (;;) {
+      yield* arbiter.until(({ edge }) => mayPark(edge))
+      yield* Effect.raceFirst(
+        mailbox.arrived,
+        arbiter.until(({ edge }) => !mayPark(edge))
+      )
+      const before = arbiter.state().edge.turn?.rev
+      yield* Effect.uninterruptible(takeBetween)
+      if (arbiter.state().edge.turn?.rev !== before) return
+    }
+  })
   const step = Effect.suspend(() => {
     const next = edgeStep(arbiter.state(), settings.current().config.budgets.turn_max_steps)
     switch (next.type) {
       case "ask":
         return ask(next.purpose)
       case "run":
-        return runner.runOpen(EDGE)
+        return Effect.raceFirst(runner.runOpen(EDGE), interposed)
       case "answer":
         return answer(next.rev)
       case "say":
@@ -159,5 +180,10 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
         ]).pipe(Effect.andThen(Effect.uninterruptible(take)))
     }
   })
-  while (!Deferred.isDoneUnsafe(stopping)) yield* step
+  // What runs of a turn that is stopped is gone before the turn counts as stopped, so that nothing of it starts afterwards.
+  const stopped = Effect.andThen(stops.due, Effect.uninterruptible(runner.closeWaiting(EDGE, TURN_STOPPED)))
+  while (!Deferred.isDoneUnsafe(stopping)) {
+    yield* Effect.raceFirst(step, stopped)
+    yield* stops.settle(reportText)
+  }
 })

@@ -11,7 +11,7 @@ import { coreProjection, edgeProjection, reported } from "./projection.ts"
 import { note } from "./note.ts"
 import { type IsMasked, messagesOf, stopped, userMessage } from "./promptMessages.ts"
 import { chars, fit, fitNewest, type Room, size } from "./promptRoom.ts"
-import { type Find, ofStep, recent, settled } from "./promptWindow.ts"
+import { type Find, ofStep, ofTurn, recent, settled } from "./promptWindow.ts"
 import type { SkillBook } from "./SkillRegistry.ts"
 import { skillList, skillStep } from "./skillPrompt.ts"
 
@@ -80,15 +80,15 @@ const edgeTurn = (
   const { skill, summary, window } = state.edge
   const events = settled(ofStep(recent(window, room.event_window, find), skill))
   const before = events.filter((event) => event.rev < rev)
-  const during = events.filter((event) => event.rev > rev)
+  const { between, own } = ofTurn(events.filter((event) => event.rev > rev))
   const event = find(rev)
   const request: ChatMessage =
     event?.event_type === "UserMsg" ? userMessage(event) : note("The message is gone; ask the user for it.")
   return around(
     [edgeSystem(identity, skills), ...remembered(summary)],
-    messagesOf("edge", before, isMasked),
+    messagesOf("edge", [...before, ...between], isMasked),
     [...edgeProjection(state, find, undefined), ...skillStep(skill, skills, find), request],
-    messagesOf("edge", during, isMasked),
+    messagesOf("edge", own, isMasked),
     last,
     room
   )

@@ -11,7 +11,7 @@ import type {
   ToolResultCommitted
 } from "#schema/Event.ts"
 import type { ApprovalId, CallId, InboxId, JobName, LaneId, SessionId } from "#schema/Ids.ts"
-import type { UserMessage } from "#schema/Signal.ts"
+import type { TurnName, UserMessage } from "#schema/Signal.ts"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
 import type { SkillBook } from "./SkillRegistry.ts"
 
@@ -47,7 +47,14 @@ export type Proposal =
       /** What a person approved, of a call that needs it. */
       readonly approval_id?: ApprovalId | undefined
     }
-  | { readonly type: "Result"; readonly lane: LaneId; readonly call_id: CallId; readonly result: ResultPayload }
+  | {
+      readonly type: "Result"
+      readonly lane: LaneId
+      readonly call_id: CallId
+      readonly result: ResultPayload
+      /** It was interrupted after it began, so that it may have done its work and nobody knows. */
+      readonly in_doubt?: boolean
+    }
   | {
       readonly type: "Spawn"
       readonly call_id: CallId
@@ -80,6 +87,13 @@ export type Proposal =
       readonly content: string
     }
   | { readonly type: "SignalCancel"; readonly signal_id: string; readonly job_name: JobName }
+  /** Ends a turn of edge; `report` is what its report would have told, in the runtime's words. */
+  | {
+      readonly type: "StopTurn"
+      readonly signal_id: string
+      readonly turn: TurnName
+      readonly report?: string | undefined
+    }
   /**
    * The oldest of a lane's window, up to a revision, gives way to the summary that the deltas make. Without deltas nothing was to
    * be done, and only the order to compact is answered.

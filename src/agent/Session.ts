@@ -6,6 +6,7 @@ import { Cause, Clock, Deferred, Effect, Fiber, FiberMap, Stream } from "effect"
 import { type CallId, EDGE } from "#schema/Ids.ts"
 import type { CoreOutcome } from "#schema/Event.ts"
 import type { Signal, UserMessage } from "#schema/Signal.ts"
+import { mayPark } from "#src/shared/session/parked.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
@@ -20,6 +21,7 @@ import { Replication, Severed } from "./Replication.ts"
 import { StatusReports } from "./StatusReports.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { type Exhausted, ToolRunner } from "./ToolRunner.ts"
+import { TurnStops } from "./TurnStops.ts"
 
 /** Why an epoch ends in good order. */
 type Ending =
@@ -31,7 +33,7 @@ const take = Effect.fnUntraced(function* (message: UserMessage) {
   const arbiter = yield* Arbiter
   const mailbox = yield* Mailbox
   const { edge, reports } = arbiter.state()
-  const isBusy = edge.turn !== undefined || reports.length > 0
+  const isBusy = (edge.turn !== undefined && !mayPark(edge)) || reports.length > 0
   const place = yield* mailbox.put(message)
   const position = isBusy ? place : place - 1
   if (place > 0 && position > 0)
@@ -50,6 +52,7 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
   const arbiter = yield* Arbiter
   const compactor = yield* Compactor
   const confirmations = yield* Confirmations
+  const turnStops = yield* TurnStops
   switch (signal.type) {
     case "UserMessage":
       return yield* take(signal)
@@ -66,6 +69,8 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
       return yield* Effect.ignore(
         arbiter.commit({ type: "SignalCancel", signal_id: signal.signal_id, job_name: signal.job_name })
       )
+    case "StopTurn":
+      return yield* turnStops.order(signal)
     case "Compact":
       return yield* compactor.request(signal.lane ?? EDGE, signal.signal_id)
     case "Stop":
@@ -98,7 +103,7 @@ const job = Effect.fnUntraced(function* (core: CoreLane, exhausted: (limit: stri
     Effect.catchDefect(
       Effect.fnUntraced(function* (defect) {
         yield* Effect.logError("a job broke", defect)
-        yield* runner.closeOpen(lane, "cancelled", "the job broke")
+        yield* runner.closeOpen(lane, "the job broke")
         const summary = "the job broke; this is a fault of Choir, see the agent's log"
         yield* Effect.ignore(arbiter.commit({ type: "StopCore", job_name, outcome: "error", summary }))
       })
@@ -135,7 +140,7 @@ const endJobs = Effect.fnUntraced(function* (outcome: CoreOutcome, summary: stri
   const arbiter = yield* Arbiter
   const runner = yield* ToolRunner
   for (const { job_name, lane } of arbiter.state().cores.values()) {
-    yield* runner.closeOpen(lane, "cancelled", summary)
+    yield* runner.closeOpen(lane, summary)
     yield* Effect.ignore(arbiter.commit({ type: "StopCore", job_name, outcome, summary }))
   }
 })
@@ -177,14 +182,14 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
     yield* Fiber.interrupt(edge)
     // Edge may have started one more before it saw that it stops.
     yield* endJobs("cancelled", "the agent was stopped")
-    yield* runner.closeOpen(EDGE, "cancelled", "the agent was stopped")
+    yield* runner.closeOpen(EDGE, "the agent was stopped")
     return { reason: "stopped", deadline_at_ms } satisfies Parting
   }
   // An answer that the model gave already goes out as it is. Edge stands still first, so that it starts no job behind those that end.
   yield* arbiter.until((state) => state.edge.state !== "EDGE_FINALIZING")
   yield* Fiber.interrupt(edge)
   yield* endJobs("budget", how.limit)
-  yield* runner.closeOpen(EDGE, "cancelled", how.limit)
+  yield* runner.closeOpen(EDGE, how.limit)
   const text = `I have to stop: ${how.limit}. Your next message starts a fresh session; the limit is in config.json.`
   yield* Effect.ignore(arbiter.commit({ type: "End", by: "budget", reason: how.limit, text }))
   return { reason: "budget" } satisfies Parting

@@ -35,8 +35,10 @@ export class ToolRunner extends Context.Service<
      * before anything more starts.
      */
     runOpen(lane: LaneId): Effect.Effect<void, Exhausted>
-    /** Closes what is open with a status, for a lane that does not go on or was interrupted. */
-    closeOpen(lane: LaneId, status: "cancelled", why: string): Effect.Effect<void>
+    /** Closes what is open as cancelled, for a lane that does not go on. */
+    closeOpen(lane: LaneId, why: string): Effect.Effect<void>
+    /** Closes as cancelled what has not begun, before the rest is interrupted. */
+    closeWaiting(lane: LaneId, why: string): Effect.Effect<void>
     /** Closes the calls of an earlier epoch whose end is unknown; those without effect stay open and run again (D3, R6). */
     readonly closeInDoubt: Effect.Effect<void>
   }
@@ -62,8 +64,9 @@ const make = Effect.fnUntraced(function* () {
   const log = yield* EventLog
   const registry = yield* ToolRegistry
   const skills = yield* SkillRegistry
-  const { closeInDoubt, closeOpen, finish } = makeCallEnds(arbiter)
-  const granted = yield* makeGranted(finish)
+  const ends = makeCallEnds(arbiter)
+  const { closeInDoubt, closeOpen, closeWaiting, finish } = ends
+  const granted = yield* makeGranted(ends)
   const open = (lane: LaneId) => openCalls(arbiter.state(), lane)
   const slots = makeToolSlots(TOOLS_IN_FLIGHT_MAX, TOOLS_QUEUED_MAX)
 
@@ -195,6 +198,7 @@ const make = Effect.fnUntraced(function* () {
       yield* Effect.forEach(open(lane), (call) => runCall(lane, call), { concurrency: "unbounded", discard: true })
     }),
     closeOpen,
+    closeWaiting,
     closeInDoubt
   })
 })

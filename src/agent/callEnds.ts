@@ -4,18 +4,21 @@ import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
 import type { Arbiter } from "./Arbiter.ts"
+import { closingCall } from "./decideCalls.ts"
 import type { ToolResult } from "./toolResult.ts"
 
 export const openCalls = (state: SessionState, lane: LaneId): ReadonlyArray<OpenCall> =>
   laneOf(state, lane)?.calls ?? []
+
+export type CallEnds = ReturnType<typeof makeCallEnds>
 
 export const makeCallEnds = (arbiter: Arbiter["Service"]) => {
   /**
    * A result of a call that was closed meanwhile, as by a cancel, is dropped: the first one stands. One that no event can hold is
    * an error without its content, since a call that stays open would run again.
    */
-  const finish = (lane: LaneId, call: OpenCall, result: ToolResult) =>
-    arbiter.commit({ type: "Result", lane, call_id: call.call_id, result }).pipe(
+  const finish = (lane: LaneId, call: OpenCall, result: ToolResult, in_doubt = false) =>
+    arbiter.commit({ type: "Result", lane, call_id: call.call_id, result, in_doubt }).pipe(
       Effect.catchIf(
         ({ unfit }) => unfit === true,
         ({ reason }) => {
@@ -27,18 +30,41 @@ export const makeCallEnds = (arbiter: Arbiter["Service"]) => {
       Effect.ignore
     )
 
-  /** Closes what is open, for a lane that does not go on or was interrupted. */
-  const closeOpen = (lane: LaneId, status: "cancelled", why: string) =>
+  const close = (lane: LaneId, calls: ReadonlyArray<OpenCall>, why: string) =>
     Effect.forEach(
-      openCalls(arbiter.state(), lane),
+      calls,
       (call) => {
-        // What leaves the machine may have left it before the interrupt came.
-        const doubt =
-          call.stage === "committed" && call.effect === "external" ? "; whether it took effect is not known" : ""
-        return finish(lane, call, { status, summary: `${why}${doubt}`, duration_ms: 0 })
+        const { in_doubt, result } = closingCall(lane, call, why)
+        return finish(lane, call, result, in_doubt)
       },
       { discard: true }
     )
+
+  /** Closes what is open, for a lane that does not go on. */
+  const closeOpen = (lane: LaneId, why: string) =>
+    Effect.suspend(() => close(lane, openCalls(arbiter.state(), lane), why))
+
+  /** Closes what was not granted yet, so that it does not begin when the calls before it are interrupted and let go of their locks. */
+  const closeWaiting = (lane: LaneId, why: string) =>
+    Effect.suspend(() => {
+      const waiting = openCalls(arbiter.state(), lane).filter(({ stage }) => stage !== "committed")
+      return close(lane, waiting, why)
+    })
+
+  /**
+   * Commits the end of a call that is interrupted after its locks were granted, while it still holds them. `began` says whether its tool
+   * had been started.
+   */
+  const interrupted = (lane: LaneId, { call_id }: OpenCall, began: boolean) =>
+    Effect.suspend(() => {
+      const call = openCalls(arbiter.state(), lane).find((open) => open.call_id === call_id)
+      if (call?.stage !== "committed") return Effect.void
+      if (began) {
+        const { in_doubt, result } = closingCall(lane, call, "it was interrupted while it ran")
+        return finish(lane, call, result, in_doubt)
+      }
+      return finish(lane, call, { status: "cancelled", summary: "it was interrupted before it began", duration_ms: 0 })
+    })
 
   /** Closes the calls of an earlier epoch whose end is unknown; those without effect stay open and run again (D3, R6). */
   const closeInDoubt = Effect.suspend(() => {
@@ -58,5 +84,5 @@ export const makeCallEnds = (arbiter: Arbiter["Service"]) => {
     )
   })
 
-  return { finish, closeOpen, closeInDoubt }
+  return { finish, closeOpen, closeWaiting, closeInDoubt, interrupted }
 }

@@ -5,9 +5,10 @@
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { EDGE, SignalId } from "#schema/Ids.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { grant, output, request, result } from "./decideCalls.ts"
+import { endOfCall, grant, output, request } from "./decideCalls.ts"
 import { cancelCore, injectCore, signalCancel, spawn, stopCore } from "./decideCores.ts"
 import { endedWithLane, failSkill, moveSkill, startSkill } from "./decideSkills.ts"
+import { stopTurn } from "./decideStop.ts"
 import { accept, type Decision, type Proposal, reject, type Situation } from "./Proposal.ts"
 
 const signalInject = (
@@ -33,6 +34,21 @@ const answer = (state: SessionState, { failed, text }: Extract<Proposal, { type:
   return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "report", text, ...in_reply_to } })
 }
 
+/** The end of a turn that was set aside; the reply to the open one, which stands before it, takes it up again. */
+const setAside = ({ edge: { parked } }: SessionState, reason: string, text: string): ReadonlyArray<EventDraft> => {
+  if (parked?.turn.kind !== "turn") return []
+  const closed = parked.calls.map(({ call_id }): EventDraft => ({
+    event_type: "ToolResultCommitted",
+    lane: EDGE,
+    payload: { call_id, status: "cancelled", summary: reason, duration_ms: 0 }
+  }))
+  const { inbox_id } = parked.turn
+  return [
+    ...closed,
+    { event_type: "AgentMessage", lane: EDGE, payload: { kind: "reply", text, in_reply_to: inbox_id } }
+  ]
+}
+
 const end = (state: SessionState, { by, reason, text }: Extract<Proposal, { type: "End" }>): Decision => {
   const last: EventDraft =
     state.edge.turn?.kind === "turn"
@@ -45,7 +61,8 @@ const end = (state: SessionState, { by, reason, text }: Extract<Proposal, { type
   return accept(
     ...endedWithLane(EDGE, state.edge, reason),
     { event_type: "Cancelled", lane: EDGE, payload: { target: EDGE, by, reason } },
-    last
+    last,
+    ...setAside(state, reason, text)
   )
 }
 
@@ -88,7 +105,7 @@ export const decide = (state: SessionState, proposal: Proposal, situation: Situa
     case "Grant":
       return grant(state, proposal)
     case "Result":
-      return result(state, proposal)
+      return accept(...endOfCall(state, proposal))
     case "Spawn":
       return spawn(state, proposal, situation)
     case "StartSkill":
@@ -105,6 +122,8 @@ export const decide = (state: SessionState, proposal: Proposal, situation: Situa
       return signalInject(state, proposal)
     case "SignalCancel":
       return signalCancel(state, proposal.signal_id, proposal.job_name)
+    case "StopTurn":
+      return stopTurn(state, proposal)
     case "Compact":
       return compact(proposal)
     case "StopCore":

@@ -96,18 +96,28 @@ const askedBy = (memory: EdgeLane | CoreLane): InboxId | undefined => {
  * A call's end. What may have left the machine without anybody knowing is told to the user in the same batch, whatever the model makes of it:
  * once, since a call ends once (R6).
  */
-export const result = (state: SessionState, proposal: Extract<Proposal, { type: "Result" }>): Decision => {
-  const { call_id, lane } = proposal
-  const ended: EventDraft = { event_type: "ToolResultCommitted", lane, payload: { call_id, ...proposal.result } }
+export const endOfCall = (
+  state: SessionState,
+  { call_id, in_doubt, lane, result }: Omit<Extract<Proposal, { type: "Result" }>, "type">
+): ReadonlyArray<EventDraft> => {
+  const ended: EventDraft = { event_type: "ToolResultCommitted", lane, payload: { call_id, ...result } }
   const memory = laneOf(state, lane)
   const call = callOf(state, lane, call_id)
-  if (proposal.result.status !== "unknown_after_crash" || call?.effect !== "external" || memory === undefined)
-    return accept(ended)
+  const isUnknown = result.status === "unknown_after_crash" || in_doubt === true
+  if (!isUnknown || call?.effect !== "external" || memory === undefined) return [ended]
   const inbox_id = askedBy(memory)
   const whose = "job_id" in memory ? ` for the job ${memory.job_name}` : ""
   const text = `I was interrupted while ${fromWireName(call.name) ?? "a tool"} ran${whose}. Whether it took effect is not known, and I do not run it again by myself: please check.`
   const in_reply_to = inbox_id === undefined ? {} : { in_reply_to: inbox_id }
-  return accept(ended, { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, ...in_reply_to } })
+  return [ended, { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, ...in_reply_to } }]
+}
+
+/** What closes a call that does not go on, with the reason. */
+export const closingCall = (lane: LaneId, call: OpenCall, why: string) => {
+  // What leaves the machine may have left it before the interrupt came.
+  const in_doubt = call.stage === "committed" && call.effect === "external"
+  const summary = `${why}${in_doubt ? "; whether it took effect is not known" : ""}`
+  return { lane, call_id: call.call_id, in_doubt, result: { status: "cancelled", summary, duration_ms: 0 } } as const
 }
 
 /**

@@ -5,6 +5,7 @@ import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter } from "./Arbiter.ts"
 import type { CallDeadline } from "./callDeadline.ts"
+import type { CallEnds } from "./callEnds.ts"
 import type { Grant } from "./LockManager.ts"
 import { Replication } from "./Replication.ts"
 import { SecretStore } from "./SecretStore.ts"
@@ -20,10 +21,7 @@ export interface ReadyCall {
   readonly approval_id: ApprovalId | undefined
 }
 
-/** `finish` commits the result. */
-export const makeGranted = Effect.fnUntraced(function* (
-  finish: (lane: LaneId, call: OpenCall, result: ToolResult) => Effect.Effect<void>
-) {
+export const makeGranted = Effect.fnUntraced(function* ({ finish, interrupted }: CallEnds) {
   const arbiter = yield* Arbiter
   const replication = yield* Replication
   const secrets = yield* SecretStore
@@ -33,10 +31,11 @@ export const makeGranted = Effect.fnUntraced(function* (
     return memory === undefined ? undefined : Option.getOrUndefined(HashMap.get(memory.seen, path))
   }
 
-  return Effect.fnUntraced(function* (
+  const through = Effect.fnUntraced(function* (
     { approval_id, call, lane, prepared, tool }: ReadyCall,
     grant: Grant,
-    deadline: CallDeadline
+    deadline: CallDeadline,
+    begin: () => void
   ) {
     const [committed] = yield* arbiter.commit({
       type: "Grant",
@@ -57,7 +56,10 @@ export const makeGranted = Effect.fnUntraced(function* (
     )
     if (!durable)
       return yield* finish(lane, call, yield* deadline.passed("was not started: choird did not confirm the intent"))
-    const run = prepared.run({ lane, call_id: call.call_id, seen: seen(lane) }).pipe(
+    const run = Effect.suspend(() => {
+      begin()
+      return prepared.run({ lane, call_id: call.call_id, seen: seen(lane) })
+    }).pipe(
       Effect.flatMap((outcome) =>
         Effect.map(Effect.all([Clock.currentTimeMillis, grant.dirty]), ([now, dirty]) =>
           resultOf(withoutSecrets(outcome, secrets), started, now, dirty)
@@ -74,4 +76,15 @@ export const makeGranted = Effect.fnUntraced(function* (
     )
     return yield* finish(lane, call, yield* run)
   })
+
+  return (ready: ReadyCall, grant: Grant, deadline: CallDeadline) =>
+    Effect.suspend(() => {
+      let began = false
+      const begin = () => {
+        began = true
+      }
+      return through(ready, grant, deadline, begin).pipe(
+        Effect.onInterrupt(() => interrupted(ready.lane, ready.call, began))
+      )
+    })
 })

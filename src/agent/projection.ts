@@ -32,7 +32,13 @@ export const edgeProjection = (
   find: Find,
   asked: PendingReport | undefined
 ): ReadonlyArray<ChatMessage> => {
+  const { parked } = state.edge
   const lines = [
+    ...(parked === undefined
+      ? []
+      : [
+          `an earlier request of the user waits for a person's approval (${parked.calls.map(({ name }) => name).join(", ")}); it goes on by itself once that is decided`
+        ]),
     ...[...state.cores.values()].map((core) => jobLine(core, find)),
     ...state.reports
       .filter((report) => report.rev !== asked?.rev)

@@ -37,18 +37,60 @@ export const ofStep = (
   })
 }
 
-/** Injections that came among open calls stand after the last result: providers want results right behind their calls. */
+/** A model output with its results, in the order in which providers want them. */
+interface Block {
+  readonly events: Array<ChoirEvent>
+  readonly open: Set<string>
+}
+
+/**
+ * Results stand right behind their calls: what came among open calls stands after the last result. Where a turn was set aside for a message,
+ * its calls stand after that message's turn, with their results, and are left out until they have them.
+ */
 export const settled = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<ChoirEvent> => {
-  const open = new Set<string>()
-  const held: Array<ChoirEvent> = []
   const ordered: Array<ChoirEvent> = []
+  const held: Array<ChoirEvent> = []
+  let block: Block | undefined
+  let aside: Block | undefined
   for (const event of events) {
-    if (event.event_type === "ModelOutput") for (const { call_id } of event.payload.tool_calls) open.add(call_id)
-    const belongs = event.event_type === "ModelOutput" || event.event_type === "ToolResultCommitted"
-    if (event.event_type === "ToolResultCommitted") open.delete(event.payload.call_id)
-    if (belongs || open.size === 0) ordered.push(event)
-    else held.push(event)
-    if (open.size === 0) ordered.push(...held.splice(0))
+    if (event.event_type === "UserMsg" && block !== undefined) {
+      aside = block
+      block = undefined
+      ordered.push(...held.splice(0))
+    }
+    const result = event.event_type === "ToolResultCommitted" ? event.payload.call_id : undefined
+    if (block === undefined && result !== undefined && aside?.open.has(result) === true) {
+      block = aside
+      aside = undefined
+    }
+    if (event.event_type === "ModelOutput" && event.payload.tool_calls.length > 0)
+      block = { events: [event], open: new Set(event.payload.tool_calls.map(({ call_id }) => call_id)) }
+    else if (block === undefined) ordered.push(event)
+    else if (result === undefined) held.push(event)
+    else {
+      block.events.push(event)
+      block.open.delete(result)
+    }
+    if (block?.open.size === 0) {
+      ordered.push(...block.events, ...held.splice(0))
+      block = undefined
+    }
   }
-  return [...ordered, ...held]
+  return [...ordered, ...(block?.events ?? []), ...held]
+}
+
+/** What belongs to an open turn, and the turns between, which are over and stand before it. */
+export const ofTurn = (
+  events: ReadonlyArray<ChoirEvent>
+): { readonly own: ReadonlyArray<ChoirEvent>; readonly between: ReadonlyArray<ChoirEvent> } => {
+  const own: Array<ChoirEvent> = []
+  const between: Array<ChoirEvent> = []
+  let other: string | undefined
+  for (const event of events) {
+    if (event.event_type === "UserMsg") other = event.payload.inbox_id
+    ;(other === undefined ? own : between).push(event)
+    if (event.event_type === "AgentMessage" && event.payload.kind === "reply" && event.payload.in_reply_to === other)
+      other = undefined
+  }
+  return { own, between }
 }

@@ -13,6 +13,7 @@ import { ModelCalls } from "./ModelCalls.ts"
 import { SecretStore } from "./SecretStore.ts"
 import { StatusReports } from "./StatusReports.ts"
 import { takeOver } from "./takeOver.ts"
+import { TurnStops } from "./TurnStops.ts"
 
 /** A session as choird has it by its answer to `introduced`: the log, the settings, the secrets, and what orders its calls. */
 export const layerRecovered = <E, R>(
@@ -38,6 +39,6 @@ export const layerRecovered = <E, R>(
 /** The model calls of its lanes, with what they tell people and choird, over a session and the guards of its calls. */
 export const layerModels = <A, E, R>(guards: Layer.Layer<A, E, R>) =>
   Compactor.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(Confirmations.layer, ModelCalls.layer, StatusReports.layer)),
+    Layer.provideMerge(Layer.mergeAll(Confirmations.layer, ModelCalls.layer, StatusReports.layer, TurnStops.layer)),
     Layer.provideMerge(guards)
   )

@@ -4,8 +4,10 @@ import { type Cause, Effect, Queue } from "effect"
 import { CHAT_LINES_MAX } from "#src/shared/limits.ts"
 
 export interface LineEditor {
-  /** The lines as they are entered; done when the person leaves with Ctrl-C or Ctrl-D. */
+  /** The lines as they are entered; done when the person leaves with Ctrl-D. */
   readonly lines: Queue.Dequeue<string, Cause.Done>
+  /** A Ctrl-C each. */
+  readonly interrupts: Queue.Dequeue<void>
   /** Prints lines above what is being typed. */
   above(text: string): Effect.Effect<void>
   /** Changes the prompt, and leaves what is being typed as it is. */
@@ -15,6 +17,7 @@ export interface LineEditor {
 /** Takes the process's terminal until the scope closes. Of lines typed ahead, those beyond CHAT_LINES_MAX are not taken. */
 export const openLineEditor = Effect.gen(function* () {
   const lines = yield* Queue.dropping<string, Cause.Done>(CHAT_LINES_MAX)
+  const interrupts = yield* Queue.sliding<void>(1)
   const editor = yield* Effect.acquireRelease(
     Effect.sync(() => createInterface({ input: process.stdin, output: process.stdout })),
     (editor) => Effect.sync(() => editor.close())
@@ -23,7 +26,7 @@ export const openLineEditor = Effect.gen(function* () {
     Queue.offerUnsafe(lines, line)
     editor.prompt()
   })
-  editor.on("SIGINT", () => editor.close())
+  editor.on("SIGINT", () => Queue.offerUnsafe(interrupts, undefined))
   editor.once("close", () => Queue.endUnsafe(lines))
   const erase = () => {
     moveCursor(process.stdout, 0, -editor.getCursorPos().rows)
@@ -33,6 +36,7 @@ export const openLineEditor = Effect.gen(function* () {
   yield* Effect.addFinalizer(() => Effect.sync(() => void process.stdout.write("\n")))
   return {
     lines,
+    interrupts,
     above: (text) =>
       Effect.sync(() => {
         erase()

@@ -1,5 +1,6 @@
 /** `choirctl chat` with a person at a terminal. */
-import { Effect, Stream } from "effect"
+import { Effect, Queue, Stream } from "effect"
+import type { InboxId } from "#schema/Ids.ts"
 import type { ChatConnection, ChatNews } from "./ChatConnection.ts"
 import type { LineEditor } from "./LineEditor.ts"
 import { type ChatState, messageText, promptText } from "./render/chat.ts"
@@ -19,7 +20,43 @@ const stateAfter = (state: ChatState, news: ChatNews): ChatState => {
   }
 }
 
-/** Ends when the person leaves. A message that is refused is said to be, and the conversation goes on. */
+/** Edge's states in which no turn runs; before the first news nothing is known. */
+const IDLE: ReadonlySet<string> = new Set(["", "EDGE_IDLE", "EDGE_TERMINATED"])
+
+/** What was sent here and has no reply counts as a turn before choird tells of one. */
+const makeOwnMessages = () => {
+  const unanswered = new Set<InboxId>()
+  // A reply may come before the answer that says which message it is for.
+  const early = new Set<InboxId>()
+  let sending = 0
+  return {
+    areOpen: () => sending + unanswered.size > 0,
+    answered: (id: InboxId) => {
+      if (!unanswered.delete(id) && sending > 0) early.add(id)
+    },
+    send: (request: ReturnType<ChatConnection["send"]>) =>
+      Effect.suspend(() => {
+        sending++
+        return request.pipe(
+          Effect.tap((sent) =>
+            Effect.sync(() => {
+              if (sent.type === "message" && !early.has(sent.inbox_id)) unanswered.add(sent.inbox_id)
+            })
+          ),
+          Effect.ensuring(
+            Effect.sync(() => {
+              sending--
+              if (sending === 0) early.clear()
+            })
+          )
+        )
+      })
+  }
+}
+
+/**
+ * Ends when the person leaves: with Ctrl-D, or with Ctrl-C where no turn runs. Ctrl-C during a turn stops the turn, and leaves when it is
+ * pressed once more before the turn has ended. A message that is refused is said to be, and the conversation goes on. */
 export const chatTerminal = Effect.fn("chatTerminal")(function* (
   agent_id: string,
   connection: ChatConnection,
@@ -27,21 +64,26 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   color: boolean
 ) {
   let state: ChatState = { up: true, status: "running", edge: "", cores: [] }
+  const own = makeOwnMessages()
+  let stopping = false
   const dim = (text: string) => editor.above(paint(color, "dim", safeText(text)))
 
   const onNews = Effect.fnUntraced(function* (news: ChatNews) {
     if (news.type === "message") yield* editor.above(messageText(news, color))
+    if (news.type === "message" && news.kind === "reply" && news.in_reply_to !== null) own.answered(news.in_reply_to)
     if (news.type === "agent" && news.reason !== null) yield* dim(`${agent_id} is ${news.status}: ${news.reason}`)
     const next = stateAfter(state, news)
     if (promptText(agent_id, next, color) !== promptText(agent_id, state, color))
       yield* editor.prompt(promptText(agent_id, next, color))
     state = next
+    if (!isBusy() || (news.type === "message" && news.kind === "reply")) stopping = false
   })
+  const isBusy = () => own.areOpen() || !IDLE.has(state.edge)
 
   const send = Effect.fnUntraced(
     function* (text: string) {
       if (text.trim() === "") return
-      const sent = yield* connection.send(text)
+      const sent = yield* own.send(connection.send(text))
       if (sent.type === "answer") yield* editor.above(messageText(sent, color))
       else if (sent.position > 0) yield* dim(`${sent.position} before this one`)
     },
@@ -50,6 +92,18 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
     )
   )
 
+  /** Ends with the Ctrl-C that leaves. The order is on its way while the next one is waited for. */
+  const interrupted = Effect.gen(function* () {
+    for (;;) {
+      yield* Queue.take(editor.interrupts)
+      if (stopping || !isBusy()) return
+      stopping = true
+      yield* dim("stopping the turn; Ctrl-C once more leaves the chat")
+      yield* Effect.forkChild(send("/stop"))
+    }
+  })
+
   yield* editor.prompt(promptText(agent_id, state, color))
-  yield* Effect.raceFirst(Stream.runForEach(Stream.fromQueue(editor.lines), send), connection.follow(onNews))
+  const lines = Stream.runForEach(Stream.fromQueue(editor.lines), send)
+  yield* Effect.raceAllFirst([lines, interrupted, connection.follow(onNews)])
 })

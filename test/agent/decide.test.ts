@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { CallId, EDGE, JobName, type LaneId, LaneId as Lane } from "#schema/Ids.ts"
+import { CallId, EDGE, InboxId, JobName, type LaneId, LaneId as Lane } from "#schema/Ids.ts"
+import type { TurnName } from "#schema/Signal.ts"
 import { decide } from "#src/agent/decide.ts"
 import { exhaustedLimit } from "#src/agent/decideCalls.ts"
 import type { Proposal, Situation } from "#src/agent/Proposal.ts"
@@ -229,6 +230,72 @@ describe("decide", () => {
     assert.deepStrictEqual<unknown>(reasonIn([]), ["core:a", "no_such_job"])
     assert.deepStrictEqual<unknown>(reasonIn(spawned), ["core:a", "cancelled by the user"])
   })
+
+  const stopping = (turn: TurnName, report?: string): Proposal => ({ type: "StopTurn", signal_id: "7", turn, report })
+  const first = { inbox_id: InboxId.make("1") }
+  const reported = [...spawned, calling(EDGE), { type: "Answer", text: "started" } as const]
+  const stoppedJob = [...reported, { type: "StopCore", job_name: A, outcome: "error", summary: "it broke" } as const]
+  const STOPS: ReadonlyArray<readonly [string, ReadonlyArray<Proposal>, Proposal, ReadonlyArray<string>]> = [
+    ["before its model call", [userMessage("1")], stopping(first), ["Cancelled 1", "reply 1: Stopped."]],
+    [
+      "with calls that did not begin",
+      [...asking, request(EDGE, c(2))],
+      stopping(first),
+      [`cancelled ${c(2)}`, "Cancelled 1", "reply 1: Stopped."]
+    ],
+    [
+      "with an external call that may have taken effect",
+      [...asking, request(EDGE, c(2), { effect: "external" }), grant(EDGE, c(2))],
+      stopping(first),
+      [`cancelled ${c(2)}`, "notice", "Cancelled 1", "reply 1: Stopped."]
+    ],
+    [
+      "whose jobs go on",
+      spawned,
+      stopping(first),
+      ["Cancelled 1", "reply 1: Stopped. The job a goes on; /cancel a ends it."]
+    ],
+    ["whose answer is ready", [userMessage("1"), calling(EDGE)], stopping(first), ["Cancelled 0"]],
+    ["that was answered", reported, stopping(first), ["Cancelled 0"]],
+    ["that has not begun", [], stopping(first), ["Cancelled 0"]],
+    ["that is another one", [userMessage("2")], stopping(first), ["Cancelled 0"]],
+    [
+      "that reports, with what it would have told",
+      stoppedJob,
+      stopping({ report_rev: 9 }, "The job a ended."),
+      ["Cancelled 9", "report 1: Stopped. The job a ended."]
+    ],
+    ["that reports on something else", stoppedJob, stopping({ report_rev: 8 }), ["Cancelled 0"]]
+  ]
+  for (const [what, before, proposal, expected] of STOPS)
+    it(`stops a turn ${what} in one batch that folds`, () => {
+      const state = after(before)
+      const decided = decide(state, proposal, situation())
+      if (Result.isFailure(decided)) assert.fail(decided.failure.reason)
+      const told = decided.success.map((draft) => {
+        switch (draft.event_type) {
+          case "ToolResultCommitted":
+            return `${draft.payload.status} ${draft.payload.call_id}`
+          case "Cancelled":
+            return `Cancelled ${draft.payload.turn}`
+          case "AgentMessage": {
+            const { in_reply_to, kind, text } = draft.payload
+            return kind === "notice" ? kind : `${kind} ${in_reply_to}: ${text}`
+          }
+          default:
+            return draft.event_type
+        }
+      })
+      assert.deepStrictEqual(told, expected)
+      const folded = foldAll(state, placed(state, decided.success))
+      if (Result.isFailure(folded)) assert.fail(folded.failure.reason)
+      assert.deepStrictEqual(folded.success.signals, ["7"])
+      assert.strictEqual(folded.success.ended, undefined)
+      if (expected.length > 1)
+        assert.deepStrictEqual([folded.success.edge.state, folded.success.edge.turn], ["EDGE_IDLE", undefined])
+      // The same order again is refused, so that a redelivered signal ends in one event.
+      assert.isTrue(Result.isFailure(foldAll(folded.success, placed(folded.success, decided.success))))
+    })
 
   it("marks an instruction to an ended session as refused", () => {
     const ended = after([{ type: "End", by: "budget", reason: "r", text: "t" }])

@@ -18,7 +18,8 @@ const MOVES: ReadonlyArray<LaneMove> = [
   "CoreStarted",
   "CoreStopped.completed",
   "CoreStopped.other",
-  "Cancelled"
+  "Cancelled",
+  "Cancelled.turn"
 ]
 
 /** Where edge is after a move; what is missing is illegal. */
@@ -43,6 +44,10 @@ const EDGE_AFTER: Readonly<Record<string, string>> = {
   "FINALIZING ModelOutput.text": "FINALIZING",
   "FINALIZING ModelOutput.error": "FINALIZING",
   "FINALIZING AgentMessage.answer": "IDLE",
+  // A turn that is stopped ends in the runtime's own answer.
+  "IDLE Cancelled.turn": "FINALIZING",
+  "CONTEXT_READY Cancelled.turn": "FINALIZING",
+  "REASONING Cancelled.turn": "FINALIZING",
   "TERMINATED ToolResultCommitted.last": "TERMINATED",
   "TERMINATED AgentMessage.answer": "TERMINATED",
   ...Object.fromEntries(
@@ -156,7 +161,8 @@ const eventOf = (lane: "edge" | "core:a", move: LaneMove, state: SessionState): 
     CoreStarted: { event_type: "CoreStarted", lane, payload: { job_id: "j", job_name: "a", start: {}, budgets: {} } },
     "CoreStopped.completed": stop("completed"),
     "CoreStopped.other": stop("error"),
-    Cancelled: { event_type: "Cancelled", lane, payload: { target: lane, by: "user", reason: "r" } }
+    Cancelled: { event_type: "Cancelled", lane, payload: { target: lane, by: "user", reason: "r" } },
+    "Cancelled.turn": { event_type: "Cancelled", lane, payload: { target: lane, by: "user", reason: "r", turn: 1 } }
   }
   return { v: 1, rev: 1, created_at: "1970-01-01T00:00:00.000Z", ...drafts[move] } as unknown as ChoirEvent
 }

@@ -7,7 +7,9 @@ import { TOOLS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
 import type { Probe } from "./Agent.ts"
 import { fingerprint } from "./fingerprint.ts"
 import { Violation } from "./Kernel.ts"
+import type { Run } from "./Ledger.ts"
 import { excludes, type Holding } from "./lockRules.ts"
+import { TurnRules } from "./TurnRules.ts"
 import type { World } from "./World.ts"
 
 /** How long a call of edge or of a job may wait for its locks, in ms of a process that is not standing still (R19, E12). */
@@ -30,6 +32,7 @@ export class AgentChecks {
   #awake_ms = 0
   readonly #overdue = new Map<JobName, number>()
   readonly #since = new Map<unknown, number>()
+  readonly #turns: TurnRules
   ended = false
 
   constructor(world: World, probe: Probe) {
@@ -37,6 +40,7 @@ export class AgentChecks {
     this.#probe = probe
     this.#restored = probe.log.head()
     this.#checked = this.#restored
+    this.#turns = new TurnRules(probe, () => this.#running())
   }
 
   get probe(): Probe {
@@ -47,6 +51,7 @@ export class AgentChecks {
     const { arbiter, agent } = this.#probe
     if (this.ended) throw new Violation("I17", `agent ${agent.number} commits after its end`)
     for (const event of events) this.#texts.push(canonicalJson(event))
+    this.#turns.committed(events)
     const { cores, edge } = arbiter.state()
     if (edge.state === "EDGE_TERMINATED" && cores.size > 0) throw new Violation("I8", "a job outlives edge")
     const spawned = events.some(({ event_type }) => event_type === "CoreStarted")
@@ -62,6 +67,7 @@ export class AgentChecks {
   /** After each step of the agent: the table of locks is legal, and nobody was overtaken. */
   step(): void {
     const { locks } = this.#probe
+    this.#turns.step()
     const waiting = Effect.runSync(locks.waiting)
     if (waiting.length === 0 && this.#waiting.length === 0) return
     const held = Effect.runSync(locks.held)
@@ -84,7 +90,8 @@ export class AgentChecks {
   #holders: ReadonlySet<unknown> = new Set()
 
   /** A tool starts: nothing that it excludes runs beside it. */
-  toolStarts(run: Holding & { readonly readOnly: boolean; readonly tool: string }): void {
+  toolStarts(run: Run): void {
+    this.#turns.toolStarts(run)
     const running = this.#running()
     if (running.size > TOOLS_IN_FLIGHT_MAX) throw new Violation("I16", `${running.size} tools run at once`)
     for (const other of running)

@@ -5,7 +5,7 @@
 import { Result } from "effect"
 import type { Caller, Heartbeat, HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { AgentId, type JobName, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
+import { AgentId, InboxId, type JobName, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
 import { signalIdOf } from "#src/choird/sessions/carried.ts"
 import { admit, decide, prepare } from "#src/choird/sessions/decideAppend.ts"
@@ -15,6 +15,7 @@ import { initialState } from "#src/shared/session/fold.ts"
 import { oldestNamed } from "#src/shared/session/namedRevs.ts"
 import { encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { turnToStop } from "#src/shared/session/turns.ts"
 import { ApprovalTable } from "./ApprovalTable.ts"
 import type { Faults } from "./Faults.ts"
 import type { Seed } from "./Seed.ts"
@@ -182,9 +183,16 @@ export class Database {
   }
 
   /** What a person asks of a running session beside messages. */
-  wish(wish: { readonly inject: string } | { readonly cancel: JobName } | { readonly compact: true }): void {
+  wish(
+    wish:
+      | { readonly inject: string }
+      | { readonly cancel: JobName }
+      | { readonly compact: true }
+      | { readonly stop: true }
+  ): void {
     const session = this.active()
     if (session === undefined) return
+    if ("stop" in wish) return this.#stop(session)
     const signal_id = SignalId.make(String(this.#signals + 1))
     const says: Signal =
       "inject" in wish
@@ -193,6 +201,14 @@ export class Database {
           ? { type: "CancelCore", signal_id, job_name: wish.cancel }
           : { type: "Compact", signal_id }
     this.#signal(session.session_id, says)
+  }
+
+  /** As choird names the turn that is to stop. */
+  #stop({ session_id, state }: SessionTable): void {
+    const next = this.inbox.find((row) => row.session_id === session_id && row.acked_rev === undefined)
+    const turn = turnToStop(state, next === undefined ? undefined : InboxId.make(next.inbox_id))
+    if (turn === undefined) return
+    this.#signal(session_id, { type: "StopTurn", signal_id: SignalId.make(String(this.#signals + 1)), turn })
   }
 
   /** Unacknowledged signals of a session after an id, as the push stream tells them. */

@@ -22,6 +22,8 @@ export class Invariants {
   /** Calls with an effect that ran, and the newest epoch that ran them. */
   readonly #started = new Map<string, number>()
   readonly #happened = new Set<string>()
+  /** Hears of each commit of an agent. */
+  onCommitted: (events: ReadonlyArray<ChoirEvent>) => void = () => undefined
   #newest: Container | undefined
 
   constructor(world: World) {
@@ -117,6 +119,7 @@ export class Invariants {
     for (const { event_type, lane, rev } of events)
       this.#world.note(`agent${agent.number} commits ${rev} ${event_type} ${lane}`)
     this.#agents.get(agent.number)?.committed(events)
+    this.onCommitted(events)
   }
   /** I13: what a model call is made of belongs to one version of the configuration. */
   asked({ max_tokens, temperature = 0 }: Asked, body: string): void {

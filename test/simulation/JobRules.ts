@@ -59,7 +59,10 @@ export class JobRules {
         this.#streaks.delete(EDGE)
         return
       case "AgentMessage":
-        if (event.payload.kind !== "notice") this.#turnSteps = 0
+        if (event.payload.kind === "notice") return
+        this.#turnSteps = 0
+        // A turn that was set aside begins to count again.
+        this.#streaks.delete(EDGE)
         return
       case "ModelOutput":
         return this.#output(event)

@@ -1,6 +1,6 @@
 /** What must hold of everything that choird stored and delivered: I1, I2, I6, I9 to I11, I14 and I15. */
 import { Result } from "effect"
-import type { ChoirEvent } from "#schema/Event.ts"
+import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { genesis, link } from "#src/shared/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionTable, StoredRow } from "./Database.ts"
@@ -124,13 +124,31 @@ export class StoreChecks {
         this.#answered.add(in_reply_to)
         return
       }
-      case "InjectedInstruction":
       case "Cancelled":
+        this.#stopped(session, event)
+        return this.#signal(session, event.payload.signal_id)
+      case "InjectedInstruction":
       case "CompactionCommitted":
         return this.#signal(session, event.payload.signal_id)
       default:
         return
     }
+  }
+
+  /** T2: an order ends the turn that it names, and no other. */
+  #stopped({ events, session_id }: SessionTable, { payload }: EventOf<"Cancelled">): void {
+    const { signal_id, turn = 0 } = payload
+    if (turn === 0) return
+    const order = this.#world.database.signals.find((row) => row.signal_id === signal_id)
+    const named = order?.says.type === "StopTurn" ? order.says.turn : undefined
+    const about = events[turn - 1]?.event
+    const isNamed =
+      named !== undefined &&
+      ("report_rev" in named
+        ? named.report_rev === turn
+        : about?.event_type === "UserMsg" && about.payload.inbox_id === named.inbox_id)
+    if (!isNamed || order?.session_id !== session_id)
+      throw new Violation("T2", `signal ${signal_id} ended the turn about ${turn}, which it does not name`)
   }
 
   #signal({ session_id }: SessionTable, signal_id: string | undefined): void {

@@ -6,6 +6,7 @@ import { APPROVAL_MUTANTS } from "./approvalMutants.ts"
 import type { Mutant } from "./Mutant.ts"
 import { PROPOSAL_MUTANTS } from "./proposalMutants.ts"
 import { SKILL_MUTANTS } from "./skillMutants.ts"
+import { STOP_MUTANTS } from "./stopMutants.ts"
 import type { Edit } from "./patchSources.ts"
 
 const agent = (file: string) => `src/agent/${file}`
@@ -404,5 +405,6 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   ...APPROVAL_MUTANTS,
   ...PROPOSAL_MUTANTS,
-  ...SKILL_MUTANTS
+  ...SKILL_MUTANTS,
+  ...STOP_MUTANTS
 ]

@@ -14,6 +14,7 @@ import { People } from "./People.ts"
 import { Provider } from "./Provider.ts"
 import { makeSeed } from "./Seed.ts"
 import { makeSetup } from "./Setup.ts"
+import { Stopper } from "./Stopper.ts"
 import type { World } from "./World.ts"
 
 /** Faults end here in a seed that tests liveness, in seconds. */
@@ -94,6 +95,8 @@ export const simulate = (seed: number, options: Options = {}): Outcome => {
     invariants.step(process)
     chaos.step(process)
   }
+  const stopper = new Stopper(world, choird, seed)
+  invariants.onCommitted = (events) => stopper.committed(events)
   const outcome = (violation: Violation | undefined): Outcome => ({
     seed,
     mode,

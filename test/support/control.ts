@@ -102,6 +102,8 @@ export interface World {
   away: boolean
   /** What people asked of the session, by the id of the request. */
   readonly wishes: Map<string, Asked>
+  /** The oldest message that no event carries yet. */
+  nextMessage: InboxId | undefined
   /** What TERMINATE_SELF waits for inside the lifecycle. */
   terminated: Effect.Effect<void>
   readonly tokens: Map<string, Caller>
@@ -129,6 +131,7 @@ export const makeWorld = Effect.gen(function* () {
     full: false,
     away: false,
     wishes: new Map(),
+    nextMessage: undefined,
     terminated: Effect.void,
     tokens: new Map([
       ["boot", caller("bootstrap")],
@@ -385,6 +388,7 @@ const stores = (world: World) =>
     }),
     Layer.mock(Signals, {
       asked: (_, request_id) => Effect.sync(() => asked(world, request_id)),
+      nextMessage: () => Effect.sync(() => world.nextMessage),
       send: (_, request_id, wish) =>
         Effect.sync(() => {
           if (world.full) return { type: "full", pending: 100 }

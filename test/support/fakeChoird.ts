@@ -373,6 +373,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
             { name: "cancel", id: params.id, input: payload },
             Effect.map(answers.signal, (signal) => ({ job_name: payload.job_name ?? ("research" as never), ...signal }))
           ),
+        stopTurn: ({ params, payload }) => noted({ name: "stopTurn", id: params.id, input: payload }, answers.signal),
         inject: ({ params, payload }) => noted({ name: "inject", id: params.id, input: payload }, answers.signal),
         compact: ({ params, payload }) => noted({ name: "compact", id: params.id, input: payload }, answers.signal),
         verify: ({ params }) => noted({ name: "verify", id: params.id }, answers.verify)

@@ -83,8 +83,10 @@ export const chat = Command.make(
       const [{ openChat }, { chatMessages }, { chatTerminal }, { openLineEditor }] = yield* load
       const connection = yield* openChat(home, id)
       if (Option.isNone(message) && screen.interactive && !json) {
-        const editor = yield* openLineEditor
-        return yield* chatTerminal(id, connection, editor, screen.color)
+        yield* Effect.scoped(
+          Effect.flatMap(openLineEditor, (editor) => chatTerminal(id, connection, editor, screen.color))
+        )
+        return yield* screen.note(`You left the chat. ${id} keeps running; choirctl chat ${id} takes you back.`)
       }
       const texts = Option.match(message, { onNone: () => pipedLines, onSome: (text) => Stream.make(text) })
       return yield* chatMessages(id, connection, texts, timeout * 1000, show).pipe(withProgress(`${id} is at it`))

@@ -14,7 +14,7 @@ import {
   verificationText
 } from "#src/choirctl/render/sessions.ts"
 import { onlyAgent, sessionId } from "./arguments.ts"
-import { cancel, compact, coreCancel, inject } from "./steering.ts"
+import { cancel, compact, coreCancel, inject, stop } from "./steering.ts"
 
 const list = Command.make(
   "list",
@@ -121,5 +121,5 @@ const resume = Command.make(
 
 export const session = Command.make("session").pipe(
   Command.withDescription("Read, verify and steer sessions"),
-  Command.withSubcommands([list, show, events, resume, cores, inject, compact, cancel, coreCancel, verify])
+  Command.withSubcommands([list, show, events, resume, cores, inject, compact, stop, cancel, coreCancel, verify])
 )

@@ -1,4 +1,4 @@
-/** choirctl session inject, compact, cancel and core-cancel: what a running session is asked to do (spec 17.1). */
+/** choirctl session inject, compact, stop, cancel and core-cancel: what a running session is asked to do (spec 17.1). */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { JobName, LaneId, type SessionId } from "#schema/Ids.ts"
@@ -9,7 +9,7 @@ import { onHost } from "#src/choirctl/Host.ts"
 import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
 import { readInput, withoutLineEnd } from "#src/choirctl/readInput.ts"
-import { cancelLine, compactLine, injectLine } from "#src/choirctl/render/sessions.ts"
+import { cancelLine, compactLine, injectLine, stopLine } from "#src/choirctl/render/sessions.ts"
 import { CHAT_LINE_BYTES_MAX, SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
 import { sessionId } from "./arguments.ts"
 
@@ -72,6 +72,18 @@ export const coreCancel = Command.make(
 ).pipe(
   Command.withDescription("Cancel the core job of this name"),
   Command.withExamples([{ command: "choirctl session core-cancel 0k8v3w9m2p1n4q7r research --wait" }])
+)
+
+export const stop = Command.make(
+  "stop",
+  { id: sessionId, request_id: requestId, wait: wait(WAIT, false) },
+  Effect.fnUntraced(function* ({ id, ...flags }) {
+    const stopped = yield* ask("sessions", (choird) => choird.stopTurn({ params: { id }, payload: asking(flags) }))
+    yield* printSignal(stopped, flags.wait, stopLine)
+  })
+).pipe(
+  Command.withDescription("Stop the turn that runs; the session, its jobs and waiting messages go on"),
+  Command.withExamples([{ command: "choirctl session stop 0k8v3w9m2p1n4q7r --wait" }])
 )
 
 export const inject = Command.make(

@@ -79,6 +79,9 @@ const signalLine = ({ refused, rev, signal_id }: SignalSummary, asked: string, d
 export const cancelLine = (signal: SignalSummary & { readonly job_name: string }): string =>
   signalLine(signal, `${signal.job_name} is being cancelled`, `${signal.job_name} was cancelled`)
 
+export const stopLine = (signal: SignalSummary): string =>
+  signalLine(signal, "the turn is being stopped", "the turn was stopped")
+
 export const injectLine = (signal: SignalSummary): string =>
   signalLine(signal, "edge is told at its next safe point", "edge was told")
 
@@ -122,7 +125,7 @@ const summary = (event: ChoirEvent): string => {
     case "InjectedInstruction":
       return `${event.payload.source} to ${event.payload.target}: ${event.payload.content}`
     case "Cancelled":
-      return `${event.payload.target} by ${event.payload.by}: ${event.payload.reason}`
+      return `${event.payload.target}${event.payload.turn === undefined ? "" : `, turn ${event.payload.turn}`} by ${event.payload.by}: ${event.payload.reason}`
     case "SkillTransitionCommitted":
       return `${event.payload.skill}: ${event.payload.from} to ${event.payload.to} on ${event.payload.on}`
     case "AgentMessage":

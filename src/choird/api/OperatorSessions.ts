@@ -74,6 +74,7 @@ export const layerOperatorSessions = HttpApiBuilder.group(
         const ordered = yield* order(params.id, asking, { type: "CancelCore", ...named })
         return { job_name: ordered.wish.job_name, ...signalled(ordered) }
       }),
+      stopTurn: ({ params, payload }) => Effect.map(order(params.id, payload, { type: "StopTurn" }), signalled),
       inject: ({ params, payload: { text, ...asking } }) =>
         Effect.map(order(params.id, asking, { type: "Inject", content: text }), signalled),
       compact: ({ params, payload: { lane, ...asking } }) =>

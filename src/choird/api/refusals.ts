@@ -74,6 +74,7 @@ export const fromSteeringRefused = ({ hint, kind, reason }: SteeringRefused): Ap
     case "SIGNALS_FULL":
       return new TooMany({ error: { ...detail(kind, reason, hint), retry_after_ms: SIGNALS_FULL_RETRY_MS } })
     case "JOB_AMBIGUOUS":
+    case "NOTHING_RUNS":
     case "NOT_RUNNING":
     case "REQUEST_ID_REUSED":
       return conflict(kind, reason, hint)

@@ -78,16 +78,16 @@ const coresText = (state: SessionState | undefined): Answer => {
   return notice(...cores.map(({ job_name, state, step }) => `${job_name}: ${stateWords(state)}, step ${step}`))
 }
 
-const orderOf = (command: Extract<Command, { readonly type: "inject" | "compact" | "cancel" }>): Order => {
+const orderOf = (command: Extract<Command, { readonly type: "inject" | "compact" | "cancel" | "stop" }>): Order => {
   switch (command.type) {
     case "inject":
       return { type: "Inject", content: command.content }
     case "compact":
       return { type: "Compact" }
+    case "stop":
+      return { type: "StopTurn" }
     case "cancel":
-      return command.job_name === undefined
-        ? { type: "CancelCore" }
-        : { type: "CancelCore", job_name: command.job_name }
+      return command.job_name === undefined ? { type: "Cancel" } : { type: "CancelCore", job_name: command.job_name }
   }
 }
 
@@ -117,8 +117,10 @@ const make = Effect.fnUntraced(function* () {
     const request = { session_id, request_id: `${gateway}:${request_id}`, who: `gateway:${gateway}`, wait_ms: 0 }
     const ordered = yield* Effect.result(steering.order(request, order))
     if (ordered._tag === "Failure") {
-      const { hint, message } = ordered.failure
-      return refusal(`${sentence(message)}${order.type === "CancelCore" ? ` ${sentence(hint)}` : ""}`)
+      const { failure } = ordered
+      if (failure._tag === "SteeringRefused" && failure.kind === "NOTHING_RUNS") return notice("Nothing is running.")
+      const isCancel = order.type === "CancelCore" || order.type === "Cancel"
+      return refusal(`${sentence(failure.message)}${isCancel ? ` ${sentence(failure.hint)}` : ""}`)
     }
     const { wish } = ordered.success
     switch (wish.type) {
@@ -130,6 +132,8 @@ const make = Effect.fnUntraced(function* () {
         )
       case "CancelCore":
         return notice(`${wish.job_name} is being cancelled.`)
+      case "StopTurn":
+        return notice("Stopping.")
       case "Compact":
         return notice("The older part of the conversation is being summarised.")
     }
@@ -155,6 +159,7 @@ const make = Effect.fnUntraced(function* () {
         case "inject":
         case "compact":
         case "cancel":
+        case "stop":
           return yield* steer(orderOf(command), speaker)
         case "model": {
           const { core_llm, llm } = yield* Effect.orDie(models.get(speaker.agent_id))

@@ -14,6 +14,7 @@ export type Command =
   | Decide
   | { readonly type: "status" }
   | { readonly type: "cores" }
+  | { readonly type: "stop" }
   | { readonly type: "cancel"; readonly job_name: JobName | undefined }
   | { readonly type: "compact" }
   | { readonly type: "inject"; readonly content: string }
@@ -47,9 +48,14 @@ const decide = (resolution: Decide["resolution"], rest: string): Decide => {
 const COMMANDS: Readonly<Record<string, Entry>> = {
   status: { usage: "", description: "What the agent is doing", read: () => ({ type: "status" }) },
   cores: { usage: "", description: "The jobs that run", read: () => ({ type: "cores" }) },
+  stop: {
+    usage: "",
+    description: "Stop what the agent does for you now; jobs go on",
+    read: (rest) => (rest === "" ? { type: "stop" } : undefined)
+  },
   cancel: {
-    usage: " <job>",
-    description: "End a job; without a name the only one",
+    usage: " [job]",
+    description: "End a job; without a name the only one, or what /stop ends when no job runs",
     read: (rest) => {
       if (rest === "") return { type: "cancel", job_name: undefined }
       const job_name = Option.getOrUndefined(jobName(rest))

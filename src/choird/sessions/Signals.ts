@@ -1,7 +1,7 @@
 /** The push stream: rows of the `signals` table per session, and two signals that are computed at connect (wire.md). */
 import { Clock, Context, Effect, Layer, Option, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
-import { type SessionId, SignalId } from "#schema/Ids.ts"
+import { type InboxId, type SessionId, SignalId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { Signal, type SignalOf } from "#schema/Signal.ts"
 import { canonicalJson, storableJson } from "#src/shared/canonicalJson.ts"
@@ -19,6 +19,7 @@ export interface Pushed {
 export type Wish =
   | Omit<SignalOf<"Inject">, "signal_id">
   | Omit<SignalOf<"CancelCore">, "signal_id">
+  | Omit<SignalOf<"StopTurn">, "signal_id">
   | Omit<SignalOf<"Compact">, "signal_id">
 
 /** A wish that is stored. */
@@ -45,6 +46,8 @@ export class Signals extends Context.Service<
     send(session_id: SessionId, request_id: string, wish: Wish): Effect.Effect<Sent>
     /** What an earlier request with this id became. */
     asked(session_id: SessionId, request_id: string): Effect.Effect<Asked | undefined>
+    /** The oldest message of a session that no stored event carries yet. */
+    nextMessage(session_id: SessionId): Effect.Effect<InboxId | undefined>
     /** Asks for a graceful stop within the time; told again at each connect until the session ends. */
     stop(session_id: SessionId, deadline_ms: number): Effect.Effect<void>
     /** Tells the agent at once that there is a newer configuration; its heartbeats would find out as well (spec 16.3). */
@@ -112,6 +115,12 @@ export class Signals extends Context.Service<
           return sent
         }, Effect.orDie),
         asked: (session_id, request_id) => Effect.orDie(findSignal(sql, session_id, request_id)),
+        nextMessage: Effect.fn("Signals.nextMessage")(function* (session_id) {
+          const [row] = yield* sql<{ readonly inbox_id: InboxId }>`SELECT payload ->> 'inbox_id' AS inbox_id
+            FROM choir_control.signals WHERE session_id = ${session_id} AND acked_rev IS NULL AND kind = 'UserMessage'
+            ORDER BY signal_id LIMIT 1`
+          return row?.inbox_id
+        }, Effect.orDie),
         stop: Effect.fn("Signals.stop")(function* (session_id, deadline_ms) {
           stops.set(session_id, { at_ms: (yield* Clock.currentTimeMillis) + deadline_ms })
           yield* wake(session_id)

@@ -1,15 +1,16 @@
 /**
- * What people ask of a running session, from the command line and from gateways alike: instructions to edge, the end of a job,
+ * What people ask of a running session, from the command line and from gateways alike: instructions to edge, the end of a job or of a turn,
  * compaction (spec 11.3, 12.8, 17.1). Each is checked against what is acknowledged, stored once for its request id, and ends in an
  * event; each and each refusal is audited (R77).
  */
 import { Context, Effect, Layer, Option, Schema, Stream } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { jobOf, type JobName, type LaneId, type Rev, type SessionId, type SignalId } from "#schema/Ids.ts"
+import { type InboxId, jobOf, type JobName, type LaneId, type Rev, type SessionId, type SignalId } from "#schema/Ids.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
 import { storableJson } from "#src/shared/canonicalJson.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { turnToStop } from "#src/shared/session/turns.ts"
 import { EventStore, SessionUnknown } from "./EventStore.ts"
 import { type SessionRow, SessionStore } from "./SessionStore.ts"
 import { type Sent, Signals, type Wish } from "./Signals.ts"
@@ -21,6 +22,7 @@ export class SteeringRefused extends Schema.TaggedError<SteeringRefused>()("Stee
     "TOO_LARGE",
     "NO_SUCH_JOB",
     "JOB_AMBIGUOUS",
+    "NOTHING_RUNS",
     "NOT_RUNNING",
     "SIGNALS_FULL",
     "REQUEST_ID_REUSED"
@@ -33,10 +35,12 @@ export class SteeringRefused extends Schema.TaggedError<SteeringRefused>()("Stee
   }
 }
 
-/** What is asked for; a job that is not named is the only one that runs. */
+/** What is asked for; a job that is not named is the only one that runs. `Cancel` ends that job, or the turn when no job runs. */
 export type Order =
   | { readonly type: "Inject"; readonly content: string }
   | { readonly type: "CancelCore"; readonly job_name?: JobName }
+  | { readonly type: "StopTurn" }
+  | { readonly type: "Cancel" }
   | { readonly type: "Compact"; readonly lane?: LaneId }
 
 export interface Request {
@@ -55,9 +59,9 @@ export interface Ended {
   readonly refused: string | null
 }
 
-export interface Ordered<T extends Wish["type"] = Wish["type"]> {
+export interface Ordered<T extends Order["type"] = Order["type"]> {
   readonly signal_id: SignalId
-  readonly wish: Extract<Wish, { readonly type: T }>
+  readonly wish: Extract<Wish, { readonly type: T extends "Cancel" ? "CancelCore" | "StopTurn" : T }>
   /** Null while no event that choird knows of ends it. */
   readonly ended: Ended | null
 }
@@ -82,7 +86,13 @@ export class Steering extends Context.Service<
 const refused = (kind: SteeringRefused["kind"], reason: string, hint: string) =>
   Effect.fail(new SteeringRefused({ kind, reason, hint }))
 
-const ACTIONS = { Inject: "session.inject", CancelCore: "session.cancel", Compact: "session.compact" } as const
+const ACTIONS = {
+  Inject: "session.inject",
+  CancelCore: "session.cancel",
+  Cancel: "session.cancel",
+  StopTurn: "session.stop",
+  Compact: "session.compact"
+} as const
 
 /** The one job that is meant: the named one, or the only one. */
 const chosenJob = ({ cores }: SessionState, named: JobName | undefined) => {
@@ -99,9 +109,22 @@ const chosenJob = ({ cores }: SessionState, named: JobName | undefined) => {
     : refused("JOB_AMBIGUOUS", "several jobs run", `name one of: ${names}`)
 }
 
-/** What an order comes to in this state. */
-const wishOf = Effect.fnUntraced(function* (state: SessionState, order: Order) {
+const chosenTurn = (state: SessionState, next: InboxId | undefined) => {
+  const turn = turnToStop(state, next)
+  return turn === undefined
+    ? refused("NOTHING_RUNS", "no turn runs in this session", "choirctl session cores shows its jobs")
+    : Effect.succeed<Wish>({ type: "StopTurn", turn })
+}
+
+/** What an order comes to in this state. `next` is the oldest message that was not taken shortly before. */
+const wishOf = Effect.fnUntraced(function* (state: SessionState, order: Order, next: InboxId | undefined) {
   switch (order.type) {
+    case "StopTurn":
+      return yield* chosenTurn(state, next)
+    case "Cancel":
+      return state.cores.size === 0
+        ? yield* chosenTurn(state, next)
+        : ({ type: "CancelCore", job_name: yield* chosenJob(state, undefined) } satisfies Wish)
     case "Inject": {
       const { content } = order
       if (content.trim() === "") return yield* refused("EMPTY", "the instruction is empty", "say what edge is to know")
@@ -130,6 +153,10 @@ const isSame = (order: Order, wish: Wish): boolean => {
       return wish.type === "Inject" && wish.content === storableJson(order.content)
     case "CancelCore":
       return wish.type === "CancelCore" && (order.job_name === undefined || wish.job_name === order.job_name)
+    case "StopTurn":
+      return wish.type === "StopTurn"
+    case "Cancel":
+      return wish.type === "CancelCore" || wish.type === "StopTurn"
     case "Compact":
       return wish.type === "Compact" && wish.lane === order.lane
   }
@@ -155,8 +182,9 @@ const signalOf = ({ event_type, payload }: ChoirEvent): string | undefined =>
 
 const endedIn = (event: ChoirEvent): Ended => {
   if (event.event_type === "InjectedInstruction") return { rev: event.rev, refused: event.payload.refused ?? null }
-  const nothing = event.event_type === "Cancelled" && event.payload.reason === "no_such_job"
-  return { rev: event.rev, refused: nothing ? "the job had stopped before" : null }
+  const reason = event.event_type === "Cancelled" ? event.payload.reason : undefined
+  if (reason === "no_such_turn") return { rev: event.rev, refused: "the turn had ended before" }
+  return { rev: event.rev, refused: reason === "no_such_job" ? "the job had stopped before" : null }
 }
 
 /** What an audit row keeps of an order: never the words of an instruction. */
@@ -168,6 +196,9 @@ const auditDetail = (order: Order): Readonly<Record<string, string | number | nu
       return { job_name: order.job_name ?? null }
     case "Compact":
       return { lane: order.lane ?? null }
+    case "StopTurn":
+    case "Cancel":
+      return {}
   }
 }
 
@@ -182,7 +213,9 @@ const make = Effect.fnUntraced(function* () {
     const earlier = yield* signals.asked(session_id, request_id)
     if (earlier !== undefined) return yield* queued(row, { type: "queued", ...earlier }, order)
     if (row.status !== "active") return yield* queued(row, { type: "inactive", status: row.status }, order)
-    const wish = yield* wishOf(yield* events.state(session_id), order)
+    // Asked before the state, which has every message that is not waiting any more.
+    const next = yield* signals.nextMessage(session_id)
+    const wish = yield* wishOf(yield* events.state(session_id), order, next)
     return yield* queued(row, yield* signals.send(session_id, request_id, wish), order)
   })
 
@@ -216,7 +249,8 @@ const make = Effect.fnUntraced(function* () {
       })
     )
     const job = wish.type === "CancelCore" ? { job_name: wish.job_name } : {}
-    yield* audit.record({ ...entry, detail: { ...detail, ...job, signal_id } })
+    const turn = wish.type === "StopTurn" ? wish.turn : {}
+    yield* audit.record({ ...entry, detail: { ...detail, ...job, ...turn, signal_id } })
     const ended = request.wait_ms === 0 ? null : yield* outcome(request, signal_id)
     // A stored wish of another type is refused as another request's.
     return { signal_id, wish: wish as Ordered<O["type"]>["wish"], ended }

@@ -92,9 +92,17 @@ export type Turn =
   | { readonly kind: "turn"; readonly inbox_id: InboxId; readonly dm: ResourceName; readonly rev: number }
   | { readonly kind: "report"; readonly report: PendingReport; readonly rev: number }
 
+/** A turn whose open calls all wait for a person, set aside for a message that came meanwhile. */
+export interface ParkedTurn extends Pick<LaneMemory, "calls" | "step"> {
+  readonly turn: Turn
+  readonly output_rev: number
+}
+
 export interface EdgeLane extends LaneMemory {
   readonly state: EdgeState
   readonly turn: Turn | undefined
+  /** It goes on as soon as the open turn has its reply. */
+  readonly parked: ParkedTurn | undefined
   /** The newest turn or report ModelOutput of the open turn; 0 when there is none yet. */
   readonly output_rev: number
 }

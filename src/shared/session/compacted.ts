@@ -13,8 +13,8 @@ import type { SessionState } from "./State.ts"
 export const compactionLimit = (state: SessionState, lane: LaneId): number => {
   const memory = laneOf(state, lane)
   if (memory === undefined) return 0
-  const output = "job_id" in memory ? memory.output.rev : memory.output_rev
-  return output === 0 ? state.rev : output - 1
+  const outputs = "job_id" in memory ? [memory.output.rev] : [memory.output_rev, memory.parked?.output_rev ?? 0]
+  return outputs.reduce((limit, rev) => (rev === 0 ? limit : Math.min(limit, rev - 1)), state.rev)
 }
 
 export const compacted = (state: SessionState, { lane, payload, rev }: EventOf<"CompactionCommitted">): Folded => {

@@ -9,8 +9,10 @@ import { SIGNALS_REMEMBERED_MAX } from "#src/shared/limits.ts"
 import { modelOutput, openReport, toolCallCommitted, toolCallRequested, toolResultCommitted } from "./calls.ts"
 import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } from "./lanes.ts"
 import { compacted } from "./compacted.ts"
+import { parked, resumed } from "./parked.ts"
 import { skillTransition } from "./skills.ts"
 import type { CoreLane, PendingReport, SessionState } from "./State.ts"
+import { turnCancelled } from "./turns.ts"
 
 /** Why an event does not fit the state before it. */
 export interface FoldRefusal {
@@ -21,7 +23,7 @@ export interface FoldRefusal {
 /** A session before its first event. */
 export const initialState: SessionState = {
   rev: 0,
-  edge: { ...freshLane, state: "EDGE_IDLE", turn: undefined, output_rev: 0 },
+  edge: { ...freshLane, state: "EDGE_IDLE", turn: undefined, parked: undefined, output_rev: 0 },
   cores: new Map(),
   spent: { tokens: 0, cost_usd: 0, tool_calls: 0 },
   last_inbox_id: 0n,
@@ -41,8 +43,9 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
   const id = BigInt(payload.inbox_id)
   if (lane !== EDGE) return Result.fail("only edge hears the user")
   if (id <= state.last_inbox_id) return Result.fail(`inbox row ${payload.inbox_id} is not after the last one`)
-  if (state.edge.turn !== undefined) return Result.fail("the turn before has no reply yet")
-  return Result.map(move(state, EDGE, "UserMsg"), (moved) =>
+  const ready = parked(state)
+  if (ready.edge.turn !== undefined) return Result.fail("the turn before has no reply yet")
+  return Result.map(move(ready, EDGE, "UserMsg"), (moved) =>
     inWindow(
       {
         ...withEdge(moved, {
@@ -135,13 +138,16 @@ const injectedInstruction = (state: SessionState, { lane, payload, rev }: EventO
   })
 }
 
-const cancelled = (state: SessionState, { lane, payload }: EventOf<"Cancelled">): Folded => {
+const cancelled = (state: SessionState, event: EventOf<"Cancelled">): Folded => {
+  const { lane, payload } = event
   if (lane !== payload.target) return Result.fail(`it is aimed at ${payload.target} and stands on ${lane}`)
   return Result.flatMap(signalled(state, payload.signal_id), (heard) => {
     if (payload.target === EDGE) {
+      if (payload.turn !== undefined) return turnCancelled(heard, payload.turn, event)
       if (heard.cores.size > 0) return Result.fail("edge cannot end before its jobs")
       return Result.map(move(heard, EDGE, "Cancelled"), (moved) => ({ ...moved, ended: payload.by }))
     }
+    if (payload.turn !== undefined) return Result.fail("only edge has turns")
     const core = coreOf(heard, payload.target)
     return Result.succeed(core === undefined ? heard : withCore(heard, { ...core, cancelled: payload.reason }))
   })
@@ -166,7 +172,7 @@ const agentMessage = (state: SessionState, { lane, payload, rev }: EventOf<"Agen
     return Result.map(move(ready, EDGE, "AgentMessage.answer"), (moved) =>
       inWindow(
         {
-          ...withEdge(moved, { turn: undefined, step: 0, output_rev: 0 }),
+          ...resumed(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 })),
           reports: turn.kind === "report" ? moved.reports.slice(1) : moved.reports
         },
         EDGE,

@@ -2,9 +2,10 @@
  * The revisions whose events a state cannot do without: it names them, and what comes next is read from them. The tail of a recovery
  * starts at the oldest of them (wire.md, Snapshots).
  */
-import type { LaneMemory, PendingReport, SessionState } from "./State.ts"
+import type { EdgeLane, LaneMemory, PendingReport, SessionState } from "./State.ts"
 
-const ofCalls = ({ calls }: LaneMemory): ReadonlyArray<number> => calls.flatMap(({ output_rev }) => output_rev)
+const ofCalls = ({ calls }: Pick<LaneMemory, "calls">): ReadonlyArray<number> =>
+  calls.flatMap(({ output_rev }) => output_rev)
 
 /** A step of a skill is shown what the skill began with and what its earlier steps came to. */
 const ofSkill = ({ skill }: LaneMemory): ReadonlyArray<number> =>
@@ -12,13 +13,23 @@ const ofSkill = ({ skill }: LaneMemory): ReadonlyArray<number> =>
 
 const ofReports = (reports: ReadonlyArray<PendingReport>): ReadonlyArray<number> => reports.map(({ rev }) => rev)
 
+/** A turn's message or report, its newest output and its open calls. */
+const ofTurn = ({
+  calls,
+  output_rev,
+  turn
+}: Pick<EdgeLane, "calls" | "output_rev" | "turn">): ReadonlyArray<number> => [
+  ...ofCalls({ calls }),
+  output_rev,
+  ...(turn === undefined ? [] : [turn.rev, ...(turn.kind === "report" ? [turn.report.rev] : [])])
+]
+
 /** Without the windows, which only prompts read; see {@link windowsOf}. */
 export const namedRevs = ({ cores, edge, reports }: SessionState): ReadonlyArray<number> =>
   [
-    ...ofCalls(edge),
+    ...ofTurn(edge),
+    ...(edge.parked === undefined ? [] : ofTurn(edge.parked)),
     ...ofSkill(edge),
-    edge.output_rev,
-    ...(edge.turn === undefined ? [] : [edge.turn.rev, ...(edge.turn.kind === "report" ? [edge.turn.report.rev] : [])]),
     ...ofReports(reports),
     ...[...cores.values()].flatMap((core) => [
       ...ofCalls(core),

@@ -22,7 +22,7 @@ import type { SessionState } from "./State.ts"
  * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
  * no state of another fold is ever gone on from. The golden histories of the tests turn red when it should have grown.
  */
-export const FOLD_VERSION = 2
+export const FOLD_VERSION = 3
 
 const Call = Schema.Struct({
   call_id: CallId,
@@ -74,14 +74,17 @@ const Report = Schema.Struct({
   inbox_id: Schema.UndefinedOr(InboxId)
 })
 
+const Turn = Schema.Union([
+  Schema.Struct({ kind: Schema.Literal("turn"), inbox_id: InboxId, dm: ResourceName, rev: Rev }),
+  Schema.Struct({ kind: Schema.Literal("report"), report: Report, rev: Rev })
+])
+
 const Edge = Schema.Struct({
   ...memory,
   state: EdgeState,
-  turn: Schema.UndefinedOr(
-    Schema.Union([
-      Schema.Struct({ kind: Schema.Literal("turn"), inbox_id: InboxId, dm: ResourceName, rev: Rev }),
-      Schema.Struct({ kind: Schema.Literal("report"), report: Report, rev: Rev })
-    ])
+  turn: Schema.UndefinedOr(Turn),
+  parked: Schema.UndefinedOr(
+    Schema.Struct({ turn: Turn, calls: Schema.Array(Call), step: Schema.Natural, output_rev: Rev })
   ),
   output_rev: Rev
 })

@@ -55,10 +55,25 @@ describe("chat", () => {
           ["gateway:screen", undefined]
         ]
       )
+      assert.deepStrictEqual(yield* command("/stop", "c4"), { kind: "notice", text: "Stopping." })
+      assert.deepInclude(world.wishes.get("screen:c4")?.wish, { type: "StopTurn", turn: { inbox_id: one } })
       assert.match((yield* command("/model"))?.text ?? "", /^small answers and works\.$/u)
       assert.match((yield* command("/model llm small"))?.text ?? "", /^small answers from the next step on/u)
       assert.deepStrictEqual(world.effects, ["gateway:screen sets small -"])
       assert.deepStrictEqual(world.inbox, [])
+    })
+  )
+
+  it.effect("says that nothing runs to whoever stops or cancels it", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      for (const text of ["/stop", "/cancel"])
+        assert.deepStrictEqual((yield* api.chat.command(message(text, text.slice(1)))).answer, {
+          kind: "notice",
+          text: "Nothing is running."
+        })
+      world.nextMessage = one
+      assert.strictEqual((yield* api.chat.command(message("/cancel", "c3"))).answer?.text, "Stopping.")
     })
   )
 

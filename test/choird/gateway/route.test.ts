@@ -75,6 +75,7 @@ describe("route", () => {
     for (const text of ["/status", "/STATUS", "/status@double_bot", "/status now"])
       assert.deepStrictEqual(command(text), { type: "status" }, text)
     assert.deepStrictEqual(command("/cores"), { type: "cores" })
+    assert.deepStrictEqual(command("/stop"), { type: "stop" })
     assert.deepStrictEqual(command("/cancel"), { type: "cancel", job_name: undefined })
     assert.deepStrictEqual(command("/cancel tidy"), { type: "cancel", job_name: JobName.make("tidy") })
     assert.deepStrictEqual(command("/compact"), { type: "compact" })
@@ -82,7 +83,7 @@ describe("route", () => {
     assert.deepStrictEqual(command("/model"), { type: "model" })
     assert.deepStrictEqual(command("/model llm  large"), { type: "set model", llm: ResourceName.make("large") })
     assert.match(said(from("1", "/start")), /^Hello!/u)
-    for (const text of ["/start helper", "/stop", `/${"x".repeat(32)}`, "/constructor"])
+    for (const text of ["/start helper", `/${"x".repeat(32)}`, "/constructor"])
       assert.match(
         said(from("1", text)),
         /^I do not know the command \/\w+\.\n\/status: .*\n\/inject <message>: /su,
@@ -106,8 +107,9 @@ describe("route", () => {
       ["/approve 99999999999999999999", "/approve <number>"],
       ["/inject", "/inject <message>"],
       ["/inject  \n", "/inject <message>"],
-      ["/cancel Two Words", "/cancel <job>"],
-      ["/cancel ../x", "/cancel <job>"],
+      ["/cancel Two Words", "/cancel [job]"],
+      ["/cancel ../x", "/cancel [job]"],
+      ["/stop it", "/stop"],
       ["/model large", "/model [llm <name>]"],
       ["/model llm", "/model [llm <name>]"],
       ["/model llm a b", "/model [llm <name>]"]

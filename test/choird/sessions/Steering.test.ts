@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
-import { coreLane, EDGE, JobName, type SessionId, type SignalId } from "#schema/Ids.ts"
+import { coreLane, EDGE, InboxId, JobName, ResourceName, type SessionId, type SignalId } from "#schema/Ids.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
@@ -30,6 +30,13 @@ const injected = (signal_id: SignalId, refused?: string) =>
       content: "be quick",
       ...(refused === undefined ? {} : { refused })
     }
+  }) as const
+
+const userMsg = (inbox_id: string) =>
+  ({
+    event_type: "UserMsg",
+    lane: EDGE,
+    payload: { inbox_id: InboxId.make(inbox_id), dm: ResourceName.make("me"), text: "hi", attachments: [] }
   }) as const
 
 const rows = (session_id: SessionId) =>
@@ -117,6 +124,39 @@ describeEngines("Steering", (it) => {
       assert.deepStrictEqual([again.signal_id, again.ended], [first.signal_id, { rev: 2, refused: null }])
       const late = yield* Effect.flip(order(session_id, "r2", { type: "CancelCore", job_name: JOB }))
       assert.deepInclude(late, { _tag: "SteeringRefused", kind: "NO_SUCH_JOB" })
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("stops the turn that runs by its name, or the one that a waiting message is about to begin", () =>
+    Effect.gen(function* () {
+      const talk = yield* newTalk
+      const { session_id } = talk.caller
+      const nothing = yield* Effect.flip(order(session_id, "r0", { type: "StopTurn" }))
+      assert.deepInclude(nothing, { _tag: "SteeringRefused", kind: "NOTHING_RUNS" })
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`INSERT INTO choir_control.signals (session_id, kind, payload)
+        SELECT ${session_id}, 'UserMessage', jsonb_build_object('inbox_id', n::text) FROM generate_series(5, 6) AS n`
+      const early = yield* order(session_id, "r1", { type: "StopTurn" })
+      assert.deepStrictEqual(early.wish, { type: "StopTurn", turn: { inbox_id: InboxId.make("5") } })
+      talk.commit(userMsg("5"))
+      yield* store(talk, 0)
+      const running = yield* order(session_id, "r2", { type: "Cancel" })
+      assert.deepStrictEqual(running.wish, { type: "StopTurn", turn: { inbox_id: InboxId.make("5") } })
+      talk.commit(started("tidy"))
+      yield* store(talk, 1)
+      const job = yield* order(session_id, "r3", { type: "Cancel" })
+      assert.deepStrictEqual(job.wish, { type: "CancelCore", job_name: JOB })
+      // The same request means what it meant, whatever runs by now.
+      assert.deepStrictEqual((yield* order(session_id, "r2", { type: "Cancel" })).wish, running.wish)
+      const payload = { signal_id: early.signal_id, target: EDGE, by: "user", reason: "no_such_turn", turn: 0 } as const
+      talk.commit({ event_type: "Cancelled", lane: EDGE, payload })
+      yield* store(talk, 2)
+      const late = yield* order(session_id, "r1", { type: "StopTurn" }, 1000)
+      assert.deepStrictEqual(late.ended, { rev: 3, refused: "the turn had ended before" })
+      assert.deepStrictEqual(
+        (yield* auditOf(session_id)).map(({ action }) => action),
+        ["session.stop", "session.stop", "session.cancel", "session.cancel", "session.cancel", "session.stop"]
+      )
     }).pipe(Effect.provide(stores))
   )
 

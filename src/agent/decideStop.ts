@@ -1,0 +1,58 @@
+/** The end of a turn by an order of the user's: its calls, the order and the turn's one answer, in one batch. */
+import type { EventDraft } from "#schema/Event.ts"
+import { EDGE, SignalId } from "#schema/Ids.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import { findTurn } from "#src/shared/session/turns.ts"
+import { closingCall, endOfCall } from "./decideCalls.ts"
+import { endedWithLane } from "./decideSkills.ts"
+import { accept, type Decision, type Proposal } from "./Proposal.ts"
+
+/** Why its calls and its skill end, and what the event says. */
+export const TURN_STOPPED = "the user stopped the turn"
+
+/** Jobs are not part of the turn that started them, so that whoever stops the turn is told of them. */
+const jobsGoOn = ({ cores }: SessionState): string => {
+  const [first, ...others] = cores.keys()
+  if (first === undefined) return ""
+  return others.length === 0
+    ? ` The job ${first} goes on; /cancel ${first} ends it.`
+    : ` These jobs go on: ${[first, ...others].join(", ")}. /cancel NAME ends one.`
+}
+
+const stoppedText = (state: SessionState, report: string | undefined): string => {
+  const { skill, turn } = state.edge
+  const untold = turn?.kind === "turn" || report === undefined ? "" : ` ${report}`
+  const ended = skill === undefined ? "" : ` The skill ${skill.name} ended with it.`
+  return `Stopped.${untold}${ended}${jobsGoOn(state)}`
+}
+
+/** The turn's one answer. */
+const lastWord = (state: SessionState, report: string | undefined): EventDraft => {
+  const { turn } = state.edge
+  const text = stoppedText(state, report)
+  if (turn?.kind === "turn")
+    return { event_type: "AgentMessage", lane: EDGE, payload: { kind: "reply", text, in_reply_to: turn.inbox_id } }
+  const inbox_id = (turn?.report ?? state.reports[0])?.inbox_id
+  const in_reply_to = inbox_id === undefined ? {} : { in_reply_to: inbox_id }
+  return { event_type: "AgentMessage", lane: EDGE, payload: { kind: "report", text, ...in_reply_to } }
+}
+
+export const stopTurn = (
+  state: SessionState,
+  { report, signal_id, turn }: Extract<Proposal, { type: "StopTurn" }>
+): Decision => {
+  const signal = { signal_id: SignalId.make(signal_id), target: EDGE, by: "user" } as const
+  const found = findTurn(state, turn)
+  if (found.place !== "open")
+    return accept({
+      event_type: "Cancelled",
+      lane: EDGE,
+      payload: { ...signal, reason: "no_such_turn", turn: 0 }
+    })
+  return accept(
+    ...state.edge.calls.flatMap((call) => endOfCall(state, closingCall(EDGE, call, TURN_STOPPED))),
+    ...endedWithLane(EDGE, state.edge, TURN_STOPPED),
+    { event_type: "Cancelled", lane: EDGE, payload: { ...signal, reason: TURN_STOPPED, turn: found.rev } },
+    lastWord(state, report)
+  )
+}

@@ -1,0 +1,72 @@
+/** Which turn of edge an order means, and what ending one before its answer does to a state. */
+import { Result } from "effect"
+import type { EventOf } from "#schema/Event.ts"
+import { EDGE, type InboxId } from "#schema/Ids.ts"
+import type { TurnName } from "#schema/Signal.ts"
+import { openReport } from "./calls.ts"
+import { type Folded, move } from "./lanes.ts"
+import type { PendingReport, SessionState } from "./State.ts"
+
+/** The report that edge makes or makes next. */
+const nextReport = ({ edge, reports }: SessionState): PendingReport | undefined => {
+  if (edge.turn !== undefined) return edge.turn.kind === "report" ? edge.turn.report : undefined
+  return edge.state === "EDGE_IDLE" ? reports[0] : undefined
+}
+
+/** The turn that edge works on, or `undefined` when there is none. A report turn is open before its first event (see `openReport`). */
+const openTurn = (state: SessionState): TurnName | undefined => {
+  const { turn } = state.edge
+  if (turn?.kind === "turn") return { inbox_id: turn.inbox_id }
+  const report = nextReport(state)
+  return report === undefined ? undefined : { report_rev: report.rev }
+}
+
+/**
+ * The turn that an order without a name means: the open one, or the one that the oldest message which waits is about to begin. `next` was
+ * asked for before the state, which has every message that is not waiting any more.
+ */
+export const turnToStop = (state: SessionState, next: InboxId | undefined): TurnName | undefined => {
+  if (state.ended !== undefined) return undefined
+  const waits = next !== undefined && BigInt(next) > state.last_inbox_id ? { inbox_id: next } : undefined
+  return openTurn(state) ?? waits
+}
+
+/** The revision that names the open turn in events. */
+const openRev = (state: SessionState): number | undefined => {
+  const { turn } = state.edge
+  return turn?.kind === "turn" ? turn.rev : nextReport(state)?.rev
+}
+
+/**
+ * What an order to stop a turn finds: the turn is open, it has not begun or was set aside, or it is over. A turn whose answer stands in the log is over,
+ * since that answer goes out as it is.
+ */
+export const findTurn = (
+  state: SessionState,
+  name: TurnName
+): { readonly place: "open"; readonly rev: number } | { readonly place: "later" | "over" } => {
+  if (state.ended !== undefined) return { place: "over" }
+  const open = openTurn(state)
+  const isOpen =
+    "inbox_id" in name
+      ? open !== undefined && "inbox_id" in open && open.inbox_id === name.inbox_id
+      : open !== undefined && "report_rev" in open && open.report_rev === name.report_rev
+  const rev = openRev(state)
+  if (isOpen && rev !== undefined)
+    return state.edge.state === "EDGE_FINALIZING" ? { place: "over" } : { place: "open", rev }
+  const aside = state.edge.parked?.turn
+  const waits =
+    "inbox_id" in name
+      ? BigInt(name.inbox_id) > state.last_inbox_id || (aside?.kind === "turn" && aside.inbox_id === name.inbox_id)
+      : state.reports.some((report) => report.rev === name.report_rev)
+  return { place: waits ? "later" : "over" }
+}
+
+/** The end of a turn by an order. Its calls are closed before, and its answer is the next message. */
+export const turnCancelled = (state: SessionState, turn: number, { rev }: EventOf<"Cancelled">): Folded => {
+  if (turn === 0) return Result.succeed(state)
+  if (openRev(state) !== turn) return Result.fail(`no turn about revision ${turn} is open`)
+  if (state.edge.calls.length > 0) return Result.fail("calls of the turn are still open")
+  const opened = state.edge.turn === undefined ? openReport(state, EDGE, rev) : Result.succeed(state)
+  return Result.flatMap(opened, (ready) => move(ready, EDGE, "Cancelled.turn"))
+}

@@ -1,0 +1,76 @@
+/** Planted bugs of turns that are stopped or set aside (T1, T2, I7, I11, L1). */
+import type { Mutant } from "./Mutant.ts"
+
+export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
+  {
+    name: "stopped-turn-runs-on",
+    file: "src/agent/EdgeLane.ts",
+    find: "yield* Effect.raceFirst(step, stopped)",
+    replace: "yield* Effect.raceFirst(Effect.flatMap(Effect.forkDetach(step), Fiber.join), stopped)",
+    also: {
+      file: "src/agent/EdgeLane.ts",
+      find: `import { Deferred, Effect } from "effect"`,
+      replace: `import { Deferred, Effect, Fiber } from "effect"`
+    },
+    knownSeed: 4,
+    breaks: ["T1"]
+  },
+  {
+    name: "stop-leaves-the-lock-held",
+    file: "src/agent/LockManager.ts",
+    find: "Effect.ensuring(Effect.sync(() => apply(release(table, ticket))))",
+    replace:
+      "Effect.onExit((exit) => Effect.sync(() => void (JSON.stringify(exit).includes('Interrupt') || apply(release(table, ticket)))))",
+    knownSeed: 2,
+    breaks: ["T1", "I7", "J3"]
+  },
+  {
+    name: "lock-is-free-before-the-result",
+    file: "src/agent/grantedCall.ts",
+    find: "Effect.onInterrupt(() => interrupted(ready.lane, ready.call, began))",
+    replace: "Effect.onInterrupt(() => Effect.void)",
+    knownSeed: 2,
+    breaks: ["I7"]
+  },
+  {
+    name: "stopped-turn-says-nothing",
+    file: "src/agent/decideStop.ts",
+    find: "    lastWord(state, report)\n",
+    replace: "",
+    knownSeed: 4,
+    breaks: ["T1"]
+  },
+  {
+    name: "stop-replies-twice",
+    file: "src/shared/session/fold.ts",
+    find: "...resumed(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 })),",
+    replace:
+      "...resumed(withEdge(moved, payload.text?.startsWith('Stopped.') ? { state: 'EDGE_REASONING' } : { turn: undefined, step: 0, output_rev: 0 })),",
+    knownSeed: 4,
+    breaks: ["I11"]
+  },
+  {
+    name: "stop-ends-whatever-runs",
+    file: "src/shared/session/turns.ts",
+    find: "open.inbox_id === name.inbox_id",
+    replace: "name.inbox_id !== undefined",
+    knownSeed: 4,
+    breaks: ["T2"]
+  },
+  {
+    name: "parked-turn-loses-its-call",
+    file: "src/shared/session/parked.ts",
+    find: "parked: { turn, calls, step, output_rev }",
+    replace: "parked: { turn, calls: [], step, output_rev }",
+    knownSeed: 1,
+    breaks: ["L1", "L2", "I2", "W2"]
+  },
+  {
+    name: "parked-turn-is-forgotten",
+    file: "src/shared/session/fold.ts",
+    find: "...resumed(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 })),",
+    replace: "...withEdge(moved, { turn: undefined, step: 0, output_rev: 0, parked: undefined }),",
+    knownSeed: 3,
+    breaks: ["L1"]
+  }
+]
