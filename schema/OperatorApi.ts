@@ -28,6 +28,12 @@ export type AgentStatus = typeof AgentStatus.Type
 /** What is spent and what the limit is; `limit: null` is no limit. */
 const Spent = Schema.Struct({ used: Schema.Finite, limit: Schema.NullOr(Schema.Finite) })
 
+/** Money spent. `unpriced` names the models of the agent whose calls cost an unknown amount on top. */
+const SpentUsd = Schema.Struct({
+  ...Spent.fields,
+  unpriced: Schema.optionalKey(Schema.Array(ResourceName))
+})
+
 /** How a running agent is doing (R78). */
 const AgentHealth = Schema.Struct({
   epoch: Schema.Natural,
@@ -39,7 +45,7 @@ const AgentHealth = Schema.Struct({
   crashes: Schema.Natural,
   crashes_max: Schema.Natural,
   tokens: Spent,
-  cost_usd: Spent
+  cost_usd: SpentUsd
 })
 export type AgentHealth = typeof AgentHealth.Type
 
@@ -71,7 +77,7 @@ export const AgentDetail = Schema.Struct({
       step: Schema.Natural
     })
   ),
-  budgets: Schema.Struct({ tokens: Spent, tool_calls: Spent, cost_usd: Spent, core_jobs: Spent }),
+  budgets: Schema.Struct({ tokens: Spent, tool_calls: Spent, cost_usd: SpentUsd, core_jobs: Spent }),
   resource_bindings: Schema.NullOr(ResourceBindings),
   /** What it keeps from other agents, from its start to its stop (spec 6.4). */
   leases: Schema.Array(Schema.Struct({ kind: Schema.String, name: Schema.String })),

@@ -63,7 +63,7 @@ const reason = (code: string, host: string) => {
   return `${host} cannot be reached (${code})`
 }
 
-/** Sends a request and reads the answer, whatever its status. Redirects are not followed. `secret` is never quoted. */
+/** Sends a request and reads the answer, whatever its status. Redirects are not followed. */
 export const ask = Effect.fn("trialHttp.ask")(function* (url: string, init: RequestInit) {
   const { host } = new URL(url)
   const request = Effect.tryPromise({

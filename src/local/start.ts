@@ -80,7 +80,7 @@ const homeFlag = (home: string) => (home === DEFAULT_HOME ? "" : ` --home ${home
 
 /** What there is to know before and after the conversation. */
 const greeting = (home: string, agent: string, config: Config, ranBefore: boolean) => {
-  const [bot] = Object.values(config.gateways).filter(({ type }) => type === "telegram")
+  const bot = Object.values(config.gateways).find(({ type }) => type === "telegram")
   return [
     "",
     `Talk to ${agent}${bot === undefined ? "" : " here or through your Telegram bot"}.`,

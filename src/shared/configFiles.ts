@@ -11,6 +11,8 @@ import { SecretsFile } from "#schema/Secrets.ts"
 import { CONFIG_BYTES_MAX } from "#src/shared/limits.ts"
 import { finishRestore } from "#src/shared/interruptedRestore.ts"
 import { codeOf } from "#src/shared/nofollow.ts"
+import { loopbackModels } from "./offlineEndpoint.ts"
+import { unpricedBudget } from "./unpricedModels.ts"
 import { repeatedKeys } from "./repeatedKeys.ts"
 
 /** A file of the home, or the home itself, cannot be used. Problems name JSON paths and never a value of secrets.json. */
@@ -187,7 +189,11 @@ const warningsOf = (config: Config, secrets: SecretsFile): ReadonlyArray<ConfigW
     PLACEHOLDER.test(Redacted.value(value)) ? [{ path: name, message: `the secret "${name}" is a placeholder` }] : []
   ),
   ...placeholders(config, []),
-  ...nestedWorkspaces(config)
+  ...nestedWorkspaces(config),
+  ...unpricedBudget(config),
+  ...(config.runtime.type === "docker"
+    ? loopbackModels(config).map((message) => ({ path: "runtime.type", message }))
+    : [])
 ]
 
 /** Whether secrets.json holds a value for the name; an empty one counts as none. */

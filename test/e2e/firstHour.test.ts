@@ -1,5 +1,5 @@
 /** The first hour of a person: what README says, typed into a real terminal, from an empty HOME. */
-import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -177,6 +177,39 @@ const tryIt = (variant: Variant) =>
     yield* terminal.run("choirctl daemon stop")
   }).pipe(Effect.scoped)
 
+/** Ctrl-C in the middle of the wizard, and what the next run makes of it. */
+const leaveAndGoOn = Effect.gen(function* () {
+  const { config, home, terminal } = yield* sitDown({ who: isRoot ? "root" : "an ordinary user", bubblewrap: true })
+  const draft = join(home, ".choir.d/init-draft.json")
+  yield* terminal.line("choirctl init; echo left with $?")
+  yield* terminal.see("Which model do you want to use?")
+  yield* choose(terminal, 1)
+  yield* terminal.see("Model name, such as")
+  yield* terminal.line("anthropic/claude-sonnet-4")
+  yield* terminal.see("Key of OpenRouter")
+  yield* terminal.type(KEYS.interrupt)
+  yield* terminal.see("the answers so far are kept")
+  yield* terminal.see("left with 130")
+  assert.strictEqual(statSync(draft).mode & 0o777, 0o600)
+  yield* terminal.line("choirctl init --runtime sandbox; echo ended with $?")
+  yield* terminal.see("Go on with the answers of the unfinished setup?")
+  yield* terminal.line("")
+  yield* terminal.see("Key of OpenRouter")
+  yield* terminal.line("")
+  yield* terminal.see("choirctl secret set openrouter-key")
+  yield* terminal.see("Enter: 3/15")
+  yield* terminal.line("")
+  yield* terminal.see("Your Telegram user id")
+  yield* terminal.line("")
+  yield* terminal.see("ended with 0")
+  const { model, price, secret } = config().models.main
+  assert.deepStrictEqual(
+    { model, price, secret },
+    { model: "anthropic/claude-sonnet-4", price: { input: 3, output: 15 }, secret: "openrouter-key" }
+  )
+  assert.isFalse(existsSync(draft))
+}).pipe(Effect.scoped)
+
 const VARIANTS: ReadonlyArray<Variant> = [
   { who: "root", bubblewrap: true, telegram: false, provider: false },
   { who: "root", bubblewrap: false, telegram: true, provider: true },
@@ -189,6 +222,8 @@ const CHAT_PROMPT = /choir(?: \([^)]*\))?> /u
 const VARIANT_MS_MAX = 300_000
 
 describe("the first hour", () => {
+  it.live("keeps the answers of a setup that was left, and goes on with them", () => leaveAndGoOn, VARIANT_MS_MAX)
+
   for (const variant of VARIANTS) {
     const leftOut =
       (variant.who === "root" ? whyNoRoot : whyNoOtherUser) ?? (variant.bubblewrap ? whyNoSandbox : undefined)

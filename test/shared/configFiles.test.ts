@@ -57,6 +57,28 @@ describe("configFiles", () => {
     })
   )
 
+  it.effect("warns of a cost limit that an unpriced model escapes, and of a model that Docker cannot reach", () =>
+    Effect.gen(function* () {
+      const entry = { provider: "p", model: "m", endpoint: "http://127.0.0.1:1/v1" }
+      const config = {
+        ...CONFIG,
+        models: {
+          paid: { ...entry, price: { input: 1, output: 2 }, fallback: ["free", "spare"] },
+          free: { ...entry, provider: "offline" },
+          spare: entry
+        },
+        agents: { ada: { repo: { url: "/srv/ada" }, defaults: { workspace: "main", llm: "paid" } } },
+        runtime: { type: "docker" },
+        budgets: { max_cost_usd: 5 }
+      }
+      const { warnings } = yield* loadFiles(yield* makeHome(config, SECRETS))
+      const at = (path: string) => warnings.filter((warning) => warning.path === path)
+      assert.lengthOf(at("models.spare.price"), 1)
+      assert.lengthOf([...at("models.paid.price"), ...at("models.free.price")], 0)
+      assert.lengthOf(at("runtime.type"), 3)
+    })
+  )
+
   it.effect("refuses a key that stands twice, of which one would count in silence, and a byte order mark (R57)", () =>
     Effect.gen(function* () {
       const text = JSON.stringify(CONFIG)

@@ -34,7 +34,7 @@ const healthText = ({ health }: Pick<AgentSummary, "health">) => {
     ...(heartbeat_age_ms === null ? [] : [`heard ${span(heartbeat_age_ms)} ago`]),
     `crashes ${crashes}/${crashes_max}`,
     `tokens ${spent(tokens)}`,
-    ...(cost_usd.limit === null && cost_usd.used === 0 ? [] : [`${spent(cost_usd)} USD`])
+    ...(cost_usd.limit === null && cost_usd.used === 0 ? [] : [costText(cost_usd)])
   ].join(", ")
 }
 
@@ -79,6 +79,13 @@ const spent = ({ limit, used }: Spent) => {
   return limit === null ? amount : `${amount} of ${limit}`
 }
 
+/** What was spent as far as prices are known. */
+const costText = ({ unpriced = [], ...cost }: AgentDetail["budgets"]["cost_usd"]) => {
+  if (unpriced.length === 0) return `${spent(cost)} USD`
+  const unknown = `unknown: no price for ${unpriced.join(", ")}`
+  return cost.used === 0 ? unknown : `${spent(cost)} USD, and more that is ${unknown}`
+}
+
 const bindingText = (bindings: AgentDetail["resource_bindings"]) =>
   bindings === null
     ? "none"
@@ -101,7 +108,7 @@ export const agentDetail = (detail: AgentDetail, color: boolean): string => {
     ["holds", detail.leases.map(({ kind, name }) => `${kind} ${name}`).join(", ") || "nothing"],
     ["tokens", spent(budgets.tokens)],
     ["tool calls", spent(budgets.tool_calls)],
-    ["cost", `${spent(budgets.cost_usd)} USD`],
+    ["cost", costText(budgets.cost_usd)],
     ["core jobs", spent(budgets.core_jobs)],
     ["approvals", approvalsWaiting(detail.approvals_pending)]
   ])

@@ -1,15 +1,24 @@
 /** Rows of `agent list`, made from the lifecycle's views. */
 import { Clock, Context, Effect, Layer, Option } from "effect"
+import type { Config } from "#schema/Config.ts"
+import type { ResourceName } from "#schema/Ids.ts"
 import type { AgentHealth, AgentSummary } from "#schema/OperatorApi.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { BREAKER_CRASHES_MAX } from "#src/shared/limits.ts"
+import { unpricedModels } from "#src/shared/unpricedModels.ts"
 
 /** Whether a running agent has not taken over what choird runs with: it asks with each heartbeat (R58). */
 export const isBehind = ({ config_version, session_id, status }: AgentView, version: number): boolean =>
   status === "running" && session_id !== null && config_version !== version
+
+/** The models without a price that an agent uses, or would use at its next start. */
+export const unpricedOf = (config: Config, { agent_id, bindings }: AgentView): ReadonlyArray<ResourceName> => {
+  const names = bindings ?? config.agents[agent_id]?.defaults
+  return names === undefined ? [] : unpricedModels(config, [names.llm, names.core_llm ?? names.llm])
+}
 
 export class AgentSummaries extends Context.Service<
   AgentSummaries,
@@ -29,8 +38,11 @@ export class AgentSummaries extends Context.Service<
       const lifecycle = yield* Lifecycle
 
       /** What of an agent may need somebody's look, while it runs. */
-      const healthOf = Effect.fnUntraced(function* ({ agent_id, epoch, session_id }: AgentView) {
-        const { budgets } = (yield* config.current).config
+      const healthOf = Effect.fnUntraced(function* (view: AgentView) {
+        const { agent_id, epoch, session_id } = view
+        const running = (yield* config.current).config
+        const { budgets } = running
+        const unpriced = unpricedOf(running, view)
         const { age_ms, crashes, head_rev } = yield* lifecycle.pulse(agent_id)
         const state =
           session_id === null ? undefined : Option.getOrUndefined(yield* Effect.option(events.state(session_id)))
@@ -41,7 +53,11 @@ export class AgentSummaries extends Context.Service<
           crashes,
           crashes_max: BREAKER_CRASHES_MAX,
           tokens: { used: state?.spent.tokens ?? 0, limit: budgets.total_session_tokens },
-          cost_usd: { used: state?.spent.cost_usd ?? 0, limit: budgets.max_cost_usd }
+          cost_usd: {
+            used: state?.spent.cost_usd ?? 0,
+            limit: budgets.max_cost_usd,
+            ...(unpriced.length === 0 ? {} : { unpriced })
+          }
         } satisfies AgentHealth
       })
 

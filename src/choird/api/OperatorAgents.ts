@@ -2,7 +2,7 @@
 import { Effect, Option, Queue, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Budgets } from "#schema/Config.ts"
-import { type AgentId, EDGE } from "#schema/Ids.ts"
+import { type AgentId, EDGE, type ResourceName } from "#schema/Ids.ts"
 import { type AgentDetail, type BuildProgress, OperatorApi } from "#schema/OperatorApi.ts"
 import { Images } from "#src/choird/agents/Images.ts"
 import { imageSources } from "#src/choird/agents/imageSources.ts"
@@ -17,7 +17,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { BUILD_STEPS_MAX } from "#src/shared/limits.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { AgentSummaries } from "./AgentSummaries.ts"
+import { AgentSummaries, unpricedOf } from "./AgentSummaries.ts"
 import { fromAgentRefused, refusedBuild } from "./refusals.ts"
 
 type Lanes = AgentDetail["lanes"]
@@ -33,10 +33,18 @@ const laneRows = ({ cores, edge }: SessionState): Lanes =>
   }))
 
 /** What the session has used up of what it may (7.6). */
-const budgetRows = (state: SessionState | undefined, limits: Budgets): AgentDetail["budgets"] => ({
+const budgetRows = (
+  state: SessionState | undefined,
+  limits: Budgets,
+  unpriced: ReadonlyArray<ResourceName>
+): AgentDetail["budgets"] => ({
   tokens: { used: state?.spent.tokens ?? 0, limit: limits.total_session_tokens },
   tool_calls: { used: state?.spent.tool_calls ?? 0, limit: limits.max_tool_calls_per_session },
-  cost_usd: { used: state?.spent.cost_usd ?? 0, limit: limits.max_cost_usd },
+  cost_usd: {
+    used: state?.spent.cost_usd ?? 0,
+    limit: limits.max_cost_usd,
+    ...(unpriced.length === 0 ? {} : { unpriced })
+  },
   core_jobs: { used: state?.cores.size ?? 0, limit: limits.max_core_jobs }
 })
 
@@ -66,7 +74,7 @@ const detail = Effect.fn("OperatorApi.agent")(function* (services: Services, age
   return {
     ...summary,
     lanes: state === undefined || view.status === "stopped" ? [] : laneRows(state),
-    budgets: budgetRows(state, running.config.budgets),
+    budgets: budgetRows(state, running.config.budgets, unpricedOf(running.config, view)),
     leases: (yield* leases.all).flatMap(({ agent_id: holder, kind, name }) =>
       holder === agent_id ? [{ kind, name }] : []
     ),

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ChoirEvent } from "#schema/Event.ts"
+import { ResourceName } from "#schema/Ids.ts"
 import { Schema } from "effect"
 import { agentDetail, agentTable, buildLine } from "#src/choirctl/render/agents.ts"
 import { messageText, promptText } from "#src/choirctl/render/chat.ts"
@@ -23,6 +24,21 @@ describe("agentTable", () => {
     assert.match(
       agentTable([{ ...summary, health }], false),
       /HEALTH\n.* epoch 2, lag 3, heard 1s ago, crashes 1\/3, tokens 5 of 100, 0\.5000 USD$/u
+    )
+  })
+})
+
+describe("agentDetail", () => {
+  const costLine = (cost_usd: typeof detail.budgets.cost_usd & { readonly unpriced?: ReadonlyArray<ResourceName> }) =>
+    /cost +(.*)/u.exec(agentDetail({ ...detail, budgets: { ...detail.budgets, cost_usd } }, false))?.[1]
+
+  it("calls the cost unknown where a model has no price", () => {
+    const unpriced = [ResourceName.make("sonnet")]
+    assert.strictEqual(costLine({ used: 0, limit: null }), "0 USD")
+    assert.strictEqual(costLine({ used: 0, limit: null, unpriced }), "unknown: no price for sonnet")
+    assert.strictEqual(
+      costLine({ used: 0.5, limit: 1, unpriced }),
+      "0.5000 of 1 USD, and more that is unknown: no price for sonnet"
     )
   })
 })

@@ -89,7 +89,7 @@ describe("the operator's socket", () => {
         crashes: 1,
         crashes_max: 3,
         tokens: { used: 0, limit: 2_000_000 },
-        cost_usd: { used: 0, limit: null }
+        cost_usd: { used: 0, limit: null, unpriced: [ResourceName.make("small")] }
       }
       const [agent] = (yield* api.system.status()).agents
       assert.deepStrictEqual(agent?.health, health)
@@ -165,7 +165,7 @@ describe("agents", () => {
       ])
       assert.deepStrictEqual(detail.budgets.tokens, { used: 15, limit: 2_000_000 })
       assert.deepStrictEqual(detail.budgets.core_jobs, { used: 1, limit: 8 })
-      assert.deepStrictEqual(detail.budgets.cost_usd, { used: 0, limit: null })
+      assert.deepStrictEqual(detail.budgets.cost_usd, { used: 0, limit: null, unpriced: [ResourceName.make("small")] })
       assert.strictEqual(detail.acked_rev, 4)
     })
   )
