@@ -32,10 +32,11 @@ describe("bindingsOf", () => {
         llm: "other",
         core_llm: "other",
         dm: "phone",
-        git_identity: "me"
+        git_identity: "me",
+        explicit: ["llm", "dm"]
       }
     )
-    const deep = { workspace: "main", llm: "other", core_llm: "large", dm: "desk" }
+    const deep = { workspace: "main", llm: "other", core_llm: "large", dm: "desk", explicit: ["llm"] }
     assert.deepStrictEqual(Result.getOrThrow(bind("deep", { llm: OTHER })) as object, deep)
   })
 
