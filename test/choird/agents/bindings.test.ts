@@ -36,10 +36,18 @@ describe("bindingsOf", () => {
         core_llm: "other",
         dm: "phone",
         dms: ["phone"],
-        git_identity: "me"
+        git_identity: "me",
+        explicit: ["llm", "dm"]
       }
     )
-    const deep = { workspace: "main", llm: "other", core_llm: "large", dm: "desk", dms: ["desk"] }
+    const deep = {
+      workspace: "main",
+      llm: "other",
+      core_llm: "large",
+      dm: "desk",
+      dms: ["desk"],
+      explicit: ["llm"]
+    }
     assert.deepStrictEqual(Result.getOrThrow(bind("deep", { llm: OTHER })) as object, deep)
   })
 
