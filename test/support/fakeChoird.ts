@@ -13,7 +13,6 @@ import {
   type AgentDetail,
   type AgentModels,
   type AgentSummary,
-  type RestartedAgent,
   type BuildProgress,
   type ChatAnswer,
   type ChatEvent,
@@ -172,7 +171,6 @@ export interface Answers extends ConfigurationAnswers {
   readonly build: Answer<ReadonlyArray<BuildProgress>>
   readonly update: Answer<ReadonlyArray<UpdateProgress>>
   readonly changed: Answer<AgentSummary>
-  readonly restarted: (id: AgentId) => Answer<RestartedAgent>
   readonly sessions: Answer<ReadonlyArray<SessionSummary>>
   readonly session: Answer<SessionDetail>
   readonly resumed: Answer<ResumedSession>
@@ -205,7 +203,6 @@ const usual: Answers = {
     { type: "done", result: { agent_id: AGENT, image_version: "0a1b2c", path: "/i", built: true, warnings: [] } }
   ]),
   changed: Effect.succeed(summary),
-  restarted: () => Effect.succeed({ ...summary, keeps: [] }),
   session: Effect.succeed(sessionDetail),
   resumed: Effect.succeed({ session_id: SESSION, agent_id: AGENT, epoch: 4 }),
   sessions: Effect.succeed([
@@ -353,8 +350,8 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
           Effect.map(noted({ name: "build", id: params.id, input: payload }, answers.build), Stream.fromIterable),
         start: ({ params, payload }) => noted({ name: "start", id: params.id, input: payload }, answers.changed),
         stop: ({ params }) => noted({ name: "stop", id: params.id }, answers.changed),
-        restart: ({ params, payload }) =>
-          noted({ name: "restart", id: params.id, input: payload }, answers.restarted(params.id)),
+        restart: ({ params }) =>
+          Effect.map(noted({ name: "restart", id: params.id }, answers.changed), (row) => ({ ...row, keeps: [] })),
         models: ({ params }) => noted({ name: "agentModels", id: params.id }, answers.agentModels),
         setModels: ({ params, payload }) =>
           noted({ name: "setModels", id: params.id, input: payload }, answers.agentModels)

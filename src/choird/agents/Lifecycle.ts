@@ -231,7 +231,12 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
       const request = { agent_id, bindings: bindings.success, fresh, awaiting: false, unattended: false }
       return yield* Effect.mapError(started(request), (refused) =>
         refused.kind === "ALREADY_RUNNING"
-          ? new AgentRefused({ ...refused, hint: startedAnew(agent_id, options) })
+          ? new AgentRefused({
+              kind: refused.kind,
+              agent_id,
+              reason: refused.reason,
+              hint: startedAnew(agent_id, options)
+            })
           : refused
       )
     }),

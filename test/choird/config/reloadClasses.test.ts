@@ -105,7 +105,12 @@ describe("the classes of changes", () => {
       [[], down]
     ] as const)
       assert.deepStrictEqual(
-        configChanges(running, target, uses).map(({ restarts: _, ...row }) => row),
+        configChanges(running, target, uses).map(({ change, command, path, ...row }) => ({
+          path,
+          change,
+          class: row.class,
+          command
+        })),
         [{ path, change, class: kind(command), command }]
       )
   })
