@@ -21,5 +21,4 @@ export const heading = (text: string): string => `\n${bold(text)}`
 export const user = (text: string): string => `  ${blue("you")}     ${indented(text)}`
 export const agent = (kind: string, text: string): string =>
   `  ${green((kind === "report" ? "report" : "agent").padEnd(7))} ${indented(text)}`
-export const good = green
 export const bad = red

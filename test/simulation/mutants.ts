@@ -395,14 +395,6 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     knownSeed: 6,
     breaks: ["L1", "I10", "I3"]
   },
-  {
-    name: "jobs-of-an-ending-session-run-on",
-    file: agent("Session.ts"),
-    find: `  yield* endJobs("budget", how.limit)\n`,
-    replace: "",
-    knownSeed: 3,
-    breaks: ["L1"]
-  },
   ...APPROVAL_MUTANTS,
   ...PROPOSAL_MUTANTS,
   ...SKILL_MUTANTS,

@@ -72,5 +72,13 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     replace: "...withEdge(moved, { turn: undefined, step: 0, output_rev: 0, parked: undefined }),",
     knownSeed: 3,
     breaks: ["L1"]
+  },
+  {
+    name: "jobs-of-an-ending-session-run-on",
+    file: "src/agent/Session.ts",
+    find: `  yield* endJobs("budget", how.limit)\n`,
+    replace: "",
+    knownSeed: 3,
+    breaks: ["L1"]
   }
 ]
