@@ -1,4 +1,5 @@
 /** The first hour of a person: what README says, typed into a real terminal, from an empty HOME. */
+import { spawnSync } from "node:child_process"
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -15,6 +16,7 @@ const ORDINARY_UID = 47_110
 const PHONE_USER = 4711
 const TOKEN = "1000:secret"
 const KEY = "sk-first-hour"
+const STOP_MS_MAX = 30_000
 
 /** The commands of a section of README, comments left out. */
 const commandsOf = (section: string): ReadonlyArray<string> => {
@@ -73,6 +75,13 @@ const sitDown = Effect.fnUntraced(function* ({ bubblewrap, who }: Pick<Variant, 
   const node = join(ROOT, "node_modules/.bin/node")
   writeFileSync(launcher, `#!/bin/sh\nexec ${node} ${join(ROOT, "dist/choirctl.js")} "$@"\n`, { mode: 0o755 })
   if (uid !== undefined) for (const path of [join(home, ".local"), own, launcher]) chownSync(path, uid, uid)
+  // A variant that fails leaves its choird running, which outlives the terminal.
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      const user = uid === undefined ? {} : { uid, gid: uid }
+      spawnSync(launcher, ["daemon", "stop"], { env: { HOME: home, PATH: programs }, timeout: STOP_MS_MAX, ...user })
+    })
+  )
   const env = { CHOIR_TELEGRAM_API_ROOT: telegram.url, npm_config_update_notifier: "false" }
   const open = openTerminal({ home, path: `${own}:${programs}`, cwd: ROOT, env, ...(uid === undefined ? {} : { uid }) })
   const config = () => JSON.parse(readFileSync(join(home, ".choir.d/config.json"), "utf8"))
