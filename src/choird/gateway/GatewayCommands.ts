@@ -6,6 +6,7 @@ import { Models } from "#src/choird/agents/Models.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
+import { waitsForPerson } from "#src/shared/session/parked.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { Command } from "./readCommand.ts"
 
@@ -47,13 +48,18 @@ const stateWords = (state: string) =>
     .toLowerCase()
     .replaceAll("_", " ")
 
+const edgeWords = ({ edge }: SessionState): string => {
+  if (edge.state === "EDGE_IDLE") return "Nothing is open."
+  return waitsForPerson(edge) || edge.parked !== undefined ? "It waits for your approval." : "It is at work."
+}
+
 const statusText = (view: AgentView, state: SessionState | undefined, now_ms: number): Answer => {
   const minutes = Math.floor((now_ms - view.since_ms) / 60_000)
   const cores = [...(state?.cores.keys() ?? [])]
   return notice(
     `${view.agent_id} is ${view.status}${view.status === "running" ? ` since ${minutes} min` : ""}.`,
     ...(view.reason === null ? [] : [`${view.reason}.`]),
-    ...(state === undefined ? [] : [state.edge.state === "EDGE_IDLE" ? "Nothing is open." : "It is at work."]),
+    ...(state === undefined ? [] : [edgeWords(state)]),
     ...(cores.length === 0 ? [] : [`Jobs: ${cores.join(", ")}.`])
   )
 }
