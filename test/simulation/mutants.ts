@@ -205,16 +205,6 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     breaks: ["A1"]
   },
   {
-    name: "reply-lost",
-    file: agent("decide.ts"),
-    find: `    state.edge.turn?.kind === "turn"
-      ? {`,
-    replace: `    state.edge.turn?.kind === "turn" && state.cores.size > 0
-      ? {`,
-    knownSeed: 3,
-    breaks: ["L1"]
-  },
-  {
     name: "report-not-owed",
     file: session("fold.ts"),
     find: `report.job_id !== job_id || report.rev`,

@@ -1,4 +1,4 @@
-/** Planted bugs of turns that are stopped or set aside (T1, T2, I7, I11, L1). */
+/** Planted bugs of turns that are answered, stopped or set aside (T1, T2, I7, I11, L1). */
 import type { Mutant } from "./Mutant.ts"
 
 export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
@@ -58,19 +58,21 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     breaks: ["T2"]
   },
   {
-    name: "parked-turn-loses-its-call",
-    file: "src/shared/session/parked.ts",
-    find: "parked: { turn, calls, step, output_rev }",
-    replace: "parked: { turn, calls: [], step, output_rev }",
-    knownSeed: 1,
-    breaks: ["L1", "L2", "I2", "W2"]
+    name: "reply-lost",
+    file: "src/agent/decide.ts",
+    find: `    state.edge.turn?.kind === "turn"
+      ? {`,
+    replace: `    state.edge.turn?.kind === "turn" && state.cores.size > 0
+      ? {`,
+    knownSeed: 3,
+    breaks: ["L1"]
   },
   {
     name: "parked-turn-is-forgotten",
     file: "src/shared/session/fold.ts",
     find: "...resumed(withEdge(moved, { turn: undefined, step: 0, output_rev: 0 })),",
     replace: "...withEdge(moved, { turn: undefined, step: 0, output_rev: 0, parked: undefined }),",
-    knownSeed: 3,
+    knownSeed: 15,
     breaks: ["L1"]
   },
   {

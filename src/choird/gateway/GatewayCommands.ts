@@ -49,10 +49,10 @@ const stateWords = (state: string) =>
     .toLowerCase()
     .replaceAll("_", " ")
 
-/** What edge is doing; a call that waits for a person is told by itself. */
+/** The activity of edge. A call that waits for a person has a line of its own, unless another turn runs meanwhile. */
 const activityText = (state: SessionState, edge_waits: boolean): ReadonlyArray<string> => {
   if (state.edge.state === "EDGE_IDLE") return ["Nothing is open."]
-  return edge_waits ? [] : ["It is at work."]
+  return edge_waits && state.edge.parked === undefined ? [] : ["It is at work."]
 }
 
 const statusText = (
