@@ -121,7 +121,7 @@ const REFUSED: ReadonlyArray<
     "a tool that the job may not use",
     [...spawned, calling(CORE, "t")],
     request(CORE, c(7), { allowed_tools: ["mem.read"] }),
-    /may not use mem\.write; allowed: mem\.read/u
+    /may not use mem-write; allowed: mem-read/u
   ],
   [
     "a sixth call that gave the same five times (E11)",

@@ -200,7 +200,7 @@ describe("an order to stop a turn", () => {
       const script: Script = (messages) => {
         if (isCore(messages)) return Effect.succeed(says("42"))
         const last = messages.at(-1)
-        if (last?.role === "user" && last.content.startsWith("[control plane report]"))
+        if (last?.role === "user" && last.content.startsWith("<choir-note>\nReport:"))
           return Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)
         return Effect.succeed(
           last?.role === "user" ? calls(["choir.core.spawn", { job_name: "work", task_spec: "work" }]) : says("started")

@@ -204,6 +204,7 @@ const configStore = (home: string) =>
   Layer.mock(ConfigStore, {
     home,
     current: Effect.succeed({ version: 1, config }),
+    secrets: Effect.succeed({ [BOUND]: Redacted.make("s3cret") }),
     secret: (secret) =>
       secret === BOUND ? Effect.succeed(Redacted.make("s3cret")) : Effect.fail(new SecretMissing({ secret })),
     secretValues: (names) =>
