@@ -50,24 +50,15 @@ export type ToolEffect = typeof ToolEffect.Type
 /** Which lanes may call a tool and see its results; with `none` both call it and its output is kept nowhere (spec 8.5). */
 export const Exposure = Schema.Literals(["edge", "core", "both", "none"])
 
-/** What providers take as the parameters of a function. */
-const ParametersSchema = Schema.Record(Schema.String, Schema.Unknown)
-  .annotate({ description: 'The input as a JSON Schema of "type": "object", with a description for each property' })
-  .check(
-    Schema.makeFilter((schema) =>
-      schema["type"] === "object"
-        ? undefined
-        : 'input_schema must be a JSON Schema of "type": "object"; for a tool without input write {"type": "object", "properties": {}}'
-    )
-  )
-
 /** The part of a tool that reaches a model. */
 export const ToolLlmView = Schema.Struct({
   name: ToolName.annotate({ description: "Segments of a-z, 0-9 and _, separated by dots" }),
   description: Schema.NonEmptyString.check(Schema.isMaxLength(4096)).annotate({
     description: "What the tool does and when to use it, for the model"
   }),
-  input_schema: ParametersSchema
+  input_schema: Schema.Record(Schema.String, Schema.Unknown).annotate({
+    description: 'The input as a JSON Schema of "type": "object", with a description for each property'
+  })
 })
 export type ToolLlmView = typeof ToolLlmView.Type
 

@@ -160,7 +160,7 @@ const keywordProblems = (schema: unknown, path: string, depth: number): Readonly
 /** Why a provider would refuse these as the parameters of a tool; `undefined` when it would not. */
 export const parametersProblem = (schema: unknown): Problem | undefined => {
   if (!isObject(schema)) return { path: "", reason: "it must be a JSON Schema, which is an object" }
-  if (schema["type"] !== "object") return { path: "type", reason: 'the input of a tool is an object: write "object"' }
+  if (schema["type"] !== "object") return { path: "type", reason: 'write "object"; a tool without input has {"type": "object", "properties": {}}' }
   const surplus = NOT_AT_TOP.find((key) => Object.hasOwn(schema, key))
   return surplus === undefined
     ? undefined

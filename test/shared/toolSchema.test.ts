@@ -17,8 +17,11 @@ describe("toolSchemaProblems", () => {
   ])("takes %j", (schema) => assert.deepStrictEqual(textsOf(schema), []))
 
   it.each([
-    [{}, 'type: the input of a tool is an object: write "object"'],
-    [{ type: ["object", "null"] }, 'type: the input of a tool is an object: write "object"'],
+    [{}, 'type: write "object"; a tool without input has {"type": "object", "properties": {}}'],
+    [
+      { type: ["object", "null"] },
+      'type: write "object"; a tool without input has {"type": "object", "properties": {}}'
+    ],
     [{ type: "object", anyOf: [{}] }, "anyOf: providers refuse it at the top level; use it inside properties"],
     [object({ a: { typ: "string" } }), 'properties.a.typ: "typ" is not a keyword of JSON Schema; did you mean type?'],
     [object({ a: { zzz: 1 } }), 'properties.a.zzz: "zzz" is not a keyword of JSON Schema'],

@@ -7,7 +7,7 @@ import { AGENT, GLOBAL_FILES, makeImageHome } from "../../support/images.ts"
 type Home = Effect.Success<typeof makeImageHome>
 
 const manifest = (runtime: Record<string, unknown>) =>
-  JSON.stringify({ llm: { name: "x", description: "x", input_schema: {} }, runtime })
+  JSON.stringify({ llm: { name: "x", description: "x", input_schema: { type: "object" } }, runtime })
 
 /** @param id of the entry's object; `blob` is a file, whatever the mode says. */
 const raw =
@@ -142,13 +142,13 @@ const refused: ReadonlyArray<[string, string, (home: Home) => void, RegExp]> = [
     "a tool that runs a program of the system",
     "BadRepository",
     files({ "tools/x.json": manifest({ exec_path: "/bin/sh" }) }),
-    /inside \/choir\/tools\/agent\//u
+    /it leaves the folder tools\/agent/u
   ],
   [
     "a tool that climbs out",
     "BadRepository",
     files({ "tools/x.json": manifest({ exec_path: "/choir/tools/agent/../../x" }) }),
-    /inside \/choir\/tools\/agent\//u
+    /it leaves the folder tools\/agent/u
   ],
   [
     "a tool without its executable",
