@@ -203,7 +203,7 @@ describe("choirctl agent restart", () => {
             "to use the defaults: choirctl agent stop demo && choirctl agent start demo"
           ]
         )
-        assert.deepInclude(yield* bindings, { llm: "other", dms: ["hall", "me"], workspace: "spare" })
+        assert.deepInclude((yield* bindings) as object, { llm: "other", dms: ["hall", "me"], workspace: "spare" })
 
         const named = yield* ok("agent", "restart", "demo", "--dm", "me", "--dm", "hall", "--json")
         assert.deepStrictEqual((document(named) as { keeps: unknown }).keeps, [
@@ -213,11 +213,11 @@ describe("choirctl agent restart", () => {
         const unknown = yield* ctl("agent", "restart", "demo", "--llm", "none")
         assert.strictEqual(unknown.code, 1)
         assert.include(unknown.err, 'there is no llm "none"')
-        assert.deepInclude(yield* bindings, { llm: "other", dms: ["me", "hall"] })
+        assert.deepInclude((yield* bindings) as object, { llm: "other", dms: ["me", "hall"] })
 
         yield* ok("agent", "stop", "demo")
         yield* ok("agent", "start", "demo")
-        assert.deepInclude(yield* bindings, { llm: "third", dms: ["hall", "me"] })
+        assert.deepInclude((yield* bindings) as object, { llm: "third", dms: ["hall", "me"] })
       }).pipe(Effect.scoped),
     WHOLE_MS_MAX
   )

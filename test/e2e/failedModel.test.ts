@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import type { ChatEvent } from "#schema/OperatorApi.ts"
 import { choirctl, documents } from "../support/choirctl.ts"
 import { makeInstallation } from "../support/installation.ts"
@@ -116,6 +116,15 @@ describe("choirctl chat --message when the model fails", () => {
           const shown = yield* ask()
           assert.strictEqual(shown.code, code, shown.err)
         }
+        yield* provider.script(Effect.never)
+        const before = (yield* provider.requests.all).length
+        const waiting = yield* Effect.forkChild(ask(), { startImmediately: true })
+        yield* provider.requests.at(before)
+        yield* choirctl(home, ["chat", "demo"], { stdin: "/stop\n" })
+        const stopped = yield* Fiber.join(waiting)
+        assert.deepStrictEqual([stopped.code, stopped.out], [1, ""])
+        assert.include(stopped.err, "Stopped.")
+
         // The exit code is that of the last message of several.
         yield* provider.script(failing(401), answer("better"))
         const lines = yield* choirctl(home, ["chat", "demo"], { stdin: "one\ntwo\n" })

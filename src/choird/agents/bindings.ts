@@ -108,7 +108,9 @@ export const restartBindings = (
   options: RestartAgent
 ): Result.Result<RunBindings, BindingProblem> => {
   const { bindings, defaults } = before
-  const kept = Object.fromEntries(explicitOf(bindings, defaults).map((key) => [key, bound(bindings, key)])) as StartAgent
+  const kept = Object.fromEntries(
+    explicitOf(bindings, defaults).map((key) => [key, bound(bindings, key)])
+  ) as StartAgent
   return bindingsOf(config, agent_id, agent, { ...kept, ...options })
 }
 

@@ -30,10 +30,7 @@ const refusal = ({ agent_id, session_id, status }: SessionRow, latest: SessionRo
 }
 
 /** On the resources that the session had. Which model core jobs use, the agent's defaults say. */
-const asBefore = (
-  { resource_bindings }: SessionRow,
-  agent: Config["agents"][AgentId] | undefined
-): StartOptions => {
+const asBefore = ({ resource_bindings }: SessionRow, agent: Config["agents"][AgentId] | undefined): StartOptions => {
   const { core_llm: _, dms: __, ...bindings } = resource_bindings
   const explicit = agent === undefined ? {} : { explicit: explicitOf(resource_bindings, agent.defaults) }
   return { ...bindings, ...explicit, dm: boundDms(resource_bindings) }
