@@ -158,7 +158,7 @@ describe("choirctl config apply", () => {
     "refuses what changed between the question and the answer",
     () =>
       Effect.gen(function* () {
-        const { asked, edit, version } = yield* start
+        const { asked, ctl, edit, home, ok, version } = yield* start
         const before = yield* version
         edit((config) => {
           config.budgets = { max_tool_calls_per_session: 77 }
@@ -175,6 +175,15 @@ describe("choirctl config apply", () => {
         assert.strictEqual(applied.code, 0)
         assert.include(applied.out, "is running; it was")
         assert.isAbove((yield* version) ?? 0, before ?? 0)
+
+        // What a rollback leaves in config.json is what the next apply offers, unless the operator follows the hint.
+        const back = yield* ok("config", "rollback", String(before))
+        const [, keep = ""] = /first: choirctl (config show --version \d+) > /u.exec(back.err) ?? []
+        const offered = yield* ctl("config", "apply")
+        assert.strictEqual(offered.code, 2)
+        assert.include(offered.err, "budgets.max_tool_calls_per_session")
+        writeFileSync(join(home, "config.json"), (yield* ok(...keep.split(" "))).out)
+        assert.strictEqual((yield* ok("config", "apply")).out, "No pending changes.\n")
       }).pipe(Effect.scoped),
     WHOLE_MS_MAX
   )
