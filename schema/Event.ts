@@ -193,8 +193,11 @@ export const AgentMessage = Schema.Struct({
   text: Schema.optionalKey(Schema.String),
   file: Schema.optionalKey(Schema.Struct({ path: Schema.String, as: Schema.String })),
   in_reply_to: Schema.optionalKey(InboxId),
-  /** The runtime's own words for a model that failed; `again` may work later, `final` needs somebody to change something. */
-  failed: Schema.optionalKey(Schema.Literals(["again", "final"]))
+  /**
+   * The runtime's own words in the place of an answer: `again` may work later, `final` needs somebody to change something, and `stopped`
+   * is a turn that the user ended.
+   */
+  failed: Schema.optionalKey(Schema.Literals(["again", "final", "stopped"]))
 })
 
 /** Something that a lane keeps knowing; `source_event` is the hash of the event that says so. */

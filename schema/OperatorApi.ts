@@ -245,8 +245,11 @@ export const ChatEvent = Schema.Union([
     outbox_id: Schema.String,
     source: Schema.String,
     part: Schema.Natural,
-    /** `error` and `outage` stand for a reply that the model could not give; after an outage it may at the next try. */
-    kind: Schema.Literals(["reply", "notice", "report", "refusal", "error", "outage"]),
+    /**
+     * `error`, `outage` and `stopped` stand in the place of a reply: what failed needs somebody to change something, or may work at the
+     * next try, or was stopped by the person.
+     */
+    kind: Schema.Literals(["reply", "notice", "report", "refusal", "error", "outage", "stopped"]),
     text: Schema.String,
     in_reply_to: Schema.NullOr(InboxId)
   }),

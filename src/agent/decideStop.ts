@@ -31,7 +31,11 @@ const lastWord = (state: SessionState, report: string | undefined): EventDraft =
   const { turn } = state.edge
   const text = stoppedText(state, report)
   if (turn?.kind === "turn")
-    return { event_type: "AgentMessage", lane: EDGE, payload: { kind: "reply", text, in_reply_to: turn.inbox_id } }
+    return {
+      event_type: "AgentMessage",
+      lane: EDGE,
+      payload: { kind: "reply", text, in_reply_to: turn.inbox_id, failed: "stopped" }
+    }
   const inbox_id = (turn?.report ?? state.reports[0])?.inbox_id
   const in_reply_to = inbox_id === undefined ? {} : { in_reply_to: inbox_id }
   return { event_type: "AgentMessage", lane: EDGE, payload: { kind: "report", text, ...in_reply_to } }

@@ -1,5 +1,5 @@
 /** `choirctl config apply`: reads the files, shows the difference, asks, applies exactly that, and restarts whom it concerns. */
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import type { ErrorDetail } from "#schema/ApiError.ts"
 import type { ApplyReport, ConfigChange, ConfigPlan, PlannedChange } from "#schema/ConfigApi.ts"
 import type { AgentId } from "#schema/Ids.ts"
@@ -13,10 +13,10 @@ import { appliedText, planLines } from "./render/plan.ts"
 import { root } from "./root.ts"
 import { Screen } from "./Screen.ts"
 
-/** What became of an agent that was to take the changes over. */
+/** What became of an agent that was to take the changes over; one that was refused its restart still runs, and one that failed does not. */
 export interface Restarted {
   readonly agent_id: AgentId
-  readonly outcome: "restarted" | "not running" | "failed"
+  readonly outcome: "restarted" | "not running" | "refused" | "failed"
   readonly error?: Pick<ErrorDetail, "type" | "message" | "hint">
 }
 
@@ -30,24 +30,23 @@ const unique = <A>(values: ReadonlyArray<A>) => [...new Set(values)]
 
 const concerned = (changes: ReadonlyArray<PlannedChange>) => unique(changes.flatMap(({ restarts }) => restarts))
 
+const isRunning = (id: AgentId) =>
+  ask("agents", (choird) => choird.status({ params: { id } })).pipe(
+    Effect.map(({ status }) => status === "running"),
+    Effect.orElseSucceed(() => false)
+  )
+
 const restarted = Effect.fnUntraced(function* (id: AgentId) {
   const asking = ask("agents", (choird) => choird.restart({ params: { id }, payload: {} }))
-  return yield* asking.pipe(
-    withProgress(`restarting ${id}`),
-    Effect.as<Restarted>({ agent_id: id, outcome: "restarted" }),
-    Effect.catch(({ hint, problem, type }) =>
-      Effect.succeed<Restarted>(
-        type === "NOT_RUNNING"
-          ? { agent_id: id, outcome: "not running" }
-          : {
-              agent_id: id,
-              outcome: "failed",
-              error: { type, message: problem, ...(hint === undefined ? {} : { hint }) }
-            }
-      )
-    )
-  )
+  const done = yield* Effect.result(asking.pipe(withProgress(`restarting ${id}`)))
+  if (Result.isSuccess(done)) return { agent_id: id, outcome: "restarted" } satisfies Restarted
+  const { hint, problem, type } = done.failure
+  if (type === "NOT_RUNNING") return { agent_id: id, outcome: "not running" } satisfies Restarted
+  const error = { type, message: problem, ...(hint === undefined ? {} : { hint }) }
+  return { agent_id: id, outcome: (yield* isRunning(id)) ? "refused" : "failed", error } satisfies Restarted
 })
+
+const hasFailed = ({ outcome }: Restarted) => outcome === "refused" || outcome === "failed"
 
 /** What is left after the restarts: what choird says is left, and what no restart of an agent takes over. */
 const stillPending = (plan: ConfigPlan, first: ApplyReport, last: ApplyReport): ReadonlyArray<ConfigChange> => {
@@ -64,14 +63,13 @@ const carryOut = Effect.fnUntraced(function* (plan: ConfigPlan, restart: boolean
   const outcomes = yield* Effect.forEach(agents, restarted)
   // What an agent held on to goes when it has let go.
   const last = yield* apply.pipe(withProgress("applying"))
-  const failed = outcomes.flatMap(({ agent_id, outcome }) => (outcome === "failed" ? [agent_id] : []))
   return {
     version: last.version,
     previous: first.previous,
     applied: [...first.applied, ...last.applied],
     pending: stillPending(plan, first, last),
     restarted: outcomes,
-    needs_restart: failed
+    needs_restart: outcomes.filter(hasFailed).map(({ agent_id }) => agent_id)
   } satisfies Applied
 })
 
@@ -111,8 +109,7 @@ export const applyConfig = Effect.fn("choirctl.applyConfig")(function* ({
   })
   const done = yield* carryOut(plan, restart)
   yield* print(done, appliedText)
-  if (done.restarted.some(({ outcome }) => outcome === "failed"))
-    return yield* new Unsuccessful({ exit_code: EXIT.failed })
+  if (done.restarted.some(hasFailed)) return yield* new Unsuccessful({ exit_code: EXIT.failed })
 })
 
 /** Whether choird took an addition over, and what kept it from it otherwise. */

@@ -4,6 +4,7 @@ import type { InboxId } from "#schema/Ids.ts"
 import type { AgentStatus } from "#schema/OperatorApi.ts"
 import { CHAT_GONE_MS_MAX, CHAT_GREETING_MS_MAX, CHAT_SHOWN_MAX } from "#src/shared/limits.ts"
 import type { ChatConnection, ChatNews } from "./ChatConnection.ts"
+import { endsTurn } from "./render/chat.ts"
 import { CommandFailed, EXIT, failed, Unsuccessful } from "./failure.ts"
 
 interface Settled {
@@ -55,7 +56,7 @@ export const chatMessages = Effect.fn("chatMessages")(function* <E, R, R2>(
 
   const onNews = Effect.fnUntraced(function* (news: ChatNews) {
     yield* show(news)
-    if (news.type === "message" && news.in_reply_to !== null && (news.kind === "error" || news.kind === "outage"))
+    if (news.type === "message" && news.in_reply_to !== null && news.kind !== "reply" && endsTurn(news))
       failures.set(news.in_reply_to, news.kind === "outage" ? EXIT.again : EXIT.failed)
     if (news.type === "settled") settled.add(news.inbox_id)
     if (news.type !== "agent") return

@@ -3,7 +3,7 @@ import { Effect, Queue, Stream } from "effect"
 import type { InboxId } from "#schema/Ids.ts"
 import type { ChatConnection, ChatNews } from "./ChatConnection.ts"
 import type { LineEditor } from "./LineEditor.ts"
-import { type ChatState, messageText, promptText } from "./render/chat.ts"
+import { type ChatState, endsTurn, messageText, promptText } from "./render/chat.ts"
 import { paint } from "./render/paint.ts"
 import { safeText } from "./render/safeText.ts"
 
@@ -70,13 +70,14 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
 
   const onNews = Effect.fnUntraced(function* (news: ChatNews) {
     if (news.type === "message") yield* editor.above(messageText(news, color))
-    if (news.type === "message" && news.kind === "reply" && news.in_reply_to !== null) own.answered(news.in_reply_to)
+    const ends = news.type === "message" && endsTurn(news)
+    if (ends && news.in_reply_to !== null) own.answered(news.in_reply_to)
     if (news.type === "agent" && news.reason !== null) yield* dim(`${agent_id} is ${news.status}: ${news.reason}`)
     const next = stateAfter(state, news)
     if (promptText(agent_id, next, color) !== promptText(agent_id, state, color))
       yield* editor.prompt(promptText(agent_id, next, color))
     state = next
-    if (!isBusy() || (news.type === "message" && news.kind === "reply")) stopping = false
+    if (!isBusy() || ends) stopping = false
   })
   const isBusy = () => own.areOpen() || !IDLE.has(state.edge)
 

@@ -1,6 +1,6 @@
 /** One call of choirctl, from its arguments to its exit code. */
-import { Effect, Exit } from "effect"
-import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
+import { Cause, Effect, Exit, Option } from "effect"
+import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { cli } from "./cli.ts"
 import { EXIT, type Failure, failureOf } from "./failure.ts"
 import { parserServices } from "./Host.ts"
@@ -12,16 +12,19 @@ import { VERSION } from "./version.ts"
 
 const builtIns = [GlobalFlag.Help, GlobalFlag.Version]
 
-/** Help that was asked for is a result; help that was not is left to the one-line error. */
-const presenter = (screen: Screen["Service"]): CliOutput.Presenter => {
+/** Help that was asked for is a result; help that was not is left to the one-line error. Help for a group of commands is handed to `group`. */
+const presenter = (screen: Screen["Service"], group: (text: string) => Effect.Effect<void>): CliOutput.Presenter => {
   const formatter = CliOutput.defaultFormatter({ colors: screen.color })
   return {
     present: (event) => {
       switch (event._tag) {
         case "Version":
           return screen.print(event.version)
-        case "Help":
-          return event.reason === "Requested" ? screen.print(formatter.formatHelpDoc(event.helpDoc)) : Effect.void
+        case "Help": {
+          if (event.reason !== "Requested") return Effect.void
+          const text = formatter.formatHelpDoc(event.helpDoc)
+          return event.helpDoc.subcommands === undefined ? screen.print(text) : group(text)
+        }
         case "InvalidInvocation":
           return Effect.void
       }
@@ -29,11 +32,15 @@ const presenter = (screen: Screen["Service"]): CliOutput.Presenter => {
   }
 }
 
-/** The arguments may be what is wrong, so --json is looked for among them as they are. */
-const wantsJson = (args: ReadonlyArray<string>) => {
+const flagsOf = (args: ReadonlyArray<string>) => {
   const end = args.indexOf("--")
-  return (end < 0 ? args : args.slice(0, end)).includes("--json")
+  return end < 0 ? args : args.slice(0, end)
 }
+
+/** The arguments may be what is wrong, so --json is looked for among them as they are. */
+const wantsJson = (args: ReadonlyArray<string>) => flagsOf(args).includes("--json")
+
+const HELP: ReadonlySet<string> = new Set(["--help", "-h"])
 
 const show = (screen: Screen["Service"], json: boolean, { hint, message, type }: Failure) => {
   if (json) return screen.print(jsonText({ ok: false, error: { type, message, hint: hint ?? null } }))
@@ -42,16 +49,40 @@ const show = (screen: Screen["Service"], json: boolean, { hint, message, type }:
   return screen.note(lines.join("\n"))
 }
 
-/** Runs the command that the arguments name, prints its result or its failure, and answers with the exit code. */
-export const run = Effect.fn("choirctl.run")(function* (args: ReadonlyArray<string>) {
-  const screen = yield* Screen
-  const exit = yield* Command.runWith(cli, { version: VERSION, renderErrors: false })(args).pipe(
+const parse = Command.runWith(cli, { version: VERSION, renderErrors: false })
+
+const called = (args: ReadonlyArray<string>, presenter: CliOutput.Presenter) =>
+  parse(args).pipe(
     Effect.provideService(CliConfig.CliConfig, CliConfig.make({ builtIns: builtIns })),
-    Effect.provideService(CliOutput.Presenter, presenter(screen)),
+    Effect.provideService(CliOutput.Presenter, presenter),
     Effect.provide(parserServices),
     Effect.exit
   )
-  if (Exit.isSuccess(exit)) return EXIT.done
+
+/**
+ * The library prints a group's help also where a word names none of its commands. The same call without the flag says whether one does:
+ * a group does nothing by itself.
+ */
+const unknownCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
+  const exit = yield* called(
+    flagsOf(args).filter((arg) => !HELP.has(arg)),
+    { present: () => Effect.void }
+  )
+  const error = Exit.isFailure(exit) ? Option.getOrUndefined(Cause.findErrorOption(exit.cause)) : undefined
+  return CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0 ? exit : undefined
+})
+
+/** Runs the command that the arguments name, prints its result or its failure, and answers with the exit code. */
+export const run = Effect.fn("choirctl.run")(function* (args: ReadonlyArray<string>) {
+  const screen = yield* Screen
+  let help: string | undefined
+  const group = (text: string) => Effect.sync(() => void (help = text))
+  const first = yield* called(args, presenter(screen, group))
+  const exit = help === undefined ? first : ((yield* unknownCommand(args)) ?? first)
+  if (Exit.isSuccess(exit)) {
+    if (help !== undefined) yield* screen.print(help)
+    return EXIT.done
+  }
   const failure = failureOf(exit.cause)
   if ("message" in failure) yield* show(screen, wantsJson(args), failure)
   return failure.exit_code

@@ -96,6 +96,21 @@ describe("choirctl chat at a terminal", () => {
     })
   )
 
+  for (const kind of ["reply", "stopped", "error", "outage"] as const)
+    it.effect(`leaves with Ctrl-C after an answer of the kind ${kind}`, () =>
+      Effect.gen(function* () {
+        const chat = yield* open
+        yield* chat.type("think hard")
+        assert.strictEqual(yield* chat.sent, "think hard")
+        yield* chat.tell({ ...reply, kind }, false)
+        assert.include(yield* chat.shown, "Stopped.")
+        yield* chat.tell(activity("EDGE_REASONING"))
+        yield* chat.tell(activity("EDGE_IDLE"))
+        yield* chat.ctrlC
+        yield* chat.left
+      })
+    )
+
   it.effect("stops the next turn as well, once the one before was answered", () =>
     Effect.gen(function* () {
       const chat = yield* open

@@ -61,6 +61,22 @@ describe("choirctl", () => {
     )
   )
 
+  it.effect("gives no help for a command that it does not know, and says 2", () =>
+    inHome(
+      Effect.fnUntraced(function* (home) {
+        const { code, err, out } = yield* choirctl(home, ["agnet", "--help"])
+        assert.deepStrictEqual([code, out], [2, ""])
+        assert.match(err, /Unknown subcommand "agnet" for "choirctl"\s+Did you mean this\?\s+agent/u)
+        const asJson = yield* choirctl(home, ["agent", "strat", "-h", "--json"])
+        assert.strictEqual(asJson.code, 2)
+        assert.nestedPropertyVal(document(asJson), "error.hint", "choirctl agent --help")
+        assert.strictEqual((yield* choirctl(home, ["agent", "--help", "strat"])).code, 2)
+        for (const args of [["--help"], ["agent", "--help"], ["--help", "agent", "start"]])
+          assert.strictEqual((yield* choirctl(home, args)).code, 0, args.join(" "))
+      })
+    )
+  )
+
   it.effect("repeats a refusal of choird with its hint, and 75 for what may succeed later", () =>
     inHome(
       Effect.fnUntraced(function* (home) {

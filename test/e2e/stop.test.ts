@@ -26,7 +26,7 @@ describe("stopping a turn", () => {
       assert.match(stopped.out, /Stopping\./u)
       const shown = yield* choir.settled(inbox_id)
       assert.deepStrictEqual(
-        shown.flatMap((event) => (event.type === "message" && event.kind === "reply" ? [event.text] : [])),
+        shown.flatMap((event) => (event.type === "message" && event.kind === "stopped" ? [event.text] : [])),
         ["Stopped."]
       )
       const nothing = yield* choirctl(choir.home, ["chat", "demo"], { stdin: "/stop\n/cancel\n" })

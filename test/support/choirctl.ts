@@ -57,8 +57,8 @@ const MAIN = new URL("../../src/choirctl/main.ts", import.meta.url).pathname
 
 interface Spawned {
   readonly env?: Readonly<Record<string, string>>
-  /** Gives the process a terminal, and types each text once what it waits for is on the screen. */
-  readonly typing?: ReadonlyArray<{ readonly after: string; readonly text: string }>
+  /** Gives the process a terminal, and types each text once what it waits for is on the screen; `before` happens just before that. */
+  readonly typing?: ReadonlyArray<{ readonly after: string; readonly text: string; readonly before?: () => void }>
 }
 
 /** A process of its own. */
@@ -73,6 +73,7 @@ export const spawnChoirctl = (args: ReadonlyArray<string>, { env, typing }: Spaw
     child.stdout.setEncoding("utf8").on("data", (part: string) => {
       out += part
       for (let next = left[0]; next !== undefined && out.includes(next.after); next = left[0]) {
+        next.before?.()
         child.stdin.write(next.text)
         left.shift()
       }

@@ -103,7 +103,7 @@ const fileNote = Effect.fnUntraced(function* (version: number) {
   const { home } = yield* root
   const screen = yield* Screen
   yield* screen.note(
-    `config.json is as it was, and choird's next start reads it; to keep what runs: choirctl config show --version ${version} > ${configPath(home)}`
+    `config.json is unchanged, and choirctl config apply and choird's next start read it. To keep version ${version}, write it there first: choirctl config show --version ${version} > ${configPath(home)}`
   )
 })
 
@@ -140,7 +140,7 @@ const rollback = Command.make(
     const asking = ask("configuration", (choird) => choird.rollback({ payload: { version } }))
     const report = yield* withProgress("going back")(asking)
     yield* print(report, applyText)
-    yield* fileNote(report.version)
+    yield* fileNote(version)
   })
 ).pipe(
   Command.withDescription("Run again with what an earlier version held, under a new number"),

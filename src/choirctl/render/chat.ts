@@ -5,11 +5,16 @@ import { safeLine, safeText } from "./safeText.ts"
 
 type Message = Pick<Extract<ChatEvent, { readonly type: "message" }>, "kind" | "text">
 
+/** Whether a message is the end of the turn that it answers, with an answer or with what stands in its place. */
+export const endsTurn = ({ kind }: Pick<Message, "kind">): boolean =>
+  kind === "reply" || kind === "error" || kind === "outage" || kind === "stopped"
+
 /** A message as it is read: a reply says nothing of itself, everything else says what it is. */
 export const messageText = ({ kind, text }: Message, color: boolean): string => {
   const shown = safeText(text)
   switch (kind) {
     case "reply":
+    case "stopped":
       return shown
     case "report":
       return `${paint(color, "cyan", "report:")} ${shown}`

@@ -34,8 +34,13 @@ export const planLines = (changes: ReadonlyArray<PlannedChange>, color: boolean)
 const restartLine = ({ agent_id, error, outcome }: Restarted) => {
   if (outcome === "restarted") return `restarted ${agent_id}`
   if (outcome === "not running") return `${agent_id} does not run and takes the changes over when it starts`
-  const hint = error?.hint === undefined ? "" : `\n  ${safeText(error.hint)}`
-  return `${agent_id} did not come up again: ${safeText(error?.message ?? "")}${hint}`
+  const [what, next] =
+    outcome === "refused" ? ["was not restarted and keeps running", "restart"] : ["did not come up again", "start"]
+  return [
+    `${agent_id} ${what}: ${safeText(error?.message ?? "")}`,
+    ...(error?.hint === undefined ? [] : [`  ${safeText(error.hint)}`]),
+    `  then: choirctl agent ${next} ${agent_id}`
+  ].join("\n")
 }
 
 /** Commands for what no restart of an agent takes over. */
@@ -57,11 +62,10 @@ export const appliedText = (done: Applied): string => {
         ? `Still on version ${version}.`
         : `Still on version ${version}: these changes need a restart.`
       : `Version ${version} is running; it was ${previous}.`
-  const failed = restarted.some(({ outcome }) => outcome === "failed")
   return [
     head,
     ...restarted.map(restartLine),
-    ...(needs_restart.length === 0 || failed
+    ...(needs_restart.length === 0 || restarted.length > 0
       ? []
       : [
           `To take the changes over, restart ${needs_restart.join(", ")}:`,

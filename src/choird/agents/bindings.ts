@@ -92,9 +92,13 @@ const usualOf = (defaults: Agent["defaults"], key: NamedBinding) =>
 
 const isSame = (one: unknown, other: unknown) => canonicalJson({ one }) === canonicalJson({ one: other })
 
+/** What a start named. A run of an earlier version does not say it: what differs from these defaults, those that it began with. */
+export const explicitOf = (bindings: RunBindings, defaults: Agent["defaults"]): ReadonlyArray<NamedBinding> =>
+  bindings.explicit ?? NAMED_BINDINGS.filter((key) => !isSame(bound(bindings, key), usualOf(defaults, key)))
+
 /**
  * The bindings of a run that is started again: what its start named and what `options` name, and for the rest the defaults as they are.
- * A run of an earlier version does not say what its start named: what differs from the defaults that it began with.
+ * `before` is the run with the defaults that it began with.
  */
 export const restartBindings = (
   config: Config,
@@ -104,9 +108,9 @@ export const restartBindings = (
   options: RestartAgent
 ): Result.Result<RunBindings, BindingProblem> => {
   const { bindings, defaults } = before
-  const explicit =
-    bindings.explicit ?? NAMED_BINDINGS.filter((key) => !isSame(bound(bindings, key), usualOf(defaults, key)))
-  const kept = Object.fromEntries(explicit.map((key) => [key, bound(bindings, key)])) as StartAgent
+  const kept = Object.fromEntries(
+    explicitOf(bindings, defaults).map((key) => [key, bound(bindings, key)])
+  ) as StartAgent
   return bindingsOf(config, agent_id, agent, { ...kept, ...options })
 }
 

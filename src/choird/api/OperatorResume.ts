@@ -1,10 +1,13 @@
 /** Resuming a session by its id: only an agent's newest one goes on, since the later ones know more (D19). */
 import { Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import type { Config } from "#schema/Config.ts"
+import type { AgentId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"
-import type { StartOptions } from "#src/choird/agents/bindings.ts"
+import { explicitOf, type StartOptions } from "#src/choird/agents/bindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { SessionUnknown } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { conflict, fromAgentRefused, fromSessionUnknown } from "./refusals.ts"
@@ -27,9 +30,10 @@ const refusal = ({ agent_id, session_id, status }: SessionRow, latest: SessionRo
 }
 
 /** On the resources that the session had. Which model core jobs use, the agent's defaults say. */
-const asBefore = ({ resource_bindings }: SessionRow): StartOptions => {
+const asBefore = ({ resource_bindings }: SessionRow, agent: Config["agents"][AgentId] | undefined): StartOptions => {
   const { core_llm: _, dms: __, ...bindings } = resource_bindings
-  return { ...bindings, dm: boundDms(resource_bindings) }
+  const explicit = agent === undefined ? {} : { explicit: explicitOf(resource_bindings, agent.defaults) }
+  return { ...bindings, ...explicit, dm: boundDms(resource_bindings) }
 }
 
 export const layerOperatorResume = HttpApiBuilder.group(
@@ -38,6 +42,7 @@ export const layerOperatorResume = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const lifecycle = yield* Lifecycle
     const sessions = yield* SessionStore
+    const store = yield* ConfigStore
     return handlers.handleAll({
       resume: Effect.fn("OperatorApi.resumeSession")(function* ({ params: { id: session_id } }) {
         const found = yield* sessions.get(session_id)
@@ -46,8 +51,9 @@ export const layerOperatorResume = HttpApiBuilder.group(
         const latest = Option.getOrElse(yield* sessions.latest(row.agent_id), () => row)
         const refused = refusal(row, latest)
         if (refused !== undefined) return yield* refused
+        const { config } = yield* store.current
         const { agent_id, epoch } = yield* Effect.mapError(
-          lifecycle.start(row.agent_id, asBefore(row)),
+          lifecycle.start(row.agent_id, asBefore(row, config.agents[row.agent_id])),
           fromAgentRefused
         )
         return { session_id, agent_id, epoch }

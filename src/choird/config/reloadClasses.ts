@@ -90,6 +90,13 @@ export const at = (value: unknown, path: ReadonlyArray<string>): unknown =>
 
 const isSame = (a: unknown, b: unknown) => differences({ a }, { a: b }).length === 0
 
+const isDm = ([section, , part, key]: ReadonlyArray<string>) =>
+  section === "agents" && part === "defaults" && key === "dm"
+
+/** One DM may be written as a name or as a list of one. */
+const isSameDefault = (path: ReadonlyArray<string>, before: unknown, after: unknown) =>
+  isDm(path) ? isSame([before].flat(), [after].flat()) : isSame(before, after)
+
 /** The running agents that are bound to an entry, and to which `path` said something else when they started. */
 const startedWithAnother = (target: Config, uses: ReadonlyArray<AgentUse>, path: ReadonlyArray<string>) =>
   uses.flatMap(({ agent_id, bindings, started_with }) =>
@@ -109,7 +116,7 @@ const ofAgent = (target: Config, uses: ReadonlyArray<AgentUse>, { change, path }
   if (part === "repo") return verdict("restart-required", build(uses)(id))
   if (use === undefined) return HOT
   if (part === undefined) return change === "removed" ? verdict("restart-required", letAgentGo(id)) : HOT
-  return isSame(at(use.started_with, path), at(target, path)) ? HOT : restarting([use.agent_id], restart)
+  return isSameDefault(path, at(use.started_with, path), at(target, path)) ? HOT : restarting([use.agent_id], restart)
 }
 
 const classify = (running: Config, target: Config, uses: ReadonlyArray<AgentUse>, difference: Difference): Verdict => {
@@ -154,7 +161,11 @@ export const sinceStart = (
   ]
   return paths.flatMap((path) => {
     const after = at(target, path)
-    return after === undefined ? [] : differences(at(started_with, path), after, path)
+    return after === undefined
+      ? []
+      : differences(at(started_with, path), after, path).filter(
+          (one) => !isSameDefault(one.path, at(started_with, one.path), at(target, one.path))
+        )
   })
 }
 

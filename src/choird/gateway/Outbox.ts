@@ -16,7 +16,7 @@ export interface Outgoing {
   readonly gateway: ResourceName
   readonly dm: ResourceName
   readonly agent_id: AgentId
-  readonly kind: "reply" | "notice" | "report" | "refusal" | "error" | "outage"
+  readonly kind: "reply" | "notice" | "report" | "refusal" | "error" | "outage" | "stopped"
   readonly text: string
   readonly in_reply_to: InboxId | null
 }

@@ -34,11 +34,11 @@ type Spoken = EventOf<"AgentMessage"> & { readonly payload: { readonly text: str
 const isSpoken = (event: ChoirEvent): event is Spoken =>
   event.event_type === "AgentMessage" && event.payload.text !== undefined
 
-/** A failed model is no reply to who waits for one: an outage may be over at the next try. */
-const kindOf = ({ failed, kind }: Spoken["payload"]): OutboxMessage["kind"] => {
-  if (failed === undefined) return kind
-  return failed === "again" ? "outage" : "error"
-}
+const KIND_OF_FAILED = { again: "outage", final: "error", stopped: "stopped" } as const
+
+/** What stands in the place of an answer is no reply to whoever waits for one. */
+const kindOf = ({ failed, kind }: Spoken["payload"]): OutboxMessage["kind"] =>
+  failed === undefined ? kind : KIND_OF_FAILED[failed]
 
 /** An id counts only for rows of this agent and this session, whatever the agent writes into its events. */
 const acknowledge = (

@@ -110,7 +110,7 @@ describe("choirctl config", () => {
       assert.deepStrictEqual(JSON.parse((yield* choirctl(home, ["config", "diff", "--json"])).out), changes)
       const back = yield* choirctl(home, ["config", "rollback", "2", "--json"])
       assert.deepInclude(JSON.parse(back.out), { version: 4, previous: 3 })
-      assert.include(back.err, "choirctl config show --version 4 > ")
+      assert.include(back.err, "choirctl config show --version 2 > ")
       assert.match((yield* choirctl(home, ["config", "history"])).out, /^3 .*apply +operator +runs$/mu)
       assert.strictEqual((yield* choirctl(home, ["config", "show", "--version", "2"])).out, '"version 2"\n')
       assert.include((yield* choirctl(home, ["secret", "apply"])).out, "version 4 runs with key (changed)")

@@ -3,7 +3,10 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
+import { SqlClient } from "effect/sql"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Reconfiguration } from "#src/choird/config/Reconfiguration.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { CgroupName } from "#src/choird/runtime/Cgroups.ts"
 import type { HostContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -97,6 +100,43 @@ describe("Lifecycle", LIVE, () => {
         const fresh = yield* lifecycle.start(agent_id, { fresh: true })
         assert.notStrictEqual(fresh.session_id, first.session_id)
         assert.strictEqual(fresh.epoch, 1)
+      })
+    )
+
+    it.effect("tells flags from defaults in a session that an earlier version stored", () =>
+      Effect.gen(function* () {
+        const agentHome = yield* makeAgentHome((_, { models, workspaces }) => ({
+          models: { ...(models as object), large: { provider: "test", model: "l", endpoint: "http://127.0.0.1:1" } },
+          workspaces
+        }))
+        const { agent_id, home, write } = agentHome
+        const config = JSON.parse(readFileSync(join(home, "config.json"), "utf8"))
+        const first = yield* beginLife(home)
+        const [large, desk] = [ResourceName.make("large"), ResourceName.make("desk")]
+        yield* first.lifecycle.start(agent_id, { llm: large, dm: desk })
+        yield* Scope.close(first.scope, Exit.void)
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`UPDATE choir_control.sessions SET resource_bindings = resource_bindings - 'explicit' - 'dms'
+          WHERE agent_id = ${agent_id}`
+
+        const second = yield* beginLife(home)
+        yield* second.lifecycle.recover
+        yield* second.views.first((view) => view.status === "running")
+        const store = yield* second.within(ConfigStore)
+        const defaults = { workspace: "spare", llm: "small", dm: ["hall", "desk"] }
+        const agents = { [agent_id]: { ...config.agents[agent_id], defaults } }
+        write("config.json", { ...config, agents })
+        const configuration = yield* second.within(Reconfiguration)
+        yield* configuration.load("tester", () => Effect.void)
+        yield* configuration.apply("tester")
+        assert.strictEqual((yield* store.current).config.agents[agent_id]?.defaults.workspace, "spare")
+        const { bindings } = yield* second.lifecycle.restart(agent_id)
+        assert.deepInclude(bindings as object, {
+          workspace: "spare",
+          llm: "large",
+          dms: ["hall", "desk"],
+          explicit: ["llm"]
+        })
       })
     )
 

@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
-import type { StartAgent } from "#schema/OperatorApi.ts"
-import { boundDms } from "#schema/ResourceBindings.ts"
-import { bindingsOf, unknownBinding } from "#src/choird/agents/bindings.ts"
+import type { RestartAgent, StartAgent } from "#schema/OperatorApi.ts"
+import { boundDms, type RunBindings } from "#schema/ResourceBindings.ts"
+import { bindingsOf, keptOf, restartBindings, unknownBinding } from "#src/choird/agents/bindings.ts"
 import { CONFIG } from "../../support/stores.ts"
 
 const config = Schema.decodeUnknownSync(Config)({
@@ -83,6 +83,54 @@ describe("bindingsOf", () => {
     assert.match(
       unknownBinding(config, { ...old, notion: ResourceName.make("wiki") })?.hint ?? "",
       /notion_integrations/u
+    )
+  })
+})
+
+describe("restartBindings", () => {
+  const restart = (
+    id: string,
+    before: RunBindings,
+    started: Config["agents"][AgentId]["defaults"],
+    options: RestartAgent = {}
+  ) => {
+    const agent_id = AgentId.make(id)
+    const agent = config.agents[agent_id]
+    assert.isDefined(agent)
+    return Result.getOrThrow(restartBindings(config, agent_id, agent, { bindings: before, defaults: started }, options))
+  }
+  const defaultsOf = (id: string) => {
+    const agent = config.agents[AgentId.make(id)]
+    assert.isDefined(agent)
+    return agent.defaults
+  }
+
+  it("takes a name and a list of one for the same DM, and the order of several for a difference", () => {
+    const [phone, desk] = [ResourceName.make("phone"), ResourceName.make("desk")]
+    const { dms: _, explicit: __, ...alone } = Result.getOrThrow(bind("deep", {}))
+    for (const dm of [desk, [desk]]) {
+      const next = restart("both", alone, { ...defaultsOf("deep"), dm })
+      assert.deepStrictEqual<unknown>([next.dms, next.explicit], [["phone", "desk"], []])
+    }
+    const { explicit: ___, ...several } = Result.getOrThrow(bind("both", { dm: [desk, phone] }))
+    assert.deepStrictEqual<unknown>(restart("both", several, defaultsOf("both")).explicit, ["dm"])
+  })
+
+  it("keeps what the start named, lets the restart name another, and lists what differs from the defaults", () => {
+    const started = Result.getOrThrow(bind("both", { llm: OTHER, dm: [ResourceName.make("desk")] }))
+    const defaults = defaultsOf("both")
+    const kept = restart("both", started, defaults)
+    assert.deepStrictEqual(kept, started)
+    const agent = config.agents[AgentId.make("both")]
+    assert.isDefined(agent)
+    assert.deepStrictEqual(keptOf(kept, agent), [
+      { binding: "llm", name: "other", default: "small" },
+      { binding: "dm", name: "desk", default: "phone, desk" }
+    ])
+    const named = restart("both", started, defaults, { dm: [ResourceName.make("phone"), ResourceName.make("desk")] })
+    assert.deepStrictEqual(
+      keptOf(named, agent).map(({ binding }) => binding),
+      ["llm"]
     )
   })
 })

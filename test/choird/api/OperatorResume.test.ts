@@ -5,14 +5,19 @@ import { OTHER_SESSION, SESSION } from "../../support/control.ts"
 import { openOperator } from "../../support/operatorSocket.ts"
 
 describe("resuming a session (D19)", () => {
-  it.effect("starts its agent on the resources that it had", () =>
+  it.effect("starts its agent on the resources that it had, and takes none for a flag that was a default", () =>
     Effect.gen(function* () {
       const { api, world } = yield* openOperator()
       world.row = { ...world.row, status: "stopped" }
       const resumed = yield* api.resume.resume({ params: { id: SESSION } })
       assert.deepStrictEqual<unknown>(resumed, { session_id: SESSION, agent_id: "ada", epoch: 1 })
       assert.deepStrictEqual(world.effects, ["start"])
-      assert.deepStrictEqual<unknown>(world.asked, { workspace: "desk", llm: "small", dm: ["terminal"] })
+      assert.deepStrictEqual<unknown>(world.asked, {
+        workspace: "desk",
+        llm: "small",
+        dm: ["terminal"],
+        explicit: []
+      })
     })
   )
 
@@ -23,7 +28,12 @@ describe("resuming a session (D19)", () => {
       const resource_bindings = { ...world.row.resource_bindings, dm: phone, dms: [phone, terminal] }
       world.row = { ...world.row, status: "stopped", resource_bindings }
       yield* api.resume.resume({ params: { id: SESSION } })
-      assert.deepStrictEqual<unknown>(world.asked, { workspace: "desk", llm: "small", dm: ["phone", "terminal"] })
+      assert.deepStrictEqual<unknown>(world.asked, {
+        workspace: "desk",
+        llm: "small",
+        dm: ["phone", "terminal"],
+        explicit: ["dm"]
+      })
     })
   )
 

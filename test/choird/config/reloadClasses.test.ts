@@ -80,6 +80,8 @@ const ROWS: ReadonlyArray<Row> = [
     "choirctl agent build agent-1"
   ],
   ["agents.agent-1.defaults.llm", "o3", "changed", RESTART, APPLY],
+  // The same DM, written as a list of one.
+  ["agents.agent-1.defaults.dm", ["admin-dm"], "changed", APPLY],
   ["agents.agent-1", GONE, "removed", "choirctl agent stop agent-1 && choirctl config apply", APPLY],
   ["agents.agent-2", second, "added", APPLY],
   ["workspaces.main-ws.path", "/elsewhere", "changed", RESTART, APPLY],
