@@ -23,6 +23,8 @@ import { KEYS, LATER } from "../support/terminal.ts"
 const isRoot = process.getuid?.() === 0
 /** What one test may take on a busy machine. */
 const VARIANT_MS_MAX = 300_000
+/** The prompt while no turn runs, so that Ctrl-C leaves. */
+const IDLE_PROMPT = "choir> "
 
 const reachableByAll = (path: string): boolean =>
   (statSync(path).mode & 0o005) === 0o005 && (dirname(path) === path || reachableByAll(dirname(path)))
@@ -55,11 +57,12 @@ const npmStart = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Varia
     yield* terminal.see("you> Say hello in one sentence.", LATER)
     yield* terminal.see("hello in one sentence", LATER)
     yield* terminal.see("Talk to choir", LATER)
-    yield* sayInChat(terminal, "run echo $((40 + 2)) from a real shell", "42 from a real shell")
     if (variant.telegram) {
       yield* bot.text(PHONE_USER, "say hello phone")
       yield* bot.sent.first(({ text }) => text === "hello phone")
     }
+    yield* sayInChat(terminal, "run echo $((40 + 2)) from a real shell", "42 from a real shell")
+    yield* terminal.see(IDLE_PROMPT)
     yield* terminal.type(leave)
     yield* terminal.see("Stopping. To go on: npm start")
   })
@@ -102,8 +105,8 @@ const stopTurn = Effect.fnUntraced(function* ({ terminal }: Newcomer) {
     yield* terminal.see(/choir \(waiting tool\)> /u, LATER)
     yield* terminal.type(KEYS.interrupt)
     yield* terminal.see("Stopped.")
-    yield* sayInChat(terminal, "say and on it goes", "\nand on it goes")
-    yield* terminal.see("choir> ")
+    yield* sayInChat(terminal, "run echo $((20 + 3)) after the stop", "23 after the stop")
+    yield* terminal.see(IDLE_PROMPT)
     yield* terminal.type(KEYS.interrupt)
     yield* terminal.see("You left the chat")
   })

@@ -168,7 +168,7 @@ const dialogue = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Varia
     yield* terminal.line(VALUES[secret] ?? "")
   } else if (command === "choirctl init") yield* answerWizard(newcomer, variant)
   else if (command.startsWith("choirctl config apply")) {
-    yield* terminal.see("agents.choir.defaults.llm: main → sonnet")
+    yield* terminal.see('agents.choir.defaults.llm: "main" → "sonnet"')
     yield* terminal.see("Apply these changes?")
     yield* terminal.type("y")
   } else if (command === "choirctl chat choir") {
