@@ -12,6 +12,7 @@ import {
   type Newcomer,
   PHONE_USER,
   sayInChat,
+  seeOnPhone,
   sitDown,
   typeCommand,
   type Variant
@@ -42,9 +43,10 @@ const [FROM_INIT, ...FIVE_MINUTES] = blocksOf("Five minutes to a real provider a
 const commandsOf = (block: Block | undefined) => (block?.type === "commands" ? block.commands : [])
 
 /** A message from the phone, answered there by the model that README adds. */
-const writeFromPhone = Effect.fnUntraced(function* ({ bot, provider }: Newcomer, word: string) {
+const writeFromPhone = Effect.fnUntraced(function* (newcomer: Newcomer, word: string) {
+  const { bot, provider } = newcomer
   yield* bot.text(PHONE_USER, `say hello ${word}`)
-  yield* bot.sent.first(({ text }) => text === `hello ${word}`)
+  yield* seeOnPhone(newcomer, `hello ${word}`)
   const asked = yield* provider.requests.first(({ body }) => JSON.stringify(body).includes(`say hello ${word}`))
   assert.propertyVal(asked.body, "model", "anthropic/claude-sonnet-4")
 })
@@ -59,7 +61,7 @@ const npmStart = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Varia
     yield* terminal.see("Talk to choir", LATER)
     if (variant.telegram) {
       yield* bot.text(PHONE_USER, "say hello phone")
-      yield* bot.sent.first(({ text }) => text === "hello phone")
+      yield* seeOnPhone(newcomer, "hello phone")
     }
     yield* sayInChat(terminal, "run echo $((40 + 2)) from a real shell", "42 from a real shell")
     yield* terminal.see(IDLE_PROMPT)
@@ -77,7 +79,7 @@ const fiveMinutes = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Va
   yield* follow(newcomer, variant, FIVE_MINUTES)
   yield* writeFromPhone(newcomer, "from the phone")
   yield* newcomer.bot.text(PHONE_USER, "/stop")
-  yield* newcomer.bot.sent.first(({ text }) => text === "Nothing is running.")
+  yield* seeOnPhone(newcomer, "Nothing is running.")
   assert.match(yield* newcomer.terminal.run("choirctl doctor"), /ok +model sonnet[\s\S]*ok +gateway bot +@/u)
 })
 
@@ -126,6 +128,7 @@ const tryIt = (variant: Variant, next: (newcomer: Newcomer, variant: Variant) =>
     yield* newcomer.terminal.run("choirctl daemon stop")
   }).pipe(Effect.scoped)
 
+/** Whoever runs the tests. */
 const HERE: Variant = {
   who: isRoot ? "root" : "an ordinary user",
   bubblewrap: true,
@@ -153,6 +156,7 @@ const withoutNpmStart = Effect.gen(function* () {
   const [, hint = ""] = /hint: (choirctl agent restart choir --dm phone)\n/u.exec(refused) ?? []
   assert.notStrictEqual(hint, "", refused)
   yield* terminal.run(hint)
+  assert.match(yield* terminal.run("choirctl agent status choir"), /llm sonnet[^\n]* dm phone/u)
   yield* writeFromPhone(newcomer, "after all")
   yield* terminal.run("choirctl daemon stop")
 }).pipe(Effect.scoped)

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import { ROOT } from "./installation.ts"
 import type { Block } from "./readme.ts"
-import { emptyHome, KEYS, LATER, openTerminal, programsWithout, type Terminal } from "./terminal.ts"
+import { emptyHome, KEYS, LATER, NotSeen, openTerminal, programsWithout, type Terminal } from "./terminal.ts"
 import { failing, makeProvider, offlineModel } from "./testing/Provider.ts"
 import { makeTelegram } from "./testing/Telegram.ts"
 
@@ -156,6 +156,18 @@ export const sayInChat = Effect.fnUntraced(function* (terminal: Terminal, text: 
   yield* terminal.line(text)
   yield* terminal.see(answer, LATER)
 })
+
+/** Waits until the phone shows a message. */
+export const seeOnPhone = ({ bot, terminal }: Newcomer, wanted: string) =>
+  bot.sent
+    .first(({ text }) => text === wanted)
+    .pipe(
+      Effect.timeoutOrElse({
+        duration: LATER,
+        orElse: () =>
+          Effect.flatMap(terminal.screen, (screen) => new NotSeen({ wanted: `${wanted} on the phone`, screen }))
+      })
+    )
 
 const VALUES: Readonly<Record<string, string>> = { "openrouter-key": KEY, "telegram-token": TOKEN }
 

@@ -40,6 +40,8 @@ interface How {
 }
 
 export interface Terminal {
+  /** The end of what has appeared. */
+  readonly screen: Effect.Effect<string>
   /** Types text as it is. */
   type(text: string): Effect.Effect<void>
   /** Types a line and Enter. */
@@ -128,6 +130,7 @@ export const openTerminal = Effect.fnUntraced(function* ({ cwd, env, home, path,
       orElse: () => new NotSeen({ wanted: String(wanted), screen: screen.slice(-SHOWN_CHARS_MAX) })
     })
   const terminal: Terminal = {
+    screen: Effect.sync(() => screen.slice(-SHOWN_CHARS_MAX)),
     type,
     see,
     line: (text) => type(`${text}${KEYS.enter}`),
