@@ -139,7 +139,8 @@ export const openTerminal = Effect.fnUntraced(function* ({ cwd, env, home, path,
       yield* see('"=$?="')
       yield* meanwhile
       const output = yield* see(/=\d+=\n/u, LATER)
-      if (!output.endsWith(`=${code}=\n`)) return yield* new NotSeen({ wanted: `exit code ${code}`, screen: output })
+      if (!output.endsWith(`=${code}=\n`))
+        return yield* new NotSeen({ wanted: `exit code ${code} of ${command}`, screen: output })
       return output.slice(0, output.lastIndexOf("="))
     })
   }
