@@ -1,34 +1,31 @@
 /** The first hour of a person: what README says, typed into a real terminal, from an empty HOME. */
-import { spawnSync } from "node:child_process"
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { existsSync, statSync } from "node:fs"
+import { dirname } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { ROOT } from "../support/installation.ts"
+import {
+  answerWizard,
+  CHAT_PROMPT,
+  choose,
+  follow,
+  type Newcomer,
+  PHONE_USER,
+  sayInChat,
+  seeOnPhone,
+  sitDown,
+  typeCommand,
+  type Variant
+} from "../support/newcomer.ts"
 import { ensureDebianPackages, leaveOut } from "../support/packages.ts"
-import { emptyHome, KEYS, LATER, openTerminal, programsWithout, type Terminal } from "../support/terminal.ts"
-import { failing, makeProvider, offlineModel } from "../support/testing/Provider.ts"
-import { makeTelegram } from "../support/testing/Telegram.ts"
+import { type Block, blocksOf } from "../support/readme.ts"
+import { KEYS, LATER } from "../support/terminal.ts"
 
 const isRoot = process.getuid?.() === 0
-/** A user that nothing on this machine belongs to. */
-const ORDINARY_UID = 47_110
-const PHONE_USER = 4711
-const TOKEN = "1000:secret"
-const KEY = "sk-first-hour"
-const STOP_MS_MAX = 30_000
-
-/** The commands of a section of README, comments left out. */
-const commandsOf = (section: string): ReadonlyArray<string> => {
-  const [, text = ""] = readFileSync(join(ROOT, "README.md"), "utf8").split(`\n## ${section}\n`)
-  const blocks = text.split(/\n## /u)[0]?.matchAll(/```sh\n([\s\S]*?)```/gu) ?? []
-  return [...blocks]
-    .flatMap(([, block = ""]) => block.split("\n"))
-    .flatMap((line) => {
-      const command = line.replace(/\s+#.*$/u, "").trim()
-      return command === "" ? [] : [command]
-    })
-}
+/** What one test may take on a busy machine. */
+const VARIANT_MS_MAX = 300_000
+/** The prompt while no turn runs, so that Ctrl-C leaves. */
+const IDLE_PROMPT = "choir> "
 
 const reachableByAll = (path: string): boolean =>
   (statSync(path).mode & 0o005) === 0o005 && (dirname(path) === path || reachableByAll(dirname(path)))
@@ -40,156 +37,141 @@ const whyNoOtherUser =
 const whyNoRoot = isRoot ? undefined : leaveOut("the first hour of root", "this is not root")
 const whyNoSandbox = ensureDebianPackages(["bubblewrap"], "the first hour with bubblewrap")
 
-interface Variant {
-  readonly who: "root" | "an ordinary user"
-  readonly bubblewrap: boolean
-  readonly telegram: boolean
-  readonly provider: boolean
-}
+const [DEMO, START, ...ON_THE_PATH] = blocksOf("Try it")
+const [FROM_INIT, ...FIVE_MINUTES] = blocksOf("Five minutes to a real provider and a Telegram bot")
 
-const nameOf = ({ bubblewrap, provider, telegram, who }: Variant) =>
-  [
-    `as ${who}`,
-    bubblewrap ? "with bubblewrap" : "without bubblewrap",
-    telegram ? "with Telegram" : "without Telegram",
-    provider ? "with a provider" : "offline"
-  ].join(", ")
+const commandsOf = (block: Block | undefined) => (block?.type === "commands" ? block.commands : [])
 
-/** A person with an empty HOME at a terminal in the repository, and the two services of the outside. */
-const sitDown = Effect.fnUntraced(function* ({ bubblewrap, who }: Pick<Variant, "bubblewrap" | "who">) {
-  const uid = who === "an ordinary user" && isRoot ? ORDINARY_UID : undefined
-  const home = yield* emptyHome(uid)
-  const provider = yield* makeProvider
-  yield* provider.otherwise((request) =>
-    request.headers["authorization"] === `Bearer ${KEY}`
-      ? offlineModel(request, 0)
-      : failing(401, "Incorrect API key provided")
-  )
-  const telegram = yield* makeTelegram
-  const bot = telegram.bot(TOKEN)
-  const programs = yield* programsWithout(...(bubblewrap ? [] : ["bwrap"]), "choirctl")
-  chmodSync(dirname(programs), 0o755)
-  const own = join(home, ".local/bin")
-  mkdirSync(own, { recursive: true })
-  const launcher = join(own, "choirctl")
-  const node = join(ROOT, "node_modules/.bin/node")
-  writeFileSync(launcher, `#!/bin/sh\nexec ${node} ${join(ROOT, "dist/choirctl.js")} "$@"\n`, { mode: 0o755 })
-  if (uid !== undefined) for (const path of [join(home, ".local"), own, launcher]) chownSync(path, uid, uid)
-  // A variant that fails leaves its choird running, which outlives the terminal.
-  yield* Effect.addFinalizer(() =>
-    Effect.sync(() => {
-      const user = uid === undefined ? {} : { uid, gid: uid }
-      spawnSync(launcher, ["daemon", "stop"], { env: { HOME: home, PATH: programs }, timeout: STOP_MS_MAX, ...user })
-    })
-  )
-  const env = { CHOIR_TELEGRAM_API_ROOT: telegram.url, npm_config_update_notifier: "false" }
-  const open = openTerminal({ home, path: `${own}:${programs}`, cwd: ROOT, env, ...(uid === undefined ? {} : { uid }) })
-  const config = () => JSON.parse(readFileSync(join(home, ".choir.d/config.json"), "utf8"))
-  return { bot, config, home, open, provider, terminal: yield* open }
+/** A message from the phone, answered there by the model that README adds. */
+const writeFromPhone = Effect.fnUntraced(function* (newcomer: Newcomer, word: string) {
+  const { bot, provider } = newcomer
+  yield* bot.text(PHONE_USER, `say hello ${word}`)
+  yield* seeOnPhone(newcomer, `hello ${word}`)
+  const asked = yield* provider.requests.first(({ body }) => JSON.stringify(body).includes(`say hello ${word}`))
+  assert.propertyVal(asked.body, "model", "anthropic/claude-sonnet-4")
 })
 
-/** Chooses the n-th line of a list, from 0. */
-const choose = (terminal: Terminal, index: number) => terminal.type(KEYS.down.repeat(index) + KEYS.enter)
-
-/** The provider's questions, with a mistake in each. */
-const answerProvider = Effect.fnUntraced(function* (terminal: Terminal, endpoint: string) {
-  yield* choose(terminal, 3)
-  yield* terminal.see("Address of the API")
-  yield* terminal.line("127.0.0.1")
-  yield* terminal.see("Enter an address such as")
-  yield* terminal.type(KEYS.eraseLine)
-  yield* terminal.line(endpoint)
-  yield* terminal.see("Model name, such as")
-  yield* terminal.line("")
-  yield* terminal.see("Enter the provider's name")
-  yield* terminal.line("offline-model")
-  yield* terminal.see("Key of")
-  yield* terminal.line("sk-wrong")
-  yield* terminal.see("refuses the key (401)")
-  yield* terminal.see("Enter the key again")
-  yield* choose(terminal, 0)
-  yield* terminal.see("Key of")
-  yield* terminal.line(KEY)
-  yield* terminal.see("offline-model works: it called a tool")
-  yield* terminal.see("Price in USD")
-  yield* terminal.line("cheap")
-  yield* terminal.see("Enter two numbers")
-  yield* terminal.type(KEYS.eraseLine)
-  yield* terminal.line("3/15")
-})
-
-/** Telegram's questions, with a mistake in each. */
-const answerTelegram = Effect.fnUntraced(function* (terminal: Terminal) {
-  yield* terminal.line("@ada")
-  yield* terminal.see("A user id is a number")
-  yield* terminal.type(KEYS.eraseLine)
-  yield* terminal.line(String(PHONE_USER))
-  yield* terminal.see("Bot token")
-  yield* terminal.line("1000:wrong")
-  yield* terminal.see("Telegram refuses the bot's token (401)")
-  yield* terminal.see("Enter the token again")
-  yield* choose(terminal, 0)
-  yield* terminal.see("Bot token")
-  yield* terminal.line(TOKEN)
-  yield* terminal.see(/The bot is @\w+/u)
-})
-
-/** Everything that the wizard of a first `npm start` asks. */
-const answerWizard = Effect.fnUntraced(function* (terminal: Terminal, variant: Variant, endpoint: string) {
-  yield* terminal.see("Which model do you want to use?", LATER)
-  if (variant.provider) yield* answerProvider(terminal, endpoint)
-  else yield* choose(terminal, 0)
-  yield* terminal.see("Your Telegram user id")
-  if (variant.telegram) yield* answerTelegram(terminal)
-  else yield* terminal.line("")
-  if (variant.bubblewrap) return
-  yield* terminal.see("bubblewrap is not installed")
-  yield* terminal.see("Run agents without isolation")
-  yield* terminal.type("y")
-})
-
-const tryIt = (variant: Variant) =>
-  Effect.gen(function* () {
-    const { bot, config, provider, terminal } = yield* sitDown(variant)
-    assert.include(commandsOf("Try it"), "npm start")
-    yield* terminal.line("npm start")
-    yield* answerWizard(terminal, variant, provider.endpoint)
+/** The first `npm start`: its questions, the first answer, a conversation, and the way out. */
+const npmStart = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Variant, leave: string) {
+  const { bot, config, terminal } = newcomer
+  const conversation = Effect.gen(function* () {
+    yield* answerWizard(newcomer, variant)
     yield* terminal.see("you> Say hello in one sentence.", LATER)
     yield* terminal.see("hello in one sentence", LATER)
     yield* terminal.see("Talk to choir", LATER)
-    yield* terminal.see(CHAT_PROMPT, LATER)
-    yield* terminal.line("run echo $((40 + 2)) from a real shell")
-    yield* terminal.see("42 from a real shell", LATER)
     if (variant.telegram) {
       yield* bot.text(PHONE_USER, "say hello phone")
-      yield* bot.sent.first(({ text }) => text === "hello phone")
+      yield* seeOnPhone(newcomer, "hello phone")
     }
-    yield* terminal.type(KEYS.endOfInput)
+    yield* sayInChat(terminal, "run echo $((40 + 2)) from a real shell", "42 from a real shell")
+    yield* terminal.see(IDLE_PROMPT)
+    yield* terminal.type(leave)
     yield* terminal.see("Stopping. To go on: npm start")
-    yield* terminal.run("true")
-    const { agents, models, runtime } = config()
-    assert.deepStrictEqual(agents.choir.defaults.dm, variant.telegram ? ["telegram", "terminal"] : "terminal")
-    assert.deepStrictEqual(models.main.price, variant.provider ? { input: 3, output: 15 } : { input: 0, output: 0 })
-    assert.strictEqual(runtime.type, variant.bubblewrap ? "sandbox" : "process")
+  })
+  yield* terminal.run("npm start", { meanwhile: conversation })
+  const { agents, models, runtime } = config()
+  assert.deepStrictEqual(agents.choir.defaults.dm, variant.telegram ? ["telegram", "terminal"] : "terminal")
+  assert.deepStrictEqual(models.main.price, variant.provider ? { input: 3, output: 15 } : { input: 0, output: 0 })
+  assert.strictEqual(runtime.type, variant.bubblewrap ? "sandbox" : "process")
+})
 
-    // The same home without npm start: choird brings its own offline model and the agent's session on.
-    yield* terminal.run("choirctl daemon start")
-    assert.include(yield* terminal.run('choirctl chat choir --message "say still here"'), "still here")
-    assert.include(yield* terminal.run("choirctl model test main"), "main works")
-    const doctor = yield* terminal.run("choirctl doctor")
-    assert.match(doctor, variant.telegram ? /ok +gateway telegram +@/u : /skip +telegram/u)
-    yield* terminal.line("npm start")
+const fiveMinutes = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Variant) {
+  yield* follow(newcomer, variant, FIVE_MINUTES)
+  yield* writeFromPhone(newcomer, "from the phone")
+  yield* newcomer.bot.text(PHONE_USER, "/stop")
+  yield* seeOnPhone(newcomer, "Nothing is running.")
+  assert.match(yield* newcomer.terminal.run("choirctl doctor"), /ok +model sonnet[\s\S]*ok +gateway bot +@/u)
+})
+
+/** The same home in the background: choird serves the offline model and resumes the session, and npm start leaves it running. */
+const stayUp = Effect.fnUntraced(function* ({ terminal }: Newcomer) {
+  yield* terminal.run("choirctl daemon start")
+  assert.include(yield* terminal.run('choirctl chat choir --message "say still here"'), "still here")
+  assert.include(yield* terminal.run("choirctl model test main"), "main works")
+  assert.match(yield* terminal.run("choirctl doctor"), /ok +gateway telegram +@/u)
+  const again = Effect.gen(function* () {
     yield* terminal.see("choird and the agent keep running", LATER)
     yield* terminal.see(CHAT_PROMPT, LATER)
     yield* terminal.type(KEYS.endOfInput)
     yield* terminal.see("choird keeps running")
-    yield* terminal.run("choirctl daemon stop")
+  })
+  yield* terminal.run("npm start", { meanwhile: again })
+})
+
+/** Ctrl-C in a chat stops a turn, and leaves where none runs. */
+const stopTurn = Effect.fnUntraced(function* ({ terminal }: Newcomer) {
+  yield* terminal.run("choirctl daemon start")
+  const conversation = Effect.gen(function* () {
+    yield* terminal.see(CHAT_PROMPT, LATER)
+    yield* terminal.line("run sleep 300")
+    yield* terminal.see(/choir \(waiting tool\)> /u, LATER)
+    yield* terminal.type(KEYS.interrupt)
+    yield* terminal.see("Stopped.")
+    yield* sayInChat(terminal, "run echo $((20 + 3)) after the stop", "23 after the stop")
+    yield* terminal.see(IDLE_PROMPT)
+    yield* terminal.type(KEYS.interrupt)
+    yield* terminal.see("You left the chat")
+  })
+  yield* terminal.run("choirctl chat choir", { meanwhile: conversation })
+})
+
+const tryIt = (variant: Variant, next: (newcomer: Newcomer, variant: Variant) => Effect.Effect<void, unknown>) =>
+  Effect.gen(function* () {
+    const newcomer = yield* sitDown(variant)
+    // The demo has a test of its own.
+    assert.deepStrictEqual(commandsOf(DEMO), ["npm ci && npm run demo"])
+    assert.deepStrictEqual(commandsOf(START), ["npm start"])
+    const leave = variant.telegram && variant.provider ? KEYS.interrupt : KEYS.endOfInput
+    yield* npmStart(newcomer, variant, leave)
+    yield* follow(newcomer, variant, ON_THE_PATH)
+    yield* next(newcomer, variant)
+    yield* newcomer.terminal.run("choirctl daemon stop")
   }).pipe(Effect.scoped)
+
+/** Whoever runs the tests. */
+const HERE: Variant = {
+  who: isRoot ? "root" : "an ordinary user",
+  bubblewrap: true,
+  telegram: false,
+  provider: false
+}
+
+/** An operator who begins with choirctl, adds an agent, and changes the configuration while choird is down. */
+const withoutNpmStart = Effect.gen(function* () {
+  const newcomer = yield* sitDown(HERE)
+  const { terminal } = newcomer
+  yield* follow(newcomer, HERE, [...ON_THE_PATH.map(withoutDoctor), ...(FROM_INIT === undefined ? [] : [FROM_INIT])])
+  assert.include(yield* terminal.run('choirctl chat choir --message "say nobody is online"'), "nobody is online")
+
+  assert.include(yield* terminal.run("choirctl agent init two"), "choird knows two")
+  yield* terminal.run("choirctl agent build two && choirctl agent start two")
+  assert.include(yield* terminal.run('choirctl chat two --message "say two of us"'), "two of us")
+
+  yield* terminal.run("choirctl daemon stop")
+  for (const block of FIVE_MINUTES) if (block.type === "json") newcomer.edit(block.keys)
+  for (const name of ["openrouter-key", "telegram-token"])
+    yield* typeCommand(newcomer, HERE, `choirctl secret set ${name}`)
+  yield* terminal.run("choirctl daemon start")
+  const refused = yield* terminal.run("choirctl agent start choir --dm=phone", { code: 1 })
+  const [, hint = ""] = /hint: (choirctl agent restart choir --dm phone)\n/u.exec(refused) ?? []
+  assert.notStrictEqual(hint, "", refused)
+  yield* terminal.run(hint)
+  assert.match(yield* terminal.run("choirctl agent status choir"), /llm sonnet[^\n]* dm phone/u)
+  yield* writeFromPhone(newcomer, "after all")
+  yield* terminal.run("choirctl daemon stop")
+}).pipe(Effect.scoped)
+
+/** doctor has nothing to look at before there is a home. */
+const withoutDoctor = (block: Block): Block => ({
+  type: "commands",
+  commands: commandsOf(block).filter((command) => command !== "choirctl doctor")
+})
 
 /** Ctrl-C in the middle of the wizard, and what the next run makes of it. */
 const leaveAndGoOn = Effect.gen(function* () {
-  const { config, home, terminal } = yield* sitDown({ who: isRoot ? "root" : "an ordinary user", bubblewrap: true })
-  const draft = join(home, ".choir.d/init-draft.json")
+  const newcomer = yield* sitDown(HERE)
+  const { config, draft, terminal } = newcomer
+  yield* follow(newcomer, HERE, ON_THE_PATH.map(withoutDoctor))
   yield* terminal.line("choirctl init; echo left with $?")
   yield* terminal.see("Which model do you want to use?")
   yield* choose(terminal, 1)
@@ -219,27 +201,37 @@ const leaveAndGoOn = Effect.gen(function* () {
   assert.isFalse(existsSync(draft))
 }).pipe(Effect.scoped)
 
-const VARIANTS: ReadonlyArray<Variant> = [
-  { who: "root", bubblewrap: true, telegram: false, provider: false },
-  { who: "root", bubblewrap: false, telegram: true, provider: true },
-  { who: "an ordinary user", bubblewrap: true, telegram: true, provider: false },
-  { who: "an ordinary user", bubblewrap: false, telegram: false, provider: true }
-]
+const VARIANTS = [
+  [{ who: "root", bubblewrap: true, telegram: false, provider: false }, "five minutes later", fiveMinutes],
+  [{ who: "root", bubblewrap: false, telegram: true, provider: true }, "Ctrl-C leaves", stopTurn],
+  [{ who: "an ordinary user", bubblewrap: true, telegram: true, provider: false }, "it stays up", stayUp],
+  [{ who: "an ordinary user", bubblewrap: false, telegram: false, provider: true }, "five minutes later", fiveMinutes]
+] as const
 
-/** The prompt of the chat, where typing begins to count. */
-const CHAT_PROMPT = /choir(?: \([^)]*\))?> /u
-const VARIANT_MS_MAX = 300_000
+const nameOf = ({ bubblewrap, provider, telegram, who }: Variant) =>
+  [
+    `as ${who}`,
+    bubblewrap ? "with bubblewrap" : "without bubblewrap",
+    telegram ? "with Telegram" : "without Telegram",
+    provider ? "with a provider" : "offline"
+  ].join(", ")
 
 describe("the first hour", () => {
   it.live("keeps the answers of a setup that was left, and goes on with them", () => leaveAndGoOn, VARIANT_MS_MAX)
 
-  for (const variant of VARIANTS) {
+  for (const [variant, what, next] of VARIANTS) {
     const leftOut =
       (variant.who === "root" ? whyNoRoot : whyNoOtherUser) ?? (variant.bubblewrap ? whyNoSandbox : undefined)
     it.live.skipIf(leftOut !== undefined)(
-      `goes as README says: ${nameOf(variant)}`,
-      () => tryIt(variant),
+      `goes as README says: ${nameOf(variant)}; ${what}`,
+      () => tryIt(variant, next),
       VARIANT_MS_MAX
     )
   }
+
+  it.live.skipIf(whyNoSandbox !== undefined)(
+    "goes as README says without npm start, takes a second agent, and follows the hint of a refused start",
+    () => withoutNpmStart,
+    VARIANT_MS_MAX
+  )
 })

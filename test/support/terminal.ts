@@ -31,15 +31,25 @@ export class NotSeen extends Schema.TaggedError<NotSeen>()("NotSeen", {
   }
 }
 
+/** How a command is run. */
+interface How {
+  /** What it has to end with; 0 by default. */
+  readonly code?: number
+  /** What the person does before it ends. */
+  readonly meanwhile?: Effect.Effect<unknown, NotSeen>
+}
+
 export interface Terminal {
+  /** The end of what has appeared. */
+  readonly screen: Effect.Effect<string>
   /** Types text as it is. */
   type(text: string): Effect.Effect<void>
   /** Types a line and Enter. */
   line(text: string): Effect.Effect<void>
   /** Waits until something appears after what was last seen, and answers the screen up to its end. */
   see(wanted: string | RegExp, within?: typeof SOON | typeof LATER): Effect.Effect<string, NotSeen>
-  /** Types a command at the shell's prompt and waits for its end; answers what it printed. Fails unless it ends with `code`. */
-  run(command: string, code?: number): Effect.Effect<string, NotSeen>
+  /** Types a command at the shell's prompt and waits for its end; answers what it printed since what was last seen of it. */
+  run(command: string, how?: How): Effect.Effect<string, NotSeen>
 }
 
 /** The keys that a person presses. */
@@ -120,14 +130,17 @@ export const openTerminal = Effect.fnUntraced(function* ({ cwd, env, home, path,
       orElse: () => new NotSeen({ wanted: String(wanted), screen: screen.slice(-SHOWN_CHARS_MAX) })
     })
   const terminal: Terminal = {
+    screen: Effect.sync(() => screen.slice(-SHOWN_CHARS_MAX)),
     type,
     see,
     line: (text) => type(`${text}${KEYS.enter}`),
-    run: Effect.fnUntraced(function* (command, code = 0) {
+    run: Effect.fnUntraced(function* (command, { code = 0, meanwhile = Effect.void } = {}) {
       yield* type(`${command}; echo "=$?="${KEYS.enter}`)
       yield* see('"=$?="')
+      yield* meanwhile
       const output = yield* see(/=\d+=\n/u, LATER)
-      if (!output.endsWith(`=${code}=\n`)) return yield* new NotSeen({ wanted: `exit code ${code}`, screen: output })
+      if (!output.endsWith(`=${code}=\n`))
+        return yield* new NotSeen({ wanted: `exit code ${code} of ${command}`, screen: output })
       return output.slice(0, output.lastIndexOf("="))
     })
   }
