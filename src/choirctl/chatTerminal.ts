@@ -23,6 +23,9 @@ const stateAfter = (state: ChatState, news: ChatNews): ChatState => {
 /** Edge's states in which no turn runs; before the first news nothing is known. */
 const IDLE: ReadonlySet<string> = new Set(["", "EDGE_IDLE", "EDGE_TERMINATED"])
 
+/** The kinds of message that end the turn of what was sent. */
+const ENDS_TURN: ReadonlySet<string> = new Set(["reply", "error", "outage"])
+
 /** What was sent here and has no reply counts as a turn before choird tells of one. */
 const makeOwnMessages = () => {
   const unanswered = new Set<InboxId>()
@@ -70,13 +73,14 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
 
   const onNews = Effect.fnUntraced(function* (news: ChatNews) {
     if (news.type === "message") yield* editor.above(messageText(news, color))
-    if (news.type === "message" && news.kind === "reply" && news.in_reply_to !== null) own.answered(news.in_reply_to)
+    const isEnd = news.type === "message" && ENDS_TURN.has(news.kind)
+    if (isEnd && news.in_reply_to !== null) own.answered(news.in_reply_to)
     if (news.type === "agent" && news.reason !== null) yield* dim(`${agent_id} is ${news.status}: ${news.reason}`)
     const next = stateAfter(state, news)
     if (promptText(agent_id, next, color) !== promptText(agent_id, state, color))
       yield* editor.prompt(promptText(agent_id, next, color))
     state = next
-    if (!isBusy() || (news.type === "message" && news.kind === "reply")) stopping = false
+    if (isEnd || !isBusy()) stopping = false
   })
   const isBusy = () => own.areOpen() || !IDLE.has(state.edge)
 

@@ -96,6 +96,18 @@ describe("choirctl chat at a terminal", () => {
     })
   )
 
+  it.effect.each(["reply", "error", "outage"] as const)("counts a message as answered by a %s", (kind) =>
+    Effect.gen(function* () {
+      const chat = yield* open
+      yield* chat.type("hello")
+      assert.strictEqual(yield* chat.sent, "hello")
+      yield* chat.tell({ ...reply, kind, text: "That is how it ended." }, false)
+      assert.include(yield* chat.shown, "That is how it ended.")
+      yield* chat.ctrlC
+      assert.strictEqual(yield* Effect.raceFirst(Effect.as(chat.left, "left"), chat.sent), "left")
+    })
+  )
+
   it.effect("stops the next turn as well, once the one before was answered", () =>
     Effect.gen(function* () {
       const chat = yield* open
