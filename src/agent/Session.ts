@@ -162,7 +162,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   yield* Effect.forkScoped(reports.run)
   const compacting = yield* Effect.forkScoped(compactor.run(registry.masked))
   const edge = yield* runEdge(stopping).pipe(
-    Effect.catch(({ limit }: Exhausted) => exhausted(limit)),
+    Effect.catch(({ limit }: Exhausted) => Effect.asVoid(Deferred.succeed(ending, { type: "exhausted", limit }))),
     Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("edge broke", cause))),
     Effect.annotateLogs("lane", EDGE),
     Effect.forkScoped
@@ -185,8 +185,10 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
     yield* runner.closeOpen(EDGE, "the agent was stopped")
     return { reason: "stopped", deadline_at_ms } satisfies Parting
   }
-  // An answer that the model gave already goes out as it is. Edge stands still first, so that it starts no job behind those that end.
-  yield* arbiter.until((state) => state.edge.state !== "EDGE_FINALIZING")
+  // An answer that the model gave already goes out as it is, unless it is to be corrected and edge ended at the limit itself. Edge stands
+  // still first, so that it starts no job behind those that end.
+  const answered = arbiter.until((state) => state.edge.state !== "EDGE_FINALIZING")
+  yield* Effect.raceFirst(answered, Fiber.await(edge))
   yield* Fiber.interrupt(edge)
   yield* endJobs("budget", how.limit)
   yield* runner.closeOpen(EDGE, how.limit)

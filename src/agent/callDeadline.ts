@@ -1,7 +1,7 @@
 /** The deadline of a tool call (E12): one span for the wait for its turn, the intent barrier and the run. */
 import { Clock, Effect } from "effect"
 import type { PayloadOf } from "#schema/Event.ts"
-import type { ToolName } from "#schema/Tool.ts"
+import { shownName, type ToolName } from "#schema/Tool.ts"
 
 export interface CallDeadline {
   /** Milliseconds until then, at least 0. */
@@ -19,7 +19,7 @@ export const makeCallDeadline = (tool: ToolName, timeout_ms: number): Effect.Eff
       passed: (what) =>
         Effect.map(gone_ms, (duration_ms) => ({
           status: "timeout",
-          summary: `${tool} ${what} within ${timeout_ms} ms`,
+          summary: `${shownName(tool)} ${what} within ${timeout_ms} ms`,
           duration_ms
         }))
     }

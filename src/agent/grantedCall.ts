@@ -1,6 +1,7 @@
 /** A call that has its locks: it is committed, waits behind the intent barrier, runs, and has its result before the locks are free. */
 import { Clock, Effect, HashMap, Option } from "effect"
 import type { ApprovalId, LaneId } from "#schema/Ids.ts"
+import { shownName } from "#schema/Tool.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter } from "./Arbiter.ts"
@@ -68,7 +69,7 @@ export const makeGranted = Effect.fnUntraced(function* ({ finish, interrupted }:
       Effect.catchDefect((defect) =>
         Effect.as(Effect.logError("a tool broke", { tool: tool.llm.name, defect }), {
           status: "error",
-          summary: `${tool.llm.name} broke; this is a fault of the tool, not of the call`,
+          summary: `${shownName(tool.llm.name)} broke; this is a fault of the tool, not of the call`,
           duration_ms: 0
         } satisfies ToolResult)
       ),

@@ -143,6 +143,25 @@ describe("Llm", () => {
     })
   )
 
+  it.effect("leaves a refused parameter out and asks once more, however often the provider names it", () =>
+    Effect.gen(function* () {
+      const provider = yield* double.makeProvider
+      const refusal = JSON.stringify({
+        error: {
+          message: "Unsupported value: 'temperature' does not support 0.7 with this model.",
+          param: "temperature"
+        }
+      })
+      yield* provider.otherwise(() => double.raw(refusal, 400))
+      const { completion } = yield* asking(provider)
+      assert.deepStrictEqual([completion.error?.kind, completion.error?.status], ["http", 400])
+      const temperatures = (yield* provider.requests.all).map(
+        ({ body }) => (body as Readonly<Record<string, unknown>>)["temperature"]
+      )
+      assert.deepStrictEqual(temperatures, [0.7, undefined])
+    }).pipe(Effect.provide(Logger.layer([])))
+  )
+
   it.effect("gives up on an answer that stalls after its beginning, and on one that never begins", () =>
     Effect.gen(function* () {
       for (const [reply, limit, said] of [

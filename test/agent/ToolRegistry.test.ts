@@ -82,6 +82,18 @@ const BROKEN: ReadonlyArray<readonly [string, Readonly<Record<string, string>>, 
     "global/a.json",
     /description/u
   ],
+  [
+    "takes an input that is no object",
+    {
+      ...RUN,
+      "agent/a.json": JSON.stringify({
+        llm: { name: "a", description: "d", input_schema: { type: "array" } },
+        runtime: { exec_path: "run" }
+      })
+    },
+    "agent/a.json",
+    /llm\.input_schema.*"object"/u
+  ],
   ["has a key that nobody knows", { ...RUN, "global/a.json": manifest("a", { sudo: true }) }, "global/a.json", /sudo/u],
   ["has a name that is none", { ...RUN, "global/a.json": manifest("A-b") }, "global/a.json", /tool name/u],
   ["has a name too long", { ...RUN, "global/a.json": manifest("a".repeat(65)) }, "global/a.json", /64/u],
@@ -339,6 +351,23 @@ describe("the core tools", () => {
           verbosity: "normal"
         }
       })
+    })
+  )
+
+  it.live("take the tools of a job by the names that models see, and by the canonical ones", () =>
+    Effect.gen(function* () {
+      const spawn = (allowed_tools: ReadonlyArray<string>) =>
+        propose("choir-core-spawn", { job_name: "a", task_spec: "do", tool_constraints: { allowed_tools } })
+      const proposal = yield* spawn(["choir-fs-read", "choir.exec", "mem-look_up"])
+      assert.deepStrictEqual<unknown>(proposal.type === "Spawn" && proposal.start.tool_constraints.allowed_tools, [
+        "choir.fs.read",
+        "choir.exec",
+        "mem.look_up"
+      ])
+      const refused = yield* Effect.flip(spawn(["choir-fs-read", "rm -rf"]))
+      const problem = refused._tag === "InvalidInput" ? refused.problem : ""
+      assert.match(problem, /it is not the name of a tool, such as choir-fs-read/u)
+      assert.include(problem, `["allowed_tools"][1]`)
     })
   )
 

@@ -74,7 +74,7 @@ describe("ToolRunner", () => {
       const [{ call_id, duration_ms, ...result } = { call_id: "", duration_ms: 0 }] = results(plane)
       assert.deepStrictEqual(result, {
         status: "timeout",
-        summary: "test.late was not started: it got no turn within 1000 ms"
+        summary: "test-late was not started: it got no turn within 1000 ms"
       })
       assert.isAtLeast(duration_ms, 1000)
       assert.notInclude(
@@ -102,7 +102,7 @@ describe("ToolRunner", () => {
       const plane = yield* begin([...blocking, ["test.slow", {}]], [block, slow])
       yield* plane.until((_, state) => state.rev > 0 && quiet(state))
       const last = results(plane).at(-1)
-      assert.deepStrictEqual([last?.status, last?.summary], ["timeout", "test.slow did not end within 1000 ms"])
+      assert.deepStrictEqual([last?.status, last?.summary], ["timeout", "test-slow did not end within 1000 ms"])
     })
   )
 

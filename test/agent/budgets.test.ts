@@ -164,6 +164,23 @@ describe("budgets", () => {
     })
   )
 
+  it.effect("end the session where a limit forbids the correction of an empty reply (R24)", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const script: Script = () => Effect.succeed({ usage: { input_tokens: 3000, output_tokens: 0 } })
+      yield* plane.say("go")
+      const agent = yield* Effect.forkScoped(
+        runAgent({ plane, script, config: agentConfig({ total_session_tokens: 3000 }) })
+      )
+      assert.strictEqual(yield* Effect.timeout(Fiber.join(agent), "1 minute"), "budget")
+      assert.deepStrictEqual(
+        spoken(plane.events).map(({ payload }) => payload.text?.startsWith("I have to stop: ")),
+        [true]
+      )
+    })
+  )
+
   it.effect("end a turn after its steps with a reply that says so", () =>
     Effect.gen(function* () {
       yield* ticking

@@ -13,18 +13,28 @@ import {
   EDGE_INSTRUCTIONS,
   SUMMARY_INSTRUCTIONS
 } from "#src/agent/instructions.ts"
+import { SkillRegistry } from "#src/agent/SkillRegistry.ts"
 import { summaryTool } from "#src/agent/summary.ts"
 import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
 import { schemaRefusal } from "#src/offline-model/schemaRules.ts"
+import { BUILT_IN_SKILLS } from "#src/shared/builtInSkills.ts"
+import { bookOf } from "../support/skills.ts"
 import { layerRegistry } from "../support/toolRegistry.ts"
 import { temporaryWorkspace } from "../support/workspace.ts"
 
 const offered = Effect.gen(function* () {
   const { outside, root } = yield* temporaryWorkspace
   for (const scope of ["global", "agent"]) mkdirSync(join(outside, "tools", scope), { recursive: true })
-  const layer = layerRegistry({ choir: outside, root }, Layer.mock(ControlPlane, {}))
-  const registry = yield* Effect.provide(ToolRegistry, layer)
-  const tools = [...registry.offered(EDGE), ...registry.offered(LaneId.make("core:a")), deltaTool, summaryTool]
+  const skills = Layer.succeed(SkillRegistry, bookOf(...BUILT_IN_SKILLS))
+  const own = Layer.merge(Layer.mock(ControlPlane, {}), skills)
+  const registry = yield* Effect.provide(ToolRegistry, layerRegistry({ choir: outside, root }, own))
+  const tools = [
+    ...registry.offered(EDGE),
+    ...registry.offered(EDGE, { skill: { tools: [], transitions: ["complete"] } }),
+    ...registry.offered(LaneId.make("core:a")),
+    deltaTool,
+    summaryTool
+  ]
   return [...new Map(tools.map((tool) => [tool.function.name, tool])).values()]
 })
 
@@ -51,6 +61,8 @@ describe("the tools as models see them", () => {
     Effect.gen(function* () {
       const tools = yield* offered
       assert.isAbove(tools.length, 15)
+      const names = tools.map((tool) => tool.function.name)
+      assert.includeMembers(names, ["choir-skill-start", "choir-skill-transition"])
       const schemaOf = ({ function: { parameters } }: ChatTool) => parameters
       assert.deepStrictEqual(
         tools.flatMap((tool) => schemaRefusal(schemaOf(tool)) ?? []),

@@ -117,9 +117,9 @@ const suite = (it: Vitest.MethodsNonLive<SharedChoir>) => {
     Effect.gen(function* () {
       const { ask, provider } = yield* start
       yield* provider.script(failing(500, "the kitchen is on fire"))
-      assert.include(texts((yield* ask("one")).shown, "reply")[0], "500")
+      assert.include(texts((yield* ask("one")).shown, "outage")[0], "500")
       yield* provider.script(raw("this is not JSON"))
-      assert.include(texts((yield* ask("two")).shown, "reply")[0], "no chat completion")
+      assert.include(texts((yield* ask("two")).shown, "error")[0], "no chat completion")
       yield* provider.script(callTools([{ name: "choir-fs-levitate", input: {} }]), answer("there is no such tool"))
       assert.strictEqual(texts((yield* ask("three")).shown, "reply")[0], "there is no such tool")
       assert.strictEqual(texts((yield* ask("hello")).shown, "reply").length, 1)

@@ -127,6 +127,10 @@ export class Invariants {
       throw new Violation("I13", `a model call mixes versions: ${temperature} and ${max_tokens}`)
     if (body.includes(CANARY)) throw new Violation("I14", "a prompt holds a secret")
   }
+  /** W4: an agent never asks a model what a strict provider refuses. */
+  refused(problem: string): void {
+    throw new Violation("W4", `a provider refuses what the agent asks: ${problem}`)
+  }
   logged(line: string): void {
     if (line.includes(CANARY)) throw new Violation("I14", `a log line holds a secret: ${line}`)
   }

@@ -1,12 +1,21 @@
 /** The models' provider: answers by the seed, late, wrongly, or not at all. It never dies, since it is not Choir's. */
+import { type Dialect, refusalOf } from "#src/offline-model/requestRules.ts"
 import type { Exchange, Request, Server } from "./Network.ts"
 import { type Asked, Script } from "./Script.ts"
-import { CANARY } from "./Setup.ts"
+import { CANARY, CONTEXT_TOKENS } from "./Setup.ts"
 import type { Seed } from "./Seed.ts"
 import type { World } from "./World.ts"
 
 /** What a model call takes, in ms. */
 const THINKING_MS = 900
+
+/** Its tokens have four characters each, as the agent estimates them; a tokenizer takes longer to load than a seed takes. */
+const DIALECT: Dialect = {
+  context_window: CONTEXT_TOKENS,
+  refuses: [],
+  extensions: [],
+  count: (text) => Math.ceil(text.length / 4)
+}
 
 const completion = (message: object, finish_reason: string, usage: object) =>
   JSON.stringify({ choices: [{ message, finish_reason }], usage })
@@ -28,7 +37,10 @@ export class Provider implements Server {
 
   handle(request: Request, exchange: Exchange): void {
     const { faults, invariants, kernel } = this.#world
-    const asked = JSON.parse(request.body) as Asked
+    const body: unknown = JSON.parse(request.body)
+    const refusal = refusalOf(body, DIALECT)
+    if (refusal !== undefined) invariants.refused(refusal.message)
+    const asked = body as Asked
     invariants.asked(asked, request.body)
     if (faults.active("provider") && this.#draw.chance(faults.rates.provider))
       return this.#fail(request, asked, exchange)

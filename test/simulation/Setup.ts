@@ -10,6 +10,9 @@ import { skillsOf } from "./skills.ts"
 /** Values that must never be found anywhere but in a request's authorization header. */
 export const CANARY = "canary-5f3a9c"
 
+/** Tokens that each of the models has room for. */
+export const CONTEXT_TOKENS = 16_000
+
 const base = Schema.decodeSync(Config)({
   global_repo: { url: "/global" },
   models: { large: { provider: "sim", model: "large", endpoint: "http://provider/v1" } }
@@ -63,7 +66,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
       endpoint: "http://provider/v1",
       temperature: version / 1000,
       max_tokens: 200 + version,
-      context_window: 16_000,
+      context_window: CONTEXT_TOKENS,
       price: { input: 2, output: 8 },
       reasoning_effort: null,
       fallback: [],

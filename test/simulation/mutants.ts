@@ -5,6 +5,7 @@
 import { APPROVAL_MUTANTS } from "./approvalMutants.ts"
 import type { Mutant } from "./Mutant.ts"
 import { PROPOSAL_MUTANTS } from "./proposalMutants.ts"
+import { REQUEST_MUTANTS } from "./requestMutants.ts"
 import { SKILL_MUTANTS } from "./skillMutants.ts"
 import { STOP_MUTANTS } from "./stopMutants.ts"
 import type { Edit } from "./patchSources.ts"
@@ -169,7 +170,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("decideCores.ts"),
     find: "if (state.cores.size >= budgets.max_core_jobs)",
     replace: "if (state.cores.size > budgets.max_core_jobs)",
-    knownSeed: 2,
+    knownSeed: 11,
     breaks: ["I9", "I16"]
   },
   {
@@ -201,7 +202,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: "test/simulation/Database.ts",
     find: `return { action: "OK", ack_rev: last_rev }`,
     replace: `return { action: "OK", ack_rev: base_rev }`,
-    knownSeed: 1,
+    knownSeed: 3,
     breaks: ["A1"]
   },
   {
@@ -241,7 +242,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("Budget.ts"),
     find: "running.add(taken)",
     replace: "running.delete(taken)",
-    knownSeed: 33,
+    knownSeed: 26,
     breaks: ["I9"]
   },
   {
@@ -265,7 +266,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("EdgeLane.ts"),
     find: "if (edge.step >= turn_max_steps)",
     replace: "if (edge.step > turn_max_steps)",
-    knownSeed: 1,
+    knownSeed: 14,
     breaks: ["I9"]
   },
   {
@@ -289,7 +290,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("CoreJob.ts"),
     find: "core.repetition.times >= REPETITIONS_STUCK_MIN",
     replace: "core.repetition.times > REPETITIONS_STUCK_MIN + 9",
-    knownSeed: 2,
+    knownSeed: 80,
     breaks: ["I9"]
   },
   {
@@ -337,7 +338,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("Replication.ts"),
     find: "log.trim(acked, residentRevs(arbiter.state(), log))",
     replace: "log.trim(log.head(), residentRevs(arbiter.state(), log))",
-    knownSeed: 2,
+    knownSeed: 19,
     breaks: ["L1", "W2"]
   },
   {
@@ -353,7 +354,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("decideCores.ts"),
     find: "if (core.injections >= core.budgets.max_injections)",
     replace: "if (core.injections > core.budgets.max_injections)",
-    knownSeed: 11,
+    knownSeed: 99,
     breaks: ["I9"]
   },
   {
@@ -369,7 +370,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("decideCalls.ts"),
     find: "spent.tool_calls >= budgets.max_tool_calls_per_session",
     replace: "spent.tool_calls > budgets.max_tool_calls_per_session",
-    knownSeed: 3,
+    knownSeed: 24,
     breaks: ["I9"]
   },
   {
@@ -382,11 +383,12 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
       find: "if (session.events.length !== final_rev || hex(session.hash) !== final_hash)",
       replace: "if (final_hash === reason)"
     },
-    knownSeed: 6,
+    knownSeed: 9,
     breaks: ["L1", "I10", "I3"]
   },
   ...APPROVAL_MUTANTS,
   ...PROPOSAL_MUTANTS,
   ...SKILL_MUTANTS,
-  ...STOP_MUTANTS
+  ...STOP_MUTANTS,
+  ...REQUEST_MUTANTS
 ]

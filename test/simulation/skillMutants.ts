@@ -15,7 +15,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/decideSkills.ts",
     find: "(isSkillCall(other) ? index < own : true)",
     replace: "isSkillCall(other) && index < own",
-    knownSeed: 21,
+    knownSeed: 35,
     breaks: ["K1"]
   },
   {
@@ -23,7 +23,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/decideSkills.ts",
     find: "if (call.output_rev < skill.entered_rev)",
     replace: "if (call.output_rev < 0)",
-    knownSeed: 14,
+    knownSeed: 77,
     breaks: ["K2"]
   },
   {
@@ -31,7 +31,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/decideSkills.ts",
     find: "if (skill.step >= spec.max_steps)",
     replace: "if (skill.step < 0)",
-    knownSeed: 21,
+    knownSeed: 7,
     breaks: ["K3"]
   },
   {

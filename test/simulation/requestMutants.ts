@@ -1,0 +1,56 @@
+/** Planted bugs of what models are asked (W4). */
+import type { Mutant } from "./Mutant.ts"
+
+const WINDOW = "src/agent/promptWindow.ts"
+const MESSAGES = "src/agent/promptMessages.ts"
+
+export const REQUEST_MUTANTS: ReadonlyArray<Mutant> = [
+  {
+    name: "broken-arguments-are-replayed",
+    file: MESSAGES,
+    find: `JSON.stringify(input) : "{}"`,
+    replace: "JSON.stringify(input) : JSON.stringify(input)",
+    knownSeed: 3,
+    breaks: ["W4"]
+  },
+  {
+    name: "made-up-names-are-replayed",
+    file: MESSAGES,
+    find: `.replaceAll(/[^a-zA-Z0-9_-]/gu, "_")`,
+    replace: "",
+    knownSeed: 1,
+    breaks: ["W4"]
+  },
+  {
+    name: "results-without-their-calls",
+    file: WINDOW,
+    find: `return event.event_type !== "ToolResultCommitted" || proposed.has(event.payload.call_id)`,
+    replace: "return true",
+    knownSeed: 2,
+    breaks: ["W4"]
+  },
+  {
+    name: "results-apart-from-their-calls",
+    file: WINDOW,
+    find: "else if (result === undefined) held.push(event)",
+    replace: "else if (result === undefined) ordered.push(...block.events.splice(0), event)",
+    knownSeed: 2,
+    breaks: ["W4"]
+  },
+  {
+    name: "parked-calls-stay-in-sight",
+    file: WINDOW,
+    find: "      ordered.push(...held.splice(0))\n    }\n    const result",
+    replace: "      ordered.push(...aside.events, ...held.splice(0))\n    }\n    const result",
+    knownSeed: 2,
+    breaks: ["W4"]
+  },
+  {
+    name: "empty-words-are-replayed",
+    file: MESSAGES,
+    find: `text === undefined || text.trim() === "" ? [] :`,
+    replace: "text === undefined ? [] :",
+    knownSeed: 1,
+    breaks: ["W4"]
+  }
+]
