@@ -117,7 +117,7 @@ describe("an external call of an agent that dies", () => {
     Effect.gen(function* () {
       yield* ticking
       const script: Script = (messages) =>
-        Effect.succeed(messages.at(-1)?.role === "tool" ? says("") : calls(["out.send", {}]))
+        Effect.succeed(messages.some(({ role }) => role === "tool") ? says("") : calls(["out.send", {}]))
       for (const again of [{ committed: (commit: number) => commit === 1 }, { acknowledged: 6 }]) {
         const plane = yield* makeMemoryControlPlane
         const send = testTool("out.send", () => Effect.never, { effect: "external", readOnly: true })

@@ -66,7 +66,7 @@ describe("a host tool", () => {
       })
       assert.deepStrictEqual(yield* run({ url: "https://example.org", mode: "text", unknown: 1 }), {
         status: "success",
-        summary: "choir.web.browse answered",
+        summary: "choir-web-browse answered",
         output: page.output,
         untrusted: true
       })
@@ -107,7 +107,7 @@ describe("a host tool", () => {
       assert.deepInclude(error, { status: "error", summary: "no such host", untrusted: true })
       assert.deepInclude(yield* ended({ status: "timeout", output: {} }), {
         status: "timeout",
-        summary: "choir.web.browse ended with timeout"
+        summary: "choir-web-browse ended with timeout"
       })
       const doubt = yield* ended({ status: "unknown_after_crash", output: { error: "its effect is not known" } })
       assert.deepInclude(doubt, { status: "unknown_after_crash", summary: "its effect is not known" })

@@ -92,7 +92,7 @@ describe("chat", () => {
       (world) => (world.view = { ...world.view, bindings: { ...world.view.bindings!, dm: "phone" as typeof DM } }),
       {
         "error.type": "NOT_CONSOLE",
-        "error.hint": "choirctl agent stop ada && choirctl agent start ada --dm phone --dm terminal"
+        "error.hint": "choirctl agent restart ada --dm phone --dm terminal"
       }
     ],
     [

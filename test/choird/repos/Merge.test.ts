@@ -172,7 +172,7 @@ describe("Merge", () => {
     [
       "an input that is no object",
       { "tools/x.json": manifest("x").replace('"object"', '"string"'), "tools/x": "" },
-      /llm\.input_schema\.type: the input of a tool is an object/u
+      /llm\.input_schema\.type: write "object"/u
     ],
     [
       "a built-in tool's name",
