@@ -120,7 +120,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("ToolSlots.ts"),
     find: "const isFree = running < running_max",
     replace: "const isFree = true",
-    knownSeed: 3,
+    knownSeed: 151,
     breaks: ["I16"]
   },
   {
