@@ -120,7 +120,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("ToolSlots.ts"),
     find: "const isFree = running < running_max",
     replace: "const isFree = true",
-    knownSeed: 3,
+    knownSeed: 151,
     breaks: ["I16"]
   },
   {
@@ -258,7 +258,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("CoreJob.ts"),
     find: "core.step >= core.budgets.max_steps",
     replace: "core.step > core.budgets.max_steps",
-    knownSeed: 24,
+    knownSeed: 60,
     breaks: ["I9"]
   },
   {
@@ -322,7 +322,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("Session.ts"),
     find: "  yield* FiberMap.clear(jobs)\n",
     replace: "",
-    knownSeed: 78,
+    knownSeed: 136,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {

@@ -14,14 +14,6 @@ export const REQUEST_MUTANTS: ReadonlyArray<Mutant> = [
     breaks: ["W4"]
   },
   {
-    name: "made-up-names-are-replayed",
-    file: MESSAGES,
-    find: `.replaceAll(/[^a-zA-Z0-9_-]/gu, "_")`,
-    replace: "",
-    knownSeed: 1,
-    breaks: ["W4"]
-  },
-  {
     name: "results-without-their-calls",
     file: WINDOW,
     find: `return event.event_type !== "ToolResultCommitted" || proposed.has(event.payload.call_id)`,
@@ -43,14 +35,6 @@ export const REQUEST_MUTANTS: ReadonlyArray<Mutant> = [
     find: "      ordered.push(...held.splice(0))\n    }\n    const result",
     replace: "      ordered.push(...aside.events, ...held.splice(0))\n    }\n    const result",
     knownSeed: 2,
-    breaks: ["W4"]
-  },
-  {
-    name: "empty-words-are-replayed",
-    file: MESSAGES,
-    find: `text === undefined || text.trim() === "" ? [] :`,
-    replace: "text === undefined ? [] :",
-    knownSeed: 1,
     breaks: ["W4"]
   }
 ]
