@@ -8,7 +8,7 @@ import type { CoreLane, PendingReport, ReferenceSummary, SessionState } from "#s
 import type { ChatMessage } from "./chatCompletion.ts"
 import { CORE_INSTRUCTIONS, EDGE_INSTRUCTIONS } from "./instructions.ts"
 import { coreProjection, edgeProjection, reported } from "./projection.ts"
-import { note } from "./note.ts"
+import { note, withoutNotes } from "./note.ts"
 import { type IsMasked, messagesOf, stopped, userMessage } from "./promptMessages.ts"
 import { chars, fit, fitNewest, type Room, size } from "./promptRoom.ts"
 import { type Find, ofStep, ofTurn, recent, settled } from "./promptWindow.ts"
@@ -164,7 +164,7 @@ export const corePrompt = (
   const started = find(core.started_rev)
   const head: ReadonlyArray<ChatMessage> = [
     coreSystem(identity, skills),
-    { role: "user", content: started?.event_type === "CoreStarted" ? briefing(started) : "" },
+    { role: "user", content: started?.event_type === "CoreStarted" ? withoutNotes(briefing(started)) : "" },
     ...remembered(core.summary)
   ]
   const own = messagesOf("core", settled(ofStep(recent(core.window, room.event_window, find), core.skill)), isMasked)

@@ -5,6 +5,9 @@ import type { ParameterChanges } from "./chatCompletion.ts"
 /** Without these there is no request. */
 const NEEDED: ReadonlySet<string> = new Set(["model", "messages", "tools"])
 
+/** A limit of the answer may get its other name and is never left out: what a call reserves of a budget counts on it. */
+const LIMITS: ReadonlySet<string> = new Set(["max_tokens", "max_completion_tokens"])
+
 const parse = (text: string): unknown => {
   try {
     return JSON.parse(text) as unknown
@@ -31,12 +34,9 @@ const named = (said: string, sent: ReadonlyArray<string>): string | undefined =>
   return found.length === 1 ? found[0] : undefined
 }
 
-const otherName = (key: string, sent: ReadonlyArray<string>): string | undefined =>
-  key === "max_tokens" && !sent.includes("max_completion_tokens") ? "max_completion_tokens" : undefined
-
 /**
  * The changes with one more, or `undefined` where the answer names none that can be made. `sent` are the keys of the refused request. Each
- * key changes once and is left out after that, so that the questions end.
+ * key changes once, so that the questions end.
  */
 export const withoutRefused = (
   said: string,
@@ -45,7 +45,8 @@ export const withoutRefused = (
 ): { readonly parameter: string; readonly changes: ParameterChanges } | undefined => {
   const parameter = named(said, sent)
   if (parameter === undefined) return undefined
-  const renamed = [...changes].find(([, name]) => name === parameter)?.[0]
-  if (renamed !== undefined) return { parameter, changes: new Map(changes).set(renamed, undefined) }
-  return { parameter, changes: new Map(changes).set(parameter, otherName(parameter, sent)) }
+  if (!LIMITS.has(parameter)) return { parameter, changes: new Map(changes).set(parameter, undefined) }
+  const isRenamed = [...changes.values()].includes(parameter)
+  if (parameter !== "max_tokens" || isRenamed || sent.includes("max_completion_tokens")) return undefined
+  return { parameter, changes: new Map(changes).set(parameter, "max_completion_tokens") }
 }

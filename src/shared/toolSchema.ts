@@ -140,11 +140,18 @@ const schemasIn = (kind: Kind, value: unknown, path: string): ReadonlyArray<read
   }
 }
 
+/** Providers refuse a list that does not say what it holds. */
+const listProblem = (schema: JsonSchemaObject, path: string): Problem | undefined =>
+  [schema["type"]].flat().includes("array") && !Object.hasOwn(schema, "items") && !Object.hasOwn(schema, "prefixItems")
+    ? { path: under(path, "items"), reason: 'say what the list holds, such as {"type": "string"}' }
+    : undefined
+
 const keywordProblems = (schema: unknown, path: string, depth: number): ReadonlyArray<Problem> => {
   if (typeof schema === "boolean") return []
   if (!isObject(schema)) return [{ path, reason: "it must be a schema: an object, true or false" }]
   if (depth > SCHEMA_DEPTH_MAX) return [{ path, reason: `schemas may lie ${SCHEMA_DEPTH_MAX} deep` }]
-  return Object.entries(schema).flatMap(([key, value]) => {
+  const list = listProblem(schema, path)
+  const keywords = Object.entries(schema).flatMap(([key, value]) => {
     // Keywords of a program's own begin with x- by custom, and check nothing.
     if (key.startsWith("x-")) return []
     const at = under(path, key)
@@ -155,12 +162,14 @@ const keywordProblems = (schema: unknown, path: string, depth: number): Readonly
     if (reason !== undefined) return [{ path: at, reason }]
     return schemasIn(kind, value, at).flatMap(([inner, each]) => keywordProblems(each, inner, depth + 1))
   })
+  return list === undefined ? keywords : [...keywords, list]
 }
 
 /** Why a provider would refuse these as the parameters of a tool; `undefined` when it would not. */
 export const parametersProblem = (schema: unknown): Problem | undefined => {
   if (!isObject(schema)) return { path: "", reason: "it must be a JSON Schema, which is an object" }
-  if (schema["type"] !== "object") return { path: "type", reason: 'write "object"; a tool without input has {"type": "object", "properties": {}}' }
+  if (schema["type"] !== "object")
+    return { path: "type", reason: 'write "object"; a tool without input has {"type": "object", "properties": {}}' }
   const surplus = NOT_AT_TOP.find((key) => Object.hasOwn(schema, key))
   return surplus === undefined
     ? undefined

@@ -34,6 +34,11 @@ describe("toolSchemaProblems", () => {
       object({ a: { $dynamicRef: "#x" } }),
       'properties.a.$dynamicRef: the agent cannot check "$dynamicRef": leave it out'
     ],
+    [object({ a: { type: "array" } }), 'properties.a.items: say what the list holds, such as {"type": "string"}'],
+    [
+      object({ a: { anyOf: [{ type: ["array", "null"] }] } }),
+      'properties.a.anyOf.0.items: say what the list holds, such as {"type": "string"}'
+    ],
     [object({ a: { pattern: "(" } }), "properties.a.pattern: it must be a regular expression"],
     [object({ a: 3 }), "properties.a: it must be a schema: an object, true or false"],
     [object({}, { required: "a" }), "required: it must be a list of strings"],
