@@ -16,6 +16,7 @@ import {
   Manifest,
   MANIFEST,
   type Member,
+  MEMBERS_BYTES_MAX,
   type Place,
   placeOf,
   WORKSPACE_ENTRIES_MAX
@@ -78,7 +79,8 @@ const MODE = 0o777
 const TYPES: Readonly<Record<string, Member["type"]>> = { file: "file", directory: "folder", symlink: "link" }
 
 /** What has been seen of the tar, and what may come next. */
-const makeChecker = () => {
+export const makeChecker = () => {
+  let bytes = 0
   const members = new Map<string, Member>()
   const folders = new Set<string>()
   return {
@@ -95,6 +97,8 @@ const makeChecker = () => {
         refuse(`the link ${shown} leads nowhere`)
       if (members.has(name)) refuse(`it has ${shown} twice`)
       if (members.size >= MEMBERS_MAX) refuse(`it has more than ${MEMBERS_MAX} members`)
+      bytes += size
+      if (bytes > MEMBERS_BYTES_MAX) refuse(`its members have more than ${MEMBERS_BYTES_MAX} bytes together`)
       // A folder that was not made here could be a link, and what is written below it would land elsewhere.
       const parent = name.slice(0, name.lastIndexOf("/"))
       if (place.in_workspace && parent.split("/").length > 2 && !folders.has(parent))

@@ -31,6 +31,8 @@ export const BUNDLE_BYTES_MAX = 4 * GIB
 /** Files, folders and links of all workspaces, and their bytes together. */
 export const WORKSPACE_ENTRIES_MAX = 100_000
 export const WORKSPACES_BYTES_MAX = 8 * GIB
+/** All members together: a database, the workspaces and a dozen bundles, each as large as it may be. */
+export const MEMBERS_BYTES_MAX = DATABASE_BYTES_MAX + WORKSPACES_BYTES_MAX + 12 * BUNDLE_BYTES_MAX
 const PATH_CHARS_MAX = 4096
 
 /** The first member. It is read before anything else is believed. */

@@ -8,6 +8,7 @@ import { CONFIG_FILE } from "#src/shared/configFiles.ts"
 import { decodeFile } from "#src/shared/decode.ts"
 import { type Move, withMovedPaths } from "#src/shared/movedPaths.ts"
 import { descriptorPath, openFolder } from "#src/shared/nofollow.ts"
+import { shellQuoted } from "#src/shared/shellQuoted.ts"
 import { runTask } from "#src/choirctl/choirdProgram.ts"
 import { failed } from "#src/choirctl/failure.ts"
 import { fileText, secretsPath, writePrivate } from "#src/choirctl/homeFiles.ts"
@@ -102,6 +103,26 @@ const pathInHome = (path: string, home: string) => {
   return relative !== undefined && isRelativePath(relative) ? relative : undefined
 }
 
+/** Folders of a home that Choir fills. Git runs hooks from one of them, and choird trusts what lies in the others. */
+const CHOIRS_OWN = new Set(["sources", "data", "socks", "images", "repos", "logs"])
+
+/** Refuses a workspace in a folder whose files Choir or git acts on: its contents come from an agent, or from whoever made the file. */
+const checkWorkspaces = (file: string, { workspaces }: Config, home: string) =>
+  Effect.forEach(
+    Object.entries(workspaces),
+    ([name, { path }]) => {
+      const names = pathInHome(path, home)?.split("/") ?? []
+      const isGits = names.some((part) => part.toLowerCase() === ".git")
+      if (!isGits && !CHOIRS_OWN.has(names[0] ?? "")) return Effect.void
+      return failed(
+        "WORKSPACES",
+        `${file} is refused: its workspace ${name} lies at ${path}, in a folder of ${isGits ? "git" : "Choir"}. Nothing was changed`,
+        "take a backup whose workspaces lie in folders of their own, such as workspaces/ of the home"
+      )
+    },
+    { discard: true }
+  )
+
 /**
  * Puts the contents of each workspace in its place, and makes an empty folder for one that has none: without it no agent starts. A link
  * that a repository or another workspace brought along is never followed.
@@ -150,8 +171,8 @@ const restoreDatabase = Effect.fnUntraced(function* (
   const dump = join(unpacked, DATABASE)
   if (!("embedded" in config.postgres)) {
     renameSync(dump, join(staging, DATABASE_KEPT))
-    const from = move.from.map((path) => ` --moved-from ${path}`).join("")
-    return `choirctl --home ${home} db restore ${join(home, DATABASE_KEPT)}${from}`
+    const from = move.from.map((path) => ` --moved-from ${shellQuoted(path)}`).join("")
+    return `choirctl --home ${shellQuoted(home)} db restore ${shellQuoted(join(home, DATABASE_KEPT))}${from}`
   }
   const moved = [...move.from.flatMap((path) => ["--moved-from", path]), "--moved-to", home]
   const args = ["restore", dump, ...(force ? ["--force"] : []), ...moved]
@@ -179,6 +200,7 @@ export const restoreHome = Effect.fn("restoreHome")(function* <E, R>(options: Re
   const { config, opened } = yield* Effect.gen(function* () {
     const opened = yield* openSecrets(file, unpacked, manifest, passphrase)
     const moved = yield* movedConfig(file, yield* fs.readFileString(join(unpacked, CONFIG)), move)
+    yield* checkWorkspaces(file, moved.config, home)
     yield* writePrivate(join(staging, CONFIG_FILE), moved.text)
     yield* writePrivate(secretsPath(staging), opened ?? fileText({}))
     const schema = join(unpacked, CONFIG_SCHEMA)

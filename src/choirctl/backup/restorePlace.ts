@@ -8,6 +8,7 @@ import { Clock, DateTime, Effect, Schedule } from "effect"
 import { holdName } from "#src/shared/abstractName.ts"
 import { homeHolder, homeLockName } from "#src/shared/homeHolder.ts"
 import { asideOf, finishRestore, restoredBeside } from "#src/shared/interruptedRestore.ts"
+import { shellQuoted } from "#src/shared/shellQuoted.ts"
 import { CommandFailed, EXIT, failed } from "#src/choirctl/failure.ts"
 
 /** How long a choird may still work in the folder of a restore that was killed. */
@@ -16,9 +17,22 @@ const LEFTOVER_LOOK_MS = 200
 /** A socket's path has 107 bytes at most, and those of agents lie deep. */
 const HOME_BYTES_MAX = 65
 
-/** What a restore makes beside the home, and a killed one leaves there. */
-const staging = (home: string) => `${basename(home)}.restoring-`
-const leftovers = (home: string) => [staging(home), basename(restoredBeside(home, ""))]
+const stagingPrefix = (home: string) => `${basename(home)}.restoring-`
+/** The ends of the two names that a restore gives a folder beside the home: six characters of the system, or its time. */
+const RANDOM = /^[A-Za-z0-9]{6}$/u
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}-\d{3}Z$/u
+
+/** Whether a name beside the home is one that a killed restore left there. Its neighbours may begin with the same words. */
+const isLeftover = (home: string, name: string) =>
+  [
+    { prefix: stagingPrefix(home), end: RANDOM },
+    { prefix: basename(restoredBeside(home, "")), end: TIME }
+  ].some(({ end, prefix }) => name.startsWith(prefix) && end.test(name.slice(prefix.length)))
+
+const isOwnFolder = (path: string) => {
+  const stat = lstatSync(path, { throwIfNoEntry: false })
+  return stat?.isDirectory() === true && stat.uid === process.getuid?.()
+}
 
 const attempt = <A>(home: string, run: () => A) =>
   Effect.try({
@@ -47,7 +61,7 @@ const holdHome = (home: string, real: string) =>
       failed(
         "CHOIRD_RUNS",
         `choird runs in ${home}, or another restore is under way there`,
-        `choirctl --home ${home} daemon stop`
+        `choirctl --home ${shellQuoted(home)} daemon stop`
       )
     )
   )
@@ -55,7 +69,7 @@ const holdHome = (home: string, real: string) =>
 /** What killed restores left beside the home. A choird that they started may take a moment to notice. */
 const clearLeftovers = Effect.fnUntraced(function* (home: string) {
   const folder = dirname(home)
-  const left = readdirSync(folder).filter((name) => leftovers(home).some((prefix) => name.startsWith(prefix)))
+  const left = readdirSync(folder).filter((name) => isLeftover(home, name) && isOwnFolder(join(folder, name)))
   for (const name of left) {
     const path = join(folder, name)
     yield* Effect.repeat(homeHolder(path), {
@@ -103,7 +117,7 @@ export const takePlace = Effect.fn("restorePlace.take")(function* (wanted: strin
   if ("problem" in state)
     return yield* failed("HOME", `${home} cannot be replaced: ${state.problem ?? ""}`, state.fix ?? "")
   const made = yield* Effect.acquireRelease(
-    attempt(home, () => mkdtempSync(join(dirname(home), staging(home)))),
+    attempt(home, () => mkdtempSync(join(dirname(home), stagingPrefix(home)))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
   )
   const time = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis)).replaceAll(/[:.]/gu, "-")

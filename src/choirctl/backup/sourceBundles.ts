@@ -1,13 +1,14 @@
 /** The git repositories below `sources/` as bundles, and made again from them. Git is called as on any repository that may be hostile. */
-import { lstatSync, readdirSync } from "node:fs"
+import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, FileSystem, Option, Schema } from "effect"
 import { type GitCall, runGit } from "#src/shared/git.ts"
+import { shellQuoted } from "#src/shared/shellQuoted.ts"
 import { failed } from "#src/choirctl/failure.ts"
 import { BUNDLE_BYTES_MAX, bundleName, isRelativePath, Source } from "./manifest.ts"
+import { countUncommitted } from "./uncommittedFiles.ts"
 
 const BUNDLE_MS_MAX = 600_000
-const STATUS_BYTES_MAX = 16 * 1024 * 1024
 /** Folders between `sources` and a repository. */
 const DEPTH_MAX = 6
 /** Where a commit is kept that no branch holds, until it is checked out. */
@@ -49,7 +50,7 @@ const unbundled = (repository: string) => (problem: string) =>
   failed(
     "SOURCES",
     `${repository} cannot be backed up: ${problem}`,
-    `git -C ${repository} fsck, and correct what it says`
+    `git -C ${shellQuoted(repository)} fsck, and correct what it says`
   )
 
 /** Writes the bundle of one repository into `folder` and answers what it is. */
@@ -65,14 +66,7 @@ export const bundle = Effect.fn("sourceBundles.bundle")(function* (sources: stri
   const empty = commit === "" && refs === ""
   const setting = (key: string) => answerIfAny({ gitDir, args: ["config", "--local", "--get", key] })
   const [name, email] = [yield* setting("user.name"), yield* setting("user.email")]
-  const changed = bare
-    ? ""
-    : yield* answer({
-        gitDir,
-        args: ["--work-tree", repository, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"],
-        env: { GIT_OPTIONAL_LOCKS: "0" },
-        outputBytesMax: STATUS_BYTES_MAX
-      })
+  const uncommitted = bare ? 0 : yield* countUncommitted(repository, gitDir, commit)
   const target = join(folder, bundleName(path))
   const fs = yield* FileSystem.FileSystem
   yield* fs.makeDirectory(join(target, ".."), { recursive: true })
@@ -90,9 +84,37 @@ export const bundle = Effect.fn("sourceBundles.bundle")(function* (sources: stri
     empty,
     head: branch === "" ? { commit } : { branch },
     user: { ...(name === "" ? {} : { name }), ...(email === "" ? {} : { email }) },
-    uncommitted: changed.split("\0").filter((line) => line !== "").length
+    uncommitted
   }).pipe(Effect.mapError((error) => refuse(error.message)))
 })
+
+const SIGNATURES = ["# v2 git bundle\n", "# v3 git bundle\n"]
+const SIGNATURE_BYTES = Buffer.byteLength(SIGNATURES[0] ?? "")
+
+/** Whether git reads the file as a bundle. Of anything else it may make the address of a repository on this host. */
+const isBundle = (path: string) => {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    const start = Buffer.alloc(SIGNATURE_BYTES)
+    return fstatSync(file).isFile() && SIGNATURES.includes(start.toString("latin1", 0, readSync(file, start)))
+  } finally {
+    closeSync(file)
+  }
+}
+
+const checkBundle = (path: string, file: string) =>
+  Effect.try({ try: () => isBundle(file), catch: () => false }).pipe(
+    Effect.orElseSucceed(() => false),
+    Effect.filterOrFail(
+      (is) => is,
+      () =>
+        failed(
+          "SOURCES",
+          `the backup has no git bundle for sources/${path}. Nothing was changed`,
+          "take another copy of it, or another backup"
+        )
+    )
+  )
 
 const HEADS_AND_TAGS = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"]
 
@@ -103,6 +125,8 @@ export const unbundle = Effect.fn("sourceBundles.unbundle")(function* (
   repository: string
 ) {
   const fs = yield* FileSystem.FileSystem
+  const bundled = join(folder, bundleName(path))
+  if (!empty) yield* checkBundle(path, bundled)
   const gitDir = bare ? repository : join(repository, ".git")
   yield* fs.makeDirectory(repository, { recursive: true, mode: 0o700 })
   const form = bare ? ["--bare"] : []
@@ -117,16 +141,7 @@ export const unbundle = Effect.fn("sourceBundles.unbundle")(function* (
     transport: "file",
     writtenBytesMax: BUNDLE_BYTES_MAX,
     timeoutMs: BUNDLE_MS_MAX,
-    args: [
-      "fetch",
-      "--quiet",
-      "--update-head-ok",
-      ...options,
-      "--",
-      join(folder, bundleName(path)),
-      ...HEADS_AND_TAGS,
-      ...detached
-    ]
+    args: ["fetch", "--quiet", "--update-head-ok", ...options, "--", bundled, ...HEADS_AND_TAGS, ...detached]
   })
   if ("commit" in head) {
     yield* runGit({ gitDir, args: ["update-ref", "--no-deref", "HEAD", head.commit] })

@@ -2,6 +2,7 @@
 import { resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag, Prompt } from "effect/cli"
+import { shellQuoted } from "#src/shared/shellQuoted.ts"
 import type { Found } from "#src/choirctl/backup/restoreHome.ts"
 import { confirm, yesFlag } from "#src/choirctl/confirm.ts"
 import { usageError } from "#src/choirctl/failure.ts"
@@ -58,7 +59,7 @@ export const restore = Command.make(
           yes,
           about: [foundText(file, found), `${found.home} exists. It will be moved aside and kept.`],
           ask: "Put the backup in its place?",
-          command: `choirctl restore ${file} --to ${found.home} --yes`
+          command: `choirctl restore ${shellQuoted(file)} --to ${shellQuoted(found.home)} --yes`
         })
       return yield* passphraseOf(found, passphrase_stdin, without_secrets)
     })

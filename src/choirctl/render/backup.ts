@@ -2,7 +2,8 @@
 import type { Found } from "#src/choirctl/backup/restoreHome.ts"
 import type { Manifest } from "#src/choirctl/backup/manifest.ts"
 import { DEFAULT_HOME } from "#src/shared/homeFolder.ts"
-import { safeLine } from "./safeText.ts"
+import { shellQuoted } from "#src/shared/shellQuoted.ts"
+import { safeLine, safeText } from "./safeText.ts"
 
 type Contents = Omit<Manifest, "members">
 
@@ -54,15 +55,15 @@ interface Restored {
 }
 
 export const restoredHomeText = ({ agents, aside, backup, database_command, home, moved, unset }: Restored): string => {
-  const at = home === DEFAULT_HOME ? "" : ` --home ${home}`
+  const at = home === DEFAULT_HOME ? "" : ` --home ${shellQuoted(home)}`
   return [
     `restored ${home}, as of ${safeLine(backup.created_at)}: ${contents(backup)}.`,
     ...(moved ? [`Paths below ${safeLine(backup.home)} now lead to ${home}.`] : []),
-    ...(aside === undefined ? [] : [`The previous home is ${aside}. To delete it: rm -rf ${aside}`]),
+    ...(aside === undefined ? [] : [`The previous home is ${aside}. To delete it: rm -rf ${shellQuoted(aside)}`]),
     "",
     "Next:",
     ...unset.map((name) => `  choirctl${at} secret set ${name}`),
-    ...(database_command === undefined ? [] : [`  ${safeLine(database_command)}`]),
+    ...(database_command === undefined ? [] : [`  ${safeText(database_command)}`]),
     `  choirctl${at} daemon start`,
     ...agents.flatMap((agent) => [`  choirctl${at} agent build ${agent} && choirctl${at} agent start ${agent}`])
   ].join("\n")

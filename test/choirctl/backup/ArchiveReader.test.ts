@@ -5,8 +5,8 @@ import { gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { type Header, pack } from "tar-stream"
-import { readArchive } from "#src/choirctl/backup/ArchiveReader.ts"
-import { ARCHIVE_FORMAT, FORMAT, MANIFEST } from "#src/choirctl/backup/manifest.ts"
+import { makeChecker, readArchive } from "#src/choirctl/backup/ArchiveReader.ts"
+import { ARCHIVE_FORMAT, BUNDLE_BYTES_MAX, FORMAT, MANIFEST, MEMBERS_BYTES_MAX } from "#src/choirctl/backup/manifest.ts"
 import { unpackedInto } from "#src/choirctl/backup/unpackedFiles.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
@@ -130,6 +130,15 @@ describe("the reader of a backup", () => {
         assert.match(problem, expected)
       }).pipe(Effect.scoped)
     )
+
+  it("refuses members that are together larger than a backup may be, before its manifest is read", () => {
+    const checker = makeChecker()
+    const admit = (index: number) =>
+      checker.admit(`sources/${index}.bundle`, { type: "file", size: BUNDLE_BYTES_MAX } as Header)
+    const fit = Math.floor(MEMBERS_BYTES_MAX / BUNDLE_BYTES_MAX)
+    for (let index = 0; index < fit; index++) admit(index)
+    assert.throws(() => admit(fit), /members have more than \d+ bytes together/u)
+  })
 
   it.live("refuses a changed, missing or unlisted member, and repositories within another", () =>
     Effect.gen(function* () {
