@@ -33,6 +33,12 @@ const listed = (rows: ReadonlyArray<ApprovalRow>): ReadonlyArray<string> => [
 const waitingText = (rows: ReadonlyArray<ApprovalRow>): string =>
   rows.length === 0 ? "Nothing waits for your approval." : ["Waiting for your approval:", ...listed(rows)].join("\n")
 
+/** What waits, and how to name one of it. */
+const whichText = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolution"]): string =>
+  rows.length === 0
+    ? waitingText(rows)
+    : `${waitingText(rows)}\nSay which: ${resolution === "approved" ? "/approve" : "/reject"} <number>`
+
 const DONE = { approved: "Approved", rejected: "Rejected" } as const
 
 const decidedAnswer = (row: ApprovalRow, resolution: "approved" | "rejected"): Answer => {
@@ -102,12 +108,10 @@ export const makeChatDecisions = Effect.gen(function* () {
     const { approval_id } = command
     const waiting = yield* waitingFor(speaker.agent_id)
     if (approval_id === undefined) {
-      const [first, ...more] = waiting
-      if (first !== undefined && more.length === 0) return { row: first }
-      const say = command.resolution === "approved" ? "/approve" : "/reject"
-      return {
-        answer: notice(first === undefined ? waitingText([]) : `${waitingText(waiting)}\nSay which: ${say} <number>`)
-      }
+      // A person who gives no number means what they have seen, and not what is still on its way to them.
+      const [seen, ...more] = yield* approvals.delivered(speaker.agent_id)
+      const row = more.length === 0 ? waiting.find((one) => one.approval_id === seen) : undefined
+      return row === undefined ? { answer: notice(whichText(waiting, command.resolution)) } : { row }
     }
     const row = yield* find(approval_id, speaker.agent_id)
     if (row !== undefined) return { row }
@@ -136,7 +140,7 @@ export const makeChatDecisions = Effect.gen(function* () {
     const decision = { approval_id, resolution, hash8: hash8(row.hash), reason, request_id, dm, who: decider(speaker) }
     const decided = yield* Effect.result(approvals.decide({ ...decision, only: command.approval_id === undefined }))
     if (decided._tag === "Success") return decidedAnswer(decided.success, resolution)
-    if (decided.failure.kind === "NOT_ALONE") return refusal(waitingText(yield* waitingFor(agent_id)))
+    if (decided.failure.kind === "NOT_ALONE") return refusal(whichText(yield* waitingFor(agent_id), resolution))
     const now = (yield* find(approval_id, agent_id)) ?? row
     return refusal(refusedText(now, decided.failure, speaker))
   })
