@@ -13,6 +13,7 @@ import { fitsChat, hash8 } from "#src/choird/approvals/approvalText.ts"
 import { shownText } from "#src/choird/approvals/requestTypes.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { APPROVAL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
 import type { Answer, Speaker } from "./GatewayCommands.ts"
 import type { Decide } from "./readCommand.ts"
 
@@ -24,9 +25,22 @@ const refusal = (text: string): Answer => ({ kind: "refusal", text })
 
 const oldestFirst = (rows: ReadonlyArray<ApprovalRow>) => rows.toReversed()
 
+/** Whether a summary shows less than all of its request, so that nobody says yes to it from there alone. */
+const isCut = ({ summary }: ApprovalRow): boolean => summary.length >= APPROVAL_SUMMARY_CHARS_MAX
+
+/** Where all of a request stands that is cut here. */
+const seeAll = ({ approval_id }: ApprovalRow): string =>
+  `see the request above, or choirctl approval show ${approval_id}`
+
+/** How to decide the only request that waits. */
+const toDecide = (row: ApprovalRow): string =>
+  `To decide${isCut(row) ? `, ${seeAll(row)}` : `: /approve ${row.approval_id} or /reject ${row.approval_id}`}`
+
 /** A line for each approval that waits. */
 const listed = (rows: ReadonlyArray<ApprovalRow>): ReadonlyArray<string> => [
-  ...rows.slice(0, LISTED_MAX).map(({ approval_id, summary }) => `${approval_id}: ${summary}`),
+  ...rows
+    .slice(0, LISTED_MAX)
+    .map((row) => `${row.approval_id}: ${row.summary}${isCut(row) ? ` (${seeAll(row)})` : ""}`),
   ...(rows.length > LISTED_MAX ? [`and ${rows.length - LISTED_MAX} more: choirctl approval list`] : [])
 ]
 
@@ -156,7 +170,7 @@ export const makeChatDecisions = Effect.gen(function* () {
         : more.length === 0
           ? [
               `It waits for ${admin ? "your approval" : "approval"} ${first.approval_id}: ${first.summary}.`,
-              ...(admin ? [`To decide: /approve ${first.approval_id} or /reject ${first.approval_id}`] : [])
+              ...(admin ? [toDecide(first)] : [])
             ]
           : [`It waits for ${rows.length} ${admin ? "of your approvals" : "approvals"}:`, ...listed(rows)]
     return { lines, edge: rows.some((row) => isConfirmation(row) && row.lane === EDGE) }

@@ -9,7 +9,7 @@ import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import type { Decide } from "#src/choird/gateway/readCommand.ts"
-import { APPROVAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
+import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
 import { agentView } from "../../support/agentView.ts"
 import { append, decide, find, proposed, request, requested, traces } from "../../support/confirmations.ts"
 import { describeEngines } from "../../support/engines.ts"
@@ -347,6 +347,30 @@ describeEngines("decisions in a chat", (it) => {
       )
       yield* say(agent_id, "rejected", s)
       assert.match((yield* status(PHONE)).text, /\nIt is at work\.$/u)
+    }).pipe(alive)
+  )
+
+  it.effect("are not offered beside a summary that is cut, in /status and in lists", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { agent_id, numbers, talk } = yield* asked(PHONE, "call-u", "later-v")
+      const [u = ""] = numbers
+      const summary = `${"x".repeat(APPROVAL_SUMMARY_CHARS_MAX - 1)}…`
+      yield* sql`UPDATE choir_control.pending_approvals SET summary = ${summary} WHERE id = ${BigInt(u)}`
+      const status = Effect.flatMap(GatewayCommands, (commands) =>
+        commands.run({ type: "status" }, { agent_id, gateway: BOT, dm: PHONE, request_id: "status" })
+      )
+      const alone = (yield* status).text
+      assert.include(alone, `\nTo decide, see the request above, or choirctl approval show ${u}`)
+      assert.notInclude(alone, "/approve")
+      const { approval_id: v } = yield* request(talk, "later-v")
+      yield* deliver(PHONE)
+      const lines = [
+        `${u}: ${summary} (see the request above, or choirctl approval show ${u})`,
+        `${v}: ${SUMMARY}`
+      ].join("\n")
+      assert.include((yield* status).text, lines)
+      assert.include((yield* say(agent_id, "approved")).text, lines)
     }).pipe(alive)
   )
 })
