@@ -41,6 +41,31 @@ const lastWord = (state: SessionState, report: string | undefined): EventDraft =
   return { event_type: "AgentMessage", lane: EDGE, payload: { kind: "report", text, ...in_reply_to } }
 }
 
+/**
+ * The end of a turn that was set aside: who stops the agent's work is not to see a call of it run once it is approved. The answer to the
+ * open turn, which stands before it, takes it up again.
+ */
+const asideStopped = ({ edge: { parked } }: SessionState, report: string | undefined): ReadonlyArray<EventDraft> => {
+  if (parked === undefined) return []
+  const { calls, turn } = parked
+  const rev = turn.kind === "turn" ? turn.rev : turn.report.rev
+  const inbox_id = turn.kind === "turn" ? turn.inbox_id : turn.report.inbox_id
+  const in_reply_to = inbox_id === undefined ? {} : { in_reply_to: inbox_id }
+  const text = turn.kind === "turn" || report === undefined ? "Stopped." : `Stopped. ${report}`
+  return [
+    ...calls.map((call): EventDraft => {
+      const { call_id, result } = closingCall(EDGE, call, TURN_STOPPED)
+      return { event_type: "ToolResultCommitted", lane: EDGE, payload: { call_id, ...result } }
+    }),
+    { event_type: "Cancelled", lane: EDGE, payload: { target: EDGE, by: "user", reason: TURN_STOPPED, turn: rev } },
+    {
+      event_type: "AgentMessage",
+      lane: EDGE,
+      payload: { kind: turn.kind === "turn" ? "reply" : "report", text, ...in_reply_to }
+    }
+  ]
+}
+
 export const stopTurn = (
   state: SessionState,
   { report, signal_id, turn }: Extract<Proposal, { type: "StopTurn" }>
@@ -57,6 +82,7 @@ export const stopTurn = (
     ...state.edge.calls.flatMap((call) => endOfCall(state, closingCall(EDGE, call, TURN_STOPPED))),
     ...endedWithLane(EDGE, state.edge, TURN_STOPPED),
     { event_type: "Cancelled", lane: EDGE, payload: { ...signal, reason: TURN_STOPPED, turn: found.rev } },
-    lastWord(state, report)
+    lastWord(state, report),
+    ...asideStopped(state, report)
   )
 }

@@ -147,6 +147,42 @@ describe("a turn that waits for a person", () => {
     })
   )
 
+  for (const approved of ["before", "after"])
+    it.effect(`ends with the open turn that a person stops, and an approval ${approved} the stop runs nothing`, () =>
+      Effect.gen(function* () {
+        const { gate, ledger, plane, said } = yield* start
+        const second = yield* plane.say("think")
+        yield* plane.until((events) => ofType(events, "UserMsg").length === 2)
+        const approve = plane.decide(plane.approvals[0]!.approval_id, "approved")
+        if (approved === "before") yield* approve
+        const from = plane.state().rev
+        yield* plane.push({ type: "StopTurn", signal_id: SignalId.make("7"), turn: { inbox_id: second } })
+        yield* plane.until((events, state) => spoken(events).length === 2 && quiet(state))
+        if (approved === "after") yield* approve
+        yield* Deferred.succeed(gate, undefined)
+        yield* Effect.sleep("1 minute")
+        assert.deepStrictEqual(
+          plane.events.slice(from).map(({ event_type }) => event_type),
+          ["Cancelled", "AgentMessage", "ToolResultCommitted", "Cancelled", "AgentMessage"]
+        )
+        assert.deepStrictEqual(
+          ofType(plane.events, "Cancelled").map(({ payload }) => [payload.signal_id, payload.turn]),
+          [
+            ["7", ofType(plane.events, "UserMsg")[1]?.rev],
+            [undefined, ofType(plane.events, "UserMsg")[0]?.rev]
+          ]
+        )
+        assert.deepStrictEqual(said(), [
+          ["2", "Stopped."],
+          ["1", "Stopped."]
+        ])
+        assert.deepStrictEqual(ledger, [])
+        yield* plane.say("hello")
+        yield* plane.until((events, state) => spoken(events).length === 3 && quiet(state))
+        assert.deepStrictEqual(said()[2], ["3", "done: hello"])
+      })
+    )
+
   it.effect("is closed by a stop of the agent, and answered at the next start", () =>
     Effect.gen(function* () {
       const { live, plane, said } = yield* start

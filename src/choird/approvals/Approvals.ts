@@ -6,7 +6,7 @@ import { Clock, Context, Effect, Layer, Queue, Result, type Stream } from "effec
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
 import type { AskedApproval } from "#schema/Approval.ts"
-import { type AgentId, ResourceName } from "#schema/Ids.ts"
+import { type AgentId, type ApprovalId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -49,6 +49,8 @@ export class Approvals extends Context.Service<
     decidedBy(request_id: string): Effect.Effect<ApprovalRow | undefined>
     /** Newest first, at most APPROVALS_LISTED_MAX; without `all` those that wait. */
     list(options: { readonly agent_id?: AgentId; readonly all: boolean }): Effect.Effect<ReadonlyArray<ApprovalRow>>
+    /** Those of an agent that wait and whose message reached a person, oldest first. */
+    delivered(agent_id: AgentId): Effect.Effect<ReadonlyArray<ApprovalId>>
     /** Emits at once, and then whenever a proposal was approved that is to be carried out. */
     readonly approved: Stream.Stream<void>
     /** How many wait, by agent. */
@@ -204,6 +206,9 @@ const make = Effect.fnUntraced(function* () {
     approved: approvedWakes.wakes(APPROVED),
     list: Effect.fn("Approvals.list")(function* ({ agent_id, all }) {
       return yield* rows.listApprovals(sql, { agent_id, all, limit: APPROVALS_LISTED_MAX })
+    }, Effect.orDie),
+    delivered: Effect.fn("Approvals.delivered")(function* (agent_id) {
+      return yield* rows.deliveredWaiting(sql, agent_id)
     }, Effect.orDie),
     pending: Effect.orDie(pending)
   })

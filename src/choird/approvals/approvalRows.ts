@@ -137,12 +137,18 @@ export const countPending = (sql: SqlClient.SqlClient, session_id: SessionId) =>
     ([row]) => row?.pending ?? 0
   )
 
-/** How many approvals of an agent wait, in whichever of its sessions. */
-export const countWaiting = (sql: SqlClient.SqlClient, agent_id: AgentId) =>
+/**
+ * The approvals of an agent that wait and whose whole message reached a person, in whichever of its sessions, oldest first. What nobody has
+ * seen is not what a decision without a number means.
+ */
+export const deliveredWaiting = (sql: SqlClient.SqlClient, agent_id: AgentId) =>
   Effect.map(
-    sql<{ readonly waiting: number }>`SELECT count(*)::int AS waiting FROM choir_control.pending_approvals
-      WHERE agent_id = ${agent_id} AND status = 'pending'`,
-    ([row]) => row?.waiting ?? 0
+    sql<{ readonly approval_id: string }>`SELECT asked.id::text AS approval_id
+      FROM choir_control.pending_approvals AS asked
+      JOIN choir_control.outbox AS card ON card.source = 'choird' AND card.source_id = 'approval/' || asked.id
+      WHERE asked.agent_id = ${agent_id} AND asked.status = 'pending'
+      GROUP BY asked.id HAVING bool_and(card.delivered_at IS NOT NULL) ORDER BY asked.id`,
+    (rows) => rows.map(({ approval_id }) => ApprovalId.make(approval_id))
   )
 
 type Fresh = Pick<

@@ -37,7 +37,7 @@ export interface Wanted {
   readonly hash8: string
 }
 
-/** `NOT_ALONE`: the one that waits was meant, and there are others, or none is left. */
+/** `NOT_ALONE`: no number was given, and this is not the one request that waits and was delivered. */
 export type Refusal = "ALREADY_DECIDED" | "EXPIRED" | "SESSION_ENDED" | "CHANGED" | "NOT_ALONE"
 
 /** `refusal` is what the person is told; a row may be resolved all the same, as `expired`. */

@@ -24,6 +24,10 @@ export const refusalOf = (row: ApprovalRow, refusal: Refusal) => {
     case "CHANGED":
       return refused(refusal, `the hash of approval ${approval_id} is another one: look at what it is about`, show)
     case "NOT_ALONE":
-      return refused(refusal, `approval ${approval_id} is not the only one that waits`, "choirctl approval list")
+      return refused(
+        refusal,
+        `approval ${approval_id} is not the one request that waits and was delivered`,
+        "choirctl approval list"
+      )
   }
 }

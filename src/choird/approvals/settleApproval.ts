@@ -21,7 +21,7 @@ export interface ApprovalDecision extends Wanted {
   readonly reason: string | null
   /** The identity of the request: when it comes again, it is answered with what it decided. */
   readonly request_id?: string
-  /** Counts only if nothing else of the agent waits: the person named no approval. */
+  /** Counts only if this is the one request that waits and was delivered: the person named no approval. */
   readonly only?: boolean
   /** The DM in which the person decides, and is answered. */
   readonly dm?: ResourceName
@@ -87,8 +87,11 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
     const { row, session } = yield* lock(found)
     const earlier = request_id === undefined ? undefined : yield* rows.findDecision(sql, request_id)
     if (earlier !== undefined) return { row: earlier, refusal: undefined, resolution: undefined }
-    if (only === true && (yield* rows.countWaiting(sql, row.agent_id)) !== 1)
-      return { row, refusal: "NOT_ALONE" as const, resolution: undefined }
+    if (only === true) {
+      const seen = yield* rows.deliveredWaiting(sql, row.agent_id)
+      if (seen.length !== 1 || seen[0] !== row.approval_id)
+        return { row, refusal: "NOT_ALONE" as const, resolution: undefined }
+    }
     const now_ms = yield* Clock.currentTimeMillis
     // What is proposed needs no session: choird carries it out (D17).
     const isOver = rows.isConfirmation(row) && session.status !== "active"

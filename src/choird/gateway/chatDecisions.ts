@@ -13,6 +13,7 @@ import { fitsChat, hash8 } from "#src/choird/approvals/approvalText.ts"
 import { shownText } from "#src/choird/approvals/requestTypes.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { APPROVAL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
 import type { Answer, Speaker } from "./GatewayCommands.ts"
 import type { Decide } from "./readCommand.ts"
 
@@ -24,14 +25,33 @@ const refusal = (text: string): Answer => ({ kind: "refusal", text })
 
 const oldestFirst = (rows: ReadonlyArray<ApprovalRow>) => rows.toReversed()
 
+/** Whether a summary shows less than all of its request, so that nobody says yes to it from there alone. */
+const isCut = ({ summary }: ApprovalRow): boolean => summary.length >= APPROVAL_SUMMARY_CHARS_MAX
+
+/** Where all of a request stands that is cut here. */
+const seeAll = ({ approval_id }: ApprovalRow): string =>
+  `see the request above, or choirctl approval show ${approval_id}`
+
+/** How to decide the only request that waits. */
+const toDecide = (row: ApprovalRow): string =>
+  `To decide${isCut(row) ? `, ${seeAll(row)}` : `: /approve ${row.approval_id} or /reject ${row.approval_id}`}`
+
 /** A line for each approval that waits. */
 const listed = (rows: ReadonlyArray<ApprovalRow>): ReadonlyArray<string> => [
-  ...rows.slice(0, LISTED_MAX).map(({ approval_id, summary }) => `${approval_id}: ${summary}`),
+  ...rows
+    .slice(0, LISTED_MAX)
+    .map((row) => `${row.approval_id}: ${row.summary}${isCut(row) ? ` (${seeAll(row)})` : ""}`),
   ...(rows.length > LISTED_MAX ? [`and ${rows.length - LISTED_MAX} more: choirctl approval list`] : [])
 ]
 
 const waitingText = (rows: ReadonlyArray<ApprovalRow>): string =>
   rows.length === 0 ? "Nothing waits for your approval." : ["Waiting for your approval:", ...listed(rows)].join("\n")
+
+/** What waits, and how to name one of it. */
+const whichText = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolution"]): string =>
+  rows.length === 0
+    ? waitingText(rows)
+    : `${waitingText(rows)}\nSay which: ${resolution === "approved" ? "/approve" : "/reject"} <number>`
 
 const DONE = { approved: "Approved", rejected: "Rejected" } as const
 
@@ -102,12 +122,10 @@ export const makeChatDecisions = Effect.gen(function* () {
     const { approval_id } = command
     const waiting = yield* waitingFor(speaker.agent_id)
     if (approval_id === undefined) {
-      const [first, ...more] = waiting
-      if (first !== undefined && more.length === 0) return { row: first }
-      const say = command.resolution === "approved" ? "/approve" : "/reject"
-      return {
-        answer: notice(first === undefined ? waitingText([]) : `${waitingText(waiting)}\nSay which: ${say} <number>`)
-      }
+      // A person who gives no number means what they have seen, and not what is still on its way to them.
+      const [seen, ...more] = yield* approvals.delivered(speaker.agent_id)
+      const row = more.length === 0 ? waiting.find((one) => one.approval_id === seen) : undefined
+      return row === undefined ? { answer: notice(whichText(waiting, command.resolution)) } : { row }
     }
     const row = yield* find(approval_id, speaker.agent_id)
     if (row !== undefined) return { row }
@@ -136,7 +154,7 @@ export const makeChatDecisions = Effect.gen(function* () {
     const decision = { approval_id, resolution, hash8: hash8(row.hash), reason, request_id, dm, who: decider(speaker) }
     const decided = yield* Effect.result(approvals.decide({ ...decision, only: command.approval_id === undefined }))
     if (decided._tag === "Success") return decidedAnswer(decided.success, resolution)
-    if (decided.failure.kind === "NOT_ALONE") return refusal(waitingText(yield* waitingFor(agent_id)))
+    if (decided.failure.kind === "NOT_ALONE") return refusal(whichText(yield* waitingFor(agent_id), resolution))
     const now = (yield* find(approval_id, agent_id)) ?? row
     return refusal(refusedText(now, decided.failure, speaker))
   })
@@ -152,7 +170,7 @@ export const makeChatDecisions = Effect.gen(function* () {
         : more.length === 0
           ? [
               `It waits for ${admin ? "your approval" : "approval"} ${first.approval_id}: ${first.summary}.`,
-              ...(admin ? [`To decide: /approve ${first.approval_id} or /reject ${first.approval_id}`] : [])
+              ...(admin ? [toDecide(first)] : [])
             ]
           : [`It waits for ${rows.length} ${admin ? "of your approvals" : "approvals"}:`, ...listed(rows)]
     return { lines, edge: rows.some((row) => isConfirmation(row) && row.lane === EDGE) }

@@ -7,8 +7,9 @@ import { Models } from "#src/choird/agents/Models.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import type { Decide } from "#src/choird/gateway/readCommand.ts"
-import { APPROVAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
+import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
 import { agentView } from "../../support/agentView.ts"
 import { append, decide, find, proposed, request, requested, traces } from "../../support/confirmations.ts"
 import { describeEngines } from "../../support/engines.ts"
@@ -45,7 +46,17 @@ const life = Gateways.layer.pipe(
 const alive = <A, E>(work: Effect.Effect<A, E, Layer.Success<typeof life> | SqlClient.SqlClient>) =>
   Effect.provide(work, Layer.fresh(life))
 
-/** A session whose turn began at a DM, and in which calls wait for a person, who was asked about each but those called `later-`. */
+/** Delivers what waits for a DM, as the reader of its gateway does. */
+const deliver = Effect.fnUntraced(function* (dm: ResourceName) {
+  const outbox = yield* Outbox
+  const rows = yield* outbox.undelivered(dm, undefined)
+  yield* outbox.delivered(rows.map(({ outbox_id }) => outbox_id))
+})
+
+/**
+ * A session whose turn began at a DM, and in which calls wait for a person. Each but those called `later-` was asked for, in a message that
+ * was delivered.
+ */
 const asked = Effect.fnUntraced(function* (dm: ResourceName, ...ids: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const talk = yield* newTalk
@@ -61,6 +72,7 @@ const asked = Effect.fnUntraced(function* (dm: ResourceName, ...ids: ReadonlyArr
     ids.filter((id) => !id.startsWith("later-")),
     (id) => request(talk, id)
   )
+  yield* deliver(dm)
   return { talk, agent_id, numbers: approvals.map(({ approval_id }) => approval_id) }
 })
 
@@ -160,6 +172,40 @@ describeEngines("decisions in a chat", (it) => {
       const refused = yield* Effect.flip(approvals.decide({ approval_id: row.approval_id, ...only, only: true }))
       assert.strictEqual(refused.kind, "NOT_ALONE")
       for (const number of numbers) assert.strictEqual((yield* find(number)).status, "pending")
+    }).pipe(alive)
+  )
+
+  it.effect("without a number never mean a request whose message has not been delivered as a whole", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { agent_id, numbers, talk } = yield* asked(PHONE, "call-seen", "later-unseen")
+      const [seen = ""] = numbers
+      const { approval_id: unseen } = yield* request(talk, "later-unseen")
+      // The second message is on its way, so that the first is what the person means.
+      assert.strictEqual((yield* say(agent_id, "approved")).text, `Approved ${seen}: ${SUMMARY}.`)
+      const list = `Waiting for your approval:\n${unseen}: ${SUMMARY}\nSay which: `
+      assert.strictEqual((yield* say(agent_id, "approved")).text, `${list}/approve <number>`)
+      assert.strictEqual((yield* say(agent_id, "rejected")).text, `${list}/reject <number>`)
+      const approvals = yield* Approvals
+      const { hash } = yield* find(unseen)
+      const wanted = {
+        resolution: "approved",
+        hash8: hash.slice(0, 8),
+        who: "gateway:bot/phone",
+        reason: null
+      } as const
+      const refused = yield* Effect.flip(approvals.decide({ approval_id: unseen, ...wanted, only: true }))
+      assert.strictEqual(refused.kind, "NOT_ALONE")
+      // A second part of the message is on its way.
+      const source_id = `approval/${unseen}`
+      yield* sql`INSERT INTO choir_control.outbox (source, source_id, part, gateway, dm, agent_id, session_id, kind, text)
+        SELECT source, source_id, 1, gateway, dm, agent_id, session_id, kind, text FROM choir_control.outbox
+        WHERE source_id = ${source_id}`
+      yield* sql`UPDATE choir_control.outbox SET delivered_at = now() WHERE source_id = ${source_id} AND part = 0`
+      assert.strictEqual((yield* say(agent_id, "approved")).text, `${list}/approve <number>`)
+      assert.strictEqual((yield* find(unseen)).status, "pending")
+      yield* deliver(PHONE)
+      assert.strictEqual((yield* say(agent_id, "approved")).text, `Approved ${unseen}: ${SUMMARY}.`)
     }).pipe(alive)
   )
 
@@ -301,6 +347,30 @@ describeEngines("decisions in a chat", (it) => {
       )
       yield* say(agent_id, "rejected", s)
       assert.match((yield* status(PHONE)).text, /\nIt is at work\.$/u)
+    }).pipe(alive)
+  )
+
+  it.effect("are not offered beside a summary that is cut, in /status and in lists", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { agent_id, numbers, talk } = yield* asked(PHONE, "call-u", "later-v")
+      const [u = ""] = numbers
+      const summary = `${"x".repeat(APPROVAL_SUMMARY_CHARS_MAX - 1)}…`
+      yield* sql`UPDATE choir_control.pending_approvals SET summary = ${summary} WHERE id = ${BigInt(u)}`
+      const status = Effect.flatMap(GatewayCommands, (commands) =>
+        commands.run({ type: "status" }, { agent_id, gateway: BOT, dm: PHONE, request_id: "status" })
+      )
+      const alone = (yield* status).text
+      assert.include(alone, `\nTo decide, see the request above, or choirctl approval show ${u}`)
+      assert.notInclude(alone, "/approve")
+      const { approval_id: v } = yield* request(talk, "later-v")
+      yield* deliver(PHONE)
+      const lines = [
+        `${u}: ${summary} (see the request above, or choirctl approval show ${u})`,
+        `${v}: ${SUMMARY}`
+      ].join("\n")
+      assert.include((yield* status).text, lines)
+      assert.include((yield* say(agent_id, "approved")).text, lines)
     }).pipe(alive)
   )
 })
