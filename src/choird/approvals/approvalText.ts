@@ -29,7 +29,7 @@ export const confirmSummary = ({ input, tool }: ConfirmTool): string =>
   cut(`${tool} ${visibleJson(input)}`, APPROVAL_SUMMARY_CHARS_MAX).toWellFormed()
 
 const WHY: Readonly<Record<ConfirmTool["why"], string>> = {
-  tainted: "it acts outside the workspace, and what the agent has read comes from strangers in part",
+  tainted: "it acts outside the workspace, and the agent has read untrusted text",
   always: "it acts outside the workspace, and each such call is confirmed here"
 }
 
@@ -43,7 +43,7 @@ export const confirmText = (call: ConfirmTool): string =>
   [
     `tool: ${call.tool}`,
     `asked by: ${askedBy(call)}`,
-    `needs you because: ${WHY[call.why]}`,
+    `why you are asked: ${WHY[call.why]}`,
     `input: ${visibleJson(call.input)}`
   ].join("\n")
 

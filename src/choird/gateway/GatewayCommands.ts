@@ -55,16 +55,21 @@ const activityText = (state: SessionState, edge_waits: boolean): ReadonlyArray<s
   return edge_waits && state.edge.parked === undefined ? [] : ["It is at work."]
 }
 
+const standing = ({ agent_id, since_ms, status }: AgentView, now_ms: number): string => {
+  if (status !== "running") return `${agent_id} is ${status}.`
+  const minutes = Math.floor((now_ms - since_ms) / 60_000)
+  return `${agent_id} has been running for ${minutes < 1 ? "less than a minute" : `${minutes} min`}.`
+}
+
 const statusText = (
   view: AgentView,
   state: SessionState | undefined,
   approvals: { readonly lines: ReadonlyArray<string>; readonly edge: boolean },
   now_ms: number
 ): Answer => {
-  const minutes = Math.floor((now_ms - view.since_ms) / 60_000)
   const cores = [...(state?.cores.keys() ?? [])]
   return notice(
-    `${view.agent_id} is ${view.status}${view.status === "running" ? ` since ${minutes} min` : ""}.`,
+    standing(view, now_ms),
     ...(view.reason === null ? [] : [`${view.reason}.`]),
     ...(state === undefined ? [] : activityText(state, approvals.edge)),
     ...approvals.lines,

@@ -25,7 +25,7 @@ const refusal = (text: string): Answer => ({ kind: "refusal", text })
 
 const oldestFirst = (rows: ReadonlyArray<ApprovalRow>) => rows.toReversed()
 
-/** Whether a summary shows less than all of its request, so that nobody says yes to it from there alone. */
+/** Whether a summary is cut, so that nobody is to say yes after reading it alone. */
 const isCut = ({ summary }: ApprovalRow): boolean => summary.length >= APPROVAL_SUMMARY_CHARS_MAX
 
 /** Where all of a request stands that is cut here. */
@@ -56,7 +56,7 @@ const whichText = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolut
 const DONE = { approved: "Approved", rejected: "Rejected" } as const
 
 const decidedAnswer = (row: ApprovalRow, resolution: "approved" | "rejected"): Answer => {
-  const more = resolution === "approved" && !isConfirmation(row) ? " You are told how it ends." : ""
+  const more = resolution === "approved" && !isConfirmation(row) ? " You will be told the result." : ""
   return notice(`${DONE[resolution]} ${row.approval_id}: ${row.summary}.${more}`)
 }
 
@@ -172,7 +172,7 @@ export const makeChatDecisions = Effect.gen(function* () {
               `It waits for ${admin ? "your approval" : "approval"} ${first.approval_id}: ${first.summary}.`,
               ...(admin ? [toDecide(first)] : [])
             ]
-          : [`It waits for ${rows.length} ${admin ? "of your approvals" : "approvals"}:`, ...listed(rows)]
+          : [`${rows.length} requests wait for ${admin ? "your approval" : "approval"}:`, ...listed(rows)]
     return { lines, edge: rows.some((row) => isConfirmation(row) && row.lane === EDGE) }
   })
 

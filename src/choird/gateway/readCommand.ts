@@ -63,7 +63,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     }
   },
   approve: {
-    usage: " <number>",
+    usage: " [number]",
     description: "Approve what the agent asks for; without a number the only request",
     read: (rest) => {
       const command = decide("approved", rest)
@@ -71,7 +71,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     }
   },
   reject: {
-    usage: " <number> [reason]",
+    usage: " [number] [reason]",
     description: "Reject what the agent asks for; without a number the only request",
     read: (rest) => decide("rejected", rest)
   },

@@ -46,7 +46,7 @@ describe("what a person reads (R54)", () => {
       [
         "tool: mail.send",
         "asked by: the conversation",
-        "needs you because: it acts outside the workspace, and what the agent has read comes from strangers in part",
+        "why you are asked: it acts outside the workspace, and the agent has read untrusted text",
         'input: {"body":"hi\\nthere","to":"ada"}'
       ].join("\n")
     )

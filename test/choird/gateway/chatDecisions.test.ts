@@ -24,11 +24,12 @@ const DMS = {
   tablet: { gateway: "bot", user_id: "3" }
 }
 
-/** Every agent runs, in the session that its talk made, at the phone and the tablet. */
+/** Every agent has run for five minutes and a half, in the session that its talk made, at the phone and the tablet. */
 const sessions = new Map<AgentId, Talk>()
 const viewOf = (agent_id: AgentId) =>
   agentView(agent_id, {
     session_id: sessions.get(agent_id)?.caller.session_id ?? null,
+    since_ms: Date.now() - 330_000,
     bindings: { ...BINDINGS, dm: PHONE, dms: [PHONE, TABLET] }
   })
 let listening: AgentId | undefined
@@ -290,6 +291,22 @@ describeEngines("decisions in a chat", (it) => {
     }).pipe(alive)
   )
 
+  it.effect("promise the result of what choird carries out itself", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { agent_id, numbers } = yield* asked(PHONE, "call-w")
+      const [w = ""] = numbers
+      const payload = { change: [{ op: "set", path: "/budgets/turn_max_steps", value: 9 }], reason: "more room" }
+      yield* sql`UPDATE choir_control.pending_approvals
+        SET request_type = 'config_change', canonical = ${JSON.stringify(payload)}, shown = 'all of it'
+        WHERE id = ${BigInt(w)}`
+      assert.strictEqual(
+        (yield* say(agent_id, "approved")).text,
+        `Approved ${w}: ${SUMMARY}. You will be told the result.`
+      )
+    }).pipe(alive)
+  )
+
   it.effect("are the same request when they come again, whatever has been asked meanwhile (D16)", () =>
     Effect.gen(function* () {
       const { agent_id, numbers, talk } = yield* alive(asked(PHONE, "call-o", "later-p"))
@@ -346,7 +363,7 @@ describeEngines("decisions in a chat", (it) => {
         `It waits for approval ${s}: ${SUMMARY}.`
       )
       yield* say(agent_id, "rejected", s)
-      assert.match((yield* status(PHONE)).text, /\nIt is at work\.$/u)
+      assert.strictEqual((yield* status(PHONE)).text, `${agent_id} has been running for 5 min.\nIt is at work.`)
     }).pipe(alive)
   )
 
@@ -369,7 +386,7 @@ describeEngines("decisions in a chat", (it) => {
         `${u}: ${summary} (see the request above, or choirctl approval show ${u})`,
         `${v}: ${SUMMARY}`
       ].join("\n")
-      assert.include((yield* status).text, lines)
+      assert.include((yield* status).text, `\n2 requests wait for your approval:\n${lines}`)
       assert.include((yield* say(agent_id, "approved")).text, lines)
     }).pipe(alive)
   )

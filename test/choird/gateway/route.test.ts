@@ -89,6 +89,7 @@ describe("route", () => {
         /^I do not know the command \/\w+\.\n\/status: .*\n\/inject <message>: /su,
         text
       )
+    assert.include(said(from("1", "/start")), "\n/reject [number] [reason]: ")
     const decided = { type: "decide", resolution: "approved", approval_id: undefined, reason: null } as const
     assert.deepStrictEqual<unknown>(command("/approve"), decided)
     for (const text of ["/approve 7", "/APPROVE@double_bot #7", "/approve 7."])
@@ -101,10 +102,10 @@ describe("route", () => {
     for (const reason of ["not now", "3rd time", "0", "99999999999999999999"])
       assert.deepStrictEqual<unknown>(command(`/reject ${reason}`), { ...rejected, reason }, reason)
     for (const [text, usage] of [
-      ["/approve yes", "/approve <number>"],
-      ["/approve 7 please", "/approve <number>"],
-      ["/approve -7", "/approve <number>"],
-      ["/approve 99999999999999999999", "/approve <number>"],
+      ["/approve yes", "/approve [number]"],
+      ["/approve 7 please", "/approve [number]"],
+      ["/approve -7", "/approve [number]"],
+      ["/approve 99999999999999999999", "/approve [number]"],
       ["/inject", "/inject <message>"],
       ["/inject  \n", "/inject <message>"],
       ["/cancel Two Words", "/cancel [job]"],
