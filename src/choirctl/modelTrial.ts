@@ -48,7 +48,7 @@ const decode = Schema.decodeUnknownResult(Completion)
 const noTools = (model: string, said: string) =>
   new TrialFailed({
     obstacle: "tools",
-    problem: `the model ${model} cannot call tools, and agents do everything by tools.${said}`,
+    problem: `the model ${model} cannot call tools, and agents do everything by tools${said}`,
     fix: "Choose a model that supports tool calling"
   })
 
@@ -58,7 +58,7 @@ const refusal = (model: TriedModel, answer: TrialAnswer, key: string | undefined
   const { host } = new URL(model.endpoint)
   const said = isWebPage(answer) ? "" : quoted(answer, key)
   const failed = (obstacle: TrialFailed["obstacle"], problem: string, fix: string) =>
-    new TrialFailed({ obstacle, problem: `${problem}.${said}`, fix })
+    new TrialFailed({ obstacle, problem: `${problem}${said}`, fix })
   if (status === 401 || status === 403)
     return key === undefined
       ? failed("key", `${host} asks for a key (${status})`, "Enter the provider's key")
@@ -92,7 +92,7 @@ const understood = (model: TriedModel, answer: TrialAnswer, key: string | undefi
     return Effect.fail(
       new TrialFailed({
         obstacle: "address",
-        problem: `${new URL(model.endpoint).host} answers with ${isWebPage(answer) ? "a web page" : "something that is not a chat completion"}.${isWebPage(answer) ? "" : quoted(answer, key)}`,
+        problem: `${new URL(model.endpoint).host} answers with ${isWebPage(answer) ? "a web page" : "something that is not a chat completion"}${isWebPage(answer) ? "" : quoted(answer, key)}`,
         fix: "The API's address usually ends in /v1"
       })
     )

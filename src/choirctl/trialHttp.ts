@@ -93,7 +93,7 @@ export const ask = Effect.fn("trialHttp.ask")(function* (url: string, init: Requ
 export const quoted = ({ text }: TrialAnswer, secret: string | undefined): string => {
   const clean = secret === undefined || secret === "" ? text : text.replaceAll(secret, "***")
   const line = safeLine(clean.replaceAll(/\s+/gu, " ").trim()).slice(0, QUOTED_CHARS_MAX)
-  return line === "" ? "" : ` It said: ${line}`
+  return line === "" ? "" : `; it said: ${line}`
 }
 
 export const isWebPage = ({ text }: TrialAnswer): boolean => /^\s*<(?:!doctype|html)/iu.test(text)

@@ -44,6 +44,10 @@ const RelativePath = Schema.String.check(
   Schema.isPattern(new RegExp(`^${SEGMENT}(?:/${SEGMENT})*$`, "u"), { message: "must be a path below its folder" }),
   Schema.isMaxLength(PATH_CHARS_MAX)
 )
+/** A checkout in a folder `.git` would bring a configuration and hooks of its own to the repository around it. */
+const SourcePath = RelativePath.check(
+  Schema.isPattern(/^(?!(?:.*\/)?\.git(?:\/|$))/iu, { message: "must not lead through a folder .git" })
+)
 /** Whether a path can only lead below the folder that it is joined to, and can be printed. */
 export const isRelativePath = Schema.is(RelativePath)
 
@@ -56,7 +60,7 @@ const Commit = Schema.String.check(Schema.isPattern(/^(?:[0-9a-f]{40}|[0-9a-f]{6
 
 /** A git repository below `sources/`. Without a commit there is nothing to bundle. */
 export const Source = Schema.Struct({
-  path: RelativePath,
+  path: SourcePath,
   bare: Schema.Boolean,
   empty: Schema.Boolean,
   /** What is checked out: a branch, else a commit. */

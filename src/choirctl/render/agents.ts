@@ -147,5 +147,5 @@ export const updateLines = (rows: ReadonlyArray<UpdateOutcome>): string =>
 
 export const buildLine = ({ agent_id, built, image_version }: BuildReport): string =>
   built
-    ? `built ${image_version} for ${agent_id}: choirctl agent start ${agent_id}`
+    ? `built ${image_version} for ${agent_id}; to use it: choirctl agent start ${agent_id}, or agent restart if it runs`
     : `${image_version} of ${agent_id} is up to date`

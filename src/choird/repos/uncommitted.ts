@@ -61,5 +61,5 @@ export const countUncommitted = Effect.fnUntraced(
 export const uncommittedText = (count: number, url: string): string => {
   const files = count === 1 ? "1 uncommitted file" : `${count} uncommitted files`
   const place = shownPath(url)
-  return `${files} in ${place} ${count === 1 ? "is" : "are"} not built: git -C ${place} add --all && git -C ${place} commit`
+  return `${files} in ${place} ${count === 1 ? "is" : "are"} not built: git -C ${place} add --all && git -C ${place} commit -m "…"`
 }

@@ -22,7 +22,9 @@ const checkedOut = Effect.gen(function* () {
   return { ...home, write, warnings: Effect.map(home.build(), ({ warnings }) => warnings) }
 })
 
-const told = (path: string, count: string) => [`${count} not built: git -C ${path} add --all && git -C ${path} commit`]
+const told = (path: string, count: string) => [
+  `${count} not built: git -C ${path} add --all && git -C ${path} commit -m "…"`
+]
 
 describe("a build", () => {
   it.live("says how many files of a local repository nobody committed, and how they are", () =>
