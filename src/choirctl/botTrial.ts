@@ -5,7 +5,9 @@ import { ask, TrialFailed } from "./trialHttp.ts"
 /** Telegram's own servers, where config.json names no others. */
 export const TELEGRAM_API_ROOT = "https://api.telegram.org"
 
-const Me = Schema.fromJsonString(Schema.Struct({ result: Schema.Struct({ username: Schema.String }) }))
+const Me = Schema.fromJsonString(
+  Schema.Struct({ result: Schema.Struct({ username: Schema.String.check(Schema.isPattern(/^\w{1,64}$/u)) }) })
+)
 const decode = Schema.decodeUnknownResult(Me)
 
 /** A token as @BotFather hands it out. Anything else would only end up in an address. */

@@ -116,12 +116,12 @@ const homeState = (home: string): HomeState => {
   const stat = lstatSync(home, { throwIfNoEntry: false })
   if (stat === undefined) return "missing"
   if (stat.isSymbolicLink()) return { problem: "it is a symbolic link", fix: "name the folder that it leads to" }
-  if (!stat.isDirectory()) return { problem: "it is no folder", fix: "choose another --home" }
+  if (!stat.isDirectory()) return { problem: "it is not a folder", fix: "choose another --home" }
   if (stat.uid !== process.getuid?.()) return { problem: "it belongs to another user", fix: "choose another --home" }
   if ((stat.mode & 0o777) === OWNER_FOLDER) return "private"
   return readdirSync(home).length === 0
     ? "empty"
-    : { problem: "others than its owner may use it, and it is not empty", fix: `chmod 700 ${home}` }
+    : { problem: "its permissions are too open, and it is not empty", fix: `chmod 700 ${home}` }
 }
 
 /** Only a new or empty folder is made private: changing a full one could lock its other users out. */

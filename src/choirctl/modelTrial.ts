@@ -7,6 +7,8 @@ import { ask, isWebPage, quoted, type TrialAnswer, TrialFailed } from "./trialHt
 export type TriedModel = Pick<Model, "endpoint" | "model"> & Partial<Pick<Model, "request_template">>
 
 const TOOL = "choir_check"
+/** What can stand in a header. */
+const KEY = /^[\x21-\x7e]+$/u
 
 /** The last line is an instruction that the offline model follows as well. */
 const MESSAGES = [
@@ -103,6 +105,12 @@ const understood = (model: TriedModel, answer: TrialAnswer, key: string | undefi
 /** Asks the model for one tool call; answers how long that took. Costs a few hundred tokens. */
 export const tryModel = Effect.fn("tryModel")(function* (model: TriedModel, key: Redacted.Redacted | undefined) {
   const secret = key === undefined ? undefined : Redacted.value(key)
+  if (secret !== undefined && !KEY.test(secret))
+    return yield* new TrialFailed({
+      obstacle: "key",
+      problem: "the key has a space, a line break or another character that no key has",
+      fix: "Copy the key again from your account at the provider, as one line"
+    })
   const own = Object.entries(model.request_template ?? {}).filter(([, value]) => value !== null)
   const body = { model: model.model, ...Object.fromEntries(own), messages: MESSAGES, tools: TOOLS }
   const started_ms = yield* Clock.currentTimeMillis

@@ -50,9 +50,11 @@ const readText = async (response: Response) => {
   return Buffer.concat(parts).toString("utf8").slice(0, TRIAL_BYTES_MAX)
 }
 
+/** The code alone: the error's own words may quote a key in a header or a token in an address. */
 const codeOf = (error: unknown): string => {
   const cause: unknown = Reflect.get(Object(error), "cause")
-  return String(Reflect.get(Object(cause), "code") ?? Reflect.get(Object(cause), "message") ?? error)
+  const code: unknown = Reflect.get(Object(cause), "code")
+  return typeof code === "string" && /^[A-Z0-9_]+$/u.test(code) ? code : "the request failed"
 }
 
 /** In words of a person what a failed connection's code means. */

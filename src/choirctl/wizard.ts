@@ -14,6 +14,7 @@ import { type Given, isTelegramId } from "./setupGiven.ts"
 import { keyName, known, MODEL_EXAMPLES, PROVIDER_TITLES, PROVIDERS, type Provider, takesKey } from "./modelChoices.ts"
 import { tryModel } from "./modelTrial.ts"
 import { withProgress } from "./progress.ts"
+import { safeLine } from "./render/safeText.ts"
 import { Screen } from "./Screen.ts"
 import { secretValue, setSecret } from "./secretsFile.ts"
 import { openDraft, type Answers, type SetupDraft } from "./setupDraft.ts"
@@ -110,13 +111,20 @@ const BEST: Readonly<Record<Obstacle, Next>> = {
   tools: "name"
 }
 
-const askNext = ({ obstacle }: TrialFailed) => {
-  const best = BEST[obstacle]
-  const others = Object.keys(NEXT_TITLES).filter((next) => next !== best) as Array<Next>
+/** The ways on from a failed trial. Only the address of another API is a person's to choose. */
+export const waysOn = (provider: Provider, obstacle: Obstacle): ReadonlyArray<Next> => {
+  const possible = (Object.keys(NEXT_TITLES) as Array<Next>).filter(
+    (next) => next !== "endpoint" || provider === "other"
+  )
+  const best = possible.includes(BEST[obstacle]) ? BEST[obstacle] : "again"
+  return [best, ...possible.filter((next) => next !== best)]
+}
+
+const askNext = (provider: Provider, { obstacle }: TrialFailed) => {
   return Prompt.run(
     Prompt.Select({
       message: "What now?",
-      choices: [best, ...others].map((value) => ({ title: NEXT_TITLES[value], value }))
+      choices: waysOn(provider, obstacle).map((value) => ({ title: NEXT_TITLES[value], value }))
     })
   )
 }
@@ -145,11 +153,11 @@ const answered = Effect.fnUntraced(function* <K extends keyof Answers, E, R>(
   return answer
 })
 
-const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraft, given: Given) {
+const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraft) {
   const screen = yield* Screen
   for (;;) {
     const provider = yield* answered(draft, "provider", askProvider)
-    const preset = known({ provider, endpoint: given.endpoint, name: given.name })
+    const preset = known({ provider, endpoint: undefined, name: undefined })
     const endpoint = yield* answered(
       draft,
       "endpoint",
@@ -181,7 +189,7 @@ const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDr
       return model
     }
     yield* screen.note(`${tried.failure.problem}. ${tried.failure.fix}.`)
-    const next = yield* askNext(tried.failure)
+    const next = yield* askNext(provider, tried.failure)
     yield* draft.forget(...FORGOTTEN[next])
     if (next === "keep") yield* draft.keep({ model_accepted: true })
     if (next === "offline") yield* draft.keep({ provider: "offline" })
@@ -208,6 +216,7 @@ const telegramQuestions = Effect.fnUntraced(function* (home: string, draft: Setu
   while (draft.answers().bot_accepted !== true) {
     const typed = yield* askToken
     if (typed === undefined) {
+      yield* screen.note(`Set it later: choirctl secret set ${secret}`)
       yield* draft.keep({ bot_accepted: true })
       break
     }
@@ -216,7 +225,7 @@ const telegramQuestions = Effect.fnUntraced(function* (home: string, draft: Setu
       tryBot(api_root ?? TELEGRAM_API_ROOT, typed).pipe(withProgress("asking Telegram"))
     )
     if (tried._tag === "Success") {
-      yield* screen.note(`The bot is @${tried.success}`)
+      yield* screen.note(`The bot is @${safeLine(tried.success)}`)
       yield* draft.keep({ bot_accepted: true })
       break
     }
@@ -269,19 +278,27 @@ const goOn = Effect.fnUntraced(function* (draft: SetupDraft) {
   if (!same) yield* draft.forget(...(Object.keys(draft.answers()) as Array<keyof Answers>))
 })
 
+/** Takes the flags as answers, once. Another model than the draft's leaves none of the answers about that one. */
+export const takeFlags = Effect.fnUntraced(function* (draft: SetupDraft, given: Given) {
+  const { endpoint, name, provider, telegram_user_id } = given
+  const before = draft.answers()
+  const model = {
+    ...(provider === undefined ? {} : { provider }),
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(name === undefined ? {} : { name })
+  }
+  const differs = (Object.keys(model) as Array<keyof typeof model>).some((key) => model[key] !== before[key])
+  if (differs) yield* draft.forget("endpoint", "name", "key_asked", "model_accepted", "price")
+  yield* draft.keep({ ...model, ...(telegram_user_id === undefined ? {} : { telegram_user_id }) })
+})
+
 /** Asks what no flag answers. The home has its secrets.json already. */
 export const askSetup = Effect.fn("wizard.ask")(
   function* (home: string, given: Given) {
     const draft = yield* openDraft(home)
     yield* goOn(draft)
-    const { endpoint, name, provider, telegram_user_id } = given
-    yield* draft.keep({
-      ...(provider === undefined ? {} : { provider }),
-      ...(endpoint === undefined ? {} : { endpoint }),
-      ...(name === undefined ? {} : { name }),
-      ...(telegram_user_id === undefined ? {} : { telegram_user_id })
-    })
-    const model = yield* modelQuestions(home, draft, given)
+    yield* takeFlags(draft, given)
+    const model = yield* modelQuestions(home, draft)
     const price = yield* priceQuestion(draft, given, model.provider, model.name)
     const telegram = yield* telegramQuestions(home, draft, given)
     const runtime = yield* runtimeQuestion(draft, given, model.endpoint)

@@ -2,13 +2,14 @@
  * `npm start`: an installation to keep. The first run asks what is missing, makes an agent and shows its first answer; every run ends
  * in a conversation. choird is stopped afterwards unless it ran before.
  */
-import { existsSync, mkdirSync, readFileSync } from "node:fs"
+import { existsSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Schema } from "effect"
-import { Config } from "#schema/Config.ts"
+import { type ConfigFiles, hasValue, loadFiles } from "#src/shared/configFiles.ts"
 import { DEFAULT_HOME, homeFolder } from "#src/shared/homeFolder.ts"
+import { missingSecrets } from "./missingSecrets.ts"
 import { choirctl, choirctlHere, program, ready } from "./Programs.ts"
 import * as Screen from "./Screen.ts"
 
@@ -24,8 +25,7 @@ class NotStarted extends Schema.TaggedError<NotStarted>()("NotStarted", { proble
   }
 }
 
-const readConfig = (home: string) =>
-  Schema.decodeEffect(Schema.fromJsonString(Config))(readFileSync(join(home, "config.json"), "utf8"))
+const homeFlag = (home: string) => (home === DEFAULT_HOME ? "" : ` --home ${home}`)
 
 const here = Effect.fnUntraced(function* (home: string, ...args: ReadonlyArray<string>) {
   const code = yield* choirctlHere(home, args)
@@ -42,11 +42,31 @@ const quietly = Effect.fnUntraced(function* (home: string, ...args: ReadonlyArra
 
 /** The agent to talk with; made where config.json has none. */
 const agentOf = Effect.fnUntraced(function* (home: string) {
-  const [known] = Object.keys((yield* readConfig(home)).agents)
-  if (known !== undefined) return { agent: known, isNew: false }
+  const [known] = Object.keys((yield* loadFiles(home)).config.agents)
+  if (known !== undefined) return known
   yield* Console.log(`Making your first agent, ${NEW_AGENT}`)
   yield* quietly(home, "agent", "init", NEW_AGENT)
-  return { agent: NEW_AGENT, isNew: true }
+  return NEW_AGENT
+})
+
+/** Asks for the keys that the agent's models miss, since it does not start without them. */
+const askKeys = Effect.fnUntraced(function* (home: string, agent: string) {
+  const { config, secrets } = yield* loadFiles(home)
+  const missing = missingSecrets(config, secrets, agent)
+  if (missing.length === 0) return
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    const commands = missing.map((name) => `choirctl secret set ${name}${homeFlag(home)}`).join(" && ")
+    return yield* new NotStarted({ problem: `${agent} has no key for its model: ${commands}, then: npm start` })
+  }
+  for (const name of missing) {
+    yield* Console.log(`${agent} needs the key ${name} for its model`)
+    yield* here(home, "secret", "set", name)
+  }
+})
+
+/** Whether an agent never ran. */
+const isNew = Effect.fnUntraced(function* (home: string, agent: string) {
+  return (yield* quietly(home, "session", "list", agent, "--json")).trim() === "[]"
 })
 
 /** Starts choird unless it runs already; answers whether it did. */
@@ -76,11 +96,11 @@ const firstAnswer = Effect.fnUntraced(function* (home: string, agent: string) {
     yield* Console.log(Screen.bad("There was no answer. Check the model: choirctl model test main"))
 })
 
-const homeFlag = (home: string) => (home === DEFAULT_HOME ? "" : ` --home ${home}`)
-
 /** What there is to know before and after the conversation. */
-const greeting = (home: string, agent: string, config: Config, ranBefore: boolean) => {
-  const bot = Object.values(config.gateways).find(({ type }) => type === "telegram")
+const greeting = (home: string, agent: string, { config, secrets }: ConfigFiles, ranBefore: boolean) => {
+  const bot = Object.values(config.gateways).find(
+    (gateway) => gateway.type === "telegram" && hasValue(secrets, gateway.secret)
+  )
   return [
     "",
     `Talk to ${agent}${bot === undefined ? "" : " here or through your Telegram bot"}.`,
@@ -101,11 +121,13 @@ const main = Effect.gen(function* () {
   const { values } = parseArgs({ options: { home: { type: "string" } } })
   const home = homeFolder(values.home)
   yield* here(home, "init", "--brief")
-  const { agent, isNew } = yield* agentOf(home)
+  const agent = yield* agentOf(home)
+  yield* askKeys(home, agent)
   const ranBefore = yield* bringUp(home)
+  const first = yield* isNew(home, agent)
   yield* startAgent(home, agent)
-  if (isNew) yield* firstAnswer(home, agent)
-  yield* Console.log(greeting(home, agent, yield* readConfig(home), ranBefore))
+  if (first) yield* firstAnswer(home, agent)
+  yield* Console.log(greeting(home, agent, yield* loadFiles(home), ranBefore))
   yield* choirctlHere(home, ["chat", agent])
   yield* Console.log(farewell(home, ranBefore))
 }).pipe(Effect.scoped)

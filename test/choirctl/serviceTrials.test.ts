@@ -62,6 +62,15 @@ describe("the trial of a model", () => {
       }).pipe(Effect.scoped)
     )
 
+  it.live("refuses a key that no header can carry, and does not print it", () =>
+    Effect.gen(function* () {
+      const tried = tryModel({ endpoint: "http://127.0.0.1:65000/v1", model: "m" }, Redacted.make(`${KEY}\n${KEY}`))
+      const failure = yield* Effect.flip(tried)
+      assert.strictEqual(failure.obstacle, "key")
+      assert.notInclude(failure.message, KEY)
+    })
+  )
+
   it.live("says that nobody answers", () =>
     Effect.gen(function* () {
       const failure = yield* Effect.flip(tryModel({ endpoint: "http://127.0.0.1:9/v1", model: "m" }, undefined))
@@ -87,6 +96,14 @@ describe("the trial of a bot", () => {
       assert.match(wrong.problem, /refuses the bot's token \(401\)/u)
       const none = yield* Effect.flip(tryBot(telegram.url, Redacted.make("hello")))
       assert.match(none.problem, /looks like/u)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("takes no name that could steer a terminal", () =>
+    Effect.gen(function* () {
+      const endpoint = yield* endpointThat(200, JSON.stringify({ result: { username: "\u001b[2Jbot" } }))
+      const failure = yield* Effect.flip(tryBot(endpoint, Redacted.make("1000:secret")))
+      assert.strictEqual(failure.obstacle, "address")
     }).pipe(Effect.scoped)
   )
 })
