@@ -87,6 +87,7 @@ const around = (host: Host) => {
     Layer.mock(ConfigStore, {
       home: "/h",
       current: Effect.succeed({ version: 1, config }),
+      secrets: Effect.succeed({}),
       secretsOf: () => Effect.succeed(new Set())
     }),
     Layer.mock(Images, {

@@ -75,6 +75,11 @@ export const noRawThought = Effect.gen(function* () {
   )
   const prompts = JSON.stringify(seenByEdge)
   assert.notInclude(prompts, THOUGHT, "edge was shown what the job thought")
+  const { edge } = Result.getOrThrow(foldAll(initialState, plane.events))
+  assert.isFalse(
+    thinking.some(({ rev }) => edge.window.includes(rev)),
+    "edge was shown what the job thought"
+  )
   assert.include(prompts, PROGRESS, "edge was not shown the job's report")
   assert.include(prompts, SUMMARY, "edge was not shown the job's summary")
   assert.notInclude(

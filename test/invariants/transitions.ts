@@ -19,7 +19,9 @@ const EDGE_LEGAL = [
   "REASONING FINALIZING",
   "REASONING WAITING_TOOL",
   "WAITING_TOOL REASONING",
-  "FINALIZING IDLE"
+  "FINALIZING IDLE",
+  // Words that were missing or cut off are asked for once more.
+  "FINALIZING REASONING"
 ]
 const CORE_LEGAL = [
   "CREATED INITIALIZING",

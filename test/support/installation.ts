@@ -192,7 +192,11 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
   })
 
   const params = { id: AGENT }
-  const build = Stream.unwrap(api.agents.build({ params, payload: {} })).pipe(Stream.runDrain)
+  const build = Stream.unwrap(api.agents.build({ params, payload: {} })).pipe(
+    Stream.runForEach((progress) =>
+      progress.type === "failed" ? Effect.die(new Error(`the build failed: ${progress.error.message}`)) : Effect.void
+    )
+  )
   const send = (client_id: string, text: string) => api.chat.send({ params, payload: { client_id, text } })
   const events = (session_id: SessionId) =>
     Stream.unwrap(api.sessions.events({ params: { id: session_id }, query: {} })).pipe(

@@ -42,6 +42,20 @@ export const secretProblem =
       : `the secret "${secret}" has no value: choirctl secret set ${secret} && choirctl secret apply`
   }
 
+/** Every secret that some binding of a start could give to an agent. */
+const bindableSecrets = (config: Config): ReadonlySet<string> => {
+  const { email_accounts, git_identities, models, notion_integrations, tts } = config
+  const tables = [email_accounts, git_identities, models, notion_integrations, tts]
+  return new Set(tables.flatMap((table) => Object.values(table).flatMap(({ secret }) => secret ?? [])))
+}
+
+/** The same for a build: a start may name other resources than the defaults, and is checked again with what it names. */
+export const buildSecretProblem = (config: Config, secrets: SecretsFile, agent_id: AgentId, bindings: Bound) => {
+  const problemOf = secretProblem(config, secrets, agent_id, bindings)
+  const bindable = bindableSecrets(config)
+  return (name: SecretName) => (bindable.has(name) && hasValue(secrets, name) ? undefined : problemOf(name))
+}
+
 /** The manifests of a folder of the image; what cannot be read the agent itself names when it starts. */
 const manifestsIn = (path: string, scope: ToolScope) => {
   const folder = join(path, "choir", "tools", scope)

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { defaultBindings, secretProblem } from "./imageSecrets.ts"
+import { buildSecretProblem, defaultBindings } from "./imageSecrets.ts"
 import type { ImageSources } from "./Images.ts"
 import type { AgentView } from "./Lifecycle.ts"
 
@@ -21,6 +21,6 @@ export const imageSources = Effect.fnUntraced(function* (
     global: config.global_repo,
     agent: repo,
     git_identity: bindings?.git_identity,
-    secretProblem: secretProblem(config, yield* store.secrets, agent_id, bound)
+    secretProblem: buildSecretProblem(config, yield* store.secrets, agent_id, bound)
   }
 })

@@ -97,7 +97,7 @@ describe("choir.propose", () => {
         ofType(plane.events, "InjectedInstruction").map(({ payload }) => payload),
         [{ signal_id: told.signal_id, target: "edge", source: "control_plane", content: told.note }] as never
       )
-      assert.include(seen.at(-1), "[control plane] Proposal 1 was approved.")
+      assert.include(seen.at(-1), "<choir-note>\\nProposal 1 was approved.")
     })
   )
 })

@@ -39,11 +39,12 @@ describe("choirctl init beside a Docker engine without user namespaces (R38)", (
         ["n", { type: "auto" }]
       ] as const) {
         const home = join(yield* temporaryFolder, "home")
-        const ran = yield* spawnChoirctl(["--home", home, "init", "--model-provider", "offline"], {
+        const flags = ["--model-provider", "offline", "--runtime", "auto"]
+        const ran = yield* spawnChoirctl(["--home", home, "init", ...flags], {
           env,
           typing: [
-            { after: "Your numeric id", text: "\r" },
-            { after: "Let agents run in this engine all the same", text: `${answer}\r` }
+            { after: "Let agents run in this engine all the same", text: `${answer}\r` },
+            { after: "Your Telegram user id", text: "\r" }
           ]
         })
         assert.strictEqual(ran.code, 0, ran.out)
@@ -58,15 +59,15 @@ describe("choirctl init beside a Docker engine without user namespaces (R38)", (
     Effect.gen(function* () {
       const env = { DOCKER_HOST: `unix://${yield* engineThat(PLAIN)}` }
       const home = join(yield* temporaryFolder, "home")
-      const ran = yield* spawnChoirctl(["--home", home, "init"], { env })
+      const ran = yield* spawnChoirctl(["--home", home, "init", "--runtime", "auto"], { env })
       assert.deepStrictEqual([ran.code, runtimeOf(home)], [0, { type: "auto" }])
       assert.match(ran.err, /warning: the Docker engine has no user namespaces[^]*--allow-unmapped-root/u)
       const allowed = join(yield* temporaryFolder, "home")
-      yield* choirctl(allowed, ["init", "--allow-unmapped-root"])
+      yield* choirctl(allowed, ["init", "--runtime", "auto", "--allow-unmapped-root"])
       assert.deepStrictEqual(runtimeOf(allowed), { type: "auto", allow_unmapped_root: true })
       const rootless = { DOCKER_HOST: `unix://${yield* engineThat({ ...PLAIN, SecurityOptions: ["name=rootless"] })}` }
       const quiet = join(yield* temporaryFolder, "home")
-      const silent = yield* spawnChoirctl(["--home", quiet, "init"], { env: rootless })
+      const silent = yield* spawnChoirctl(["--home", quiet, "init", "--runtime", "auto"], { env: rootless })
       assert.notInclude(silent.err, "warning")
     })
   )
