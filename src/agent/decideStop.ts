@@ -61,7 +61,10 @@ const asideStopped = ({ edge: { parked } }: SessionState, report: string | undef
     {
       event_type: "AgentMessage",
       lane: EDGE,
-      payload: { kind: turn.kind === "turn" ? "reply" : "report", text, ...in_reply_to }
+      payload:
+        turn.kind === "turn"
+          ? { kind: "reply", text, ...in_reply_to, failed: "stopped" }
+          : { kind: "report", text, ...in_reply_to }
     }
   ]
 }

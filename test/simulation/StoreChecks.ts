@@ -23,6 +23,15 @@ export interface Acknowledgement {
   readonly ack_rev: number
 }
 
+/** Whether the newest end of a turn without an order of its own follows the stop of the turn that ran, before any other message. */
+const closesParked = (events: ReadonlyArray<ChoirEvent>): boolean => {
+  const stop = events.findLastIndex(
+    ({ event_type, payload }) =>
+      event_type === "Cancelled" && "turn" in payload && (payload.turn ?? 0) > 0 && payload.signal_id !== undefined
+  )
+  return stop >= 0 && events.slice(stop).every(({ event_type }) => event_type !== "UserMsg")
+}
+
 export class StoreChecks {
   readonly #world: World
   readonly #rules = new Map<string, JobRules>()
@@ -139,6 +148,7 @@ export class StoreChecks {
   #stopped({ events, session_id }: SessionTable, { payload }: EventOf<"Cancelled">): void {
     const { signal_id, turn = 0 } = payload
     if (turn === 0) return
+    if (signal_id === undefined && closesParked(events.map(({ event }) => event))) return
     const order = this.#world.database.signals.find((row) => row.signal_id === signal_id)
     const named = order?.says.type === "StopTurn" ? order.says.turn : undefined
     const about = events[turn - 1]?.event

@@ -34,7 +34,10 @@ export class TurnRules {
   /** T1: a turn that counts as stopped has said its last word, and nothing of it runs or is locked. */
   #stops(after: ReadonlyArray<ChoirEvent>): void {
     const [last, ...more] = after
-    if (last?.event_type !== "AgentMessage" || last.payload.kind === "notice" || more.length > 0)
+    // In the same batch only the end of a turn that was set aside may follow, which is held against this rule by itself.
+    const next = more.find(({ event_type }) => event_type !== "ToolResultCommitted")
+    const isEnd = more.length === 0 || (next?.event_type === "Cancelled" && (next.payload.turn ?? 0) > 0)
+    if (last?.event_type !== "AgentMessage" || last.payload.kind === "notice" || !isEnd)
       throw new Violation("T1", "a stopped turn does not end with its one answer")
     for (const { lane, tool } of this.#running())
       if (lane === EDGE) throw new Violation("T1", `${tool} runs on though its turn was stopped`)
