@@ -33,7 +33,7 @@ export class ModelCalls extends Context.Service<
     /**
      * Asks with the messages that `prompt` makes for the room there is. Everything from the room to the last fallback follows
      * one snapshot of the settings (R58). A model that the agent is not bound to any more gives way to the lane's present one.
-     * The answer is the committed output, which may be an error; nothing when the lane ended meanwhile.
+     * The answer is the committed output, which may be an error; nothing when the lane ended meanwhile, or `prompt` has nothing to ask any more.
      */
     ask(
       lane: LaneId,
@@ -136,6 +136,7 @@ const make = Effect.fnUntraced(function* () {
     const described = estimateTokens(offered.length)
     const room = model === undefined ? 0 : model.context_window - outputTokensMax(model) - described
     const messages = prompt({ event_window: config.memory.event_window, tokens: Math.max(0, room) })
+    if (messages.length === 0) return undefined
     const { rev } = arbiter.state()
     const most = reservation(config, name, estimateTokens(size(messages)) + described)
     return yield* Effect.scoped(

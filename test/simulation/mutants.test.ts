@@ -9,7 +9,7 @@ import { MUTANTS } from "./mutants.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 const FRESH_SEEDS = 20
-const HUNT_MS_MAX = 600_000
+const HUNT_MS_MAX = 1_800_000
 
 /** Other seeds for each commit, the same for all who test it. */
 const freshFrom = (): number => {

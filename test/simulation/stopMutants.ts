@@ -35,7 +35,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "stopped-turn-says-nothing",
     file: "src/agent/decideStop.ts",
-    find: "    lastWord(state, report)\n",
+    find: "    lastWord(state, report),\n",
     replace: "",
     knownSeed: 4,
     breaks: ["T1"]
