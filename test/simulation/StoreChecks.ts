@@ -145,10 +145,10 @@ export class StoreChecks {
   }
 
   /** T2: an order ends the turn that it names, and no other. */
-  #stopped({ events, session_id }: SessionTable, { payload }: EventOf<"Cancelled">): void {
+  #stopped({ events, session_id }: SessionTable, { payload, rev }: EventOf<"Cancelled">): void {
     const { signal_id, turn = 0 } = payload
     if (turn === 0) return
-    if (signal_id === undefined && closesParked(events.map(({ event }) => event))) return
+    if (signal_id === undefined && closesParked(events.slice(0, rev).map(({ event }) => event))) return
     const order = this.#world.database.signals.find((row) => row.signal_id === signal_id)
     const named = order?.says.type === "StopTurn" ? order.says.turn : undefined
     const about = events[turn - 1]?.event
