@@ -3,7 +3,7 @@
  * crash goes on like one that never stopped.
  */
 import { Deferred, Effect } from "effect"
-import type { ChoirEvent, EventOf, ModelError } from "#schema/Event.ts"
+import type { ChoirEvent, ModelError } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
 import { REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
 import { mayPark } from "#src/shared/session/parked.ts"
@@ -13,7 +13,7 @@ import { Arbiter } from "./Arbiter.ts"
 import { skillRules } from "./decideSkills.ts"
 import { TURN_STOPPED } from "./decideStop.ts"
 import { EventLog } from "./EventLog.ts"
-import { askedAgain, finalBefore, type FinalWords, finalWords } from "./finalWords.ts"
+import { askedAgain, edgeWords } from "./finalWords.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import type { ChatMessage } from "./chatCompletion.ts"
 import { Mailbox } from "./Mailbox.ts"
@@ -100,16 +100,12 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
     const failed = `I could not answer: ${problem}. Nothing is lost; send a message to try again.`
     return reporting ? say(reportText() ?? failed) : say(failed, kind)
   }
-  const wordsOf = (output: EventOf<"ModelOutput">): FinalWords => {
-    const from = arbiter.state().edge.turn?.rev ?? output.rev
-    return finalWords(output.payload, finalBefore(log.find, EDGE, output.rev, from))
-  }
   const answer = (rev: number) => {
     const output = log.get(rev)
     if (output.event_type !== "ModelOutput") return sayFailure("the model said nothing")
     const { error, text } = output.payload
     if (error !== undefined) return sayFailure(error.message, isPassing(error) ? "again" : "final")
-    const words = wordsOf(output)
+    const words = edgeWords(log.find, arbiter.state().edge, output)
     switch (words.type) {
       case "whole":
         return say(words.text)
@@ -171,7 +167,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
       case "answer":
         return answer(next.rev)
       case "say":
-        return say(arbiter.state().edge.turn?.kind === "report" ? (reportText() ?? next.text) : next.text)
+        return say(arbiter.state().edge.turn?.kind === "report" ? (reportText() ?? next.text) : next.text, "final")
       case "wait":
         return Effect.raceAllFirst([
           mailbox.arrived,
