@@ -31,7 +31,8 @@ export class TurnStops extends Context.Service<
       const waiting = new Map<string, Order>()
       let came = Deferred.makeUnsafe<void>()
 
-      const placeOf = ({ turn }: Order) => findTurn(arbiter.state(), turn, isCorrecting(arbiter.state(), log.find)).place
+      const placeOf = ({ turn }: Order) =>
+        findTurn(arbiter.state(), turn, isCorrecting(arbiter.state(), log.find)).place
       const answer = ({ signal_id, turn }: Order, report?: string) => {
         waiting.delete(signal_id)
         // An order that came again after its event is refused, since it has been answered.

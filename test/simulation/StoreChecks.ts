@@ -166,7 +166,8 @@ export class StoreChecks {
   /** T2: an order finds no turn only where the turn that it names has its answer. */
   #unheard(log: ReadonlyArray<ChoirEvent>, signal_id: string | undefined): void {
     const order = this.#world.database.signals.find((row) => row.signal_id === signal_id)
-    const named = order?.says.type === "StopTurn" && "inbox_id" in order.says.turn ? order.says.turn.inbox_id : undefined
+    const named =
+      order?.says.type === "StopTurn" && "inbox_id" in order.says.turn ? order.says.turn.inbox_id : undefined
     const from = log.findLastIndex(
       ({ event_type, payload }) =>
         event_type === "UserMsg" || (event_type === "AgentMessage" && "kind" in payload && payload.kind !== "notice")
