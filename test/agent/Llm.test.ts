@@ -154,21 +154,23 @@ describe("Llm", () => {
     }).pipe(Effect.provide(Logger.layer([])))
   )
 
-  it.effect("asks once more after a connection that broke before the answer, and not after one that broke within it", () =>
-    Effect.gen(function* () {
-      for (const [replies, text, requests] of [
-        [[double.cut(), double.answer("here")], "here", 2],
-        [[double.cut(), double.cut(), double.answer("late")], undefined, 2],
-        [[double.cut('{"choices":'), double.answer("late")], undefined, 1]
-      ] as const) {
-        const provider = yield* double.makeProvider
-        yield* provider.script(...replies)
-        const { completion, waits } = yield* asking(provider)
-        assert.strictEqual(completion.text, text)
-        assert.strictEqual(completion.error?.kind, text === undefined ? "unreachable" : undefined)
-        assert.deepStrictEqual([(yield* provider.requests.all).length, waits], [requests, []])
-      }
-    }).pipe(Effect.provide(Logger.layer([])))
+  it.effect(
+    "asks once more after a connection that broke before the answer, and not after one that broke within it",
+    () =>
+      Effect.gen(function* () {
+        for (const [replies, text, requests] of [
+          [[double.cut(), double.answer("here")], "here", 2],
+          [[double.cut(), double.cut(), double.answer("late")], undefined, 2],
+          [[double.cut('{"choices":'), double.answer("late")], undefined, 1]
+        ] as const) {
+          const provider = yield* double.makeProvider
+          yield* provider.script(...replies)
+          const { completion, waits } = yield* asking(provider)
+          assert.strictEqual(completion.text, text)
+          assert.strictEqual(completion.error?.kind, text === undefined ? "unreachable" : undefined)
+          assert.deepStrictEqual([(yield* provider.requests.all).length, waits], [requests, []])
+        }
+      }).pipe(Effect.provide(Logger.layer([])))
   )
 
   it.effect("counts what every attempt may have cost, each at the price of its model (D28)", () =>
