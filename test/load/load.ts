@@ -58,7 +58,11 @@ const startModel = Effect.gen(function* () {
     if ("url" in told) Deferred.doneUnsafe(listening, Effect.succeed(told.url))
     else refusals.push(`the model refused a request: ${told.refused}`)
   })
-  return { url: yield* Deferred.await(listening), refusals, tell: (order: Order) => Effect.sync(() => void child.send(order)) }
+  return {
+    url: yield* Deferred.await(listening),
+    refusals,
+    tell: (order: Order) => Effect.sync(() => void child.send(order))
+  }
 })
 
 /** CPU time in seconds and resident memory in MiB of a process; nothing when it has ended. */
