@@ -62,7 +62,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/finalWords.ts",
     find: `edge.state === "EDGE_FINALIZING" ? find(edge.output_rev) : undefined`,
     replace: "undefined as ChoirEvent | undefined",
-    knownSeed: 48,
+    knownSeed: 8,
     breaks: ["T2"]
   },
   {
