@@ -44,7 +44,8 @@ type Table<S extends string> = Readonly<Record<S, Readonly<Partial<Record<LaneMo
  * The path each move takes through edge's states; what is not listed is illegal. A model output of the purpose `turn` or
  * `report` first enters REASONING; an answer by the runtime itself passes through FINALIZING as well. A report turn starts
  * from IDLE, since no event but its own model output marks it. FINALIZING leads back where the words were missing or cut off.
- * A turn is stopped once its calls are closed and before its answer is ready; the runtime's own answer follows at once.
+ * A turn is stopped once its calls are closed and before its answer is ready, which in FINALIZING is so
+ * while such words are asked for again; the runtime's own answer follows at once.
  */
 export const EDGE_TRANSITIONS: Table<EdgeState> = {
   EDGE_IDLE: {
@@ -86,7 +87,8 @@ export const EDGE_TRANSITIONS: Table<EdgeState> = {
     "ModelOutput.error": ["EDGE_REASONING", "EDGE_FINALIZING"],
     "AgentMessage.answer": ["EDGE_IDLE"],
     InjectedInstruction: [],
-    Cancelled: ["EDGE_TERMINATED"]
+    Cancelled: ["EDGE_TERMINATED"],
+    "Cancelled.turn": []
   },
   EDGE_TERMINATED: {
     "ToolResultCommitted.last": [],

@@ -23,7 +23,7 @@ export class AgentSettings extends Context.Service<
   {
     current(): Settings
     /** What the arbiter may know besides the state and the skills. */
-    situation(): Omit<Situation, "skills">
+    situation(): Omit<Situation, "skills" | "find">
     /** A bound model by the name of config.json. */
     model(name: string): Model | undefined
     replace(config_version: number, config: AgentConfig): Effect.Effect<void>

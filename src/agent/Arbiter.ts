@@ -111,7 +111,7 @@ export class Arbiter extends Context.Service<
 
       const commit = Effect.fnUntraced(function* (proposal: Proposal) {
         const now = yield* Clock.currentTimeMillis
-        const decided = decide(state, proposal, { ...settings.situation(), skills })
+        const decided = decide(state, proposal, { ...settings.situation(), skills, find: log.find })
         if (Result.isFailure(decided)) return yield* new Refused(decided.failure)
         if (decided.success.some((draft) => isDeeperThan(draft, EVENT_DEPTH_MAX)))
           return yield* new Refused({ reason: `an event may nest ${EVENT_DEPTH_MAX} levels at most`, unfit: true })

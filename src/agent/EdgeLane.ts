@@ -3,7 +3,7 @@
  * crash goes on like one that never stopped.
  */
 import { Deferred, Effect } from "effect"
-import type { ChoirEvent, EventOf, ModelError } from "#schema/Event.ts"
+import type { ChoirEvent, ModelError } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
 import { REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
 import { mayPark } from "#src/shared/session/parked.ts"
@@ -13,7 +13,7 @@ import { Arbiter } from "./Arbiter.ts"
 import { skillRules } from "./decideSkills.ts"
 import { TURN_STOPPED } from "./decideStop.ts"
 import { EventLog } from "./EventLog.ts"
-import { askedAgain, finalBefore, type FinalWords, finalWords } from "./finalWords.ts"
+import { askedAgain, edgeWords } from "./finalWords.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import type { ChatMessage } from "./chatCompletion.ts"
 import { Mailbox } from "./Mailbox.ts"
@@ -73,20 +73,11 @@ const plainReport = ({ job_name }: PendingReport, event: ChoirEvent | undefined)
   return `The job ${job_name} asks: ${reported(event)?.text ?? "it did not say what"}`
 }
 
-/** Runs edge until `stopping`, which it obeys between two steps, or until a limit of the session is reached. */
-export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.Deferred<void>) {
+/** What edge says to the user in the runtime's name: answers, reports where the model gives none, and failures. */
+const makeReplies = Effect.gen(function* () {
   const arbiter = yield* Arbiter
-  const calls = yield* ModelCalls
   const log = yield* EventLog
-  const mailbox = yield* Mailbox
-  const registry = yield* ToolRegistry
-  const runner = yield* ToolRunner
-  const settings = yield* AgentSettings
-  const skills = yield* SkillRegistry
-  const stops = yield* TurnStops
-  const texts = yield* ImageTexts
-
-  const sources = { find: log.find, identity: texts, isMasked: registry.masked, skills }
+  const isReporting = () => arbiter.state().edge.turn?.kind === "report"
 
   const reportText = (): string | undefined => {
     const state = arbiter.state()
@@ -95,21 +86,91 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
   }
   const say = (text: string, failed?: "again" | "final") =>
     Effect.ignore(arbiter.commit({ type: "Answer", text, ...(failed === undefined ? {} : { failed }) }))
-  const sayFailure = (problem: string, kind: "again" | "final" = "final") => {
-    const reporting = arbiter.state().edge.turn?.kind === "report"
-    const failed = `I could not answer: ${problem}. Nothing is lost; send a message to try again.`
-    return reporting ? say(reportText() ?? failed) : say(failed, kind)
-  }
-  const wordsOf = (output: EventOf<"ModelOutput">): FinalWords => {
-    const from = arbiter.state().edge.turn?.rev ?? output.rev
-    return finalWords(output.payload, finalBefore(log.find, EDGE, output.rev, from))
-  }
+  /** The end of a turn without the model's words; a report still tells what it is about. */
+  const fail = (text: string, kind: "again" | "final") => say(isReporting() ? (reportText() ?? text) : text, kind)
+  const sayFailure = (problem: string, kind: "again" | "final" = "final") =>
+    fail(`I could not answer: ${problem}. Nothing is lost; send a message to try again.`, kind)
+  return { fail, reportText, say, sayFailure }
+})
+
+/** The messages that edge takes: between two turns, and while the open turn waits for a person. */
+const makeIntake = Effect.fnUntraced(function* (stopping: Deferred.Deferred<void>) {
+  const arbiter = yield* Arbiter
+  const mailbox = yield* Mailbox
+  const settings = yield* AgentSettings
+
+  const takeIf = (fits: () => boolean) =>
+    Effect.suspend(() => {
+      const message = fits() && !Deferred.isDoneUnsafe(stopping) ? mailbox.take() : undefined
+      return message === undefined ? Effect.void : Effect.ignore(arbiter.commit({ type: "UserMessage", message }))
+    }).pipe(Effect.uninterruptible)
+  // A report goes first, and a message that is taken is committed in the same turn. One that was taken before is refused.
+  const take = takeIf(() => edgeStep(arbiter.state(), settings.current().config.budgets.turn_max_steps).type === "wait")
+  // The turn is set aside by the very commit that takes the message, so that a call which is approved at that moment either runs or waits.
+  const takeBetween = takeIf(() => mayPark(arbiter.state().edge))
+
+  const interposed: Effect.Effect<void> = Effect.gen(function* () {
+    for (;;) {
+      yield* arbiter.until(({ edge }) => mayPark(edge))
+      yield* Effect.raceFirst(
+        mailbox.arrived,
+        arbiter.until(({ edge }) => !mayPark(edge))
+      )
+      const before = arbiter.state().edge.turn?.rev
+      yield* takeBetween
+      if (arbiter.state().edge.turn?.rev !== before) return
+    }
+  })
+  const next = Effect.raceAllFirst([
+    mailbox.arrived,
+    arbiter.until((state) => state.edge.state === "EDGE_IDLE" && state.reports.length > 0),
+    Deferred.await(stopping)
+  ]).pipe(Effect.andThen(take))
+  return { interposed, next }
+})
+
+/** Edge's questions to its model. */
+const makeQuestions = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  const calls = yield* ModelCalls
+  const log = yield* EventLog
+  const registry = yield* ToolRegistry
+  const settings = yield* AgentSettings
+  const skills = yield* SkillRegistry
+  const texts = yield* ImageTexts
+  const sources = { find: log.find, identity: texts, isMasked: registry.masked, skills }
+
+  return Effect.fnUntraced(function* (purpose: "turn" | "report", last: ReadonlyArray<ChatMessage> = []) {
+    const { llm } = settings.current().config
+    if (arbiter.state().edge.skill !== undefined)
+      yield* Effect.ignore(arbiter.commit({ type: "FailSkill", lane: EDGE }))
+    yield* calls.ask(
+      EDGE,
+      purpose,
+      llm,
+      registry.offered(EDGE, { skill: skillRules(arbiter.state().edge, skills) }),
+      (room) => edgePrompt(arbiter.state(), sources, room, last) ?? []
+    )
+  })
+})
+
+/** Runs edge until `stopping`, which it obeys between two steps, or until a limit of the session is reached. */
+export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.Deferred<void>) {
+  const arbiter = yield* Arbiter
+  const log = yield* EventLog
+  const runner = yield* ToolRunner
+  const settings = yield* AgentSettings
+  const stops = yield* TurnStops
+  const ask = yield* makeQuestions
+  const { fail, reportText, say, sayFailure } = yield* makeReplies
+  const intake = yield* makeIntake(stopping)
+
   const answer = (rev: number) => {
     const output = log.get(rev)
     if (output.event_type !== "ModelOutput") return sayFailure("the model said nothing")
     const { error, text } = output.payload
     if (error !== undefined) return sayFailure(error.message, isPassing(error) ? "again" : "final")
-    const words = wordsOf(output)
+    const words = edgeWords(log.find, arbiter.state().edge, output)
     switch (words.type) {
       case "whole":
         return say(words.text)
@@ -126,58 +187,19 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
       }
     }
   }
-  const ask = Effect.fnUntraced(function* (purpose: "turn" | "report", last: ReadonlyArray<ChatMessage> = []) {
-    const { llm } = settings.current().config
-    if (arbiter.state().edge.skill !== undefined)
-      yield* Effect.ignore(arbiter.commit({ type: "FailSkill", lane: EDGE }))
-    yield* calls.ask(
-      EDGE,
-      purpose,
-      llm,
-      registry.offered(EDGE, { skill: skillRules(arbiter.state().edge, skills) }),
-      (room) => edgePrompt(arbiter.state(), sources, room, last) ?? []
-    )
-  })
-  // A report goes first, and a message that is taken is committed in the same turn. One that was taken before is refused.
-  const take = Effect.suspend(() => {
-    const next = edgeStep(arbiter.state(), settings.current().config.budgets.turn_max_steps)
-    const message = next.type === "wait" && !Deferred.isDoneUnsafe(stopping) ? mailbox.take() : undefined
-    return message === undefined ? Effect.void : Effect.ignore(arbiter.commit({ type: "UserMessage", message }))
-  })
-  // The turn is set aside by the very commit that takes the message, so that a call which is approved at that moment either runs or waits.
-  const takeBetween = Effect.suspend((): Effect.Effect<unknown> => {
-    const message = mayPark(arbiter.state().edge) && !Deferred.isDoneUnsafe(stopping) ? mailbox.take() : undefined
-    return message === undefined ? Effect.void : arbiter.commit({ type: "UserMessage", message }).pipe(Effect.ignore)
-  })
-  const interposed: Effect.Effect<void> = Effect.gen(function* () {
-    for (;;) {
-      yield* arbiter.until(({ edge }) => mayPark(edge))
-      yield* Effect.raceFirst(
-        mailbox.arrived,
-        arbiter.until(({ edge }) => !mayPark(edge))
-      )
-      const before = arbiter.state().edge.turn?.rev
-      yield* Effect.uninterruptible(takeBetween)
-      if (arbiter.state().edge.turn?.rev !== before) return
-    }
-  })
   const step = Effect.suspend(() => {
     const next = edgeStep(arbiter.state(), settings.current().config.budgets.turn_max_steps)
     switch (next.type) {
       case "ask":
         return ask(next.purpose)
       case "run":
-        return Effect.raceFirst(runner.runOpen(EDGE), interposed)
+        return Effect.raceFirst(runner.runOpen(EDGE), intake.interposed)
       case "answer":
         return answer(next.rev)
       case "say":
-        return say(arbiter.state().edge.turn?.kind === "report" ? (reportText() ?? next.text) : next.text)
+        return fail(next.text, "final")
       case "wait":
-        return Effect.raceAllFirst([
-          mailbox.arrived,
-          arbiter.until((state) => state.edge.state === "EDGE_IDLE" && state.reports.length > 0),
-          Deferred.await(stopping)
-        ]).pipe(Effect.andThen(Effect.uninterruptible(take)))
+        return intake.next
     }
   })
   // What runs of a turn that is stopped is gone before the turn counts as stopped, so that nothing of it starts afterwards.

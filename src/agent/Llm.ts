@@ -3,24 +3,24 @@
  * capped, tool calls are structured or nothing, redirects are not followed. A failure is data: it becomes an event.
  */
 import { Clock, Context, Duration, Effect, Layer, Redacted, Result, type Schema } from "effect"
-import { HttpClient, HttpClientRequest } from "effect/http"
+import { HttpClient } from "effect/http"
 import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
 import { MODEL_RETRY_AFTER_MS_MAX, MODEL_TOTAL_MS_MAX } from "#src/shared/limits.ts"
 import { boundModel } from "./AgentSettings.ts"
 import {
+  CHARS_A_TOKEN,
   type ChatMessage,
   type ChatTool,
   reported,
   estimateTokens,
+  outputTokensMax,
   problem,
-  excerpt,
-  interpret,
   type ParameterChanges,
   requestBody,
   requestParameters
 } from "./chatCompletion.ts"
-import { bodyText, statusProblem, statusWords } from "./modelResponse.ts"
+import { request, type RequestFailed } from "./modelRequest.ts"
 import { withoutRefused } from "./refusedParameter.ts"
 import { makeScrub } from "./scrub.ts"
 import { SecretStore } from "./SecretStore.ts"
@@ -31,6 +31,7 @@ export interface Completion {
   readonly text?: string
   readonly tool_calls: ReadonlyArray<{ readonly name: string; readonly input: Schema.Json }>
   readonly finish_reason: string
+  /** Of all attempts together that a provider may have worked for. */
   readonly usage: Usage
   /** The prompt's tokens as the provider counted them; absent where it said nothing or nonsense. */
   readonly prompt_tokens?: number
@@ -50,7 +51,8 @@ export class Llm extends Context.Service<
   Llm,
   {
     /**
-     * One completion by a model of `config`. After a 429 it announces the wait, obeys Retry-After up to a minute and asks once
+     * One completion by a model of `config`. A connection that broke before any byte of an answer is tried once more. After a 429, or a 503
+     * or 529 that says when to come back, it announces the wait, obeys Retry-After up to a minute and asks once
      * more (R26); after that, or after a timeout or a 5xx, the model's fallbacks take over (E9). All attempts use `config` and
      * the secrets of the call's beginning (R35). Never fails: the last attempt's error is in the completion.
      */
@@ -72,12 +74,43 @@ export class Llm extends Context.Service<
 /** A provider may quote the request that it refuses; its words reach people and the log, the key must not, nor a part of it. */
 const withoutKey = ({ key }: Candidate) => makeScrub(key === undefined ? [] : [Redacted.value(key)])
 
-/** Tokens and money of an attempt that was read to its end, or that a provider probably worked for. */
-const usageOf = ({ price }: Model, input_tokens: number, output_tokens: number): Usage => ({
-  input_tokens,
-  output_tokens,
-  ...(price === undefined ? {} : { cost_usd: (input_tokens * price.input + output_tokens * price.output) / 1e6 })
+interface Prompt {
+  readonly messages: ReadonlyArray<ChatMessage>
+  readonly tools: ReadonlyArray<ChatTool>
+}
+
+/** Puts on a call's bill what one attempt cost, or may cost: the characters that were sent and that came back, and the provider's count. */
+type Bill = (model: Model, sent: number, came?: number, counted?: Counted) => void
+
+interface Counted {
+  readonly prompt_tokens?: unknown
+  readonly completion_tokens?: unknown
+}
+
+/** Tokens and money of an attempt: of what was sent and came the estimate or the provider's count, whichever is higher. */
+const usageOf = (...[model, sent, came = 0, counted]: Parameters<Bill>): Usage => {
+  const { price } = model
+  const input_tokens = Math.max(reported(counted?.prompt_tokens), estimateTokens(sent))
+  const output_tokens = Math.max(reported(counted?.completion_tokens), estimateTokens(came))
+  return {
+    input_tokens,
+    output_tokens,
+    ...(price === undefined ? {} : { cost_usd: (input_tokens * price.input + output_tokens * price.output) / 1e6 })
+  }
+}
+
+const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 }
+
+const sumOf = (a: Usage, b: Usage): Usage => ({
+  input_tokens: a.input_tokens + b.input_tokens,
+  output_tokens: a.output_tokens + b.output_tokens,
+  ...(a.cost_usd === undefined && b.cost_usd === undefined ? {} : { cost_usd: (a.cost_usd ?? 0) + (b.cost_usd ?? 0) })
 })
+
+/** One attempt's part of a completion; what all attempts cost is counted apart. */
+type Attempt = Omit<Completion, "usage">
+
+const tooLate = problem("timeout", `no whole answer in ${MODEL_TOTAL_MS_MAX / 60_000} minutes`)
 
 const make = Effect.fnUntraced(function* () {
   const http = yield* HttpClient.HttpClient
@@ -85,56 +118,21 @@ const make = Effect.fnUntraced(function* () {
   // By endpoint and model, of which a configuration has few.
   const refusedParameters = new Map<string, ParameterChanges>()
 
-  const post = Effect.fnUntraced(function* (candidate: Candidate, body: string) {
-    const { key, model } = candidate
-    // Without its key it would be asked as a stranger, and the answer would blame the wrong thing.
-    if (key === undefined && model.secret !== undefined)
-      return yield* Effect.fail(
-        problem(
-          "http",
-          `its secret "${model.secret}" has no value any more; the operator can set it: choirctl secret set`
-        )
-      )
-    const redact = withoutKey(candidate)
-    const bare = HttpClientRequest.post(`${model.endpoint.replace(/\/+$/u, "")}/chat/completions`).pipe(
-      HttpClientRequest.bodyText(body, "application/json"),
-      HttpClientRequest.acceptJson
-    )
-    const request = key === undefined ? bare : HttpClientRequest.bearerToken(bare, Redacted.value(key))
-    const response = yield* http
-      .execute(request)
-      .pipe(
-        Effect.mapError((error) =>
-          problem(
-            "unreachable",
-            `it cannot be reached at ${model.endpoint} (is it running, and is the endpoint in config.json right?): ${excerpt(redact(error.message))}`
-          )
-        )
-      )
-    if (response.status === 400) {
-      const said = yield* Effect.orElseSucceed(bodyText(response), () => "")
-      return { refused: said, problem: statusWords(400, redact(said)) }
-    }
-    if (response.status < 200 || response.status > 299)
-      return yield* Effect.fail(yield* statusProblem(response, redact))
-    return yield* interpret(yield* bodyText(response), redact)
-  })
-
   /** Asks again without each parameter that the provider names as the one it refuses; what it refused once is not sent any more. */
-  const negotiated = Effect.fnUntraced(function* (
-    candidate: Candidate,
-    messages: ReadonlyArray<ChatMessage>,
-    tools: ReadonlyArray<ChatTool>
-  ) {
+  const negotiated = Effect.fnUntraced(function* (candidate: Candidate, prompt: Prompt, bill: Bill) {
     const { model, name } = candidate
     const kind = `${model.endpoint} ${model.model}`
     while (true) {
       const changes = refusedParameters.get(kind) ?? new Map<string, string | undefined>()
-      const answer = yield* post(candidate, requestBody(model, messages, tools, changes))
+      const body = requestBody(model, prompt.messages, prompt.tools, changes)
+      const broken = Effect.logWarning(`the connection to the model "${name}" broke before its answer`).pipe(
+        Effect.andThen(Effect.sync(() => bill(model, body.length)))
+      )
+      const answer = yield* request(http, { ...candidate, redact: withoutKey(candidate) }, body, broken)
       if (!("refused" in answer)) return answer
       const sent = requestParameters(model, changes).map(([key]) => key)
       const next = withoutRefused(answer.refused, sent, changes)
-      if (next === undefined) return yield* Effect.fail(answer.problem)
+      if (next === undefined) return yield* Effect.fail<RequestFailed>({ error: answer.error })
       refusedParameters.set(kind, next.changes)
       yield* Effect.logWarning(
         `the model "${name}" refuses the parameter ${next.parameter}; it is left out from here on`,
@@ -146,47 +144,42 @@ const make = Effect.fnUntraced(function* () {
     }
   })
 
-  /** One attempt of one model; its failure is part of the answer. */
-  const attempt = Effect.fnUntraced(function* (
-    candidate: Candidate,
-    messages: ReadonlyArray<ChatMessage>,
-    tools: ReadonlyArray<ChatTool>
-  ) {
+  /** One attempt of one model; its failure is part of the answer, and what it may cost goes on the bill. */
+  const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Prompt, bill: Bill) {
     const { model, name } = candidate
     const started = yield* Clock.currentTimeMillis
-    const body = requestBody(model, messages, tools)
+    const asked = requestBody(model, prompt.messages, prompt.tools).length
     const outcome = yield* Effect.result(
-      negotiated(candidate, messages, tools).pipe(
+      negotiated(candidate, prompt, bill).pipe(
         Effect.scoped,
         Effect.timeoutOrElse({
           duration: MODEL_TOTAL_MS_MAX,
-          orElse: () => Effect.fail(problem("timeout", `no whole answer in ${MODEL_TOTAL_MS_MAX / 60_000} minutes`))
+          // The provider may have written all the while.
+          orElse: () => Effect.fail<RequestFailed>({ error: tooLate, answered: 0 })
         })
       )
     )
     const latency_ms = Math.max(0, (yield* Clock.currentTimeMillis) - started)
     if (Result.isFailure(outcome)) {
-      const { failure } = outcome
-      const usage = usageOf(model, mayBeBilled(failure.kind) ? estimateTokens(body.length) : 0, 0)
-      return failed(name, { ...failure, message: `the model "${name}": ${failure.message}` }, usage, latency_ms)
+      const { answered, error } = outcome.failure
+      // What came may be a page of nonsense that no model wrote. Where no answer began, the price is known to be none.
+      if (answered === undefined) bill(model, 0)
+      else bill(model, asked, Math.min(answered, CHARS_A_TOKEN * outputTokensMax(model)))
+      return failed(name, { ...error, message: `the model "${name}": ${error.message}` }, latency_ms)
     }
     const { content, finish_reason, tool_calls, usage } = outcome.success
     const prompt_tokens = reported(usage?.prompt_tokens)
     const written = content + tool_calls.map((call) => JSON.stringify(call)).join("")
+    bill(model, asked, written.length, usage)
     return {
       model: name,
       // A provider has the key, and others may have told it more: what it says is shown to people, and to tools (R32).
       tool_calls: tool_calls.map((call) => secrets.scrubJson(call)),
       finish_reason,
-      usage: usageOf(
-        model,
-        Math.max(prompt_tokens, estimateTokens(body.length)),
-        Math.max(reported(usage?.completion_tokens), estimateTokens(written.length))
-      ),
       latency_ms,
       ...(prompt_tokens === 0 ? {} : { prompt_tokens }),
       ...(content === "" ? {} : { text: secrets.scrub(content) })
-    } satisfies Completion
+    } satisfies Attempt
   })
 
   /** The model and its fallbacks as they are now; those that the agent is not bound to are left out. */
@@ -209,14 +202,20 @@ const make = Effect.fnUntraced(function* () {
     announce: (wait: Duration.Duration) => Effect.Effect<void>
   ) {
     const [first, ...others] = yield* candidates(config, name)
-    if (first === undefined) return failed(name, problem("http", `the model "${name}" is not configured`), NO_USAGE, 0)
-    let completion: Completion = yield* attempt(first, messages, tools)
+    const prompt = { messages, tools }
+    let usage: Usage = NO_USAGE
+    const bill: Bill = (...attempted) => {
+      usage = sumOf(usage, usageOf(...attempted))
+    }
+    if (first === undefined)
+      return { ...failed(name, problem("http", `the model "${name}" is not configured`), 0), usage }
+    let completion: Attempt = yield* attempt(first, prompt, bill)
     if (completion.error?.kind === "rate_limited") {
       const asked = completion.error.retry_after_ms ?? config.rate_limit_retry_ms
       const wait = Duration.millis(Math.min(asked, MODEL_RETRY_AFTER_MS_MAX))
       yield* announce(wait)
       yield* Effect.sleep(wait)
-      completion = yield* attempt(first, messages, tools)
+      completion = yield* attempt(first, prompt, bill)
     }
     for (const other of others) {
       if (!mayFallBack(completion.error)) break
@@ -225,27 +224,20 @@ const make = Effect.fnUntraced(function* () {
         to: other.name,
         error: completion.error
       })
-      completion = yield* attempt(other, messages, tools)
+      completion = yield* attempt(other, prompt, bill)
     }
-    return completion
+    return { ...completion, usage }
   })
   return Llm.of({ complete })
 })
 
-const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 }
-
-const failed = (model: string, error: ModelError, usage: Usage, latency_ms: number): Completion => ({
+const failed = (model: string, error: ModelError, latency_ms: number): Attempt => ({
   model,
   tool_calls: [],
   finish_reason: "error",
-  usage,
   latency_ms,
   error
 })
-
-/** Whether the provider read the prompt before it failed, so that a loop of such answers reaches the budget's end. */
-const mayBeBilled = (kind: ModelError["kind"]): boolean =>
-  kind === "malformed" || kind === "too_large" || kind === "content_filter" || kind === "timeout"
 
 /** E9: what another provider may do better. A refused key or a malformed answer is for a person to see. */
 const mayFallBack = (error: ModelError | undefined): boolean =>

@@ -58,7 +58,7 @@ export const presentModel = (config: AgentConfig, lane: LaneId, name: string): s
   return lane === EDGE ? config.llm : config.core_llm
 }
 
-/** The most that a call may cost: by the dearest of the models that may answer it. */
+/** The most that an answer may cost: by the dearest of the models that may give it. What failed attempts add is known only afterwards. */
 const reservation = (config: AgentConfig, name: string, prompt_tokens: number): Reservation => {
   const names = [name, ...(boundModel(config, name)?.fallback ?? [])]
   const models = names.flatMap((name) => boundModel(config, name) ?? [])
@@ -86,7 +86,7 @@ const make = Effect.fnUntraced(function* () {
     Effect.ignore(
       arbiter.commit({
         type: "Notice",
-        text: `The provider of the model "${model}" limits its rate; asking again in ${Duration.format(wait)}.`
+        text: `The provider of the model "${model}" is busy or limits its rate; asking again in ${Duration.format(wait)}.`
       })
     )
   const commit = Effect.fnUntraced(function* (

@@ -13,6 +13,7 @@ import type {
 import type { ApprovalId, CallId, InboxId, JobName, LaneId, SessionId } from "#schema/Ids.ts"
 import type { TurnName, UserMessage } from "#schema/Signal.ts"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
+import type { Find } from "./promptWindow.ts"
 import type { SkillBook } from "./SkillRegistry.ts"
 
 export type Output = Omit<typeof ModelOutput.Type, "call_id" | "tool_calls"> & {
@@ -125,6 +126,8 @@ export interface Situation {
   readonly budgets: Budgets
   readonly confirm_external: "never" | "tainted" | "always"
   readonly skills: SkillBook
+  /** Looks up an event that is in memory. */
+  readonly find: Find
 }
 
 /**

@@ -6,6 +6,8 @@ import { Context, Deferred, Effect, Layer } from "effect"
 import type { SignalOf } from "#schema/Signal.ts"
 import { findTurn } from "#src/shared/session/turns.ts"
 import { Arbiter } from "./Arbiter.ts"
+import { EventLog } from "./EventLog.ts"
+import { isCorrecting } from "./finalWords.ts"
 
 type Order = SignalOf<"StopTurn">
 
@@ -25,10 +27,12 @@ export class TurnStops extends Context.Service<
     TurnStops,
     Effect.gen(function* () {
       const arbiter = yield* Arbiter
+      const log = yield* EventLog
       const waiting = new Map<string, Order>()
       let came = Deferred.makeUnsafe<void>()
 
-      const placeOf = ({ turn }: Order) => findTurn(arbiter.state(), turn).place
+      const placeOf = ({ turn }: Order) =>
+        findTurn(arbiter.state(), turn, isCorrecting(arbiter.state(), log.find)).place
       const answer = ({ signal_id, turn }: Order, report?: string) => {
         waiting.delete(signal_id)
         // An order that came again after its event is refused, since it has been answered.

@@ -61,8 +61,11 @@ const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json)
 export const reported = (tokens: unknown): number =>
   Schema.is(Schema.Natural)(tokens) ? Math.min(tokens, MODEL_USAGE_TOKENS_MAX) : 0
 
-/** A rough count from characters that errs on the high side for English; the provider's own count wins when it is higher. */
-export const estimateTokens = (chars: number): number => Math.ceil(chars / 4)
+/** Errs on the high side for English. */
+export const CHARS_A_TOKEN = 4
+
+/** A rough count from characters; the provider's own count wins when it is higher. */
+export const estimateTokens = (chars: number): number => Math.ceil(chars / CHARS_A_TOKEN)
 
 /** What of messages takes tokens, in the pieces that stay the same from prompt to prompt. */
 export const textsOf = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<string> =>

@@ -45,7 +45,7 @@ const setAside = ({ edge: { parked } }: SessionState, reason: string, text: stri
   const { inbox_id } = parked.turn
   return [
     ...closed,
-    { event_type: "AgentMessage", lane: EDGE, payload: { kind: "reply", text, in_reply_to: inbox_id } }
+    { event_type: "AgentMessage", lane: EDGE, payload: { kind: "reply", text, in_reply_to: inbox_id, failed: "final" } }
   ]
 }
 
@@ -55,7 +55,7 @@ const end = (state: SessionState, { by, reason, text }: Extract<Proposal, { type
       ? {
           event_type: "AgentMessage",
           lane: EDGE,
-          payload: { kind: "reply", text, in_reply_to: state.edge.turn.inbox_id }
+          payload: { kind: "reply", text, in_reply_to: state.edge.turn.inbox_id, failed: "final" }
         }
       : { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text } }
   return accept(
@@ -123,7 +123,7 @@ export const decide = (state: SessionState, proposal: Proposal, situation: Situa
     case "SignalCancel":
       return signalCancel(state, proposal.signal_id, proposal.job_name)
     case "StopTurn":
-      return stopTurn(state, proposal)
+      return stopTurn(state, proposal, situation)
     case "Compact":
       return compact(proposal)
     case "StopCore":

@@ -5,7 +5,8 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import { findTurn } from "#src/shared/session/turns.ts"
 import { closingCall, endOfCall } from "./decideCalls.ts"
 import { endedWithLane } from "./decideSkills.ts"
-import { accept, type Decision, type Proposal } from "./Proposal.ts"
+import { isCorrecting } from "./finalWords.ts"
+import { accept, type Decision, type Proposal, type Situation } from "./Proposal.ts"
 
 /** Why its calls and its skill end, and what the event says. */
 export const TURN_STOPPED = "the user stopped the turn"
@@ -71,10 +72,11 @@ const asideStopped = ({ edge: { parked } }: SessionState, report: string | undef
 
 export const stopTurn = (
   state: SessionState,
-  { report, signal_id, turn }: Extract<Proposal, { type: "StopTurn" }>
+  { report, signal_id, turn }: Extract<Proposal, { type: "StopTurn" }>,
+  { find }: Situation
 ): Decision => {
   const signal = { signal_id: SignalId.make(signal_id), target: EDGE, by: "user" } as const
-  const found = findTurn(state, turn)
+  const found = findTurn(state, turn, isCorrecting(state, find))
   if (found.place !== "open")
     return accept({
       event_type: "Cancelled",

@@ -3,7 +3,8 @@
  * off at the model's limit. It follows from the log alone, so that a lane goes on after a crash as it would have without one.
  */
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import type { LaneId } from "#schema/Ids.ts"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
 import type { ChatMessage } from "./chatCompletion.ts"
 import { note } from "./note.ts"
 import type { Find } from "./promptWindow.ts"
@@ -64,6 +65,20 @@ export const finalBefore = (find: Find, lane: LaneId, rev: number, from: number)
       return event.payload.tool_calls.length === 0 && event.payload.error === undefined ? event.payload : undefined
   }
   return undefined
+}
+
+/** The final words of edge's open turn, or why they are asked for again. */
+export const edgeWords = (find: Find, { turn }: SessionState["edge"], output: EventOf<"ModelOutput">): FinalWords =>
+  finalWords(output.payload, finalBefore(find, EDGE, output.rev, turn?.rev ?? output.rev))
+
+/** Whether edge asks again for words that were missing or cut off, so that its turn has no answer yet. */
+export const isCorrecting = ({ edge }: Pick<SessionState, "edge">, find: Find): boolean => {
+  const output = edge.state === "EDGE_FINALIZING" ? find(edge.output_rev) : undefined
+  return (
+    output?.event_type === "ModelOutput" &&
+    output.payload.error === undefined &&
+    edgeWords(find, edge, output).type === "correct"
+  )
 }
 
 /** How a prompt ends that asks for a correction, after the words that it is about. */

@@ -5,6 +5,12 @@ import type { ModelError } from "#schema/Event.ts"
 import { MODEL_IDLE_MS_MAX, MODEL_REPLY_BYTES_MAX, MODEL_WHOLE_REPLY_BYTES_MAX } from "#src/shared/limits.ts"
 import { excerpt, problem } from "./chatCompletion.ts"
 
+/** A body that did not come to its end, with the bytes that the server sent or, by the length that it gave, had ready. */
+export interface BodyFailed {
+  readonly error: ModelError
+  readonly received: number
+}
+
 const silent = problem("timeout", `nothing came for ${MODEL_IDLE_MS_MAX / 1000} s`)
 const brokenOff = (error: Error) => problem("unreachable", `the answer broke off: ${error.message}`)
 
@@ -12,18 +18,19 @@ const brokenOff = (error: Error) => problem("unreachable", `the answer broke off
  * The body as text, within the limits of size and of silence. One that says its length, as most do, is short enough to be read whole in
  * the time that silence may last; the server cannot send more than it said.
  */
-export const bodyText = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, ModelError> => {
+export const bodyText = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, BodyFailed> => {
   const length = Number(response.headers["content-length"] ?? Number.NaN)
   return length <= MODEL_WHOLE_REPLY_BYTES_MAX
-    ? Effect.timeoutOrElse(Effect.mapError(response.text, brokenOff), {
-        duration: MODEL_IDLE_MS_MAX,
-        orElse: () => Effect.fail(silent)
-      })
+    ? response.text.pipe(
+        Effect.mapError(brokenOff),
+        Effect.timeoutOrElse({ duration: MODEL_IDLE_MS_MAX, orElse: () => Effect.fail(silent) }),
+        Effect.mapError((error) => ({ error, received: length }))
+      )
     : streamedText(response)
 }
 
-const streamedText = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, ModelError> => {
-  let bytes = 0
+const streamedText = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, BodyFailed> => {
+  let received = 0
   const chunks: Array<Uint8Array> = []
   return response.stream.pipe(
     Stream.mapError(brokenOff),
@@ -32,15 +39,19 @@ const streamedText = (response: HttpClientResponse.HttpClientResponse): Effect.E
       orElse: () => Stream.fail(silent)
     }),
     Stream.runForEach((chunk) => {
-      bytes += chunk.byteLength
-      if (bytes > MODEL_REPLY_BYTES_MAX)
+      received += chunk.byteLength
+      if (received > MODEL_REPLY_BYTES_MAX)
         return Effect.fail(problem("too_large", `the answer is larger than ${MODEL_REPLY_BYTES_MAX} bytes`))
       chunks.push(chunk)
       return Effect.void
     }),
+    Effect.mapError((error) => ({ error, received })),
     Effect.andThen(Effect.sync(() => Buffer.concat(chunks).toString("utf8")))
   )
 }
+
+/** Overload, which a provider that says when to come back treats as a limit of its rate. */
+const OVERLOADED: ReadonlySet<number> = new Set([503, 529])
 
 const retryAfter = (header: string | undefined, now: number): number | undefined => {
   if (header === undefined) return undefined
@@ -57,11 +68,11 @@ export const statusProblem = Effect.fnUntraced(function* (
 ) {
   const { status } = response
   const said = redact(yield* Effect.orElseSucceed(bodyText(response), () => ""))
-  if (status === 429) {
+  const wait = retryAfter(response.headers["retry-after"], yield* Clock.currentTimeMillis)
+  if (status === 429 || (OVERLOADED.has(status) && wait !== undefined)) {
     const detail = said === "" ? "" : `: ${excerpt(said)}`
-    const wait = retryAfter(response.headers["retry-after"], yield* Clock.currentTimeMillis)
-    const more = wait === undefined ? { status } : { status, retry_after_ms: wait }
-    return problem("rate_limited", `the provider's rate limit is reached${detail}`, more)
+    const what = status === 429 ? "the provider's rate limit is reached" : `the provider is overloaded (${status})`
+    return problem("rate_limited", what + detail, wait === undefined ? { status } : { status, retry_after_ms: wait })
   }
   return statusWords(status, said)
 })

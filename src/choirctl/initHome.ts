@@ -16,7 +16,7 @@ import { fileText, secretsPath, writePrivate } from "./homeFiles.ts"
 import { GLOBAL_STARTER } from "./starters.ts"
 import { configPath } from "./root.ts"
 import { addSecrets } from "./secretsFile.ts"
-import type { Price } from "./knownPrices.ts"
+import { knownPrice, type Price } from "./knownPrices.ts"
 import { removeDraft } from "./setupDraft.ts"
 
 /** What the operator answered. A key is undefined when it is set later. */
@@ -29,6 +29,8 @@ export interface Setup {
     /** What is not in secrets.json yet. */
     readonly key: Redacted.Redacted | undefined
     readonly price: Price | undefined
+    /** The provider's name of the model that answers when this one cannot. */
+    readonly fallback?: string | undefined
   }
   readonly runtime: "auto" | "sandbox" | "process" | "docker"
   /** Whether agents may run in an engine without user namespaces (R38). */
@@ -55,20 +57,27 @@ const FOLDERS = ["socks", "repos", "logs", "logs/archive", "data", "images", "so
 export const TELEGRAM_SECRET = "telegram-token"
 const OWNER_FOLDER = 0o700
 
+/** The model of a new home and, where one was named, its fallback at the same endpoint and with the same key. */
+export const modelsOf = ({ endpoint, fallback, name, price, provider, secret }: Setup["model"]) => {
+  const entry = (name: string, price: Price | undefined) => ({
+    provider,
+    model: name,
+    endpoint,
+    ...(secret === undefined ? {} : { secret }),
+    ...(price === undefined ? {} : { price })
+  })
+  const main = entry(name, price)
+  if (fallback === undefined) return { main }
+  const second = entry(fallback, fallback === name ? price : knownPrice(provider, fallback))
+  return { main: { ...main, fallback: ["fallback"] }, fallback: second }
+}
+
 /** config.json of a new home; what is not written has its default. */
 const skeleton = (home: string, { allow_unmapped_root, model, runtime, telegram }: Setup) => ({
   $schema: "./config.schema.json",
   global_repo: { url: join(home, "sources", "global"), ref: "main" },
   workspaces: { main: { path: join(home, "workspaces", "main") } },
-  models: {
-    main: {
-      provider: model.provider,
-      model: model.name,
-      endpoint: model.endpoint,
-      ...(model.secret === undefined ? {} : { secret: model.secret }),
-      ...(model.price === undefined ? {} : { price: model.price })
-    }
-  },
+  models: modelsOf(model),
   gateways: {
     terminal: { type: "console" },
     ...(telegram === undefined

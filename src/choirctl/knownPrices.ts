@@ -3,11 +3,12 @@ import type { Model } from "#schema/Config.ts"
 
 export type Price = NonNullable<Model["price"]>
 
-/** When the table was last compared with the providers' own pages. Prices change; the wizard shows the date and asks. */
-export const PRICES_AS_OF = "October 2025"
+/** The month of the price lists that the table was last compared with. Prices change; the wizard shows the date and asks. */
+export const PRICES_AS_OF = "March 2026"
 
 /** USD per million tokens of input and output. */
 const OPENAI: Readonly<Record<string, readonly [number, number]>> = {
+  "gpt-5.1": [1.25, 10],
   "gpt-5": [1.25, 10],
   "gpt-5-mini": [0.25, 2],
   "gpt-5-nano": [0.05, 0.4],
@@ -26,8 +27,10 @@ const OPENROUTER: Readonly<Record<string, readonly [number, number]>> = {
   "anthropic/claude-sonnet-4": [3, 15],
   "anthropic/claude-haiku-4.5": [1, 5],
   "anthropic/claude-3.5-haiku": [0.8, 4],
+  "anthropic/claude-opus-4.5": [5, 25],
   "anthropic/claude-opus-4.1": [15, 75],
   "anthropic/claude-opus-4": [15, 75],
+  // Of prompts up to 200,000 tokens; longer ones cost 2.50 and 15.
   "google/gemini-2.5-pro": [1.25, 10],
   "google/gemini-2.5-flash": [0.3, 2.5]
 }

@@ -7,6 +7,7 @@ export interface Given {
   readonly provider: Provider | undefined
   readonly endpoint: string | undefined
   readonly name: string | undefined
+  readonly fallback?: string | undefined
   readonly price: Price | undefined
   readonly telegram_user_id: string | undefined
   readonly telegram_api_root: string | undefined

@@ -3,7 +3,7 @@
  * of tests share them, so that a request that passes here passes at OpenAI, and at the stricter templates that other servers put behind the
  * same protocol: one system message, first, and no empty content.
  */
-import { Predicate } from "effect"
+import { isObject, type Keys, listOf } from "./jsonKeys.ts"
 import { parseJson } from "./looseJson.ts"
 import { schemaRefusal } from "./schemaRules.ts"
 
@@ -25,8 +25,6 @@ export interface Dialect {
   /** Tokens of a text. */
   count(text: string): number
 }
-
-type Keys = Readonly<Record<string, unknown>>
 
 const PARAMETERS = new Set(
   `model messages tools tool_choice parallel_tool_calls max_tokens max_completion_tokens temperature top_p n stop stream stream_options seed
@@ -52,10 +50,6 @@ const refuse = (message: string, param: string | null = null, code: string | nul
   param,
   code
 })
-
-const isObject = (value: unknown): value is Keys => Predicate.isObject(value) && !Array.isArray(value)
-
-const listOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
 
 const unknownKey = (value: Keys, known: ReadonlySet<string>): string | undefined =>
   Object.keys(value).find((key) => !known.has(key))

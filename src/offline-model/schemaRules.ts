@@ -1,17 +1,11 @@
 /** The checks that providers make of a tool's parameters: a JSON Schema, and one that describes an object. */
-import { Predicate } from "effect"
-
-type Keys = Readonly<Record<string, unknown>>
+import { isObject, type Keys, listOf } from "./jsonKeys.ts"
 
 const TYPES = new Set<unknown>(["object", "array", "string", "number", "integer", "boolean", "null"])
 /** Keys that no schema of parameters may have at its top. */
 const NOT_AT_TOP = ["oneOf", "anyOf", "allOf", "enum", "not"] as const
 /** Deeper schemas are left unread, so that none can exhaust the stack. */
 const DEPTH_MAX = 64
-
-const isObject = (value: unknown): value is Keys => Predicate.isObject(value) && !Array.isArray(value)
-
-const listOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
 
 const namedParts = (node: Keys, key: string): ReadonlyArray<readonly [string, unknown]> =>
   isObject(node[key]) ? Object.entries(node[key]).map(([name, part]) => [`${key}.${name}`, part] as const) : []

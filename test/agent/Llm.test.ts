@@ -129,6 +129,87 @@ describe("Llm", () => {
       }).pipe(Effect.provide(Logger.layer([])))
   )
 
+  it.effect("waits as long as an overloaded provider says and asks once more", () =>
+    Effect.gen(function* () {
+      for (const status of [503, 529] as const) {
+        const provider = yield* double.makeProvider
+        yield* provider.script(double.overloaded(status, 0), double.answer("here"))
+        const { completion, waits } = yield* asking(provider)
+        assert.deepStrictEqual([completion.text, waits], ["here", [0]])
+        yield* provider.script(double.overloaded(status, 0), double.overloaded(status, 0))
+        const { error } = (yield* asking(provider)).completion
+        assert.deepStrictEqual([error?.kind, error?.status, error?.retry_after_ms], ["rate_limited", status, 0])
+        assert.include(error?.message, `the provider is overloaded (${status})`)
+      }
+    })
+  )
+
+  it.effect("lets a fallback be the same endpoint under a second name", () =>
+    Effect.gen(function* () {
+      const provider = yield* double.makeProvider
+      yield* provider.script(double.failing(503), double.answer("from the same"))
+      const second = { provider: "p", model: "m", endpoint: provider.endpoint }
+      const { completion, waits } = yield* asking(provider, { fallback: ["second"] }, { second })
+      assert.deepStrictEqual([completion.model, completion.text, waits], ["second", "from the same", []])
+    }).pipe(Effect.provide(Logger.layer([])))
+  )
+
+  it.effect(
+    "asks once more after a connection that broke before the answer, and not after one that broke within it",
+    () =>
+      Effect.gen(function* () {
+        for (const [replies, text, requests] of [
+          [[double.cut(), double.answer("here")], "here", 2],
+          [[double.cut(), double.cut(), double.answer("late")], undefined, 2],
+          [[double.cut('{"choices":'), double.answer("late")], undefined, 1]
+        ] as const) {
+          const provider = yield* double.makeProvider
+          yield* provider.script(...replies)
+          const { completion, waits } = yield* asking(provider)
+          assert.strictEqual(completion.text, text)
+          assert.strictEqual(completion.error?.kind, text === undefined ? "unreachable" : undefined)
+          assert.deepStrictEqual([(yield* provider.requests.all).length, waits], [requests, []])
+        }
+      }).pipe(Effect.provide(Logger.layer([])))
+  )
+
+  it.effect("counts what every attempt may have cost, each at the price of its model (D28)", () =>
+    Effect.gen(function* () {
+      const usage = { prompt_tokens: 1000, completion_tokens: 200 }
+      const price = { input: 1e6, output: 1 }
+      const alone = yield* double.makeProvider
+      yield* alone.script(double.cut('{"choices":'))
+      const broken = (yield* asking(alone, { price })).completion.usage
+      assert.isAbove(broken.input_tokens, 0)
+      // A body that its server announced was written by then, here of 12 bytes.
+      assert.strictEqual(broken.output_tokens, 3)
+      assert.closeTo(broken.cost_usd ?? 0, broken.input_tokens + 3e-6, 1e-9)
+
+      yield* alone.script(double.cut(), double.answer("here", { usage }))
+      const twice = (yield* asking(alone, { price })).completion.usage
+      assert.deepStrictEqual([twice.input_tokens, twice.output_tokens], [1000 + broken.input_tokens, 200])
+      assert.closeTo(twice.cost_usd ?? 0, twice.input_tokens + 200e-6, 1e-9)
+
+      const late = yield* double.makeProvider
+      yield* late.script(double.hang)
+      yield* alone.script(double.answer("from the fallback", { usage }))
+      const second = { provider: "p", model: "m", endpoint: alone.endpoint, price: { input: 2e6, output: 0 } }
+      const asked = yield* start(asking(late, { price, fallback: ["second"] }, { second }))
+      yield* late.requests.at(0)
+      while (asked.pollUnsafe() === undefined) {
+        yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+        yield* TestClock.adjust(MODEL_TOTAL_MS_MAX / 100)
+      }
+      const { completion } = yield* Fiber.join(asked)
+      assert.strictEqual(completion.text, "from the fallback")
+      assert.deepStrictEqual(completion.usage, {
+        input_tokens: 1000 + broken.input_tokens,
+        output_tokens: 200,
+        cost_usd: 2000 + broken.input_tokens
+      })
+    }).pipe(Effect.provide(Logger.layer([])))
+  )
+
   it.effect("leaves to a person what another model would not do better (E9)", () =>
     Effect.gen(function* () {
       for (const reply of [double.failing(401), double.failing(400), double.raw("{}"), double.contentFilter()]) {

@@ -191,7 +191,9 @@ describe("budgets", () => {
       yield* Effect.forkScoped(runAgent({ plane, script, tools: [read], config: agentConfig({ turn_max_steps: 5 }) }))
       yield* plane.until((_, state) => state.rev > 0 && quiet(state))
       assert.strictEqual(ofType(plane.events, "ModelOutput").length, 5)
-      assert.include(ofType(plane.events, "AgentMessage")[0]?.payload.text, "turn_max_steps")
+      const reply = ofType(plane.events, "AgentMessage")[0]?.payload
+      assert.include(reply?.text, "turn_max_steps")
+      assert.strictEqual(reply?.failed, "final")
     })
   )
 

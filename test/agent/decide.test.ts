@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
+import type { ChoirEvent } from "#schema/Event.ts"
 import { CallId, EDGE, InboxId, JobName, type LaneId, LaneId as Lane } from "#schema/Ids.ts"
 import type { TurnName } from "#schema/Signal.ts"
 import { decide } from "#src/agent/decide.ts"
@@ -20,6 +21,11 @@ const calling = (lane: LaneId, ...names: ReadonlyArray<string>): Proposal => ({
   type: "Output",
   lane,
   output: { ...said, tool_calls: names.map((name) => ({ name, input: {} })) }
+})
+const saying = (text: string): Proposal => ({
+  type: "Output",
+  lane: EDGE,
+  output: { ...said, text, tool_calls: [] }
 })
 const request = (lane: LaneId, call: string, more: Partial<Extract<Proposal, { type: "Request" }>> = {}): Proposal => ({
   type: "Request",
@@ -71,12 +77,18 @@ const cancel = (call: string, job_name = A): Proposal => ({
   reason: "r"
 })
 
-const after = (proposals: ReadonlyArray<Proposal>, more: Partial<Situation> = {}): SessionState =>
+const after = (
+  proposals: ReadonlyArray<Proposal>,
+  more: Partial<Situation> = {},
+  log: Array<ChoirEvent> = []
+): SessionState =>
   proposals.reduce<SessionState>((state, proposal) => {
     const decided = decide(state, proposal, situation(more))
     if (Result.isFailure(decided)) throw new Error(`${proposal.type}: ${decided.failure.reason}`)
-    const folded = foldAll(state, placed(state, decided.success))
+    const events = placed(state, decided.success)
+    const folded = foldAll(state, events)
     if (Result.isFailure(folded)) throw new Error(`${proposal.type}: ${folded.failure.reason}`)
+    log.push(...events)
     return folded.success
   }, initialState)
 
@@ -255,7 +267,14 @@ describe("decide", () => {
       stopping(first),
       ["Cancelled 1", "reply 1: Stopped. The job a goes on; /cancel a ends it."]
     ],
-    ["whose answer is ready", [userMessage("1"), calling(EDGE)], stopping(first), ["Cancelled 0"]],
+    ["whose answer is ready", [userMessage("1"), saying("hello")], stopping(first), ["Cancelled 0"]],
+    [
+      "whose empty reply is asked for again",
+      [userMessage("1"), saying(" ")],
+      stopping(first),
+      ["Cancelled 1", "reply 1: Stopped."]
+    ],
+    ["whose reply was empty twice", [userMessage("1"), saying(""), saying("")], stopping(first), ["Cancelled 0"]],
     ["that was answered", reported, stopping(first), ["Cancelled 0"]],
     ["that has not begun", [], stopping(first), ["Cancelled 0"]],
     ["that is another one", [userMessage("2")], stopping(first), ["Cancelled 0"]],
@@ -269,8 +288,9 @@ describe("decide", () => {
   ]
   for (const [what, before, proposal, expected] of STOPS)
     it(`stops a turn ${what} in one batch that folds`, () => {
-      const state = after(before)
-      const decided = decide(state, proposal, situation())
+      const log: Array<ChoirEvent> = []
+      const state = after(before, {}, log)
+      const decided = decide(state, proposal, situation({ find: (rev) => log[rev - 1] }))
       if (Result.isFailure(decided)) assert.fail(decided.failure.reason)
       const told = decided.success.map((draft) => {
         switch (draft.event_type) {
@@ -310,10 +330,12 @@ describe("decide", () => {
     const kinds = (before: ReadonlyArray<Proposal>) => {
       const decided = decide(after(before), end, situation())
       const last = Result.isSuccess(decided) ? decided.success.at(-1) : undefined
-      return last?.event_type === "AgentMessage" ? [last.payload.kind, last.payload.in_reply_to] : []
+      return last?.event_type === "AgentMessage"
+        ? [last.payload.kind, last.payload.in_reply_to, last.payload.failed]
+        : []
     }
-    assert.deepStrictEqual<unknown>(kinds([]), ["notice", undefined])
-    assert.deepStrictEqual<unknown>(kinds([userMessage("4")]), ["reply", "4"])
+    assert.deepStrictEqual<unknown>(kinds([]), ["notice", undefined, undefined])
+    assert.deepStrictEqual<unknown>(kinds([userMessage("4")]), ["reply", "4", "final"])
   })
 
   it("names the session's limit that is reached", () => {

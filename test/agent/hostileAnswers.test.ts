@@ -190,10 +190,11 @@ describe("a hostile answer", () => {
         [double.raw("{}"), true],
         [double.contentFilter("half"), true],
         [double.failing(500), false],
-        [double.cut(), false]
+        [double.cut(), true],
+        [double.cut('{"choices":'), true]
       ] as const) {
         const provider = yield* double.makeProvider
-        yield* provider.script(reply)
+        yield* provider.script(reply, reply)
         const { usage } = (yield* asking(provider, { price: { input: 1e6, output: 0 } })).completion
         assert.strictEqual(usage.input_tokens > 10, isBilled)
         assert.strictEqual(usage.cost_usd, usage.input_tokens)

@@ -291,6 +291,65 @@ describe("an order to stop a turn", () => {
     })
   )
 
+  const FLAWED = [
+    ["an empty reply", { text: "" }],
+    ["a reply that was cut", { text: "The first half, ", finish_reason: "length" }]
+  ] as const
+  for (const [what, flawed] of FLAWED) {
+    it.effect(`ends a turn while ${what} is asked for again`, () =>
+      Effect.gen(function* () {
+        yield* ticking
+        const plane = yield* makeMemoryControlPlane
+        const corrected = yield* Deferred.make<void>()
+        const left = yield* Deferred.make<void>()
+        let asked = 0
+        const script: Script = () =>
+          Effect.suspend(() => {
+            asked++
+            if (asked === 1) return Effect.succeed(flawed)
+            if (asked > 2) return Effect.succeed(says("hello again"))
+            return Deferred.succeed(corrected, undefined).pipe(
+              Effect.andThen(Effect.never),
+              Effect.onInterrupt(() => Deferred.succeed(left, undefined))
+            )
+          })
+        yield* Effect.forkScoped(runAgent({ plane, script }))
+        const inbox_id = yield* plane.say("tell me")
+        yield* Deferred.await(corrected)
+        yield* stop(plane, { inbox_id })
+        yield* plane.until((events, state) => spoken(events).length === 1 && quiet(state))
+        yield* Deferred.await(left)
+        assert.deepStrictEqual(cancels(plane), [["edge", STOPPED, 1]])
+        yield* plane.say("hello")
+        yield* plane.until((events, state) => spoken(events).length === 2 && quiet(state))
+        assert.deepStrictEqual(said(plane), [
+          ["reply", "1", "Stopped."],
+          ["reply", "2", "hello again"]
+        ])
+        assert.strictEqual(asked, 3)
+      })
+    )
+
+    it.effect(`ends such a turn also after a crash, with ${what} as the newest event`, () =>
+      Effect.gen(function* () {
+        yield* ticking
+        const plane = yield* makeMemoryControlPlane
+        let asked = 0
+        const script: Script = () => Effect.suspend(() => (asked++ === 0 ? Effect.succeed(flawed) : Effect.never))
+        const first = yield* Effect.forkScoped(runAgent({ plane, script }))
+        const inbox_id = yield* plane.say("tell me")
+        yield* plane.cutOffAt(2)
+        yield* Fiber.interrupt(first)
+        assert.strictEqual(plane.state().edge.state, "EDGE_FINALIZING")
+        yield* stop(plane, { inbox_id })
+        yield* Effect.forkScoped(runAgent({ plane, script: () => Effect.never, epoch: 2 }))
+        yield* plane.until((events, state) => spoken(events).length === 1 && quiet(state))
+        assert.deepStrictEqual(said(plane), [["reply", "1", "Stopped."]])
+        assert.deepStrictEqual(cancels(plane), [["edge", STOPPED, 1]])
+      })
+    )
+  }
+
   for (const kept of [1, 2, 3, 4, 5, 6])
     it.effect(`survives a crash after ${kept} events: one reply, and the tool does not run again`, () =>
       Effect.gen(function* () {

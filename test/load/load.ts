@@ -52,10 +52,17 @@ const startModel = Effect.gen(function* () {
     Effect.sync(() => fork(join(import.meta.dirname, "model.ts"))),
     (running) => Effect.sync(() => running.kill())
   )
-  child.once("message", (told) =>
-    Deferred.doneUnsafe(listening, Effect.succeed((told as { readonly url: string }).url))
-  )
-  return { url: yield* Deferred.await(listening), tell: (order: Order) => Effect.sync(() => void child.send(order)) }
+  const refusals: Array<string> = []
+  child.on("message", (message) => {
+    const told = message as { readonly url: string } | { readonly refused: string }
+    if ("url" in told) Deferred.doneUnsafe(listening, Effect.succeed(told.url))
+    else refusals.push(`the model refused a request: ${told.refused}`)
+  })
+  return {
+    url: yield* Deferred.await(listening),
+    refusals,
+    tell: (order: Order) => Effect.sync(() => void child.send(order))
+  }
 })
 
 /** CPU time in seconds and resident memory in MiB of a process; nothing when it has ended. */
@@ -193,6 +200,7 @@ export const load = Effect.fnUntraced(function* ({ agents, jobs, minutes, rate }
       ...broken,
       ...(running === agents ? [] : [`${running} of ${agents} agents run`]),
       ...((row?.failed ?? 0) === 0 ? [] : [`${row?.failed} calls or answers failed`]),
+      ...model.refusals,
       ...loggedErrors(choir.home)
     ]
   }

@@ -6,6 +6,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
+import { parseJson } from "#src/offline-model/looseJson.ts"
+import { type Dialect, refusalOf } from "#src/offline-model/requestRules.ts"
 
 /** What the parent orders: how many steps of jobs there are in a second, or that jobs end now. */
 export type Order = { readonly steps_per_second: number } | { readonly end: true }
@@ -75,11 +77,26 @@ const answer = async (body: string): Promise<string> => {
   )
 }
 
+/** The rules of a strict provider, with an estimate of tokens: a load test is not to pay for a tokenizer. */
+const RULES: Dialect = {
+  context_window: 128_000,
+  refuses: [],
+  extensions: [],
+  count: (text) => Math.ceil(text.length / 4)
+}
+
 const respond = async (request: IncomingMessage, response: ServerResponse) => {
   const chunks: Array<Buffer> = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
-  const text = await answer(Buffer.concat(chunks).toString())
-  response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(text) }).end(text)
+  const body = Buffer.concat(chunks).toString()
+  const refusal = refusalOf(parseJson(body), RULES)
+  if (refusal !== undefined) process.send?.({ refused: refusal.message })
+  const text =
+    refusal === undefined
+      ? await answer(body)
+      : JSON.stringify({ error: { ...refusal, type: "invalid_request_error" } })
+  const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(text) }
+  response.writeHead(refusal === undefined ? 200 : 400, headers).end(text)
 }
 
 if (process.send !== undefined) {

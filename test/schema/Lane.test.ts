@@ -48,6 +48,7 @@ const EDGE_AFTER: Readonly<Record<string, string>> = {
   "IDLE Cancelled.turn": "FINALIZING",
   "CONTEXT_READY Cancelled.turn": "FINALIZING",
   "REASONING Cancelled.turn": "FINALIZING",
+  "FINALIZING Cancelled.turn": "FINALIZING",
   "TERMINATED ToolResultCommitted.last": "TERMINATED",
   "TERMINATED AgentMessage.answer": "TERMINATED",
   ...Object.fromEntries(

@@ -2,6 +2,7 @@
 import type { ChoirEvent } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
 import type { Choird } from "./Choird.ts"
+import { isEmptyReply } from "./emptyReply.ts"
 import type { Seed } from "./Seed.ts"
 import type { World } from "./World.ts"
 
@@ -9,6 +10,8 @@ import type { World } from "./World.ts"
 const STOPPING_SEEDS = 4
 /** How likely an event of edge makes the person stop its turn. */
 const CHANCE = 0.06
+/** How likely the person stops a turn whose reply came empty, while the model is asked for it again. */
+const CORRECTION_CHANCE = 0.5
 /** How long the person takes, in ms: at once, while a call is on its way, while a tool or a model works. */
 const DELAYS_MS = [0, 0, 20, 200, 1500] as const
 /** Orders of one simulation. */
@@ -18,6 +21,8 @@ export class Stopper {
   readonly #world: World
   readonly #choird: Choird
   readonly #draw: Seed
+  /** Apart from the others, so that these orders leave those as they are. */
+  readonly #corrections: Seed
   readonly #stops: boolean
   #ordered = 0
 
@@ -25,6 +30,7 @@ export class Stopper {
     this.#world = world
     this.#choird = choird
     this.#draw = world.draw("stopper")
+    this.#corrections = world.draw("stopped corrections")
     this.#stops = seed % STOPPING_SEEDS === 0
   }
 
@@ -32,6 +38,9 @@ export class Stopper {
   committed(events: ReadonlyArray<ChoirEvent>): void {
     const { faults, kernel } = this.#world
     if (!this.#stops || faults.calm) return
+    for (const event of events)
+      if (isEmptyReply(event) && this.#corrections.chance(CORRECTION_CHANCE))
+        kernel.after(kernel.world, this.#corrections.between(1, 200), () => this.#order())
     for (const { lane } of events) {
       if (lane !== EDGE || this.#ordered >= STOPS_MAX || !this.#draw.chance(CHANCE)) continue
       this.#ordered++

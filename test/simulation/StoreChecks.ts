@@ -4,6 +4,7 @@ import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { genesis, link } from "#src/shared/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionTable, StoredRow } from "./Database.ts"
+import { isAskedAgain } from "./emptyReply.ts"
 import { fingerprint } from "./fingerprint.ts"
 import { JobRules } from "./JobRules.ts"
 import { Violation } from "./Kernel.ts"
@@ -147,7 +148,8 @@ export class StoreChecks {
   /** T2: an order ends the turn that it names, and no other. */
   #stopped({ events, session_id }: SessionTable, { payload, rev }: EventOf<"Cancelled">): void {
     const { signal_id, turn = 0 } = payload
-    if (turn === 0) return
+    const log = events.slice(0, rev - 1).map(({ event }) => event)
+    if (turn === 0) return this.#unheard(log, signal_id)
     if (signal_id === undefined && closesParked(events.slice(0, rev).map(({ event }) => event))) return
     const order = this.#world.database.signals.find((row) => row.signal_id === signal_id)
     const named = order?.says.type === "StopTurn" ? order.says.turn : undefined
@@ -159,6 +161,21 @@ export class StoreChecks {
         : about?.event_type === "UserMsg" && about.payload.inbox_id === named.inbox_id)
     if (!isNamed || order?.session_id !== session_id)
       throw new Violation("T2", `signal ${signal_id} ended the turn about ${turn}, which it does not name`)
+  }
+
+  /** T2: an order finds no turn only where the turn that it names has its answer. */
+  #unheard(log: ReadonlyArray<ChoirEvent>, signal_id: string | undefined): void {
+    const order = this.#world.database.signals.find((row) => row.signal_id === signal_id)
+    const named =
+      order?.says.type === "StopTurn" && "inbox_id" in order.says.turn ? order.says.turn.inbox_id : undefined
+    const from = log.findLastIndex(
+      ({ event_type, payload }) =>
+        event_type === "UserMsg" || (event_type === "AgentMessage" && "kind" in payload && payload.kind !== "notice")
+    )
+    const begun = log[from]
+    const isOpen = begun?.event_type === "UserMsg" && begun.payload.inbox_id === named
+    if (isOpen && isAskedAgain(log, from))
+      throw new Violation("T2", `signal ${signal_id} found no turn while the model was asked again`)
   }
 
   #signal({ session_id }: SessionTable, signal_id: string | undefined): void {

@@ -58,6 +58,14 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     breaks: ["T2"]
   },
   {
+    name: "stop-is-lost-in-a-correction",
+    file: "src/agent/finalWords.ts",
+    find: `edge.state === "EDGE_FINALIZING" ? find(edge.output_rev) : undefined`,
+    replace: "undefined as ChoirEvent | undefined",
+    knownSeed: 8,
+    breaks: ["T2"]
+  },
+  {
     name: "reply-lost",
     file: "src/agent/decide.ts",
     find: `    state.edge.turn?.kind === "turn"

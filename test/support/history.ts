@@ -31,6 +31,7 @@ export const situation = (more: Partial<Situation> = {}): Situation => ({
   budgets: agentConfig().budgets,
   confirm_external: "never",
   skills: new Map(),
+  find: () => undefined,
   ...more
 })
 

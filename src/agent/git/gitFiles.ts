@@ -1,7 +1,7 @@
 /** The texts that git and ssh read as their configuration. They name the identity and hold no secret (spec 14.4). Pure. */
 import type { GitIdentity } from "#schema/GitIdentity.ts"
+import { shellQuoted } from "#src/shared/shellQuoted.ts"
 
-const shellQuoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 const gitQuoted = (text: string) => `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`
 
 /** Where the files of one agent lie. */

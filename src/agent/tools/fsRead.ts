@@ -15,12 +15,12 @@ const boundsOf = (lines: string | undefined): ReadonlyArray<number> => lines?.sp
 
 const Input = Schema.Struct({
   path: Schema.String.annotate({ description: "Relative to the workspace" }),
-  head: Schema.optionalKey(LineCount.annotate({ description: "Only so many first lines" })),
-  tail: Schema.optionalKey(LineCount.annotate({ description: "Only so many last lines" })),
+  head: Schema.optionalKey(LineCount.annotate({ description: "Only so many first lines; not with tail or lines" })),
+  tail: Schema.optionalKey(LineCount.annotate({ description: "Only so many last lines; not with head or lines" })),
   lines: Schema.optionalKey(
     Schema.String.check(
       Schema.isPattern(/^[1-9][0-9]{0,8}-[1-9][0-9]{0,8}$/u, { message: "lines is a-b, from 1, inclusive" })
-    ).annotate({ description: "Only these lines: a-b, from 1, inclusive" })
+    ).annotate({ description: "Only these lines: a-b, from 1, inclusive; not with head or tail" })
   )
 }).check(
   Schema.makeFilter(({ head, tail, lines }) => {
@@ -76,7 +76,7 @@ export const fsRead: Effect.Effect<Tool, never, Workspace> = Effect.gen(function
   return {
     llm: llmView(
       "choir.fs.read",
-      "Read a text file of the workspace. A long file is cut: read on with lines. Its version counts as seen afterwards, so that choir-fs-write may change it.",
+      "Read a text file of the workspace. Give at most one of head, tail and lines. A long file is cut: read on with lines. Its version counts as seen afterwards, so that choir-fs-write may change it.",
       Input
     ),
     effect: "none",

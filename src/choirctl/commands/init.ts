@@ -32,6 +32,11 @@ const flags = {
     Flag.withMetavar("<model>"),
     Flag.optional
   ),
+  fallback: Flag.String("model-fallback").pipe(
+    Flag.withDescription("Another model of the same provider, asked when the first one is overloaded or fails"),
+    Flag.withMetavar("<model>"),
+    Flag.optional
+  ),
   key_stdin: Flag.Boolean("model-secret-stdin").pipe(
     Flag.withDescription("Read the provider's key from standard input"),
     Flag.withDefault(false)
@@ -115,6 +120,7 @@ const givenBy = Effect.fnUntraced(function* (wanted: Flags) {
     provider: Option.getOrUndefined(wanted.provider),
     endpoint: Option.getOrUndefined(wanted.endpoint),
     name: Option.getOrUndefined(wanted.name),
+    fallback: Option.getOrUndefined(wanted.fallback)?.trim() || undefined,
     price: yield* priceOf(wanted),
     telegram_user_id,
     telegram_api_root: Option.getOrUndefined(wanted.telegram_api_root) ?? process.env["CHOIR_TELEGRAM_API_ROOT"],
@@ -163,7 +169,15 @@ const setupOfFlags = Effect.fnUntraced(function* (wanted: Flags, given: Given) {
     return yield* usageError("--telegram-user-id is missing", "it says who may talk with the bot")
   const price = given.price ?? knownPrice(provider, name)
   return {
-    model: { provider, endpoint, name, secret: keyed ? keyName(provider) : undefined, key, price },
+    model: {
+      provider,
+      endpoint,
+      name,
+      secret: keyed ? keyName(provider) : undefined,
+      key,
+      price,
+      fallback: given.fallback
+    },
     telegram: user_id === "" ? undefined : { user_id, token, api_root: given.telegram_api_root },
     runtime: given.runtime ?? (yield* runtimeFor(endpoint)),
     allow_unmapped_root: yield* unmappedRootOf(wanted, false)
@@ -178,7 +192,8 @@ const setupOf = Effect.fnUntraced(function* (home: string, wanted: Flags, asks: 
   const { askSetup } = yield* Effect.promise(() => import("#src/choirctl/wizard.ts"))
   yield* prepareHome(home)
   const allow_unmapped_root = yield* unmappedRootOf(wanted, true)
-  return yield* askSetup(home, { ...given, allow_unmapped_root })
+  const setup = yield* askSetup(home, { ...given, allow_unmapped_root })
+  return { ...setup, model: { ...setup.model, fallback: given.fallback } }
 })
 
 export const init = Command.make(

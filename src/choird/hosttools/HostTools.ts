@@ -61,7 +61,9 @@ const fitting = ({ name }: HostTool, { output, status }: HostOutcome): HostOutco
 
 /** A run that ends in words, whatever happens in it. */
 const bounded = (tool: HostTool, run: Effect.Effect<HostOutcome>) => {
-  const { name, timeout_ms } = tool
+  const { timeout_ms } = tool
+  // As models know it, since they read these words.
+  const name = tool.name.replaceAll(".", "-")
   return run.pipe(
     Effect.map((outcome) => fitting(tool, outcome)),
     Effect.timeoutOrElse({
@@ -69,7 +71,7 @@ const bounded = (tool: HostTool, run: Effect.Effect<HostOutcome>) => {
       orElse: () => Effect.succeed(failed("timeout", `${name} did not end within ${timeout_ms} ms`))
     }),
     Effect.catchDefect((defect) =>
-      Effect.map(Effect.annotateLogs(logDefect("a host tool broke", defect), { tool: name }), (ref) =>
+      Effect.map(Effect.annotateLogs(logDefect("a host tool broke", defect), { tool: tool.name }), (ref) =>
         failed("error", defectWords(`${name} broke`, ref))
       )
     )

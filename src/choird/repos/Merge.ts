@@ -34,6 +34,9 @@ export interface MergeOptions {
   readonly secretProblem?: (name: SecretName) => string | undefined
 }
 
+/** Tools of one request to a model, as OpenAI and others limit them. */
+export const REQUEST_TOOLS_MAX = 128
+
 interface Part {
   readonly files: ReadonlyArray<RepoFile>
   readonly compiled?: ReadonlyArray<string>
@@ -220,6 +223,18 @@ const dockerfileOf = (role: DockerfileRole, { files, label }: LabelledFiles): Pa
   }
 }
 
+/** A model is offered all tools of an agent at once, and providers take no more of them in a request. */
+const tooManyForRequest = (global: LabelledFiles, agent: LabelledFiles, count: number): ReadonlyArray<RepoProblem> =>
+  count <= REQUEST_TOOLS_MAX
+    ? []
+    : [
+        {
+          repo: `${global.label} and ${agent.label}`,
+          path: "tools/",
+          reason: `${count} tools are too many, ${BUILT_IN_TOOLS.length} built-in ones included: a model's provider takes at most ${REQUEST_TOOLS_MAX}. Remove ${count - REQUEST_TOOLS_MAX} of them`
+        }
+      ]
+
 /**
  * Agent tools and skills replace global ones of their name; USER.md is the global one, SOUL.md and SOUL-CORE.md are the agent's
  * where it has them. A manifest's file name is its tool's name, so that one name has one file.
@@ -243,7 +258,7 @@ export const merge = (
     dockerfileOf("base", global),
     dockerfileOf("agent", agent)
   ]
-  const problems = parts.flatMap((part) => part.problems)
+  const problems = [...parts.flatMap((part) => part.problems), ...tooManyForRequest(global, agent, tools.size)]
   if (problems.length > 0) return Result.fail(badRepository(problems))
   const ignored = agent.files.some(({ path }) => path === "identity/USER.md")
     ? [`${agent.label}: identity/USER.md is not used, the user is described in the ${global.label}`]

@@ -38,12 +38,14 @@ const openRev = (state: SessionState): number | undefined => {
 }
 
 /**
- * What an order to stop a turn finds: the turn is open, it has not begun or was set aside, or it is over. A turn whose answer stands in the log is over,
- * since that answer goes out as it is.
+ * The place of the turn that an order names: it is open, it has not begun or was set aside, or it is over. A turn whose answer stands in
+ * the log is over, since that answer goes out as it is. `isCorrecting` says that the words in the log are no answer: the model is asked
+ * for them again.
  */
 export const findTurn = (
   state: SessionState,
-  name: TurnName
+  name: TurnName,
+  isCorrecting: boolean
 ): { readonly place: "open"; readonly rev: number } | { readonly place: "later" | "over" } => {
   if (state.ended !== undefined) return { place: "over" }
   const open = openTurn(state)
@@ -53,7 +55,7 @@ export const findTurn = (
       : open !== undefined && "report_rev" in open && open.report_rev === name.report_rev
   const rev = openRev(state)
   if (isOpen && rev !== undefined)
-    return state.edge.state === "EDGE_FINALIZING" ? { place: "over" } : { place: "open", rev }
+    return state.edge.state === "EDGE_FINALIZING" && !isCorrecting ? { place: "over" } : { place: "open", rev }
   const aside = state.edge.parked?.turn
   const waits =
     "inbox_id" in name

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { merge } from "#src/choird/repos/Merge.ts"
+import { BUILT_IN_TOOLS } from "#src/shared/builtInTools.ts"
+import { merge, REQUEST_TOOLS_MAX } from "#src/choird/repos/Merge.ts"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { skillText } from "../../support/skills.ts"
 
@@ -221,6 +222,26 @@ describe("Merge", () => {
         ["identity/SOUL-CORE.md", "the file is missing"]
       ]
     )
+  })
+
+  it("refuses more tools than a request to a model may have, the built-in ones included", () => {
+    const tools = (scope: string, count: number) =>
+      Object.fromEntries(
+        Array.from({ length: count }, (_, index) => [
+          [`tools/${scope}${index}.json`, manifest(`${scope}${index}`)],
+          [`tools/${scope}${index}`, "#!/bin/sh"]
+        ]).flat()
+      )
+    const room = REQUEST_TOOLS_MAX - BUILT_IN_TOOLS.length
+    assert.deepStrictEqual(problemsOf(tools("g", 60), tools("a", room - 60)), [])
+    const [problem, ...more] = problemsOf(tools("g", 60), tools("a", room - 58))
+    assert.deepStrictEqual(more, [])
+    assert.match(
+      problem ?? "",
+      /^global and agent: tools\/: 130 tools are too many, .*at most 128\. Remove 2 of them$/u
+    )
+    // A tool of the agent that replaces a global one counts once.
+    assert.deepStrictEqual(problemsOf(tools("g", room), tools("g", room)), [])
   })
 
   it("reports the problems of both repositories at once", () => {

@@ -135,6 +135,10 @@ export const rateLimited = (wait?: { readonly seconds: number } | { readonly dat
     return failure(429, "rate limited", "rate_limit_exceeded", value === undefined ? {} : { "retry-after": value })
   })
 
+/** Overload, from which a client is told to come back. */
+export const overloaded = (status: 503 | 529, seconds: number): Reply =>
+  failure(status, "overloaded", "overloaded_error", { "retry-after": String(seconds) })
+
 /** A failure in the protocol's shape; 5xx, 401, 404, whatever the test needs. */
 export const failing = (status: number, message = "the provider failed"): Reply => failure(status, message, "failed")
 
