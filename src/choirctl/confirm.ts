@@ -1,6 +1,7 @@
 /** The question before a command that destroys something or changes what runs. */
 import { Effect } from "effect"
 import { Flag, Prompt } from "effect/cli"
+import { askPerson } from "./askPerson.ts"
 import { CommandFailed, EXIT, usageError } from "./failure.ts"
 import { onHost } from "./Host.ts"
 import { root } from "./root.ts"
@@ -36,6 +37,6 @@ export const confirm = Effect.fn("choirctl.confirm")(function* ({ about, ask, co
   if (json || !screen.interactive)
     return yield* usageError([...about, "This needs --yes when nobody can be asked."].join("\n"), command)
   for (const line of about) yield* screen.note(line)
-  if (yield* onHost(Prompt.run(Prompt.Confirm({ message: ask, initial: false })))) return
+  if (yield* onHost(askPerson(Prompt.Confirm({ message: ask, initial: false })))) return
   return yield* new CommandFailed({ type: "NOT_CONFIRMED", problem: "nothing was changed", exit_code: EXIT.failed })
 })
