@@ -34,9 +34,10 @@ export const confirm = Effect.fn("choirctl.confirm")(function* ({ about, ask, co
   if (yes) return
   const { json } = yield* root
   const screen = yield* Screen
-  if (json || !screen.interactive)
-    return yield* usageError([...about, "This needs --yes when nobody can be asked."].join("\n"), command)
+  const unasked = "This needs --yes when nobody can be asked."
+  if (json) return yield* usageError([...about, unasked].join("\n"), command)
   for (const line of about) yield* screen.note(line)
+  if (!screen.interactive) return yield* usageError(unasked, command)
   if (yield* onHost(askPerson(Prompt.Confirm({ message: ask, initial: false })))) return
   return yield* new CommandFailed({ type: "NOT_CONFIRMED", problem: "nothing was changed", exit_code: EXIT.failed })
 })

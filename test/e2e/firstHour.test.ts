@@ -104,7 +104,7 @@ const stopTurn = Effect.fnUntraced(function* ({ terminal }: Newcomer) {
   const conversation = Effect.gen(function* () {
     yield* terminal.see(CHAT_PROMPT, LATER)
     yield* terminal.line("run sleep 300")
-    yield* terminal.see(/choir \(waiting tool\)> /u, LATER)
+    yield* terminal.see(/choir \(running a tool\)> /u, LATER)
     yield* terminal.type(KEYS.interrupt)
     yield* terminal.see("Stopped.")
     yield* sayInChat(terminal, "run echo $((20 + 3)) after the stop", "23 after the stop")
