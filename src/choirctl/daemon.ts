@@ -13,7 +13,8 @@ import {
 } from "#src/shared/limits.ts"
 import { choirdAnswers } from "./choirdAnswers.ts"
 import { CHOIRD } from "./choirdProgram.ts"
-import { CommandFailed, configError, EXIT, failed } from "./failure.ts"
+import { CommandFailed, EXIT, failed } from "./failure.ts"
+import { requireHome } from "./homeFiles.ts"
 import { askChoird } from "./OperatorClient.ts"
 import { unitPath } from "./unit.ts"
 
@@ -38,9 +39,10 @@ const MEANINGS: Readonly<Record<number, string>> = {
 }
 
 const realHome = (home: string) =>
-  existsSync(home)
-    ? Effect.sync(() => realpathSync(home))
-    : Effect.fail(configError(`${home} does not exist`, "choirctl init"))
+  Effect.andThen(
+    requireHome(home),
+    Effect.sync(() => realpathSync(home))
+  )
 
 /** How the choird of this home does. */
 export const daemonState = Effect.fn("daemon.state")(function* (home: string) {

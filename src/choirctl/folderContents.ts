@@ -2,12 +2,10 @@
 import { lstat, opendir } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { sizeText } from "./render/size.ts"
 
 /** Counting stops here: a person who is asked learns nothing more from a larger number. */
 const FILES_COUNTED_MAX = 100_000
-
-const KIB = 1024
-const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"]
 
 interface Contents {
   files: number
@@ -32,12 +30,6 @@ const count = async (folder: string, found: Contents): Promise<void> => {
       () => 0
     )
   }
-}
-
-const sizeText = (bytes: number) => {
-  const unit = bytes < KIB ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log(bytes) / Math.log(KIB)))
-  const amount = bytes / KIB ** unit
-  return `${unit === 0 || amount >= 10 ? Math.round(amount) : amount.toFixed(1)} ${UNITS[unit]}`
 }
 
 /** `3 files (1.2 MiB)`; links are counted and not followed. */

@@ -39,7 +39,7 @@ describeEngines("Outbox", (it, { kind }) => {
       yield* outbox.tell({ ...answer, in_reply_to })
       const [row] = yield* outbox.undelivered(dm, undefined)
       assert.strictEqual(row?.question, asked.text.slice(0, 200))
-    })
+    }).pipe(Effect.provide(stores))
   )
 
   it.effect("holds a message once per source_id, in order, until it is delivered", () =>
