@@ -1,4 +1,4 @@
-/** How much a folder holds, counted before it is emptied. */
+/** How much a folder holds, counted before it is emptied or copied. */
 import { lstat, opendir } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -32,11 +32,17 @@ const count = async (folder: string, found: Contents): Promise<void> => {
   }
 }
 
-/** `3 files (1.2 MiB)`; links are counted and not followed. */
-export const folderContents = (folder: string) =>
-  Effect.promise(async () => {
+/** How much a folder holds; links are counted and not followed. */
+export const measureFolder = (folder: string) =>
+  Effect.promise(async (): Promise<Readonly<Contents>> => {
     const found: Contents = { files: 0, bytes: 0, partial: false }
     await count(folder, found)
-    const files = found.files === 1 ? "1 file" : `${found.files} files`
-    return `${found.partial ? "at least " : ""}${files} (${sizeText(found.bytes)})`
+    return found
+  })
+
+/** `3 files (1.2 MiB)`. */
+export const folderContents = (folder: string) =>
+  Effect.map(measureFolder(folder), ({ bytes, files, partial }) => {
+    const counted = files === 1 ? "1 file" : `${files} files`
+    return `${partial ? "at least " : ""}${counted} (${sizeText(bytes)})`
   })
