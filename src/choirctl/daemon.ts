@@ -58,7 +58,7 @@ export const daemonState = Effect.fn("daemon.state")(function* (home: string) {
 const untilReady = (home: string) =>
   Effect.repeat(choirdAnswers(home), { until: (answers) => answers, schedule: Schedule.spaced(DAEMON_LOOK_MS) })
 
-/** The file that takes what choird prints before it has a log, anew for each start. */
+/** The file that takes what choird prints before it has a log, emptied at each start. */
 const wordsFile = (home: string) => join(home, "logs", "choird.err")
 const WORDS = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
 

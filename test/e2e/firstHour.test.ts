@@ -128,7 +128,7 @@ const tryIt = (variant: Variant, next: (newcomer: Newcomer, variant: Variant) =>
     yield* newcomer.terminal.run("choirctl daemon stop")
   }).pipe(Effect.scoped)
 
-/** Whoever runs the tests. */
+/** The user that runs the tests. */
 const HERE: Variant = {
   who: isRoot ? "root" : "an ordinary user",
   bubblewrap: true,

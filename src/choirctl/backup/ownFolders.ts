@@ -1,6 +1,6 @@
 /**
  * Folders that a backup or a restore makes beside a person's files. One that was killed leaves its folder there, and the next one clears it:
- * so their names are told from all others, and a name that a person would choose is none of them.
+ * so their names are recognised exactly, and no name that a person would choose looks like one.
  */
 import { randomBytes } from "node:crypto"
 import { lstatSync, mkdirSync, readdirSync } from "node:fs"
