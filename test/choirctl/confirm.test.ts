@@ -56,6 +56,7 @@ describe("a command that destroys", LIVE, () => {
   it.effect("needs --yes for a restore by force, once no choird is in its way", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
+      writeFileSync(join(home, "b.gz"), "a backup")
       const ran = yield* choirctl(home, ["db", "restore", join(home, "b.gz"), "--force"])
       assert.strictEqual(ran.code, 2)
       assert.include(ran.err, "Every session in the database")
