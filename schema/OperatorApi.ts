@@ -251,7 +251,9 @@ export const ChatEvent = Schema.Union([
      */
     kind: Schema.Literals(["reply", "notice", "report", "refusal", "error", "outage", "stopped"]),
     text: Schema.String,
-    in_reply_to: Schema.NullOr(InboxId)
+    in_reply_to: Schema.NullOr(InboxId),
+    /** The beginning of the message that it answers, which may have been sent in another terminal. */
+    question: Schema.optionalKey(Schema.NullOr(Schema.String))
   }),
   /** What edge and the cores are doing, for a person who waits. */
   Schema.Struct({ type: Schema.Literal("activity"), edge: Schema.String, cores: Schema.Array(JobName) }),

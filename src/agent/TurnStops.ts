@@ -17,7 +17,7 @@ export class TurnStops extends Context.Service<
   {
     /** Takes an order. */
     order(order: Order): Effect.Effect<void>
-    /** Waits until the open turn is to end; whoever runs it stops what it does and then settles. */
+    /** Waits until the open turn is to end; its runner stops what it does and then settles. */
     readonly due: Effect.Effect<void>
     /** Answers what is due; `report` is what an open report would have told. To be called once nothing of the turn runs any more. */
     settle(report: () => string | undefined): Effect.Effect<void>

@@ -11,7 +11,7 @@ import { accept, type Decision, type Proposal, type Situation } from "./Proposal
 /** Why its calls and its skill end, and what the event says. */
 export const TURN_STOPPED = "the user stopped the turn"
 
-/** Jobs are not part of the turn that started them, so that whoever stops the turn is told of them. */
+/** Jobs are not part of the turn that started them, so the person who stops the turn is told of them. */
 const jobsGoOn = ({ cores }: SessionState): string => {
   const [first, ...others] = cores.keys()
   if (first === undefined) return ""

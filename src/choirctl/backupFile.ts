@@ -9,10 +9,10 @@ import { choirdAnswers } from "./choirdAnswers.ts"
 import { runTask } from "./choirdProgram.ts"
 import { failed } from "./failure.ts"
 import { withProgress } from "./progress.ts"
+import { sizeText } from "./render/size.ts"
 import { root } from "./root.ts"
 
 const OWNER_FILE = 0o600
-const MIB = 1024 * 1024
 
 const attempt = <A>(path: string, run: () => A) =>
   Effect.try({
@@ -61,14 +61,12 @@ export const putInPlace = (path: string, fresh: string, descriptor: number) =>
 export const makeBackup = Effect.fn("choirctl.makeBackup")(function* (path: string) {
   const there = statSync(path, { throwIfNoEntry: false })
   if (there !== undefined && !there.isFile())
-    return yield* failed("FILE", `${path} is no file`, "name a file for the backup")
+    return yield* failed("FILE", `${path} is not a file`, "name a file for the backup")
   const { descriptor, fresh } = yield* freshFile(path)
-  yield* fill(path, descriptor).pipe(
-    withProgress(() => `backing up: ${Math.floor(fstatSync(descriptor).size / MIB)} MiB`)
-  )
+  yield* fill(path, descriptor).pipe(withProgress(() => `backing up: ${sizeText(fstatSync(descriptor).size)}`))
   const summary = yield* readBackup(fresh, () => Effect.void).pipe(
     Effect.mapError(({ problem }) =>
-      failed("BACKUP_UNUSABLE", `what was written is no whole backup: ${problem}`, "choirctl logs choird")
+      failed("BACKUP_UNUSABLE", `what was written is not a whole backup: ${problem}`, "choirctl logs choird")
     ),
     withProgress("reading it back")
   )

@@ -1,9 +1,10 @@
 /** `choirctl chat` with a person at a terminal. */
-import { Effect, Queue, Stream } from "effect"
+import { Deferred, Effect, Queue, Stream } from "effect"
 import type { InboxId } from "#schema/Ids.ts"
+import { CHAT_SHOWN_MAX } from "#src/shared/limits.ts"
 import type { ChatConnection, ChatNews } from "./ChatConnection.ts"
 import type { LineEditor } from "./LineEditor.ts"
-import { type ChatState, endsTurn, messageText, promptText } from "./render/chat.ts"
+import { type ChatState, endsTurn, KEYS_HELP, messageText, promptText, questionText } from "./render/chat.ts"
 import { paint } from "./render/paint.ts"
 import { safeText } from "./render/safeText.ts"
 
@@ -23,14 +24,20 @@ const stateAfter = (state: ChatState, news: ChatNews): ChatState => {
 /** Edge's states in which no turn runs; before the first news nothing is known. */
 const IDLE: ReadonlySet<string> = new Set(["", "EDGE_IDLE", "EDGE_TERMINATED"])
 
+/** Commands of this terminal alone. */
+const LEAVING: ReadonlySet<string> = new Set(["/quit", "/exit"])
+
 /** What was sent here and has no reply counts as a turn before choird tells of one. */
 const makeOwnMessages = () => {
   const unanswered = new Set<InboxId>()
+  const sent_here = new Set<InboxId>()
   // A reply may come before the answer that says which message it is for.
   const early = new Set<InboxId>()
   let sending = 0
   return {
     areOpen: () => sending + unanswered.size > 0,
+    /** Whether a message was sent here; one whose answer is on its way counts as well. */
+    include: (id: InboxId) => sending > 0 || sent_here.has(id),
     answered: (id: InboxId) => {
       if (!unanswered.delete(id) && sending > 0) early.add(id)
     },
@@ -40,7 +47,13 @@ const makeOwnMessages = () => {
         return request.pipe(
           Effect.tap((sent) =>
             Effect.sync(() => {
-              if (sent.type === "message" && !early.has(sent.inbox_id)) unanswered.add(sent.inbox_id)
+              if (sent.type !== "message") return
+              sent_here.add(sent.inbox_id)
+              for (const oldest of sent_here) {
+                if (sent_here.size <= CHAT_SHOWN_MAX) break
+                sent_here.delete(oldest)
+              }
+              if (!early.has(sent.inbox_id)) unanswered.add(sent.inbox_id)
             })
           ),
           Effect.ensuring(
@@ -55,7 +68,7 @@ const makeOwnMessages = () => {
 }
 
 /**
- * Ends when the person leaves: with Ctrl-D, or with Ctrl-C where no turn runs. Ctrl-C during a turn stops the turn, and leaves when it is
+ * Ends when the person leaves: with Ctrl-D, /quit, or Ctrl-C where no turn runs. Ctrl-C during a turn stops the turn, and leaves when it is
  * pressed once more before the turn has ended. A message that is refused is said to be, and the conversation goes on. */
 export const chatTerminal = Effect.fn("chatTerminal")(function* (
   agent_id: string,
@@ -66,10 +79,15 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   let state: ChatState = { up: true, status: "running", edge: "", cores: [] }
   const own = makeOwnMessages()
   let stopping = false
+  const left = yield* Deferred.make<void>()
   const dim = (text: string) => editor.above(paint(color, "dim", safeText(text)))
 
   const onNews = Effect.fnUntraced(function* (news: ChatNews) {
-    if (news.type === "message") yield* editor.above(messageText(news, color))
+    if (news.type === "message") {
+      const question = news.in_reply_to === null || own.include(news.in_reply_to) ? "" : questionText(news)
+      if (question !== "") yield* dim(question)
+      yield* editor.above(messageText(news, color))
+    }
     const ends = news.type === "message" && endsTurn(news)
     if (ends && news.in_reply_to !== null) own.answered(news.in_reply_to)
     if (news.type === "agent" && news.reason !== null) yield* dim(`${agent_id} is ${news.status}: ${news.reason}`)
@@ -84,9 +102,11 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   const send = Effect.fnUntraced(
     function* (text: string) {
       if (text.trim() === "") return
+      if (LEAVING.has(text.trim())) return yield* Effect.asVoid(Deferred.succeed(left, undefined))
       const sent = yield* own.send(connection.send(text))
       if (sent.type === "answer") yield* editor.above(messageText(sent, color))
-      else if (sent.position > 0) yield* dim(`${sent.position} before this one`)
+      if (text.trim() === "/help") yield* dim(KEYS_HELP)
+      if (sent.type === "message" && sent.position > 0) yield* dim(`${sent.position} before this one`)
     },
     Effect.catchTag("CommandFailed", ({ hint, problem }) =>
       dim(hint === undefined ? `not sent: ${problem}` : `not sent: ${problem} (${hint})`)
@@ -106,5 +126,5 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
 
   yield* editor.prompt(promptText(agent_id, state, color))
   const lines = Stream.runForEach(Stream.fromQueue(editor.lines), send)
-  yield* Effect.raceAllFirst([lines, interrupted, connection.follow(onNews)])
+  yield* Effect.raceAllFirst([lines, interrupted, Deferred.await(left), connection.follow(onNews)])
 })

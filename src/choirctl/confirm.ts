@@ -1,9 +1,13 @@
 /** The question before a command that destroys something or changes what runs. */
+import { statSync } from "node:fs"
 import { Effect } from "effect"
 import { Flag, Prompt } from "effect/cli"
+import { shellQuoted } from "#src/shared/shellQuoted.ts"
+import { askPerson } from "./askPerson.ts"
 import { CommandFailed, EXIT, usageError } from "./failure.ts"
 import { onHost } from "./Host.ts"
 import { root } from "./root.ts"
+import { safeLine } from "./render/safeText.ts"
 import { Screen } from "./Screen.ts"
 
 /** The flag that stands for the answer yes. */
@@ -33,9 +37,25 @@ export const confirm = Effect.fn("choirctl.confirm")(function* ({ about, ask, co
   if (yes) return
   const { json } = yield* root
   const screen = yield* Screen
-  if (json || !screen.interactive)
-    return yield* usageError([...about, "This needs --yes when nobody can be asked."].join("\n"), command)
+  const unasked = "This needs --yes when nobody can be asked."
+  if (json) return yield* usageError([...about, unasked].join("\n"), command)
   for (const line of about) yield* screen.note(line)
-  if (yield* onHost(Prompt.run(Prompt.Confirm({ message: ask, initial: false })))) return
+  if (!screen.interactive) return yield* usageError(unasked, command)
+  if (yield* onHost(askPerson(Prompt.Confirm({ message: ask, initial: false })))) return
   return yield* new CommandFailed({ type: "NOT_CONFIRMED", problem: "nothing was changed", exit_code: EXIT.failed })
+})
+
+/** Asks before the file of a backup is replaced. Anything but a file of that name is refused later. */
+export const confirmReplaced = Effect.fn("choirctl.confirmReplaced")(function* (
+  file: string,
+  yes: boolean,
+  command: string
+) {
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) return
+  yield* confirm({
+    yes,
+    about: [`${safeLine(file)} exists and will be replaced by the new backup.`],
+    ask: "Replace it?",
+    command: `${command} ${shellQuoted(file)} --yes`
+  })
 })

@@ -13,7 +13,8 @@ import {
 } from "#src/shared/limits.ts"
 import { choirdAnswers } from "./choirdAnswers.ts"
 import { CHOIRD } from "./choirdProgram.ts"
-import { CommandFailed, configError, EXIT, failed } from "./failure.ts"
+import { CommandFailed, EXIT, failed } from "./failure.ts"
+import { requireHome } from "./homeFiles.ts"
 import { askChoird } from "./OperatorClient.ts"
 import { unitPath } from "./unit.ts"
 
@@ -38,9 +39,10 @@ const MEANINGS: Readonly<Record<number, string>> = {
 }
 
 const realHome = (home: string) =>
-  existsSync(home)
-    ? Effect.sync(() => realpathSync(home))
-    : Effect.fail(configError(`${home} does not exist`, "choirctl init"))
+  Effect.andThen(
+    requireHome(home),
+    Effect.sync(() => realpathSync(home))
+  )
 
 /** How the choird of this home does. */
 export const daemonState = Effect.fn("daemon.state")(function* (home: string) {
@@ -56,7 +58,7 @@ export const daemonState = Effect.fn("daemon.state")(function* (home: string) {
 const untilReady = (home: string) =>
   Effect.repeat(choirdAnswers(home), { until: (answers) => answers, schedule: Schedule.spaced(DAEMON_LOOK_MS) })
 
-/** The file that takes what choird prints before it has a log, anew for each start. */
+/** The file that takes what choird prints before it has a log, emptied at each start. */
 const wordsFile = (home: string) => join(home, "logs", "choird.err")
 const WORDS = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
 

@@ -6,6 +6,7 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { Reactivity } from "effect/reactivity"
 import type { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
+import { initHint } from "#src/shared/homeFolder.ts"
 import { DISK_FREE_BYTES_LOW, DISK_FREE_BYTES_MIN, DOCTOR_TRIAL_MS_MAX } from "#src/shared/limits.ts"
 
 /** A trial's result and what to do about it. What is not configured is skipped. */
@@ -32,7 +33,7 @@ export const nodeCheck = (version: string): Check => {
 export const homeCheck = (home: string): Effect.Effect<Check> =>
   Effect.sync(() => {
     const stat = lstatSync(home, { throwIfNoEntry: false })
-    if (stat === undefined) return check("home", "fail", `${home} does not exist`, "choirctl init")
+    if (stat === undefined) return check("home", "fail", `${home} does not exist`, initHint(home))
     const mode = stat.mode & 0o777
     return stat.isDirectory() && mode === 0o700
       ? check("home", "ok", home)

@@ -1,13 +1,11 @@
-/** How much a folder holds, counted before it is emptied. */
+/** How much a folder holds, counted before it is emptied or copied. */
 import { lstat, opendir } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { sizeText } from "./render/size.ts"
 
 /** Counting stops here: a person who is asked learns nothing more from a larger number. */
 const FILES_COUNTED_MAX = 100_000
-
-const KIB = 1024
-const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"]
 
 interface Contents {
   files: number
@@ -34,17 +32,17 @@ const count = async (folder: string, found: Contents): Promise<void> => {
   }
 }
 
-const sizeText = (bytes: number) => {
-  const unit = bytes < KIB ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log(bytes) / Math.log(KIB)))
-  const amount = bytes / KIB ** unit
-  return `${unit === 0 || amount >= 10 ? Math.round(amount) : amount.toFixed(1)} ${UNITS[unit]}`
-}
-
-/** `3 files (1.2 MiB)`; links are counted and not followed. */
-export const folderContents = (folder: string) =>
-  Effect.promise(async () => {
+/** How much a folder holds; links are counted and not followed. */
+export const measureFolder = (folder: string) =>
+  Effect.promise(async (): Promise<Readonly<Contents>> => {
     const found: Contents = { files: 0, bytes: 0, partial: false }
     await count(folder, found)
-    const files = found.files === 1 ? "1 file" : `${found.files} files`
-    return `${found.partial ? "at least " : ""}${files} (${sizeText(found.bytes)})`
+    return found
+  })
+
+/** `3 files (1.2 MiB)`. */
+export const folderContents = (folder: string) =>
+  Effect.map(measureFolder(folder), ({ bytes, files, partial }) => {
+    const counted = files === 1 ? "1 file" : `${files} files`
+    return `${partial ? "at least " : ""}${counted} (${sizeText(bytes)})`
   })

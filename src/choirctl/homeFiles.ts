@@ -1,12 +1,27 @@
 /** The files of a home that an operator owns: written whole, for their owner alone, or not at all. */
 import { randomBytes } from "node:crypto"
+import { existsSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Effect, FileSystem, type PlatformError, Schema } from "effect"
+import { initHint } from "#src/shared/homeFolder.ts"
+import { finishRestore } from "#src/shared/interruptedRestore.ts"
 import { repeatedKeys } from "#src/shared/repeatedKeys.ts"
 import { configError, failed } from "./failure.ts"
 import { configPath } from "./root.ts"
 
 export const secretsPath = (home: string): string => join(home, "secrets.json")
+
+/** Refuses a command on a home that is not there. */
+export const requireHome = (home: string) =>
+  Effect.try({
+    try: () => finishRestore(home) || existsSync(home),
+    catch: (cause) => configError(`${home} cannot be read: ${String(cause)}`, "choose another --home")
+  }).pipe(
+    Effect.filterOrFail(
+      (there) => there,
+      () => configError(`${home} does not exist`, initHint(home))
+    )
+  )
 
 const OWNER_FILE = 0o600
 
@@ -49,7 +64,7 @@ const decodeObject = Schema.decodeUnknownEffect(Schema.fromJsonString(JsonObject
 export const readConfigText = Effect.fn("readConfigText")(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const path = configPath(home)
-  if (!(yield* fs.exists(path))) return yield* configError(`${path} does not exist`, "choirctl init")
+  if (!(yield* fs.exists(path))) return yield* configError(`${path} does not exist`, initHint(home))
   const text = yield* fs.readFileString(path)
   const hint = "correct the file, then check it with choirctl config validate"
   const value = yield* Effect.mapError(decodeObject(text), () => configError(`${path} is not valid JSON`, hint))

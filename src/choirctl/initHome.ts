@@ -1,5 +1,4 @@
 /** First-time setup (spec 6.2): a home in which choird starts. Makes what is missing and never changes what is there. */
-import { lstatSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, FileSystem, type Redacted } from "effect"
 import { Config } from "#schema/Config.ts"
@@ -9,10 +8,12 @@ import { loadSecrets } from "#src/shared/configFiles.ts"
 import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
 import { finishRestore } from "#src/shared/interruptedRestore.ts"
 import { DEFAULT_HOME } from "#src/shared/homeFolder.ts"
+import { shellQuoted } from "#src/shared/shellQuoted.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
 import { configSchema } from "./configSchema.ts"
 import { configError } from "./failure.ts"
 import { fileText, secretsPath, writePrivate } from "./homeFiles.ts"
+import { homePlace } from "./homePlace.ts"
 import { GLOBAL_STARTER } from "./starters.ts"
 import { configPath } from "./root.ts"
 import { addSecrets } from "./secretsFile.ts"
@@ -118,32 +119,24 @@ const nextSteps = (home: string, setup: Setup | undefined, secrets: SecretsFile)
   "choirctl chat <agent-id>"
 ]
 
-type HomeState = "missing" | "empty" | "private" | { readonly problem: string; readonly fix: string }
-
-const homeState = (home: string): HomeState => {
-  finishRestore(home)
-  const stat = lstatSync(home, { throwIfNoEntry: false })
-  if (stat === undefined) return "missing"
-  if (stat.isSymbolicLink()) return { problem: "it is a symbolic link", fix: "name the folder that it leads to" }
-  if (!stat.isDirectory()) return { problem: "it is not a folder", fix: "choose another --home" }
-  if (stat.uid !== process.getuid?.()) return { problem: "it belongs to another user", fix: "choose another --home" }
-  if ((stat.mode & 0o777) === OWNER_FOLDER) return "private"
-  return readdirSync(home).length === 0
-    ? "empty"
-    : { problem: "its permissions are too open, and it is not empty", fix: `chmod 700 ${home}` }
-}
-
 /** Only a new or empty folder is made private: changing a full one could lock its other users out. */
 const openHome = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
-  const state = yield* Effect.try({
-    try: () => homeState(home),
+  const place = yield* Effect.try({
+    try: () => {
+      finishRestore(home)
+      return homePlace(home, "--home")
+    },
     catch: (cause) => configError(`${home} cannot be read: ${String(cause)}`, "choose another --home")
   })
-  if (typeof state === "object") return yield* configError(`${home} cannot be a home: ${state.problem}`, state.fix)
-  if (state === "missing") yield* fs.makeDirectory(home, { recursive: true, mode: OWNER_FOLDER })
-  if (state !== "private") yield* fs.chmod(home, OWNER_FOLDER)
-  return state === "missing"
+  const refuse = (problem: string, fix: string) => configError(`${home} cannot be a home: ${problem}`, fix)
+  if (place.type === "unusable") return yield* refuse(place.problem, place.fix)
+  if (place.type === "missing") yield* fs.makeDirectory(home, { recursive: true, mode: OWNER_FOLDER })
+  else if (place.mode === OWNER_FOLDER) return false
+  else if (!place.empty)
+    return yield* refuse("its permissions are too open, and it is not empty", `chmod 700 ${shellQuoted(home)}`)
+  yield* fs.chmod(home, OWNER_FOLDER)
+  return place.type === "missing"
 })
 
 /** Whether a home has its configuration, and so no question is left to ask. */

@@ -47,3 +47,22 @@ export const takesKey = (provider: Provider): boolean => provider !== "offline"
 
 /** The name of the secret that holds the key. */
 export const keyName = (provider: Provider): string => `${provider}-key`
+
+/** A request's own path, which people copy along with the address. */
+const REQUEST_PATH = /(?:\/chat\/completions)?\/*$/u
+
+/** The address of an API as config.json has it. */
+export const apiAddress = (text: string): string => text.trim().replace(REQUEST_PATH, "")
+
+/** Why a text is not the address of an API. */
+export const addressProblem = (text: string): string | undefined =>
+  /^https?:\/\/[^\s/?#@]+(?:\/[^\s?#]*)?$/u.test(text) && URL.canParse(text)
+    ? undefined
+    : "Enter an address such as http://127.0.0.1:11434/v1 or https://llm.example.org/v1"
+
+/** Why a text is not the name of a model. */
+export const nameProblem = (provider: Provider, text: string): string | undefined => {
+  if (/^https?:/iu.test(text)) return `This is an address. Enter the model's name, such as ${MODEL_EXAMPLES[provider]}`
+  if (/\s/u.test(text)) return `A model name has no spaces. Enter one such as ${MODEL_EXAMPLES[provider]}`
+  return text === "" ? `Enter the provider's name of the model, such as ${MODEL_EXAMPLES[provider]}` : undefined
+}

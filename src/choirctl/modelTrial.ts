@@ -77,7 +77,7 @@ const refusal = (model: TriedModel, answer: TrialAnswer, key: string | undefined
       "Check the model's name and the address"
     )
   if (status === 429) return failed("busy", `${host} limits how often this account may ask (429)`, "Try again later")
-  if (status >= 500) return failed("broken", `${host} is in trouble (${status})`, "Try again later")
+  if (status >= 500) return failed("broken", `the server at ${host} failed (${status})`, "Try again later")
   if (status >= 300 && status <= 399)
     return failed(
       "address",

@@ -1,5 +1,5 @@
 /** One small request to a service of the outside, as the trials of the wizard and `choirctl doctor` send it. */
-import { Effect, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { safeLine } from "./render/safeText.ts"
 
 /** How long a service may take for the whole of an answer. */
@@ -91,11 +91,37 @@ export const ask = Effect.fn("trialHttp.ask")(function* (url: string, init: Requ
   })
 })
 
+const decodeObject = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Json)))
+
+/** The keys under which services say what is wrong, and the objects around them. */
+const MESSAGE_KEYS = ["error", "message", "detail", "description"]
+const MESSAGE_DEPTH_MAX = 3
+
+const messageIn = (value: Schema.Json | undefined, depth: number): string | undefined => {
+  if (typeof value === "string") return depth === 0 ? undefined : value
+  if (Array.isArray(value)) return messageIn(value[0], depth)
+  if (typeof value !== "object" || value === null || depth === MESSAGE_DEPTH_MAX) return undefined
+  const fields = new Map<string, Schema.Json>(Object.entries(value))
+  for (const key of MESSAGE_KEYS) {
+    const found = messageIn(fields.get(key), depth + 1)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** What the service says is wrong. A document without such words says nothing that a person could read. */
+const wordsOf = (text: string): string =>
+  Option.match(decodeObject(text), {
+    onNone: () => (/^\s*[[{]/u.test(text) ? "" : text),
+    onSome: (found) => messageIn(found, 0) ?? ""
+  })
+
 /** The service's own words in one short line, without the secret that it may echo. */
 export const quoted = ({ text }: TrialAnswer, secret: string | undefined): string => {
-  const clean = secret === undefined || secret === "" ? text : text.replaceAll(secret, "***")
+  const words = wordsOf(text)
+  const clean = secret === undefined || secret === "" ? words : words.replaceAll(secret, "***")
   const line = safeLine(clean.replaceAll(/\s+/gu, " ").trim()).slice(0, QUOTED_CHARS_MAX)
-  return line === "" ? "" : `; it said: ${line}`
+  return line === "" ? "" : `; it said: ${line.replace(/\.$/u, "")}`
 }
 
 export const isWebPage = ({ text }: TrialAnswer): boolean => /^\s*<(?:!doctype|html)/iu.test(text)

@@ -72,9 +72,9 @@ const pathLine = (folder: string): string => {
     case "fish":
       return `fish_add_path "${place}"`
     case "zsh":
-      return `echo 'export PATH="${place}:$PATH"' >> ~/.zshrc && exec zsh`
+      return `echo 'export PATH="${place}:$PATH"' >> ~/.zshrc`
     case "bash":
-      return `echo 'export PATH="${place}:$PATH"' >> ~/.bashrc && exec bash`
+      return `echo 'export PATH="${place}:$PATH"' >> ~/.bashrc`
     default:
       return `export PATH="${place}:$PATH"    # and the same line in ~/.profile`
   }
@@ -84,7 +84,7 @@ const pathLine = (folder: string): string => {
 const pathAdvice = (folder: string): ReadonlyArray<string> => {
   const folders = pathFolders()
   const at = folders.findIndex((each) => realpath(each) === realpath(folder))
-  if (at < 0) return [`${folder} is not on your PATH. To add it:`, `  ${pathLine(folder)}`]
+  if (at < 0) return [`${folder} is not on your PATH. To add it:`, `  ${pathLine(folder)}`, "Then open a new terminal."]
   const hidden = folders
     .slice(0, at)
     .flatMap((each) => PROGRAMS.map((name) => join(each, name)))

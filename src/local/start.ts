@@ -17,6 +17,8 @@ import * as Screen from "./Screen.ts"
 const FIRST_ANSWER_S_MAX = 120
 const FIRST_MESSAGE = "Say hello in one sentence."
 const NEW_AGENT = "choir"
+/** Keeps `choirctl init` from printing next steps that are taken here. */
+const BRIEF = "--brief"
 
 /** A step that choirctl refused; it has told the person why. */
 class NotStarted extends Schema.TaggedError<NotStarted>()("NotStarted", { problem: Schema.String }) {
@@ -25,12 +27,18 @@ class NotStarted extends Schema.TaggedError<NotStarted>()("NotStarted", { proble
   }
 }
 
+/** The person left a question of choirctl with Ctrl-C. */
+class Left extends Schema.TaggedError<Left>()("Left", {}) {}
+const LEFT = 130
+
 const homeFlag = (home: string) => (home === DEFAULT_HOME ? "" : ` --home ${home}`)
 
 const here = Effect.fnUntraced(function* (home: string, ...args: ReadonlyArray<string>) {
   const code = yield* choirctlHere(home, args)
-  if (code !== 0)
-    return yield* new NotStarted({ problem: `Stopped at: choirctl ${args.join(" ")} (exit code ${code})` })
+  if (code === LEFT) return yield* new Left()
+  if (code === 0) return
+  const command = `choirctl ${args.filter((arg) => arg !== BRIEF).join(" ")}${homeFlag(home)}`
+  return yield* new NotStarted({ problem: `Stopped at: ${command} (exit code ${code})` })
 })
 
 /** Runs choirctl quietly, and shows what it printed only when it fails. */
@@ -105,8 +113,8 @@ const greeting = (home: string, agent: string, { config, secrets }: ConfigFiles,
     "",
     `Talk to ${agent}${bot === undefined ? "" : " here or through your Telegram bot"}.`,
     ranBefore
-      ? "Ctrl-D leaves the chat; choird and the agent keep running."
-      : "Ctrl-D leaves the chat and stops choird and the agent.",
+      ? "Ctrl-C stops an answer. Ctrl-D leaves the chat; choird and the agent keep running."
+      : "Ctrl-C stops an answer. Ctrl-D leaves the chat and stops choird and the agent.",
     `In another terminal: choirctl status${homeFlag(home)}`,
     ""
   ].join("\n")
@@ -120,7 +128,7 @@ const farewell = (home: string, ranBefore: boolean) =>
 const main = Effect.gen(function* () {
   const { values } = parseArgs({ options: { home: { type: "string" } } })
   const home = homeFolder(values.home)
-  yield* here(home, "init", "--brief")
+  yield* here(home, "init", BRIEF)
   const agent = yield* agentOf(home)
   yield* askKeys(home, agent)
   const ranBefore = yield* bringUp(home)
@@ -132,10 +140,12 @@ const main = Effect.gen(function* () {
   yield* Console.log(farewell(home, ranBefore))
 }).pipe(Effect.scoped)
 
+const leaving = Console.log("\nStopped. To go on: npm start")
+
 NodeRuntime.runMain(
   main.pipe(
-    Effect.onInterrupt(() => Console.log("\nStopped. To go on: npm start")),
-    Effect.tapError(({ message }) => Console.error(Screen.bad(message)))
+    Effect.onInterrupt(() => leaving),
+    Effect.tapError((error) => (error._tag === "Left" ? leaving : Console.error(Screen.bad(error.message))))
   ),
   { disableErrorReporting: true }
 )

@@ -9,6 +9,7 @@ import { Config } from "#schema/Config.ts"
 import type { SecretName } from "#schema/Ids.ts"
 import { SecretsFile } from "#schema/Secrets.ts"
 import { CONFIG_BYTES_MAX } from "#src/shared/limits.ts"
+import { initHint } from "#src/shared/homeFolder.ts"
 import { finishRestore } from "#src/shared/interruptedRestore.ts"
 import { codeOf } from "#src/shared/nofollow.ts"
 import { loopbackModels } from "./offlineEndpoint.ts"
@@ -47,14 +48,13 @@ export const CONFIG_FILE = "config.json"
 export const LAST_GOOD_FILE = "config.last-good.json"
 
 const VALIDATE = "correct the file, then check it with choirctl config validate"
-const INIT = "choirctl init"
 
 const refused = (file: string, problem: string, hint: string) => new ConfigRefused({ file, problems: [problem], hint })
 
-const unreadable = (file: string) => (cause: unknown) => {
+const unreadable = (file: string, home: string) => (cause: unknown) => {
   if (cause instanceof ConfigRefused) return cause
   const code = codeOf(cause)
-  if (code === "ENOENT") return refused(file, "it does not exist", INIT)
+  if (code === "ENOENT") return refused(file, "it does not exist", initHint(home))
   if (code === "ELOOP") return refused(file, "it is a symbolic link", "put the file itself in its place")
   return refused(file, `it cannot be read (${code ?? String(cause)})`, "make it readable for the user that runs choird")
 }
@@ -68,12 +68,12 @@ const openHome = (home: string) =>
       finishRestore(home)
       const stat = lstatSync(home)
       if (stat.isSymbolicLink()) throw refused(home, "it is a symbolic link", "name the folder that it leads to")
-      if (!stat.isDirectory()) throw refused(home, "it is not a folder", INIT)
+      if (!stat.isDirectory()) throw refused(home, "it is not a folder", initHint(home))
       if (stat.uid !== me()) throw refused(home, "it belongs to another user", `chown -R ${me()} ${home}`)
       if ((stat.mode & 0o777) !== 0o700) throw refused(home, "others than its owner may use it", `chmod 700 ${home}`)
       return realpathSync(home)
     },
-    catch: unreadable(home)
+    catch: unreadable(home, home)
   })
 
 /** Secrets are read through no link and only when their owner alone could have written or read them (R34). */
@@ -85,7 +85,7 @@ const readText = (file: string, secret: boolean) =>
       const descriptor = openSync(file, flags)
       try {
         const stat = fstatSync(descriptor)
-        if (!stat.isFile()) throw refused(file, "it is not a regular file", INIT)
+        if (!stat.isFile()) throw refused(file, "it is not a regular file", initHint(dirname(file)))
         if (stat.size > CONFIG_BYTES_MAX)
           throw refused(file, `it is larger than ${CONFIG_BYTES_MAX} bytes`, "shorten it")
         if (secret && stat.uid !== me()) throw refused(file, "it belongs to another user", `chown ${me()} ${file}`)
@@ -96,7 +96,7 @@ const readText = (file: string, secret: boolean) =>
         closeSync(descriptor)
       }
     },
-    catch: unreadable(file)
+    catch: unreadable(file, dirname(file))
   })
 
 const BYTE_ORDER_MARK = "\u{feff}"

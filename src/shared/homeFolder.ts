@@ -2,6 +2,8 @@
 import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 
+import { shellQuoted } from "./shellQuoted.ts"
+
 /** The home when neither a flag nor the environment names one. */
 export const DEFAULT_HOME = join(homedir(), ".choir.d")
 
@@ -11,3 +13,7 @@ export const DEFAULT_HOME = join(homedir(), ".choir.d")
  */
 export const homeFolder = (flag: string | undefined, environment = process.env["CHOIR_HOME"]): string =>
   resolve([flag, environment].find((name) => name !== undefined && name !== "") ?? DEFAULT_HOME)
+
+/** What to do where a home is missing: the command that makes it, and how to name another. */
+export const initHint = (home: string): string =>
+  `${home === DEFAULT_HOME ? "choirctl init" : `choirctl --home ${shellQuoted(home)} init`} makes it; --home or CHOIR_HOME names another home`

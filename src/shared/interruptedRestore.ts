@@ -8,8 +8,18 @@ import { codeOf } from "./nofollow.ts"
 
 const RESTORED = ".restored-"
 
+/** The time of a restore as its folders' names have it. */
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}-\d{3}Z$/u
+
 /** Where a home stands that was restored whole and has not taken its place yet. @param time of the restore, as part of a name. */
 export const restoredBeside = (home: string, time: string): string => `${home}${RESTORED}${time}`
+
+/** The time of the restore that made a folder of this name beside the home; nothing for a name of another kind. */
+export const restoreTimeIn = (home: string, name: string): string | undefined => {
+  const prefix = `${basename(home)}${RESTORED}`
+  const time = name.startsWith(prefix) ? name.slice(prefix.length) : ""
+  return TIME.test(time) ? time : undefined
+}
 
 /** Where the same restore moves the old home. */
 export const asideOf = (home: string, time: string): string => `${home}.before-restore-${time}`
@@ -21,10 +31,10 @@ export const asideOf = (home: string, time: string): string => `${home}.before-r
 export const finishRestore = (home: string): boolean => {
   const folder = dirname(home)
   if (lstatSync(home, { throwIfNoEntry: false }) !== undefined || !existsSync(folder)) return false
-  const prefix = `${basename(home)}${RESTORED}`
-  const fresh = readdirSync(folder).find(
-    (name) => name.startsWith(prefix) && existsSync(asideOf(home, name.slice(prefix.length)))
-  )
+  const fresh = readdirSync(folder).find((name) => {
+    const time = restoreTimeIn(home, name)
+    return time !== undefined && existsSync(asideOf(home, time))
+  })
   if (fresh === undefined) return false
   try {
     renameSync(join(folder, fresh), home)

@@ -3,6 +3,7 @@
  * to start with such a tool, and for the build of an image, the look at a configuration and a proposal.
  */
 import { Result, Schema } from "effect"
+import { SecretName } from "#schema/Ids.ts"
 import { ToolLlmView, ToolManifest, ToolRuntimeView } from "#schema/Tool.ts"
 import { BUILT_IN_TOOLS } from "./builtInTools.ts"
 import { type Problem, problemsOf, problemText } from "./configProblems.ts"
@@ -127,6 +128,28 @@ const meaningProblems = (scope: ToolScope, value: unknown): ReadonlyArray<Proble
         ]
       : [])
   ]
+}
+
+/** What other files have to fit, as far as it can be read: a mistake elsewhere in the manifest hides none of it. */
+export interface ManifestParts {
+  readonly name: string | undefined
+  readonly executable: string | undefined
+  readonly secret_resources: ReadonlyArray<readonly [index: number, name: SecretName]>
+}
+
+const isToolName = Schema.is(ToolLlmView.fields.name)
+const isSecretName = Schema.is(SecretName)
+
+export const manifestParts = (scope: ToolScope, text: string): ManifestParts => {
+  const value = Result.getOrUndefined(parse(text))
+  const { name } = objectAt(value, "llm")
+  const { exec_path, secret_resources } = objectAt(value, "runtime")
+  const secrets: ReadonlyArray<unknown> = Array.isArray(secret_resources) ? secret_resources : []
+  return {
+    name: isToolName(name) ? name : undefined,
+    executable: typeof exec_path === "string" && exec_path !== "" ? toolExecutable(scope, exec_path) : undefined,
+    secret_resources: secrets.flatMap((secret, index) => (isSecretName(secret) ? [[index, secret] as const] : []))
+  }
 }
 
 /** The manifest of a file's text, or each of its problems on a line. */

@@ -9,7 +9,7 @@ import { nearestWord } from "./nearestWord.ts"
 
 type JsonSchemaObject = Readonly<Record<string, unknown>>
 
-/** Deeper than any schema that a person writes; a check that goes on for ever is none. */
+/** Deeper than any schema that a person writes; a check that goes on for ever checks nothing. */
 const SCHEMA_DEPTH_MAX = 32
 
 type Kind =

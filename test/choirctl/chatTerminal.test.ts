@@ -60,6 +60,36 @@ const open = Effect.gen(function* () {
 })
 
 describe("choirctl chat at a terminal", () => {
+  it.effect("leaves with /quit, and explains the keys beside choird's answer to /help", () =>
+    Effect.gen(function* () {
+      const chat = yield* open
+      yield* chat.type("/help")
+      assert.strictEqual(yield* chat.sent, "/help")
+      assert.match(yield* chat.shown, /Stopping\./u)
+      assert.match(yield* chat.shown, /Ctrl-D or \/quit leaves the chat/u)
+      yield* chat.type("/quit")
+      yield* chat.left
+    })
+  )
+
+  it.effect("shows the question above the answer to what was not sent here, once and on one line", () =>
+    Effect.gen(function* () {
+      const chat = yield* open
+      const elsewhere: ChatNews = { ...reply, in_reply_to: InboxId.make("7"), question: "what\nis on\u001b[2J?" }
+      yield* chat.tell(elsewhere, false)
+      const question = yield* chat.shown
+      assert.match(question, /^you asked: what.is on.*\?$/u)
+      assert.notInclude(question, "\u001b")
+      assert.strictEqual(yield* chat.shown, "Stopped.")
+      yield* chat.tell({ ...elsewhere, part: 1, text: "more" }, false)
+      assert.strictEqual(yield* chat.shown, "more")
+      yield* chat.type("hello")
+      assert.strictEqual(yield* chat.sent, "hello")
+      yield* chat.tell({ ...reply, question: "hello" }, false)
+      assert.strictEqual(yield* chat.shown, "Stopped.")
+    })
+  )
+
   it.effect("leaves with Ctrl-C while nothing runs, and with Ctrl-D", () =>
     Effect.gen(function* () {
       const first = yield* open

@@ -39,10 +39,13 @@ describe("a command that destroys", LIVE, () => {
         const ran = yield* choirctl(home, args)
         assert.strictEqual(ran.code, 2, ran.err)
         assert.include(ran.err, lost)
+        assert.isBelow(ran.err.indexOf(lost), ran.err.indexOf("error: This needs --yes"), ran.err)
         assert.include(ran.err, `hint: choirctl ${args.join(" ")} --yes`)
         const refused = yield* choirctl(home, [...args, "--json"])
         assert.strictEqual(refused.code, 2)
-        assert.propertyVal((document(refused) as { readonly error: object }).error, "type", "USAGE")
+        const { error } = document(refused) as { readonly error: { readonly message: string } }
+        assert.propertyVal(error, "type", "USAGE")
+        assert.include(error.message, lost)
       }
       assert.isFalse(calls.some(({ name }) => name === "reset" || name === "backup"))
       assert.deepStrictEqual(JSON.parse(readFileSync(join(home, "secrets.json"), "utf8")), { key: "value" })
@@ -53,6 +56,7 @@ describe("a command that destroys", LIVE, () => {
   it.effect("needs --yes for a restore by force, once no choird is in its way", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
+      writeFileSync(join(home, "b.gz"), "a backup")
       const ran = yield* choirctl(home, ["db", "restore", join(home, "b.gz"), "--force"])
       assert.strictEqual(ran.code, 2)
       assert.include(ran.err, "Every session in the database")

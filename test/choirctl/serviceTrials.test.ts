@@ -46,7 +46,7 @@ const CAUSES = [
   [200, "{}", "address", /not a chat completion/u],
   [302, "", "address", /redirects/u],
   [429, "{}", "busy", /limits how often/u],
-  [503, "{}", "broken", /in trouble \(503\)/u],
+  [503, "{}", "broken", /server at 127\.0\.0\.1:\d+ failed \(503\)/u],
   [200, text("ready"), "tools", /cannot call tools/u]
 ] as const
 
@@ -59,6 +59,26 @@ describe("the trial of a model", () => {
         assert.strictEqual(failure.obstacle, obstacle)
         assert.match(failure.problem, words)
         assert.notInclude(failure.message, KEY)
+      }).pipe(Effect.scoped)
+    )
+
+  for (const [body, words] of [
+    [
+      `{"error":{"message":"No auth credentials found for ${KEY}.","code":401}}`,
+      "; it said: No auth credentials found for ***"
+    ],
+    ['{"error":"bad key"}', "; it said: bad key"],
+    ['{"detail":[{"loc":["body"],"message":"field required"}]}', "; it said: field required"],
+    ["Unauthorized\n", "; it said: Unauthorized"],
+    ['{"code":401,"ok":false}', ""],
+    ['{"error":{"message":"cut o', ""]
+  ] as const)
+    it.live(`shows of an answer only the provider's own words: ${body.slice(0, 30)}`, () =>
+      Effect.gen(function* () {
+        const endpoint = yield* endpointThat(401, body)
+        const failure = yield* Effect.flip(tryModel({ endpoint, model: "m-1" }, Redacted.make(KEY)))
+        assert.match(failure.problem, /^127\.0\.0\.1:\d+ refuses the key \(401\)/u)
+        assert.strictEqual(failure.problem.replace(/^.*?\(401\)/u, ""), words)
       }).pipe(Effect.scoped)
     )
 

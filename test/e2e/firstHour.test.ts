@@ -104,7 +104,7 @@ const stopTurn = Effect.fnUntraced(function* ({ terminal }: Newcomer) {
   const conversation = Effect.gen(function* () {
     yield* terminal.see(CHAT_PROMPT, LATER)
     yield* terminal.line("run sleep 300")
-    yield* terminal.see(/choir \(waiting tool\)> /u, LATER)
+    yield* terminal.see(/choir \(running a tool\)> /u, LATER)
     yield* terminal.type(KEYS.interrupt)
     yield* terminal.see("Stopped.")
     yield* sayInChat(terminal, "run echo $((20 + 3)) after the stop", "23 after the stop")
@@ -128,7 +128,7 @@ const tryIt = (variant: Variant, next: (newcomer: Newcomer, variant: Variant) =>
     yield* newcomer.terminal.run("choirctl daemon stop")
   }).pipe(Effect.scoped)
 
-/** Whoever runs the tests. */
+/** The user that runs the tests. */
 const HERE: Variant = {
   who: isRoot ? "root" : "an ordinary user",
   bubblewrap: true,
@@ -177,7 +177,7 @@ const leaveAndGoOn = Effect.gen(function* () {
   yield* choose(terminal, 1)
   yield* terminal.see("Model name, such as")
   yield* terminal.line("anthropic/claude-sonnet-4")
-  yield* terminal.see("Key of OpenRouter")
+  yield* terminal.see("API key from OpenRouter")
   yield* terminal.type(KEYS.interrupt)
   yield* terminal.see("the answers so far are kept")
   yield* terminal.see("left with 130")
@@ -185,7 +185,7 @@ const leaveAndGoOn = Effect.gen(function* () {
   yield* terminal.line("choirctl init --runtime sandbox; echo ended with $?")
   yield* terminal.see("Go on with the answers of the unfinished setup?")
   yield* terminal.line("")
-  yield* terminal.see("Key of OpenRouter")
+  yield* terminal.see("API key from OpenRouter")
   yield* terminal.line("")
   yield* terminal.see("choirctl secret set openrouter-key")
   yield* terminal.see("Enter: 3/15")

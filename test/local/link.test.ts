@@ -82,7 +82,8 @@ describe("npm run link", () => {
       stderr: "",
       stdout: `choirctl and choird are linked in ${links()}
 ${links()} is not on your PATH. To add it:
-  echo 'export PATH="$HOME/.local/bin:$PATH"' >> ~/.bashrc && exec bash
+  echo 'export PATH="$HOME/.local/bin:$PATH"' >> ~/.bashrc
+Then open a new terminal.
 `
     })
     const path = `${links()}:${system}`

@@ -44,7 +44,7 @@ export class Stopper {
     for (const { lane } of events) {
       if (lane !== EDGE || this.#ordered >= STOPS_MAX || !this.#draw.chance(CHANCE)) continue
       this.#ordered++
-      // Now and then twice, as whoever does not trust the first one.
+      // Now and then twice, as a person does who does not trust the first one.
       for (let left = this.#draw.pick([1, 1, 1, 2]); left > 0; left--)
         kernel.after(kernel.world, this.#draw.wait(this.#draw.pick(DELAYS_MS) + 1), () => this.#order())
     }

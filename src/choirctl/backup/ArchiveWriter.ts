@@ -32,7 +32,7 @@ type Announced = Pick<Header, "name"> & Partial<Header>
 const sink = (tar: Pack, header: Announced) => {
   const { promise, reject, resolve } = Promise.withResolvers<void>()
   const entry = tar.entry(header, (error) => (error ? reject(error) : resolve()))
-  // Whoever waits for the entry learns of its error; nobody else has to.
+  // The waiter for the entry learns of its error; nobody else has to.
   entry.on("error", () => undefined)
   promise.catch(() => undefined)
   return { entry, done: promise }
@@ -76,7 +76,7 @@ export const makeArchive = Effect.fn("ArchiveWriter.make")(function* (path: stri
     { startImmediately: true }
   )
   const members: Array<Member> = []
-  /** Whoever fills the tar waits for its reader, and would do so forever once that has failed. */
+  /** Filling the tar waits for its reader, and would do so forever once that has failed. */
   const whileWritten = <A>(work: () => Promise<A>) =>
     Effect.raceFirst(
       Effect.tryPromise({ try: work, catch: unwritten(path) }),

@@ -1,5 +1,5 @@
 /** `choirctl backup`: a whole home in one file, while choird runs or without it. */
-import { mkdtempSync, openSync, closeSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs"
+import { openSync, closeSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
 import { Clock, DateTime, Effect, FileSystem, Redacted } from "effect"
 import { ResourceName, SecretName } from "#schema/Ids.ts"
@@ -10,6 +10,7 @@ import { sha256 } from "#src/shared/hashChain.ts"
 import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
 import { makeBackup, putInPlace } from "#src/choirctl/backupFile.ts"
 import { failed } from "#src/choirctl/failure.ts"
+import { measureFolder } from "#src/choirctl/folderContents.ts"
 import { secretsPath } from "#src/choirctl/homeFiles.ts"
 import { nowhere, readArchive } from "./ArchiveReader.ts"
 import { type Archive, makeArchive } from "./ArchiveWriter.ts"
@@ -27,9 +28,12 @@ import {
   type Source,
   type WorkspaceContents
 } from "./manifest.ts"
+import { makeOwnFolder, ownFoldersIn } from "./ownFolders.ts"
+import { requireSpace } from "./requireSpace.ts"
 import { seal } from "./sealedSecrets.ts"
 import { bundle, findRepositories } from "./sourceBundles.ts"
 import { addWorkspace } from "./workspaceFiles.ts"
+import { misplacedWorkspace } from "./workspacePlaces.ts"
 
 /** The steps of a backup, in their order. */
 export const BACKUP_STEPS = [
@@ -113,9 +117,8 @@ const workFolder = Effect.fnUntraced(function* (file: string) {
   return yield* Effect.acquireRelease(
     Effect.try({
       try: () => {
-        for (const name of readdirSync(folder))
-          if (name.startsWith(prefix)) rmSync(join(folder, name), { recursive: true, force: true })
-        return mkdtempSync(join(folder, prefix))
+        for (const left of ownFoldersIn(folder, prefix)) rmSync(left, { recursive: true, force: true })
+        return makeOwnFolder(folder, prefix)
       },
       catch: unusable
     }),
@@ -150,6 +153,39 @@ const checkPlace = (home: string, file: string) => {
     : undefined
 }
 
+/** What a backup takes beside what is measured: the dump of a small database, the manifest, a tar's own records. */
+const SPARE_BYTES = 32 * 1024 * 1024
+
+/**
+ * Compares the free space with what the backup will need, before anything is written: the bundles twice, by themselves and in the file, and
+ * the workspaces. The database is not measured, since its dump is far smaller than its folder.
+ */
+const checkSpace = Effect.fnUntraced(function* (
+  work: string,
+  home: string,
+  { base, config }: Effect.Success<ReturnType<typeof readHome>>,
+  workspaces: boolean
+) {
+  const found = findRepositories(join(home, "sources"))
+  const gits = found.repositories.map((path) => join(home, "sources", path))
+  const own = workspaces ? ownWorkspaces(config, base).filter((each) => each.own) : []
+  const measured = yield* Effect.forEach([...gits, ...gits, ...own.map(({ path }) => path)], measureFolder)
+  const needed = measured.reduce((sum, { bytes }) => sum + bytes, SPARE_BYTES)
+  yield* requireSpace(work, needed)
+})
+
+/** Refuses what a restore would refuse, while the home is still there to be changed. */
+const checkWorkspaces = (config: Config, { home, real_home }: Base) => {
+  const misplaced = misplacedWorkspace(config, home) ?? misplacedWorkspace(config, real_home)
+  if (misplaced === undefined) return Effect.void
+  const { name, owner, path } = misplaced
+  return failed(
+    "WORKSPACES",
+    `the workspace ${name} lies at ${path}, in a folder of ${owner}, and no backup of it could be restored`,
+    `move it, for example to ${join(home, "workspaces", name)}, and change its path in config.json`
+  )
+}
+
 const uncommittedNotes = (sources: ReadonlyArray<Source>) =>
   sources.flatMap(({ path, uncommitted }) =>
     uncommitted === 0 ? [] : [`${uncommitted} uncommitted files in sources/${path}: commit them and back up again`]
@@ -164,6 +200,8 @@ export const backupHome = Effect.fn("backupHome")(function* <Needs>(options: Bac
   const now = DateTime.makeUnsafe(yield* Clock.currentTimeMillis)
   const mtime = DateTime.toDateUtc(now)
   const read = yield* readHome(home).pipe(step("reading the configuration"))
+  yield* checkWorkspaces(read.config, read.base)
+  yield* checkSpace(work, home, read, options.workspaces)
   const database = yield* makeBackup(join(work, DATABASE)).pipe(step("copying the database"))
   const found = findRepositories(join(home, "sources"))
   const sources = yield* Effect.forEach(found.repositories, (path) => bundle(join(home, "sources"), path, work)).pipe(

@@ -1,6 +1,6 @@
 /** `choirctl restore`: a home from its backup, on this path or another. */
-import { closeSync, existsSync, openSync, renameSync, rmSync } from "node:fs"
-import { join, resolve } from "node:path"
+import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from "node:fs"
+import { join } from "node:path"
 import { Effect, FileSystem, Redacted, Result, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { SecretsFile } from "#schema/Secrets.ts"
@@ -13,17 +13,10 @@ import { runTask } from "#src/choirctl/choirdProgram.ts"
 import { failed } from "#src/choirctl/failure.ts"
 import { fileText, secretsPath, writePrivate } from "#src/choirctl/homeFiles.ts"
 import { readArchive } from "./ArchiveReader.ts"
-import {
-  bound,
-  CONFIG,
-  CONFIG_SCHEMA,
-  DATABASE,
-  isRelativePath,
-  type Manifest,
-  SECRETS,
-  WORKSPACES
-} from "./manifest.ts"
+import { bound, CONFIG, CONFIG_SCHEMA, DATABASE, type Manifest, SECRETS, WORKSPACES } from "./manifest.ts"
 import { finishStaging, moveAside, putHome, type RestorePlace, takePlace } from "./restorePlace.ts"
+import { misplacedWorkspace, pathInHome } from "./workspacePlaces.ts"
+import { requireSpace } from "./requireSpace.ts"
 import { unseal } from "./sealedSecrets.ts"
 import { unbundle } from "./sourceBundles.ts"
 import { unpackedInto } from "./unpackedFiles.ts"
@@ -96,32 +89,17 @@ const openSecrets = Effect.fnUntraced(function* (
   return Redacted.value(opened)
 })
 
-/** Where a workspace of the new home stands in its staging folder; nothing for one that lies elsewhere. */
-const pathInHome = (path: string, home: string) => {
-  const absolute = resolve(path)
-  const relative = absolute.startsWith(`${home}/`) ? absolute.slice(home.length + 1) : undefined
-  return relative !== undefined && isRelativePath(relative) ? relative : undefined
-}
-
-/** Folders of a home that Choir fills. Git runs hooks from one of them, and choird trusts what lies in the others. */
-const CHOIRS_OWN = new Set(["sources", "data", "socks", "images", "repos", "logs"])
-
-/** Refuses a workspace in a folder whose files Choir or git acts on: its contents come from an agent, or from whoever made the file. */
-const checkWorkspaces = (file: string, { workspaces }: Config, home: string) =>
-  Effect.forEach(
-    Object.entries(workspaces),
-    ([name, { path }]) => {
-      const names = pathInHome(path, home)?.split("/") ?? []
-      const isGits = names.some((part) => part.toLowerCase() === ".git")
-      if (!isGits && !CHOIRS_OWN.has(names[0] ?? "")) return Effect.void
-      return failed(
-        "WORKSPACES",
-        `${file} is refused: its workspace ${name} lies at ${path}, in a folder of ${isGits ? "git" : "Choir"}. Nothing was changed`,
-        "take a backup whose workspaces lie in folders of their own, such as workspaces/ of the home"
-      )
-    },
-    { discard: true }
+/** Refuses a workspace in a folder whose files Choir or git acts on. */
+const checkWorkspaces = (file: string, config: Config, home: string) => {
+  const misplaced = misplacedWorkspace(config, home)
+  if (misplaced === undefined) return Effect.void
+  const { name, owner, path } = misplaced
+  return failed(
+    "WORKSPACES",
+    `${file} is refused: its workspace ${name} lies at ${path}, in a folder of ${owner}. Nothing was changed`,
+    "take a backup whose workspaces lie in folders of their own, such as workspaces/ of the home"
   )
+}
 
 /**
  * Puts the contents of each workspace in its place, and makes an empty folder for one that has none: without it no agent starts. A link
@@ -187,6 +165,8 @@ export const restoreHome = Effect.fn("restoreHome")(function* <E, R>(options: Re
   const place = yield* takePlace(options.home)
   const { home, occupied, staging } = place
   const unpacked = join(staging, UNPACKED)
+  // What is unpacked is hardly smaller than the file, and stays beside the home that is made of it.
+  yield* requireSpace(staging, 2 * (yield* Effect.sync(() => statSync(file, { throwIfNoEntry: false })?.size ?? 0)))
   yield* fs.makeDirectory(unpacked, { mode: 0o700 })
   const manifest = yield* readArchive(file, unpackedInto(unpacked)).pipe(
     Effect.mapError(({ message }) =>

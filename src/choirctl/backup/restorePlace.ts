@@ -2,14 +2,16 @@
  * The place of a home that is restored. The new one is built beside it and takes its place in the end, so that a death leaves the old home
  * or the new one.
  */
-import { existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, renameSync, rmSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Clock, DateTime, Effect, Schedule } from "effect"
 import { holdName } from "#src/shared/abstractName.ts"
 import { homeHolder, homeLockName } from "#src/shared/homeHolder.ts"
-import { asideOf, finishRestore, restoredBeside } from "#src/shared/interruptedRestore.ts"
+import { asideOf, finishRestore, restoredBeside, restoreTimeIn } from "#src/shared/interruptedRestore.ts"
 import { shellQuoted } from "#src/shared/shellQuoted.ts"
 import { CommandFailed, EXIT, failed } from "#src/choirctl/failure.ts"
+import { homePlace } from "#src/choirctl/homePlace.ts"
+import { isOwnName, isUsersFolder, makeOwnFolder } from "./ownFolders.ts"
 
 /** How long a choird may still work in the folder of a restore that was killed. */
 const LEFTOVER_MS_MAX = 20_000
@@ -18,21 +20,10 @@ const LEFTOVER_LOOK_MS = 200
 const HOME_BYTES_MAX = 65
 
 const stagingPrefix = (home: string) => `${basename(home)}.restoring-`
-/** The ends of the two names that a restore gives a folder beside the home: six characters of the system, or its time. */
-const RANDOM = /^[A-Za-z0-9]{6}$/u
-const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}-\d{3}Z$/u
 
 /** Whether a name beside the home is one that a killed restore left there. Its neighbours may begin with the same words. */
 const isLeftover = (home: string, name: string) =>
-  [
-    { prefix: stagingPrefix(home), end: RANDOM },
-    { prefix: basename(restoredBeside(home, "")), end: TIME }
-  ].some(({ end, prefix }) => name.startsWith(prefix) && end.test(name.slice(prefix.length)))
-
-const isOwnFolder = (path: string) => {
-  const stat = lstatSync(path, { throwIfNoEntry: false })
-  return stat?.isDirectory() === true && stat.uid === process.getuid?.()
-}
+  isOwnName(stagingPrefix(home), name) || restoreTimeIn(home, name) !== undefined
 
 const attempt = <A>(home: string, run: () => A) =>
   Effect.try({
@@ -44,15 +35,6 @@ const attempt = <A>(home: string, run: () => A) =>
         "look at the owner of its folder and the space on its disk; a mount point cannot be replaced, only a folder in it"
       )
   })
-
-const stateOf = (home: string) => {
-  const stat = lstatSync(home, { throwIfNoEntry: false })
-  if (stat === undefined) return { occupied: false }
-  if (stat.isSymbolicLink()) return { problem: "it is a symbolic link", fix: "name the folder that it leads to" }
-  if (!stat.isDirectory()) return { problem: "it is not a folder", fix: "choose another --to" }
-  if (stat.uid !== process.getuid?.()) return { problem: "it belongs to another user", fix: "choose another --to" }
-  return { occupied: readdirSync(home).length > 0 }
-}
 
 /** No choird and no other restore uses the home until the scope closes. @param real its real path. */
 const holdHome = (home: string, real: string) =>
@@ -69,7 +51,7 @@ const holdHome = (home: string, real: string) =>
 /** What killed restores left beside the home. A choird that they started may take a moment to notice. */
 const clearLeftovers = Effect.fnUntraced(function* (home: string) {
   const folder = dirname(home)
-  const left = readdirSync(folder).filter((name) => isLeftover(home, name) && isOwnFolder(join(folder, name)))
+  const left = readdirSync(folder).filter((name) => isLeftover(home, name) && isUsersFolder(join(folder, name)))
   for (const name of left) {
     const path = join(folder, name)
     yield* Effect.repeat(homeHolder(path), {
@@ -113,15 +95,15 @@ export const takePlace = Effect.fn("restorePlace.take")(function* (wanted: strin
   yield* holdHome(wanted, home)
   yield* attempt(home, () => finishRestore(home))
   yield* clearLeftovers(home)
-  const state = yield* attempt(home, () => stateOf(home))
-  if ("problem" in state)
-    return yield* failed("HOME", `${home} cannot be replaced: ${state.problem ?? ""}`, state.fix ?? "")
+  const found = yield* attempt(home, () => homePlace(home, "--to"))
+  if (found.type === "unusable") return yield* failed("HOME", `${home} cannot be replaced: ${found.problem}`, found.fix)
+  const occupied = found.type === "folder" && !found.empty
   const made = yield* Effect.acquireRelease(
-    attempt(home, () => mkdtempSync(join(dirname(home), stagingPrefix(home)))),
+    attempt(home, () => makeOwnFolder(dirname(home), stagingPrefix(home))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
   )
   const time = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis)).replaceAll(/[:.]/gu, "-")
-  return { home, occupied: state.occupied ?? false, staging: made, time } satisfies RestorePlace
+  return { home, occupied, staging: made, time } satisfies RestorePlace
 })
 
 /** Where the new home stands once it is whole: the place of an empty or missing home can be taken with one rename. */

@@ -1,12 +1,10 @@
 /** choirctl backup: the whole home in one file. */
-import { statSync } from "node:fs"
 import { resolve } from "node:path"
-import { Effect, Redacted } from "effect"
-import { Argument, Command, Flag, Prompt } from "effect/cli"
-import { confirm, yesFlag } from "#src/choirctl/confirm.ts"
-import { usageError } from "#src/choirctl/failure.ts"
+import { Effect } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { confirmReplaced, yesFlag } from "#src/choirctl/confirm.ts"
 import { onHost } from "#src/choirctl/Host.ts"
-import { passphraseFlag, PASSPHRASE_CHARS_MIN, pipedPassphrase } from "#src/choirctl/passphrase.ts"
+import { passphraseFlag, passphraseOf } from "#src/choirctl/passphrase.ts"
 import { print } from "#src/choirctl/print.ts"
 import { type Progress, withProgress } from "#src/choirctl/progress.ts"
 import { backupText } from "#src/choirctl/render/backup.ts"
@@ -15,36 +13,12 @@ import { root } from "#src/choirctl/root.ts"
 import { Screen } from "#src/choirctl/Screen.ts"
 import { VERSION } from "#src/choirctl/version.ts"
 
-/** Asked for twice, since nothing opens the secrets if it was mistyped. */
-const askPassphrase = Effect.gen(function* () {
-  const message = `Passphrase for the secrets (at least ${PASSPHRASE_CHARS_MIN} characters)`
-  const validate = (text: string) =>
-    text.length < PASSPHRASE_CHARS_MIN
-      ? Effect.fail(`at least ${PASSPHRASE_CHARS_MIN} characters`)
-      : Effect.succeed(text)
-  const screen = yield* Screen
-  while (true) {
-    const first = yield* Prompt.run(Prompt.Password({ message, validate }))
-    const second = yield* Prompt.run(Prompt.Password({ message: "The same passphrase again" }))
-    if (Redacted.value(first) === Redacted.value(second)) return first
-    yield* screen.note("the two differ; please type them again")
-  }
-})
-
 /** Nothing where there is nothing to seal, or the secrets stay out. */
-const passphraseOf = Effect.fnUntraced(function* (home: string, piped: boolean, without: boolean) {
+const passphraseFor = Effect.fnUntraced(function* (home: string, piped: boolean, without: boolean) {
   if (without) return undefined
   const { secretNames } = yield* Effect.promise(() => import("#src/choirctl/secretsFile.ts"))
   if ((yield* secretNames(home)).length === 0) return undefined
-  if (piped) return yield* pipedPassphrase
-  const { json } = yield* root
-  const screen = yield* Screen
-  if (json || !screen.interactive)
-    return yield* usageError(
-      "the secrets need a passphrase",
-      "add --passphrase-stdin and hand it over by standard input, or --without-secrets"
-    )
-  return yield* askPassphrase
+  return yield* passphraseOf("new", piped, "the secrets need a passphrase")
 })
 
 export const backup = Command.make(
@@ -68,14 +42,8 @@ export const backup = Command.make(
   Effect.fnUntraced(function* ({ file, passphrase_stdin, without_secrets, workspaces, yes }) {
     const { home } = yield* root
     const screen = yield* Screen
-    if (statSync(file, { throwIfNoEntry: false })?.isFile() === true)
-      yield* confirm({
-        yes,
-        about: [`${file} exists.`],
-        ask: "Replace it?",
-        command: `choirctl backup ${file} --yes`
-      })
-    const passphrase = yield* passphraseOf(home, passphrase_stdin, without_secrets)
+    yield* confirmReplaced(file, yes, "choirctl backup")
+    const passphrase = yield* passphraseFor(home, passphrase_stdin, without_secrets)
     const { backupHome } = yield* Effect.promise(() => import("#src/choirctl/backup/backupHome.ts"))
     const { broken, bytes, manifest } = yield* backupHome<Progress>({
       home,

@@ -86,7 +86,7 @@ export const chat = Command.make(
         yield* Effect.scoped(
           Effect.flatMap(openLineEditor, (editor) => chatTerminal(id, connection, editor, screen.color))
         )
-        return yield* screen.note(`You left the chat. To come back: choirctl chat ${id}`)
+        return yield* screen.note("You left the chat.")
       }
       const texts = Option.match(message, { onNone: () => pipedLines, onSome: (text) => Stream.make(text) })
       return yield* chatMessages(id, connection, texts, timeout * 1000, show).pipe(withProgress(`${id} is at it`))

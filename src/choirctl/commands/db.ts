@@ -1,10 +1,9 @@
 /** choirctl db: the life of the database. */
-import { statSync } from "node:fs"
 import { resolve } from "node:path"
 import { Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { confirm, yesFlag } from "#src/choirctl/confirm.ts"
-import { failed } from "#src/choirctl/failure.ts"
+import { confirm, confirmReplaced, yesFlag } from "#src/choirctl/confirm.ts"
+import { failed, requireFile } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
 import { backedUpText, migratedText, restoredText } from "#src/choirctl/render/database.ts"
@@ -14,6 +13,8 @@ import { Screen } from "#src/choirctl/Screen.ts"
 
 /** Loaded when it is needed, as what the commands do is. */
 const choirdRuns = Effect.fnUntraced(function* (home: string) {
+  const { requireHome } = yield* Effect.promise(() => import("#src/choirctl/homeFiles.ts"))
+  yield* requireHome(home)
   const { choirdAnswers } = yield* Effect.promise(() => import("#src/choirctl/choirdAnswers.ts"))
   return yield* choirdAnswers(home)
 })
@@ -55,21 +56,15 @@ const file = Argument.String("file").pipe(
   Argument.map((path) => resolve(path))
 )
 
-/** Only a file is replaced; anything else of that name is refused later. */
-const isThere = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
-
 const backup = Command.make(
   "backup",
   { file, yes: yesFlag },
   Effect.fnUntraced(function* ({ file, yes }) {
     const screen = yield* Screen
-    if (isThere(file))
-      yield* confirm({
-        yes,
-        about: [`${safeLine(file)} exists and will be replaced by the new backup.`],
-        ask: "Replace it?",
-        command: `choirctl db backup ${file} --yes`
-      })
+    const { home } = yield* root
+    const { requireHome } = yield* Effect.promise(() => import("#src/choirctl/homeFiles.ts"))
+    yield* requireHome(home)
+    yield* confirmReplaced(file, yes, "choirctl db backup")
     const { makeBackup } = yield* Effect.promise(() => import("#src/choirctl/backupFile.ts"))
     const { broken, bytes, events, header, rows, sessions } = yield* makeBackup(file)
     for (const { reason, session_id } of broken)
@@ -102,6 +97,7 @@ const restore = Command.make(
     const screen = yield* Screen
     if (yield* choirdRuns(home))
       return yield* failed("CHOIRD_RUNS", "choird runs, and a restore replaces its database", "choirctl daemon stop")
+    yield* requireFile(file, "choirctl db backup")
     if (force)
       yield* confirm({
         yes,

@@ -1,13 +1,23 @@
 /** choirctl init: a home in which choird starts. */
 import { Effect, Option, Redacted, Result } from "effect"
 import { Command, Flag, Prompt } from "effect/cli"
+import { askPerson } from "#src/choirctl/askPerson.ts"
 import { onHost } from "#src/choirctl/Host.ts"
 import { unmappedRoot } from "#src/shared/dockerInfo.ts"
 import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
 import type { Setup } from "#src/choirctl/initHome.ts"
 import { usageError } from "#src/choirctl/failure.ts"
 import { knownPrice } from "#src/choirctl/knownPrices.ts"
-import { keyName, known, PROVIDERS, type Provider, takesKey } from "#src/choirctl/modelChoices.ts"
+import {
+  addressProblem,
+  apiAddress,
+  keyName,
+  known,
+  nameProblem,
+  PROVIDERS,
+  type Provider,
+  takesKey
+} from "#src/choirctl/modelChoices.ts"
 import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
 import { readInput } from "#src/choirctl/readInput.ts"
@@ -98,8 +108,11 @@ const pipedSecrets = Effect.fnUntraced(function* ({ key_stdin, token_stdin }: Fl
   return { key, token }
 })
 
-const providerOf = ({ endpoint, provider }: Given): Provider | undefined =>
+const providerOf = (provider: Provider | undefined, endpoint: string | undefined): Provider | undefined =>
   provider ?? (endpoint === undefined ? undefined : "other")
+
+const flagProblem = (flag: string, problem: string | undefined) =>
+  problem === undefined ? undefined : usageError(`${flag} cannot be used`, problem)
 
 const priceOf = ({ price_in, price_out }: Flags) => {
   if (Option.isNone(price_in) && Option.isNone(price_out)) return Effect.undefined
@@ -116,18 +129,28 @@ const givenBy = Effect.fnUntraced(function* (wanted: Flags) {
       "a Telegram user id is a number, such as 123456789",
       "send @userinfobot a message on Telegram to learn yours"
     )
+  const endpoint = Option.getOrUndefined(wanted.endpoint)
+  const name = Option.getOrUndefined(wanted.name)?.trim()
+  const fallback = Option.getOrUndefined(wanted.fallback)?.trim() || undefined
   const given = {
-    provider: Option.getOrUndefined(wanted.provider),
-    endpoint: Option.getOrUndefined(wanted.endpoint),
-    name: Option.getOrUndefined(wanted.name),
-    fallback: Option.getOrUndefined(wanted.fallback)?.trim() || undefined,
+    provider: providerOf(Option.getOrUndefined(wanted.provider), endpoint),
+    endpoint: endpoint === undefined ? undefined : apiAddress(endpoint),
+    name,
+    fallback,
     price: yield* priceOf(wanted),
     telegram_user_id,
     telegram_api_root: Option.getOrUndefined(wanted.telegram_api_root) ?? process.env["CHOIR_TELEGRAM_API_ROOT"],
     runtime: Option.getOrUndefined(wanted.runtime),
     allow_unmapped_root: wanted.unmapped_root
   } satisfies Given
-  return { ...given, provider: providerOf(given) }
+  const wrong = [
+    endpoint === undefined ? undefined : flagProblem("--model-endpoint", addressProblem(endpoint.trim())),
+    name === undefined ? undefined : flagProblem("--model-name", nameProblem(given.provider ?? "other", name)),
+    fallback === undefined
+      ? undefined
+      : flagProblem("--model-fallback", nameProblem(given.provider ?? "other", fallback))
+  ].find((problem) => problem !== undefined)
+  return wrong === undefined ? given : yield* wrong
 })
 
 /** An engine without user namespaces is used only when the operator says so (R38); without it there is the sandbox. */
@@ -139,7 +162,7 @@ const unmappedRootOf = Effect.fnUntraced(function* ({ unmapped_root }: Flags, as
   if (plain === undefined) return false
   const screen = yield* Screen
   yield* screen.note(`warning: ${plain.problem}. Better: ${plain.fix}`)
-  if (asks) return yield* Prompt.run(Prompt.Confirm({ message: "Let agents run in this engine all the same?" }))
+  if (asks) return yield* askPerson(Prompt.Confirm({ message: "Let agents run in this engine all the same?" }))
   yield* screen.note("agents run in the sandbox; choirctl init --allow-unmapped-root lets them run in this engine")
   return false
 })

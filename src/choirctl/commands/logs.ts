@@ -16,8 +16,8 @@ export const logs = Command.make(
       Argument.withSchema(AgentId)
     ),
     follow: Flag.Boolean("follow").pipe(
-      Flag.withDescription("Go on as lines are written; --no-follow ends with the last one"),
-      Flag.withDefault(true)
+      Flag.withDescription("Go on as lines are written, as on a terminal; --no-follow ends with the last one"),
+      Flag.optional
     ),
     last: Flag.Int("last").pipe(
       Flag.filter(
@@ -31,12 +31,14 @@ export const logs = Command.make(
   Effect.fnUntraced(function* ({ follow, last, source }) {
     const { home, json } = yield* root
     const screen = yield* Screen
+    const { requireHome } = yield* Effect.promise(() => import("#src/choirctl/homeFiles.ts"))
+    yield* requireHome(home)
     const { tailLog } = yield* Effect.promise(() => import("#src/choirctl/LogReader.ts"))
     const shown = json || !screen.terminal ? jsonLogLine : (text: string) => peopleLogLine(text, screen.color)
     yield* tailLog(
       {
         path: join(home, "logs", `${source}.log`),
-        follow,
+        follow: Option.getOrElse(follow, () => screen.terminal),
         last: Option.getOrUndefined(last),
         hint: `choirctl agent list shows the agents; the logs of ended sessions are in ${join(home, "logs", "archive", source)}`
       },
@@ -44,6 +46,6 @@ export const logs = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription("Print a log and go on as it grows; as JSON lines unless a terminal shows it"),
+  Command.withDescription("Print a log; a terminal shows it for people and as it grows, all else gets JSON lines"),
   Command.withExamples([{ command: "choirctl logs choird --last 50" }])
 )

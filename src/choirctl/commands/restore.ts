@@ -1,32 +1,23 @@
 /** choirctl restore: a home from its backup. */
 import { resolve } from "node:path"
 import { Effect, Option } from "effect"
-import { Argument, Command, Flag, Prompt } from "effect/cli"
+import { Argument, Command, Flag } from "effect/cli"
 import { shellQuoted } from "#src/shared/shellQuoted.ts"
 import type { Found } from "#src/choirctl/backup/restoreHome.ts"
 import { confirm, yesFlag } from "#src/choirctl/confirm.ts"
-import { usageError } from "#src/choirctl/failure.ts"
+import { requireFile } from "#src/choirctl/failure.ts"
 import { onHost } from "#src/choirctl/Host.ts"
-import { passphraseFlag, pipedPassphrase } from "#src/choirctl/passphrase.ts"
+import { passphraseFlag, passphraseOf } from "#src/choirctl/passphrase.ts"
 import { print } from "#src/choirctl/print.ts"
 import { type Progress, withProgress } from "#src/choirctl/progress.ts"
 import { foundText, restoredHomeText } from "#src/choirctl/render/backup.ts"
 import { root } from "#src/choirctl/root.ts"
-import { Screen } from "#src/choirctl/Screen.ts"
 
 /** Sealed secrets need their passphrase, unless they are to stay out. */
-const passphraseOf = Effect.fnUntraced(function* ({ manifest }: Found, piped: boolean, without: boolean) {
-  if (!manifest.secrets.sealed || without) return undefined
-  if (piped) return yield* pipedPassphrase
-  const { json } = yield* root
-  const screen = yield* Screen
-  if (json || !screen.interactive)
-    return yield* usageError(
-      "the secrets in the backup are sealed",
-      "add --passphrase-stdin and hand the passphrase over by standard input, or --without-secrets"
-    )
-  return yield* Prompt.run(Prompt.Password({ message: "Passphrase of the secrets" }))
-})
+const passphraseFor = ({ manifest }: Found, piped: boolean, without: boolean) =>
+  !manifest.secrets.sealed || without
+    ? Effect.undefined
+    : passphraseOf("given", piped, "the secrets in the backup are sealed")
 
 export const restore = Command.make(
   "restore",
@@ -53,6 +44,7 @@ export const restore = Command.make(
   },
   Effect.fnUntraced(function* ({ file, force, passphrase_stdin, to, without_secrets, yes }) {
     const { home } = yield* root
+    yield* requireFile(file, "choirctl backup")
     const agree = Effect.fnUntraced(function* (found: Found) {
       if (found.occupied)
         yield* confirm({
@@ -61,7 +53,7 @@ export const restore = Command.make(
           ask: "Put the backup in its place?",
           command: `choirctl restore ${shellQuoted(file)} --to ${shellQuoted(found.home)} --yes`
         })
-      return yield* passphraseOf(found, passphrase_stdin, without_secrets)
+      return yield* passphraseFor(found, passphrase_stdin, without_secrets)
     })
     const { restoreHome } = yield* Effect.promise(() => import("#src/choirctl/backup/restoreHome.ts"))
     type Agreed = ReturnType<typeof agree>

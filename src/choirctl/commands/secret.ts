@@ -2,6 +2,7 @@
 import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Prompt } from "effect/cli"
 import { ask } from "#src/choirctl/ask.ts"
+import { askPerson } from "#src/choirctl/askPerson.ts"
 import { onHost } from "#src/choirctl/Host.ts"
 import { SecretName } from "#schema/Ids.ts"
 import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
@@ -50,7 +51,7 @@ const valueOf = Effect.fnUntraced(function* (name: SecretName, argument: Option.
   if (!screen.typed_input) return Redacted.make(withoutLineEnd(yield* readInput(SECRET_BYTES_MAX)))
   if (json || !screen.interactive)
     return yield* usageError("there is no value", `hand it over by standard input: choirctl secret set ${name} < file`)
-  return yield* Prompt.run(Prompt.Password({ message: `Value of ${name}` }))
+  return yield* askPerson(Prompt.Password({ message: `Value of ${name}` }))
 })
 
 /** choird holds secrets in memory, so a change is not seen by one that runs until it is told. */

@@ -4,11 +4,9 @@ import type { Manifest } from "#src/choirctl/backup/manifest.ts"
 import { DEFAULT_HOME } from "#src/shared/homeFolder.ts"
 import { shellQuoted } from "#src/shared/shellQuoted.ts"
 import { safeLine, safeText } from "./safeText.ts"
+import { sizeText } from "./size.ts"
 
 type Contents = Omit<Manifest, "members">
-
-const MIB = 1024 * 1024
-const size = (bytes: number) => `${(bytes / MIB).toFixed(1)} MiB`
 
 const counted = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`
 
@@ -24,7 +22,9 @@ const parts = ({ database, secrets, sources, workspaces }: Contents): ReadonlyAr
   ...(sources.length === 0
     ? ["no repositories"]
     : [`${counted(sources.length, "repository", "repositories")} (${sources.map(({ path }) => path).join(", ")})`]),
-  ...workspaces.map(({ bytes, entries, name }) => `workspace ${name} (${entries} files and folders, ${size(bytes)})`)
+  ...workspaces.map(
+    ({ bytes, entries, name }) => `workspace ${name} (${entries} files and folders, ${sizeText(bytes)})`
+  )
 ]
 
 const contents = (found: Contents) =>
@@ -34,7 +34,7 @@ const contents = (found: Contents) =>
 
 export const backupText = (made: Contents & { readonly path: string; readonly bytes: number }): string =>
   [
-    `${made.path}: ${size(made.bytes)}, as of ${made.created_at}`,
+    `${made.path}: ${sizeText(made.bytes)}, as of ${made.created_at}`,
     `In it: ${contents(made)}.`,
     "Not in it:",
     ...made.left_out.map((line) => `  ${safeLine(line)}`)

@@ -28,6 +28,19 @@ export const messageText = ({ kind, text }: Message, color: boolean): string => 
   }
 }
 
+/** What the keys do, for those who ask for help. */
+export const KEYS_HELP = "Ctrl-C stops what the agent does for you; Ctrl-D or /quit leaves the chat."
+
+/** The question above an answer that was asked for somewhere else; nothing above what ends no turn, or continues. */
+export const questionText = ({
+  kind,
+  part,
+  question
+}: Pick<Extract<ChatEvent, { readonly type: "message" }>, "kind" | "part" | "question">): string => {
+  const line = safeLine(question ?? "").trim()
+  return line === "" || part > 0 || !endsTurn({ kind }) ? "" : `you asked: ${line}`
+}
+
 /** What is known of the agent between two messages. */
 export interface ChatState {
   readonly up: boolean
@@ -36,20 +49,20 @@ export interface ChatState {
   readonly cores: ReadonlyArray<string>
 }
 
+/** What edge does, in a person's words. */
+const LANE_WORDS: Readonly<Record<string, string>> = {
+  EDGE_CONTEXT_READY: "thinking",
+  EDGE_REASONING: "thinking",
+  EDGE_WAITING_TOOL: "running a tool",
+  EDGE_FINALIZING: "finishing"
+}
+
 const doing = ({ cores, edge, status, up }: ChatState): string => {
   if (!up) return "choird is away"
   if (status !== "running") return status
   const jobs = cores.length === 0 ? [] : [`${cores.length} ${cores.length === 1 ? "job" : "jobs"}`]
-  const lane =
-    edge === "EDGE_IDLE" || edge === ""
-      ? []
-      : [
-          edge
-            .replace(/^EDGE_/u, "")
-            .toLowerCase()
-            .replaceAll("_", " ")
-        ]
-  return [...lane, ...jobs].join(", ")
+  const lane = LANE_WORDS[edge]
+  return [...(lane === undefined ? [] : [lane]), ...jobs].join(", ")
 }
 
 /** The agent's name and, while it is not idle, what it does. */

@@ -1,4 +1,5 @@
 /** What the commands of `choirctl db` did, for people. */
+import { sizeText } from "./size.ts"
 
 interface Migrated {
   readonly running: boolean
@@ -19,14 +20,12 @@ interface Copied {
   readonly events: number
 }
 
-const MIB = 1024 * 1024
-
 const contents = ({ events, sessions }: Copied) => `${sessions} sessions with ${events} events`
 
-/** What a backup leaves out is said each time, since whoever needs it has lost the rest. */
+/** Says each time what a backup leaves out: a person who needs it has lost the rest. */
 export const backedUpText = (made: Copied & { readonly path: string; readonly bytes: number }): string =>
   [
-    `${made.path}: ${contents(made)}, ${(made.bytes / MIB).toFixed(1)} MiB, as of ${made.created_at}`,
+    `${made.path}: ${contents(made)}, ${sizeText(made.bytes)}, as of ${made.created_at}`,
     "Not in it: config.json, secrets.json, repositories, images, logs and the workspaces."
   ].join("\n")
 

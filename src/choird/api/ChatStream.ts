@@ -14,14 +14,15 @@ type Tick =
   | { readonly type: "appended"; readonly appended: Appended }
   | { readonly type: "agent"; readonly view: AgentView }
 
-const message = ({ in_reply_to, kind, outbox_id, part, source, source_id, text }: Outgoing): ChatEvent => ({
+const message = ({ in_reply_to, kind, outbox_id, part, question, source, source_id, text }: Outgoing): ChatEvent => ({
   type: "message",
   outbox_id,
   source: `${source}:${source_id}`,
   part,
   kind,
   text,
-  in_reply_to
+  in_reply_to,
+  question: question ?? null
 })
 
 const committed = ({ events }: Appended): ReadonlyArray<InboxId> =>

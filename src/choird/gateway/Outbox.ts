@@ -19,7 +19,12 @@ export interface Outgoing {
   readonly kind: "reply" | "notice" | "report" | "refusal" | "error" | "outage" | "stopped"
   readonly text: string
   readonly in_reply_to: InboxId | null
+  /** The beginning of the message that it answers, where the row is read. */
+  readonly question?: string | null
 }
+
+/** How much of a question is shown above its answer. */
+const QUESTION_CHARS_MAX = 200
 
 /** Keeps the outbox. Rows from events are written by the EventStore, in the transaction of the event. */
 export class Outbox extends Context.Service<
@@ -64,7 +69,9 @@ export class Outbox extends Context.Service<
         }, Effect.orDie),
         undelivered: Effect.fn("Outbox.undelivered")(function* (dm, after) {
           return yield* sql<Outgoing>`SELECT outbox_id::text, source, source_id, part, gateway, dm, agent_id, kind, text,
-              in_reply_to::text
+              in_reply_to::text,
+              (SELECT left(inbox.text, ${QUESTION_CHARS_MAX}) FROM choir_control.inbox
+                WHERE inbox.inbox_id = outbox.in_reply_to) AS question
             FROM choir_control.outbox
             WHERE dm = ${dm} AND delivered_at IS NULL AND outbox_id > ${rowId(after ?? "") ?? 0n}
             ORDER BY outbox.outbox_id LIMIT ${OUTBOX_PAGE_MAX}`

@@ -97,11 +97,16 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   }
 }
 
-/** The commands that a bot's menu shows. */
-export const MENU: ReadonlyArray<{ readonly command: string; readonly description: string }> = Object.entries(
-  COMMANDS
-).map(([command, { description }]) => ({ command, description }))
+/** Answered with the list of the others. */
+const HELP_COMMAND = "help"
 
+/** The commands that a bot's menu shows. */
+export const MENU: ReadonlyArray<{ readonly command: string; readonly description: string }> = [
+  ...Object.entries(COMMANDS).map(([command, { description }]) => ({ command, description })),
+  { command: HELP_COMMAND, description: "The commands of this chat" }
+]
+
+/** The commands and what they do, which /help and every unknown command show. */
 const HELP = Object.entries(COMMANDS)
   .map(([name, { description, usage }]) => `/${name}${usage}: ${description}`)
   .join("\n")
@@ -120,6 +125,7 @@ export const readCommand = (text: string): Read | undefined => {
     const command = entry.read(rest)
     return command === undefined ? { type: "say", text: `Usage: /${name}${entry.usage}` } : { type: "command", command }
   }
+  if (name === HELP_COMMAND) return { type: "say", text: HELP }
   // A bare /start is what a messenger sends for a person who opens the chat; it never starts an agent (E6).
   if (name === "start" && rest === "") return { type: "say", text: `Hello! Write to me in plain words.\n${HELP}` }
   return { type: "say", text: `I do not know the command /${name}.\n${HELP}` }

@@ -9,7 +9,7 @@ import { BUILT_IN_TOOLS } from "#src/shared/builtInTools.ts"
 import { IDENTITY_BYTES_MAX, IMAGE_SKILLS_MAX, IMAGE_TOOLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
 import { readSkill } from "#src/shared/skillProblems.ts"
 import type { ToolScope } from "#src/shared/toolExecutable.ts"
-import { readToolManifest } from "#src/shared/toolManifest.ts"
+import { manifestParts, readToolManifest } from "#src/shared/toolManifest.ts"
 import { DOCKERFILES, type DockerfileRole, dockerfileProblems } from "./dockerfile.ts"
 import { type BadRepository, badRepository, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
 
@@ -94,16 +94,16 @@ const checkTool = (
   const unreadable = textProblem(file, MANIFEST_BYTES_MAX)
   if (unreadable !== undefined) return refused(unreadable)
   const read = readToolManifest(scope, textOf(file))
-  if (Result.isFailure(read)) return refused(...read.failure)
-  const { executable, manifest } = read.success
-  const { llm, runtime } = manifest
+  const { executable, name, secret_resources } = manifestParts(scope, textOf(file))
   const reasons = [
-    ...(llm.name === stem ? [] : [`the tool is called ${llm.name}: name the file ${llm.name}.json`]),
-    ...runtime.secret_resources.flatMap((name, index) => {
+    ...(Result.isFailure(read) ? read.failure : []),
+    ...(name === undefined || name === stem ? [] : [`the tool is called ${name}: name the file ${name}.json`]),
+    ...secret_resources.flatMap(([index, name]) => {
       const problem = secretProblem(name)
       return problem === undefined ? [] : [`runtime.secret_resources.${index}: ${problem}`]
     })
   ]
+  if (executable === undefined) return refused(...reasons)
   if (tools.some(({ path }) => path === executable)) return { stem, executable, unbuilt: false, reasons }
   const unbuilt = tools.some(({ path }) => path.startsWith(`${stem}/`))
   return unbuilt

@@ -36,7 +36,7 @@ const isSpoken = (event: ChoirEvent): event is Spoken =>
 
 const KIND_OF_FAILED = { again: "outage", final: "error", stopped: "stopped" } as const
 
-/** What stands in the place of an answer is no reply to whoever waits for one. */
+/** What stands in the place of an answer is not a reply to a person who waits for one. */
 const kindOf = ({ failed, kind }: Spoken["payload"]): OutboxMessage["kind"] =>
   failed === undefined ? kind : KIND_OF_FAILED[failed]
 

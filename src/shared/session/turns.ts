@@ -13,7 +13,7 @@ const nextReport = ({ edge, reports }: SessionState): PendingReport | undefined 
   return edge.state === "EDGE_IDLE" ? reports[0] : undefined
 }
 
-/** The turn that edge works on, or `undefined` when there is none. A report turn is open before its first event (see `openReport`). */
+/** The turn that edge works on, or `undefined` between turns. A report turn is open before its first event (see `openReport`). */
 const openTurn = (state: SessionState): TurnName | undefined => {
   const { turn } = state.edge
   if (turn?.kind === "turn") return { inbox_id: turn.inbox_id }

@@ -57,7 +57,9 @@ describe("choirctl init", () => {
   it.effect("takes every answer as a flag, and secrets from standard input alone", () =>
     Effect.gen(function* () {
       const home = join(yield* temporaryFolder, "home")
-      const model = ["--model-endpoint", "https://llm.example/v1", "--model-name", "m-1", "--model-secret-stdin"]
+      // The address of a request, which people copy, stands for that of the API.
+      const copied = "https://llm.example/v1/chat/completions"
+      const model = ["--model-endpoint", copied, "--model-name", "m-1", "--model-secret-stdin"]
       const telegram = ["--telegram-user-id", "1234", "--telegram-secret-stdin"]
       const ran = yield* choirctl(home, ["init", ...model, ...telegram], { stdin: "sk-1\n99:token\n" })
       assert.strictEqual(ran.code, 0, ran.err)
@@ -95,7 +97,11 @@ describe("choirctl init", () => {
       ])
       assert.strictEqual(noKey.code, 2)
       const badUrl = yield* choirctl(home, ["init", "--model-endpoint", "nowhere", "--model-name", "x"])
-      assert.strictEqual(badUrl.code, 78)
+      assert.strictEqual(badUrl.code, 2)
+      assert.match(badUrl.err, /--model-endpoint cannot be used\nhint: Enter an address/u)
+      const badName = yield* choirctl(home, ["init", "--model-provider", "openai", "--model-name", "https://a.example"])
+      assert.strictEqual(badName.code, 2)
+      assert.match(badName.err, /--model-name cannot be used\nhint: This is an address/u)
       assert.isFalse(existsSync(join(home, "config.json")))
     })
   )

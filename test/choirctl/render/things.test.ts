@@ -144,7 +144,7 @@ describe("promptText", () => {
     assert.strictEqual(promptText("a", idle, false), "a> ")
     assert.strictEqual(
       promptText("a", { ...idle, edge: "EDGE_WAITING_TOOL", cores: ["x", "y"] }, false),
-      "a (waiting tool, 2 jobs)> "
+      "a (running a tool, 2 jobs)> "
     )
     assert.strictEqual(promptText("a", { ...idle, cores: ["x"] }, false), "a (1 job)> ")
     assert.strictEqual(promptText("a", { ...idle, status: "starting" }, false), "a (starting)> ")

@@ -64,7 +64,7 @@ describe("chat", () => {
     })
   )
 
-  it.effect("says that nothing runs to whoever stops or cancels it", () =>
+  it.effect("says that nothing runs when a person stops or cancels it", () =>
     Effect.gen(function* () {
       const { api, world } = yield* openOperator()
       for (const text of ["/stop", "/cancel"])

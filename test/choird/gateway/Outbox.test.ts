@@ -2,6 +2,7 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ResourceName } from "#schema/Ids.ts"
+import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { OUTBOX_PAGE_MAX } from "#src/shared/limits.ts"
 import { describeEngines } from "../../support/engines.ts"
@@ -25,6 +26,22 @@ const start = (name: string) => {
 }
 
 describeEngines("Outbox", (it, { kind }) => {
+  it.effect("shows the beginning of the question with its answer", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const inbox = yield* Inbox
+      const { dm, message } = start(kind)
+      const answer = message("a")
+      const { agent_id, gateway } = answer
+      const asked = { gateway, client_id: `${dm}-q`, agent_id, dm, text: `why ${"so ".repeat(100)}`, attachments: [] }
+      const received = yield* inbox.receive(asked)
+      const in_reply_to = received.type === "queued" ? received.inbox_id : null
+      yield* outbox.tell({ ...answer, in_reply_to })
+      const [row] = yield* outbox.undelivered(dm, undefined)
+      assert.strictEqual(row?.question, asked.text.slice(0, 200))
+    }).pipe(Effect.provide(stores))
+  )
+
   it.effect("holds a message once per source_id, in order, until it is delivered", () =>
     Effect.gen(function* () {
       const outbox = yield* Outbox
@@ -41,7 +58,8 @@ describeEngines("Outbox", (it, { kind }) => {
         source: "choird",
         source_id,
         part: 0,
-        text
+        text,
+        question: null
       })
       assert.strictEqual(rows.length, 2)
       const ids = rows.map(({ outbox_id }) => outbox_id)

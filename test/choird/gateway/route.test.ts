@@ -83,6 +83,8 @@ describe("route", () => {
     assert.deepStrictEqual(command("/model"), { type: "model" })
     assert.deepStrictEqual(command("/model llm  large"), { type: "set model", llm: ResourceName.make("large") })
     assert.match(said(from("1", "/start")), /^Hello!/u)
+    for (const text of ["/help", "/HELP@double_bot", "/help me"])
+      assert.match(said(from("1", text)), /^\/status: .*\n\/inject <message>: /su, text)
     for (const text of ["/start helper", `/${"x".repeat(32)}`, "/constructor"])
       assert.match(
         said(from("1", text)),

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { BUILT_IN_TOOLS } from "#src/shared/builtInTools.ts"
-import { merge, REQUEST_TOOLS_MAX } from "#src/choird/repos/Merge.ts"
+import { merge, type MergeOptions, REQUEST_TOOLS_MAX } from "#src/choird/repos/Merge.ts"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { skillText } from "../../support/skills.ts"
 
@@ -13,8 +13,8 @@ const files = (contents: Record<string, string>): ReadonlyArray<RepoFile> =>
 
 const IDENTITY = { "identity/USER.md": "user", "identity/SOUL.md": "soul", "identity/SOUL-CORE.md": "core" }
 
-const mergeOf = (global: Record<string, string>, agent: Record<string, string> = {}) =>
-  merge({ label: "global", files: files({ ...IDENTITY, ...global }) }, { label: "agent", files: files(agent) })
+const mergeOf = (global: Record<string, string>, agent: Record<string, string> = {}, options: MergeOptions = {}) =>
+  merge({ label: "global", files: files({ ...IDENTITY, ...global }) }, { label: "agent", files: files(agent) }, options)
 
 const planOf = (global: Record<string, string>, agent: Record<string, string> = {}) => {
   const merged = mergeOf(global, agent)
@@ -129,6 +129,26 @@ describe("Merge", () => {
   it("takes an executable inside the tool's folder", () => {
     const { executables } = planOf({ "tools/x.json": manifest("x", { exec_path: "x/bin/run" }), "tools/x/bin/run": "" })
     assert.deepStrictEqual(executables, ["tools/global/x/bin/run"])
+  })
+
+  it("names every mistake of a tool at once: in its manifest, its secrets, its name and its executable", () => {
+    const text = manifest("words.count", {
+      exec_path: "count",
+      locks: [{ resource: "bogus", mode: "X" }],
+      secret_resources: ["nowhere"]
+    })
+    const secretProblem = (name: string) => `there is no secret ${name}`
+    const tool = { "tools/words.json": text.replace('"object"', '"object","typ":"x"') }
+    const merged = mergeOf({}, tool, { secretProblem })
+    const reasons = Result.isFailure(merged) ? merged.failure.problems.map(({ reason }) => reason).join("\n") : ""
+    for (const wanted of [
+      '"bogus" cannot be locked',
+      '"typ" is not a keyword',
+      "runtime.secret_resources.0: there is no secret nowhere",
+      "name the file words.count.json",
+      "its executable tools/count is missing"
+    ])
+      assert.include(reasons, wanted)
   })
 
   const refused: ReadonlyArray<[string, Record<string, string>, RegExp]> = [
