@@ -139,16 +139,16 @@ describe("configFiles", () => {
         [(home) => chmodSync(join(home, "secrets.json"), 0o400), "secrets.json", "chmod 600"],
         [(home) => chmodSync(home, 0o755), "", "chmod 700"],
         [moved, "secrets.json", "put the file itself"],
-        [(home) => rmSync(join(home, "secrets.json")), "secrets.json", "choirctl init"],
-        [(home) => rmSync(join(home, "config.json")), "config.json", "choirctl init"],
-        [(home) => rmSync(home, { recursive: true }), "", "choirctl init"],
+        [(home) => rmSync(join(home, "secrets.json")), "secrets.json", " init makes it"],
+        [(home) => rmSync(join(home, "config.json")), "config.json", " init makes it"],
+        [(home) => rmSync(home, { recursive: true }), "", " init makes it"],
         [
           (home) => {
             rmSync(join(home, "secrets.json"))
             mkdirSync(join(home, "secrets.json"), { mode: 0o600 })
           },
           "secrets.json",
-          "choirctl init"
+          " init makes it"
         ],
         [(home) => writeFileSync(join(home, "config.json"), " ".repeat(CONFIG_BYTES_MAX + 1)), "config.json", "shorten"]
       ]

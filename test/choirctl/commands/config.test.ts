@@ -55,7 +55,7 @@ describe("choirctl config", () => {
       const home = join(yield* temporaryFolder, "none")
       const ran = yield* choirctl(home, ["config", "validate"])
       assert.strictEqual(ran.code, 78)
-      assert.include(ran.err, "hint: choirctl init")
+      assert.include(ran.err, `hint: choirctl --home ${home} init makes it`)
     })
   )
 
