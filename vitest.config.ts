@@ -8,6 +8,6 @@ export default defineConfig({
     isolate: false,
     // Many tests wait for an engine, a kill or a server: one worker, the default on two cores, leaves a core idle.
     maxWorkers: 2,
-    testTimeout: 30_000
+    testTimeout: 120_000
   }
 })

@@ -245,7 +245,7 @@ describe.skipIf(!canUnshare)("ProcessRunner in a pid namespace of its own", () =
     "an init of its own": ["/bin/sh", "-c", `"$0" "$1"; exit $?`, process.execPath, script]
   }
   for (const [name, argv] of Object.entries(start)) {
-    it(`R22 leaves nothing behind of a daemon that wiped every trace, with ${name}`, { timeout: 20_000 }, () => {
+    it(`R22 leaves nothing behind of a daemon that wiped every trace, with ${name}`, { timeout: 120_000 }, () => {
       const lines = execFileSync("unshare", [...NAMESPACE, ...argv], { encoding: "utf8" })
         .trim()
         .split("\n")

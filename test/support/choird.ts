@@ -34,7 +34,7 @@ export const database = Layer.unwrap(
 ).pipe(Layer.orDie, Layer.merge(Logger.layer([])))
 
 /** Starting real processes may take a while on a busy machine. */
-export const LIVE = { timeout: 30_000 }
+export const LIVE = { timeout: 120_000 }
 
 const NoCgroups = Layer.succeed(Cgroups, {
   enforced: { cpus: false, memory_mb: false, pids: false },

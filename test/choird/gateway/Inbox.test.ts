@@ -81,7 +81,7 @@ describeEngines("Inbox", (it, { kind }) => {
         assert.deepStrictEqual(yield* inbox.receive(message(agent_id, "0")), received[0])
         assert.deepInclude(yield* inbox.receive(message(other, "a")), { position: 0 })
       }).pipe(Effect.provide(stores)),
-    { timeout: 30_000 }
+    { timeout: 120_000 }
   )
 
   it.effect("moves a bot's offset with its messages, in order and never back (R42)", () =>

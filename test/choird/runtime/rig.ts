@@ -20,7 +20,7 @@ import type {
 import { statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 
 /** Starting real processes may take a while on a busy machine. */
-export const LIVE = { timeout: 30_000 }
+export const LIVE = { timeout: 120_000 }
 
 /** What the runtimes of the host itself are made of. */
 export const HostParts = Layer.mergeAll(Cgroups.layer, DockerEngine.layer({}))
