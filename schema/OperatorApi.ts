@@ -16,6 +16,7 @@ import { Progress } from "./Progress.ts"
 import { DmNames, NAMED_BINDINGS, ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 import { ResumeApi } from "./ResumeApi.ts"
+import { DiskStatus, RetentionApi } from "./RetentionApi.ts"
 import { SessionDetailApi } from "./SessionDetailApi.ts"
 import { UpdateApi } from "./UpdateApi.ts"
 import { SkillApi } from "./SkillApi.ts"
@@ -163,7 +164,11 @@ export type Verification = typeof Verification.Type
 export const WorkspaceSummary = Schema.Struct({
   name: ResourceName,
   path: Schema.String,
-  leased_by: Schema.NullOr(AgentId)
+  leased_by: Schema.NullOr(AgentId),
+  /** The room that it took on the disk when it was last counted, at least; absent before the first count. */
+  used_bytes: Schema.optionalKey(Schema.Natural),
+  /** `retention.workspace_mb`; null is no quota. */
+  quota_bytes: Schema.optionalKey(Schema.NullOr(Schema.Natural))
 })
 export type WorkspaceSummary = typeof WorkspaceSummary.Type
 
@@ -190,6 +195,8 @@ export const SystemStatus = Schema.Struct({
     Schema.Struct({ name: ResourceName, type: Schema.String, ok: Schema.Boolean, detail: Schema.String })
   ),
   agents: Schema.Array(AgentSummary),
+  /** Of the home's file system; absent where it does not say. */
+  disk: Schema.optionalKey(DiskStatus),
   /** How many approvals wait for a person; null while the database does not answer. */
   approvals: Schema.Struct({ pending: Schema.NullOr(Schema.Natural) }),
   warnings: Schema.Array(Schema.String)
@@ -397,7 +404,8 @@ export class OperatorApi extends HttpApi.make("choir-operator")
     Approvals,
     Configuration,
     AuditApi,
-    WorkspaceApi
+    WorkspaceApi,
+    RetentionApi
   )
   .middleware(SchemaErrors)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}

@@ -160,37 +160,6 @@ describeEngines("HostTools", (it) => {
     })
   )
 
-  it.effect("forgets the outcomes of sessions that ended long ago, and no others", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const results = yield* CallResults
-      const days = CALL_RESULTS_MS_MAX / 86_400_000
-      const callers = [
-        ["stopped", days + 1],
-        ["crashed", days + 1],
-        ["stopped", days - 1],
-        ["active", days + 1]
-      ] as const
-      const keys = yield* Effect.forEach(callers, ([status, age]) =>
-        Effect.gen(function* () {
-          const { agent_id, session_id } = newCaller()
-          yield* sql`INSERT INTO choir_control.sessions (session_id, agent_id, status, resource_bindings, ended_at)
-            VALUES (${session_id}, ${agent_id}, ${status}, '{}', now() - ${age} * interval '1 day')`
-          const key = { session_id, call_id: CallId.make("c-1-0"), digest: "00" }
-          yield* results.claim(key)
-          return key
-        })
-      )
-      assert.strictEqual(yield* results.prune, 2)
-      assert.strictEqual(yield* results.prune, 0)
-      const claims = yield* Effect.forEach(keys, results.claim)
-      assert.deepStrictEqual(
-        claims.map(({ type }) => type),
-        ["mine", "mine", "in doubt", "in doubt"]
-      )
-    }).pipe(Effect.provide(CallResults.layer))
-  )
-
   it.effect("tells of a defect, a passed deadline and too large an output in words, and keeps them", () =>
     Effect.gen(function* () {
       const { epoch, start } = yield* makeRig
