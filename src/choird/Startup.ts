@@ -95,11 +95,13 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* lockHome(home)
   yield* makeFolders(home)
   // Not before the home is taken: another choird may still write to the same files.
-  yield* Stream.runForEach(Context.get(files, ConfigStore).changes, ({ config: { log_archive_threshold_lines, retention } }) =>
-    Effect.andThen(
-      logs.archiveAfter(log_archive_threshold_lines),
-      logs.keep({ bytes_max: retention.logs_mb * 1024 ** 2, days_max: retention.logs_days })
-    )
+  yield* Stream.runForEach(
+    Context.get(files, ConfigStore).changes,
+    ({ config: { log_archive_threshold_lines, retention } }) =>
+      Effect.andThen(
+        logs.archiveAfter(log_archive_threshold_lines),
+        logs.keep({ bytes_max: retention.logs_mb * 1024 ** 2, days_max: retention.logs_days })
+      )
   ).pipe(Effect.forkScoped({ startImmediately: true }))
   yield* logs.archiving
   const exporters = yield* Layer.build(layerExporters(options.version)).pipe(Effect.provideContext(files))

@@ -34,6 +34,7 @@ import { layerSchemaErrors } from "#src/choird/api/SchemaErrors.ts"
 import { sseResponse } from "#src/choird/api/sse.ts"
 import { listen } from "#src/shared/http.ts"
 import { auditRow } from "./fakeAudit.ts"
+import { fakeRetention } from "./fakeRetention.ts"
 import { fakeSkills } from "./fakeSkills.ts"
 import { type ConfigurationAnswers, fakeConfiguration, usualConfiguration } from "./fakeConfiguration.ts"
 import { fakeWorkspaces } from "./fakeWorkspaces.ts"
@@ -413,6 +414,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
         resume,
         audit,
         fakeWorkspaces(calls, answers.reset),
+        fakeRetention(calls, SESSION, AGENT),
         chatGroup(desk, answers, calls)
       ]),
       Layer.provide(

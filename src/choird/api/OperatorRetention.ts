@@ -26,9 +26,17 @@ const find = Effect.fnUntraced(function* (sessions: SessionStore["Service"], nam
   if (latest !== undefined) return latest.session_id
   const [one, other] = PREFIX.test(name) ? yield* sessions.beginningWith(name) : []
   if (one === undefined)
-    return yield* notFound("UNKNOWN_SESSION", `${name} is no session, no beginning of one and no agent that has one`, LIST)
+    return yield* notFound(
+      "UNKNOWN_SESSION",
+      `${name} is no session, no beginning of one and no agent that has one`,
+      LIST
+    )
   if (other !== undefined)
-    return yield* conflict("SESSION_AMBIGUOUS", `several sessions begin with ${name}: ${one}, ${other} and maybe more`, LIST)
+    return yield* conflict(
+      "SESSION_AMBIGUOUS",
+      `several sessions begin with ${name}: ${one}, ${other} and maybe more`,
+      LIST
+    )
   return one
 })
 

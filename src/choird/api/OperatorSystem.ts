@@ -15,8 +15,9 @@ import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { OfflineModels } from "#src/choird/offline/OfflineModels.ts"
 import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
-import { DiskGuard, LOW_FIX, lowText } from "#src/choird/retention/DiskGuard.ts"
+import { DiskGuard, lowText } from "#src/choird/retention/DiskGuard.ts"
 import { overQuotaText, WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
+import { DISK_FIX } from "#src/shared/diskLimit.ts"
 import { loopbackModels } from "#src/shared/offlineEndpoint.ts"
 import type { DiskStatus } from "#schema/RetentionApi.ts"
 import { AgentSummaries, isBehind } from "./AgentSummaries.ts"
@@ -63,7 +64,7 @@ const diskNote = (home: string, disk: DiskStatus) =>
   [
     lowText(home, disk),
     ...(disk.paused.length === 0 ? [] : [`paused: ${disk.paused.join(", ")}`]),
-    `to fix it: ${LOW_FIX}`
+    `to fix it: ${DISK_FIX}`
   ].join("; ")
 
 const total = (counts: ReadonlyMap<string, number>) => [...counts.values()].reduce((sum, count) => sum + count, 0)
@@ -154,7 +155,13 @@ export const layerOperatorSystem = (version: string) =>
             const name = ResourceName.make(key)
             const leased_by = held.find((lease) => lease.name === name)?.agent_id ?? null
             const counted = used.get(name)
-            return { name, path, leased_by, quota_bytes, ...(counted === undefined ? {} : { used_bytes: counted.bytes }) }
+            return {
+              name,
+              path,
+              leased_by,
+              quota_bytes,
+              ...(counted === undefined ? {} : { used_bytes: counted.bytes })
+            }
           })
         }),
         models: () => Effect.map(config.current, ({ config }) => modelRows(config)),

@@ -4,12 +4,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import type { AuditRow } from "#schema/AuditApi.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { canonicalJson, storableJson } from "#src/shared/canonicalJson.ts"
-import {
-  AUDIT_DETAIL_BYTES_MAX,
-  AUDIT_MS_MAX,
-  AUDIT_RETRY_MS,
-  AUDIT_WINDOW_MS
-} from "#src/shared/limits.ts"
+import { AUDIT_DETAIL_BYTES_MAX, AUDIT_MS_MAX, AUDIT_RETRY_MS, AUDIT_WINDOW_MS } from "#src/shared/limits.ts"
 import { isConnectionLost, sqlProblem } from "#src/choird/database/sqlState.ts"
 import { count, makeLabels } from "#src/choird/telemetry/metrics.ts"
 import { makeAuditSums, refusalIn, type Sum } from "./auditSums.ts"

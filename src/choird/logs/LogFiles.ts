@@ -78,7 +78,10 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
   // One that waits is enough: whoever is woken looks for all that there is to do.
   const wakes = yield* Queue.sliding<void>(1)
   let lines_max: number | undefined
-  let kept: { readonly bytes_max: number; readonly days_max: number | null } = { bytes_max: LOGS_BYTES_MAX, days_max: null }
+  let kept: { readonly bytes_max: number; readonly days_max: number | null } = {
+    bytes_max: LOGS_BYTES_MAX,
+    days_max: null
+  }
   const file = (name: string) => {
     const found = files.get(name) ?? makeLogFile(home, name)
     files.set(name, found)

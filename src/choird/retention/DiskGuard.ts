@@ -3,7 +3,6 @@
  * Nobody has to do anything for it but make the room.
  */
 import { Cause, Clock, Context, Effect, Layer, Result, Schedule, Semaphore } from "effect"
-import type { RetentionConfig } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import type { DiskStatus } from "#schema/RetentionApi.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
@@ -11,16 +10,9 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { bytesText } from "#src/shared/bytesText.ts"
-import { Disk, type Space } from "./Disk.ts"
+import { DISK_FIX, diskLimit } from "#src/shared/diskLimit.ts"
+import { Disk } from "./Disk.ts"
 import { DISK_LOOK_MS, DISK_WAKE_FACTOR } from "./limits.ts"
-
-const MIB = 1024 ** 2
-
-/** The free space below which agents are paused. */
-export const diskLimit = (
-  { disk_free_mb, disk_free_percent }: Pick<RetentionConfig, "disk_free_mb" | "disk_free_percent">,
-  { total_bytes }: Space
-): number => Math.ceil(Math.max(disk_free_mb * MIB, (total_bytes * disk_free_percent) / 100))
 
 /** Whether the disk is low now. Once it is, a little more than the limit has to be free before it no longer is. */
 export const isLow = (wasLow: boolean, free_bytes: number, limit_bytes: number): boolean =>
@@ -29,8 +21,6 @@ export const isLow = (wasLow: boolean, free_bytes: number, limit_bytes: number):
 /** The cause and the fix, for `status`, doctor and refusals. */
 export const lowText = (home: string, { free_bytes, limit_bytes }: Pick<DiskStatus, "free_bytes" | "limit_bytes">) =>
   `the disk of ${home} is almost full: ${bytesText(free_bytes)} are free, and agents are paused below ${bytesText(limit_bytes)}`
-
-export const LOW_FIX = "choirctl prune, or delete other files on this disk; paused agents then go on by themselves"
 
 export class DiskGuard extends Context.Service<
   DiskGuard,
@@ -92,8 +82,8 @@ const make = Effect.gen(function* () {
 
   const low = Effect.fnUntraced(function* (found: Omit<DiskStatus, "paused">, wasLow: boolean) {
     const reason = lowText(config.home, found)
-    yield* lifecycle.hold({ reason, hint: LOW_FIX })
-    if (!wasLow) yield* Effect.logError(`${reason}; to fix it: ${LOW_FIX}`)
+    yield* lifecycle.hold({ reason, hint: DISK_FIX })
+    if (!wasLow) yield* Effect.logError(`${reason}; to fix it: ${DISK_FIX}`)
     const running = (yield* lifecycle.list).filter((view) => view.status === "running" && !paused.has(view.agent_id))
     yield* Effect.forEach(running, (view) => pause(view, reason), { concurrency: "unbounded", discard: true })
   })
@@ -103,7 +93,7 @@ const make = Effect.gen(function* () {
     if (space === undefined) return
     const wasLow = status?.low ?? false
     const { config: running } = yield* config.current
-    const limit_bytes = diskLimit(running.retention, space)
+    const limit_bytes = diskLimit(running.retention, space.total_bytes)
     const found = { ...space, limit_bytes, low: isLow(wasLow, space.free_bytes, limit_bytes) }
     status = found
     if (found.low) return yield* low(found, wasLow)

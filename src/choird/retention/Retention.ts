@@ -70,7 +70,12 @@ const make = Effect.gen(function* () {
   })
 
   /** One session after the other. One that cannot go now is passed over and is due again at the next look. */
-  const sessions = Effect.fnUntraced(function* (kind: "sessions" | "archives", running: Config, reach: Reach, now_ms: number) {
+  const sessions = Effect.fnUntraced(function* (
+    kind: "sessions" | "archives",
+    running: Config,
+    reach: Reach,
+    now_ms: number
+  ) {
     const due = kind === "sessions" ? dueForArchive : dueForDeletion
     const look = (limit: number) => Effect.orDie(due(sql, running.retention, now_ms, limit))
     if (reach.dry_run) return totalOf(kind, yield* look(DRY_SESSIONS_MAX))
@@ -79,7 +84,10 @@ const make = Effect.gen(function* () {
       const found = yield* look(SESSIONS_LOOK_MAX)
       const before = gone.length
       for (const each of found) {
-        const work = kind === "sessions" ? archives.archive(each.session_id, "choird") : archives.remove(each.session_id, "choird")
+        const work =
+          kind === "sessions"
+            ? Effect.asVoid(archives.archive(each.session_id, "choird"))
+            : Effect.asVoid(archives.remove(each.session_id, "choird"))
         const done = yield* Effect.result(work)
         if (done._tag === "Success") gone.push(each)
         else yield* Effect.logWarning(`the session ${each.session_id} stays for now: ${done.failure.message}`)
@@ -89,7 +97,12 @@ const make = Effect.gen(function* () {
     }
   })
 
-  const folders = Effect.fnUntraced(function* (kind: "clones" | "images", running: Config, reach: Reach, now_ms: number) {
+  const folders = Effect.fnUntraced(function* (
+    kind: "clones" | "images",
+    running: Config,
+    reach: Reach,
+    now_ms: number
+  ) {
     const days = running.retention.unused_days
     const folder = kind === "clones" ? join(config.home, "repos", "agents") : join(config.home, "images")
     const unused = days === null ? [] : yield* unusedFolders(folder, running, days, now_ms)

@@ -17,7 +17,14 @@ import { removeEvents } from "./sessionEvents.ts"
 
 /** Why a session stays as it is. `kind` is also the API's error type. */
 export class SessionKept extends Schema.TaggedError<SessionKept>()("SessionKept", {
-  kind: Schema.Literals(["UNKNOWN_SESSION", "SESSION_RUNNING", "SESSION_PENDING", "SESSION_ARCHIVED", "SESSION_DELETED", "FILE"]),
+  kind: Schema.Literals([
+    "UNKNOWN_SESSION",
+    "SESSION_RUNNING",
+    "SESSION_PENDING",
+    "SESSION_ARCHIVED",
+    "SESSION_DELETED",
+    "FILE"
+  ]),
   reason: Schema.String,
   hint: Schema.String
 }) {
@@ -74,7 +81,9 @@ const make = Effect.gen(function* () {
   const pause = Effect.sleep(PRUNE_PAUSE_MS)
 
   const deleted = Effect.fnUntraced(function* (session_id: SessionId) {
-    const [row] = yield* sql<Omit<DeletedSession, "head" | "deleted_at"> & { head_hash: Uint8Array | null; deleted_at: Date }>`
+    const [row] = yield* sql<
+      Omit<DeletedSession, "head" | "deleted_at"> & { head_hash: Uint8Array | null; deleted_at: Date }
+    >`
       SELECT session_id, agent_id, last_rev, head_hash, deleted_at FROM choir_control.deleted_sessions
       WHERE session_id = ${session_id}`
     if (row === undefined) return Option.none<DeletedSession>()
@@ -99,7 +108,8 @@ const make = Effect.gen(function* () {
   })
 
   const find = Effect.fnUntraced(function* (session_id: SessionId) {
-    const [row] = yield* Effect.orDie(sql<Row>`SELECT session_id, agent_id, status, started_at, last_rev, head_hash, archive,
+    const [row] =
+      yield* Effect.orDie(sql<Row>`SELECT session_id, agent_id, status, started_at, last_rev, head_hash, archive,
         ${sql.literal(OPEN)} AS open FROM choir_control.sessions AS s WHERE session_id = ${session_id}`)
     if (row === undefined) return yield* yield* unknown(session_id)
     if (row.status === "active")
@@ -121,10 +131,7 @@ const make = Effect.gen(function* () {
   const removeAll = (table: string, session_id: SessionId) =>
     sql`DELETE FROM ${sql(`choir_control.${table}`)} WHERE ctid = ANY(ARRAY(
         SELECT ctid FROM ${sql(`choir_control.${table}`)} WHERE session_id = ${session_id} LIMIT ${PRUNE_ROWS_MAX}))
-      RETURNING 1`.pipe(
-      Effect.tap(pause),
-      Effect.repeat({ while: (rows) => rows.length === PRUNE_ROWS_MAX })
-    )
+      RETURNING 1`.pipe(Effect.tap(pause), Effect.repeat({ while: (rows) => rows.length === PRUNE_ROWS_MAX }))
 
   const clear = Effect.fnUntraced(function* (session_id: SessionId) {
     yield* removeEvents(sql, session_id).pipe(
@@ -153,59 +160,67 @@ const make = Effect.gen(function* () {
     yield* sql`UPDATE choir_control.deleted_sessions SET cleared = true WHERE session_id = ${session_id}`
   })
 
-  const archive = Effect.fnUntraced(function* (session_id: SessionId, who: string) {
-    const { agent_id, archive: earlier, head_hash, last_rev } = yield* find(session_id)
-    const path = archivePath(home, { agent_id, session_id })
-    if (earlier !== null)
-      return yield* new SessionKept({
-        kind: "SESSION_ARCHIVED",
-        reason: `the session ${session_id} is archived already, in ${path}`,
-        hint: `choirctl session verify ${session_id}`
-      })
-    const written = yield* Effect.mapError(
-      writeArchive(path, (after) => Effect.orDie(readPage(sql, session_id, after + 1))),
-      ({ message }) => new SessionKept({ kind: "FILE", reason: message, hint: "choirctl status" })
-    )
-    const { bytes, sha256 } = written
-    const archived_at = new Date(yield* Clock.currentTimeMillis).toISOString()
-    const entry: Archive = { agent_id, session_id, last_rev, bytes, sha256, archived_at, cleared: false }
-    // Whatever became of the session while its file was written counts.
-    const rows = yield* sql`UPDATE choir_control.sessions
+  const archive = Effect.fnUntraced(
+    function* (session_id: SessionId, who: string) {
+      const { agent_id, archive: earlier, head_hash, last_rev } = yield* find(session_id)
+      const path = archivePath(home, { agent_id, session_id })
+      if (earlier !== null)
+        return yield* new SessionKept({
+          kind: "SESSION_ARCHIVED",
+          reason: `the session ${session_id} is archived already, in ${path}`,
+          hint: `choirctl session verify ${session_id}`
+        })
+      const written = yield* Effect.mapError(
+        writeArchive(path, (after) => Effect.orDie(readPage(sql, session_id, after + 1))),
+        ({ message }) => new SessionKept({ kind: "FILE", reason: message, hint: "choirctl status" })
+      )
+      const { bytes, sha256 } = written
+      const archived_at = new Date(yield* Clock.currentTimeMillis).toISOString()
+      const entry: Archive = { agent_id, session_id, last_rev, bytes, sha256, archived_at, cleared: false }
+      // Whatever became of the session while its file was written counts.
+      const rows = yield* sql`UPDATE choir_control.sessions
       SET archive = ${canonicalJson(entry)}::jsonb, status = 'closed'
       WHERE session_id = ${session_id} AND status <> 'active' AND archive IS NULL AND last_rev = ${written.last_rev} RETURNING 1`
-    if (rows.length === 0) {
-      yield* removeArchive(path)
-      yield* find(session_id)
-      return yield* new SessionKept({
-        kind: "FILE",
-        reason: `the events of the session ${session_id} do not end at its revision ${last_rev}, and stay where they are`,
-        hint: `choirctl session verify ${session_id}`
-      })
-    }
-    yield* clearArchived(session_id)
-    const head = hex(headHash(session_id, head_hash))
-    if (who === "operator") yield* audit.record({ who, action: "session.archive", session_id, agent_id, detail: { last_rev, head } })
-    return { session_id, agent_id, last_rev, head, path, bytes }
-  }, Effect.catchTag("SqlError", Effect.die))
-
-  const remove = Effect.fnUntraced(function* (session_id: SessionId, who: string) {
-    const { agent_id } = yield* find(session_id)
-    yield* sql.withTransaction(
-      Effect.gen(function* () {
-        yield* sql`SELECT 1 FROM choir_control.sessions WHERE session_id = ${session_id} FOR UPDATE`
+      if (rows.length === 0) {
+        yield* removeArchive(path)
         yield* find(session_id)
-        yield* sql`INSERT INTO choir_control.deleted_sessions (session_id, agent_id, started_at, last_rev, head_hash, archive, who)
+        return yield* new SessionKept({
+          kind: "FILE",
+          reason: `the events of the session ${session_id} do not end at its revision ${last_rev}, and stay where they are`,
+          hint: `choirctl session verify ${session_id}`
+        })
+      }
+      yield* clearArchived(session_id)
+      const head = hex(headHash(session_id, head_hash))
+      if (who === "operator")
+        yield* audit.record({ who, action: "session.archive", session_id, agent_id, detail: { last_rev, head } })
+      return { session_id, agent_id, last_rev, head, path, bytes }
+    },
+    Effect.catchTag("SqlError", Effect.die)
+  )
+
+  const remove = Effect.fnUntraced(
+    function* (session_id: SessionId, who: string) {
+      const { agent_id } = yield* find(session_id)
+      yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`SELECT 1 FROM choir_control.sessions WHERE session_id = ${session_id} FOR UPDATE`
+          yield* find(session_id)
+          yield* sql`INSERT INTO choir_control.deleted_sessions (session_id, agent_id, started_at, last_rev, head_hash, archive, who)
           SELECT session_id, agent_id, started_at, last_rev, head_hash, archive, ${who}
           FROM choir_control.sessions WHERE session_id = ${session_id}`
-        yield* sql`DELETE FROM choir_control.sessions WHERE session_id = ${session_id}`
-      })
-    )
-    yield* clearDeleted(session_id)
-    const gone = Option.getOrThrow(yield* deleted(session_id))
-    const { head, last_rev } = gone
-    if (who === "operator") yield* audit.record({ who, action: "session.delete", session_id, agent_id, detail: { last_rev, head } })
-    return gone
-  }, Effect.catchTag("SqlError", Effect.die))
+          yield* sql`DELETE FROM choir_control.sessions WHERE session_id = ${session_id}`
+        })
+      )
+      yield* clearDeleted(session_id)
+      const gone = Option.getOrThrow(yield* deleted(session_id))
+      const { head, last_rev } = gone
+      if (who === "operator")
+        yield* audit.record({ who, action: "session.delete", session_id, agent_id, detail: { last_rev, head } })
+      return gone
+    },
+    Effect.catchTag("SqlError", Effect.die)
+  )
 
   const finish = Effect.gen(function* () {
     const archived = yield* sql<{ readonly session_id: SessionId }>`SELECT session_id FROM choir_control.sessions

@@ -57,7 +57,9 @@ export const writeArchive = Effect.fnUntraced(function* <E, R>(
     Stream.runForEach(({ rev }) => {
       const fits = rev === next
       next += 1
-      return fits ? Effect.void : Effect.fail(new ArchiveNotWritten({ path, problem: `revision ${next - 1} is missing` }))
+      return fits
+        ? Effect.void
+        : Effect.fail(new ArchiveNotWritten({ path, problem: `revision ${next - 1} is missing` }))
     }),
     Effect.catchTag("ArchiveUnreadable", ({ problem }) => new ArchiveNotWritten({ path, problem }))
   )

@@ -14,7 +14,12 @@ export interface DueSession {
 }
 
 /** The session that an agent would go on in stays, and one with an approval that is not settled. */
-export const dueForArchive = (sql: SqlClient.SqlClient, { sessions_days }: RetentionConfig, now_ms: number, limit: number) =>
+export const dueForArchive = (
+  sql: SqlClient.SqlClient,
+  { sessions_days }: RetentionConfig,
+  now_ms: number,
+  limit: number
+) =>
   sessions_days === null
     ? Effect.succeed([])
     : sql<DueSession>`SELECT s.session_id, 0 AS bytes FROM choir_control.sessions AS s

@@ -27,7 +27,9 @@ export const makePruneRows = (sql: SqlClient.SqlClient, retention: RetentionConf
   return {
     count: (rule: Rule) =>
       Effect.map(
-        sql<{ readonly count: number }>`SELECT count(*)::int AS count FROM ${table(rule)} AS t WHERE ${rule.due(looking)}`,
+        sql<{
+          readonly count: number
+        }>`SELECT count(*)::int AS count FROM ${table(rule)} AS t WHERE ${rule.due(looking)}`,
         ([row]) => row?.count ?? 0
       ),
     /** Goes on until nothing is due, or for `steps_max` statements. */

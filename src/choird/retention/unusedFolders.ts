@@ -24,4 +24,9 @@ export const unusedFolders = (folder: string, { agents }: Config, days: number, 
 
 /** Whether it is gone. */
 export const removeFolder = (path: string) =>
-  Effect.promise(() => rm(path, { recursive: true, force: true }).then(() => true, () => false))
+  Effect.promise(() =>
+    rm(path, { recursive: true, force: true }).then(
+      () => true,
+      () => false
+    )
+  )

@@ -83,7 +83,7 @@ export class EventStore extends Context.Service<
     events(
       session_id: SessionId,
       options: { readonly from?: number; readonly last?: number; readonly follow: boolean }
-    ): Stream.Stream<PrintedEvent, SessionUnknown | ArchiveUnreadable>
+    ): Stream.Stream<PrintedEvent, SessionUnknown>
     /** Recomputes the chain and the fold from the stored text alone, also of an archived session. */
     verify(session_id: SessionId): Effect.Effect<Verification, SessionUnknown | ArchiveUnreadable>
     /** Appends as they happen; a slow reader loses the oldest and reads the store instead. */
@@ -195,7 +195,7 @@ export class EventStore extends Context.Service<
               const file = yield* fileOf(session_id)
               if (file !== undefined) {
                 const from = firstRev(options, last_rev)
-                const rows = Stream.filter(readArchive(file), ({ rev }) => rev >= from)
+                const rows = Stream.filter(Stream.orDie(readArchive(file)), ({ rev }) => rev >= from)
                 return Stream.mapEffect(rows, printedEvent)
               }
               const wakes = options.follow ? readers.wakes(session_id) : Stream.make(undefined)

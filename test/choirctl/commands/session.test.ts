@@ -62,7 +62,7 @@ describe("choirctl session", () => {
       assert.include(out, "Boxes were packed.\nThe van is booked.\ndecisions:\n  - to move in May\nfacts:")
       assert.notInclude(out, "\u001b")
       assert.deepStrictEqual(document(yield* choirctl(home, ["session", "show", SESSION, "--json"])), shown)
-      assert.strictEqual((yield* choirctl(home, ["session", "show", "not-a-session"])).code, 2)
+      assert.strictEqual((yield* choirctl(home, ["session", "show", "Not a session"])).code, 2)
     })
   )
 
@@ -85,7 +85,7 @@ describe("choirctl session", () => {
       assert.deepStrictEqual(calls[0], { name: "resume", id: SESSION })
       const printed = document(yield* choirctl(home, ["session", "resume", SESSION, "--json"]))
       assert.deepStrictEqual(printed, { session_id: SESSION, agent_id: "agent-1", epoch: 4 })
-      assert.strictEqual((yield* choirctl(home, ["session", "resume", "nonsense"])).code, 2)
+      assert.strictEqual((yield* choirctl(home, ["session", "resume", "Nonsense"])).code, 2)
 
       const other = yield* temporaryFolder
       const error = { type: "NOT_LATEST", message: "agent-1 has run since", hint: "choirctl session list" }
@@ -107,7 +107,7 @@ describe("choirctl session", () => {
       assert.deepStrictEqual(calls[0]?.input, { agent_id: "agent-1" })
       const cores = yield* choirctl(home, ["session", "cores", SESSION])
       assert.include(cores.out, "research  REASONING")
-      assert.strictEqual((yield* choirctl(home, ["session", "cores", "not-a-session"])).code, 2)
+      assert.strictEqual((yield* choirctl(home, ["session", "cores", "Not a session"])).code, 2)
     })
   )
 

@@ -4,11 +4,7 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import type { AgentId } from "#schema/Ids.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import {
-  AUDIT_DETAIL_BYTES_MAX,
-  AUDIT_RETRY_MS,
-  AUDIT_WINDOW_MS
-} from "#src/shared/limits.ts"
+import { AUDIT_DETAIL_BYTES_MAX, AUDIT_RETRY_MS, AUDIT_WINDOW_MS } from "#src/shared/limits.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { newTalk, stores } from "../../support/stores.ts"
 
