@@ -16,7 +16,7 @@ import { DISK_LOOK_MS, DISK_WAKE_FACTOR } from "./limits.ts"
 
 /** Whether the disk is low now. Once it is, a little more than the limit has to be free before it no longer is. */
 export const isLow = (wasLow: boolean, free_bytes: number, limit_bytes: number): boolean =>
-  free_bytes < (wasLow ? Math.ceil(limit_bytes * DISK_WAKE_FACTOR) : limit_bytes)
+  free_bytes < (wasLow ? Math.floor(limit_bytes * DISK_WAKE_FACTOR) : limit_bytes)
 
 /** The cause and the fix, for `status`, doctor and refusals. */
 export const lowText = (home: string, { free_bytes, limit_bytes }: Pick<DiskStatus, "free_bytes" | "limit_bytes">) =>

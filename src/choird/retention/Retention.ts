@@ -157,7 +157,7 @@ const make = Effect.gen(function* () {
     if (gone.length === 0 && who === "choird") return
     const detail = Object.fromEntries(gone.map(({ kind, removed }) => [kind, removed]))
     yield* audit.record({ who, action: "prune", detail })
-    yield* Effect.logInfo("pruned what is older than config.json keeps it", detail)
+    if (gone.length > 0) yield* Effect.logInfo("pruned what is older than config.json keeps it", detail)
   })
 
   return Retention.of({
