@@ -149,9 +149,10 @@ const writeAll = Effect.fnUntraced(function* (
   const agents = yield* agentSchemas(sql)
   const tables = yield* storedTables(sql, agents)
   const isEvents = ({ schema, table }: StoredTable) => schema === EVENTS.schema && table === EVENTS.table
-  // The events of an archived session are in a file of the home (docs/retention.md).
+  // The events of an archived session are in a file of the home (docs/retention.md). An older database has none.
+  const archives = tables.some(({ columns, table }) => table === "sessions" && columns.includes("archive"))
   const heads = sql<Head>`SELECT session_id, last_rev, head_hash FROM choir_control.sessions
-    WHERE archive IS NULL ORDER BY session_id`
+    WHERE ${archives ? sql.literal("archive IS NULL") : sql.literal("true")} ORDER BY session_id`
   const copied = new Map<SessionId, number>()
   /** Also of sessions that are archived or deleted meanwhile: their events are copied already. */
   const newest = new Map<SessionId, Head>()

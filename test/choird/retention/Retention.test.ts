@@ -146,6 +146,30 @@ describeEngines("Retention of rows", (it) => {
 })
 
 describeEmbedded("Retention of sessions", (it) => {
+  it.effect("lets the embedded database use the room of removed rows again, and keeps its log short", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const measure = Effect.gen(function* () {
+        const [row] = yield* sql<{ readonly table: string; readonly log: string }>`SELECT
+          pg_total_relation_size('choir_control.audit')::text AS table,
+          (SELECT sum(size) FROM pg_ls_waldir())::text AS log`
+        return { table: Number(row?.table), log: Number(row?.log) }
+      })
+      const sizes = []
+      for (let round = 0; round < 4; round += 1) {
+        for (let part = 0; part < 4; part += 1)
+          yield* sql`INSERT INTO choir_control.audit (at, who, action, detail)
+            SELECT now() - interval '400 days', 'x', 'y', jsonb_build_object('text', repeat(md5(i::text), 40)) FROM generate_series(1, 2500) AS i`
+        yield* pruned()
+        sizes.push(yield* measure)
+      }
+      const [, second, , last] = sizes
+      const told = JSON.stringify(sizes)
+      assert.isAtMost(last?.table ?? 0, (second?.table ?? 0) * 1.3, told)
+      assert.isAtMost(last?.log ?? 0, 80 * 1024 ** 2, told)
+    }).pipe(Effect.provide(retentionWith({})))
+  )
+
   it.effect("archives ended sessions but the one that an agent goes on in, and deletes old archives to a record", () =>
     Effect.gen(function* () {
       const sessions = yield* SessionStore
