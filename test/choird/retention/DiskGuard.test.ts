@@ -70,10 +70,10 @@ describe("DiskGuard", LIVE, () => {
         assert.strictEqual(view.status, "stopped")
         assert.match(view.reason ?? "", /the disk of .* is almost full: 1\.0 GiB are free/u)
         // What a choird that dies now starts again.
-        assert.deepInclude(yield* session, { session_id, status: "active" })
+        assert.deepInclude((yield* session) as object, { session_id, status: "active" })
         yield* life.told(agent_id, /I am pausing: the disk that I work on is almost full/u)
         const refused = yield* Effect.flip(life.lifecycle.start(agent_id, {}))
-        assert.deepInclude({ ...refused }, { kind: "NOT_READY" })
+        assert.strictEqual(refused.kind, "NOT_READY")
         assert.match(refused.hint, /choirctl prune/u)
         yield* life.say(agent_id, "meanwhile")
         disk.free(5.2 * GIB)

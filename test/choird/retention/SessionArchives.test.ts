@@ -1,5 +1,5 @@
 import { appendFileSync, existsSync, readdirSync, rmSync } from "node:fs"
-import { dirname } from "node:path"
+import { dirname, join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Effect, Option, Stream } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,7 +9,9 @@ import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { archivePath } from "#src/choird/sessions/archivedLog.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { describeEmbedded } from "../../support/engines.ts"
+import { Backup } from "#src/choird/database/Backup.ts"
+import { readBackup } from "#src/shared/BackupReader.ts"
+import { describeEmbedded, temporaryFolder } from "../../support/engines.ts"
 import { pruned, retentionWith } from "../../support/retention.ts"
 import { BINDINGS, message, newTalk, type Talk } from "../../support/stores.ts"
 
@@ -143,6 +145,31 @@ describeEmbedded("SessionArchives", (it) => {
       assert.strictEqual((yield* left(one)).length + (yield* left(other)).length, 0)
       assert.isTrue((yield* (yield* EventStore).verify(one.caller.session_id)).ok)
     }).pipe(Effect.provide(retentionWith({})))
+  )
+
+  it.effect("is not in a backup of the database, which is whole without it", () =>
+    Effect.gen(function* () {
+      const backup = yield* Backup
+      const [one, other] = [yield* ended(), yield* ended()]
+      yield* (yield* SessionArchives).archive(one.caller.session_id, "operator")
+      const folder = yield* temporaryFolder
+      const file = join(folder, "backup.gz")
+      yield* Stream.runForEach(backup.file("0.1.0"), (bytes) => Effect.sync(() => appendFileSync(file, bytes)))
+      const tables: Array<string> = []
+      const { broken } = yield* readBackup(file, (items) =>
+        Effect.sync(() => {
+          for (const item of items) if (item.type === "row") tables.push(item.text)
+        })
+      )
+      assert.notInclude(
+        broken.map(({ session_id }) => session_id),
+        one.caller.session_id
+      )
+      const events = (talk: Talk) =>
+        tables.filter((row) => row.includes(`"session_id":"${talk.caller.session_id}"`) && row.includes('"canonical"'))
+          .length
+      assert.deepStrictEqual([events(one), events(other)], [0, 6])
+    }).pipe(Effect.scoped, Effect.provide(Backup.layer), Effect.provide(retentionWith({})))
   )
 
   it.effect("keeps no half of a file, and the events where they are, when the file cannot be written", () =>

@@ -13,6 +13,8 @@ const sources = (folder: string) =>
     .filter((name) => name.endsWith(".ts"))
     .map((name) => source(join(folder, name)))
 
+const byName = (a = "", b = "") => a.localeCompare(b)
+
 const bounds = [...Object.values(TABLES), ...Object.values(FOLDERS)]
 const page = source("docs/retention.md")
 
@@ -21,7 +23,10 @@ describe("what grows", () => {
     const made = sources("src/choird/database/migrations").flatMap((text) =>
       [...text.matchAll(/CREATE TABLE choir_control\.(\w+)/gu)].map(([, name]) => name)
     )
-    assert.deepStrictEqual([...new Set([...made, "schema_migrations"])].sort(), Object.keys(TABLES).sort())
+    assert.deepStrictEqual(
+      [...new Set([...made, "schema_migrations"])].toSorted(byName),
+      Object.keys(TABLES).toSorted(byName)
+    )
   })
 
   it("has every folder that choird and choirctl make or look for in a home", () => {
@@ -42,14 +47,14 @@ describe("what grows", () => {
 
   it("names a rule or a reason for each, and a place for each rule and each key of the configuration", () => {
     const kinds = new Set(bounds.flatMap((bound) => ("kinds" in bound ? bound.kinds : [])))
-    assert.deepStrictEqual([...kinds].sort(), [...KINDS].sort())
+    assert.deepStrictEqual([...kinds].toSorted(byName), [...KINDS].toSorted(byName))
     for (const { kind, table } of RULES) {
       const bound = TABLES[table]
       assert.isTrue(bound !== undefined && "kinds" in bound && bound.kinds.includes(kind), kind)
     }
     const used = new Set<string>(bounds.flatMap((bound) => ("keys" in bound ? bound.keys : [])))
     for (const key of ["workspace_mb", "disk_free_mb", "disk_free_percent"]) used.add(key)
-    assert.deepStrictEqual([...used].sort(), Object.keys(RetentionConfig.fields).sort())
+    assert.deepStrictEqual([...used].toSorted(byName), Object.keys(RetentionConfig.fields).toSorted(byName))
   })
 
   it("is what docs/retention.md tells, with its keys and defaults", () => {
