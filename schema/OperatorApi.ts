@@ -23,7 +23,16 @@ import { SkillApi } from "./SkillApi.ts"
 import { WorkspaceApi } from "./WorkspaceApi.ts"
 import { SessionStatus } from "./SessionStatus.ts"
 
-export const AgentStatus = Schema.Literals(["stopped", "building", "starting", "running", "stopping", "crashed"])
+/** A `paused` agent is stopped until choird starts it again by itself; messages are taken meanwhile. */
+export const AgentStatus = Schema.Literals([
+  "stopped",
+  "building",
+  "starting",
+  "running",
+  "stopping",
+  "paused",
+  "crashed"
+])
 export type AgentStatus = typeof AgentStatus.Type
 
 /** What is spent and what the limit is; `limit: null` is no limit. */

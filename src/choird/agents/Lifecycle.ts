@@ -213,14 +213,15 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
   const pause = Effect.fnUntraced(function* (agent_id: AgentId, reason: string) {
     const running = runs.get(agent_id)
     if (running === undefined || views.of(agent_id).status !== "running") return false
+    const before = views.of(agent_id)
     const { bindings } = running.request
-    const awaiting = views.of(agent_id).session_id === null
+    const awaiting = before.session_id === null
     paused.set(agent_id, { agent_id, bindings, fresh: false, awaiting, unattended: true })
     yield* Deferred.succeed(running.again, undefined)
     yield* Deferred.succeed(running.stop, undefined)
     yield* Deferred.await(running.ended)
     if (!paused.has(agent_id)) return false
-    yield* views.change(agent_id, { reason })
+    yield* views.change(agent_id, { ...before, status: "paused", reason })
     return true
   })
 
@@ -228,7 +229,8 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     const request = paused.get(agent_id)
     paused.delete(agent_id)
     if (request === undefined || runs.has(agent_id)) return false
-    yield* started(request)
+    // Other models may have been chosen meanwhile.
+    yield* started({ ...request, bindings: views.of(agent_id).bindings ?? request.bindings })
     return true
   })
 
@@ -308,7 +310,7 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     }),
     pause: Effect.fn("Lifecycle.pause")(pause),
     wake: Effect.fn("Lifecycle.wake")(wake),
-    paused: Effect.sync(() => [...paused.keys()]),
+    paused: Effect.sync(() => [...paused.keys()].filter((agent_id) => views.of(agent_id).status === "paused")),
     hold: (reason) => Effect.sync(() => void (held = reason)),
     recover: recoverRuns(all, (request) => Effect.asVoid(Effect.orDie(launch(request)))),
     ...makeHearingOf(all),

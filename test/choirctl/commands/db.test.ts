@@ -24,7 +24,7 @@ describe("choirctl db migrate", LIVE, () => {
       const { home } = yield* makeHomeFolder()
       const first = yield* choirctl(home, ["db", "migrate", "--json"])
       assert.strictEqual(first.code, 0, first.out + first.err)
-      const applied = Array.from({ length: NEWEST }, (_, index) => index + 1)
+      const applied = Object.keys(MIGRATIONS).map(Number.parseFloat)
       assert.deepStrictEqual(document(first), {
         ok: true,
         running: false,
