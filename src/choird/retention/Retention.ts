@@ -29,11 +29,13 @@ interface Reach {
   readonly who: string
 }
 
+/** Hears of each kind as its turn comes. */
+type Step = (text: string) => Effect.Effect<void>
+
 export interface PruneOptions {
   readonly dry_run: boolean
   readonly who: string
-  /** Called with each kind as its turn comes. */
-  readonly step?: (text: string) => Effect.Effect<void>
+  readonly step?: Step
 }
 
 export class Retention extends Context.Service<
@@ -53,6 +55,8 @@ export class Retention extends Context.Service<
 
 const NAMES = Object.keys(TABLES)
 const DRY_SESSIONS_MAX = 1_000_000
+/** Sessions after which a run says how far it is. */
+const SESSIONS_STEP = 20
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -76,7 +80,8 @@ const make = Effect.gen(function* () {
     kind: "sessions" | "archives",
     running: Config,
     reach: Reach,
-    now_ms: number
+    now_ms: number,
+    step: Step
   ) {
     const due = kind === "sessions" ? dueForArchive : dueForDeletion
     const look = (limit: number) => Effect.orDie(due(sql, running.retention, now_ms, limit))
@@ -92,6 +97,8 @@ const make = Effect.gen(function* () {
             : Effect.asVoid(archives.remove(each.session_id, "choird"))
         const done = yield* Effect.result(work)
         if (done._tag === "Success") gone.push(each)
+        // A connection on which nothing comes for minutes is taken for broken.
+        if (gone.length % SESSIONS_STEP === 0) yield* step(`${kind}: ${gone.length}`)
         else yield* Effect.logWarning(`the session ${each.session_id} stays for now: ${done.failure.message}`)
         yield* Effect.sleep(PRUNE_PAUSE_MS)
       }
@@ -123,7 +130,7 @@ const make = Effect.gen(function* () {
     yield* sql.unsafe("CHECKPOINT")
   })
 
-  const once = Effect.fnUntraced(function* (reach: Reach, step: (text: string) => Effect.Effect<void>) {
+  const once = Effect.fnUntraced(function* (reach: Reach, step: Step) {
     const now_ms = yield* Clock.currentTimeMillis
     const { config: running } = yield* config.current
     const rows = makePruneRows(sql, running.retention, now_ms)
@@ -132,7 +139,7 @@ const make = Effect.gen(function* () {
     if (!reach.dry_run && (yield* archives.finish) > 0) touched.add("session_events")
     for (const kind of ["sessions", "archives"] as const) {
       yield* step(kind)
-      const pruned = yield* sessions(kind, running, reach, now_ms)
+      const pruned = yield* sessions(kind, running, reach, now_ms, step)
       report.push(pruned)
       if (pruned.removed > 0) for (const table of ["session_events", "sessions", "signals"]) touched.add(table)
     }
