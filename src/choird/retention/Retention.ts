@@ -97,9 +97,9 @@ const make = Effect.gen(function* () {
             : Effect.asVoid(archives.remove(each.session_id, "choird"))
         const done = yield* Effect.result(work)
         if (done._tag === "Success") gone.push(each)
+        else yield* Effect.logWarning(`the session ${each.session_id} stays for now: ${done.failure.message}`)
         // A connection on which nothing comes for minutes is taken for broken.
         if (gone.length % SESSIONS_STEP === 0) yield* step(`${kind}: ${gone.length}`)
-        else yield* Effect.logWarning(`the session ${each.session_id} stays for now: ${done.failure.message}`)
         yield* Effect.sleep(PRUNE_PAUSE_MS)
       }
       if (!reach.all || found.length < SESSIONS_LOOK_MAX || gone.length === before) return totalOf(kind, gone)
