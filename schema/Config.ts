@@ -156,6 +156,29 @@ export const ApprovalsConfig = Schema.Struct({
   confirm_external: withDefault(Schema.Literals(["never", "tainted", "always"]), "never")
 })
 
+const Days = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 36_500 }))
+const Mebibytes = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_073_741_824 }))
+
+/** How long what grows stays, and how much room it may take (docs/retention.md). `null` is no limit. */
+export const RetentionConfig = Schema.Struct({
+  sessions_days: withDefault(Schema.NullOr(Days), 90),
+  archives_days: withDefault(Schema.NullOr(Days), 730),
+  archives_mb: withDefault(Schema.NullOr(Mebibytes), 10_240),
+  messages_days: withDefault(Days, 90),
+  approvals_days: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 30, maximum: 36_500 })), 365),
+  call_results_days: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 7, maximum: 36_500 })), 30),
+  snapshots_days: withDefault(Days, 7),
+  audit_days: withDefault(Days, 365),
+  config_versions: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 10, maximum: 100_000 })), 500),
+  logs_days: withDefault(Schema.NullOr(Days), 365),
+  logs_mb: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 16, maximum: 1_048_576 })), 1024),
+  unused_days: withDefault(Schema.NullOr(Days), 30),
+  workspace_mb: withDefault(Schema.NullOr(Mebibytes), 10_240),
+  disk_free_mb: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_073_741_824 })), 2048),
+  disk_free_percent: withDefault(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 50 })), 5)
+})
+export type RetentionConfig = typeof RetentionConfig.Type
+
 const AgentDefaults = Schema.Struct({
   workspace: ResourceName,
   llm: ResourceName,
@@ -217,6 +240,7 @@ const ConfigShape = Schema.Struct({
   crash_detection_threshold_ms: withDefault(IntervalMs, 10_000),
   rate_limit_retry_ms: withDefault(IntervalMs, 1000),
   log_archive_threshold_lines: withDefault(Positive, 100_000),
+  retention: withDefault(RetentionConfig, {}),
   telemetry: withDefault(Telemetry, {})
 })
 type ConfigShape = typeof ConfigShape.Type

@@ -16,13 +16,23 @@ import { Progress } from "./Progress.ts"
 import { DmNames, NAMED_BINDINGS, ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 import { ResumeApi } from "./ResumeApi.ts"
+import { DiskStatus, RetentionApi } from "./RetentionApi.ts"
 import { SessionDetailApi } from "./SessionDetailApi.ts"
 import { UpdateApi } from "./UpdateApi.ts"
 import { SkillApi } from "./SkillApi.ts"
 import { WorkspaceApi } from "./WorkspaceApi.ts"
 import { SessionStatus } from "./SessionStatus.ts"
 
-export const AgentStatus = Schema.Literals(["stopped", "building", "starting", "running", "stopping", "crashed"])
+/** A `paused` agent is stopped until choird starts it again by itself; messages are taken meanwhile. */
+export const AgentStatus = Schema.Literals([
+  "stopped",
+  "building",
+  "starting",
+  "running",
+  "stopping",
+  "paused",
+  "crashed"
+])
 export type AgentStatus = typeof AgentStatus.Type
 
 /** What is spent and what the limit is; `limit: null` is no limit. */
@@ -163,7 +173,11 @@ export type Verification = typeof Verification.Type
 export const WorkspaceSummary = Schema.Struct({
   name: ResourceName,
   path: Schema.String,
-  leased_by: Schema.NullOr(AgentId)
+  leased_by: Schema.NullOr(AgentId),
+  /** The room that it took on the disk when it was last counted, at least; absent before the first count. */
+  used_bytes: Schema.optionalKey(Schema.Natural),
+  /** `retention.workspace_mb`; null is no quota. */
+  quota_bytes: Schema.optionalKey(Schema.NullOr(Schema.Natural))
 })
 export type WorkspaceSummary = typeof WorkspaceSummary.Type
 
@@ -190,6 +204,8 @@ export const SystemStatus = Schema.Struct({
     Schema.Struct({ name: ResourceName, type: Schema.String, ok: Schema.Boolean, detail: Schema.String })
   ),
   agents: Schema.Array(AgentSummary),
+  /** Of the home's file system; absent where it does not say. */
+  disk: Schema.optionalKey(DiskStatus),
   /** How many approvals wait for a person; null while the database does not answer. */
   approvals: Schema.Struct({ pending: Schema.NullOr(Schema.Natural) }),
   warnings: Schema.Array(Schema.String)
@@ -399,7 +415,8 @@ export class OperatorApi extends HttpApi.make("choir-operator")
     Approvals,
     Configuration,
     AuditApi,
-    WorkspaceApi
+    WorkspaceApi,
+    RetentionApi
   )
   .middleware(SchemaErrors)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}

@@ -13,6 +13,7 @@ import { doctor } from "./commands/doctor.ts"
 import { init } from "./commands/init.ts"
 import { logs } from "./commands/logs.ts"
 import { models } from "./commands/model.ts"
+import { prune } from "./commands/prune.ts"
 import { restore } from "./commands/restore.ts"
 import { secret } from "./commands/secret.ts"
 import { session } from "./commands/session.ts"
@@ -40,6 +41,7 @@ const commands = [
   backup,
   restore,
   database,
+  prune,
   status,
   doctor
 ] as const

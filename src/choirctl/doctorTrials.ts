@@ -6,8 +6,10 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { Reactivity } from "effect/reactivity"
 import type { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
+import { bytesText } from "#src/shared/bytesText.ts"
+import { DISK_FIX, diskLimit } from "#src/shared/diskLimit.ts"
 import { initHint } from "#src/shared/homeFolder.ts"
-import { DISK_FREE_BYTES_LOW, DISK_FREE_BYTES_MIN, DOCTOR_TRIAL_MS_MAX } from "#src/shared/limits.ts"
+import { DOCTOR_TRIAL_MS_MAX } from "#src/shared/limits.ts"
 
 /** A trial's result and what to do about it. What is not configured is skipped. */
 export interface Check {
@@ -140,22 +142,23 @@ export const sandboxCheck = (problem: string | undefined): Check =>
     ? check("bubblewrap", "ok", "a sandbox was started")
     : check("bubblewrap", "warn", problem, sandboxFix(problem))
 
-const GIB = 1024 ** 3
+/** Below this share above its limit the disk is said to fill up. */
+const DISK_WARN_FACTOR = 1.5
 
-export const diskCheck = (home: string): Effect.Effect<Check> =>
-  Effect.tryPromise(async () => {
-    const { bavail, bsize } = await statfs(home)
-    return bavail * bsize
-  }).pipe(
+/** What `statfs` says of the home, against the space below which choird pauses agents. */
+export const spaceCheck = (home: string, free_bytes: number, limit_bytes: number): Check => {
+  const detail = `${bytesText(free_bytes)} free on the disk of ${home}; agents are paused below ${bytesText(limit_bytes)}`
+  if (free_bytes < limit_bytes) return check("disk", "fail", detail, DISK_FIX)
+  return free_bytes < limit_bytes * DISK_WARN_FACTOR
+    ? check("disk", "warn", detail, "make room soon: choirctl prune --dry-run says what Choir can do for it")
+    : check("disk", "ok", `${bytesText(free_bytes)} free`)
+}
+
+export const diskCheck = (home: string, retention: Config["retention"]): Effect.Effect<Check> =>
+  Effect.tryPromise(() => statfs(home)).pipe(
     Effect.match({
       onFailure: () => check("disk", "warn", `the free space of ${home} is not known`),
-      onSuccess: (free) => {
-        const detail = `${(free / GIB).toFixed(1)} GiB free`
-        if (free < DISK_FREE_BYTES_MIN) return check("disk", "fail", detail, "make room, or move the home")
-        return free < DISK_FREE_BYTES_LOW
-          ? check("disk", "warn", detail, "make room soon")
-          : check("disk", "ok", detail)
-      }
+      onSuccess: ({ bavail, blocks, bsize }) => spaceCheck(home, bavail * bsize, diskLimit(retention, blocks * bsize))
     })
   )
 

@@ -1,6 +1,6 @@
 /** All trials of `choirctl doctor`. */
-import { Cause, Effect, Exit, Option } from "effect"
-import type { Config } from "#schema/Config.ts"
+import { Cause, Effect, Exit, Option, Schema } from "effect"
+import { type Config, RetentionConfig } from "#schema/Config.ts"
 import { loadFiles } from "#src/shared/configFiles.ts"
 import { loopbackModels } from "#src/shared/offlineEndpoint.ts"
 import { ask } from "./ask.ts"
@@ -84,6 +84,6 @@ export const examine = Effect.fn("examine")(function* (home: string) {
     ...(files === undefined ? [] : [yield* postgresCheck(files.config, files.secrets)]),
     ...(files === undefined ? [] : yield* serviceChecks(files.config, files.secrets, choird.running)),
     choird.found,
-    yield* diskCheck(home)
+    yield* diskCheck(home, files?.config.retention ?? Schema.decodeSync(RetentionConfig)({}))
   ] satisfies ReadonlyArray<Check>
 })

@@ -28,6 +28,11 @@ import { Git } from "./repos/Git.ts"
 import { GitWork } from "./repos/GitWork.ts"
 import { layerRepoAccess } from "./repos/RepoAccess.ts"
 import { Repos } from "./repos/Repos.ts"
+import { Disk } from "./retention/Disk.ts"
+import { DiskGuard } from "./retention/DiskGuard.ts"
+import { Retention } from "./retention/Retention.ts"
+import { SessionArchives } from "./retention/SessionArchives.ts"
+import { WorkspaceUsage } from "./retention/WorkspaceUsage.ts"
 import { EventStore } from "./sessions/EventStore.ts"
 import { SessionStore } from "./sessions/SessionStore.ts"
 import { Signals } from "./sessions/Signals.ts"
@@ -57,9 +62,13 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Layer.provide(layerAgentRoutes, layerHostTools),
     Models.layer,
     OfflineModels.layer,
+    DiskGuard.layer,
+    WorkspaceUsage.layer,
+    Retention.layer,
     layerTelemetry,
     Layer.provide(Executions.layer, Layer.mergeAll(AgentSteps.layer, ConfigSteps.layer, RepoSteps.layer))
   ).pipe(
+    Layer.provideMerge(Layer.merge(SessionArchives.layer, Disk.layer)),
     Layer.provideMerge(Reconfiguration.layer),
     Layer.provideMerge(Lifecycle.layer(programs)),
     Layer.provideMerge(layerAgentDoors),

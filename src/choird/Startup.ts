@@ -23,6 +23,7 @@ import { CONFIG_FILE, LAST_GOOD_FILE } from "#src/shared/configFiles.ts"
 import { Executions } from "./proposals/Executions.ts"
 import { lockHome } from "./HomeLock.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
+import { Retention } from "./retention/Retention.ts"
 import { chosenRuntime } from "./runtime/chosenRuntime.ts"
 import { layerExporters } from "./telemetry/Exporters.ts"
 
@@ -31,7 +32,7 @@ const STEPS = 10
 const step = (number: number, text: string) => Effect.logInfo(`${number}/${STEPS} ${text}`)
 
 /** The folders of docs/operating.md that a home may lack, for its owner alone. */
-const FOLDERS = ["socks", "socks/agents", "repos", "logs", "logs/archive", "data", "images"]
+const FOLDERS = ["socks", "socks/agents", "repos", "logs", "logs/archive", "data", "images", "archive"]
 
 class HomeNotWritable extends Schema.TaggedError<HomeNotWritable>()("HomeNotWritable", {
   home: Schema.String,
@@ -59,14 +60,6 @@ const configured = Effect.gen(function* () {
   const store = yield* ConfigStore
   const { config, version } = yield* store.current
   return { home: store.home, config, version }
-})
-
-/** The limit of log files is a key that counts at once. */
-const followLogLimit = Effect.gen(function* () {
-  const store = yield* ConfigStore
-  const logs = yield* LogFiles
-  const follow = Stream.runForEach(store.changes, ({ config }) => logs.archiveAfter(config.log_archive_threshold_lines))
-  yield* Effect.forkScoped(follow)
 })
 
 const makeSchemas = Effect.gen(function* () {
@@ -102,8 +95,13 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* lockHome(home)
   yield* makeFolders(home)
   // Not before the home is taken: another choird may still write to the same files.
-  yield* Stream.runForEach(Context.get(files, ConfigStore).changes, (running) =>
-    logs.archiveAfter(running.config.log_archive_threshold_lines)
+  yield* Stream.runForEach(
+    Context.get(files, ConfigStore).changes,
+    ({ config: { log_archive_threshold_lines, retention } }) =>
+      Effect.andThen(
+        logs.archiveAfter(log_archive_threshold_lines),
+        logs.keep({ bytes_max: retention.logs_mb * 1024 ** 2, days_max: retention.logs_days })
+      )
   ).pipe(Effect.forkScoped({ startImmediately: true }))
   yield* logs.archiving
   const exporters = yield* Layer.build(layerExporters(options.version)).pipe(Effect.provideContext(files))
@@ -125,7 +123,6 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* step(4, "making the agents' schemas where they are missing")
   yield* makeSchemas.pipe(Effect.provide(AgentSchemas.layer), Effect.provideContext(grounds))
   yield* step(5, "opening the stores and the agents' API")
-  yield* followLogLimit.pipe(Effect.provideContext(grounds))
   const plane = yield* Layer.build(layerControlPlane(agentPrograms)).pipe(Effect.provideContext(grounds))
   const services = Context.merge(grounds, plane)
 
@@ -134,6 +131,8 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* Context.get(services, Lifecycle).recover
   // Not before the agents come up that were running: what is carried out may start one anew.
   yield* Context.get(services, Executions).run
+  // Not before the agents come up, which wait for the database as well.
+  yield* Context.get(services, Retention).run
   yield* step(8, "starting the gateways")
   yield* Layer.build(layerGateways).pipe(Effect.provideContext(services))
   yield* keepLastGood(home, config)

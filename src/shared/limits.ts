@@ -452,12 +452,8 @@ export const AUDIT_DETAIL_BYTES_MAX = 8 * KIB
 export const AUDIT_WINDOW_MS = 60_000
 /** Kinds of refusals that are told apart at once; those beyond are counted together. */
 export const AUDIT_SUMS_MAX = 1000
-/** Audit rows that are kept, and for how many days; the oldest go first. */
+/** Audit rows that are kept; the oldest go first. */
 export const AUDIT_ROWS_MAX = 200_000
-export const AUDIT_DAYS_MAX = 365
-/** Between two looks for audit rows to remove, and how many are removed by one statement. */
-export const AUDIT_PRUNE_MS = 600_000
-export const AUDIT_PRUNED_ROWS_MAX = 5000
 /** Audit rows that one listing returns. */
 export const AUDIT_LISTED_MAX = 10_000
 /** Characters of a refusal's message that its audit row keeps. */
@@ -481,11 +477,6 @@ export const HOST_CALL_GRACE_MS = 1000
 export const HOST_TOOLS_RUNNING_MAX = 16
 /** What an agent is told to wait when that many run. */
 export const HOST_TOOL_RETRY_MS = 1000
-/** How long the outcomes of host tools are kept after their session ended. */
-export const CALL_RESULTS_MS_MAX = 30 * 86_400_000
-/** Between two looks for outcomes that are older, and how many one look removes. */
-export const CALL_RESULTS_LOOK_MS = 3_600_000
-export const CALL_RESULTS_PRUNED_MAX = 10_000
 /** A host tool's output as JSON, so that its answer stays below BODY_BYTES_MAX. */
 export const HOST_OUTPUT_BYTES_MAX = 768 * KIB
 /** Hits of one search of a session's log, and how many a model gets that does not say (spec 11.7). */
@@ -591,7 +582,7 @@ export const LOG_LINE_BYTES_MAX = 16 * KIB
 /** A log file that reaches this is archived, whatever its lines: choird's, and an agent's (R50). */
 export const LOG_FILE_BYTES_MAX = 64 * MIB
 export const AGENT_LOG_BYTES_MAX = 4 * MIB
-/** All logs of a home, the archived ones included, and the number of archives; the oldest of these go first (R50). */
+/** All logs of a home, the archived ones included, until config.json is read (`retention.logs_mb`), and the number of archives (R50). */
 export const LOGS_BYTES_MAX = 1024 * MIB
 export const LOG_ARCHIVES_MAX = 10_000
 /** Names of models, and of tools, that metrics tell apart; the rest is one. */
@@ -687,9 +678,6 @@ export const LOG_OPEN_TRIES_MAX = 5
 export const LOG_ARCHIVE_READ_BYTES_MAX = 256 * MIB
 /** One trial of `choirctl doctor`. */
 export const DOCTOR_TRIAL_MS_MAX = 10_000
-/** Free space of a home's file system below which `choirctl doctor` warns, and below which it fails. */
-export const DISK_FREE_BYTES_LOW = 1024 * MIB
-export const DISK_FREE_BYTES_MIN = 128 * MIB
 /** How long `status` waits for the database before it says that it does not answer. */
 export const STATUS_DATABASE_MS_MAX = 2000
 /** A lane's reference summary as text; of a longer one the newest part stays (spec 11.3). */

@@ -17,7 +17,6 @@ export const memoryCallResults = Layer.sync(CallResults, () => {
         stored.set(call_id, { digest, outcome: undefined })
         return { type: "mine" }
       }),
-    keep: ({ call_id, digest }, outcome) => Effect.sync(() => void stored.set(call_id, { digest, outcome })),
-    prune: Effect.succeed(0)
+    keep: ({ call_id, digest }, outcome) => Effect.sync(() => void stored.set(call_id, { digest, outcome }))
   })
 })

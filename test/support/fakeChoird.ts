@@ -34,6 +34,8 @@ import { layerSchemaErrors } from "#src/choird/api/SchemaErrors.ts"
 import { sseResponse } from "#src/choird/api/sse.ts"
 import { listen } from "#src/shared/http.ts"
 import { auditRow } from "./fakeAudit.ts"
+import { fakeBackup } from "./fakeBackup.ts"
+import { fakeRetention } from "./fakeRetention.ts"
 import { fakeSkills } from "./fakeSkills.ts"
 import { type ConfigurationAnswers, fakeConfiguration, usualConfiguration } from "./fakeConfiguration.ts"
 import { fakeWorkspaces } from "./fakeWorkspaces.ts"
@@ -334,13 +336,6 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
       })
     )
   )
-  const database = HttpApiBuilder.group(OperatorApi, "database", (handlers) =>
-    Effect.succeed(
-      handlers.handleAll({
-        backup: () => Effect.map(noted({ name: "backup" }, answers.backup), (bytes) => Stream.make(bytes))
-      })
-    )
-  )
   const agents = HttpApiBuilder.group(OperatorApi, "agents", (handlers) =>
     Effect.succeed(
       handlers.handleAll({
@@ -404,7 +399,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
     HttpApiBuilder.layer(OperatorApi).pipe(
       Layer.provide([
         system,
-        database,
+        fakeBackup(calls, answers.backup),
         agents,
         fakeUpdates(calls, answers.update),
         approvals,
@@ -413,6 +408,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
         resume,
         audit,
         fakeWorkspaces(calls, answers.reset),
+        fakeRetention(calls, SESSION, AGENT),
         chatGroup(desk, answers, calls)
       ]),
       Layer.provide(

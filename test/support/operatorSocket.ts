@@ -13,6 +13,10 @@ import { Backup } from "#src/choird/database/Backup.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { OfflineModels } from "#src/choird/offline/OfflineModels.ts"
+import { DiskGuard } from "#src/choird/retention/DiskGuard.ts"
+import { Retention } from "#src/choird/retention/Retention.ts"
+import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
+import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { layerSocketClient } from "#src/shared/sockets.ts"
 import { DM, layerWorld, makeWorld, type World } from "./control.ts"
@@ -37,6 +41,13 @@ export const platform = Layer.mergeAll(
   }),
   Layer.succeed(Backup, { file: (version) => Stream.make(new TextEncoder().encode(`backup of ${version}`)) }),
   GatewayHealth.layer,
+  Layer.mock(DiskGuard, { status: Effect.succeed(undefined) }),
+  Layer.mock(Retention, {
+    prune: ({ dry_run, step = () => Effect.void }) =>
+      Effect.as(step("audit"), { dry_run, kinds: [{ kind: "audit", removed: 3 }], disk_free_bytes: 1 })
+  }),
+  Layer.mock(SessionArchives, { deleted: () => Effect.succeedNone }),
+  Layer.mock(WorkspaceUsage, { all: Effect.succeed(new Map()) }),
   Layer.succeed(OfflineModels, { problems: Effect.succeed([]) }),
   Shutdown.layer
 )

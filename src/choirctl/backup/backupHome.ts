@@ -64,6 +64,7 @@ const MADE_AGAIN: Readonly<Record<string, string>> = {
   images: "images/ (choirctl agent build makes them again)",
   repos: "repos/ (fetched again by the next build)",
   logs: "logs/",
+  archive: "archive/ (archived sessions: copy this folder, and put it back after a restore)",
   "config.last-good.json": "config.last-good.json (choird writes it again)"
 }
 

@@ -13,7 +13,8 @@ import {
   sessionText,
   verificationText
 } from "#src/choirctl/render/sessions.ts"
-import { onlyAgent, sessionId } from "./arguments.ts"
+import { onlyAgent, sessionName, sessionOf } from "./arguments.ts"
+import { archive, exportEvents, remove } from "./sessionStorage.ts"
 import { cancel, compact, coreCancel, inject, stop } from "./steering.ts"
 
 const list = Command.make(
@@ -34,8 +35,9 @@ const list = Command.make(
 
 const show = Command.make(
   "show",
-  { id: sessionId },
-  Effect.fnUntraced(function* ({ id }) {
+  { name: sessionName },
+  Effect.fnUntraced(function* ({ name }) {
+    const id = yield* sessionOf(name)
     const detail = yield* ask("session", (choird) => choird.show({ params: { id } }))
     const now_ms = yield* Clock.currentTimeMillis
     yield* print(detail, (detail, color) => sessionText(detail, now_ms, color))
@@ -58,12 +60,13 @@ const count = (name: string, description: string) =>
 const events = Command.make(
   "events",
   {
-    id: sessionId,
+    name: sessionName,
     from: count("from", "First revision to print"),
     last: count("last", "Print only this many of the newest events"),
     follow: Flag.Boolean("follow").pipe(Flag.withDescription("Go on as events are committed"), Flag.withDefault(false))
   },
-  Effect.fnUntraced(function* ({ follow, from, id, last }) {
+  Effect.fnUntraced(function* ({ follow, from, last, name }) {
+    const id = yield* sessionOf(name)
     const query = {
       ...(Option.isSome(from) ? { from: from.value } : {}),
       ...(Option.isSome(last) ? { last: last.value } : {}),
@@ -81,8 +84,9 @@ const events = Command.make(
 
 const cores = Command.make(
   "cores",
-  { id: sessionId },
-  Effect.fnUntraced(function* ({ id }) {
+  { name: sessionName },
+  Effect.fnUntraced(function* ({ name }) {
+    const id = yield* sessionOf(name)
     const rows = yield* ask("sessions", (choird) => choird.cores({ params: { id } }))
     const now_ms = yield* Clock.currentTimeMillis
     yield* print(rows, (rows, color) => coreTable(rows, now_ms, color))
@@ -94,8 +98,9 @@ const cores = Command.make(
 
 const verify = Command.make(
   "verify",
-  { id: sessionId },
-  Effect.fnUntraced(function* ({ id }) {
+  { name: sessionName },
+  Effect.fnUntraced(function* ({ name }) {
+    const id = yield* sessionOf(name)
     const result = yield* ask("sessions", (choird) => choird.verify({ params: { id } })).pipe(withProgress("verifying"))
     yield* print(result, verificationText)
     if (!result.ok) return yield* new Unsuccessful({ exit_code: EXIT.failed })
@@ -107,8 +112,9 @@ const verify = Command.make(
 
 const resume = Command.make(
   "resume",
-  { id: sessionId },
-  Effect.fnUntraced(function* ({ id }) {
+  { name: sessionName },
+  Effect.fnUntraced(function* ({ name }) {
+    const id = yield* sessionOf(name)
     const resumed = yield* ask("resume", (choird) => choird.resume({ params: { id } })).pipe(
       withProgress(`resuming ${id}`)
     )
@@ -120,6 +126,21 @@ const resume = Command.make(
 )
 
 export const session = Command.make("session").pipe(
-  Command.withDescription("Read, verify and steer sessions"),
-  Command.withSubcommands([list, show, events, resume, cores, inject, compact, stop, cancel, coreCancel, verify])
+  Command.withDescription("Read, verify, steer, export, archive and delete sessions"),
+  Command.withSubcommands([
+    list,
+    show,
+    events,
+    resume,
+    cores,
+    inject,
+    compact,
+    stop,
+    cancel,
+    coreCancel,
+    verify,
+    exportEvents,
+    archive,
+    remove
+  ])
 )

@@ -1,7 +1,7 @@
 /** choirctl session inject, compact, stop, cancel and core-cancel: what a running session is asked to do (spec 17.1). */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { JobName, LaneId, type SessionId } from "#schema/Ids.ts"
+import { JobName, LaneId } from "#schema/Ids.ts"
 import type { SignalSummary } from "#schema/OperatorApi.ts"
 import { ask } from "#src/choirctl/ask.ts"
 import { EXIT, Unsuccessful, usageError } from "#src/choirctl/failure.ts"
@@ -11,7 +11,7 @@ import { withProgress } from "#src/choirctl/progress.ts"
 import { readInput, withoutLineEnd } from "#src/choirctl/readInput.ts"
 import { cancelLine, compactLine, injectLine, stopLine } from "#src/choirctl/render/sessions.ts"
 import { CHAT_LINE_BYTES_MAX, SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
-import { sessionId } from "./arguments.ts"
+import { sessionName, sessionOf } from "./arguments.ts"
 
 const wait = (description: string, byDefault: boolean) =>
   Flag.Boolean("wait").pipe(Flag.withDescription(description), Flag.withDefault(byDefault))
@@ -47,10 +47,11 @@ const jobName = Argument.String("job-name").pipe(
 )
 
 const cancelJob = Effect.fnUntraced(function* (
-  id: SessionId,
+  name: string,
   job_name: JobName | undefined,
   flags: Parameters<typeof asking>[0]
 ) {
+  const id = yield* sessionOf(name)
   const payload = { ...(job_name === undefined ? {} : { job_name }), ...asking(flags) }
   const cancelled = yield* ask("sessions", (choird) => choird.cancel({ params: { id }, payload }))
   yield* printSignal(cancelled, flags.wait, cancelLine)
@@ -58,8 +59,8 @@ const cancelJob = Effect.fnUntraced(function* (
 
 export const cancel = Command.make(
   "cancel",
-  { id: sessionId, job_name: Argument.optional(jobName), request_id: requestId, wait: wait(WAIT, false) },
-  ({ id, job_name, ...flags }) => cancelJob(id, Option.getOrUndefined(job_name), flags)
+  { name: sessionName, job_name: Argument.optional(jobName), request_id: requestId, wait: wait(WAIT, false) },
+  ({ job_name, name, ...flags }) => cancelJob(name, Option.getOrUndefined(job_name), flags)
 ).pipe(
   Command.withDescription("Cancel a core job; without a name the only one that runs"),
   Command.withExamples([{ command: "choirctl session cancel 0k8v3w9m2p1n4q7r research" }])
@@ -67,8 +68,8 @@ export const cancel = Command.make(
 
 export const coreCancel = Command.make(
   "core-cancel",
-  { id: sessionId, job_name: jobName, request_id: requestId, wait: wait(WAIT, false) },
-  ({ id, job_name, ...flags }) => cancelJob(id, job_name, flags)
+  { name: sessionName, job_name: jobName, request_id: requestId, wait: wait(WAIT, false) },
+  ({ job_name, name, ...flags }) => cancelJob(name, job_name, flags)
 ).pipe(
   Command.withDescription("Cancel the core job of this name"),
   Command.withExamples([{ command: "choirctl session core-cancel 0k8v3w9m2p1n4q7r research --wait" }])
@@ -76,8 +77,9 @@ export const coreCancel = Command.make(
 
 export const stop = Command.make(
   "stop",
-  { id: sessionId, request_id: requestId, wait: wait(WAIT, false) },
-  Effect.fnUntraced(function* ({ id, ...flags }) {
+  { name: sessionName, request_id: requestId, wait: wait(WAIT, false) },
+  Effect.fnUntraced(function* ({ name, ...flags }) {
+    const id = yield* sessionOf(name)
     const stopped = yield* ask("sessions", (choird) => choird.stopTurn({ params: { id }, payload: asking(flags) }))
     yield* printSignal(stopped, flags.wait, stopLine)
   })
@@ -89,7 +91,7 @@ export const stop = Command.make(
 export const inject = Command.make(
   "inject",
   {
-    id: sessionId,
+    name: sessionName,
     text: Argument.String("text").pipe(
       Argument.withDescription("What edge is to know; standard input when it is absent"),
       Argument.optional
@@ -97,10 +99,11 @@ export const inject = Command.make(
     request_id: requestId,
     wait: wait(WAIT, false)
   },
-  Effect.fnUntraced(function* ({ id, text, ...flags }) {
+  Effect.fnUntraced(function* ({ name, text, ...flags }) {
     const said = Option.isSome(text) ? text.value : withoutLineEnd(yield* readInput(CHAT_LINE_BYTES_MAX))
     if (said.trim() === "")
-      return yield* usageError("the instruction is empty", `choirctl session inject ${id} "use the other branch"`)
+      return yield* usageError("the instruction is empty", `choirctl session inject ${name} "use the other branch"`)
+    const id = yield* sessionOf(name)
     const payload = { text: said, ...asking(flags) }
     const injected = yield* ask("sessions", (choird) => choird.inject({ params: { id }, payload }))
     yield* printSignal(injected, flags.wait, injectLine)
@@ -113,7 +116,7 @@ export const inject = Command.make(
 export const compact = Command.make(
   "compact",
   {
-    id: sessionId,
+    name: sessionName,
     lane: Flag.String("lane").pipe(
       Flag.withDescription("edge, which is the default, or core:<job-name>"),
       Flag.withMetavar("<lane>"),
@@ -123,7 +126,8 @@ export const compact = Command.make(
     request_id: requestId,
     wait: wait(`${WAIT}, at most ${SIGNAL_WAIT_MS_MAX / 1000} s; --no-wait does not`, true)
   },
-  Effect.fnUntraced(function* ({ id, lane, ...flags }) {
+  Effect.fnUntraced(function* ({ lane, name, ...flags }) {
+    const id = yield* sessionOf(name)
     const payload = { ...(Option.isSome(lane) ? { lane: lane.value } : {}), ...asking(flags) }
     const compacted = yield* ask("sessions", (choird) => choird.compact({ params: { id }, payload })).pipe(
       withProgress("compacting")

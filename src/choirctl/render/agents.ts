@@ -14,6 +14,7 @@ const STYLES: Readonly<Record<AgentStatus, Paint>> = {
   starting: "yellow",
   running: "green",
   stopping: "yellow",
+  paused: "yellow",
   crashed: "red"
 }
 

@@ -2,6 +2,7 @@
 import type { SystemStatus } from "#schema/OperatorApi.ts"
 import { agentTable } from "./agents.ts"
 import { approvalsWaiting } from "./approvals.ts"
+import { diskText } from "./retention.ts"
 import { paint } from "./paint.ts"
 import { safeLine } from "./safeText.ts"
 import { fields } from "./table.ts"
@@ -11,7 +12,7 @@ const working = (ok: boolean, color: boolean) =>
   ok ? paint(color, "green", "ok") : paint(color, "red", "does not work")
 
 export const statusText = (
-  { agents, approvals, choird, gateways, postgres, runtime, warnings }: SystemStatus,
+  { agents, approvals, choird, disk, gateways, postgres, runtime, warnings }: SystemStatus,
   color: boolean
 ) => {
   const limits = runtime.limits.length === 0 ? "none" : runtime.limits.join(", ")
@@ -21,6 +22,7 @@ export const statusText = (
       "postgres",
       `${working(postgres.ok, color)}, ${postgres.kind} ${safeLine(postgres.version)}, pgvector ${safeLine(postgres.pgvector)}`
     ],
+    ...(disk === undefined ? [] : [["disk", diskText(disk, color)] as const]),
     ["runtime", `${runtime.type}, limits enforced: ${limits}`],
     ["approvals", approvals.pending === null ? "not known" : approvalsWaiting(approvals.pending)],
     ...gateways.map(

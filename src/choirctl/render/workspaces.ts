@@ -1,15 +1,21 @@
 /** Workspaces for people. */
 import type { WorkspaceSummary } from "#schema/OperatorApi.ts"
 import type { WorkspaceReset } from "#schema/WorkspaceApi.ts"
+import { bytesText } from "#src/shared/bytesText.ts"
 import { safeLine } from "./safeText.ts"
 import { table } from "./table.ts"
+
+const usedText = ({ quota_bytes = null, used_bytes }: WorkspaceSummary): string => {
+  if (used_bytes === undefined) return ""
+  return quota_bytes === null ? bytesText(used_bytes) : `${bytesText(used_bytes)} of ${bytesText(quota_bytes)}`
+}
 
 export const workspaceTable = (rows: ReadonlyArray<WorkspaceSummary>, color: boolean): string =>
   rows.length === 0
     ? "no workspace is configured"
     : table(
-        ["WORKSPACE", "HELD BY", "PATH"],
-        rows.map(({ leased_by, name, path }) => [name, leased_by ?? "", path]),
+        ["WORKSPACE", "HELD BY", "USED", "PATH"],
+        rows.map((row) => [row.name, row.leased_by ?? "", usedText(row), row.path]),
         color
       )
 

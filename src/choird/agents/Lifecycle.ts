@@ -2,7 +2,7 @@
  * The life of each agent: build, start, crash, restart, stop. One scope per running agent holds its lease, its socket, its
  * container and its push stream; stopping the agent is closing that scope.
  */
-import { Context, Deferred, Effect, FiberSet, Layer, Result, Schema, type Stream } from "effect"
+import { Context, Deferred, Effect, FiberSet, Layer, Option, Result, Schema, type Stream } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings, RunBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
@@ -79,6 +79,16 @@ export class Lifecycle extends Context.Service<
      * stays active between the two, so that a choird that dies there starts the agent when it is back.
      */
     restart(agent_id: AgentId, options?: RestartAgent): Effect.Effect<AgentView, AgentRefused>
+    /**
+     * Stops a running agent for as long as choird cannot serve it. Its session stays active, so that a choird that dies meanwhile starts
+     * it when it is back. An operator's start or stop ends the pause. Says whether it is paused.
+     */
+    pause(agent_id: AgentId, reason: string): Effect.Effect<boolean>
+    /** Starts a paused agent as it was; false when somebody else ended its pause. */
+    wake(agent_id: AgentId): Effect.Effect<boolean, AgentRefused>
+    readonly paused: Effect.Effect<ReadonlyArray<AgentId>>
+    /** Why no agent may be started, until there is no such reason. */
+    hold(reason: { readonly reason: string; readonly hint: string } | undefined): Effect.Effect<void>
     /** Ends what an earlier life of choird left running, then resumes each session that was active. */
     readonly recover: Effect.Effect<void>
     /** An agent said INIT_HELLO: the start is complete. */
@@ -142,6 +152,8 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
   const { config, views } = all
   const fibers = yield* FiberSet.make<void>()
   const runs = new Map<AgentId, Running>()
+  const paused = new Map<AgentId, RunRequest>()
+  let held: { readonly reason: string; readonly hint: string } | undefined
 
   const known = Effect.fnUntraced(function* (agent_id: AgentId) {
     const { config: running } = yield* config.current
@@ -191,8 +203,40 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     return yield* Effect.mapError(Deferred.await(started), (refusal) => new AgentRefused({ ...refusal, agent_id }))
   })
 
+  /** A paused agent runs no more; only its session is still active. */
+  const ended = Effect.fnUntraced(function* (agent_id: AgentId) {
+    const latest = Option.getOrUndefined(yield* all.sessions.latest(agent_id))
+    if (latest?.status === "active") yield* all.sessions.end(latest.session_id, "stopped")
+    yield* views.end(agent_id, "stopped", null)
+  })
+
+  const pause = Effect.fnUntraced(function* (agent_id: AgentId, reason: string) {
+    const running = runs.get(agent_id)
+    if (running === undefined || views.of(agent_id).status !== "running") return false
+    const before = views.of(agent_id)
+    const { bindings } = running.request
+    const awaiting = before.session_id === null
+    paused.set(agent_id, { agent_id, bindings, fresh: false, awaiting, unattended: true })
+    yield* Deferred.succeed(running.again, undefined)
+    yield* Deferred.succeed(running.stop, undefined)
+    yield* Deferred.await(running.ended)
+    if (!paused.has(agent_id)) return false
+    yield* views.change(agent_id, { ...before, status: "paused", reason })
+    return true
+  })
+
+  const wake = Effect.fnUntraced(function* (agent_id: AgentId) {
+    const request = paused.get(agent_id)
+    paused.delete(agent_id)
+    if (request === undefined || runs.has(agent_id)) return false
+    // Other models may have been chosen meanwhile.
+    yield* started({ ...request, bindings: views.of(agent_id).bindings ?? request.bindings })
+    return true
+  })
+
   const stopped = Effect.fnUntraced(function* (agent_id: AgentId, again = false) {
     yield* known(agent_id)
+    if (paused.delete(agent_id) && !runs.has(agent_id)) return yield* ended(agent_id)
     const running = runs.get(agent_id)
     if (running === undefined) return yield* notRunning(agent_id)
     if (again) yield* Deferred.succeed(running.again, undefined)
@@ -224,11 +268,14 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     view: (agent_id) => Effect.map(known(agent_id), () => views.of(agent_id)),
     start: Effect.fn("Lifecycle.start")(function* (agent_id, options) {
       const { agent, config } = yield* known(agent_id)
+      if (held !== undefined && !runs.has(agent_id))
+        return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...held })
       const bindings = bindingsOf(config, agent_id, agent, options)
       if (Result.isFailure(bindings))
         return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...bindings.failure })
       const fresh = options.fresh ?? false
       const request = { agent_id, bindings: bindings.success, fresh, awaiting: false, unattended: false }
+      paused.delete(agent_id)
       return yield* Effect.mapError(started(request), (refused) =>
         refused.kind === "ALREADY_RUNNING"
           ? new AgentRefused({
@@ -261,6 +308,10 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
       yield* FiberSet.run(fibers, Effect.asVoid(Deferred.into(restart, restarted)))
       return yield* Deferred.await(restarted)
     }),
+    pause: Effect.fn("Lifecycle.pause")(pause),
+    wake: Effect.fn("Lifecycle.wake")(wake),
+    paused: Effect.sync(() => [...paused.keys()].filter((agent_id) => views.of(agent_id).status === "paused")),
+    hold: (reason) => Effect.sync(() => void (held = reason)),
     recover: recoverRuns(all, (request) => Effect.asVoid(Effect.orDie(launch(request)))),
     ...makeHearingOf(all),
     changes: views.changes

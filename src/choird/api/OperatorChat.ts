@@ -64,7 +64,7 @@ export const layerOperatorChat = HttpApiBuilder.group(
     /** A console whose agent is there to hear this text. */
     const listening = Effect.fnUntraced(function* (agent_id: AgentId, text: string) {
       const { dm, gateway, view } = yield* console(agent_id)
-      if (view.status !== "running" && view.status !== "starting")
+      if (view.status !== "running" && view.status !== "starting" && view.status !== "paused")
         return yield* conflict("NOT_RUNNING", `${agent_id} is ${view.status}`, `choirctl agent start ${agent_id}`)
       if (text.length > CHAT_TEXT_CHARS_MAX)
         return yield* tooLarge(`a message is at most ${CHAT_TEXT_CHARS_MAX} characters`)

@@ -23,6 +23,7 @@ import { layerOperatorChat } from "./OperatorChat.ts"
 import { layerOperatorDatabase } from "./OperatorDatabase.ts"
 import { layerOperatorConfig } from "./OperatorConfig.ts"
 import { layerOperatorResume } from "./OperatorResume.ts"
+import { layerOperatorRetention } from "./OperatorRetention.ts"
 import { layerOperatorSessionDetail } from "./OperatorSessionDetail.ts"
 import { layerOperatorSessions } from "./OperatorSessions.ts"
 import { layerOperatorSkills } from "./OperatorSkills.ts"
@@ -49,6 +50,7 @@ export const layerOperatorServer = (version: string) =>
             layerOperatorSessions,
             layerOperatorSessionDetail,
             layerOperatorResume,
+            layerOperatorRetention,
             layerOperatorSkills,
             layerOperatorChat,
             layerOperatorApprovals,

@@ -4,22 +4,28 @@ import { HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { EventStore, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { fromSessionUnknown } from "./refusals.ts"
+import { deletedText, SessionArchives } from "#src/choird/retention/SessionArchives.ts"
+import { fromSessionUnknown, notFound } from "./refusals.ts"
 
 export const layerOperatorSessionDetail = HttpApiBuilder.group(
   OperatorApi,
   "session",
   Effect.fnUntraced(function* (handlers) {
+    const archives = yield* SessionArchives
     const events = yield* EventStore
     const sessions = yield* SessionStore
     return handlers.handleAll({
       show: Effect.fn("OperatorApi.showSession")(function* ({ params: { id: session_id } }) {
         const row = yield* sessions.get(session_id)
-        if (Option.isNone(row)) return yield* new SessionUnknown({ session_id })
+        if (Option.isNone(row)) {
+          const gone = Option.getOrUndefined(yield* archives.deleted(session_id))
+          if (gone !== undefined) return yield* notFound("SESSION_DELETED", deletedText(gone), "choirctl session list")
+          return yield* fromSessionUnknown(new SessionUnknown({ session_id }))
+        }
         const { container: _, ...shown } = row.value
-        const { hash: head, rev: last_rev } = yield* events.head(session_id)
+        const { hash: head, rev: last_rev } = yield* Effect.mapError(events.head(session_id), fromSessionUnknown)
         return { ...shown, last_rev, head, summary: Option.getOrNull(yield* sessions.summary(session_id)) }
-      }, Effect.mapError(fromSessionUnknown))
+      })
     })
   })
 )

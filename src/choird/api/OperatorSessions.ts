@@ -8,7 +8,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Order, type Ordered, Steering } from "#src/choird/sessions/Steering.ts"
 import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
-import { badRequest, fromSessionUnknown, fromSteeringRefused } from "./refusals.ts"
+import { badRequest, conflict, fromSessionUnknown, fromSteeringRefused } from "./refusals.ts"
 
 const summary = ({ agent_id, ended_at, last_rev, session_id, started_at, status }: SessionRow): SessionSummary => ({
   session_id,
@@ -82,7 +82,10 @@ export const layerOperatorSessions = HttpApiBuilder.group(
           order(params.id, asking, lane === undefined ? { type: "Compact" } : { type: "Compact", lane }),
           signalled
         ),
-      verify: ({ params }) => Effect.mapError(events.verify(params.id), fromSessionUnknown)
+      verify: ({ params }) =>
+        Effect.mapError(events.verify(params.id), (error) =>
+          error._tag === "SessionUnknown" ? fromSessionUnknown(error) : conflict("ARCHIVE_UNREADABLE", error.message)
+        )
     })
   })
 )

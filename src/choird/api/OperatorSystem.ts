@@ -15,7 +15,11 @@ import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { OfflineModels } from "#src/choird/offline/OfflineModels.ts"
 import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
+import { DiskGuard, lowText } from "#src/choird/retention/DiskGuard.ts"
+import { overQuotaText, WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
+import { DISK_FIX } from "#src/shared/diskLimit.ts"
 import { loopbackModels } from "#src/shared/offlineEndpoint.ts"
+import type { DiskStatus } from "#schema/RetentionApi.ts"
 import { AgentSummaries, isBehind } from "./AgentSummaries.ts"
 import { Shutdown } from "./Shutdown.ts"
 
@@ -56,6 +60,13 @@ const agentNotes = ({ agent_id, reason, session_id, status }: AgentView): Readon
   return reason === null || session_id === null ? [] : [`the agent ${agent_id} is ${status}: ${reason}`]
 }
 
+const diskNote = (home: string, disk: DiskStatus) =>
+  [
+    lowText(home, disk),
+    ...(disk.paused.length === 0 ? [] : [`paused: ${disk.paused.join(", ")}`]),
+    `to fix it: ${DISK_FIX}`
+  ].join("; ")
+
 const total = (counts: ReadonlyMap<string, number>) => [...counts.values()].reduce((sum, count) => sum + count, 0)
 
 const NO_ANSWER =
@@ -71,6 +82,7 @@ export const layerOperatorSystem = (version: string) =>
       const audit = yield* Audit
       const config = yield* ConfigStore
       const database = yield* Database
+      const guard = yield* DiskGuard
       const health = yield* GatewayHealth
       const leases = yield* Leases
       const lifecycle = yield* Lifecycle
@@ -78,6 +90,7 @@ export const layerOperatorSystem = (version: string) =>
       const runtime = yield* ContainerRuntime
       const shutdown = yield* Shutdown
       const summaries = yield* AgentSummaries
+      const usage = yield* WorkspaceUsage
       const started_ms = yield* Clock.currentTimeMillis
       return handlers.handleAll({
         status: Effect.fn("OperatorApi.status")(function* () {
@@ -85,6 +98,9 @@ export const layerOperatorSystem = (version: string) =>
           const views = yield* lifecycle.list
           const gateways = gatewayRows(running.config, yield* health.all)
           const ok = yield* database.answers
+          const disk = yield* guard.status
+          const used = yield* usage.all
+          const { workspace_mb } = running.config.retention
           return {
             choird: {
               version,
@@ -100,10 +116,15 @@ export const layerOperatorSystem = (version: string) =>
             },
             runtime: runtimeRow(yield* runtime.status),
             gateways,
+            ...(disk === undefined ? {} : { disk }),
             agents: yield* Effect.forEach(views, ok ? summaries.of : summaries.known),
             approvals: { pending: ok ? total(yield* approvals.pending) : null },
             warnings: [
               ...(ok ? [] : [NO_ANSWER]),
+              ...(disk?.low === true ? [diskNote(config.home, disk)] : []),
+              ...[...used].flatMap(([name, { bytes, over }]) =>
+                over && workspace_mb !== null ? [overQuotaText(name, bytes, workspace_mb)] : []
+              ),
               ...notYet(running.config),
               ...(runtime.type === "docker"
                 ? [...unlistedModels(running.config), ...loopbackModels(running.config)]
@@ -127,11 +148,21 @@ export const layerOperatorSystem = (version: string) =>
         workspaces: Effect.fn("OperatorApi.workspaces")(function* () {
           const { config: running } = yield* config.current
           const held = (yield* leases.all).filter(({ kind }) => kind === "workspace")
-          return Object.entries(running.workspaces).map(([name, { path }]) => ({
-            name: ResourceName.make(name),
-            path,
-            leased_by: held.find((lease) => lease.name === name)?.agent_id ?? null
-          }))
+          const used = yield* usage.all
+          const { workspace_mb } = running.retention
+          const quota_bytes = workspace_mb === null ? null : workspace_mb * 1024 ** 2
+          return Object.entries(running.workspaces).map(([key, { path }]) => {
+            const name = ResourceName.make(key)
+            const leased_by = held.find((lease) => lease.name === name)?.agent_id ?? null
+            const counted = used.get(name)
+            return {
+              name,
+              path,
+              leased_by,
+              quota_bytes,
+              ...(counted === undefined ? {} : { used_bytes: counted.bytes })
+            }
+          })
         }),
         models: () => Effect.map(config.current, ({ config }) => modelRows(config)),
         shutdown: Effect.fn("OperatorApi.shutdown")(function* () {

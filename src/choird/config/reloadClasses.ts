@@ -39,6 +39,7 @@ export const REACH = {
   crash_detection_threshold_ms: "apply",
   rate_limit_retry_ms: "apply",
   log_archive_threshold_lines: "apply",
+  retention: "apply",
   telemetry: "choird"
 } as const satisfies Record<keyof Config, Reach>
 

@@ -149,8 +149,13 @@ const writeAll = Effect.fnUntraced(function* (
   const agents = yield* agentSchemas(sql)
   const tables = yield* storedTables(sql, agents)
   const isEvents = ({ schema, table }: StoredTable) => schema === EVENTS.schema && table === EVENTS.table
-  const heads = sql<Head>`SELECT session_id, last_rev, head_hash FROM choir_control.sessions ORDER BY session_id`
+  // The events of an archived session are in a file of the home (docs/retention.md). An older database has none.
+  const archives = tables.some(({ columns, table }) => table === "sessions" && columns.includes("archive"))
+  const heads = sql<Head>`SELECT session_id, last_rev, head_hash FROM choir_control.sessions
+    WHERE ${archives ? sql.literal("archive IS NULL") : sql.literal("true")} ORDER BY session_id`
   const copied = new Map<SessionId, number>()
+  /** Also of sessions that are archived or deleted meanwhile: their events are copied already. */
+  const newest = new Map<SessionId, Head>()
   /** The events of each session that are not copied yet. */
   const events =
     (all: ReadonlyArray<Head>) => (take: (lines: ReadonlyArray<string>) => Effect.Effect<void, BackupFailed>) =>
@@ -171,8 +176,8 @@ const writeAll = Effect.fnUntraced(function* (
       )
   const eventsPart = Effect.fnUntraced(function* () {
     const all = yield* heads
+    for (const head of all) newest.set(head.session_id, head)
     yield* Effect.forEach(tables.filter(isEvents), (table) => part(table, events(all)), { discard: true })
-    return all
   })
 
   const migration = yield* latestMigration()
@@ -190,10 +195,10 @@ const writeAll = Effect.fnUntraced(function* (
   yield* sql.withTransaction(
     Effect.gen(function* () {
       yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`
-      const all = yield* eventsPart()
+      yield* eventsPart()
       for (const table of tables.filter((each) => !isEvents(each)))
         yield* part(table, (take) => readRows(sql, { table, keys: table.keys }, take))
-      for (const { head_hash, last_rev, session_id } of all)
+      for (const { head_hash, last_rev, session_id } of newest.values())
         yield* writer.record({
           type: "session",
           session_id,

@@ -32,7 +32,8 @@ export type Route =
 /** Speaks where a DM has no agent at all. */
 const NOBODY = AgentId.make("choird")
 
-const isThere = ({ status }: AgentView) => status === "starting" || status === "running"
+/** A paused agent answers later, without anybody doing anything for it. */
+const isThere = ({ status }: AgentView) => status === "starting" || status === "running" || status === "paused"
 
 /** The agent that would answer at a DM: one whose defaults name it. */
 const usualAgent = (config: Config, dm: ResourceName) =>

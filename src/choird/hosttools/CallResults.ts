@@ -7,7 +7,6 @@ import { SqlClient } from "effect/sql"
 import { ToolStatus } from "#schema/Event.ts"
 import type { CallId, SessionId } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
-import { CALL_RESULTS_MS_MAX, CALL_RESULTS_PRUNED_MAX } from "#src/shared/limits.ts"
 import type { HostOutcome } from "./HostTool.ts"
 
 /** One call of a session, and the digest of what it asks for. */
@@ -26,18 +25,13 @@ export type Claim =
   /** The same call_id asked for something else. */
   | { readonly type: "reused" }
 
-/** Claims calls and keeps their outcomes, until their session ended CALL_RESULTS_MS_MAX ago. */
+/** Claims calls and keeps their outcomes, for as long as `retention.call_results_days` says. */
 export class CallResults extends Context.Service<
   CallResults,
   {
     claim(call: HostCallKey): Effect.Effect<Claim>
     /** Completes a claim. */
     keep(call: HostCallKey, outcome: HostOutcome): Effect.Effect<void>
-    /**
-     * Forgets calls of sessions that ended CALL_RESULTS_MS_MAX ago, at most CALL_RESULTS_PRUNED_MAX at once, and says how many. Nobody
-     * can ask for them: an epoch closes what an earlier one left open, and never asks again.
-     */
-    readonly prune: Effect.Effect<number>
   }
 >()("choir/choird/CallResults") {
   static readonly layer = Layer.effect(
@@ -58,17 +52,7 @@ export class CallResults extends Context.Service<
         keep: Effect.fn("CallResults.keep")(function* ({ call_id, session_id }, outcome) {
           yield* sql`UPDATE choir_control.call_results SET response = ${canonicalJson(outcome)}::jsonb
             WHERE session_id = ${session_id} AND call_id = ${call_id}`
-        }, Effect.orDie),
-        prune: Effect.gen(function* () {
-          const gone = yield* sql`DELETE FROM choir_control.call_results AS c USING (
-              SELECT r.session_id, r.call_id FROM choir_control.call_results AS r
-              JOIN choir_control.sessions AS s ON s.session_id = r.session_id
-              WHERE s.status <> 'active' AND s.ended_at < now() - ${CALL_RESULTS_MS_MAX} * interval '1 millisecond'
-              LIMIT ${CALL_RESULTS_PRUNED_MAX}
-            ) AS old
-            WHERE c.session_id = old.session_id AND c.call_id = old.call_id RETURNING c.call_id`
-          return gone.length
-        }).pipe(Effect.orDie)
+        }, Effect.orDie)
       })
     })
   )

@@ -4,16 +4,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import type { AuditRow } from "#schema/AuditApi.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { canonicalJson, storableJson } from "#src/shared/canonicalJson.ts"
-import {
-  AUDIT_DAYS_MAX,
-  AUDIT_DETAIL_BYTES_MAX,
-  AUDIT_MS_MAX,
-  AUDIT_PRUNE_MS,
-  AUDIT_PRUNED_ROWS_MAX,
-  AUDIT_RETRY_MS,
-  AUDIT_ROWS_MAX,
-  AUDIT_WINDOW_MS
-} from "#src/shared/limits.ts"
+import { AUDIT_DETAIL_BYTES_MAX, AUDIT_MS_MAX, AUDIT_RETRY_MS, AUDIT_WINDOW_MS } from "#src/shared/limits.ts"
 import { isConnectionLost, sqlProblem } from "#src/choird/database/sqlState.ts"
 import { count, makeLabels } from "#src/choird/telemetry/metrics.ts"
 import { makeAuditSums, refusalIn, type Sum } from "./auditSums.ts"
@@ -130,19 +121,8 @@ const make = Effect.fnUntraced(function* () {
     yield* Effect.forEach(due, write, { discard: true })
   })
 
-  /** A few thousand rows at a time, so that no statement takes long. */
-  const prune = sql`DELETE FROM choir_control.audit WHERE id IN (
-      SELECT id FROM choir_control.audit
-      WHERE id <= (SELECT max(id) FROM choir_control.audit) - ${AUDIT_ROWS_MAX}::bigint
-        OR at < now() - make_interval(days => ${AUDIT_DAYS_MAX}::int)
-      ORDER BY id LIMIT ${AUDIT_PRUNED_ROWS_MAX}) RETURNING id`.pipe(
-    Effect.repeat({ while: (rows) => rows.length === AUDIT_PRUNED_ROWS_MAX }),
-    Effect.catchCause((cause) => Effect.logWarning("old audit rows were not removed", cause))
-  )
-
   yield* flush.pipe(Effect.repeat(Schedule.spaced(AUDIT_WINDOW_MS)), Effect.forkScoped)
   yield* writeKept.pipe(Effect.repeat(Schedule.spaced(AUDIT_RETRY_MS)), Effect.forkScoped)
-  yield* prune.pipe(Effect.repeat(Schedule.spaced(AUDIT_PRUNE_MS)), Effect.forkScoped)
   // What was counted or kept must not be lost with the process; a database that is away gets its one try, and then the log has them.
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {

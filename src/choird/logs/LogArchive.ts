@@ -9,7 +9,7 @@ import { pipeline } from "node:stream/promises"
 import { createGzip } from "node:zlib"
 import { Effect, Result, Schema } from "effect"
 import { AgentId } from "#schema/Ids.ts"
-import { LOG_ARCHIVES_MAX, LOGS_BYTES_MAX } from "#src/shared/limits.ts"
+import { LOG_ARCHIVES_MAX } from "#src/shared/limits.ts"
 import { archiveName, archiveStem } from "#src/shared/logArchives.ts"
 import { descriptorPath } from "#src/shared/nofollow.ts"
 import { openLogFolder } from "./LogFile.ts"
@@ -26,16 +26,27 @@ interface Archive {
   readonly plain: boolean
 }
 
+/** How much of the logs stays. Archives that were begun before `oldest_ms` go. */
+export interface LogLimits {
+  readonly bytes_max: number
+  readonly oldest_ms: number
+}
+
 export interface LogArchive {
   /** Finds what earlier lives of choird left, and throws half a compression away. */
   scan(): void
   /** Takes a log in: `move` renames it to a free name in the open folder, and returns its bytes; 0 is nothing to take. */
   take(source: string, now_ms: number, move: (folder: number, name: string) => number): void
-  /** Removes the oldest archives until they, with `active_bytes` of files that are still written, are within the limits. */
-  trim(active_bytes: number): void
+  /**
+   * Removes the oldest archives until they, with `active_bytes` of files that are still written, are within the limits, and says what
+   * went. With `dry_run` nothing does.
+   */
+  trim(active_bytes: number, limits: LogLimits, dry_run?: boolean): { readonly removed: number; readonly bytes: number }
   /** Compresses the oldest log that waits for it; whether there was one. */
   readonly compressNext: Effect.Effect<boolean>
 }
+
+const stemOf = (at_ms: number) => new Date(at_ms).toISOString().replaceAll(":", "-")
 
 const sizeOf = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.size ?? 0
 
@@ -81,9 +92,7 @@ const compressed = (folder: number, stem: string) => {
   )
 }
 
-const LIMITS = { bytes_max: LOGS_BYTES_MAX, archives_max: LOG_ARCHIVES_MAX }
-
-export const makeLogArchive = (home: string, { archives_max, bytes_max } = LIMITS): LogArchive => {
+export const makeLogArchive = (home: string, archives_max = LOG_ARCHIVES_MAX): LogArchive => {
   /** The oldest first. What an operator removes by hand is noticed when its turn comes. */
   let archives: ReadonlyArray<Archive> = []
   const keep = (next: ReadonlyArray<Archive>) => {
@@ -103,7 +112,7 @@ export const makeLogArchive = (home: string, { archives_max, bytes_max } = LIMIT
     const newest = archives.findLast((archive) => archive.source === source)?.stem ?? ""
     const at = descriptorPath(folder)
     for (let at_ms = now_ms; ; at_ms += 1) {
-      const stem = new Date(at_ms).toISOString().replaceAll(":", "-")
+      const stem = stemOf(at_ms)
       const taken = [true, false].some((gz) => existsSync(`${at}/${archiveName(stem, gz)}`))
       if (stem > newest && !taken) return stem
       if (stem < newest) at_ms = Date.parse(newest.replace(/T(\d\d)-(\d\d)-/u, "T$1:$2:"))
@@ -128,16 +137,19 @@ export const makeLogArchive = (home: string, { archives_max, bytes_max } = LIMIT
         const bytes = move(folder, archiveName(stem, false))
         if (bytes > 0) keep([...archives, { source, stem, bytes, plain: true }])
       }),
-    trim: (active_bytes) => {
+    trim: (active_bytes, { bytes_max, oldest_ms }, dry_run = false) => {
+      const oldest = stemOf(oldest_ms)
       let bytes = archives.reduce((sum, archive) => sum + archive.bytes, active_bytes)
-      let gone = 0
+      const gone: Array<Archive> = []
       for (const archive of archives) {
-        if (bytes <= bytes_max && archives.length - gone <= archives_max) break
-        drop(archive)
+        const isKept = bytes <= bytes_max && archives.length - gone.length <= archives_max && archive.stem >= oldest
+        if (isKept) break
+        if (!dry_run) drop(archive)
         bytes -= archive.bytes
-        gone += 1
+        gone.push(archive)
       }
-      archives = archives.slice(gone)
+      if (!dry_run) archives = archives.slice(gone.length)
+      return { removed: gone.length, bytes: gone.reduce((sum, archive) => sum + archive.bytes, 0) }
     },
     compressNext: Effect.suspend(() => {
       const next = archives.find(({ plain }) => plain)

@@ -1,7 +1,7 @@
 /** The files `logs/choird.log` and `logs/<agent>.log` of a home (spec 22.2), appended line by line, readable by their owner alone. */
 import { Clock, Context, Effect, Layer, Logger, Option, Queue, Result, Schema, type Scope, Stream } from "effect"
 import { AgentId, LaneId, type SessionId } from "#schema/Ids.ts"
-import { AGENT_LOG_BYTES_MAX, AGENT_OUTPUT_PAUSE_MS, LOG_FILE_BYTES_MAX } from "#src/shared/limits.ts"
+import { AGENT_LOG_BYTES_MAX, AGENT_OUTPUT_PAUSE_MS, LOG_FILE_BYTES_MAX, LOGS_BYTES_MAX } from "#src/shared/limits.ts"
 import { humanText, type LogLine, logLine, logText } from "#src/shared/logs.ts"
 import { makeLogArchive } from "./LogArchive.ts"
 import { type LogFileLimits, makeLogFile } from "./LogFile.ts"
@@ -40,6 +40,7 @@ export const agentLine = (agent_id: AgentId, session_id: SessionId, timestamp: s
 }
 
 const CHOIRD = "choird"
+const DAY_MS = 86_400_000
 
 export class LogFiles extends Context.Service<
   LogFiles,
@@ -53,6 +54,10 @@ export class LogFiles extends Context.Service<
     readonly logger: Logger.Logger<unknown, void>
     /** Archives choird.log beyond this many lines (`log_archive_threshold_lines`). Until it is told, no file is archived for its size. */
     archiveAfter(lines_max: number): Effect.Effect<void>
+    /** Keeps archived logs up to a size, and for some days where there is a limit (`retention`). */
+    keep(limits: { readonly bytes_max: number; readonly days_max: number | null }): Effect.Effect<void>
+    /** Removes the archived logs beyond what is kept, and says what went or, with `dry_run`, would go. */
+    trim(dry_run: boolean): Effect.Effect<{ readonly removed: number; readonly bytes: number }>
     /** Compresses what is archived in the background, and what an earlier choird left, until the scope closes. For the holder of the home. */
     readonly archiving: Effect.Effect<void, never, Scope.Scope>
     /** Archives an agent's log as it is: its session has ended (spec 22.2). */
@@ -73,6 +78,10 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
   // One that waits is enough: whoever is woken looks for all that there is to do.
   const wakes = yield* Queue.sliding<void>(1)
   let lines_max: number | undefined
+  let kept: { readonly bytes_max: number; readonly days_max: number | null } = {
+    bytes_max: LOGS_BYTES_MAX,
+    days_max: null
+  }
   const file = (name: string) => {
     const found = files.get(name) ?? makeLogFile(home, name)
     files.set(name, found)
@@ -102,12 +111,17 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
     })
   )
 
-  const tidy = Effect.gen(function* () {
-    yield* Effect.try(() => archive.trim(activeBytes())).pipe(
-      Effect.catch((error) => Effect.logWarning("old logs were not removed", error))
+  const trim = Effect.fnUntraced(function* (dry_run: boolean) {
+    const { bytes_max, days_max } = kept
+    const now_ms = yield* Clock.currentTimeMillis
+    const oldest_ms = days_max === null ? 0 : Math.max(0, now_ms - days_max * DAY_MS)
+    return yield* Effect.try(() => archive.trim(activeBytes(), { bytes_max, oldest_ms }, dry_run)).pipe(
+      Effect.catch((error) =>
+        Effect.as(Effect.logWarning("old logs were not removed", error), { removed: 0, bytes: 0 })
+      )
     )
-    return yield* archive.compressNext
   })
+  const tidy = Effect.andThen(trim(false), archive.compressNext)
 
   return LogFiles.of({
     follow: Effect.fnUntraced(function* (agent_id, session_id, output) {
@@ -144,6 +158,12 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
       print?.(humanText(line))
     }),
     archiveAfter: (lines) => Effect.sync(() => void (lines_max = lines)),
+    keep: (limits) =>
+      Effect.sync(() => {
+        kept = limits
+        Queue.offerUnsafe(wakes, undefined)
+      }),
+    trim,
     archiving: Effect.try(() => archive.scan()).pipe(
       Effect.catch((error) => Effect.logWarning("the archived logs cannot be read", error)),
       // What is left over from an earlier life is work without a wake.

@@ -15,7 +15,8 @@ import { APPEND_RETRY_MS, APPENDS_BUFFERED_MAX, EVENT_BYTES_MAX, TAIL_PAGE_BYTES
 import type { SessionState } from "#src/shared/session/State.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
 import { makeAppendPatches, type Settled } from "./appendPatches.ts"
-import { printedEvents, readHead, storedEvent, verifyLog } from "./readLog.ts"
+import { archiveOf, archivePath, type ArchiveUnreadable, readArchive, replayArchive } from "./archivedLog.ts"
+import { printedEvent, printedEvents, proof, readHead, storedEvent, verifyLog } from "./readLog.ts"
 import { makeSessionStates } from "./sessionStates.ts"
 import { makeSnapshots, offerSnapshot } from "./snapshots.ts"
 import { readPage } from "./storedEvents.ts"
@@ -83,8 +84,8 @@ export class EventStore extends Context.Service<
       session_id: SessionId,
       options: { readonly from?: number; readonly last?: number; readonly follow: boolean }
     ): Stream.Stream<PrintedEvent, SessionUnknown>
-    /** Recomputes the chain and the fold from the stored text alone. */
-    verify(session_id: SessionId): Effect.Effect<Verification, SessionUnknown>
+    /** Recomputes the chain and the fold from the stored text alone, also of an archived session. */
+    verify(session_id: SessionId): Effect.Effect<Verification, SessionUnknown | ArchiveUnreadable>
     /** Appends as they happen; a slow reader loses the oldest and reads the store instead. */
     readonly appended: Stream.Stream<Appended>
   }
@@ -104,8 +105,15 @@ export class EventStore extends Context.Service<
         return head === undefined ? yield* new SessionUnknown({ session_id }) : head
       })
       const headOf = (session_id: SessionId) => Effect.catchTag(find(session_id), "SqlError", Effect.die)
+      /** The file of a session whose events are no longer in the table. */
+      const fileOf = (session_id: SessionId) =>
+        Effect.map(archiveOf(sql, session_id), (archive) =>
+          archive === undefined ? undefined : archivePath(store.home, archive)
+        )
       const prove = Effect.fnUntraced(function* (session_id: SessionId) {
         const { hash, last_rev } = yield* find(session_id)
+        const file = yield* fileOf(session_id)
+        if (file !== undefined) return yield* Effect.orDie(replayArchive(session_id, file))
         return yield* states.at(session_id, last_rev, hash)
       })
 
@@ -182,13 +190,23 @@ export class EventStore extends Context.Service<
         }),
         events: (session_id, options) =>
           Stream.unwrap(
-            Effect.map(headOf(session_id), ({ last_rev }) => {
+            Effect.gen(function* () {
+              const { last_rev } = yield* headOf(session_id)
+              const file = yield* fileOf(session_id)
+              if (file !== undefined) {
+                const from = firstRev(options, last_rev)
+                const rows = Stream.filter(Stream.orDie(readArchive(file)), ({ rev }) => rev >= from)
+                return Stream.mapEffect(rows, printedEvent)
+              }
               const wakes = options.follow ? readers.wakes(session_id) : Stream.make(undefined)
               return printedEvents(sql, session_id, firstRev(options, last_rev), wakes)
             })
           ),
         verify: Effect.fn("EventStore.verify")(function* (session_id) {
-          return yield* Effect.orDie(verifyLog(sql, session_id, yield* headOf(session_id)))
+          const head = yield* headOf(session_id)
+          const file = yield* fileOf(session_id)
+          if (file !== undefined) return proof(head, yield* replayArchive(session_id, file))
+          return yield* Effect.orDie(verifyLog(sql, session_id, head))
         }),
         appended: Stream.fromPubSub(appends)
       })

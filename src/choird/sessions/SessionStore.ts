@@ -49,9 +49,11 @@ export class SessionStore extends Context.Service<
     get(session_id: SessionId): Effect.Effect<Option.Option<SessionRow>>
     /** Newest first, at most SESSIONS_LISTED_MAX. */
     list(agent_id?: AgentId): Effect.Effect<ReadonlyArray<SessionRow>>
-    /** The session of an agent that began last, whatever the clock said then. */
+    /** The session of an agent that began last, whatever the clock said then; none when it was deleted, since no earlier one goes on. */
     latest(agent_id: AgentId): Effect.Effect<Option.Option<SessionRow>>
     readonly active: Effect.Effect<ReadonlyArray<SessionRow>>
+    /** The ids that begin with a text, at most two. */
+    beginningWith(prefix: string): Effect.Effect<ReadonlyArray<SessionId>>
   }
 >()("choir/choird/SessionStore") {
   static readonly layer = Layer.effect(
@@ -75,9 +77,11 @@ export class SessionStore extends Context.Service<
           agent_id,
           session_id,
           image_version,
+          // The id of a deleted session is never given again.
           sql<Stored>`INSERT INTO choir_control.sessions
           (session_id, agent_id, status, resource_bindings, epoch, image_version)
-          VALUES (${session_id}, ${agent_id}, 'active', ${canonicalJson(bindings)}::jsonb, 1, ${image_version})
+          SELECT ${session_id}::text, ${agent_id}::text, 'active', ${canonicalJson(bindings)}::text::jsonb, 1, ${image_version}::text
+          WHERE NOT EXISTS (SELECT 1 FROM choir_control.deleted_sessions WHERE session_id = ${session_id})
           RETURNING ${columns}`
         )
       })
@@ -97,7 +101,7 @@ export class SessionStore extends Context.Service<
           sql<Stored>`UPDATE choir_control.sessions
           SET status = 'active', ended_at = NULL, epoch = epoch + 1, container = NULL,
             resource_bindings = ${canonicalJson(bindings)}::jsonb, image_version = ${image_version}
-          WHERE session_id = ${session_id} RETURNING ${columns}`
+          WHERE session_id = ${session_id} AND archive IS NULL RETURNING ${columns}`
         )
       })
 
@@ -138,13 +142,20 @@ export class SessionStore extends Context.Service<
             ORDER BY started_at DESC, session_id DESC LIMIT ${SESSIONS_LISTED_MAX}`),
         latest: Effect.fn("SessionStore.latest")(function* (agent_id) {
           const [row] = yield* rows(sql<Stored>`SELECT ${columns} FROM choir_control.sessions
-            WHERE agent_id = ${agent_id} ORDER BY session_id =
+            WHERE agent_id = ${agent_id} AND NOT EXISTS (SELECT 1 FROM choir_control.agents AS a
+              JOIN choir_control.deleted_sessions AS d ON d.session_id = a.last_session_id WHERE a.agent_id = ${agent_id})
+            ORDER BY session_id =
               (SELECT last_session_id FROM choir_control.agents WHERE agent_id = ${agent_id}) DESC NULLS LAST,
               started_at DESC, session_id DESC LIMIT 1`)
           return Option.fromUndefinedOr(row)
         }),
         active: rows(sql<Stored>`SELECT ${columns} FROM choir_control.sessions
-          WHERE status = 'active' ORDER BY started_at, session_id`)
+          WHERE status = 'active' ORDER BY started_at, session_id`),
+        beginningWith: Effect.fn("SessionStore.beginningWith")(function* (prefix) {
+          const found = yield* sql<{ readonly session_id: SessionId }>`SELECT session_id FROM choir_control.sessions
+            WHERE starts_with(session_id, ${prefix}) ORDER BY session_id LIMIT 2`
+          return found.map(({ session_id }) => session_id)
+        }, Effect.orDie)
       })
     })
   )

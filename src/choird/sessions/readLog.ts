@@ -5,7 +5,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import type { PrintedEvent, Verification } from "#schema/OperatorApi.ts"
 import { genesis, hex } from "#src/shared/hashChain.ts"
-import { parseEvent, readPage, replayStart, replayStored, type StoredEvent } from "./storedEvents.ts"
+import { parseEvent, readPage, type Replay, replayStart, replayStored, type StoredEvent } from "./storedEvents.ts"
 
 /** What a session's own row says of its newest event. */
 interface Head {
@@ -44,6 +44,9 @@ export const storedEvent = ({ canonical, rev }: StoredEvent): Effect.Effect<Choi
     : Effect.die(new Error(`stored event ${rev}: ${event.failure}`))
 }
 
+export const printedEvent = (row: StoredEvent): Effect.Effect<PrintedEvent> =>
+  Effect.map(storedEvent(row), (event) => ({ event, hash: hex(row.hash) }))
+
 /** Events from a revision on, page after page; at each wake what came since. */
 export const printedEvents = (
   sql: SqlClient.SqlClient,
@@ -56,9 +59,7 @@ export const printedEvents = (
     const pages = Stream.paginate(undefined, () =>
       Effect.gen(function* () {
         const rows = yield* Effect.orDie(readPage(sql, session_id, next))
-        const page = yield* Effect.forEach(rows, (row) =>
-          Effect.map(storedEvent(row), (event) => ({ event, hash: hex(row.hash) }))
-        )
+        const page = yield* Effect.forEach(rows, printedEvent)
         next += page.length
         return [page, page.length === 0 ? Option.none() : Option.some(undefined)] as const
       })
@@ -68,10 +69,14 @@ export const printedEvents = (
 
 /** Recomputes chain and fold from the stored text, and compares the end with the session's row (R12). */
 export const verifyLog = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId, head: Head) {
-  const { at, problem } = yield* replayStored(sql, session_id, replayStart(session_id), head.newest_rev)
-  const proved = { events: at.state.rev, head: hex(at.hash) }
-  if (problem !== undefined) return { ok: false, ...proved, problem } satisfies Verification
-  if (head.last_rev === at.state.rev && head.hash.equals(at.hash)) return { ok: true, ...proved } satisfies Verification
-  const reason = `the session's own row ends at ${head.last_rev} with ${hex(head.hash)}`
-  return { ok: false, ...proved, problem: { rev: at.state.rev, reason } } satisfies Verification
+  return proof(head, yield* replayStored(sql, session_id, replayStart(session_id), head.newest_rev))
 })
+
+/** A replay against the end that the session's own row names. */
+export const proof = (head: Pick<Head, "last_rev" | "hash">, { at, problem }: Replay): Verification => {
+  const proved = { events: at.state.rev, head: hex(at.hash) }
+  if (problem !== undefined) return { ok: false, ...proved, problem }
+  if (head.last_rev === at.state.rev && head.hash.equals(at.hash)) return { ok: true, ...proved }
+  const reason = `the session's own row ends at ${head.last_rev} with ${hex(head.hash)}`
+  return { ok: false, ...proved, problem: { rev: at.state.rev, reason } }
+}

@@ -198,7 +198,7 @@ describe("choirctl status and workspace", () => {
       const home = yield* temporaryFolder
       yield* fakeChoird(home)
       const { out } = yield* choirctl(home, ["workspace", "list"])
-      assert.strictEqual(out, "WORKSPACE  HELD BY  PATH\nmain       agent-1  /w/main\n")
+      assert.strictEqual(out, "WORKSPACE  HELD BY  USED  PATH\nmain       agent-1  -     /w/main\n")
       const programs = yield* choirctl(home, ["workspace", "list", "--json"])
       assert.deepStrictEqual(document(programs), [{ name: "main", path: "/w/main", leased_by: "agent-1" }])
     })

@@ -1,3 +1,6 @@
+import { createHash } from "node:crypto"
+import { readdirSync, readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Conflict } from "#schema/ApiError.ts"
@@ -62,7 +65,7 @@ describe("choirctl session", () => {
       assert.include(out, "Boxes were packed.\nThe van is booked.\ndecisions:\n  - to move in May\nfacts:")
       assert.notInclude(out, "\u001b")
       assert.deepStrictEqual(document(yield* choirctl(home, ["session", "show", SESSION, "--json"])), shown)
-      assert.strictEqual((yield* choirctl(home, ["session", "show", "not-a-session"])).code, 2)
+      assert.strictEqual((yield* choirctl(home, ["session", "show", "Not a session"])).code, 2)
     })
   )
 
@@ -85,13 +88,84 @@ describe("choirctl session", () => {
       assert.deepStrictEqual(calls[0], { name: "resume", id: SESSION })
       const printed = document(yield* choirctl(home, ["session", "resume", SESSION, "--json"]))
       assert.deepStrictEqual(printed, { session_id: SESSION, agent_id: "agent-1", epoch: 4 })
-      assert.strictEqual((yield* choirctl(home, ["session", "resume", "nonsense"])).code, 2)
+      assert.strictEqual((yield* choirctl(home, ["session", "resume", "Nonsense"])).code, 2)
 
       const other = yield* temporaryFolder
       const error = { type: "NOT_LATEST", message: "agent-1 has run since", hint: "choirctl session list" }
       yield* fakeChoird(other, { resumed: Effect.fail(new Conflict({ error })) })
       const refused = yield* choirctl(other, ["session", "resume", SESSION, "--json"])
       assert.deepStrictEqual([refused.code, document(refused)], [1, { ok: false, error }])
+    })
+  )
+
+  it.effect("takes a whole id, the beginning of one, or an agent's name for a session", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home)
+      for (const name of [SESSION, SESSION.slice(0, 4), "agent-1"]) {
+        assert.strictEqual((yield* choirctl(home, ["session", "show", name])).code, 0)
+        assert.strictEqual((yield* choirctl(home, ["session", "cancel", name, "research"])).code, 0)
+      }
+      assert.deepStrictEqual(new Set(calls.map(({ id }) => id)), new Set([SESSION]))
+      const none = yield* choirctl(home, ["session", "verify", "nobody", "--json"])
+      assert.strictEqual(none.code, 1)
+      assert.nestedPropertyVal(document(none), "error.type", "UNKNOWN_SESSION")
+    })
+  )
+
+  it.effect("exports events and a manifest, 0600, over no file that is there", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const file = join(home, "out.jsonl")
+      const session = Effect.succeed({ ...sessionDetail, last_rev: 1, head: printedEvent.hash })
+      yield* fakeChoird(home, { session })
+      const ran = yield* choirctl(home, ["session", "export", "agent-1", file, "--json"])
+      assert.deepInclude(document(ran) as object, { path: file, events: 1, head: printedEvent.hash })
+      const text = readFileSync(file, "utf8")
+      assert.deepStrictEqual(JSON.parse(text), { ...printedEvent.event, hash: printedEvent.hash })
+      const manifest = JSON.parse(readFileSync(`${file}.manifest.json`, "utf8"))
+      assert.deepInclude(manifest, {
+        format: "choir-session-export/1",
+        session_id: SESSION,
+        events: 1,
+        head: printedEvent.hash,
+        file: "out.jsonl",
+        sha256: createHash("sha256").update(text).digest("hex")
+      })
+      assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+      const again = yield* choirctl(home, ["session", "export", SESSION, file])
+      assert.strictEqual(again.code, 1)
+      assert.include(again.err, "exists already")
+    })
+  )
+
+  it.effect("leaves no file of an export whose events do not end where the session does", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      yield* fakeChoird(home)
+      const ran = yield* choirctl(home, ["session", "export", SESSION, join(home, "out.jsonl"), "--json"])
+      assert.nestedPropertyVal(document(ran), "error.type", "SESSION_BROKEN")
+      assert.deepStrictEqual(
+        readdirSync(home).filter((name) => name.includes("out.jsonl")),
+        []
+      )
+    })
+  )
+
+  it.effect("archives a session, and deletes one only after a yes", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home)
+      const archived = yield* choirctl(home, ["session", "archive", SESSION])
+      assert.include(archived.out, `${SESSION} is archived: 12 events`)
+      const asked = yield* choirctl(home, ["session", "delete", SESSION])
+      assert.strictEqual(asked.code, 2)
+      assert.include(asked.err, "12 events. All of them will be deleted.")
+      assert.include(asked.err, `choirctl session delete ${SESSION} --yes`)
+      assert.notInclude(calls.map(({ name }) => name).join(), "delete")
+      const deleted = yield* choirctl(home, ["session", "delete", SESSION, "--yes"])
+      assert.include(deleted.out, "On record: its last revision 12")
+      assert.deepStrictEqual(calls.at(-1), { name: "delete", id: SESSION })
     })
   )
 
@@ -107,7 +181,7 @@ describe("choirctl session", () => {
       assert.deepStrictEqual(calls[0]?.input, { agent_id: "agent-1" })
       const cores = yield* choirctl(home, ["session", "cores", SESSION])
       assert.include(cores.out, "research  REASONING")
-      assert.strictEqual((yield* choirctl(home, ["session", "cores", "not-a-session"])).code, 2)
+      assert.strictEqual((yield* choirctl(home, ["session", "cores", "Not a session"])).code, 2)
     })
   )
 

@@ -65,6 +65,7 @@ const ROWS: ReadonlyArray<Row> = [
   ["crash_detection_threshold_ms", 20_000, "changed", APPLY],
   ["rate_limit_retry_ms", 900, "changed", APPLY],
   ["log_archive_threshold_lines", 9, "changed", APPLY],
+  ["retention.messages_days", 9, "changed", APPLY],
   ["$schema", "s", "added", APPLY],
   ["postgres.port", 1, "changed", RESTART_CHOIRD, RESTART_CHOIRD],
   ["runtime.cpus", 1, "changed", RESTART_CHOIRD, RESTART_CHOIRD],

@@ -9,7 +9,7 @@ import { AgentSchemas } from "#src/choird/database/AgentSchemas.ts"
 import { Backup } from "#src/choird/database/Backup.ts"
 import { storedTables } from "#src/choird/database/backupTables.ts"
 import { Database } from "#src/choird/database/Database.ts"
-import { migrate, migrationsUntil, NEWEST } from "#src/choird/database/Migrations.ts"
+import { migrate, MIGRATIONS, migrationsUntil, NEWEST } from "#src/choird/database/Migrations.ts"
 import { restore } from "#src/choird/database/restore.ts"
 import { readHead, verifyLog } from "#src/choird/sessions/readLog.ts"
 import { recordLine } from "#src/shared/backupFormat.ts"
@@ -21,6 +21,13 @@ import { appendNotices, fillEvents } from "../../support/manyEvents.ts"
 type Services = Database | SqlClient.SqlClient
 type Opened = Layer.Layer<Services>
 type Opener = Effect.Effect<Opened, never, Scope.Scope>
+
+/** The migration before the newest one. */
+const PREVIOUS = Math.max(
+  ...Object.keys(MIGRATIONS)
+    .map(Number.parseFloat)
+    .filter((number) => number < NEWEST)
+)
 
 const AGENT = AgentId.make("a-b")
 const KIB = 1024
@@ -226,7 +233,7 @@ describePostgres("A backup between Postgres and the embedded database", () => {
     () =>
       Effect.gen(function* () {
         const old = yield* postgres
-        const file = yield* Effect.andThen(migrate(migrationsUntil(NEWEST - 1)), backedUp).pipe(Effect.provide(old))
+        const file = yield* Effect.andThen(migrate(migrationsUntil(PREVIOUS)), backedUp).pipe(Effect.provide(old))
         const strange = yield* postgres
         const unknown = yield* Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
@@ -242,7 +249,7 @@ describePostgres("A backup between Postgres and the embedded database", () => {
         const target = yield* postgres
         yield* Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
-          assert.strictEqual((yield* restored(file)).header.migration, NEWEST - 1)
+          assert.strictEqual((yield* restored(file)).header.migration, PREVIOUS)
           assert.deepStrictEqual(yield* sql`SELECT max(migration_id) AS latest FROM choir_control.schema_migrations`, [
             { latest: NEWEST }
           ])

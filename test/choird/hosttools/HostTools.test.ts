@@ -6,7 +6,7 @@ import { AgentId, CallId, SessionId } from "#schema/Ids.ts"
 import { CallResults } from "#src/choird/hosttools/CallResults.ts"
 import { type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { type HostRequest, HostTools } from "#src/choird/hosttools/HostTools.ts"
-import { CALL_RESULTS_MS_MAX, HOST_OUTPUT_BYTES_MAX, HOST_TOOLS_RUNNING_MAX } from "#src/shared/limits.ts"
+import { HOST_OUTPUT_BYTES_MAX, HOST_TOOLS_RUNNING_MAX } from "#src/shared/limits.ts"
 import { describeEngines } from "../../support/engines.ts"
 
 let sessions = 0
@@ -158,37 +158,6 @@ describeEngines("HostTools", (it) => {
       assert.strictEqual((yield* tools.execute(caller, call("held.send"), epoch)).status, "unknown_after_crash")
       assert.strictEqual(state.runs, 3)
     })
-  )
-
-  it.effect("forgets the outcomes of sessions that ended long ago, and no others", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const results = yield* CallResults
-      const days = CALL_RESULTS_MS_MAX / 86_400_000
-      const callers = [
-        ["stopped", days + 1],
-        ["crashed", days + 1],
-        ["stopped", days - 1],
-        ["active", days + 1]
-      ] as const
-      const keys = yield* Effect.forEach(callers, ([status, age]) =>
-        Effect.gen(function* () {
-          const { agent_id, session_id } = newCaller()
-          yield* sql`INSERT INTO choir_control.sessions (session_id, agent_id, status, resource_bindings, ended_at)
-            VALUES (${session_id}, ${agent_id}, ${status}, '{}', now() - ${age} * interval '1 day')`
-          const key = { session_id, call_id: CallId.make("c-1-0"), digest: "00" }
-          yield* results.claim(key)
-          return key
-        })
-      )
-      assert.strictEqual(yield* results.prune, 2)
-      assert.strictEqual(yield* results.prune, 0)
-      const claims = yield* Effect.forEach(keys, results.claim)
-      assert.deepStrictEqual(
-        claims.map(({ type }) => type),
-        ["mine", "mine", "in doubt", "in doubt"]
-      )
-    }).pipe(Effect.provide(CallResults.layer))
   )
 
   it.effect("tells of a defect, a passed deadline and too large an output in words, and keeps them", () =>

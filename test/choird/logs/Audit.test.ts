@@ -4,13 +4,7 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import type { AgentId } from "#schema/Ids.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import {
-  AUDIT_DETAIL_BYTES_MAX,
-  AUDIT_PRUNE_MS,
-  AUDIT_RETRY_MS,
-  AUDIT_ROWS_MAX,
-  AUDIT_WINDOW_MS
-} from "#src/shared/limits.ts"
+import { AUDIT_DETAIL_BYTES_MAX, AUDIT_RETRY_MS, AUDIT_WINDOW_MS } from "#src/shared/limits.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { newTalk, stores } from "../../support/stores.ts"
 
@@ -156,23 +150,5 @@ describeEngines("Audit", (it) => {
       yield* Effect.provide(twice, Layer.fresh(stores))
       assert.deepStrictEqual(yield* Effect.provide(counts(agent_id), stores), ["Y 1 1", "Y 1 2"])
     })
-  )
-
-  it.effect("keeps the newest rows, up to a number of them and a year", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const audit = yield* Audit
-      const { agent_id } = (yield* newTalk).caller
-      const entry = { who: "operator", action: "x", agent_id }
-      yield* audit.record({ ...entry, detail: { n: 1 } })
-      yield* audit.record({ ...entry, detail: { n: 2 } })
-      yield* sql`UPDATE choir_control.audit SET at = now() - interval '366 days' WHERE agent_id = ${agent_id} AND detail->>'n' = '1'`
-      yield* TestClock.adjust(AUDIT_PRUNE_MS)
-      yield* Effect.repeat(numbers(agent_id), { until: (left) => left.join(" ") === "2" })
-      yield* sql`SELECT setval(pg_get_serial_sequence('choir_control.audit', 'id'), (SELECT max(id) FROM choir_control.audit) + ${AUDIT_ROWS_MAX})`
-      yield* audit.record({ ...entry, detail: { n: 3 } })
-      yield* TestClock.adjust(AUDIT_PRUNE_MS)
-      yield* Effect.repeat(numbers(agent_id), { until: (left) => left.join(" ") === "3" })
-    }).pipe(Effect.provide(onTestClock))
   )
 })

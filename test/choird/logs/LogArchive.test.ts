@@ -7,12 +7,13 @@ import { makeLogArchive } from "#src/choird/logs/LogArchive.ts"
 import { descriptorPath } from "#src/shared/nofollow.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
-const LIMITS = { bytes_max: 10_000, archives_max: 10 }
+const LIMITS = { bytes_max: 10_000, oldest_ms: 0 }
+const ARCHIVES_MAX = 10
 
 const made = Effect.map(temporaryFolder, (home) => {
   const folder = join(home, "logs", "archive", "ada")
   mkdirSync(folder, { recursive: true })
-  const archive = makeLogArchive(home, LIMITS)
+  const archive = makeLogArchive(home, ARCHIVES_MAX)
   /** Puts a log of these words into the archive. */
   const take = (now_ms: number, text: string) =>
     archive.take("ada", now_ms, (at, name) => {
@@ -88,12 +89,24 @@ describe("LogArchive", () => {
     Effect.gen(function* () {
       const { archive, names, take } = yield* made
       for (const day of [1, 2, 3]) take(day * DAY_MS, "x".repeat(1000))
-      archive.trim(7000)
+      archive.trim(7000, LIMITS)
       assert.strictEqual(names().length, 3)
-      archive.trim(7001)
+      archive.trim(7001, LIMITS)
       assert.deepStrictEqual(names(), ["1970-01-03T00-00-00.000Z.log", "1970-01-04T00-00-00.000Z.log"])
-      archive.trim(10_001)
+      archive.trim(10_001, LIMITS)
       assert.deepStrictEqual(names(), [])
+    })
+  )
+
+  it.live("removes archives that are older than they are kept, and with a dry run none", () =>
+    Effect.gen(function* () {
+      const { archive, names, take } = yield* made
+      for (const day of [1, 2, 3]) take(day * DAY_MS, "x".repeat(1000))
+      const old = { bytes_max: 10_000, oldest_ms: 2 * DAY_MS }
+      assert.deepStrictEqual(archive.trim(0, old, true), { removed: 1, bytes: 1000 })
+      assert.strictEqual(names().length, 3)
+      assert.deepStrictEqual(archive.trim(0, old), { removed: 1, bytes: 1000 })
+      assert.deepStrictEqual(names(), ["1970-01-03T00-00-00.000Z.log", "1970-01-04T00-00-00.000Z.log"])
     })
   )
 
@@ -103,7 +116,7 @@ describe("LogArchive", () => {
       for (let index = 0; index <= 10; index += 1)
         writeFileSync(join(folder, `${new Date(index).toISOString().replaceAll(":", "-")}.log.gz`), "")
       archive.scan()
-      archive.trim(0)
+      archive.trim(0, LIMITS)
       assert.strictEqual(names().length, 10)
       assert.strictEqual(names()[0], "1970-01-01T00-00-00.001Z.log.gz")
     })

@@ -1,0 +1,90 @@
+/** A session's events in a file of one's own, as `session events --json` prints them, with a manifest that says where they end. */
+import { createHash, randomBytes } from "node:crypto"
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { basename, dirname, join } from "node:path"
+import { Clock, Effect, Stream } from "effect"
+import type { SessionId } from "#schema/Ids.ts"
+import { ask, askStream } from "./ask.ts"
+import { failed } from "./failure.ts"
+import { jsonText } from "./render/jsonText.ts"
+import { printedEvent } from "./render/sessions.ts"
+import { VERSION } from "./version.ts"
+
+const FORMAT = "choir-session-export/1"
+const OWNER_FILE = 0o600
+
+const attempt = <A>(path: string, act: () => A) =>
+  Effect.try({
+    try: act,
+    catch: (cause) => failed("FILE", `${path} cannot be written: ${String(cause)}`, "choose another file")
+  })
+
+/** A file beside its place that gets its name at the end, and is gone with the scope otherwise. */
+const freshFile = (path: string) => {
+  const fresh = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}`)
+  return Effect.acquireRelease(
+    attempt(path, () => ({ fresh, descriptor: openSync(fresh, "wx", OWNER_FILE) })),
+    ({ descriptor }) =>
+      Effect.sync(() => {
+        closeSync(descriptor)
+        rmSync(fresh, { force: true })
+      })
+  )
+}
+
+/** Writes what there is when it begins. The last event has to have the hash of the session's own row. */
+export const exportSession = Effect.fn("choirctl.exportSession")(function* (id: SessionId, path: string) {
+  const manifest = `${path}.manifest.json`
+  for (const place of [path, manifest])
+    if (existsSync(place)) return yield* failed("FILE_EXISTS", `${place} exists already`, "choose another file")
+  const { head, last_rev, ...detail } = yield* ask("session", (choird) => choird.show({ params: { id } }))
+  const events = yield* freshFile(path)
+  const digest = createHash("sha256")
+  let [count, bytes, last] = [0, 0, ""]
+  yield* askStream("sessions", (choird) => choird.events({ params: { id }, query: {} })).pipe(
+    Stream.takeWhile(({ event }) => event.rev <= last_rev),
+    Stream.runForEach((printed) =>
+      attempt(path, () => {
+        const line = `${jsonText(printedEvent(printed))}\n`
+        writeFileSync(events.descriptor, line)
+        digest.update(line)
+        count += 1
+        bytes += Buffer.byteLength(line)
+        last = printed.hash
+      })
+    )
+  )
+  if (count !== last_rev || (last_rev > 0 && last !== head))
+    return yield* failed(
+      "SESSION_BROKEN",
+      `the events of ${id} end at revision ${count} with the hash ${last}, and its row says ${last_rev} and ${head}`,
+      `choirctl session verify ${id}`
+    )
+  const { agent_id, ended_at, epoch, image_version, started_at, status } = detail
+  const content = {
+    format: FORMAT,
+    session_id: id,
+    agent_id,
+    status,
+    started_at,
+    ended_at,
+    epoch,
+    image_version,
+    events: count,
+    head,
+    file: basename(path),
+    bytes,
+    sha256: digest.digest("hex"),
+    exported_at: new Date(yield* Clock.currentTimeMillis).toISOString(),
+    choir: VERSION
+  }
+  const beside = yield* freshFile(manifest)
+  yield* attempt(manifest, () => {
+    writeFileSync(beside.descriptor, `${JSON.stringify(content, undefined, 2)}\n`)
+    fsyncSync(beside.descriptor)
+    fsyncSync(events.descriptor)
+    renameSync(events.fresh, path)
+    renameSync(beside.fresh, manifest)
+  })
+  return { path, manifest, session_id: id, events: count, head, bytes }
+}, Effect.scoped)

@@ -1,0 +1,119 @@
+/**
+ * Watches the home's file system (R50): agents are paused before the database has no room left, and woken when there is space again.
+ * Nobody has to do anything for it but make the room.
+ */
+import { Cause, Clock, Context, Effect, Layer, Result, Schedule, Semaphore } from "effect"
+import type { AgentId } from "#schema/Ids.ts"
+import type { DiskStatus } from "#schema/RetentionApi.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { bytesText } from "#src/shared/bytesText.ts"
+import { DISK_FIX, diskLimit } from "#src/shared/diskLimit.ts"
+import { Disk } from "./Disk.ts"
+import { DISK_LOOK_MS, DISK_WAKE_FACTOR } from "./limits.ts"
+
+/** Whether the disk is low now. Once it is, a little more than the limit has to be free before it no longer is. */
+export const isLow = (wasLow: boolean, free_bytes: number, limit_bytes: number): boolean =>
+  free_bytes < (wasLow ? Math.floor(limit_bytes * DISK_WAKE_FACTOR) : limit_bytes)
+
+/** The cause and the fix, for `status`, doctor and refusals. */
+export const lowText = (home: string, { free_bytes, limit_bytes }: Pick<DiskStatus, "free_bytes" | "limit_bytes">) =>
+  `the disk of ${home} is almost full: ${bytesText(free_bytes)} are free, and agents are paused below ${bytesText(limit_bytes)}`
+
+export class DiskGuard extends Context.Service<
+  DiskGuard,
+  {
+    /** What the newest look found; `undefined` where the file system does not say. */
+    readonly status: Effect.Effect<DiskStatus | undefined>
+    /** Looks at once. */
+    readonly look: Effect.Effect<void>
+  }
+>()("choir/choird/DiskGuard") {
+  /** Looks every DISK_LOOK_MS until the scope closes. */
+  static readonly layer = Layer.effect(
+    DiskGuard,
+    Effect.suspend(() => make)
+  )
+}
+
+const make = Effect.gen(function* () {
+  const audit = yield* Audit
+  const config = yield* ConfigStore
+  const disk = yield* Disk
+  const lifecycle = yield* Lifecycle
+  const outbox = yield* Outbox
+  const paused = new Map<AgentId, AgentView>()
+  const one = yield* Semaphore.make(1)
+  let status: Omit<DiskStatus, "paused"> | undefined
+
+  /** What cannot be told while the database has no room is in `status` all the same. */
+  const tell = ({ agent_id, bindings }: AgentView, what: "paused" | "woken", text: string) =>
+    Effect.gen(function* () {
+      const { config: running } = yield* config.current
+      const gateway = bindings === null ? undefined : running.dms[bindings.dm]?.gateway
+      if (bindings === null || gateway === undefined) return
+      const source_id = `disk:${what}:${agent_id}:${yield* Clock.currentTimeMillis}`
+      yield* outbox.tell({ source_id, gateway, dm: bindings.dm, agent_id, text, in_reply_to: null, kind: "notice" })
+    }).pipe(Effect.catchCause((cause) => Effect.logWarning("the person was not told", cause)))
+
+  const pause = Effect.fnUntraced(function* (view: AgentView, reason: string) {
+    const { agent_id } = view
+    yield* tell(
+      view,
+      "paused",
+      "I am pausing: the disk that I work on is almost full. My operator has to make room (choirctl prune). I go on by myself afterwards; send me whatever you like meanwhile."
+    )
+    if (!(yield* lifecycle.pause(agent_id, reason))) return
+    paused.set(agent_id, view)
+    yield* audit.record({ who: "choird", action: "agent.pause", agent_id, detail: { reason } })
+  })
+
+  const wake = Effect.fnUntraced(function* (view: AgentView) {
+    const { agent_id } = view
+    paused.delete(agent_id)
+    const woken = yield* Effect.result(lifecycle.wake(agent_id))
+    if (Result.isFailure(woken)) return yield* Effect.logError(`${agent_id} was not woken: ${woken.failure.message}`)
+    if (!woken.success) return
+    yield* audit.record({ who: "choird", action: "agent.wake", agent_id, detail: {} })
+    yield* tell(view, "woken", "There is space on the disk again, and I go on.")
+  })
+
+  const low = Effect.fnUntraced(function* (found: Omit<DiskStatus, "paused">, wasLow: boolean) {
+    const reason = lowText(config.home, found)
+    yield* lifecycle.hold({ reason, hint: DISK_FIX })
+    if (!wasLow) yield* Effect.logError(`${reason}; to fix it: ${DISK_FIX}`)
+    const running = (yield* lifecycle.list).filter((view) => view.status === "running" && !paused.has(view.agent_id))
+    yield* Effect.forEach(running, (view) => pause(view, reason), { concurrency: "unbounded", discard: true })
+  })
+
+  const look = Effect.gen(function* () {
+    const space = yield* disk.space(config.home)
+    if (space === undefined) return
+    const wasLow = status?.low ?? false
+    const { config: running } = yield* config.current
+    const limit_bytes = diskLimit(running.retention, space.total_bytes)
+    const found = { ...space, limit_bytes, low: isLow(wasLow, space.free_bytes, limit_bytes) }
+    status = found
+    if (found.low) return yield* low(found, wasLow)
+    if (!wasLow) return
+    yield* lifecycle.hold(undefined)
+    yield* Effect.logInfo(`there is space on the disk again: ${bytesText(space.free_bytes)} are free`)
+    yield* Effect.forEach([...paused.values()], wake, { concurrency: "unbounded", discard: true })
+  }).pipe(one.withPermit)
+
+  yield* look.pipe(
+    Effect.catchCauseIf(
+      (cause) => !Cause.hasInterruptsOnly(cause),
+      (cause) => Effect.logError("the disk was not looked at", cause)
+    ),
+    Effect.repeat(Schedule.spaced(DISK_LOOK_MS)),
+    Effect.forkScoped
+  )
+
+  return DiskGuard.of({
+    look,
+    status: Effect.map(lifecycle.paused, (agents) => (status === undefined ? undefined : { ...status, paused: agents }))
+  })
+})

@@ -1,0 +1,139 @@
+/**
+ * How much the workspaces hold, against a soft quota that is told and never enforced. A count takes as long as it takes: it reads a few
+ * entries at a time, in other threads than choird's one.
+ */
+import { lstat, opendir } from "node:fs/promises"
+import { join } from "node:path"
+import { Clock, Context, Effect, Layer, Schedule } from "effect"
+import { ResourceName } from "#schema/Ids.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { bytesText } from "#src/shared/bytesText.ts"
+import {
+  WORKSPACE_ENTRIES_MAX,
+  WORKSPACE_FOLDERS_MAX,
+  WORKSPACE_LOOK_MS,
+  WORKSPACE_STEP_ENTRIES,
+  WORKSPACE_STEP_MS
+} from "./limits.ts"
+
+/** What a workspace held at the newest count. */
+export interface Usage {
+  readonly bytes: number
+  readonly entries: number
+  /** Whether the count ended before everything was counted, so that there is more. */
+  readonly partial: boolean
+  /** Whether it is above `retention.workspace_mb`. */
+  readonly over: boolean
+}
+
+interface Limits {
+  readonly entries_max: number
+  readonly folders_max: number
+}
+
+const LIMITS: Limits = { entries_max: WORKSPACE_ENTRIES_MAX, folders_max: WORKSPACE_FOLDERS_MAX }
+const BLOCK_BYTES = 512
+
+interface Walk {
+  readonly folders: Array<string>
+  bytes: number
+  entries: number
+  partial: boolean
+}
+
+/** Counts entries of the folders that wait, up to a step's worth or to the end of a folder. What is gone or refused counts nothing. */
+const countStep = async (walk: Walk, { folders_max }: Limits) => {
+  let left = WORKSPACE_STEP_ENTRIES
+  while (left > 0) {
+    const path = walk.folders.pop()
+    if (path === undefined) return
+    const folder = await opendir(path, { bufferSize: WORKSPACE_STEP_ENTRIES }).catch(() => undefined)
+    if (folder === undefined) continue
+    for await (const entry of folder) {
+      const stat = await lstat(join(path, entry.name)).catch(() => undefined)
+      walk.entries += 1
+      left -= 1
+      walk.bytes += (stat?.blocks ?? 0) * BLOCK_BYTES
+      // A link is counted and never followed.
+      if (stat?.isDirectory() !== true) continue
+      if (walk.folders.length < folders_max) walk.folders.push(join(path, entry.name))
+      else walk.partial = true
+    }
+  }
+}
+
+/** The room that everything below a folder takes on the disk. Each step is bounded but for the entries of one folder. */
+export const countFolder = Effect.fnUntraced(function* (path: string, limits: Limits = LIMITS) {
+  const walk: Walk = { folders: [path], bytes: 0, entries: 0, partial: false }
+  while (walk.folders.length > 0) {
+    if (walk.entries >= limits.entries_max) return { bytes: walk.bytes, entries: walk.entries, partial: true }
+    yield* Effect.promise(() => countStep(walk, limits).catch(() => undefined))
+    yield* Effect.sleep(WORKSPACE_STEP_MS)
+  }
+  return { bytes: walk.bytes, entries: walk.entries, partial: walk.partial }
+})
+
+export class WorkspaceUsage extends Context.Service<
+  WorkspaceUsage,
+  {
+    /** The newest counts, by workspace. One that was never counted is not in it. */
+    readonly all: Effect.Effect<ReadonlyMap<ResourceName, Usage>>
+    /** Counts all workspaces and tells who is above the quota. */
+    readonly look: Effect.Effect<void>
+  }
+>()("choir/choird/WorkspaceUsage") {
+  /** Counts every WORKSPACE_LOOK_MS until the scope closes. */
+  static readonly layer = Layer.effect(
+    WorkspaceUsage,
+    Effect.suspend(() => make)
+  )
+}
+
+const MIB = 1024 ** 2
+const DAY_CHARS = "2026-01-01".length
+
+export const overQuotaText = (name: string, bytes: number, workspace_mb: number) =>
+  `the workspace ${name} holds ${bytesText(bytes)}, more than its ${bytesText(workspace_mb * MIB)} (retention.workspace_mb)`
+
+const make = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const lifecycle = yield* Lifecycle
+  const outbox = yield* Outbox
+  const counted = new Map<ResourceName, Usage>()
+
+  /** Once a day, to the person of the agent that works there. */
+  const tell = Effect.fnUntraced(function* (name: ResourceName, text: string) {
+    const { config: running } = yield* config.current
+    const day = new Date(yield* Clock.currentTimeMillis).toISOString().slice(0, DAY_CHARS)
+    for (const { agent_id, bindings } of yield* lifecycle.list) {
+      const gateway = bindings === null ? undefined : running.dms[bindings.dm]?.gateway
+      if (bindings?.workspace !== name || gateway === undefined) continue
+      const source_id = `quota:${name}:${agent_id}:${day}`
+      const message = { source_id, gateway, dm: bindings.dm, agent_id, in_reply_to: null, kind: "notice" as const }
+      yield* outbox.tell({ ...message, text: `${text}. Ask me to clean up what is not needed.` })
+    }
+  })
+
+  const look = Effect.gen(function* () {
+    const { config: before } = yield* config.current
+    const names = Object.keys(before.workspaces)
+    for (const name of counted.keys()) if (!names.includes(name)) counted.delete(name)
+    for (const [key, { path }] of Object.entries(before.workspaces)) {
+      const found = yield* countFolder(path)
+      const { workspace_mb } = (yield* config.current).config.retention
+      const over = workspace_mb !== null && found.bytes > workspace_mb * MIB
+      counted.set(ResourceName.make(key), { ...found, over })
+      if (over) yield* tell(ResourceName.make(key), overQuotaText(key, found.bytes, workspace_mb))
+    }
+  })
+
+  yield* look.pipe(
+    Effect.catchCause((cause) => Effect.logWarning("the workspaces were not counted", cause)),
+    Effect.repeat(Schedule.spaced(WORKSPACE_LOOK_MS)),
+    Effect.forkScoped
+  )
+
+  return WorkspaceUsage.of({ all: Effect.sync(() => new Map(counted)), look })
+})

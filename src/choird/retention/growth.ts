@@ -1,0 +1,67 @@
+/**
+ * Everything of a home and its database that grows, and what bounds it: the one table that the job, `choirctl prune`, docs/retention.md
+ * and a test go by. A new table or folder without a row here fails that test.
+ */
+import type { RetentionConfig } from "#schema/Config.ts"
+
+/** What `choirctl prune` removes, in the words of its report. */
+export const KINDS = [
+  "sessions",
+  "archives",
+  "messages",
+  "message ids",
+  "replies",
+  "reply ids",
+  "signals",
+  "approvals",
+  "call results",
+  "snapshots",
+  "config versions",
+  "audit",
+  "logs",
+  "clones",
+  "images"
+] as const
+export type Kind = (typeof KINDS)[number]
+
+/** What bounds a place: keys of `retention`, with what they remove; or, in words, why it does not grow. */
+export type Bound =
+  | { readonly kinds: ReadonlyArray<Kind>; readonly keys: ReadonlyArray<keyof RetentionConfig> }
+  | { readonly bounded: string }
+
+/** The tables of `choir_control`. */
+export const TABLES: Readonly<Record<string, Bound>> = {
+  agents: { bounded: "a row an agent" },
+  sessions: { kinds: ["archives"], keys: ["archives_days", "archives_mb"] },
+  session_events: { kinds: ["sessions"], keys: ["sessions_days"] },
+  session_snapshots: { kinds: ["snapshots"], keys: ["snapshots_days"] },
+  pending_approvals: { kinds: ["approvals"], keys: ["approvals_days"] },
+  inbox: { kinds: ["messages", "message ids"], keys: ["messages_days"] },
+  outbox: { kinds: ["replies", "reply ids"], keys: ["messages_days"] },
+  signals: { kinds: ["signals"], keys: ["messages_days"] },
+  call_results: { kinds: ["call results"], keys: ["call_results_days"] },
+  config_versions: { kinds: ["config versions"], keys: ["config_versions"] },
+  audit: { kinds: ["audit"], keys: ["audit_days"] },
+  gateway_offsets: { bounded: "a row a bot" },
+  leases: { bounded: "a row for each resource in use" },
+  deleted_sessions: { bounded: "about 200 bytes for each deleted session, for good: the proof that there was one" },
+  schema_migrations: { bounded: "a row a migration" }
+}
+
+/** The folders of a home, by their paths. One that is not named here belongs to the one above it. */
+export const FOLDERS: Readonly<Record<string, Bound>> = {
+  archive: { kinds: ["archives"], keys: ["archives_days", "archives_mb"] },
+  data: { bounded: "the embedded database: its tables, above" },
+  images: { kinds: ["images"], keys: ["unused_days"] },
+  "images/node": { bounded: "one copy of Node" },
+  logs: { kinds: ["logs"], keys: ["logs_days", "logs_mb"] },
+  "logs/archive": { kinds: ["logs"], keys: ["logs_days", "logs_mb"] },
+  repos: { bounded: "a clone for the global repository" },
+  "repos/agents": { kinds: ["clones"], keys: ["unused_days"] },
+  "repos/global": { bounded: "one clone" },
+  "repos/work": { bounded: "emptied at each start of choird and after each proposal" },
+  socks: { bounded: "a socket for choird" },
+  "socks/agents": { bounded: "a socket for each running agent" },
+  sources: { bounded: "the operator's own repositories: choird only reads them" },
+  workspaces: { bounded: "the agents' files: counted against workspace_mb and told of, never removed" }
+}

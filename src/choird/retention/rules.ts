@@ -1,0 +1,94 @@
+/** Which rows are old enough to go. A rule says what is due; nothing that is unacknowledged, undelivered, pending or in doubt ever is. */
+import type { SqlClient, Statement } from "effect/sql"
+import type { RetentionConfig } from "#schema/Config.ts"
+import { AUDIT_ROWS_MAX } from "#src/shared/limits.ts"
+import type { Kind } from "./growth.ts"
+import { IDS_KEPT_DAYS } from "./limits.ts"
+
+/** What a rule may ask. `before(days)` is the instant so many days ago. */
+interface Looking {
+  readonly sql: SqlClient.SqlClient
+  readonly retention: RetentionConfig
+  readonly before: (days: number) => Statement.Fragment
+}
+
+/** Rows `t` of a table, and what becomes of them: they are removed, or emptied of their texts. */
+export interface Rule {
+  readonly kind: Kind
+  readonly table: string
+  readonly due: (looking: Looking) => Statement.Fragment
+  readonly empties?: string
+}
+
+export const RULES: ReadonlyArray<Rule> = [
+  {
+    kind: "messages",
+    table: "inbox",
+    empties: "text = '', attachments = '[]'",
+    due: ({ before, retention, sql }) =>
+      sql`t.acked_rev IS NOT NULL AND t.text <> '' AND t.created_at < ${before(retention.messages_days)}`
+  },
+  {
+    kind: "message ids",
+    table: "inbox",
+    due: ({ before, retention, sql }) =>
+      sql`t.acked_rev IS NOT NULL AND t.created_at < ${before(retention.messages_days + IDS_KEPT_DAYS)}`
+  },
+  {
+    kind: "replies",
+    table: "outbox",
+    empties: "text = ''",
+    due: ({ before, retention, sql }) =>
+      sql`t.delivered_at IS NOT NULL AND t.text <> '' AND t.created_at < ${before(retention.messages_days)}`
+  },
+  {
+    kind: "reply ids",
+    table: "outbox",
+    due: ({ before, retention, sql }) =>
+      sql`t.delivered_at IS NOT NULL AND t.created_at < ${before(retention.messages_days + IDS_KEPT_DAYS)}`
+  },
+  {
+    // The row is what a repeated request is known by.
+    kind: "signals",
+    table: "signals",
+    due: ({ before, retention, sql }) =>
+      sql`t.acked_rev IS NOT NULL AND t.created_at < ${before(Math.max(retention.messages_days, IDS_KEPT_DAYS))}`
+  },
+  {
+    kind: "approvals",
+    table: "pending_approvals",
+    due: ({ before, retention, sql }) => sql`t.resolved_at < ${before(retention.approvals_days)}
+      AND (t.status IN ('rejected', 'expired', 'done', 'failed') OR (t.status = 'approved' AND t.request_type = 'confirm_tool'))
+      AND NOT EXISTS (SELECT 1 FROM choir_control.signals AS s WHERE s.session_id = t.session_id AND s.acked_rev IS NULL
+        AND s.kind = 'ApprovalResolved' AND s.payload ->> 'approval_id' = t.id::text)`
+  },
+  {
+    // A call without an outcome is in doubt. It is known as such for as long as anybody could ask.
+    kind: "call results",
+    table: "call_results",
+    due: ({ before, retention, sql }) => sql`t.created_at < ${before(retention.call_results_days)} AND NOT EXISTS (
+        SELECT 1 FROM choir_control.sessions AS s WHERE s.session_id = t.session_id
+          AND (t.response = 'null'::jsonb AND s.status <> 'closed'
+            OR s.status <> 'active' AND s.ended_at >= ${before(retention.call_results_days)}))`
+  },
+  {
+    // The session that an agent goes on in keeps its shortcut.
+    kind: "snapshots",
+    table: "session_snapshots",
+    due: ({ before, retention, sql }) => sql`NOT EXISTS (SELECT 1 FROM choir_control.sessions AS s
+        WHERE s.session_id = t.session_id AND (s.status = 'active' OR s.ended_at >= ${before(retention.snapshots_days)}))
+      AND NOT EXISTS (SELECT 1 FROM choir_control.agents AS a WHERE a.last_session_id = t.session_id)`
+  },
+  {
+    kind: "config versions",
+    table: "config_versions",
+    due: ({ retention, sql }) =>
+      sql`t.version <= (SELECT max(version) FROM choir_control.config_versions) - ${retention.config_versions}::int`
+  },
+  {
+    kind: "audit",
+    table: "audit",
+    due: ({ before, retention, sql }) =>
+      sql`(t.id <= (SELECT max(id) FROM choir_control.audit) - ${AUDIT_ROWS_MAX}::bigint OR t.at < ${before(retention.audit_days)})`
+  }
+]

@@ -1,0 +1,107 @@
+/**
+ * The events of an archived session: a compressed file of the home, a stored row a line, that is read as the table would be. What a row
+ * holds is up to storedEvents.ts; its bytes are written as `{"hex": …}`.
+ */
+import { createReadStream } from "node:fs"
+import { join } from "node:path"
+import { createGunzip } from "node:zlib"
+import { Effect, Result, Schema, Stream } from "effect"
+import type { SqlClient } from "effect/sql"
+import { AgentId, Rev, SessionId } from "#schema/Ids.ts"
+import { hex } from "#src/shared/hashChain.ts"
+import { type Replay, replay, replayStart, type StoredEvent } from "./storedEvents.ts"
+
+/** What the session's row says of its file. */
+export const Archive = Schema.Struct({
+  agent_id: AgentId,
+  session_id: SessionId,
+  last_rev: Rev,
+  bytes: Schema.Natural,
+  sha256: Schema.String,
+  archived_at: Schema.String,
+  /** Whether no event of it is left in the database. */
+  cleared: Schema.Boolean
+})
+export type Archive = typeof Archive.Type
+
+export const archiveFolder = (home: string) => join(home, "archive")
+
+export const archivePath = (home: string, { agent_id, session_id }: Pick<Archive, "agent_id" | "session_id">) =>
+  join(archiveFolder(home), agent_id, `${session_id}.jsonl.gz`)
+
+/** The file is not there, or not what was written. */
+export class ArchiveUnreadable extends Schema.TaggedError<ArchiveUnreadable>()("ArchiveUnreadable", {
+  path: Schema.String,
+  problem: Schema.String
+}) {
+  override get message() {
+    return `the archived events in ${this.path} cannot be read: ${this.problem}. Put the file back from a copy of the home`
+  }
+}
+
+export const archiveLine = (row: StoredEvent): string =>
+  `${JSON.stringify(Object.fromEntries(Object.entries(row).map(([key, value]) => [key, value instanceof Uint8Array ? { hex: hex(value) } : value])))}\n`
+
+const HEX = /^[0-9a-f]*$/u
+
+const fromLine = (line: string): StoredEvent => {
+  const row = JSON.parse(line) as Record<string, unknown>
+  const entries = Object.entries(row).map(([key, value]) => {
+    const text = typeof value === "object" && value !== null && "hex" in value ? value.hex : undefined
+    return [key, typeof text === "string" && HEX.test(text) ? Buffer.from(text, "hex") : value]
+  })
+  return Object.fromEntries(entries) as StoredEvent
+}
+
+/** The stored rows of a file, in their order. */
+export const readArchive = (path: string): Stream.Stream<StoredEvent, ArchiveUnreadable> => {
+  const unreadable = (cause: unknown) => new ArchiveUnreadable({ path, problem: String(cause) })
+  const bytes = Effect.acquireRelease(
+    Effect.sync(() => {
+      const file = createReadStream(path)
+      const unpacked = createGunzip()
+      file.on("error", (error) => unpacked.destroy(error))
+      return { file, unpacked: file.pipe(unpacked) }
+    }),
+    ({ file, unpacked }) =>
+      Effect.sync(() => {
+        file.destroy()
+        unpacked.destroy()
+      })
+  )
+  return Stream.unwrap(
+    Effect.map(bytes, ({ unpacked }) => Stream.fromAsyncIterable(unpacked as AsyncIterable<Uint8Array>, unreadable))
+  ).pipe(
+    Stream.decodeText(),
+    Stream.splitLines,
+    Stream.filter((line) => line !== ""),
+    Stream.mapEffect((line) => Effect.try({ try: () => fromLine(line), catch: unreadable }))
+  )
+}
+
+/** Proves and folds the rows of a file, as far as they hold. */
+export const replayArchive = Effect.fnUntraced(function* (session_id: SessionId, path: string) {
+  let at = replayStart(session_id)
+  let problem: Replay["problem"]
+  yield* readArchive(path).pipe(
+    Stream.takeWhile(() => problem === undefined),
+    Stream.runForEach((row) =>
+      Effect.sync(() => {
+        const next = replay(at, row)
+        if (Result.isFailure(next)) problem = next.failure
+        else at = next.success
+      })
+    )
+  )
+  return { at, problem } satisfies Replay
+})
+
+const decodeArchive = Schema.decodeUnknownEffect(Archive)
+
+/** Where a session's events are, if they are no longer in the table. */
+export const archiveOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId) {
+  const [row] = yield* sql<{
+    readonly archive: unknown
+  }>`SELECT archive FROM choir_control.sessions WHERE session_id = ${session_id}`
+  return row === undefined || row.archive === null ? undefined : yield* decodeArchive(row.archive)
+}, Effect.orDie)

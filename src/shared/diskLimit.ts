@@ -1,0 +1,12 @@
+import type { RetentionConfig } from "#schema/Config.ts"
+
+const MIB = 1024 ** 2
+
+/** The free space of a file system below which agents are paused (R50). */
+export const diskLimit = (
+  { disk_free_mb, disk_free_percent }: Pick<RetentionConfig, "disk_free_mb" | "disk_free_percent">,
+  total_bytes: number
+): number => Math.ceil(Math.max(disk_free_mb * MIB, (total_bytes * disk_free_percent) / 100))
+
+/** What helps against a disk that is almost full. */
+export const DISK_FIX = "choirctl prune, or delete other files on this disk; paused agents then go on by themselves"

@@ -1,0 +1,116 @@
+import { statfsSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Option } from "effect"
+import { Disk } from "#src/choird/retention/Disk.ts"
+import { DiskGuard, isLow } from "#src/choird/retention/DiskGuard.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { diskLimit } from "#src/shared/diskLimit.ts"
+import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
+import { makeDisk } from "../../support/retention.ts"
+
+const GIB = 1024 ** 3
+const KEYS = { disk_free_mb: 2048, disk_free_percent: 5 }
+
+describe("the limit of the free disk (R50)", () => {
+  it("is the greater of a share and a size", () => {
+    assert.strictEqual(diskLimit(KEYS, 10 * GIB), 2 * GIB)
+    assert.strictEqual(diskLimit(KEYS, 100 * GIB), 5 * GIB)
+  })
+
+  it("is left behind only when a little more is free, so that agents do not start and stop by turns", () => {
+    assert.isTrue(isLow(false, 99, 100))
+    assert.isFalse(isLow(false, 100, 100))
+    assert.isTrue(isLow(true, 105, 100))
+    assert.isFalse(isLow(true, 110, 100))
+  })
+})
+
+layer(Disk.layer)("the disk", (it) => {
+  it.effect("tells what the system tells, and nothing of a path that is not there", () =>
+    Effect.gen(function* () {
+      const disk = yield* Disk
+      const { blocks, bsize } = statfsSync(tmpdir())
+      const space = yield* disk.space(tmpdir())
+      assert.strictEqual(space?.total_bytes, blocks * bsize)
+      assert.isAtMost(space?.free_bytes ?? 0, blocks * bsize)
+      assert.isUndefined(yield* disk.space("/no/such/place"))
+    })
+  )
+})
+
+/** A choird with a running agent, and a guard of a disk that the test fills. */
+const setUp = Effect.gen(function* () {
+  const { agent_id, home } = yield* makeAgentHome()
+  const life = yield* beginLife(home)
+  const disk = makeDisk()
+  const guard = Context.get(
+    yield* life.within(Layer.build(Layer.fresh(DiskGuard.layer).pipe(Layer.provide(disk.layer)))),
+    DiskGuard
+  )
+  const started = yield* life.lifecycle.start(agent_id, {})
+  const session = life
+    .within(Effect.flatMap(SessionStore, (sessions) => sessions.latest(agent_id)))
+    .pipe(Effect.map(Option.getOrThrow))
+  return { agent_id, disk, guard, home, life, session, session_id: started.session_id }
+})
+
+describe("DiskGuard", LIVE, () => {
+  layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+    it.effect("pauses agents before the disk is full, tells their people, and wakes them without hands (R50)", () =>
+      Effect.gen(function* () {
+        const { agent_id, disk, guard, life, session, session_id } = yield* setUp
+        yield* guard.look
+        assert.deepInclude(yield* guard.status, { low: false, paused: [] })
+        disk.free(GIB)
+        yield* guard.look
+        assert.deepInclude(yield* guard.status, { low: true, paused: [agent_id], limit_bytes: 5 * GIB })
+        const view = yield* life.lifecycle.view(agent_id)
+        assert.deepInclude(view as object, { status: "paused", session_id })
+        assert.match(view.reason ?? "", /the disk of .* is almost full: 1\.0 GiB are free/u)
+        // What a choird that dies now starts again.
+        assert.deepInclude((yield* session) as object, { session_id, status: "active" })
+        yield* life.told(agent_id, /I am pausing: the disk that I work on is almost full/u)
+        const refused = yield* Effect.flip(life.lifecycle.start(agent_id, {}))
+        assert.strictEqual(refused.kind, "NOT_READY")
+        assert.match(refused.hint, /choirctl prune/u)
+        yield* life.say(agent_id, "meanwhile")
+        disk.free(5.2 * GIB)
+        yield* guard.look
+        assert.deepInclude(yield* guard.status, { low: true, paused: [agent_id] })
+        disk.free(6 * GIB)
+        yield* guard.look
+        assert.deepInclude(yield* guard.status, { low: false, paused: [] })
+        assert.deepInclude(yield* life.lifecycle.view(agent_id), {
+          status: "running",
+          session_id,
+          epoch: 2,
+          reason: null
+        })
+        yield* life.told(agent_id, /^2: meanwhile$/u)
+        yield* life.told(agent_id, /There is space on the disk again/u)
+        const actions = yield* life.within(Effect.flatMap(Audit, (audit) => audit.last({ count: 10, agent_id })))
+        assert.deepStrictEqual(
+          actions.map(({ action, who }) => `${who} ${action}`).filter((text) => /pause|wake/u.test(text)),
+          ["choird agent.pause", "choird agent.wake"]
+        )
+      })
+    )
+
+    it.effect("leaves an agent stopped that its operator stopped while it was paused", () =>
+      Effect.gen(function* () {
+        const { agent_id, disk, guard, life, session } = yield* setUp
+        disk.free(0)
+        yield* guard.look
+        const stopped = yield* life.lifecycle.stop(agent_id)
+        assert.deepInclude(stopped, { status: "stopped", reason: null })
+        assert.deepInclude(yield* session, { status: "stopped" })
+        disk.free(50 * GIB)
+        yield* guard.look
+        assert.deepInclude(yield* life.lifecycle.view(agent_id), { status: "stopped" })
+        assert.deepInclude(yield* life.lifecycle.start(agent_id, {}), { status: "running" })
+      })
+    )
+  })
+})

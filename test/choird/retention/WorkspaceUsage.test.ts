@@ -1,0 +1,77 @@
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Stream } from "effect"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { countFolder, WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
+import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { agentView } from "../../support/agentView.ts"
+import { temporaryFolder } from "../../support/engines.ts"
+import { BINDINGS, CONFIG, makeHome } from "../../support/stores.ts"
+
+const MIB = 1024 ** 2
+const HELPER = AgentId.make("helper")
+const MAIN = ResourceName.make("main")
+
+describe("the count of a workspace", () => {
+  it.live("is of everything below it in small steps, and follows no link", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const outside = yield* temporaryFolder
+      writeFileSync(join(outside, "large"), Buffer.alloc(8 * MIB, 1))
+      for (let index = 0; index < 600; index += 1) {
+        mkdirSync(join(folder, `d${index % 7}`), { recursive: true })
+        writeFileSync(join(folder, `d${index % 7}`, `f${index}`), Buffer.alloc(4096, 1))
+      }
+      symlinkSync(outside, join(folder, "link"))
+      const { bytes, entries, partial } = yield* countFolder(folder)
+      assert.deepStrictEqual([entries, partial], [608, false])
+      assert.isAtLeast(bytes, 600 * 4096)
+      assert.isBelow(bytes, 8 * MIB)
+    })
+  )
+
+  it.live("ends at its limits and says that there is more; what is not there holds nothing", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      for (let index = 0; index < 300; index += 1) mkdirSync(join(folder, `d${index}`))
+      assert.isTrue((yield* countFolder(folder, { entries_max: 10, folders_max: 1000 })).partial)
+      assert.isTrue((yield* countFolder(folder, { entries_max: 10_000, folders_max: 5 })).partial)
+      assert.deepStrictEqual(yield* countFolder(join(folder, "none")), { bytes: 0, entries: 0, partial: false })
+    })
+  )
+})
+
+describe("the quota of a workspace", () => {
+  it.live("is told to the person once a day, and no longer when there is less", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const config = { ...CONFIG, workspaces: { main: { path: folder } }, retention: { workspace_mb: 1 } }
+      const told = new Map<string, string>()
+      const world = Layer.mergeAll(
+        Layer.mock(Outbox, { tell: ({ source_id, text }) => Effect.sync(() => void told.set(source_id, text)) }),
+        Layer.mock(Lifecycle, {
+          list: Effect.succeed([agentView(HELPER, { bindings: BINDINGS })]),
+          changes: Stream.never
+        }),
+        Layer.unwrap(Effect.map(makeHome(config), (home) => ConfigStore.layer({ home })))
+      )
+      yield* Effect.gen(function* () {
+        const usage = yield* WorkspaceUsage
+        yield* usage.look
+        assert.strictEqual(told.size, 0)
+        writeFileSync(join(folder, "large"), Buffer.alloc(3 * MIB, 1))
+        yield* usage.look
+        yield* usage.look
+        assert.match([...told.values()].join(), /^the workspace main holds 3\.\d MiB, more than its 1\.0 MiB/u)
+        assert.strictEqual(told.size, 1)
+        assert.isTrue((yield* usage.all).get(MAIN)?.over)
+        rmSync(join(folder, "large"))
+        yield* usage.look
+        assert.isFalse((yield* usage.all).get(MAIN)?.over)
+      }).pipe(Effect.provide(Layer.provide(WorkspaceUsage.layer, world)))
+    })
+  )
+})

@@ -1,0 +1,67 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { RetentionConfig } from "#schema/Config.ts"
+import { FOLDERS, KINDS, TABLES } from "#src/choird/retention/growth.ts"
+import { RULES } from "#src/choird/retention/rules.ts"
+
+const ROOT = join(import.meta.dirname, "../../..")
+const source = (path: string) => readFileSync(join(ROOT, path), "utf8")
+const sources = (folder: string) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => source(join(folder, name)))
+
+const byName = (a = "", b = "") => a.localeCompare(b)
+
+const bounds = [...Object.values(TABLES), ...Object.values(FOLDERS)]
+const page = source("docs/retention.md")
+
+describe("what grows", () => {
+  it("has every table of the migrations", () => {
+    const made = sources("src/choird/database/migrations").flatMap((text) =>
+      [...text.matchAll(/CREATE TABLE choir_control\.(\w+)/gu)].map(([, name]) => name)
+    )
+    assert.deepStrictEqual(
+      [...new Set([...made, "schema_migrations"])].toSorted(byName),
+      Object.keys(TABLES).toSorted(byName)
+    )
+  })
+
+  it("has every folder that choird and choirctl make or look for in a home", () => {
+    const named = [...sources("src/choird"), ...sources("src/choirctl")].flatMap((text) =>
+      [...text.matchAll(/join\((?:config\.)?home, ((?:"[a-z]+"(?:, )?)+)/gu)].map(([, names = ""]) =>
+        [...names.matchAll(/"([a-z]+)"/gu)].map(([, name]) => name).join("/")
+      )
+    )
+    const [, folders = ""] = /const FOLDERS = \[([^\]]*)\]/u.exec(source("src/choird/Startup.ts")) ?? []
+    const made = [...folders.matchAll(/"([^"]+)"/gu)].map(([, name = ""]) => name)
+    assert.isAbove(made.length, 5)
+    for (const path of new Set([...named, ...made])) {
+      const known = Object.hasOwn(FOLDERS, path) || Object.hasOwn(FOLDERS, path.split("/")[0] ?? "")
+      assert.isTrue(known, path)
+    }
+    for (const path of made) assert.property(FOLDERS, path)
+  })
+
+  it("names a rule or a reason for each, and a place for each rule and each key of the configuration", () => {
+    const kinds = new Set(bounds.flatMap((bound) => ("kinds" in bound ? bound.kinds : [])))
+    assert.deepStrictEqual([...kinds].toSorted(byName), [...KINDS].toSorted(byName))
+    for (const { kind, table } of RULES) {
+      const bound = TABLES[table]
+      assert.isTrue(bound !== undefined && "kinds" in bound && bound.kinds.includes(kind), kind)
+    }
+    const used = new Set<string>(bounds.flatMap((bound) => ("keys" in bound ? bound.keys : [])))
+    for (const key of ["workspace_mb", "disk_free_mb", "disk_free_percent"]) used.add(key)
+    assert.deepStrictEqual([...used].toSorted(byName), Object.keys(RetentionConfig.fields).toSorted(byName))
+  })
+
+  it("is what docs/retention.md tells, with its keys and defaults", () => {
+    const defaults = Schema.decodeSync(RetentionConfig)({})
+    for (const [key, value] of Object.entries(defaults))
+      assert.match(page, new RegExp(`\`${key}\` +\\| ${value} `, "u"))
+    for (const name of [...Object.keys(TABLES), ...Object.keys(FOLDERS)]) assert.include(page, `\`${name}\``)
+    for (const kind of KINDS) assert.include(page, kind)
+  })
+})

@@ -1,0 +1,122 @@
+/** Sessions that leave the database, and a disk that is almost full, in an installation of real processes. */
+import { execFileSync } from "node:child_process"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schedule } from "effect"
+import type { Check } from "#src/choirctl/doctorTrials.ts"
+import type { SystemStatus } from "#schema/OperatorApi.ts"
+import { choirctl, document } from "../support/choirctl.ts"
+import { documentedProgram, pageText } from "../support/documentedCommands.ts"
+import { temporaryFolder } from "../support/engines.ts"
+import { AGENT, makeInstallation } from "../support/installation.ts"
+import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
+
+const LIMIT_MS = 240_000
+/** No disk has that much free. */
+const EVERYTHING_MB = 1_073_741_824
+
+const setUp = Effect.gen(function* () {
+  const provider = yield* makeProvider
+  yield* provider.otherwise((request) => offlineModel(request, 0))
+  const choir = yield* makeInstallation({ endpoint: provider.endpoint, config: { heartbeat_interval_ms: 200 } })
+  yield* choir.start
+  yield* choir.build
+  const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload: {} })
+  const ask = (...args: ReadonlyArray<string>) => Effect.map(choirctl(choir.home, [...args, "--json"]), document)
+  const soon = (look: Effect.Effect<boolean>) =>
+    look.pipe(
+      Effect.repeat({
+        until: (done) => done,
+        schedule: Schedule.max([Schedule.spaced("250 millis"), Schedule.recurs(480)])
+      }),
+      Effect.map((done) => assert.isTrue(done))
+    )
+  const say = Effect.fnUntraced(function* (id: string, text: string) {
+    const { inbox_id } = yield* choir.send(id, text)
+    return yield* choir.settled(inbox_id)
+  })
+  const status = Effect.map(ask("status"), (all) => all as SystemStatus)
+  return { ask, choir, say, session: session_id ?? "", soon, status }
+})
+
+describe("a session of an installation", () => {
+  it.live(
+    "is exported with what the documented verifier proves, archived, read from there, and deleted to a record",
+    () =>
+      Effect.gen(function* () {
+        const { ask, choir, say, session } = yield* setUp
+        yield* say("first", "hello")
+        const folder = yield* temporaryFolder
+        assert.nestedPropertyVal(yield* ask("session", "archive", AGENT), "error.type", "SESSION_RUNNING")
+        yield* ask("agent", "stop", AGENT)
+        const verified = (yield* ask("session", "verify", session.slice(0, 12))) as { events: number; head: string }
+        const verifier = join(folder, "verify.mjs")
+        writeFileSync(verifier, documentedProgram(pageText("docs/operating.md"), "verify.mjs"))
+        const proved = Effect.fnUntraced(function* (name: string) {
+          const file = join(folder, name)
+          const exported = yield* ask("session", "export", AGENT, file)
+          assert.deepInclude(exported as object, { session_id: session, events: verified.events, head: verified.head })
+          const manifest = JSON.parse(readFileSync(`${file}.manifest.json`, "utf8"))
+          assert.deepInclude(manifest, { events: verified.events, head: verified.head })
+          const said = execFileSync(process.execPath, [verifier, session], { input: readFileSync(file) })
+          assert.strictEqual(String(said), `${verified.events} events, head ${verified.head}\n`)
+          return readFileSync(file, "utf8")
+        })
+        const before = yield* proved("before.jsonl")
+        assert.deepInclude((yield* ask("session", "archive", AGENT)) as object, {
+          session_id: session,
+          head: verified.head
+        })
+        assert.strictEqual(yield* proved("after.jsonl"), before)
+        assert.deepInclude((yield* ask("session", "verify", session)) as object, { ok: true, head: verified.head })
+        assert.strictEqual((yield* choirctl(choir.home, ["agent", "status", AGENT])).code, 0)
+        assert.deepInclude((yield* ask("prune", "--dry-run")) as object, { dry_run: true })
+        assert.strictEqual((yield* choirctl(choir.home, ["prune"])).code, 0)
+        const deleted = yield* ask("session", "delete", session, "--yes")
+        assert.deepInclude(deleted as object, { last_rev: verified.events, head: verified.head })
+        const shown = (yield* ask("session", "show", session)) as { error: { type: string; message: string } }
+        assert.strictEqual(shown.error.type, "SESSION_DELETED")
+        assert.include(shown.error.message, verified.head)
+        const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload: {} })
+        assert.notStrictEqual(session_id, session)
+        const answered = yield* say("second", "hello again")
+        assert.isTrue(answered.some((event) => event.type === "message" && event.kind === "reply"))
+      }).pipe(Effect.scoped),
+    LIMIT_MS
+  )
+
+  it.live(
+    "waits while the disk is almost full, which status and doctor name, and goes on by itself afterwards (R50)",
+    () =>
+      Effect.gen(function* () {
+        const { ask, choir, say, session, soon, status } = yield* setUp
+        yield* say("first", "hello")
+        const path = join(choir.home, "config.json")
+        const config = JSON.parse(readFileSync(path, "utf8"))
+        const apply = Effect.fnUntraced(function* (retention: object) {
+          writeFileSync(path, JSON.stringify({ ...config, retention }), { mode: 0o600 })
+          assert.strictEqual((yield* choirctl(choir.home, ["config", "apply", "--yes"])).code, 0)
+        })
+        yield* apply({ disk_free_mb: EVERYTHING_MB })
+        yield* soon(Effect.map(status, ({ disk }) => disk?.paused.includes(AGENT) === true))
+        const { agents, warnings } = yield* status
+        assert.strictEqual(agents[0]?.status, "paused")
+        assert.match(warnings.join("\n"), /the disk of .* is almost full: .*; paused: demo; to fix it: choirctl prune/u)
+        const { checks } = (yield* ask("doctor")) as { checks: ReadonlyArray<Check> }
+        const disk = checks.find(({ name }) => name === "disk")
+        assert.strictEqual(disk?.status, "fail")
+        assert.match(disk?.fix ?? "", /choirctl prune/u)
+        assert.nestedPropertyVal(yield* ask("agent", "start", AGENT), "error.type", "NOT_READY")
+        // What comes meanwhile is taken, and answered afterwards.
+        const { inbox_id } = yield* choir.send("meanwhile", "are you there")
+        yield* apply({})
+        const answered = yield* choir.settled(inbox_id)
+        assert.isTrue(answered.some((event) => event.type === "message" && event.kind === "reply"))
+        const detail = (yield* ask("agent", "status", AGENT)) as { session_id: string; status: string }
+        assert.deepInclude(detail, { session_id: session, status: "running" })
+        assert.deepInclude((yield* ask("session", "verify", session)) as object, { ok: true })
+      }).pipe(Effect.scoped),
+    LIMIT_MS
+  )
+})

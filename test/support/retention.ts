@@ -1,0 +1,49 @@
+/** Retention over the stores of a suite's database, on a clock that a test moves and a disk that a test fills. */
+import { Effect, Layer, Option } from "effect"
+import { SqlClient } from "effect/sql"
+import type { SessionId } from "#schema/Ids.ts"
+import { Disk, type Space } from "#src/choird/retention/Disk.ts"
+import { Retention } from "#src/choird/retention/Retention.ts"
+import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { LogFiles } from "#src/choird/logs/LogFiles.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { CONFIG, storesWith } from "./stores.ts"
+
+const GIB = 1024 ** 3
+
+/** A disk that has as much free as a test says; `undefined` is a file system that does not tell. */
+export const makeDisk = () => {
+  const space: { now: Space | undefined } = { now: { free_bytes: 50 * GIB, total_bytes: 100 * GIB } }
+  return {
+    layer: Layer.succeed(Disk, { space: () => Effect.sync(() => space.now) }),
+    free: (bytes: number) => void (space.now = { free_bytes: bytes, total_bytes: 100 * GIB })
+  }
+}
+
+/** Retention with these keys of config.json, over stores that are new. */
+export const retentionWith = (retention: Readonly<Record<string, unknown>>) =>
+  Retention.layer.pipe(
+    Layer.provideMerge(SessionArchives.layer),
+    Layer.provideMerge(Layer.unwrap(Effect.map(ConfigStore, ({ home }) => LogFiles.layer(home, undefined)))),
+    Layer.provideMerge(makeDisk().layer),
+    Layer.provideMerge(Layer.fresh(storesWith({ ...CONFIG, retention })))
+  )
+
+/** Removes all that is due and says how much of each kind, without the kinds of which nothing went. */
+export const pruned = Effect.fnUntraced(function* (dry_run = false) {
+  const { kinds } = yield* (yield* Retention).prune({ dry_run, who: "operator" })
+  return Object.fromEntries(kinds.flatMap(({ kind, removed }) => (removed === 0 ? [] : [[kind, removed]])))
+})
+
+/** Ends a session as if it had been so many days ago. */
+export const endedBefore = Effect.fnUntraced(function* (session_id: SessionId, days: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* (yield* SessionStore).end(session_id, "stopped")
+  yield* sql`UPDATE choir_control.sessions SET ended_at = now() - ${days} * interval '1 day',
+      started_at = now() - ${days + 1} * interval '1 day' WHERE session_id = ${session_id}`
+})
+
+export const statusOf = Effect.fnUntraced(function* (session_id: SessionId) {
+  return Option.map(yield* (yield* SessionStore).get(session_id), ({ status }) => status)
+})
