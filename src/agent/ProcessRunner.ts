@@ -1,5 +1,5 @@
 /** Runs commands for tools so that nothing of them is left when the answer is given (R22). */
-import { Clock, Context, Deferred, Effect, Layer, Option } from "effect"
+import { Clock, Context, Deferred, Effect, Layer, Option, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import { PROCESS_DRAIN_MS } from "#src/shared/limits.ts"
 import type { CapturedOutput } from "./OutputRing.ts"
@@ -42,9 +42,10 @@ export class ProcessRunner extends Context.Service<
   {
     /**
      * Runs a command in a session of its own until it exits or `timeout_ms` has passed, then kills whatever it started. An
-     * interrupt does the same. What still holds the output open does not delay the result.
+     * interrupt does the same. What still holds the output open does not delay the result. A command with secrets starts only
+     * once no process is left that belongs to no call: it could read them in the command's memory.
      */
-    run(call_id: CallId, command: Command): Effect.Effect<ProcessResult, CommandNotStarted>
+    run(call_id: CallId, command: Command): Effect.Effect<ProcessResult, CommandNotStarted | StrayProcesses>
     /** The running call that a process belongs to, if it does. */
     callOf(pid: number): string | undefined
     /** Exempts a process that was just started: it is the agent's own and no call's. */
@@ -53,6 +54,15 @@ export class ProcessRunner extends Context.Service<
 >()("choir/agent/ProcessRunner") {
   static readonly layer = (options: { readonly ownsPidNamespace: boolean }) =>
     Layer.sync(ProcessRunner, () => make(options))
+}
+
+/** Processes of earlier calls that cannot be killed, so that a command with secrets must not start beside them. */
+export class StrayProcesses extends Schema.TaggedError<StrayProcesses>()("StrayProcesses", {
+  count: Schema.Natural
+}) {
+  override get message() {
+    return `${this.count} processes of earlier calls cannot be ended, and a tool with secrets does not start beside them. Restart the agent`
+  }
 }
 
 /** Waits at most so long, in an uninterruptible region as well. */
@@ -85,6 +95,13 @@ const make = ({ ownsPidNamespace }: { readonly ownsPidNamespace: boolean }): Pro
       return { processes: processesOf(call_id, entries, known, readMarker), complete }
     })
 
+  /** Ends what belongs to no call, where the agent can tell. */
+  const endStrays = Effect.fnUntraced(function* (call_id: CallId) {
+    if (!ownsPidNamespace) return
+    const count = yield* sweepCall(remainsOf(call_id))
+    if (count > 0) return yield* new StrayProcesses({ count })
+  })
+
   const finish = Effect.fnUntraced(function* (call_id: CallId, running: Running) {
     const { child } = running
     const survivors = yield* sweepCall(remainsOf(call_id))
@@ -96,6 +113,7 @@ const make = ({ ownsPidNamespace }: { readonly ownsPidNamespace: boolean }): Pro
   })
 
   const run = Effect.fn("ProcessRunner.run")(function* (call_id: CallId, command: Command) {
+    if (command.secrets !== undefined) yield* endStrays(call_id)
     const began = yield* Clock.currentTimeMillis
     return yield* Effect.uninterruptibleMask(
       Effect.fnUntraced(function* (restore) {
