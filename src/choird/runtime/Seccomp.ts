@@ -78,8 +78,38 @@ const DENIED: Readonly<Record<string, readonly [x64: number, arm64: number | nul
   ioperm: [173, null]
 }
 
+/** An argument of a call that holds the mode of a file, and the one with the flags where the mode counts only beside some of them. */
+interface ModeCall {
+  readonly numbers: readonly [x64: number | null, arm64: number | null]
+  readonly mode: number
+  readonly flags?: number
+}
+
+/**
+ * Calls that can give a file the setuid or setgid bit. Inside such a file does nothing, but on the host it lies in the workspace and is
+ * its user's, who for an ordinary choird is choird's own.
+ */
+const MODE_CALLS: ReadonlyArray<ModeCall> = [
+  { numbers: [90, null], mode: 1 }, // chmod
+  { numbers: [91, 52], mode: 1 }, // fchmod
+  { numbers: [268, 53], mode: 2 }, // fchmodat
+  { numbers: [452, 452], mode: 2 }, // fchmodat2
+  { numbers: [85, null], mode: 1 }, // creat
+  { numbers: [2, null], mode: 2, flags: 1 }, // open
+  { numbers: [257, 56], mode: 3, flags: 2 }, // openat
+  { numbers: [133, null], mode: 1 }, // mknod
+  { numbers: [259, 33], mode: 2 }, // mknodat
+  { numbers: [83, null], mode: 1 }, // mkdir
+  { numbers: [258, 34], mode: 2 } // mkdirat
+]
+/** S_ISUID and S_ISGID. */
+const SET_ID = 0o6000
+/** O_CREAT and the bit that makes O_TMPFILE of O_DIRECTORY; without them the mode of an open is whatever the register held. */
+const CREATES = 0o100 | 0o20000000
+
 const AUDIT_ARCH = { x64: 0xc000003e, arm64: 0xc00000b7 } as const
 const CLONE3 = 435
+const OPENAT2 = 437
 const CLONE = { x64: 56, arm64: 220 } as const
 const IOCTL = { x64: 16, arm64: 29 } as const
 const SOCKET = { x64: 41, arm64: 198 } as const
@@ -119,6 +149,15 @@ const ALLOW = answer(0x7fff0000)
 const KILL = answer(0x80000000)
 const fail = (errno: number) => answer(0x00050000 | errno)
 
+/** Denies a call that sets a bit of SET_ID. */
+const modeRows = ({ flags, mode, numbers }: ModeCall, column: 0 | 1): ReadonlyArray<Buffer> => {
+  const number = numbers[column]
+  if (number === null) return []
+  const look = [load(ARGUMENT_AT(mode)), ifAnyBit(SET_ID, 0, 1), fail(EPERM), ALLOW]
+  const all = flags === undefined ? look : [load(ARGUMENT_AT(flags)), ifAnyBit(CREATES, 0, 3), ...look]
+  return [ifEqual(number, 0, all.length), ...all]
+}
+
 /** The filter for one architecture: an array of `struct sock_filter`. */
 export const filterFor = (architecture: Architecture): Buffer => {
   const column = architecture === "x64" ? 0 : 1
@@ -131,8 +170,9 @@ export const filterFor = (architecture: Architecture): Buffer => {
     [load(NUMBER_AT)],
     architecture === "x64" ? [ifAtLeast(X32_FIRST, 0, 1), fail(EPERM)] : [],
     denied,
-    // Its flags lie behind a pointer. libc falls back to clone, whose flags can be seen.
-    [ifEqual(CLONE3, 0, 1), fail(ENOSYS)],
+    // What these are asked for lies behind a pointer. Programs fall back to clone and openat, whose arguments can be seen.
+    [ifEqual(CLONE3, 0, 1), fail(ENOSYS), ifEqual(OPENAT2, 0, 1), fail(ENOSYS)],
+    MODE_CALLS.flatMap((call) => modeRows(call, column)),
     [ifEqual(CLONE[architecture], 0, 4), load(ARGUMENT_AT(0)), ifAnyBit(CLONE_NEW_ANY, 0, 1), fail(EPERM), ALLOW],
     [ifEqual(IOCTL[architecture], 0, 5), load(ARGUMENT_AT(1)), ifEqual(TIOCSTI, 1, 0), ifEqual(TIOCLINUX, 0, 1)],
     [fail(EPERM), ALLOW],
