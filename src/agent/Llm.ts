@@ -2,11 +2,12 @@
  * Chat completions of an OpenAI-compatible endpoint (spec 21). What comes back is hostile input: sizes, counts and times are
  * capped, tool calls are structured or nothing, redirects are not followed. A failure is data: it becomes an event.
  */
-import { Clock, Context, Duration, Effect, Layer, Redacted, Result, type Schema } from "effect"
+import { Context, Duration, Effect, Layer, Redacted, Result, type Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
 import { MODEL_RETRY_AFTER_MS_MAX, MODEL_TOTAL_MS_MAX } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { boundModel } from "./AgentSettings.ts"
 import {
   type ChatMessage,
@@ -153,7 +154,7 @@ const make = Effect.fnUntraced(function* () {
     tools: ReadonlyArray<ChatTool>
   ) {
     const { model, name } = candidate
-    const started = yield* Clock.currentTimeMillis
+    const started = yield* monotonicMs
     const body = requestBody(model, messages, tools)
     const outcome = yield* Effect.result(
       negotiated(candidate, messages, tools).pipe(
@@ -164,7 +165,7 @@ const make = Effect.fnUntraced(function* () {
         })
       )
     )
-    const latency_ms = Math.max(0, (yield* Clock.currentTimeMillis) - started)
+    const latency_ms = (yield* monotonicMs) - started
     if (Result.isFailure(outcome)) {
       const { failure } = outcome
       const usage = usageOf(model, mayBeBilled(failure.kind) ? estimateTokens(body.length) : 0, 0)

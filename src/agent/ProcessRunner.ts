@@ -1,7 +1,8 @@
 /** Runs commands for tools so that nothing of them is left when the answer is given (R22). */
-import { Clock, Context, Deferred, Effect, Layer, Option, Schema } from "effect"
+import { Context, Deferred, Effect, Layer, Option, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import { PROCESS_DRAIN_MS } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { CapturedOutput } from "./OutputRing.ts"
 import {
   identityOf,
@@ -114,7 +115,7 @@ const make = ({ ownsPidNamespace }: { readonly ownsPidNamespace: boolean }): Pro
 
   const run = Effect.fn("ProcessRunner.run")(function* (call_id: CallId, command: Command) {
     if (command.secrets !== undefined) yield* endStrays(call_id)
-    const began = yield* Clock.currentTimeMillis
+    const began = yield* monotonicMs
     return yield* Effect.uninterruptibleMask(
       Effect.fnUntraced(function* (restore) {
         const running = yield* begin(call_id, command)
@@ -127,7 +128,7 @@ const make = ({ ownsPidNamespace }: { readonly ownsPidNamespace: boolean }): Pro
           stdout: running.stdout.captured(),
           stderr: running.stderr.captured(),
           timed_out: Option.isNone(first),
-          duration_ms: (yield* Clock.currentTimeMillis) - began,
+          duration_ms: (yield* monotonicMs) - began,
           survivors
         }
       })
