@@ -1,4 +1,5 @@
 /** Runs commands for tools so that nothing of them is left when the answer is given (R22). */
+import { accessSync, constants } from "node:fs"
 import { Context, Deferred, Effect, Layer, Option, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import { PROCESS_DRAIN_MS } from "#src/shared/limits.ts"
@@ -16,6 +17,7 @@ import {
   type Command,
   type CommandNotStarted,
   notStarted,
+  type OfflineProgram,
   preferForOom,
   type Running,
   startCommand
@@ -34,6 +36,12 @@ export interface ProcessResult {
   readonly survivors: number
 }
 
+interface ProcessOptions {
+  readonly ownsPidNamespace: boolean
+  /** Where the program lies that runs commands without a network; a host that cannot run it has none. */
+  readonly offline?: OfflineProgram
+}
+
 /**
  * Every process of the agent goes through here. In a pid namespace of its own the agent therefore knows that any other process
  * is an escaped one; elsewhere a process that leaves its session, its parents and its environment at once is not found again.
@@ -47,14 +55,15 @@ export class ProcessRunner extends Context.Service<
      * once no process is left that belongs to no call: it could read them in the command's memory.
      */
     run(call_id: CallId, command: Command): Effect.Effect<ProcessResult, CommandNotStarted | StrayProcesses>
+    /** Whether a command can be kept from every network here. */
+    readonly cutsNetwork: boolean
     /** The running call that a process belongs to, if it does. */
     callOf(pid: number): string | undefined
     /** Exempts a process that was just started: it is the agent's own and no call's. */
     keep(pid: number): void
   }
 >()("choir/agent/ProcessRunner") {
-  static readonly layer = (options: { readonly ownsPidNamespace: boolean }) =>
-    Layer.sync(ProcessRunner, () => make(options))
+  static readonly layer = (options: ProcessOptions) => Layer.sync(ProcessRunner, () => make(options))
 }
 
 /** Processes of earlier calls that cannot be killed, so that a command with secrets must not start beside them. */
@@ -70,7 +79,17 @@ export class StrayProcesses extends Schema.TaggedError<StrayProcesses>()("StrayP
 const within = <A>(deferred: Deferred.Deferred<A>, limit_ms: number): Effect.Effect<Option.Option<A>> =>
   Effect.timeoutOption(Effect.interruptible(Deferred.await(deferred)), limit_ms)
 
-const make = ({ ownsPidNamespace }: { readonly ownsPidNamespace: boolean }): ProcessRunner["Service"] => {
+const canRun = (program: string): boolean => {
+  try {
+    accessSync(program, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const make = ({ offline, ownsPidNamespace }: ProcessOptions): ProcessRunner["Service"] => {
+  const offlineProgram = offline !== undefined && canRun(offline) ? offline : undefined
   const leaders = new Map<number, string>()
   const exempt = new Set(readProcessTable().entries.map(identityOf))
   const known: KnownProcesses = { agent: process.pid, leaders, exempt, ownsPidNamespace }
@@ -79,7 +98,7 @@ const make = ({ ownsPidNamespace }: { readonly ownsPidNamespace: boolean }): Pro
   const begin = Effect.fnUntraced(function* (call_id: CallId, command: Command) {
     const running = yield* Effect.try({
       try: () => {
-        const running = startCommand(call_id, command)
+        const running = startCommand(call_id, command, offlineProgram)
         if (running.child.pid !== undefined) leaders.set(running.child.pid, call_id)
         return running
       },
@@ -137,6 +156,7 @@ const make = ({ ownsPidNamespace }: { readonly ownsPidNamespace: boolean }): Pro
 
   return ProcessRunner.of({
     run,
+    cutsNetwork: offlineProgram !== undefined,
     callOf: (pid) => {
       const { entries } = readProcessTable()
       return [...new Set(leaders.values())].find((call_id) =>

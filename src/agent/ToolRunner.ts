@@ -113,7 +113,7 @@ const make = Effect.fnUntraced(function* () {
       call_id: call.call_id,
       tool: tool.llm.name,
       input,
-      effect: isControl(tool) ? "workspace" : tool.effect,
+      effect: isControl(tool) ? "workspace" : (prepared?.effect ?? tool.effect),
       locks: prepared?.locks ?? [],
       allowed_tools: free ? undefined : allowed
     })

@@ -5,6 +5,7 @@ import { shownName } from "#schema/Tool.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
+import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter, type Refused } from "./Arbiter.ts"
 import type { CallDeadline } from "./callDeadline.ts"
 import type { CallEnds } from "./callEnds.ts"
@@ -31,11 +32,17 @@ export const makeGranted = Effect.fnUntraced(function* ({ finish, interrupted }:
   const arbiter = yield* Arbiter
   const replication = yield* Replication
   const secrets = yield* SecretStore
+  const settings = yield* AgentSettings
 
   const seen = (lane: LaneId) => (path: string) => {
     const memory = laneOf(arbiter.state(), lane)
     return memory === undefined ? undefined : Option.getOrUndefined(HashMap.get(memory.seen, path))
   }
+
+  const mayReachNetwork = ({ approval_id, lane }: ReadyCall): boolean =>
+    approval_id !== undefined ||
+    settings.current().config.approvals.confirm_external === "never" ||
+    laneOf(arbiter.state(), lane)?.tainted === false
 
   const commit = Effect.fnUntraced(function* ({ approval_id, call, lane, tool }: ReadyCall, grant: Grant) {
     const [committed] = yield* arbiter.commit({
@@ -50,16 +57,12 @@ export const makeGranted = Effect.fnUntraced(function* ({ finish, interrupted }:
     return committed
   })
 
-  const run = Effect.fnUntraced(function* (
-    { call, lane, prepared, tool }: ReadyCall,
-    grant: Grant,
-    deadline: CallDeadline,
-    begin: () => void
-  ) {
+  const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadline: CallDeadline, begin: () => void) {
+    const { call, lane, prepared, tool } = ready
     const started = yield* monotonicMs
     const result = Effect.suspend(() => {
       begin()
-      return prepared.run({ lane, call_id: call.call_id, seen: seen(lane) })
+      return prepared.run({ lane, call_id: call.call_id, seen: seen(lane), network: mayReachNetwork(ready) })
     }).pipe(
       Effect.flatMap((outcome) =>
         Effect.map(Effect.all([monotonicMs, grant.dirty]), ([now, dirty]) =>
@@ -104,7 +107,7 @@ export const makeGranted = Effect.fnUntraced(function* ({ finish, interrupted }:
       }
       const running = run(ready, grant, deadline, begin)
       const through =
-        ready.tool.effect === "external"
+        (ready.prepared.effect ?? ready.tool.effect) === "external"
           ? behindBarrier(ready, grant, deadline, inSlot(running))
           : inSlot(Effect.andThen(commit(ready, grant), running))
       return through.pipe(Effect.onInterrupt(() => interrupted(ready.lane, ready.call, began)))

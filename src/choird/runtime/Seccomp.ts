@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 
-type Architecture = "x64" | "arm64"
+export type Architecture = "x64" | "arm64"
 
 /** Numbers of arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h; `null` where there is no such call. */
 const DENIED: Readonly<Record<string, readonly [x64: number, arm64: number | null]>> = {
@@ -110,6 +110,7 @@ const CREATES = 0o100 | 0o20000000
 const AUDIT_ARCH = { x64: 0xc000003e, arm64: 0xc00000b7 } as const
 const CLONE3 = 435
 const OPENAT2 = 437
+const IO_URING_SETUP = 425
 const CLONE = { x64: 56, arm64: 220 } as const
 const IOCTL = { x64: 16, arm64: 29 } as const
 const SOCKET = { x64: 41, arm64: 198 } as const
@@ -124,6 +125,7 @@ const TIOCLINUX = 0x541c
 const SOCKET_FAMILIES = [1, 2, 10, 16]
 
 const EPERM = 1
+const ENETUNREACH = 101
 const ENOSYS = 38
 const EAFNOSUPPORT = 97
 
@@ -182,6 +184,20 @@ export const filterFor = (architecture: Architecture): Buffer => {
   ]
   return Buffer.concat(rows.flat())
 }
+
+/**
+ * A further filter, for a program that must not reach any network: it can open no socket, by no way. It does not depend on the sandbox's
+ * own, so that it holds in each runtime.
+ */
+export const offlineFilterFor = (architecture: Architecture): Buffer =>
+  Buffer.concat(
+    [
+      [load(ARCHITECTURE_AT), ifEqual(AUDIT_ARCH[architecture], 1, 0), KILL],
+      [load(NUMBER_AT)],
+      architecture === "x64" ? [ifAtLeast(X32_FIRST, 0, 1), fail(EPERM)] : [],
+      [ifEqual(SOCKET[architecture], 0, 1), fail(ENETUNREACH), ifEqual(IO_URING_SETUP, 0, 1), fail(ENOSYS), ALLOW]
+    ].flat()
+  )
 
 /** The filter for this machine, or `undefined` where none was written, which `status` then says. */
 export const hostFilter: Effect.Effect<Buffer | undefined> = Effect.sync(() =>

@@ -31,7 +31,8 @@ describe("SandboxPlan", () => {
   it.each([
     ["code", "/opt/choir/choir-agent.code.js"],
     ["cache", "/opt/choir/choir-agent.cache"],
-    ["vocabulary", "/opt/choir/choir-agent.o200k"]
+    ["vocabulary", "/opt/choir/choir-agent.o200k"],
+    ["offline", "/opt/choir/choir-agent.offline"]
   ] as const)("gives the %s along with the program, where there is one", (part, inside) => {
     assert.notInclude(args, inside)
     const more = bwrapArguments(host, {}, { ...sources, [part]: "/v" }).split("\0")
