@@ -69,7 +69,7 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
     return {
       llm: llmView(
         "choir.exec",
-        "Run a shell command in the workspace. Set network where it needs one; else it may have none. Every process it started is killed when it returns, background ones too. Long output is cut in its middle, and whole_output then names the file with all of it.",
+        "Run a shell command in the workspace. Set network where it needs one; else it may have none. When the agent goes down meanwhile a command may run a second time: look before you repeat what must happen once. Every process it started is killed when it returns, background ones too. Long output is cut in its middle, and whole_output then names the file with all of it.",
         Input
       ),
       effect: "workspace",

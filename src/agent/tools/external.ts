@@ -28,11 +28,14 @@ export class InputSchemaRefused extends Schema.TaggedError<InputSchemaRefused>()
   }
 }
 
-/** The check of a manifest's inputs. Patterns are applied: a manifest passed a human's approval before it came into the image (spec 8.10). */
+/**
+ * The check of a manifest's inputs. Its patterns are left to the tool: one of them could take for ever on an input of a model, and the
+ * whole agent with it.
+ */
 const inputSchemaOf = ({ llm }: ToolManifest): Effect.Effect<Schema.Codec<unknown>, InputSchemaRefused> =>
   Effect.fromResult(
     Result.mapError(
-      inputDecoder(llm.input_schema as Readonly<Record<string, Schema.Json>>, "apply"),
+      inputDecoder(llm.input_schema as Readonly<Record<string, Schema.Json>>, "ignore"),
       (problem) => new InputSchemaRefused({ tool: llm.name, problem })
     )
   )
