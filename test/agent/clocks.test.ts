@@ -20,7 +20,6 @@ const settable = Effect.map(Clock.Clock, (clock) => {
       moved += by_ms
     },
     clock: Clock.Clock.of({
-      ...clock,
       currentTimeMillisUnsafe: now,
       currentTimeMillis: Effect.sync(now),
       currentTimeNanosUnsafe: nanos,

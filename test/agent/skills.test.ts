@@ -3,8 +3,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, type Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
-import { SignalId } from "#schema/Ids.ts"
-import { turnToStop } from "#src/shared/session/turns.ts"
 import { fromWireName } from "#schema/Tool.ts"
 import type { ChatMessage, ChatTool } from "#src/agent/chatCompletion.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
@@ -235,37 +233,6 @@ describe("a skill on edge", () => {
         ["which one?", "which one?", "free again"]
       )
       assert.match(ofType(plane.events, "SkillTransitionCommitted").at(-1)?.payload.reason ?? "", /limit of 2 steps/u)
-    })
-  )
-
-  it.effect("is ended by a person between turns, whatever it says of interrupts, and the order is answered once", () =>
-    Effect.gen(function* () {
-      yield* ticking
-      const plane = yield* makeMemoryControlPlane
-      const script = edgeRuns(begin("tidy", {}), (messages) =>
-        stepOf(messages).step === undefined ? says("free again") : says("which one?")
-      )
-      const skills = bookOf(skillSpec({ interruptible: false }))
-      yield* Effect.forkScoped(runAgent({ plane, script, tools: TOOLS, skills }))
-      yield* plane.say("begin")
-      yield* plane.until((events, state) => spoken(events).length === 1 && quiet(state))
-      const turn = turnToStop(plane.state(), undefined)
-      if (turn === undefined) return assert.fail("there is nothing to stop")
-      const order = { type: "StopTurn", signal_id: SignalId.make("901"), turn } as const
-      yield* plane.push(order)
-      yield* plane.push(order)
-      yield* plane.until((_, state) => state.edge.skill === undefined)
-      assert.deepStrictEqual(transitions(plane.events).at(-1), ["look", "cancel", "", "cancelled"])
-      yield* plane.say("and now?")
-      yield* plane.until((events, state) => spoken(events).length === 2 && quiet(state))
-      assert.deepStrictEqual(
-        ofType(plane.events, "AgentMessage").map(({ payload }) => payload.text),
-        ["which one?", "Stopped. The skill tidy ended.", "free again"]
-      )
-      assert.deepStrictEqual(
-        ofType(plane.events, "Cancelled").map(({ payload }) => [payload.signal_id, payload.turn]),
-        [[SignalId.make("901"), 0]]
-      )
     })
   )
 

@@ -67,7 +67,11 @@ const ETC = [
 ]
 
 const NAMESPACES = [
-  ...["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"],
+  "--unshare-user",
+  "--unshare-ipc",
+  "--unshare-pid",
+  "--unshare-uts",
+  "--unshare-cgroup-try",
   // bubblewrap's own first process would be one that every command inside may rewrite.
   "--as-pid-1"
 ]

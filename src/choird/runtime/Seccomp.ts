@@ -3,8 +3,24 @@
  * programs need changes with every libc, what leads out of a sandbox is a short list.
  */
 import { Effect } from "effect"
-
-export type Architecture = "x64" | "arm64"
+import {
+  ALLOW,
+  ARCHITECTURE_AT,
+  ARGUMENT_AT,
+  AUDIT_ARCH,
+  EPERM,
+  ENOSYS,
+  fail,
+  ifAnyBit,
+  ifAtLeast,
+  ifEqual,
+  KILL,
+  load,
+  NUMBER_AT,
+  SOCKET,
+  X32_FIRST,
+  type Architecture
+} from "#src/shared/bpf.ts"
 
 /** Numbers of arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h; `null` where there is no such call. */
 const DENIED: Readonly<Record<string, readonly [x64: number, arm64: number | null]>> = {
@@ -107,16 +123,10 @@ const SET_ID = 0o6000
 /** O_CREAT and the bit that makes O_TMPFILE of O_DIRECTORY; without them the mode of an open is whatever the register held. */
 const CREATES = 0o100 | 0o20000000
 
-const AUDIT_ARCH = { x64: 0xc000003e, arm64: 0xc00000b7 } as const
 const CLONE3 = 435
 const OPENAT2 = 437
-const IO_URING_SETUP = 425
 const CLONE = { x64: 56, arm64: 220 } as const
 const IOCTL = { x64: 16, arm64: 29 } as const
-const SOCKET = { x64: 41, arm64: 198 } as const
-/** Numbers from here on are the x32 variant, which would pass by every comparison. */
-const X32_FIRST = 0x40000000
-
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
 const CLONE_NEW_ANY = 0x7e020000
 const TIOCSTI = 0x5412
@@ -124,32 +134,7 @@ const TIOCLINUX = 0x541c
 /** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK (which name lookup needs). */
 const SOCKET_FAMILIES = [1, 2, 10, 16]
 
-const EPERM = 1
-const ENETUNREACH = 101
-const ENOSYS = 38
 const EAFNOSUPPORT = 97
-
-/** Offsets in `struct seccomp_data`; arguments are 64 bits, of which the kernel looks at the low half in these calls. */
-const NUMBER_AT = 0
-const ARCHITECTURE_AT = 4
-const ARGUMENT_AT = (index: number) => 16 + 8 * index
-
-const instruction = (code: number, whenTrue: number, whenFalse: number, operand: number) => {
-  const bytes = Buffer.alloc(8)
-  bytes.writeUInt16LE(code, 0)
-  bytes.writeUInt8(whenTrue, 2)
-  bytes.writeUInt8(whenFalse, 3)
-  bytes.writeUInt32LE(operand >>> 0, 4)
-  return bytes
-}
-const load = (offset: number) => instruction(0x20, 0, 0, offset)
-const ifEqual = (value: number, whenTrue: number, whenFalse: number) => instruction(0x15, whenTrue, whenFalse, value)
-const ifAtLeast = (value: number, whenTrue: number, whenFalse: number) => instruction(0x35, whenTrue, whenFalse, value)
-const ifAnyBit = (bits: number, whenTrue: number, whenFalse: number) => instruction(0x45, whenTrue, whenFalse, bits)
-const answer = (action: number) => instruction(0x06, 0, 0, action)
-const ALLOW = answer(0x7fff0000)
-const KILL = answer(0x80000000)
-const fail = (errno: number) => answer(0x00050000 | errno)
 
 /** Denies a call that sets a bit of SET_ID. */
 const modeRows = ({ flags, mode, numbers }: ModeCall, column: 0 | 1): ReadonlyArray<Buffer> => {
@@ -184,20 +169,6 @@ export const filterFor = (architecture: Architecture): Buffer => {
   ]
   return Buffer.concat(rows.flat())
 }
-
-/**
- * A further filter, for a program that must not reach any network: it can open no socket, by no way. It does not depend on the sandbox's
- * own, so that it holds in each runtime.
- */
-export const offlineFilterFor = (architecture: Architecture): Buffer =>
-  Buffer.concat(
-    [
-      [load(ARCHITECTURE_AT), ifEqual(AUDIT_ARCH[architecture], 1, 0), KILL],
-      [load(NUMBER_AT)],
-      architecture === "x64" ? [ifAtLeast(X32_FIRST, 0, 1), fail(EPERM)] : [],
-      [ifEqual(SOCKET[architecture], 0, 1), fail(ENETUNREACH), ifEqual(IO_URING_SETUP, 0, 1), fail(ENOSYS), ALLOW]
-    ].flat()
-  )
 
 /** The filter for this machine, or `undefined` where none was written, which `status` then says. */
 export const hostFilter: Effect.Effect<Buffer | undefined> = Effect.sync(() =>

@@ -17,7 +17,7 @@ import type {
   HostContainerId,
   RuntimeStatus
 } from "#src/choird/runtime/ContainerRuntime.ts"
-import { offlineProgram } from "#src/choird/runtime/offlineProgram.ts"
+import { offlineProgram } from "#src/shared/offlineProgram.ts"
 import { statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 
 /** Starting real processes may take a while on a busy machine. */

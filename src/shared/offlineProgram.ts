@@ -3,7 +3,39 @@
  * {@link offlineFilterFor}, which every process below it keeps, and runs the command, whose path is whole. No program that every host has can do that, so the
  * build writes this one: an ELF file of one segment, with the machine code below.
  */
-import { type Architecture, offlineFilterFor } from "./Seccomp.ts"
+import {
+  ALLOW,
+  ARCHITECTURE_AT,
+  AUDIT_ARCH,
+  EPERM,
+  ENOSYS,
+  fail,
+  ifAtLeast,
+  ifEqual,
+  KILL,
+  load,
+  NUMBER_AT,
+  SOCKET,
+  X32_FIRST,
+  type Architecture
+} from "./bpf.ts"
+
+const IO_URING_SETUP = 425
+const ENETUNREACH = 101
+
+/**
+ * A further filter, for a program that must not reach any network: it can open no socket, by no way. It does not depend on the sandbox's
+ * own, so that it holds in each runtime.
+ */
+export const offlineFilterFor = (architecture: Architecture): Buffer =>
+  Buffer.concat(
+    [
+      [load(ARCHITECTURE_AT), ifEqual(AUDIT_ARCH[architecture], 1, 0), KILL],
+      [load(NUMBER_AT)],
+      architecture === "x64" ? [ifAtLeast(X32_FIRST, 0, 1), fail(EPERM)] : [],
+      [ifEqual(SOCKET[architecture], 0, 1), fail(ENETUNREACH), ifEqual(IO_URING_SETUP, 0, 1), fail(ENOSYS), ALLOW]
+    ].flat()
+  )
 
 /** Where the segment lies in memory. */
 const BASE = 0x400000
