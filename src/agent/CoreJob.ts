@@ -1,10 +1,11 @@
 /** A core job: one task, many steps, one result (spec 7.3). Like edge, it knows what to do next from the state alone. */
-import { Clock, Effect, Result, Schema } from "effect"
+import { Effect, Result, Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { JobName } from "#schema/Ids.ts"
 import { valueProblem } from "#src/shared/jsonSchema.ts"
 import { CORE_SUMMARY_CHARS_MAX, QUESTION_WAIT_MS_MAX, REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
 import type { ActiveSkill, CoreLane, SessionState } from "#src/shared/session/State.ts"
+import { ageSince } from "./age.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { skillRules } from "./decideSkills.ts"
 import { EventLog } from "./EventLog.ts"
@@ -36,6 +37,12 @@ export interface CoreRecord {
   readonly skillEnd: EventOf<"SkillTransitionCommitted"> | undefined
 }
 
+/** How old a job is, and the question that it waits with; 0 without one. */
+interface Ages {
+  readonly job_ms: number
+  readonly question_ms: number
+}
+
 const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
 
 const stop = (outcome: Stop["outcome"], summary: string, result?: Stop["result"]): CoreStep => ({
@@ -43,16 +50,16 @@ const stop = (outcome: Stop["outcome"], summary: string, result?: Stop["result"]
   stop: { outcome, summary: summary.slice(0, CORE_SUMMARY_CHARS_MAX), ...(result === undefined ? {} : { result }) }
 })
 
-const timeLimit = ({ budgets, started_at }: CoreLane, now: number): string | undefined =>
-  now - Date.parse(started_at) >= budgets.wall_time_ms
+const timeLimit = ({ budgets }: CoreLane, { job_ms }: Ages): string | undefined =>
+  job_ms >= budgets.wall_time_ms
     ? `the job's limit of ${Math.round(budgets.wall_time_ms / 1000)} s is reached`
     : undefined
 
 /** The job's limit that is reached before another model call, in words. */
-const spentLimit = (core: CoreLane, now: number): string | undefined =>
+const spentLimit = (core: CoreLane, ages: Ages): string | undefined =>
   core.step >= core.budgets.max_steps
     ? `the job's limit of ${core.budgets.max_steps} steps is reached`
-    : timeLimit(core, now)
+    : timeLimit(core, ages)
 
 /** A final text is the result; with an output schema it must fit it, and one correction is asked for. */
 const finish = (text: string, isCorrection: boolean, { started }: CoreRecord): CoreStep => {
@@ -98,11 +105,11 @@ const skillFinish = ({ payload }: EventOf<"SkillTransitionCommitted">): CoreStep
 const unfinished = ({ name, state }: ActiveSkill): string =>
   `The skill ${name} is not at its end: do its step ${state} and leave it with choir-skill-transition. Text alone ends nothing.`
 
-const coreStep = (core: CoreLane, record: CoreRecord, now: number): CoreStep => {
+const coreStep = (core: CoreLane, record: CoreRecord, ages: Ages): CoreStep => {
   if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)
   if (core.state === "CORE_WAITING_TOOL") {
     // Nothing runs past the job's time, nor is what the time cut off run again.
-    const limit = timeLimit(core, now)
+    const limit = timeLimit(core, ages)
     return limit === undefined ? { type: "run" } : stop("budget", limit)
   }
   const { output, skillEnd, started } = record
@@ -116,9 +123,9 @@ const coreStep = (core: CoreLane, record: CoreRecord, now: number): CoreStep => 
     ? ended(core, record)
     : { type: "ask", correction: isHeard && core.skill !== undefined ? unfinished(core.skill) : undefined }
   if (next.type === "stop") return next
-  const wait_ms = core.question === undefined ? 0 : Date.parse(core.question.asked_at) + QUESTION_WAIT_MS_MAX - now
-  if (wait_ms > 0 && !isResult && timeLimit(core, now) === undefined) return { type: "await", wait_ms }
-  const limit = spentLimit(core, now)
+  const wait_ms = core.question === undefined ? 0 : QUESTION_WAIT_MS_MAX - ages.question_ms
+  if (wait_ms > 0 && !isResult && timeLimit(core, ages) === undefined) return { type: "await", wait_ms }
+  const limit = spentLimit(core, ages)
   return limit === undefined ? next : stop("budget", limit)
 }
 
@@ -129,6 +136,18 @@ const isAnswered =
     const core = state.cores.get(job_name)
     return core?.job_id !== job_id || core.question === undefined || core.cancelled !== undefined
   }
+
+/** The ages of a job that this epoch runs. A question's counts from when its job is first seen with it. */
+const makeAges = Effect.fnUntraced(function* ({ started_at }: CoreLane) {
+  const job = yield* ageSince(started_at)
+  let asked: { readonly rev: number; readonly age: Effect.Effect<number> } | undefined
+  return Effect.fnUntraced(function* ({ question }: CoreLane) {
+    if (question !== undefined && asked?.rev !== question.rev)
+      asked = { rev: question.rev, age: yield* ageSince(question.asked_at) }
+    const question_ms = question === undefined || asked === undefined ? 0 : yield* asked.age
+    return { job_ms: yield* job, question_ms } satisfies Ages
+  })
+})
 
 /** Runs a job to its end and commits that end. */
 export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
@@ -148,9 +167,9 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
     output: output.rev === 0 ? undefined : (log.get(output.rev) as EventOf<"ModelOutput">),
     before: output.isCorrection ? finalBefore(log.find, lane, output.rev, started_rev) : undefined
   })
-  const step = Effect.fnUntraced(function* (core: CoreLane) {
+  const step = Effect.fnUntraced(function* (core: CoreLane, ages: Ages) {
     const known = record(core)
-    const next = coreStep(core, known, yield* Clock.currentTimeMillis)
+    const next = coreStep(core, known, ages)
     switch (next.type) {
       case "run":
         return yield* runner.runOpen(core.lane)
@@ -168,7 +187,9 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
         return yield* Effect.timeoutOption(arbiter.until(isAnswered(core)), next.wait_ms)
     }
   })
-  const first = arbiter.state().cores.get(job_name)?.job_id
+  const started = arbiter.state().cores.get(job_name)
+  if (started === undefined) return
+  const agesOf = yield* makeAges(started)
   /** The job as it goes on, once a skill that cannot go on has been ended. */
   const current = Effect.suspend(() => {
     const core = arbiter.state().cores.get(job_name)
@@ -177,15 +198,15 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
     return Effect.map(failing, () => arbiter.state().cores.get(job_name))
   })
   let core = yield* current
-  while (core !== undefined && core.job_id === first) {
-    yield* within(core, step(core))
+  while (core !== undefined && core.job_id === started.job_id) {
+    const ages = yield* agesOf(core)
+    yield* within(core, ages, step(core, ages))
     core = yield* current
   }
 })
 
 /** A step cannot outlast the job: at its wall time the step is interrupted, and the next one stops the job. */
-const within = <A, E, R>(core: CoreLane, step: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(Clock.currentTimeMillis, (now) => {
-    const left = Date.parse(core.started_at) + core.budgets.wall_time_ms - now
-    return left <= 0 ? Effect.asVoid(step) : Effect.asVoid(Effect.timeoutOption(step, left))
-  })
+const within = <A, E, R>({ budgets }: CoreLane, { job_ms }: Ages, step: Effect.Effect<A, E, R>) => {
+  const left = budgets.wall_time_ms - job_ms
+  return left <= 0 ? Effect.asVoid(step) : Effect.asVoid(Effect.timeoutOption(step, left))
+}

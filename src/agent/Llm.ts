@@ -2,11 +2,12 @@
  * Chat completions of an OpenAI-compatible endpoint (spec 21). What comes back is hostile input: sizes, counts and times are
  * capped, tool calls are structured or nothing, redirects are not followed. A failure is data: it becomes an event.
  */
-import { Clock, Context, Duration, Effect, Layer, Redacted, Result, type Schema } from "effect"
+import { Context, Duration, Effect, Layer, Redacted, Result, type Schema } from "effect"
 import { HttpClient } from "effect/http"
 import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
 import { MODEL_RETRY_AFTER_MS_MAX, MODEL_TOTAL_MS_MAX } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { boundModel } from "./AgentSettings.ts"
 import {
   CHARS_A_TOKEN,
@@ -147,7 +148,7 @@ const make = Effect.fnUntraced(function* () {
   /** One attempt of one model; its failure is part of the answer, and what it may cost goes on the bill. */
   const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Prompt, bill: Bill) {
     const { model, name } = candidate
-    const started = yield* Clock.currentTimeMillis
+    const started = yield* monotonicMs
     const asked = requestBody(model, prompt.messages, prompt.tools).length
     const outcome = yield* Effect.result(
       negotiated(candidate, prompt, bill).pipe(
@@ -159,7 +160,7 @@ const make = Effect.fnUntraced(function* () {
         })
       )
     )
-    const latency_ms = Math.max(0, (yield* Clock.currentTimeMillis) - started)
+    const latency_ms = (yield* monotonicMs) - started
     if (Result.isFailure(outcome)) {
       const { answered, error } = outcome.failure
       // What came may be a page of nonsense that no model wrote. Where no answer began, the price is known to be none.

@@ -82,13 +82,10 @@ const make = Effect.fnUntraced(function* () {
   const tokens = yield* Tokens
   const sizes = new Map<LaneId, PromptTokens>()
 
-  const announce = (model: string) => (wait: Duration.Duration) =>
-    Effect.ignore(
-      arbiter.commit({
-        type: "Notice",
-        text: `The provider of the model "${model}" is busy or limits its rate; asking again in ${Duration.format(wait)}.`
-      })
-    )
+  const announce = (model: string) => (wait: Duration.Duration) => {
+    const text = `The provider of the model "${model}" is busy or limits its rate; asking again in ${Duration.format(wait)}.`
+    return Effect.andThen(Effect.logWarning(text), Effect.ignore(arbiter.commit({ type: "Notice", text })))
+  }
   const commit = Effect.fnUntraced(function* (
     lane: LaneId,
     purpose: PayloadOf<"ModelOutput">["purpose"],

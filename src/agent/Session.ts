@@ -2,10 +2,11 @@
  * One epoch of a session: the scope that holds edge, which holds the core jobs, which hold their tool calls (invariant 1). Jobs
  * are started and ended by comparing what the fold says with what runs, so that a spawn, a cancel and a recovery are one thing.
  */
-import { Cause, Clock, Deferred, Effect, Fiber, FiberMap, Stream } from "effect"
+import { Cause, Deferred, Effect, Fiber, FiberMap, Stream } from "effect"
 import { type CallId, EDGE } from "#schema/Ids.ts"
 import type { CoreOutcome } from "#schema/Event.ts"
 import type { Signal, UserMessage } from "#schema/Signal.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { mayPark } from "#src/shared/session/parked.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
@@ -23,7 +24,7 @@ import { ToolRegistry } from "./ToolRegistry.ts"
 import { type Exhausted, ToolRunner } from "./ToolRunner.ts"
 import { TurnStops } from "./TurnStops.ts"
 
-/** Why an epoch ends in good order. */
+/** Why an epoch ends in good order; its deadline is a time of {@link monotonicMs}. */
 type Ending =
   | { readonly type: "stopped"; readonly deadline_at_ms: number }
   | { readonly type: "exhausted"; readonly limit: string }
@@ -74,7 +75,7 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
     case "Compact":
       return yield* compactor.request(signal.lane ?? EDGE, signal.signal_id)
     case "Stop":
-      return yield* Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      return yield* Effect.flatMap(monotonicMs, (now) =>
         Deferred.succeed(ending, { type: "stopped", deadline_at_ms: now + signal.deadline_ms })
       )
     case "ConfigChanged":
@@ -176,7 +177,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
     yield* confirmations.stop
     yield* endJobs("cancelled", "the agent was stopped")
     const { deadline_at_ms } = how
-    const left = deadline_at_ms - (yield* Clock.currentTimeMillis)
+    const left = deadline_at_ms - (yield* monotonicMs)
     const { summary_timeout_ms } = settings.current().config.memory
     yield* Effect.timeoutOption(Fiber.await(edge), safePointMs(left, summary_timeout_ms))
     yield* Fiber.interrupt(edge)

@@ -27,7 +27,7 @@ export const SkillRegistry = Context.Reference<SkillBook>("choir/agent/SkillRegi
 const readFile = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   const broken = (reason: string) => new SkillBroken({ file, problems: [reason] })
-  const { size, type } = yield* Effect.mapError(fs.stat(file), ({ message }) => broken(message))
+  const { size, type } = yield* Effect.mapError(fs.lstat(file), ({ message }) => broken(message))
   if (type !== "File") return yield* broken("it is no regular file")
   if (size > BigInt(MANIFEST_BYTES_MAX)) return yield* broken(`it is larger than ${MANIFEST_BYTES_MAX} bytes`)
   return yield* Effect.mapError(fs.readFileString(file), ({ message }) => broken(message))

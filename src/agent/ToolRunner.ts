@@ -5,7 +5,12 @@
 import { Context, Effect, Layer } from "effect"
 import type { ModelToolCall } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
-import { EDGE_LOCK_WAIT_MS, TOOLS_IN_FLIGHT_MAX, TOOLS_QUEUED_MAX } from "#src/shared/limits.ts"
+import {
+  EDGE_LOCK_WAIT_MS,
+  TOOLS_IN_FLIGHT_MAX,
+  TOOLS_QUEUED_MAX,
+  TOOLS_RESERVED_FOR_EDGE
+} from "#src/shared/limits.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter, type Refused } from "./Arbiter.ts"
@@ -16,7 +21,7 @@ import { makeCallDeadline } from "./callDeadline.ts"
 import { makeCallEnds, openCalls } from "./callEnds.ts"
 import { type Confirmation, Confirmations } from "./Confirmations.ts"
 import { EventLog } from "./EventLog.ts"
-import { makeGranted, type ReadyCall } from "./grantedCall.ts"
+import { type InSlot, makeGranted, type ReadyCall } from "./grantedCall.ts"
 import { type Grant, LockManager } from "./LockManager.ts"
 import { isConstrainable } from "./offeredTools.ts"
 import { SkillRegistry } from "./SkillRegistry.ts"
@@ -68,7 +73,11 @@ const make = Effect.fnUntraced(function* () {
   const { closeInDoubt, closeOpen, closeWaiting, finish } = ends
   const granted = yield* makeGranted(ends)
   const open = (lane: LaneId) => openCalls(arbiter.state(), lane)
-  const slots = makeToolSlots(TOOLS_IN_FLIGHT_MAX, TOOLS_QUEUED_MAX)
+  const slots = makeToolSlots({
+    running_max: TOOLS_IN_FLIGHT_MAX,
+    reserved: TOOLS_RESERVED_FOR_EDGE,
+    queued_max: TOOLS_QUEUED_MAX
+  })
 
   const refuse = (
     lane: LaneId,
@@ -104,7 +113,7 @@ const make = Effect.fnUntraced(function* () {
       call_id: call.call_id,
       tool: tool.llm.name,
       input,
-      effect: isControl(tool) ? "workspace" : tool.effect,
+      effect: isControl(tool) ? "workspace" : (prepared?.effect ?? tool.effect),
       locks: prepared?.locks ?? [],
       allowed_tools: free ? undefined : allowed
     })
@@ -143,19 +152,18 @@ const make = Effect.fnUntraced(function* () {
       return yield* finish(lane, call, { status: "cancelled", summary: STOPPED, duration_ms: 0 })
     const wait_ms = lane === EDGE ? EDGE_LOCK_WAIT_MS : prepared.timeout_ms
     const ready: ReadyCall = { lane, call, tool: found, prepared, approval_id: confirmed?.approval_id }
-    const inSlot = Effect.fnUntraced(function* (grant: Grant) {
+    const withGrant = Effect.fnUntraced(function* (grant: Grant) {
       const deadline = yield* makeCallDeadline(found.llm.name, prepared.timeout_ms)
-      yield* slots
-        .run(prepared.timeout_ms, granted(ready, grant, deadline))
-        .pipe(
-          Effect.catchTag("SlotRefused", ({ message, reason }) =>
-            reason === "full"
-              ? finish(lane, call, rejected(message))
-              : Effect.flatMap(deadline.passed("was not started: it got no turn"), (late) => finish(lane, call, late))
-          )
+      const inSlot: InSlot = (use) => Effect.flatMap(deadline.left, (left) => slots.run(lane, left, use))
+      yield* granted(ready, grant, deadline, inSlot).pipe(
+        Effect.catchTag("SlotRefused", ({ message, reason }) =>
+          reason === "full"
+            ? finish(lane, call, rejected(message))
+            : Effect.flatMap(deadline.passed("was not started: it got no turn"), (late) => finish(lane, call, late))
         )
+      )
     })
-    yield* locks.withLocks(lane, prepared.locks, { wait_ms }, inSlot)
+    yield* locks.withLocks(lane, prepared.locks, { wait_ms }, withGrant)
   })
 
   const rules = (lane: LaneId) => {

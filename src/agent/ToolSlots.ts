@@ -1,5 +1,6 @@
 /** How many tools of an agent run at once, and the bounded queue behind them (D1). */
 import { Deferred, Effect, Schema } from "effect"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
 
 /** A tool did not get to run. */
 export class SlotRefused extends Schema.TaggedError<SlotRefused>()("SlotRefused", {
@@ -17,40 +18,59 @@ export class SlotRefused extends Schema.TaggedError<SlotRefused>()("SlotRefused"
 }
 
 export interface ToolSlots {
-  /** Runs `use` in its turn, first come, first served, after waiting at most `wait_ms` milliseconds. */
-  run<A, E, R>(wait_ms: number, use: Effect.Effect<A, E, R>): Effect.Effect<A, E | SlotRefused, R>
+  /**
+   * Runs `use` in its turn after waiting at most `wait_ms` milliseconds. First come, first served, but that jobs leave `reserved` slots
+   * to edge, which talks, and that each of the two has a queue of its own length.
+   */
+  run<A, E, R>(lane: LaneId, wait_ms: number, use: Effect.Effect<A, E, R>): Effect.Effect<A, E | SlotRefused, R>
 }
 
-type Turn = Deferred.Deferred<void>
+interface SlotLimits {
+  readonly running_max: number
+  /** Of these, slots that only edge gets. */
+  readonly reserved: number
+  /** Calls of edge, and calls of jobs, that wait. */
+  readonly queued_max: number
+}
 
-export const makeToolSlots = (running_max: number, queued_max: number): ToolSlots => {
-  let running = 0
-  const waiting: Array<Turn> = []
+interface Turn {
+  readonly isEdge: boolean
+  readonly come: Deferred.Deferred<void>
+}
 
+export const makeToolSlots = ({ queued_max, reserved, running_max }: SlotLimits): ToolSlots => {
+  const running = new Set<Turn>()
+  const waiting = new Set<Turn>()
+
+  const count = (turns: Iterable<Turn>, isEdge: boolean) => [...turns].filter((turn) => turn.isEdge === isEdge).length
+  const mayRun = ({ isEdge }: Turn) =>
+    running.size < running_max && (isEdge || count(running, false) < running_max - reserved)
+
+  const admit = () => {
+    for (const turn of waiting) {
+      if (!mayRun(turn)) continue
+      waiting.delete(turn)
+      running.add(turn)
+      Deferred.doneUnsafe(turn.come, Effect.void)
+    }
+  }
   /** Whoever waited leaves the queue; whoever had its turn hands it on. */
   const leave = (turn: Turn) => {
-    const place = waiting.indexOf(turn)
-    if (place >= 0) {
-      waiting.splice(place, 1)
-      return
-    }
-    const next = waiting.shift()
-    if (next === undefined) running--
-    else Deferred.doneUnsafe(next, Effect.void)
+    waiting.delete(turn)
+    if (running.delete(turn)) admit()
   }
 
   const refused = (reason: SlotRefused["reason"], waited_ms: number) =>
     new SlotRefused({ reason, running_max, waited_ms: Math.max(0, Math.trunc(waited_ms)) })
 
   return {
-    run: <A, E, R>(wait_ms: number, use: Effect.Effect<A, E, R>) =>
+    run: <A, E, R>(lane: LaneId, wait_ms: number, use: Effect.Effect<A, E, R>) =>
       Effect.uninterruptibleMask((restore): Effect.Effect<A, E | SlotRefused, R> => {
-        const isFree = running < running_max
-        if (!isFree && waiting.length >= queued_max) return Effect.fail(refused("full", 0))
-        const turn: Turn = Deferred.makeUnsafe()
-        if (isFree) running++
-        else waiting.push(turn)
-        const wait = Effect.timeoutOrElse(Deferred.await(turn), {
+        const turn: Turn = { isEdge: lane === EDGE, come: Deferred.makeUnsafe<void>() }
+        const isFree = mayRun(turn)
+        if (!isFree && count(waiting, turn.isEdge) >= queued_max) return Effect.fail(refused("full", 0))
+        ;(isFree ? running : waiting).add(turn)
+        const wait = Effect.timeoutOrElse(Deferred.await(turn.come), {
           duration: wait_ms,
           orElse: () => Effect.fail(refused("late", wait_ms))
         })

@@ -3,7 +3,7 @@
  * following links (R39, R40). What cannot be reached so is refused with a sentence for the model.
  */
 import { createHash } from "node:crypto"
-import { closeSync, constants, lstatSync, openSync, opendirSync, rmSync } from "node:fs"
+import { constants, openSync } from "node:fs"
 import { Context, Effect, Layer, Random, Result, Schedule, Schema, type Scope } from "effect"
 import {
   FOLDER_ENTRIES_MAX,
@@ -11,9 +11,10 @@ import {
   WORKSPACE_FILE_BYTES_MAX,
   WORKSPACE_PATH_BYTES_MAX
 } from "#src/shared/limits.ts"
-import { codeOf, descriptorPath, openFolder, readFile, replaceFile } from "#src/shared/nofollow.ts"
+import { codeOf, descriptorPath } from "#src/shared/nofollow.ts"
 import { pathInside } from "#src/shared/workspacePath.ts"
 import { PathRefused, refusedBySystem } from "./PathRefused.ts"
+import { closeLater, listFolder, openFolder, readFile, removeOldest, replaceFile } from "./workspaceFiles.ts"
 
 const NEW_FILE_MODE = 0o644
 const PRIVATE_FILE_MODE = 0o600
@@ -106,49 +107,61 @@ const namesOf = (path: string): Result.Result<ReadonlyArray<string>, PathRefused
 
 const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
 
-const attempt = <A>(path: string, act: () => A): Effect.Effect<A, PathRefused> =>
-  Effect.try({ try: act, catch: (error) => refusedBySystem(path, error) })
+/**
+ * Does something in the file system. An interrupt does not wait for it, since a workspace may lie where nobody answers: what comes of it
+ * later is dropped.
+ */
+const attempt = <A>(
+  path: string,
+  act: (signal: AbortSignal) => Promise<A>,
+  drop: (late: A) => void = () => undefined
+): Effect.Effect<A, PathRefused> =>
+  Effect.callback((resume, signal) => {
+    act(signal).then(
+      (value) => (signal.aborted ? drop(value) : resume(Effect.succeed(value))),
+      (error) => resume(Effect.fail(refusedBySystem(path, error)))
+    )
+  })
+
+/** What still goes on in an open folder, whose number must not become another one's meanwhile. */
+const working = new Map<number, Set<Promise<unknown>>>()
+
+/** Does something in an open folder, which stays open until it is done, whoever stopped waiting for it. */
+const inFolder = <A>(
+  path: string,
+  folder: number,
+  act: (signal: AbortSignal) => Promise<A>,
+  drop?: (late: A) => void
+) =>
+  attempt(
+    path,
+    (signal) => {
+      const work = act(signal)
+      const others = working.get(folder) ?? new Set()
+      working.set(folder, others.add(work))
+      const done = () => void others.delete(work)
+      work.then(done, done)
+      return work
+    },
+    drop
+  )
 
 const asMissing = (error: PathRefused): Effect.Effect<undefined, PathRefused> =>
   error.reason === "not_found" ? Effect.undefined : Effect.fail(error)
 
-const close = (descriptor: number) => Effect.sync(() => closeSync(descriptor))
-
-const listFolder = (folder: number): WorkspaceListing => {
-  const handle = opendirSync(descriptorPath(folder))
-  try {
-    const entries: Array<string> = []
-    for (let entry = handle.readSync(); entry !== null; entry = handle.readSync()) {
-      if (entries.length === FOLDER_ENTRIES_MAX) return { entries: entries.sort(), truncated: true }
-      entries.push(entry.name + (entry.isDirectory() ? "/" : entry.isSymbolicLink() ? "@" : ""))
-    }
-    return { entries: entries.sort(), truncated: false }
-  } finally {
-    handle.closeSync()
-  }
-}
-
-/** Removes the oldest files of an open folder beyond the limits; the one called `newest` stays, and what is no file. */
-const removeOldest = (folder: number, newest: string, limits: KeepLimits): void => {
-  const others = listFolder(folder).entries.flatMap((name) => {
-    const path = `${descriptorPath(folder)}/${name}`
-    const stat = lstatSync(path, { throwIfNoEntry: false })
-    return stat?.isFile() === true && name !== newest ? [{ path, written_ms: stat.mtimeMs, bytes: stat.size }] : []
+const close = (descriptor: number) =>
+  Effect.sync(() => {
+    const work = working.get(descriptor) ?? new Set()
+    working.delete(descriptor)
+    if (work.size === 0) closeLater(descriptor)
+    else void Promise.allSettled(work).then(() => closeLater(descriptor))
   })
-  let files = 1
-  let bytes = lstatSync(`${descriptorPath(folder)}/${newest}`, { throwIfNoEntry: false })?.size ?? 0
-  for (const file of others.sort((a, b) => b.written_ms - a.written_ms)) {
-    files += 1
-    bytes += file.bytes
-    if (files > limits.files || bytes > limits.bytes) rmSync(file.path, { force: true })
-  }
-}
 
 /** Writes under a name that no other writer took; only a collision is tried again. */
 const replace = Effect.fnUntraced(
   function* (path: string, folder: number, name: string, bytes: Uint8Array, mode: number) {
     const temporary = `.choir-${(yield* Random.nextIntBetween(0, 2 ** 48)).toString(36)}.tmp`
-    yield* attempt(path, () => replaceFile(folder, name, { bytes, mode, temporary }))
+    yield* inFolder(path, folder, (signal) => replaceFile(folder, name, { bytes, mode, temporary }, signal))
   },
   Effect.retry({
     times: TEMPORARY_NAME_TRIES_MAX,
@@ -159,9 +172,11 @@ const replace = Effect.fnUntraced(
 
 const make = Effect.fnUntraced(function* (root: string) {
   const open = (path: string, names: ReadonlyArray<string>, create = false) =>
-    Effect.acquireRelease(
-      attempt(path, () => openFolder(rootFolder, names, { create })),
-      close
+    Effect.uninterruptibleMask((restore) =>
+      Effect.tap(
+        restore(inFolder(path, rootFolder, (signal) => openFolder(rootFolder, names, create, signal), closeLater)),
+        (folder) => Effect.addFinalizer(() => close(folder))
+      )
     )
   const rootFolder = yield* Effect.acquireRelease(
     Effect.try({
@@ -179,7 +194,7 @@ const make = Effect.fnUntraced(function* (root: string) {
   })
 
   const readIn = Effect.fnUntraced(function* (path: string, folder: number, name: string) {
-    const { bytes, mode } = yield* attempt(path, () => readFile(folder, name, WORKSPACE_FILE_BYTES_MAX))
+    const { bytes, mode } = yield* inFolder(path, folder, () => readFile(folder, name, WORKSPACE_FILE_BYTES_MAX))
     return { file: { path, bytes, sha256: sha256Of(bytes) }, mode }
   })
 
@@ -208,7 +223,10 @@ const make = Effect.fnUntraced(function* (root: string) {
     if (bytes.length > WORKSPACE_FILE_BYTES_MAX) return yield* new PathRefused({ path: at.path, reason: "too_large" })
     const folder = yield* open(at.path, at.parents, true)
     yield* replace(at.path, folder, at.name, bytes, PRIVATE_FILE_MODE)
-    yield* attempt(at.path, () => removeOldest(folder, at.name, limits))
+    yield* inFolder(at.path, folder, async () => {
+      const { entries } = await listFolder(folder, FOLDER_ENTRIES_MAX)
+      await removeOldest(folder, entries, at.name, limits)
+    })
   }, Effect.scoped)
 
   const folder = Effect.fn("Workspace.folder")(function* (path: string) {
@@ -218,7 +236,7 @@ const make = Effect.fnUntraced(function* (root: string) {
 
   const list = Effect.fn("Workspace.list")(function* (path: string) {
     const opened = yield* open(path, yield* Effect.fromResult(namesOf(path)))
-    return yield* attempt(path, () => listFolder(opened))
+    return yield* inFolder(path, opened, () => listFolder(opened, FOLDER_ENTRIES_MAX))
   }, Effect.scoped)
 
   return Workspace.of({ root, read, update, keep, list, folder })

@@ -1,7 +1,8 @@
 /** The deadline of a tool call (E12): one span for the wait for its turn, the intent barrier and the run. */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { PayloadOf } from "#schema/Event.ts"
 import { shownName, type ToolName } from "#schema/Tool.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 export interface CallDeadline {
   /** Milliseconds until then, at least 0. */
@@ -12,8 +13,8 @@ export interface CallDeadline {
 
 /** A deadline that begins now. */
 export const makeCallDeadline = (tool: ToolName, timeout_ms: number): Effect.Effect<CallDeadline> =>
-  Effect.map(Clock.currentTimeMillis, (began) => {
-    const gone_ms = Effect.map(Clock.currentTimeMillis, (now) => Math.max(0, now - began))
+  Effect.map(monotonicMs, (began) => {
+    const gone_ms = Effect.map(monotonicMs, (now) => now - began)
     return {
       left: Effect.map(gone_ms, (ms) => Math.max(0, timeout_ms - ms)),
       passed: (what) =>

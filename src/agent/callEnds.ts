@@ -76,7 +76,7 @@ export const makeCallEnds = (arbiter: Arbiter["Service"]) => {
         .map((call) => ({ lane, call }))
     )
     const summary =
-      "the agent went down while this ran; whether it took effect is not known: check before you do it again, and tell the user"
+      "the agent went down while this ran; whether it took effect, once or twice, is not known: check before you do it again, and tell the user"
     return Effect.forEach(
       inDoubt,
       ({ call, lane }) => finish(lane, call, { status: "unknown_after_crash", summary, duration_ms: 0 }),

@@ -2,7 +2,7 @@
 import type { EventDraft } from "#schema/Event.ts"
 import { EDGE, SignalId } from "#schema/Ids.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { findTurn } from "#src/shared/session/turns.ts"
+import { findTurn, skillToEnd } from "#src/shared/session/turns.ts"
 import { closingCall, endOfCall } from "./decideCalls.ts"
 import { endedWithLane } from "./decideSkills.ts"
 import { isCorrecting } from "./finalWords.ts"
@@ -10,6 +10,8 @@ import { accept, type Decision, type Proposal, type Situation } from "./Proposal
 
 /** Why its calls and its skill end, and what the event says. */
 export const TURN_STOPPED = "the user stopped the turn"
+
+const SKILL_STOPPED = "the user ended the skill"
 
 /** Jobs are not part of the turn that started them, so the person who stops the turn is told of them. */
 const jobsGoOn = ({ cores }: SessionState): string => {
@@ -77,6 +79,17 @@ export const stopTurn = (
 ): Decision => {
   const signal = { signal_id: SignalId.make(signal_id), target: EDGE, by: "user" } as const
   const found = findTurn(state, turn, isCorrecting(state, find))
+  const idle = skillToEnd(state)
+  if (idle !== undefined && "report_rev" in turn && turn.report_rev === idle.started_rev)
+    return accept(
+      ...endedWithLane(EDGE, state.edge, SKILL_STOPPED),
+      { event_type: "Cancelled", lane: EDGE, payload: { ...signal, reason: SKILL_STOPPED, turn: 0 } },
+      {
+        event_type: "AgentMessage",
+        lane: EDGE,
+        payload: { kind: "notice", text: `Stopped. The skill ${idle.name} ended.${jobsGoOn(state)}` }
+      }
+    )
   if (found.place !== "open")
     return accept({
       event_type: "Cancelled",

@@ -1,8 +1,9 @@
 /** How an epoch ends in good order (spec 11.8, 17.2): the session's summary by its model, the last flush, the goodbye (D18). */
-import { Clock, Effect, Option, Schedule } from "effect"
+import { Effect, Option, Schedule } from "effect"
 import { EDGE } from "#schema/Ids.ts"
 import type { Summary } from "#schema/Summary.ts"
 import { FAREWELL_MS_MAX, RPC_RETRY_MS, STOP_RESERVE_MS } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { foldingOf } from "./compaction.ts"
@@ -44,7 +45,7 @@ export const summarize = Effect.fn("Farewell.summarize")(function* ({ deadline_a
   const known = summaryOf(log.find(log.head()))
   if (known !== undefined) return known
   const { llm, memory } = settings.current().config
-  const now = yield* Clock.currentTimeMillis
+  const now = yield* monotonicMs
   const left = deadline_at_ms === undefined ? Infinity : deadline_at_ms - STOP_RESERVE_MS - now
   const limit = Math.min(memory.summary_timeout_ms, left)
   if (limit <= 0) return yield* skipped("the stop left no time for it")

@@ -1,16 +1,19 @@
-/** A call that has its locks: it is committed, waits behind the intent barrier, runs, and has its result before the locks are free. */
-import { Clock, Effect, HashMap, Option } from "effect"
+/** A call that has its locks: it is committed, waits behind the intent barrier and for its turn, runs, and has its result before the locks are free. */
+import { Effect, HashMap, Option } from "effect"
 import type { ApprovalId, LaneId } from "#schema/Ids.ts"
 import { shownName } from "#schema/Tool.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
-import { Arbiter } from "./Arbiter.ts"
+import { AgentSettings } from "./AgentSettings.ts"
+import { Arbiter, type Refused } from "./Arbiter.ts"
 import type { CallDeadline } from "./callDeadline.ts"
 import type { CallEnds } from "./callEnds.ts"
 import type { Grant } from "./LockManager.ts"
 import { Replication } from "./Replication.ts"
 import { SecretStore } from "./SecretStore.ts"
 import { resultOf, type ToolResult, withoutSecrets } from "./toolResult.ts"
+import type { SlotRefused } from "./ToolSlots.ts"
 import type { PreparedCall, Tool } from "./tools/Tool.ts"
 
 /** A checked call of a tool, and the approval that it goes on by, where it needed one. */
@@ -22,22 +25,26 @@ export interface ReadyCall {
   readonly approval_id: ApprovalId | undefined
 }
 
+/** Runs something when it is the call's turn. */
+export type InSlot = <A, E, R>(use: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SlotRefused, R>
+
 export const makeGranted = Effect.fnUntraced(function* ({ finish, interrupted }: CallEnds) {
   const arbiter = yield* Arbiter
   const replication = yield* Replication
   const secrets = yield* SecretStore
+  const settings = yield* AgentSettings
 
   const seen = (lane: LaneId) => (path: string) => {
     const memory = laneOf(arbiter.state(), lane)
     return memory === undefined ? undefined : Option.getOrUndefined(HashMap.get(memory.seen, path))
   }
 
-  const through = Effect.fnUntraced(function* (
-    { approval_id, call, lane, prepared, tool }: ReadyCall,
-    grant: Grant,
-    deadline: CallDeadline,
-    begin: () => void
-  ) {
+  const mayReachNetwork = ({ approval_id, lane }: ReadyCall): boolean =>
+    approval_id !== undefined ||
+    settings.current().config.approvals.confirm_external === "never" ||
+    laneOf(arbiter.state(), lane)?.tainted === false
+
+  const commit = Effect.fnUntraced(function* ({ approval_id, call, lane, tool }: ReadyCall, grant: Grant) {
     const [committed] = yield* arbiter.commit({
       type: "Grant",
       lane,
@@ -47,22 +54,18 @@ export const makeGranted = Effect.fnUntraced(function* ({ finish, interrupted }:
       readOnly: tool.readOnly,
       approval_id
     })
-    const started = yield* Clock.currentTimeMillis
-    // The intent barrier: an effect outside the machine happens only once choird knows that it is meant to (D3).
-    const barrier =
-      tool.effect === "external" && committed !== undefined ? replication.reached(committed.rev) : Effect.void
-    const durable = yield* barrier.pipe(
-      Effect.as(true),
-      Effect.timeoutOrElse({ duration: yield* deadline.left, orElse: () => Effect.succeed(false) })
-    )
-    if (!durable)
-      return yield* finish(lane, call, yield* deadline.passed("was not started: choird did not confirm the intent"))
-    const run = Effect.suspend(() => {
+    return committed
+  })
+
+  const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadline: CallDeadline, begin: () => void) {
+    const { call, lane, prepared, tool } = ready
+    const started = yield* monotonicMs
+    const result = Effect.suspend(() => {
       begin()
-      return prepared.run({ lane, call_id: call.call_id, seen: seen(lane) })
+      return prepared.run({ lane, call_id: call.call_id, seen: seen(lane), network: mayReachNetwork(ready) })
     }).pipe(
       Effect.flatMap((outcome) =>
-        Effect.map(Effect.all([Clock.currentTimeMillis, grant.dirty]), ([now, dirty]) =>
+        Effect.map(Effect.all([monotonicMs, grant.dirty]), ([now, dirty]) =>
           resultOf(withoutSecrets(outcome, secrets), started, now, dirty)
         )
       ),
@@ -75,17 +78,38 @@ export const makeGranted = Effect.fnUntraced(function* ({ finish, interrupted }:
       ),
       Effect.timeoutOrElse({ duration: yield* deadline.left, orElse: () => deadline.passed("did not end") })
     )
-    return yield* finish(lane, call, yield* run)
+    return yield* finish(lane, call, yield* result)
   })
 
-  return (ready: ReadyCall, grant: Grant, deadline: CallDeadline) =>
+  /**
+   * The intent barrier: an effect outside the machine happens only once choird knows that it is meant to (D3). No turn is taken up by the
+   * wait for that.
+   */
+  const behindBarrier = Effect.fnUntraced(function* (
+    ready: ReadyCall,
+    grant: Grant,
+    deadline: CallDeadline,
+    use: Effect.Effect<void, SlotRefused | Refused>
+  ) {
+    const committed = yield* commit(ready, grant)
+    const barrier = committed === undefined ? Effect.void : replication.reached(committed.rev)
+    const durable = yield* Effect.timeoutOption(barrier, yield* deadline.left)
+    if (Option.isSome(durable)) return yield* use
+    const late = yield* deadline.passed("was not started: choird did not confirm the intent")
+    return yield* finish(ready.lane, ready.call, late)
+  })
+
+  return (ready: ReadyCall, grant: Grant, deadline: CallDeadline, inSlot: InSlot) =>
     Effect.suspend(() => {
       let began = false
       const begin = () => {
         began = true
       }
-      return through(ready, grant, deadline, begin).pipe(
-        Effect.onInterrupt(() => interrupted(ready.lane, ready.call, began))
-      )
+      const running = run(ready, grant, deadline, begin)
+      const through =
+        (ready.prepared.effect ?? ready.tool.effect) === "external"
+          ? behindBarrier(ready, grant, deadline, inSlot(running))
+          : inSlot(Effect.andThen(commit(ready, grant), running))
+      return through.pipe(Effect.onInterrupt(() => interrupted(ready.lane, ready.call, began)))
     })
 })

@@ -8,6 +8,7 @@ import { Cause, Effect, Exit, FileSystem, Layer, Logger, Option, References, Run
 import type { InitHello } from "#schema/AgentApi.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersionFile } from "#schema/Image.ts"
+import { OFFLINE } from "#src/shared/compiledProgram.ts"
 import { GIT_CRED_HELPER } from "#src/shared/gitCredential.ts"
 import { decodeFile } from "#src/shared/decode.ts"
 import { layerEndpointClient } from "#src/shared/endpoints.ts"
@@ -109,6 +110,9 @@ const wayToChoird = (options: Effect.Success<typeof flags>) => {
 const layerImage = (choir: string) =>
   Layer.merge(ImageTools.layer(choir), ImageTexts.layer(choir)).pipe(Layer.provideMerge(layerSkills(choir)))
 
+/** What lies beside the agent's own program under its name. */
+const besideProgram = (suffix: string): string => (process.argv[1] ?? "").replace(/\.js$/u, suffix)
+
 const program = Effect.gen(function* () {
   const options = yield* flags
   const { AGENT_ID: agent_id, CHOIR_BOOTSTRAP_TOKEN: bootstrap, CHOIR_SESSION_ID: session_id } = yield* environment
@@ -130,7 +134,7 @@ const program = Effect.gen(function* () {
       Llm.layer.pipe(Layer.provide(modelHttp)),
       Tokens.layer,
       Workspace.layer({ root: options.workspace }),
-      ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"] })
+      ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"], offline: besideProgram(OFFLINE) })
     ).pipe(Layer.provideMerge(recovered))
     const tools = ToolRegistry.layer({ rg: options.rg }).pipe(
       Layer.provideMerge(GitAccess.layer({ helper: gitHelper(options.choir) })),

@@ -1,4 +1,5 @@
 /** What models are told of skills: which there are, and of the one at work its present step alone (spec 10.2, 11.3). */
+import type { Schema } from "effect"
 import { skillState, type SkillSpec, type SkillState } from "#schema/Skill.ts"
 import { toWireName } from "#schema/Tool.ts"
 import type { ActiveSkill } from "#src/shared/session/State.ts"
@@ -22,14 +23,33 @@ const transition = (rev: number, find: Find) => {
   return event?.event_type === "SkillTransitionCommitted" ? event.payload : undefined
 }
 
+/** Characters of a skill's input, or of what one of its steps came to, that stand in each request of the lane. */
+const VALUE_CHARS_MAX = 16_000
+/** Characters of all its steps' results together. */
+const STEPS_CHARS_MAX = 48_000
+const CUT_CHARS = 1000
+
+/** A value as JSON, `undefined` where it is too long; and its beginning with the way to the rest, for where there is no room. */
+const shown = (value: Schema.Json, rev: number) => {
+  const text = JSON.stringify(value)
+  const begins = text.slice(0, CUT_CHARS).toWellFormed()
+  const note = `cut; revision ${rev} of the log has all ${text.length} characters: search it with choir-memory-query`
+  return { whole: text.length <= VALUE_CHARS_MAX ? text : undefined, cut: JSON.stringify({ begins, note }) }
+}
+
 /** What the step goes on from, as data: the skill's input and what its earlier steps came to. */
-const context = (skill: ActiveSkill, find: Find): string =>
-  JSON.stringify({
-    input: transition(skill.started_rev, find)?.input ?? {},
-    steps: Object.fromEntries(
-      skill.results.map(({ rev, state }) => [state, transition(rev, find)?.output ?? null] as const)
-    )
+const context = (skill: ActiveSkill, find: Find): string => {
+  const input = shown(transition(skill.started_rev, find)?.input ?? {}, skill.started_rev)
+  let room = STEPS_CHARS_MAX
+  // The newest first: the present step goes on from it.
+  const steps = skill.results.toReversed().map(({ rev, state }) => {
+    const { cut, whole } = shown(transition(rev, find)?.output ?? null, rev)
+    const told = whole !== undefined && whole.length <= room ? whole : cut
+    room = Math.max(0, room - told.length)
+    return `${JSON.stringify(state)}:${told}`
   })
+  return `{"input":${input.whole ?? input.cut},"steps":{${steps.toReversed().join(",")}}}`
+}
 
 const outputRule = (spec: SkillSpec, { transitions }: SkillState): ReadonlyArray<string> => {
   const last = transitions.filter(({ to }) => skillState(spec, to)?.terminal === true).map(({ on }) => on)

@@ -31,6 +31,8 @@ export interface Command {
    * else can open through /proc. HOME is then a folder that does not exist.
    */
   readonly secrets?: Redacted.Redacted
+  /** Whether it can open no socket, nor anything that it starts. */
+  readonly offline?: boolean
 }
 
 export class CommandNotStarted extends Schema.TaggedError<CommandNotStarted>()("CommandNotStarted", {
@@ -61,9 +63,19 @@ export interface Running {
 export const notStarted = ({ command }: Command, error: unknown): CommandNotStarted =>
   new CommandNotStarted({ command, code: codeOf(error) ?? "unknown" })
 
-const launch = (call_id: CallId, { command, args, cwd, stdin, env, secrets }: Command): ChildProcess => {
+/** The program that runs another one without a network, as the first of its arguments. */
+export type OfflineProgram = string
+
+const launch = (
+  call_id: CallId,
+  { args, command, cwd, env, offline = false, secrets, stdin }: Command,
+  offlineProgram: OfflineProgram | undefined
+): ChildProcess => {
+  if (offline && offlineProgram === undefined) throw Object.assign(new Error("no offline program"), { code: "ENOTSUP" })
+  const argv = offline && offlineProgram !== undefined ? [offlineProgram, command, ...args] : [command, ...args]
+  const [program = command, ...rest] = argv
   const home = secrets === undefined ? { HOME } : { HOME: NO_HOME, CHOIR_SECRETS_FD: String(SECRETS_FD) }
-  return spawn(command, [...args], {
+  return spawn(program, rest, {
     cwd,
     env: { PATH, LANG: "C.UTF-8", TERM: "dumb", ...home, ...env, [CALL_MARKER]: call_id },
     // A session of its own, so that the whole group can be told from the agent's.
@@ -85,8 +97,12 @@ const give = (stream: unknown, content: string | Uint8Array | undefined) => {
 }
 
 /** Throws what the system says of a command that it cannot even try. Listens from the first moment on: no event waits for a listener. */
-export const startCommand = (call_id: CallId, command: Command): Running => {
-  const child = launch(call_id, command)
+export const startCommand = (
+  call_id: CallId,
+  command: Command,
+  offlineProgram: OfflineProgram | undefined
+): Running => {
+  const child = launch(call_id, command, offlineProgram)
   const running: Running = {
     child,
     started: Deferred.makeUnsafe(),

@@ -62,12 +62,15 @@ const untilReady = (home: string) =>
 const wordsFile = (home: string) => join(home, "logs", "choird.err")
 const WORDS = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
 
+/** A core of choird would hold every secret. */
+const WITHOUT_CORES = 'ulimit -c 0; exec "$@"'
+
 const spawnDaemon = (home: string) =>
   Effect.try({
     try: () => {
       mkdirSync(join(home, "logs"), { recursive: true, mode: 0o700 })
       const words = openSync(wordsFile(home), WORDS, 0o600)
-      const child = spawn(process.execPath, [CHOIRD, "--home", home], {
+      const child = spawn("/bin/sh", ["-c", WITHOUT_CORES, "sh", process.execPath, CHOIRD, "--home", home], {
         cwd: home,
         detached: true,
         stdio: ["ignore", words, words]

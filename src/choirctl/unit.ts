@@ -58,6 +58,7 @@ NoNewPrivileges=yes
 ProtectSystem=strict
 ReadWritePaths=${writable.map(word).join(" ")}
 PrivateTmp=${inTmp ? "no" : "yes"}
+LimitCORE=0
 LockPersonality=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes

@@ -1,5 +1,5 @@
 /**
- * Last part of the agent's build: lives one short life of an agent, from HELLO to its goodbye, and keeps what V8 compiled meanwhile.
+ * Last part of the agent's build: writes the program that runs commands without a network, lives one short life of an agent, from HELLO to its goodbye, and keeps what V8 compiled meanwhile.
  * `node src/local/compileAgent.ts dist/choir-agent.js`
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
@@ -9,7 +9,8 @@ import { Schema } from "effect"
 import type { InitHelloReply } from "#schema/AgentApi.ts"
 import { ApprovalsConfig, Budgets, MemoryConfig, Model } from "#schema/Config.ts"
 import type { ImageVersionFile } from "#schema/Image.ts"
-import { loadProgram } from "#src/shared/compiledProgram.ts"
+import { loadProgram, OFFLINE } from "#src/shared/compiledProgram.ts"
+import { offlineProgram } from "#src/shared/offlineProgram.ts"
 
 const LIFE_MS_MAX = 60_000
 const MODEL = { provider: "none", model: "none", endpoint: "http://127.0.0.1:9/v1" }
@@ -59,6 +60,8 @@ const pushStop = (response: ServerResponse) => {
 }
 
 const program = resolve(process.argv[2] ?? "")
+const offline = offlineProgram()
+if (offline !== undefined) writeFileSync(program.replace(/\.js$/u, OFFLINE), offline, { mode: 0o755 })
 const home = mkdtempSync("/tmp/choir-build-")
 const socket = join(home, "choird.sock")
 writeFileSync(join(home, "version.json"), JSON.stringify(version))

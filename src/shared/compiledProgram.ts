@@ -10,6 +10,8 @@ import { constants, Script } from "node:vm"
 /** What lies beside a program `<name>.js` that is started so. */
 export const CODE = ".code.js"
 export const CACHE = ".cache"
+/** What runs commands without a network, beside an agent's program. */
+export const OFFLINE = ".offline"
 
 export interface CompiledProgram {
   /** Whether V8 took the compiled form. */

@@ -469,6 +469,8 @@ export const CORE_TASK_CHARS_MAX = 100_000
 export const CONTROL_TIMEOUT_MS = 20_000
 /** Tools of one agent that run at once (D1); further ones wait under their locks. */
 export const TOOLS_IN_FLIGHT_MAX = 8
+/** Of these, the ones that jobs leave to edge, so that it talks while they work. */
+export const TOOLS_RESERVED_FOR_EDGE = 2
 /** Host tools that one agent waits for at once, a connection or an answer; its tools in flight (D1) are fewer. */
 export const HOST_CALLS_MAX = 2 * TOOLS_IN_FLIGHT_MAX
 /** What a host tool gets beyond its own time, so that its own words on a late answer reach the model. */
@@ -501,7 +503,7 @@ export const LOG_SEARCH_TIMEOUT_MS = 10_000
 /** Requests that one call of choir.memory.query makes to choird, and the time after which it makes no further one. */
 export const LOG_SEARCH_REQUESTS_MAX = 20
 export const LOG_SEARCH_MS_MAX = 3000
-/** Tools of one agent that wait behind those; the next one is refused. */
+/** Tools of edge, and tools of jobs, that wait behind those; the next one is refused. */
 export const TOOLS_QUEUED_MAX = 64
 /** Manifests of one tools folder of an image. */
 export const IMAGE_TOOLS_MAX = 128

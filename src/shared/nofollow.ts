@@ -1,31 +1,15 @@
 /**
- * Files below an open folder, reached one name at a time so that no symbolic link is ever followed, whoever swaps folders for
+ * Folders below an open one, reached one name at a time so that no symbolic link is ever followed, whoever swaps folders for
  * links meanwhile (D20, R39). `/proc/self/fd/N/name` with O_NOFOLLOW is what openat(2) is elsewhere.
  *
- * These functions are synchronous and throw errors of the file system, with its codes. Besides those of the kernel: `ELOOP` for
- * any symbolic link, `EISDIR` for a folder, `EMLINK` for a file with a second name, `ENODEV` for what is no regular file, `EFBIG`.
+ * These functions are synchronous, for folders of Choir's own, and throw errors of the file system, with its codes; `ELOOP` for any
+ * symbolic link.
  */
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fstatSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  renameSync,
-  rmSync,
-  writeSync
-} from "node:fs"
+import { closeSync, constants, lstatSync, mkdirSync, openSync } from "node:fs"
 
 const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
-// Without O_NONBLOCK, opening a FIFO would wait for a writer.
-const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 
 const FOLDER_MODE = 0o755
-const CHUNK_BYTES = 64 * 1024
 
 /** The path under which this process alone reaches an open folder. A child may be started there. */
 export const descriptorPath = (folder: number): string => `/proc/self/fd/${folder}`
@@ -76,61 +60,4 @@ export const openFolder = (
     }
   }
   return folder
-}
-
-const readWhole = (file: number, bytes_max: number): Buffer => {
-  const chunks: Array<Buffer> = []
-  let bytes = 0
-  for (;;) {
-    const chunk = Buffer.allocUnsafe(Math.max(CHUNK_BYTES, Math.min(fstatSync(file).size, bytes_max) - bytes + 1))
-    const read = readSync(file, chunk, 0, chunk.length, null)
-    if (read === 0) return Buffer.concat(chunks, bytes)
-    bytes += read
-    if (bytes > bytes_max) throw refusal("EFBIG")
-    chunks.push(chunk.subarray(0, read))
-  }
-}
-
-/** Reads a regular file with one name, and its permission bits. */
-export const readFile = (
-  folder: number,
-  name: string,
-  bytes_max: number
-): { readonly bytes: Buffer; readonly mode: number } => {
-  const file = openSync(childPath(folder, name), FILE)
-  try {
-    const stat = fstatSync(file)
-    if (stat.isDirectory()) throw refusal("EISDIR")
-    if (!stat.isFile()) throw refusal("ENODEV")
-    if (stat.nlink > 1) throw refusal("EMLINK")
-    if (stat.size > bytes_max) throw refusal("EFBIG")
-    return { bytes: readWhole(file, bytes_max), mode: stat.mode & 0o777 }
-  } finally {
-    closeSync(file)
-  }
-}
-
-/**
- * Replaces or creates a file at once: readers see the old bytes or the new ones. `temporary` is a free name in the same folder
- * (`EEXIST` when it is taken). A link that took the file's place meanwhile is itself replaced, never followed.
- */
-export const replaceFile = (
-  folder: number,
-  name: string,
-  content: { readonly bytes: Uint8Array; readonly mode: number; readonly temporary: string }
-): void => {
-  const temporary = childPath(folder, content.temporary)
-  const file = openSync(temporary, NEW_FILE, 0o600)
-  try {
-    try {
-      for (let written = 0; written < content.bytes.length;) written += writeSync(file, content.bytes, written)
-      fchmodSync(file, content.mode)
-    } finally {
-      closeSync(file)
-    }
-    renameSync(temporary, childPath(folder, name))
-  } catch (error) {
-    rmSync(temporary, { force: true })
-    throw error
-  }
 }

@@ -408,7 +408,7 @@ describe("the core tools", () => {
         const tool = registry.find(lane, name)
         if (tool === undefined || isControl(tool)) return assert.fail(name)
         const prepared = yield* tool.prepare(input)
-        return yield* prepared.run({ lane, call_id: CallId.make("c"), seen: () => undefined })
+        return yield* prepared.run({ lane, call_id: CallId.make("c"), seen: () => undefined, network: true })
       })
       assert.deepStrictEqual((yield* run(EDGE, "choir-core-list", {})).output, { jobs: [] })
       assert.strictEqual((yield* run(CORE, "choir-core-report", { kind: "plan", text: "p" })).status, "success")

@@ -58,6 +58,10 @@ describe("the systemd unit", () => {
       assert.isFalse(unit.has(`Service.${name}`), name)
   })
 
+  it("lets choird leave no core, which would hold every secret", () => {
+    assert.strictEqual(settings(unitText(plan)).get("Service.LimitCORE"), "0")
+  })
+
   it("keeps the host's /tmp where something of Choir's lies there", () => {
     for (const changed of [{ home: "/tmp/home" }, { workspaces: ["/var/tmp/w"] }])
       assert.strictEqual(settings(unitText({ ...plan, ...changed })).get("Service.PrivateTmp"), "no")

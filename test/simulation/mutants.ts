@@ -25,7 +25,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "no-intent-barrier",
     file: agent("grantedCall.ts"),
-    find: `tool.effect === "external" && committed !== undefined ? replication.reached(committed.rev) : Effect.void`,
+    find: "replication.reached(committed.rev)",
     replace: "Effect.void",
     knownSeed: 2,
     breaks: ["I5"]
@@ -118,7 +118,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "tools-unbounded",
     file: agent("ToolSlots.ts"),
-    find: "const isFree = running < running_max",
+    find: "const isFree = mayRun(turn)",
     replace: "const isFree = true",
     knownSeed: 151,
     breaks: ["I16"]
@@ -272,8 +272,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "wall-time-ignored",
     file: agent("CoreJob.ts"),
-    find: "now - Date.parse(started_at) >= budgets.wall_time_ms",
-    replace: "now < 0",
+    find: "job_ms >= budgets.wall_time_ms",
+    replace: "job_ms < 0",
     knownSeed: 2,
     breaks: ["J1"]
   },

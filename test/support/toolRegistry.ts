@@ -13,6 +13,7 @@ import { SecretStore } from "#src/agent/SecretStore.ts"
 import { StatusReports } from "#src/agent/StatusReports.ts"
 import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
 import { Workspace } from "#src/agent/Workspace.ts"
+import { OFFLINE_PROGRAM } from "./offlineProgram.ts"
 import { SESSION } from "./testing/MemoryControlPlane.ts"
 import { settingsOf } from "./testing/TestAgent.ts"
 
@@ -34,7 +35,7 @@ export const layerRegistry = <A, E, R>(
         Layer.mock(StatusReports, { tell: () => undefined }),
         SecretStore.layer,
         Workspace.layer({ root }),
-        ProcessRunner.layer({ ownsPidNamespace: false }),
+        ProcessRunner.layer({ ownsPidNamespace: false, offline: OFFLINE_PROGRAM }),
         GitAccess.layerNone
       )
     ),

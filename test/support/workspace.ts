@@ -7,6 +7,10 @@ import { CallId, EDGE } from "#schema/Ids.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
+import { AgentSettings } from "#src/agent/AgentSettings.ts"
+import type { AgentConfig } from "#schema/Config.ts"
+import { OFFLINE_PROGRAM } from "./offlineProgram.ts"
+import { agentConfig, settingsOf } from "./testing/TestAgent.ts"
 import type { ToolContext } from "#src/agent/tools/Tool.ts"
 import { Workspace } from "#src/agent/Workspace.ts"
 
@@ -26,11 +30,12 @@ export const temporaryWorkspace = Effect.map(
 )
 
 /** What the built-in tools stand on, for as long as the test runs. */
-export const toolServices = (root: string) =>
+export const toolServices = (root: string, config: AgentConfig = agentConfig()) =>
   Layer.build(
     Layer.mergeAll(
       Workspace.layer({ root }),
-      ProcessRunner.layer({ ownsPidNamespace: false }),
+      ProcessRunner.layer({ ownsPidNamespace: false, offline: OFFLINE_PROGRAM }),
+      AgentSettings.layer(settingsOf(1, config)),
       GitAccess.layerNone,
       SecretStore.layer
     )
@@ -40,7 +45,8 @@ export const toolServices = (root: string) =>
 export const laneThatSaw = (versions: Readonly<Record<string, string>> = {}): ToolContext => ({
   lane: EDGE,
   call_id: CallId.make("s-1-1-0"),
-  seen: (path) => versions[path]
+  seen: (path) => versions[path],
+  network: true
 })
 
 /** How many turns of a walk go by between two looks at the racer. */

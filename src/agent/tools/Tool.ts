@@ -15,6 +15,11 @@ export interface ToolContext {
   readonly call_id: CallId
   /** The newest version of a file that the lane has read or written, or `undefined` when it has seen none. */
   seen(path: string): string | undefined
+  /**
+   * Whether the call may reach the network: the lane has read nothing from outside, a person has approved the call, or nobody wants to be
+   * asked (`confirm_external` is `never`).
+   */
+  readonly network: boolean
 }
 
 /**
@@ -38,6 +43,8 @@ export interface ToolOutcome {
 export interface PreparedCall {
   readonly locks: ReadonlyArray<LockRequest>
   readonly timeout_ms: number
+  /** Where the effect of this call is not the tool's own. */
+  readonly effect?: ToolEffect
   /** Interruptible; an interrupt leaves no process and no half-written file behind. */
   run(context: ToolContext): Effect.Effect<ToolOutcome>
 }

@@ -4,6 +4,7 @@ import { constants } from "node:os"
 import { Effect, Schema } from "effect"
 import { LockRequest } from "#schema/Tool.ts"
 import { EXEC_COMMAND_BYTES_MAX, EXEC_TIMEOUT_MS, EXEC_TIMEOUT_MS_MAX, PROCESS_GRACE_MS } from "#src/shared/limits.ts"
+import { AgentSettings } from "#src/agent/AgentSettings.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
@@ -20,6 +21,12 @@ const Input = Schema.Struct({
         Buffer.byteLength(command) <= EXEC_COMMAND_BYTES_MAX ||
         `a command has at most ${EXEC_COMMAND_BYTES_MAX} bytes; write a script to a file and run that`
     )
+  ),
+  network: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description:
+        "Whether the command needs the network. In a lane that has read text from outside a person is asked first"
+    })
   ),
   timeout_ms: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: EXEC_TIMEOUT_MS_MAX })).annotate({
@@ -44,8 +51,15 @@ const outcomeOf = (result: ProcessResult, timeout_ms: number, scrub: (text: stri
   return { status: exit_code === 0 ? "success" : "error", summary, output }
 }
 
-export const exec: Effect.Effect<Tool, never, ProcessRunner | SecretStore | Workspace | GitAccess> = Effect.gen(
-  function* () {
+/** What a command that was to have the network printed may be from there. */
+const fromNetwork = (outcome: ToolOutcome, online: boolean): ToolOutcome =>
+  online ? { ...outcome, untrusted: true } : outcome
+
+const NOT_ASKED = "this lane has read text from outside meanwhile: call again, and a person is asked about the network"
+
+export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | SecretStore | Workspace | GitAccess> =
+  Effect.gen(function* () {
+    const settings = yield* AgentSettings
     const git = yield* GitAccess
     const processes = yield* ProcessRunner
     const secrets = yield* SecretStore
@@ -55,29 +69,40 @@ export const exec: Effect.Effect<Tool, never, ProcessRunner | SecretStore | Work
     return {
       llm: llmView(
         "choir.exec",
-        "Run a shell command in the workspace. Every process it started is killed when it returns, background ones too. Long output is cut in its middle, and whole_output then names the file with all of it.",
+        "Run a shell command in the workspace. Set network where it needs one; else it may have none. When the agent goes down meanwhile a command may run a second time: look before you repeat what must happen once. Every process it started is killed when it returns, background ones too. Long output is cut in its middle, and whole_output then names the file with all of it.",
         Input
       ),
       effect: "workspace",
       lanes: "both",
       readOnly: false,
       prepare: Effect.fn("exec.prepare")(function* (raw) {
-        const { command, timeout_ms = EXEC_TIMEOUT_MS } = yield* decode(raw)
+        // Where people are asked, a command without a network is free, and one with it acts outside.
+        const asks = settings.current().config.approvals.confirm_external !== "never"
+        const { command, network = !asks, timeout_ms = EXEC_TIMEOUT_MS } = yield* decode(raw)
+        const online = network || !processes.cutsNetwork
         return {
+          effect: asks && online ? "external" : "workspace",
           locks: [LockRequest.make({ resource: "workspace", mode: "X" })],
           timeout_ms: timeout_ms + PROCESS_GRACE_MS,
           run: Effect.fnUntraced(
-            function* ({ call_id }) {
+            function* ({ call_id, network: mayReachNetwork }) {
+              if (online && !mayReachNetwork) return refusal({ message: NOT_ASKED })
               const { env, scrub } = yield* git.forCall(call_id)
-              const started = { command: shell, args: ["-c", command], cwd: workspace.root, timeout_ms, env }
+              const started = {
+                command: shell,
+                args: ["-c", command],
+                cwd: workspace.root,
+                timeout_ms,
+                env,
+                offline: !online
+              }
               const result = yield* processes.run(call_id, started)
               const outcome = outcomeOf(result, timeout_ms, (text) => secrets.scrub(scrub(text)))
-              return yield* keepWholeOutput(workspace, outcome)
+              return yield* keepWholeOutput(workspace, fromNetwork(outcome, online))
             },
             Effect.catch((error) => Effect.succeed(refusal(error)))
           )
         }
       })
     }
-  }
-)
+  })

@@ -28,11 +28,14 @@ export class InputSchemaRefused extends Schema.TaggedError<InputSchemaRefused>()
   }
 }
 
-/** The check of a manifest's inputs. Patterns are applied: a manifest passed a human's approval before it came into the image (spec 8.10). */
+/**
+ * The check of a manifest's inputs. Its patterns are left to the tool: one of them could take for ever on an input of a model, and the
+ * whole agent with it.
+ */
 const inputSchemaOf = ({ llm }: ToolManifest): Effect.Effect<Schema.Codec<unknown>, InputSchemaRefused> =>
   Effect.fromResult(
     Result.mapError(
-      inputDecoder(llm.input_schema as Readonly<Record<string, Schema.Json>>, "apply"),
+      inputDecoder(llm.input_schema as Readonly<Record<string, Schema.Json>>, "ignore"),
       (problem) => new InputSchemaRefused({ tool: llm.name, problem })
     )
   )
@@ -55,6 +58,10 @@ const replyOf = (value: Schema.Json): typeof Reply.Type => {
   return reply.output === undefined && rest.length > 0 ? { ...reply, output: Object.fromEntries(rest) } : reply
 }
 
+/** What programs print that could not reach a network. */
+const UNREACHED = /network is unreachable|ENETUNREACH|EAI_AGAIN|could(?: not|n't) resolve|name resolution/iu
+const NO_NETWORK = ". It has no network: its manifest does not say runtime.network"
+
 const failureOf = (result: ProcessResult): string | undefined => {
   if (result.timed_out) return "was killed at its timeout"
   if (result.exit_code !== 0) return `ended with ${result.signal ?? `exit code ${result.exit_code}`}`
@@ -74,7 +81,8 @@ const outcomeOf = (
   const untrusted = runtime.untrusted || reply.untrusted === true ? { untrusted: true } : {}
   const isHidden = runtime.exposure === "none"
   if (failure !== undefined) {
-    const message = `${shownName(llm.name)} ${failure}`
+    const cut = !runtime.network && UNREACHED.test(result.stderr.text) ? NO_NETWORK : ""
+    const message = `${shownName(llm.name)} ${failure}${cut}`
     const printed = secrets === undefined ? result.stderr.text : secrets.scrub(result.stderr.text)
     const stderr = printed.slice(-TOOL_STDERR_CHARS_MAX).toWellFormed()
     return { ...(isHidden ? { status: "error", summary: message } : refusal({ message }, { stderr })), ...untrusted }
@@ -108,11 +116,20 @@ export const external = Effect.fnUntraced(function* (manifest: ToolManifest, exe
   const { prompt_mask, timeout_ms } = manifest.runtime
   const store = yield* SecretStore
   const locks = locksOf(manifest)
-  const effect = effectOf(manifest)
+  const offline = !manifest.runtime.network
+  // Nobody can hold such a tool to its word here, so that people are asked as for one that acts outside.
+  const effect = offline && !processes.cutsNetwork ? "external" : effectOf(manifest)
 
   const run = Effect.fnUntraced(function* (call_id: CallId, stdin: string) {
     const secrets = yield* given.take
-    const command = { command: executable, args: [], cwd: workspace.root, stdin, timeout_ms }
+    const command = {
+      command: executable,
+      args: [],
+      cwd: workspace.root,
+      stdin,
+      timeout_ms,
+      offline: offline && processes.cutsNetwork
+    }
     const result = yield* processes.run(
       call_id,
       secrets === undefined ? command : { ...command, secrets: secrets.document }

@@ -2,7 +2,7 @@
  * choir.memory.query, store `working`: searches the lane's own view of the session's log (spec 11.7). What the agent holds is searched
  * here, what left it in choird (D9); a lane sees no more of the log than its prompt could have shown it.
  */
-import { Clock, Effect, Result, Schema } from "effect"
+import { Effect, Result, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import {
   CONTROL_TIMEOUT_MS,
@@ -11,6 +11,7 @@ import {
   LOG_SEARCH_SLICE_BYTES,
   RPC_TIMEOUT_MS
 } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import {
   LogAnswer,
@@ -112,10 +113,10 @@ const request = Effect.fnUntraced(function* ({ ask }: Sources, { context, query 
 /** Asks choird for what is older, until there is enough, nothing is left, or it took long. What was found stays if choird fails. */
 const searchThere = Effect.fnUntraced(function* (sources: Sources, search: Search, here: Found) {
   const { query, view } = search
-  const started = yield* Clock.currentTimeMillis
+  const started = yield* monotonicMs
   let found = here
   for (let requests = 0; requests < LOG_SEARCH_REQUESTS_MAX; requests += 1) {
-    const isLate = (yield* Clock.currentTimeMillis) - started >= LOG_SEARCH_MS_MAX
+    const isLate = (yield* monotonicMs) - started >= LOG_SEARCH_MS_MAX
     if (isLate || found.hits.length >= query.limit || found.next <= view.from) break
     const answer = yield* Effect.result(request(sources, search, found))
     if (Result.isFailure(answer)) return { ...found, problem: answer.failure }

@@ -6,11 +6,34 @@ import type { SkillBook } from "#src/agent/SkillRegistry.ts"
 import type { ControlTool } from "./ControlTool.ts"
 import { decodeInput, llmView } from "./toolInput.ts"
 
+/** Characters of an input schema that stand in the tool's description, which is part of every request. */
+const SCHEMA_CHARS_MAX = 2000
+/** Characters of all of them. */
+const SCHEMAS_CHARS_MAX = 16_000
+
+/** The members of a schema that is too long to be shown whole. */
+const membersOf = (schema: Schema.Json): string => {
+  const properties =
+    typeof schema === "object" && schema !== null && "properties" in schema ? schema["properties"] : null
+  const names = typeof properties === "object" && properties !== null ? Object.keys(properties).join(", ") : ""
+  return `an object with ${names === "" ? "members" : names}; what does not fit is told when it begins`.slice(
+    0,
+    SCHEMA_CHARS_MAX
+  )
+}
+
 /** What each skill is to be given; models see no more of a skill before it begins. */
-const inputs = (skills: SkillBook): string =>
-  [...skills.values()]
-    .map(({ input_schema, name }) => `${name}: ${input_schema === undefined ? "none" : JSON.stringify(input_schema)}`)
-    .join("; ")
+const inputs = (skills: SkillBook): string => {
+  let room = SCHEMAS_CHARS_MAX
+  const shown = [...skills.values()].map(({ input_schema, name }) => {
+    const whole = input_schema === undefined ? "none" : JSON.stringify(input_schema)
+    const text = whole.length <= Math.min(SCHEMA_CHARS_MAX, room) ? whole : membersOf(input_schema ?? {})
+    const told = text.length <= room ? text : "an object"
+    room -= Math.min(room, told.length)
+    return `${name}: ${told}`
+  })
+  return shown.join("; ")
+}
 
 const inputOf = (skills: SkillBook) =>
   Schema.Struct({

@@ -11,7 +11,8 @@ import { IMAGE_PROGRAMS } from "./imageNames.ts"
 /** Raised when the same files shall give another image, because this program builds it differently. */
 export const BUILDER_VERSION = 2
 
-/** A file of the agent's own, which none of a repository can be. */
+/** Files of the agent's own, which none of a repository can be. */
+const OFFLINE_PROGRAM = basename(partOf(IMAGE_PROGRAMS.program, "offline"))
 const COMPILED = basename(partOf(IMAGE_PROGRAMS.program, "cache"))
 
 /** The base's programs; none of them comes from a repository. Node may be run and not read (D13). */
@@ -20,7 +21,10 @@ const programEntries = Effect.fnUntraced(function* ({ node, program }: AgentProg
   const code = yield* fs.readFile(program)
   const bytes = Number((yield* fs.stat(node)).size)
   const parts = yield* Effect.forEach(Object.values(partsOf(program)), (path) =>
-    Effect.map(fs.readFile(path), (content): ContextEntry => ({ name: basename(path), mode: 0o644, content }))
+    Effect.map(fs.readFile(path), (content): ContextEntry => {
+      const name = basename(path)
+      return { name, mode: name === OFFLINE_PROGRAM ? 0o755 : 0o644, content }
+    })
   )
   return [
     { name: "bin", mode: 0o755, content: "folder" },

@@ -18,6 +18,7 @@ export interface SandboxSources extends Readonly<Partial<Record<ProgramPart, str
   readonly socket_dir: string
   readonly choir: string
   readonly node: string
+  readonly init: string
   readonly program: string
   readonly rg: string
 }
@@ -48,6 +49,8 @@ export const INSIDE: AgentPaths = {
   choir: "/choir",
   rg: "/opt/choir/bin/rg"
 }
+/** Outside of PATH: what runs it cannot be looked into, and the agent must be able to look into what tools run (R22). */
+const INSIDE_INIT = "/opt/choir/init/sh"
 export const INSIDE_PATH = "/opt/choir/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /** Parts of /etc that programs need and that tell nothing about who uses the host. */
@@ -63,7 +66,15 @@ const ETC = [
   "ssl/certs"
 ]
 
-const NAMESPACES = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+const NAMESPACES = [
+  "--unshare-user",
+  "--unshare-ipc",
+  "--unshare-pid",
+  "--unshare-uts",
+  "--unshare-cgroup-try",
+  // bubblewrap's own first process would be one that every command inside may rewrite.
+  "--as-pid-1"
+]
 const PRIVILEGES = ["--disable-userns", "--uid", UID, "--gid", UID, "--cap-drop", "ALL"]
 const LIFETIME = ["--die-with-parent", "--new-session", "--clearenv", "--hostname", "choir"]
 
@@ -97,6 +108,7 @@ const places = (sources: SandboxSources): ReadonlyArray<ReadonlyArray<string>> =
   ["--ro-bind", sources.socket_dir, dirname(INSIDE.socket)],
   ["--ro-bind", sources.choir, INSIDE.choir],
   ["--ro-bind", sources.node, INSIDE.node],
+  ["--ro-bind", sources.init, INSIDE_INIT],
   ["--ro-bind", sources.program, INSIDE.program],
   ...PROGRAM_PARTS.flatMap((part) => {
     const source = sources[part]
@@ -130,8 +142,21 @@ export const bwrapArguments = (
     .map((argument) => `${argument}\0`)
     .join("")
 
-/** The agent inside. Its count of processes is limited here too: in a user namespace of its own the kernel counts it alone. */
+/**
+ * Waits for every orphan of the namespace until the agent ends, and ends as it did. The kernel keeps signals of the inside from it, but
+ * for those that a shell handles itself.
+ */
+const INIT = '"$@" & trap "" HUP INT QUIT TERM; wait "$!"'
+
+/**
+ * The sealed first process, and the agent below it. The count of processes is limited here too: in a user namespace of its own the
+ * kernel counts the agent's alone.
+ */
 export const insideCommand = (pids: number, endpoint?: AgentEndpoint): ReadonlyArray<string> => [
+  INSIDE_INIT,
+  "-c",
+  INIT,
+  "init",
   "/usr/bin/prlimit",
   "--core=0",
   `--nproc=${pids}`,
@@ -193,6 +218,7 @@ const BOUND: ReadonlyArray<readonly [kind: "d" | "f", source: keyof SandboxSourc
   ["d", "socket_dir"],
   ["d", "choir"],
   ["f", "node"],
+  ["f", "init"],
   ["f", "program"],
   ...PROGRAM_PARTS.map((part) => ["f", part] as const),
   ["f", "rg"]
@@ -206,6 +232,7 @@ export const boundSources = (uid: number): SandboxSources => {
     socket_dir: at("socket_dir"),
     choir: at("choir"),
     node: at("node"),
+    init: at("init"),
     program: at("program"),
     ...Object.fromEntries(PROGRAM_PARTS.map((part) => [part, at(part)])),
     rg: at("rg")

@@ -19,11 +19,14 @@ import { HOST_PATH, run } from "./HostProcess.ts"
 import { giveSocket, giveWorkspace, realPath, requireReadable, workspaceProblem } from "./Ownership.ts"
 import { partsOf } from "./programParts.ts"
 import * as Plan from "./SandboxPlan.ts"
-import { sealNode } from "./SealedNode.ts"
+import { sealProgram } from "./SealedProgram.ts"
 import { hostFilter } from "./Seccomp.ts"
 
-/** The environment of the chain before the agent's own; the sandbox's first process keeps it for anyone inside to read. */
+/** The environment of the chain before the agent's own. */
 const CHAIN_ENV = { PATH: HOST_PATH }
+
+/** What a sandbox's first process is a sealed copy of. The chain that starts the sandbox needs it anyway. */
+const SHELL = "/bin/sh"
 
 const TOP_FOLDERS = ["bin", "lib", "lib32", "lib64", "libx32", "sbin"]
 const PROC_FOLDERS = ["/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/sysrq-trigger"]
@@ -126,6 +129,7 @@ const resolveSources = Effect.fnUntraced(function* (
     socket_dir: yield* realPath(spec.socket_dir),
     choir: yield* realPath(join(spec.image, "choir")),
     node: yield* realPath(spec.node),
+    init: yield* realPath(SHELL),
     program: yield* realPath(spec.program),
     rg: yield* realPath(spec.rg)
   }
@@ -149,8 +153,10 @@ const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
 
   const start = Effect.fn("SandboxRuntime.start")(function* (spec: ContainerSpec) {
     const found = yield* resolveSources(spec, home)
-    const node = yield* sealing.withPermit(sealNode(found.node, join(home, "images", "node")))
-    const sources = { ...found, node }
+    const sealed = join(home, "images", "node")
+    const node = yield* sealing.withPermit(sealProgram("node", found.node, sealed))
+    const init = yield* sealing.withPermit(sealProgram("init", found.init, sealed))
+    const sources = { ...found, node, init }
     const uid = root ? yield* uids(spec.agent_id) : undefined
     if (uid !== undefined) {
       const { choir, program, rg } = sources

@@ -3,8 +3,24 @@
  * programs need changes with every libc, what leads out of a sandbox is a short list.
  */
 import { Effect } from "effect"
-
-type Architecture = "x64" | "arm64"
+import {
+  ALLOW,
+  ARCHITECTURE_AT,
+  ARGUMENT_AT,
+  AUDIT_ARCH,
+  EPERM,
+  ENOSYS,
+  fail,
+  ifAnyBit,
+  ifAtLeast,
+  ifEqual,
+  KILL,
+  load,
+  NUMBER_AT,
+  SOCKET,
+  X32_FIRST,
+  type Architecture
+} from "#src/shared/bpf.ts"
 
 /** Numbers of arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h; `null` where there is no such call. */
 const DENIED: Readonly<Record<string, readonly [x64: number, arm64: number | null]>> = {
@@ -78,14 +94,39 @@ const DENIED: Readonly<Record<string, readonly [x64: number, arm64: number | nul
   ioperm: [173, null]
 }
 
-const AUDIT_ARCH = { x64: 0xc000003e, arm64: 0xc00000b7 } as const
+/** An argument of a call that holds the mode of a file, and the one with the flags where the mode counts only beside some of them. */
+interface ModeCall {
+  readonly numbers: readonly [x64: number | null, arm64: number | null]
+  readonly mode: number
+  readonly flags?: number
+}
+
+/**
+ * Calls that can give a file the setuid or setgid bit. Inside such a file does nothing, but on the host it lies in the workspace and is
+ * its user's, who for an ordinary choird is choird's own.
+ */
+const MODE_CALLS: ReadonlyArray<ModeCall> = [
+  { numbers: [90, null], mode: 1 }, // chmod
+  { numbers: [91, 52], mode: 1 }, // fchmod
+  { numbers: [268, 53], mode: 2 }, // fchmodat
+  { numbers: [452, 452], mode: 2 }, // fchmodat2
+  { numbers: [85, null], mode: 1 }, // creat
+  { numbers: [2, null], mode: 2, flags: 1 }, // open
+  { numbers: [257, 56], mode: 3, flags: 2 }, // openat
+  { numbers: [133, null], mode: 1 }, // mknod
+  { numbers: [259, 33], mode: 2 }, // mknodat
+  { numbers: [83, null], mode: 1 }, // mkdir
+  { numbers: [258, 34], mode: 2 } // mkdirat
+]
+/** S_ISUID and S_ISGID. */
+const SET_ID = 0o6000
+/** O_CREAT and the bit that makes O_TMPFILE of O_DIRECTORY; without them the mode of an open is whatever the register held. */
+const CREATES = 0o100 | 0o20000000
+
 const CLONE3 = 435
+const OPENAT2 = 437
 const CLONE = { x64: 56, arm64: 220 } as const
 const IOCTL = { x64: 16, arm64: 29 } as const
-const SOCKET = { x64: 41, arm64: 198 } as const
-/** Numbers from here on are the x32 variant, which would pass by every comparison. */
-const X32_FIRST = 0x40000000
-
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
 const CLONE_NEW_ANY = 0x7e020000
 const TIOCSTI = 0x5412
@@ -93,31 +134,16 @@ const TIOCLINUX = 0x541c
 /** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK (which name lookup needs). */
 const SOCKET_FAMILIES = [1, 2, 10, 16]
 
-const EPERM = 1
-const ENOSYS = 38
 const EAFNOSUPPORT = 97
 
-/** Offsets in `struct seccomp_data`; arguments are 64 bits, of which the kernel looks at the low half in these calls. */
-const NUMBER_AT = 0
-const ARCHITECTURE_AT = 4
-const ARGUMENT_AT = (index: number) => 16 + 8 * index
-
-const instruction = (code: number, whenTrue: number, whenFalse: number, operand: number) => {
-  const bytes = Buffer.alloc(8)
-  bytes.writeUInt16LE(code, 0)
-  bytes.writeUInt8(whenTrue, 2)
-  bytes.writeUInt8(whenFalse, 3)
-  bytes.writeUInt32LE(operand >>> 0, 4)
-  return bytes
+/** Denies a call that sets a bit of SET_ID. */
+const modeRows = ({ flags, mode, numbers }: ModeCall, column: 0 | 1): ReadonlyArray<Buffer> => {
+  const number = numbers[column]
+  if (number === null) return []
+  const look = [load(ARGUMENT_AT(mode)), ifAnyBit(SET_ID, 0, 1), fail(EPERM), ALLOW]
+  const all = flags === undefined ? look : [load(ARGUMENT_AT(flags)), ifAnyBit(CREATES, 0, 3), ...look]
+  return [ifEqual(number, 0, all.length), ...all]
 }
-const load = (offset: number) => instruction(0x20, 0, 0, offset)
-const ifEqual = (value: number, whenTrue: number, whenFalse: number) => instruction(0x15, whenTrue, whenFalse, value)
-const ifAtLeast = (value: number, whenTrue: number, whenFalse: number) => instruction(0x35, whenTrue, whenFalse, value)
-const ifAnyBit = (bits: number, whenTrue: number, whenFalse: number) => instruction(0x45, whenTrue, whenFalse, bits)
-const answer = (action: number) => instruction(0x06, 0, 0, action)
-const ALLOW = answer(0x7fff0000)
-const KILL = answer(0x80000000)
-const fail = (errno: number) => answer(0x00050000 | errno)
 
 /** The filter for one architecture: an array of `struct sock_filter`. */
 export const filterFor = (architecture: Architecture): Buffer => {
@@ -131,8 +157,9 @@ export const filterFor = (architecture: Architecture): Buffer => {
     [load(NUMBER_AT)],
     architecture === "x64" ? [ifAtLeast(X32_FIRST, 0, 1), fail(EPERM)] : [],
     denied,
-    // Its flags lie behind a pointer. libc falls back to clone, whose flags can be seen.
-    [ifEqual(CLONE3, 0, 1), fail(ENOSYS)],
+    // What these are asked for lies behind a pointer. Programs fall back to clone and openat, whose arguments can be seen.
+    [ifEqual(CLONE3, 0, 1), fail(ENOSYS), ifEqual(OPENAT2, 0, 1), fail(ENOSYS)],
+    MODE_CALLS.flatMap((call) => modeRows(call, column)),
     [ifEqual(CLONE[architecture], 0, 4), load(ARGUMENT_AT(0)), ifAnyBit(CLONE_NEW_ANY, 0, 1), fail(EPERM), ALLOW],
     [ifEqual(IOCTL[architecture], 0, 5), load(ARGUMENT_AT(1)), ifEqual(TIOCSTI, 1, 0), ifEqual(TIOCLINUX, 0, 1)],
     [fail(EPERM), ALLOW],

@@ -1,9 +1,12 @@
 /** The files of the agent's program: Node is given the first, and the others lie beside it under its name. */
 import { existsSync } from "node:fs"
-import { CACHE, CODE } from "#src/shared/compiledProgram.ts"
+import { CACHE, CODE, OFFLINE } from "#src/shared/compiledProgram.ts"
 
-/** `cache` is the code as V8 compiled it, and `vocabulary` what tokens are counted by; an agent does without either. */
-const SUFFIXES = { code: CODE, cache: CACHE, vocabulary: ".o200k" } as const
+/**
+ * `cache` is the code as V8 compiled it, `vocabulary` what tokens are counted by, and `offline` runs commands without a network; an agent
+ * does without each of them.
+ */
+const SUFFIXES = { code: CODE, cache: CACHE, vocabulary: ".o200k", offline: OFFLINE } as const
 
 export type ProgramPart = keyof typeof SUFFIXES
 

@@ -5,7 +5,7 @@ import { EDGE, type InboxId } from "#schema/Ids.ts"
 import type { TurnName } from "#schema/Signal.ts"
 import { openReport } from "./calls.ts"
 import { type Folded, move } from "./lanes.ts"
-import type { PendingReport, SessionState } from "./State.ts"
+import type { ActiveSkill, PendingReport, SessionState } from "./State.ts"
 
 /** The report that edge makes or makes next. */
 const nextReport = ({ edge, reports }: SessionState): PendingReport | undefined => {
@@ -28,8 +28,13 @@ const openTurn = (state: SessionState): TurnName | undefined => {
 export const turnToStop = (state: SessionState, next: InboxId | undefined): TurnName | undefined => {
   if (state.ended !== undefined) return undefined
   const waits = next !== undefined && BigInt(next) > state.last_inbox_id ? { inbox_id: next } : undefined
-  return openTurn(state) ?? waits
+  const skill = skillToEnd(state)
+  return openTurn(state) ?? waits ?? (skill === undefined ? undefined : { report_rev: skill.started_rev })
 }
+
+/** Edge's skill while no turn is open, which an order to stop ends. It is named by the revision at which it began. */
+export const skillToEnd = ({ edge, ended }: SessionState): ActiveSkill | undefined =>
+  ended === undefined && edge.turn === undefined && edge.state === "EDGE_IDLE" ? edge.skill : undefined
 
 /** The revision that names the open turn in events. */
 const openRev = (state: SessionState): number | undefined => {

@@ -107,7 +107,7 @@ describe("external", () => {
         input_schema: {
           type: "object",
           properties: {
-            city: { type: "string", pattern: "^[a-z]+$" },
+            city: { type: "string" },
             days: { type: "integer", minimum: 1, maximum: 7 },
             unit: { enum: ["c", "f"] }
           },
@@ -116,14 +116,7 @@ describe("external", () => {
         }
       })
       yield* tool.prepare({ city: "rome", days: 3, unit: "c", unknown: true })
-      for (const input of [
-        {},
-        { city: 1 },
-        { city: "Rome" },
-        { city: "rome", days: 1.5 },
-        { city: "rome", unit: "k" },
-        []
-      ]) {
+      for (const input of [{}, { city: 1 }, { city: "rome", days: 1.5 }, { city: "rome", unit: "k" }, []]) {
         assert.strictEqual((yield* Effect.flip(tool.prepare(input)))._tag, "InvalidInput")
       }
     })

@@ -46,7 +46,7 @@ const open = Effect.fnUntraced(function* (
   const tool = hostTool({ ...spec, ...options.spec }, ask)
   const run = (input: object = { url: "https://example.org" }, lane: LaneId = EDGE) =>
     Effect.flatMap(tool.prepare(input), (prepared) =>
-      prepared.run({ lane, call_id: CallId.make("c-1-0"), seen: () => undefined })
+      prepared.run({ lane, call_id: CallId.make("c-1-0"), seen: () => undefined, network: true })
     )
   return { acknowledged, run, tool }
 })

@@ -65,7 +65,7 @@ const openLog = Effect.fnUntraced(function* (
   if (acked > 0) log.trim(acked, new Set())
   const run = Effect.fnUntraced(function* (input: object, lane: LaneId = EDGE, call_id = "c-0-0") {
     const prepared = yield* tool.prepare({ store: "working", mode: "keyword", ...input })
-    return yield* prepared.run({ lane, call_id: CallId.make(call_id), seen: () => undefined })
+    return yield* prepared.run({ lane, call_id: CallId.make(call_id), seen: () => undefined, network: true })
   })
   const find = (...args: Parameters<typeof run>) =>
     Effect.flatMap(run(...args), ({ output }) => Schema.decodeUnknownEffect(LogAnswer)(output))

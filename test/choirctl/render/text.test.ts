@@ -12,6 +12,8 @@ describe("safeText", () => {
       safeText("\u001b[2J\u009b1A\u0007\u202Egpj.exe\u2066"),
       "\u{FFFD}[2J\u{FFFD}1A\u{FFFD}\u{FFFD}gpj.exe\u{FFFD}"
     )
+    assert.strictEqual(safeText("in\u200bvis\u00adible\ufeff \u{e0041}"), "in\u{FFFD}vis\u{FFFD}ible\u{FFFD} \u{FFFD}")
+    assert.strictEqual(safeText("👩‍💻"), "👩‍💻")
     assert.strictEqual(safeText("progress\r100%"), "progress\u{FFFD}100%")
   })
 

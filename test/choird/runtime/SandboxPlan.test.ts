@@ -10,7 +10,7 @@ import { workspaceProblem } from "#src/choird/runtime/Ownership.ts"
 import { boundSources, bwrapArguments, plainChain, rootChain } from "#src/choird/runtime/SandboxPlan.ts"
 import { SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "#src/shared/limits.ts"
 
-const sources = { workspace: "/w", socket_dir: "/s", choir: "/c", node: "/n", program: "/p", rg: "/r" }
+const sources = { workspace: "/w", socket_dir: "/s", choir: "/c", node: "/n", init: "/i", program: "/p", rg: "/r" }
 const host = {
   topFolders: [{ name: "bin", link: "usr/bin" }, { name: "lib64" }],
   procFolders: ["/proc/sys"],
@@ -31,7 +31,8 @@ describe("SandboxPlan", () => {
   it.each([
     ["code", "/opt/choir/choir-agent.code.js"],
     ["cache", "/opt/choir/choir-agent.cache"],
-    ["vocabulary", "/opt/choir/choir-agent.o200k"]
+    ["vocabulary", "/opt/choir/choir-agent.o200k"],
+    ["offline", "/opt/choir/choir-agent.offline"]
   ] as const)("gives the %s along with the program, where there is one", (part, inside) => {
     assert.notInclude(args, inside)
     const more = bwrapArguments(host, {}, { ...sources, [part]: "/v" }).split("\0")

@@ -9,6 +9,7 @@ import { exec } from "#src/agent/tools/exec.ts"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
 import type { Tool, ToolOutcome } from "#src/agent/tools/Tool.ts"
+import { AgentSettings, type Settings } from "#src/agent/AgentSettings.ts"
 import { Workspace } from "#src/agent/Workspace.ts"
 import { hostilePath } from "../../support/hostilePaths.ts"
 import { startSwapper } from "../../support/swapper.ts"
@@ -16,13 +17,16 @@ import { laneThatSaw, OUTSIDE_TEXT } from "../../support/workspace.ts"
 
 const ROOT = "/workspace"
 const OUTSIDE = "/tmp/outside"
+/** Of what an agent is told, all that its commands look at. */
+const SETTINGS = { config: { approvals: { confirm_external: "never" } } } as Settings
 
 const runtime = ManagedRuntime.make(
   Layer.mergeAll(
     Workspace.layer({ root: ROOT }),
     ProcessRunner.layer({ ownsPidNamespace: true }),
     GitAccess.layerNone,
-    SecretStore.layer
+    SecretStore.layer,
+    Layer.succeed(AgentSettings, { current: () => SETTINGS } as AgentSettings["Service"])
   )
 )
 

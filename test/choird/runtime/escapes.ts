@@ -76,15 +76,16 @@ export const escapes = (home: string): ReadonlyArray<Escape> => [
   ["control groups", "ls /sys/fs/cgroup && echo ESCAPED", /No such file/u],
   ["write /dev", "touch /dev/x && echo ESCAPED", /Read-only/u],
   ["gain by a setuid program", "su -c true && echo ESCAPED"],
-  [
-    "a setuid file of its own",
-    "cp /usr/bin/id /tmp/id && chmod 4755 /tmp/id && /tmp/id -u | grep -qx 0 && echo ESCAPED"
-  ],
-  ["the host's init", "tr '\\0' ' ' < /proc/1/cmdline | grep -q ^bwrap || echo ESCAPED"],
-  [
-    "the environment of choird",
-    "tr '\\0' '\\n' < /proc/1/environ | grep -Ev '^(PATH|PWD|OLDPWD|_|SHLVL)=' | grep -q . && echo ESCAPED"
-  ]
+  ["a setuid file of its own", "cp /usr/bin/id /tmp/id && chmod 4755 /tmp/id && echo ESCAPED", /not permitted/u],
+  ["the host's init", "tr '\\0' ' ' < /proc/1/cmdline | grep -q ^/opt/choir/init/sh || echo ESCAPED"],
+  ...["environ", "maps", "syscall"].map((file): Escape => [
+    `read ${file} of the first process`,
+    `cat /proc/1/${file} && echo ESCAPED`,
+    /Permission denied/u
+  ]),
+  ["read the first process's memory", "head -c 1 /proc/1/mem && echo ESCAPED", /Permission denied/u],
+  ["write the first process's memory", ": >> /proc/1/mem && echo ESCAPED", /Permission denied/u],
+  ["read the shell that the first process runs", "head -c 4 /opt/choir/init/sh && echo ESCAPED", /Permission denied/u]
 ]
 
 /** Ways out of a container. What Docker's filter lets through is left out: it is the engine's own (spec 15.3). */

@@ -1,0 +1,116 @@
+/** The host's clock is set while an agent works: by an hour forth, as after a resume of its machine, and back. */
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { ageSince } from "#src/agent/age.ts"
+import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
+import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
+import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../support/testing/TestAgent.ts"
+
+const HOUR_MS = 3_600_000
+
+/** A clock whose time of day is set, while what it measures is not. */
+const settable = Effect.map(Clock.Clock, (clock) => {
+  let moved = 0
+  const now = () => clock.currentTimeMillisUnsafe() + moved
+  const nanos = () => clock.currentTimeNanosUnsafe() + BigInt(moved) * 1_000_000n
+  return {
+    set: (by_ms: number) => {
+      moved += by_ms
+    },
+    clock: Clock.Clock.of({
+      currentTimeMillisUnsafe: now,
+      currentTimeMillis: Effect.sync(now),
+      currentTimeNanosUnsafe: nanos,
+      currentTimeNanos: Effect.sync(nanos),
+      monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
+      monotonicTimeNanos: clock.monotonicTimeNanos,
+      sleep: (duration) => clock.sleep(duration)
+    })
+  }
+})
+
+/** The job calls a slow tool with an effect outside twice, and the clock is set before each of the steps that follow. */
+const script =
+  (set: () => void): Script =>
+  (messages) =>
+    Effect.sync(() => {
+      if (!isCore(messages))
+        return messages.at(-1)?.content === "go"
+          ? calls(["choir.core.spawn", { job_name: "work", task_spec: "send" }])
+          : says("fine")
+      set()
+      return messages.filter(({ role }) => role === "tool").length < 2
+        ? calls(["test.send", { count: messages.length }])
+        : says("sent")
+    })
+
+const elapsed = Effect.fnUntraced(function* (by_ms: number) {
+  const { clock, set } = yield* settable
+  yield* ticking
+  const plane = yield* makeMemoryControlPlane
+  const send = testTool(
+    "test.send",
+    () =>
+      Effect.gen(function* () {
+        yield* Effect.sleep(100)
+        set(by_ms)
+        yield* Effect.sleep(100)
+        return { status: "success", summary: "sent" } as const
+      }),
+    { effect: "external", timeout_ms: 5000 }
+  )
+  const config = agentConfig({ per_job_wall_time_ms: 60_000 })
+  yield* runAgent({ plane, script: script(() => set(by_ms)), tools: [send], config }).pipe(
+    Effect.provideService(Clock.Clock, clock),
+    Effect.forkScoped
+  )
+  yield* plane.say("go")
+  yield* plane.until((events, state) => ofType(events, "CoreStopped").length === 1 && quiet(state))
+  return {
+    outcome: ofType(plane.events, "CoreStopped")[0]?.payload.outcome,
+    results: ofType(plane.events, "ToolResultCommitted").flatMap(({ payload: { duration_ms, status, summary } }) =>
+      summary === "sent" ? [{ status, isTrue: duration_ms >= 200 && duration_ms < 5000 }] : []
+    )
+  }
+}, Effect.scoped)
+
+describe("an agent whose host's clock is set", () => {
+  for (const [name, by_ms] of [
+    ["forth", HOUR_MS],
+    ["back", -HOUR_MS]
+  ] as const)
+    it.effect(`ends no job, cuts off no call and measures the same when it goes an hour ${name}`, () =>
+      Effect.gen(function* () {
+        const sent = { status: "success", isTrue: true } as const
+        assert.deepStrictEqual(yield* elapsed(by_ms), { outcome: "completed", results: [sent, sent] })
+      })
+    )
+
+  it.effect("takes the age that something has from an earlier epoch, and none from a time that is still to come", () =>
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      assert.strictEqual(yield* yield* ageSince(new Date(now - HOUR_MS).toISOString()), HOUR_MS)
+      assert.strictEqual(yield* yield* ageSince(new Date(now + HOUR_MS).toISOString()), 0)
+    })
+  )
+})
+
+/** Where an agent looks at the time of day, and for what. */
+const TIME_OF_DAY: Readonly<Record<string, string>> = {
+  "age.ts": "what an earlier epoch committed is as old as its event says",
+  "Arbiter.ts": "the time of an event",
+  "Replication.ts": "the time of a heartbeat",
+  "jobProof.ts": "the time until which choird takes a job's calls",
+  "modelResponse.ts": "the date of Retry-After"
+}
+
+it("no code of an agent computes a span from the time of day", () => {
+  const folder = join(import.meta.dirname, "../../src/agent")
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"))
+  const looking = files.filter((name) =>
+    /currentTime(?:Millis|Nanos)|\bDate\b[.(]|DateTime\.now/u.test(readFileSync(join(folder, name), "utf8"))
+  )
+  assert.deepStrictEqual(looking.sort(), Object.keys(TIME_OF_DAY).sort())
+})

@@ -1,0 +1,92 @@
+/** Edge keeps its turn while jobs fill every slot for tools, or wait for a choird that is away. */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Option } from "effect"
+import type { Tool } from "#src/agent/tools/Tool.ts"
+import { TOOLS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
+import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
+import { calls, inOrder, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
+import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../support/testing/TestAgent.ts"
+
+const JOBS = Array.from({ length: TOOLS_IN_FLIGHT_MAX }, (_, index) => `job-${index}`)
+
+/** Every job calls `slow`; edge reads when it is asked to. */
+const script: Script = (messages) => {
+  const last = messages.at(-1)
+  if (isCore(messages)) return Effect.succeed(last?.role === "tool" ? says("done") : calls(["test.slow", {}]))
+  if (last?.role === "user" && last.content === "go")
+    return Effect.succeed(
+      calls(...JOBS.map((job_name) => ["choir.core.spawn", { job_name, task_spec: "work" }] as const))
+    )
+  if (last?.role === "user" && last.content === "read") return Effect.succeed(calls(["test.read", {}]))
+  return Effect.succeed(says("fine"))
+}
+
+const read = testTool("test.read", () => Effect.succeed({ status: "success", summary: "read" }), {
+  effect: "none",
+  readOnly: true,
+  timeout_ms: 1000
+})
+
+/** What edge's read came to, once as many calls of jobs as there are jobs have come so far. */
+const readBeside = Effect.fnUntraced(function* (
+  slow: Tool,
+  event: "ToolCallRequested" | "ToolCallCommitted",
+  count: number
+) {
+  yield* ticking
+  const plane = yield* makeMemoryControlPlane
+  const config = agentConfig({ max_core_jobs: JOBS.length })
+  yield* Effect.forkScoped(runAgent({ plane, script, tools: [slow, read], config }))
+  yield* plane.say("go")
+  yield* plane.until((events) => ofType(events, event).filter(({ lane }) => lane !== "edge").length >= count)
+  yield* plane.say("read")
+  const ended = (events: typeof plane.events) =>
+    ofType(events, "ToolResultCommitted").filter(
+      ({ payload: { summary } }) => summary.startsWith("read") || summary.includes("test-read")
+    )
+  yield* plane.until((events) => ended(events).length === 1)
+  return { plane, result: ended(plane.events)[0]?.payload }
+})
+
+describe("edge beside jobs", () => {
+  it.effect("reads at once while eight jobs wait for slow tools", () =>
+    Effect.gen(function* () {
+      const end = Deferred.makeUnsafe<void>()
+      const slow = testTool("test.slow", () => Effect.as(Deferred.await(end), { status: "success", summary: "slow" }), {
+        effect: "none",
+        readOnly: true
+      })
+      const { plane, result } = yield* readBeside(slow, "ToolCallRequested", JOBS.length)
+      assert.strictEqual(result?.summary, "read")
+      yield* Deferred.succeed(end, undefined)
+      yield* plane.until((_, state) => quiet(state))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("is not kept from a tool by calls that wait for choird to confirm their intent", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const back = Deferred.makeUnsafe<void>()
+      const ran = Deferred.makeUnsafe<void>()
+      yield* Effect.forkScoped(plane.away(Deferred.await(back)))
+      const send = testTool("test.send", () => Effect.succeed({ status: "success", summary: "sent" }), {
+        effect: "external"
+      })
+      const local = testTool(
+        "test.local",
+        () => Effect.as(Deferred.succeed(ran, undefined), { status: "success", summary: "ran" }),
+        { timeout_ms: 1000 }
+      )
+      const sends = Array.from({ length: TOOLS_IN_FLIGHT_MAX }, (_, index) => ["test.send", { index }] as const)
+      yield* plane.say("go")
+      const script = inOrder(calls(...sends, ["test.local", {}]), says("done"))
+      yield* Effect.forkScoped(runAgent({ plane, script, tools: [send, local] }))
+      assert.isTrue(Option.isSome(yield* Effect.timeoutOption(Deferred.await(ran), 5000)))
+      yield* Deferred.succeed(back, undefined)
+      yield* plane.until((_, state) => state.rev > 0 && quiet(state))
+      const ended = ofType(plane.events, "ToolResultCommitted")
+      assert.deepStrictEqual([...new Set(ended.map(({ payload }) => payload.status))], ["success"])
+    }).pipe(Effect.scoped)
+  )
+})
