@@ -5,7 +5,7 @@
 import { Clock, Context, Deferred, Effect, Layer, Result, Schema } from "effect"
 import { type ChoirEvent, EVENT_VERSION, type EventDraft } from "#schema/Event.ts"
 import { isDeeperThan, storableJson } from "#src/shared/canonicalJson.ts"
-import { EVENT_BYTES_MAX, EVENT_DEPTH_MAX } from "#src/shared/limits.ts"
+import { EVENT_DEPTH_MAX } from "#src/shared/limits.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
@@ -118,8 +118,8 @@ export class Arbiter extends Context.Service<
         const events = stamp(decided.success, state.rev, new Date(now).toISOString())
         const folded = foldAll(state, events)
         if (Result.isFailure(folded)) return yield* new Refused({ reason: folded.failure.reason })
-        if (!log.append(events))
-          return yield* new Refused({ reason: `an event may have ${EVENT_BYTES_MAX} bytes at most`, unfit: true })
+        const tooLarge = log.append(events)
+        if (tooLarge !== undefined) return yield* new Refused({ reason: tooLarge, unfit: true })
         state = folded.success
         for (const listener of listeners) listener(events)
         for (const look of waiters) look()

@@ -5,11 +5,13 @@
 import { Deferred, Effect } from "effect"
 import type { ChoirEvent, EventOf, ModelError } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
+import type { UserMessage } from "#schema/Signal.ts"
 import { REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
 import { mayPark } from "#src/shared/session/parked.ts"
 import type { PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
+import { commitEnd, commitIfDue } from "./commits.ts"
 import { skillRules } from "./decideSkills.ts"
 import { TURN_STOPPED } from "./decideStop.ts"
 import { EventLog } from "./EventLog.ts"
@@ -24,6 +26,9 @@ import { SkillRegistry } from "./SkillRegistry.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { ToolRunner } from "./ToolRunner.ts"
 import { TurnStops } from "./TurnStops.ts"
+
+/** Of an answer that no event can hold, what the user is told; its characters may take six bytes each. */
+const ANSWER_CHARS_MAX = 64_000
 
 /** What edge does next. */
 export type EdgeStep =
@@ -94,7 +99,19 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
     return report === undefined ? undefined : plainReport(report, log.find(report.rev))
   }
   const say = (text: string, failed?: "again" | "final") =>
-    Effect.ignore(arbiter.commit({ type: "Answer", text, ...(failed === undefined ? {} : { failed }) }))
+    Effect.suspend(() => {
+      const { edge, reports } = arbiter.state()
+      const isOpen = (now: SessionState) =>
+        now.edge.state !== "EDGE_TERMINATED" && now.edge.turn === edge.turn && now.reports === reports
+      const answer = (words: string) => ({
+        type: "Answer" as const,
+        text: words,
+        ...(failed === undefined ? {} : { failed })
+      })
+      return commitEnd(arbiter, answer(text), isOpen, () =>
+        answer(`${text.slice(0, ANSWER_CHARS_MAX).toWellFormed()}\n\n(This is not all: the answer is too long.)`)
+      )
+    })
   const sayFailure = (problem: string, kind: "again" | "final" = "final") => {
     const reporting = arbiter.state().edge.turn?.kind === "report"
     const failed = `I could not answer: ${problem}. Nothing is lost; send a message to try again.`
@@ -128,8 +145,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
   }
   const ask = Effect.fnUntraced(function* (purpose: "turn" | "report", last: ReadonlyArray<ChatMessage> = []) {
     const { llm } = settings.current().config
-    if (arbiter.state().edge.skill !== undefined)
-      yield* Effect.ignore(arbiter.commit({ type: "FailSkill", lane: EDGE }))
+    if (arbiter.state().edge.skill !== undefined) yield* commitIfDue(arbiter, { type: "FailSkill", lane: EDGE })
     yield* calls.ask(
       EDGE,
       purpose,
@@ -138,16 +154,25 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
       (room) => edgePrompt(arbiter.state(), sources, room, last) ?? []
     )
   })
-  // A report goes first, and a message that is taken is committed in the same turn. One that was taken before is refused.
+  // One that was taken before is refused. One that no event can hold is answered all the same, or it would bar those behind it.
+  const receive = (message: UserMessage) => {
+    const isUntaken = ({ last_inbox_id }: SessionState) => BigInt(message.inbox_id) > last_inbox_id
+    return commitEnd(arbiter, { type: "UserMessage", message }, isUntaken, (reason) => ({
+      type: "RefuseMessage",
+      message,
+      reason
+    }))
+  }
+  // A report goes first, and a message that is taken is committed in the same turn.
   const take = Effect.suspend(() => {
     const next = edgeStep(arbiter.state(), settings.current().config.budgets.turn_max_steps)
     const message = next.type === "wait" && !Deferred.isDoneUnsafe(stopping) ? mailbox.take() : undefined
-    return message === undefined ? Effect.void : Effect.ignore(arbiter.commit({ type: "UserMessage", message }))
+    return message === undefined ? Effect.void : receive(message)
   })
   // The turn is set aside by the very commit that takes the message, so that a call which is approved at that moment either runs or waits.
-  const takeBetween = Effect.suspend((): Effect.Effect<unknown> => {
+  const takeBetween = Effect.suspend(() => {
     const message = mayPark(arbiter.state().edge) && !Deferred.isDoneUnsafe(stopping) ? mailbox.take() : undefined
-    return message === undefined ? Effect.void : arbiter.commit({ type: "UserMessage", message }).pipe(Effect.ignore)
+    return message === undefined ? Effect.void : receive(message)
   })
   const interposed: Effect.Effect<void> = Effect.gen(function* () {
     for (;;) {

@@ -22,6 +22,8 @@ type ResultPayload = Omit<typeof ToolResultCommitted.Type, "call_id">
 
 export type Proposal =
   | { readonly type: "UserMessage"; readonly message: UserMessage }
+  /** A message that no event can hold: its sender is told why it was not read. */
+  | { readonly type: "RefuseMessage"; readonly message: UserMessage; readonly reason: string }
   /** A message waits behind others; its sender is told its place, once. */
   | { readonly type: "Queued"; readonly inbox_id: InboxId; readonly position: number }
   | { readonly type: "Output"; readonly lane: LaneId; readonly output: Output }
@@ -85,6 +87,8 @@ export type Proposal =
       readonly signal_id: string
       readonly source: "user" | "control_plane"
       readonly content: string
+      /** Why no lane is shown it. */
+      readonly refused?: string
     }
   | { readonly type: "SignalCancel"; readonly signal_id: string; readonly job_name: JobName }
   /** Ends a turn of edge; `report` is what its report would have told, in the runtime's words. */

@@ -8,6 +8,8 @@ const MIB = 1024 * KIB
 
 /** A committed event's canonical bytes (R48). */
 export const EVENT_BYTES_MAX = 512 * KIB
+/** Canonical bytes of the events of one commit, which one request carries whole. */
+export const COMMIT_BYTES_MAX = 768 * KIB
 /** An RPC's body in either direction (R47). */
 export const BODY_BYTES_MAX = MIB
 /** A tool's result as it stands in an event; of a longer one each text keeps its beginning and its end (R48). */

@@ -33,9 +33,15 @@ export const initialState: SessionState = {
   ended: undefined
 }
 
+/** Whether a signal has not ended in an event that is remembered. */
+export const isUnheard =
+  (signal_id: string) =>
+  ({ signals }: SessionState): boolean =>
+    !signals.includes(signal_id)
+
 const signalled = (state: SessionState, signal_id: string | undefined): Folded => {
   if (signal_id === undefined) return Result.succeed(state)
-  if (state.signals.includes(signal_id)) return Result.fail(`signal ${signal_id} already ended in an event`)
+  if (!isUnheard(signal_id)(state)) return Result.fail(`signal ${signal_id} already ended in an event`)
   return Result.succeed({ ...state, signals: [...state.signals.slice(1 - SIGNALS_REMEMBERED_MAX), signal_id] })
 }
 
