@@ -4,6 +4,9 @@ import { CallId, JobName } from "./Ids.ts"
 import { SkillName } from "./Skill.ts"
 import { ToolName } from "./Tool.ts"
 
+/** Jobs of a session that run at once, whatever its configuration says. */
+export const CORE_JOBS_MAX = 64
+
 const none = <A>(): Effect.Effect<ReadonlyArray<A>> => Effect.succeed([])
 
 /** What edge found relevant; a core job never sees the user's messages. */

@@ -9,9 +9,11 @@ import {
   REPETITIONS_STUCK_MIN,
   TOOL_RESULT_BYTES_MAX
 } from "#src/shared/limits.ts"
-import type { ActiveSkill, CoreLane, SessionState } from "#src/shared/session/State.ts"
+import { mostRepeated } from "#src/shared/session/repetitions.ts"
+import type { ActiveSkill, CoreLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { commitEnd, commitIfDue } from "./commits.ts"
+import { callLimit } from "./decideCalls.ts"
 import { skillRules } from "./decideSkills.ts"
 import { EventLog } from "./EventLog.ts"
 import { finalBefore, finalWords } from "./finalWords.ts"
@@ -110,17 +112,21 @@ const skillFinish = ({ payload }: EventOf<"SkillTransitionCommitted">): CoreStep
 const unfinished = ({ name, state }: ActiveSkill): string =>
   `The skill ${name} is not at its end: do its step ${state} and leave it with choir-skill-transition. Text alone ends nothing.`
 
+/** Whether only its job's limit can have kept a call from being requested, once the calls beside it have ended. */
+const isProposed = ({ stage }: OpenCall): boolean => stage === "proposed"
+
 const coreStep = (core: CoreLane, record: CoreRecord, now: number): CoreStep => {
   if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)
   if (core.state === "CORE_WAITING_TOOL") {
     // Nothing runs past the job's time, nor is what the time cut off run again.
-    const limit = timeLimit(core, now)
+    const limit = timeLimit(core, now) ?? (core.calls.every(isProposed) ? callLimit(core) : undefined)
     return limit === undefined ? { type: "run" } : stop("budget", limit)
   }
   const { output, skillEnd, started } = record
   if (started.payload.start.skill !== undefined && skillEnd !== undefined) return skillFinish(skillEnd)
   if (output?.payload.error !== undefined) return stop("error", output.payload.error.message)
-  if (core.repetition.times >= REPETITIONS_STUCK_MIN) return stop("stuck", "the job kept repeating the same step")
+  if (mostRepeated(core.repetitions) >= REPETITIONS_STUCK_MIN)
+    return stop("stuck", "the job kept repeating the same step")
   const { isFinal, isSuperseded, rev } = core.output
   const isHeard = isFinal && !isSuperseded && core.injection_rev < rev
   const isResult = isHeard && core.skill === undefined

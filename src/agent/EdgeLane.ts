@@ -3,11 +3,14 @@
  * crash goes on like one that never stopped.
  */
 import { Deferred, Effect } from "effect"
+import type { Budgets } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf, ModelError } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
 import { REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
+import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
 import { mayPark } from "#src/shared/session/parked.ts"
+import { mostRepeated } from "#src/shared/session/repetitions.ts"
 import type { PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
@@ -40,29 +43,38 @@ export type EdgeStep =
   /** Answers with the runtime's own words. */
   | { readonly type: "say"; readonly text: string }
 
+const spentText = (limit: string): string => `I stopped ${limit}.`
+
 const stepsSpent = (turn_max_steps: number): string =>
   `after ${turn_max_steps} steps (budgets.turn_max_steps) without an answer`
 
-const edgeStep = ({ edge, reports }: SessionState, turn_max_steps: number): EdgeStep => {
+const messageSpent = (message_max_steps: number): string =>
+  `after ${message_max_steps} steps for one message (budgets.message_max_steps), its jobs and reports included`
+
+const edgeStep = (
+  state: SessionState,
+  { message_max_steps, turn_max_steps }: Pick<Budgets, "message_max_steps" | "turn_max_steps">
+): EdgeStep => {
+  const { edge, reports } = state
   const purpose = edge.turn?.kind ?? "report"
+  const inbox_id = edge.turn === undefined ? reports[0]?.inbox_id : messageOf(edge.turn)
+  const isSpent = stepsFor(state, inbox_id) >= message_max_steps
   switch (edge.state) {
     case "EDGE_TERMINATED":
       return { type: "wait" }
     case "EDGE_IDLE":
-      return reports.length > 0 ? { type: "ask", purpose: "report" } : { type: "wait" }
+      if (reports.length === 0) return { type: "wait" }
+      return isSpent ? { type: "say", text: spentText(messageSpent(message_max_steps)) } : { type: "ask", purpose }
     case "EDGE_WAITING_TOOL":
       return { type: "run" }
     case "EDGE_FINALIZING":
       return { type: "answer", rev: edge.output_rev }
     case "EDGE_CONTEXT_READY":
     case "EDGE_REASONING":
-      if (edge.repetition.times >= REPETITIONS_STUCK_MIN && edge.output_rev > 0)
+      if (mostRepeated(edge.repetitions) >= REPETITIONS_STUCK_MIN && edge.output_rev > 0)
         return { type: "say", text: "I kept repeating the same step without getting further, so I stopped here." }
-      if (edge.step >= turn_max_steps)
-        return {
-          type: "say",
-          text: `I stopped ${stepsSpent(turn_max_steps)}.`
-        }
+      if (edge.step >= turn_max_steps) return { type: "say", text: spentText(stepsSpent(turn_max_steps)) }
+      if (isSpent) return { type: "say", text: spentText(messageSpent(message_max_steps)) }
       return { type: "ask", purpose }
   }
 }
@@ -97,6 +109,10 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
     const state = arbiter.state()
     const report = state.edge.turn?.kind === "report" ? state.edge.turn.report : state.reports[0]
     return report === undefined ? undefined : plainReport(report, log.find(report.rev))
+  }
+  const toldWith = (text: string): string => {
+    const report = reportText()
+    return report === undefined ? text : `${report}\n\n(${text})`
   }
   const say = (text: string, failed?: "again" | "final") =>
     Effect.suspend(() => {
@@ -165,7 +181,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
   }
   // A report goes first, and a message that is taken is committed in the same turn.
   const take = Effect.suspend(() => {
-    const next = edgeStep(arbiter.state(), settings.current().config.budgets.turn_max_steps)
+    const next = edgeStep(arbiter.state(), settings.current().config.budgets)
     const message = next.type === "wait" && !Deferred.isDoneUnsafe(stopping) ? mailbox.take() : undefined
     return message === undefined ? Effect.void : receive(message)
   })
@@ -187,7 +203,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
     }
   })
   const step = Effect.suspend(() => {
-    const next = edgeStep(arbiter.state(), settings.current().config.budgets.turn_max_steps)
+    const next = edgeStep(arbiter.state(), settings.current().config.budgets)
     switch (next.type) {
       case "ask":
         return ask(next.purpose)
@@ -196,7 +212,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
       case "answer":
         return answer(next.rev)
       case "say":
-        return say(arbiter.state().edge.turn?.kind === "report" ? (reportText() ?? next.text) : next.text)
+        return say(arbiter.state().edge.turn?.kind === "turn" ? next.text : toldWith(next.text))
       case "wait":
         return Effect.raceAllFirst([
           mailbox.arrived,

@@ -133,11 +133,13 @@ export interface Situation {
 
 /**
  * `reason` is a sentence for the model or the log; `exhausted` names the session's limit that is reached; `allowed` is what the lane's
- * skill lets it do instead.
+ * skill lets it do instead. `ends_job` is a limit of the job's, which is over with it; what `awaits_jobs` is possible once none runs.
  */
 export interface Rejected {
   readonly reason: string
   readonly exhausted?: string
+  readonly ends_job?: boolean
+  readonly awaits_jobs?: boolean
   readonly allowed?: NonNullable<PayloadOf<"ToolResultCommitted">["allowed"]>
 }
 export type Decision = Result.Result<ReadonlyArray<EventDraft>, Rejected>

@@ -38,8 +38,7 @@ const take = Effect.fnUntraced(function* (message: UserMessage) {
   const isBusy = (edge.turn !== undefined && !mayPark(edge)) || reports.length > 0
   const place = yield* mailbox.put(message)
   const position = isBusy ? place : place - 1
-  if (place > 0 && position > 0)
-    yield* commitIfDue(arbiter, { type: "Queued", inbox_id: message.inbox_id, position })
+  if (place > 0 && position > 0) yield* commitIfDue(arbiter, { type: "Queued", inbox_id: message.inbox_id, position })
 })
 
 /** The signal comes again at each reconnect, and the heartbeats tell of the same change. */

@@ -16,10 +16,7 @@ import { accept, type Decision, type Proposal, reject, type Situation } from "./
 /** What stands in the place of a message that no event can hold. */
 const LEFT_OUT = "[a message that was too large to be read]"
 
-const signalInject = (
-  state: SessionState,
-  proposal: Extract<Proposal, { type: "SignalInject" }>
-): Decision => {
+const signalInject = (state: SessionState, proposal: Extract<Proposal, { type: "SignalInject" }>): Decision => {
   const { content, signal_id, source } = proposal
   const why = state.ended === undefined ? proposal.refused : "the session has ended"
   const refused = why === undefined ? {} : { refused: why }

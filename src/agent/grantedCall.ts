@@ -1,5 +1,5 @@
 /** A call that has its locks: it is committed, waits behind the intent barrier, runs, and has its result before the locks are free. */
-import { Clock, Effect, HashMap, Option } from "effect"
+import { Clock, Effect } from "effect"
 import type { ApprovalId, LaneId } from "#schema/Ids.ts"
 import { shownName } from "#schema/Tool.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
@@ -27,10 +27,7 @@ export const makeGranted = Effect.fnUntraced(function* ({ finish, interrupted }:
   const replication = yield* Replication
   const secrets = yield* SecretStore
 
-  const seen = (lane: LaneId) => (path: string) => {
-    const memory = laneOf(arbiter.state(), lane)
-    return memory === undefined ? undefined : Option.getOrUndefined(HashMap.get(memory.seen, path))
-  }
+  const seen = (lane: LaneId) => (path: string) => laneOf(arbiter.state(), lane)?.seen.get(path)
 
   const through = Effect.fnUntraced(function* (
     { approval_id, call, lane, prepared, tool }: ReadyCall,

@@ -168,6 +168,15 @@ export const RESET_PIDS_MAX = 16
 export const WINDOW_REVS_MAX = 1000
 /** Signals that the fold remembers to drop what comes twice; choird sends far fewer before they are acknowledged. */
 export const SIGNALS_REMEMBERED_MAX = 1000
+/** Files whose versions a lane remembers, and the characters of their paths together; the longest unused go first. */
+export const SEEN_FILES_MAX = 256
+export const SEEN_PATHS_CHARS_MAX = 16 * KIB
+/** Different calls of a lane whose repetitions are counted. */
+export const REPETITIONS_REMEMBERED_MAX = 16
+/** Calls that one output may propose in a stored history; models may make fewer (MODEL_TOOL_CALLS_MAX). */
+export const OUTPUT_CALLS_MAX = 128
+/** Reports and questions of jobs that the user is still to be told. No job starts or asks where there may be no room for its end. */
+export const REPORTS_OWED_MAX = 1000
 /** One call of the program git, after which its process group is ended (D42). */
 export const GIT_TIMEOUT_MS = 30_000
 /** What a call of git may print when it does not say otherwise. */

@@ -4,7 +4,12 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
-import { COMMIT_BYTES_MAX, EVENT_BYTES_MAX, HEARTBEAT_PATCH_BYTES_MAX, RESIDENT_LOG_BYTES_MAX } from "#src/shared/limits.ts"
+import {
+  COMMIT_BYTES_MAX,
+  EVENT_BYTES_MAX,
+  HEARTBEAT_PATCH_BYTES_MAX,
+  RESIDENT_LOG_BYTES_MAX
+} from "#src/shared/limits.ts"
 import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { makeHistory, makeRandom } from "../support/history.ts"
 

@@ -57,7 +57,10 @@ describe("content that no event can hold", () => {
       yield* Effect.forkScoped(runAgent({ plane, script }))
       yield* plane.say("write a lot")
       yield* plane.until((events, state) => spoken(events).length === 1 && quiet(state))
-      assert.match(spoken(plane.events)[0]?.payload.text ?? "", /^y+\n\n\(This is not all: the answer is too long\.\)$/u)
+      assert.match(
+        spoken(plane.events)[0]?.payload.text ?? "",
+        /^y+\n\n\(This is not all: the answer is too long\.\)$/u
+      )
     })
   )
 
@@ -122,7 +125,8 @@ describe("content that no event can hold", () => {
       .filter((name) => name.endsWith(".ts"))
       .flatMap((name) => {
         const text = readFileSync(join(AGENT, name), "utf8")
-        const found = /Effect\.ignore\(\s*(?:\w+\.)*commit\w*\(|\.commit\([^;]*?Effect\.(?:ignore|orElseSucceed)\b/u.exec(text)
+        const found =
+          /Effect\.ignore\(\s*(?:\w+\.)*commit\w*\(|\.commit\([^;]*?Effect\.(?:ignore|orElseSucceed)\b/u.exec(text)
         return found === null ? [] : [`${name}: ${found[0]}`]
       })
     assert.deepStrictEqual(ignored, [])
