@@ -4,10 +4,11 @@
  */
 import type { EventOf } from "#schema/Event.ts"
 import { isEmpty } from "#src/shared/session/memory.ts"
+import { reported } from "#src/shared/session/reported.ts"
 import type { CoreLane, PendingReport, ReferenceSummary, SessionState } from "#src/shared/session/State.ts"
 import type { ChatMessage } from "./chatCompletion.ts"
 import { CORE_INSTRUCTIONS, EDGE_INSTRUCTIONS } from "./instructions.ts"
-import { coreProjection, edgeProjection, reported } from "./projection.ts"
+import { coreProjection, edgeProjection } from "./projection.ts"
 import { note, withoutNotes } from "./note.ts"
 import { type IsMasked, messagesOf, stopped, userMessage } from "./promptMessages.ts"
 import { chars, fit, fitNewest, type Room, size } from "./promptRoom.ts"

@@ -20,7 +20,6 @@ import { runEdge } from "./EdgeLane.ts"
 import { type Parting, safePointMs, sayGoodbye, summarize } from "./farewell.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { Replication, Severed } from "./Replication.ts"
-import { StatusReports } from "./StatusReports.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { type Exhausted, ToolRunner } from "./ToolRunner.ts"
 import { TurnStops } from "./TurnStops.ts"
@@ -161,9 +160,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   const compactor = yield* Compactor
   const confirmations = yield* Confirmations
   const registry = yield* ToolRegistry
-  const reports = yield* StatusReports
   const settings = yield* AgentSettings
-  yield* Effect.forkScoped(reports.run)
   const compacting = yield* Effect.forkScoped(compactor.run(registry.masked))
   const edge = yield* runEdge(stopping).pipe(
     Effect.catch(({ limit }: Exhausted) => Effect.asVoid(Deferred.succeed(ending, { type: "exhausted", limit }))),

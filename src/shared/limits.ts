@@ -748,10 +748,6 @@ export const TOKEN_FACTORS_MAX = 64
 /** What the offline model quotes of one event when it keeps a memory, and of all of them. */
 export const OFFLINE_MODEL_MEMORY_LINE_CHARS_MAX = 200
 export const OFFLINE_MODEL_MEMORY_CHARS_MAX = 1500
-/** Between two reports of one lane's state to choird: at most five a second (wire.md, Verbs). */
-export const STATUS_INTERVAL_MS = 200
-/** A job's own words in one report. */
-export const CORE_EVENT_CHARS_MAX = 8192
 /** One line of what choird reports of a task to choirctl. */
 export const CHOIRD_REPORT_BYTES_MAX = MIB
 /** How long a choird that does a task may take to end when choirctl is interrupted. */

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, PubSub, Queue, Redacted, Schema, Stream } from "effect"
 import { HttpClient, HttpClientError, HttpClientResponse, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { TestClock } from "effect/testing"
-import type { Heartbeat, ReportStatus } from "#schema/AgentApi.ts"
+import type { Heartbeat } from "#schema/AgentApi.ts"
 import { CallId, JobName, SignalId } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
 import { ControlPlane } from "#src/agent/ControlPlane.ts"
@@ -97,7 +97,6 @@ describe("EXECUTE_HOST_TOOL from an agent", () => {
       for (let count = 1; count <= 10; count++) {
         const id = String(count)
         assert.strictEqual((yield* plane.heartbeat(beat)).action, "OK")
-        yield* plane.report(BODIES.REPORT_STATUS as ReportStatus)
         assert.deepStrictEqual((yield* plane.execute(call("quick.read", `quick-${id}`))).output, { id: `quick-${id}` })
         yield* PubSub.publish(world.pushes, { id, signal: { type: "CancelCore", signal_id, job_name: WORK } })
         assert.strictEqual(yield* Queue.take(signals), id)

@@ -5,6 +5,7 @@ import type { ChatEvent } from "#schema/OperatorApi.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Outbox, type Outgoing } from "#src/choird/gateway/Outbox.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
+import { newestReports } from "#src/choird/sessions/newestReports.ts"
 import { CHAT_UNACKED_MAX, CHAT_WATCHED_MAX } from "#src/shared/limits.ts"
 import { settledIn, watchedAtFirst } from "./settled.ts"
 
@@ -83,8 +84,13 @@ const follow = (
     const out: Array<ChatEvent> = [...messages, ...standing(view)]
     if (state !== undefined) {
       const cores = [...state.cores.keys()]
-      const next = [state.edge.state, ...cores].join(" ")
-      if (next !== activity) out.push({ type: "activity", edge: state.edge.state, cores })
+      const said = [...state.cores.values()].map(({ report_rev }) => report_rev)
+      const next = [state.edge.state, ...cores, ...said].join(" ")
+      if (next !== activity && session_id !== null) {
+        const reports = [...(yield* newestReports(events, session_id, state))]
+        const shown = reports.map(([job_name, report]) => ({ job_name, report }))
+        out.push({ type: "activity", edge: state.edge.state, cores, ...(shown.length === 0 ? {} : { reports: shown }) })
+      }
       activity = next
     }
     if (all && settled.length > 0) {

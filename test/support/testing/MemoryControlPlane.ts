@@ -226,7 +226,6 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
           hello: () => Effect.die("whoever starts the agent takes over its `recovery`"),
           secrets: () => Effect.succeed(new Map()),
           config: (config_version) => Effect.succeed({ config_version }),
-          report: () => Effect.void,
           approval: (wish) =>
             Effect.suspend((): Effect.Effect<AskedApproval, Denied | Unreachable> => {
               if (isDeaf()) return Effect.never
