@@ -352,8 +352,9 @@ export const TLS_FILE_BYTES_MAX = 256 * KIB
 export const API_PROBLEM_CHARS_MAX = 2000
 /** Characters of an agent's own words that an audit row or a reason repeats. */
 export const AGENT_WORDS_CHARS_MAX = 200
-/** UTF-16 units of a message to an agent, so that its UserMsg stays far below EVENT_BYTES_MAX. */
+/** UTF-16 units of a message to an agent, and its bytes as JSON, so that its UserMsg stays far below EVENT_BYTES_MAX. */
 export const CHAT_TEXT_CHARS_MAX = 100_000
+export const CHAT_TEXT_BYTES_MAX = 384 * KIB
 /** Messages that a console client may be shown before it acknowledges one. */
 export const CHAT_UNACKED_MAX = 1000
 /** Messages whose end a console stream waits for; the oldest are forgotten. */

@@ -300,6 +300,8 @@ const eventStore = (world: World) =>
           Effect.sync(() => world.events.slice((from ?? 1) - 1).slice(last === undefined ? 0 : -last))
         )
       ),
+    named: (_session_id, revs) =>
+      Effect.sync(() => world.events.map(({ event }) => event).filter(({ rev }) => revs.includes(rev))),
     verify: (session_id) =>
       Effect.andThen(
         known(session_id),
