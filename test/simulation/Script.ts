@@ -29,6 +29,9 @@ export interface Said {
   readonly calls: ReadonlyArray<Call>
 }
 
+/** Fits an event as a model's output, and not beside its own beginning once more. */
+const LARGE_CHARS = 522_000
+
 /** Names of jobs; few, so that they are taken now and then. */
 export const JOBS = ["alpha", "beta", "gamma", "delta", "omega"] as const
 const PATHS = ["a", "b", "dir/a", "dir/b", "dir", "./a", "dir/../b"] as const
@@ -60,13 +63,15 @@ export class Script {
   /** Names of skills; none in most seeds. */
   readonly #skills: ReadonlyArray<string>
   readonly #proposes: boolean
+  readonly #large: boolean
   /** Lanes whose model repeats itself, with what it says and how often yet. */
   readonly #stuck = new Map<string, { readonly said: Said; left: number }>()
   #count = 0
   /** The job that was asked for last, which probably runs. */
   #newest: string = JOBS[0]
 
-  constructor(faults: Faults, draw: Seed, { proposes, skills }: Pick<Setup, "proposes" | "skills">) {
+  constructor(faults: Faults, draw: Seed, { large, proposes, skills }: Pick<Setup, "large" | "proposes" | "skills">) {
+    this.#large = large
     this.#faults = faults
     this.#draw = draw
     this.#skills = [...skills.keys()]
@@ -78,6 +83,8 @@ export class Script {
     const wantsJson = asked.messages.some(({ content, role }) => role === "user" && (content ?? "").includes('"ok"'))
     const final = wantsJson ? '{"ok":true}' : `said ${++this.#count}`
     const isInSkill = asked.tools?.some((tool) => tool.function.name === "choir-skill-transition") === true
+    if (isInSkill && !this.#faults.calm && this.#large && role === "edge" && this.#draw.chance(0.5))
+      return { calls: [this.#spawn()] }
     if (isInSkill) return this.#faults.calm ? says(final) : this.#skill(final)
     if (role === "summary") return this.#summary(asked)
     if (this.#faults.calm) return says(final)
@@ -90,6 +97,7 @@ export class Script {
     this.#stuck.delete(lane)
     if (this.#faults.active("hostile-model") && this.#draw.chance(this.#faults.rates.hostile))
       return this.#hostile(lane)
+    if (this.#large && role === "core" && this.#draw.chance(0.1)) return says("x".repeat(LARGE_CHARS))
     return role === "edge" ? this.#edge(final) : this.#core(final)
   }
 
@@ -209,6 +217,10 @@ export class Script {
     const kind = this.#faults.active("hostile-model") ? draw.below(6) : 0
     if (kind === 5) return says("I would rather talk")
     if (kind === 4) return { calls: [{ name: "choir-memory-delta", args: { mode: "burn" } }] }
+    if (this.#large && hash !== undefined && draw.chance(0.5)) {
+      const args = { mode: "append", add_references: Array.from({ length: 4300 }, () => hash) }
+      return { calls: Array.from({ length: 7 }, () => ({ name: "choir-memory-delta", args })) }
+    }
     const args = {
       mode: draw.chance(0.8) ? "append" : "overwrite",
       summary_update: `remembered ${++this.#count}`,
