@@ -189,7 +189,10 @@ describe("EXECUTE_HOST_TOOL from an agent", () => {
       const { call, plane, seen, world } = yield* connect
       const job = { job_id: CallId.make("c-7-0"), expires_ms: 60_000 }
       assert.strictEqual((yield* Effect.flip(plane.execute(call("quick.read", "1"), job)))._tag, "Denied")
-      world.state = { ...world.state, cores: new Map([[WORK, { job_id: job.job_id, calls: [] } as unknown as CoreLane]]) }
+      world.state = {
+        ...world.state,
+        cores: new Map([[WORK, { job_id: job.job_id, calls: [] } as unknown as CoreLane]])
+      }
       yield* plane.execute(call("quick.read", "2"), job)
       yield* plane.execute(call("quick.read", "3"))
       assert.deepStrictEqual(seen, [job.job_id, undefined])

@@ -255,7 +255,7 @@ describe("a job that a skill's step starts", () => {
       },
       done: { terminal: true }
     }
-  } as never)
+  })
 
   const inNarrow = Effect.fnUntraced(function* (
     said: ReadonlyArray<Said>,

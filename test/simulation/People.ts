@@ -54,7 +54,7 @@ export class People {
       // Some write several messages in a breath, which must stay in order.
       for (let left = draw.pick([1, 1, 1, 3]); left > 0; left--) {
         // A pasted binary, whose characters take six bytes each in an event.
-        const isLarge = this.#world.setup.large && draw.chance(0.2)
+        const isLarge = this.#world.setup.large && this.#said < 6 && draw.chance(0.3)
         const text = isLarge ? "\u0001".repeat(90_000) : `message ${++this.#said}`
         send(() => database.say(text))
       }

@@ -63,7 +63,9 @@ export class Script {
   /** Names of skills; none in most seeds. */
   readonly #skills: ReadonlyArray<string>
   readonly #proposes: boolean
-  readonly #large: boolean
+  readonly #hands: boolean
+  /** Things to say yet that hardly fit an event; few, since each costs as much as a whole conversation. */
+  #large: number
   /** Lanes whose model repeats itself, with what it says and how often yet. */
   readonly #stuck = new Map<string, { readonly said: Said; left: number }>()
   #count = 0
@@ -71,7 +73,8 @@ export class Script {
   #newest: string = JOBS[0]
 
   constructor(faults: Faults, draw: Seed, { large, proposes, skills }: Pick<Setup, "large" | "proposes" | "skills">) {
-    this.#large = large
+    this.#hands = large
+    this.#large = large ? 3 : 0
     this.#faults = faults
     this.#draw = draw
     this.#skills = [...skills.keys()]
@@ -83,7 +86,7 @@ export class Script {
     const wantsJson = asked.messages.some(({ content, role }) => role === "user" && (content ?? "").includes('"ok"'))
     const final = wantsJson ? '{"ok":true}' : `said ${++this.#count}`
     const isInSkill = asked.tools?.some((tool) => tool.function.name === "choir-skill-transition") === true
-    if (isInSkill && !this.#faults.calm && this.#large && role === "edge" && this.#draw.chance(0.5))
+    if (isInSkill && !this.#faults.calm && this.#hands && role === "edge" && this.#draw.chance(0.5))
       return { calls: [this.#spawn()] }
     if (isInSkill) return this.#faults.calm ? says(final) : this.#skill(final)
     if (role === "summary") return this.#summary(asked)
@@ -97,7 +100,10 @@ export class Script {
     this.#stuck.delete(lane)
     if (this.#faults.active("hostile-model") && this.#draw.chance(this.#faults.rates.hostile))
       return this.#hostile(lane)
-    if (this.#large && role === "core" && this.#draw.chance(0.1)) return says("x".repeat(LARGE_CHARS))
+    if (this.#large > 0 && role === "core" && this.#draw.chance(0.3)) {
+      this.#large--
+      return says("x".repeat(LARGE_CHARS))
+    }
     return role === "edge" ? this.#edge(final) : this.#core(final)
   }
 
@@ -217,7 +223,8 @@ export class Script {
     const kind = this.#faults.active("hostile-model") ? draw.below(6) : 0
     if (kind === 5) return says("I would rather talk")
     if (kind === 4) return { calls: [{ name: "choir-memory-delta", args: { mode: "burn" } }] }
-    if (this.#large && hash !== undefined && draw.chance(0.5)) {
+    if (this.#large > 0 && hash !== undefined && draw.chance(0.5)) {
+      this.#large--
       const args = { mode: "append", add_references: Array.from({ length: 4300 }, () => hash) }
       return { calls: Array.from({ length: 7 }, () => ({ name: "choir-memory-delta", args })) }
     }

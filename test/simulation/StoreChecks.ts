@@ -118,7 +118,8 @@ export class StoreChecks {
           throw new Violation("I10", `message ${id} is stored after message ${this.#newest_message}`)
         // What no event can hold is told to its sender, and stands in the log without its words.
         const isUnfit = Buffer.byteLength(JSON.stringify(row?.text ?? "")) > EVENT_BYTES_MAX
-        if (row?.text !== event.payload.text && !isUnfit) throw new Violation("I10", `message ${id} is not what was sent`)
+        if (row?.text !== event.payload.text && !isUnfit)
+          throw new Violation("I10", `message ${id} is not what was sent`)
         this.#newest_message = id
         return
       }

@@ -204,7 +204,8 @@ describe("chat", () => {
       const stream = yield* api.chat.stream({ params: { id: AGENT } })
       const news = yield* Stream.runCollect(Stream.take(stream, 2))
       const activity = news.map(({ data }) => data).find(({ type }) => type === "activity")
-      assert.deepInclude(activity, { cores: ["a"], reports: [{ job_name: "a", report }] })
+      const job_name = JobName.make("a")
+      assert.deepInclude(activity, { cores: [job_name], reports: [{ job_name, report }] })
     })
   )
 

@@ -1,5 +1,5 @@
 /** What a history may cost whoever folds it: choird folds every agent's on its one thread, and keeps the states. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, it, vi } from "@effect/vitest"
 import { Result } from "effect"
 import { CORE_JOBS_MAX } from "#schema/Core.ts"
 import type { EventDraft } from "#schema/Event.ts"
@@ -93,17 +93,11 @@ const copied = (before: unknown, now: unknown): number => {
 
 /** Runs something and counts the entries that were put into maps meanwhile. */
 const countingSets = <A>(run: () => A): readonly [A, number] => {
-  // oxlint-disable-next-line typescript/unbound-method
-  const { set } = Map.prototype
-  let sets = 0
-  Map.prototype.set = function (key, value) {
-    sets++
-    return set.call(this, key, value)
-  }
+  const spy = vi.spyOn(Map.prototype, "set")
   try {
-    return [run(), sets]
+    return [run(), spy.mock.calls.length]
   } finally {
-    Map.prototype.set = set
+    spy.mockRestore()
   }
 }
 
