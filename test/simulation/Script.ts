@@ -91,7 +91,8 @@ export class Script {
     if (isInSkill) return this.#faults.calm ? says(final) : this.#skill(final)
     if (role === "summary") return this.#summary(asked)
     if (this.#faults.calm) return says(final)
-    if (this.#skills.length > 0 && this.#draw.chance(0.15)) return { calls: [this.#start(), ...this.#more()] }
+    const begins = this.#hands && role === "core" ? 0.4 : 0.15
+    if (this.#skills.length > 0 && this.#draw.chance(begins)) return { calls: [this.#start(), ...this.#more()] }
     if (this.#proposes && this.#draw.chance(0.12)) return { calls: [this.#propose(), ...this.#more()] }
     const lane =
       role === "edge" ? "edge" : (asked.messages.find((message) => message.role === "user")?.content ?? "").slice(0, 60)
@@ -158,6 +159,7 @@ export class Script {
   }
 
   #skillName(): string {
+    if (this.#hands && this.#draw.chance(0.6)) return "hand"
     return this.#skills[this.#draw.below(this.#skills.length)] ?? ""
   }
 
