@@ -42,12 +42,26 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "references-unbounded",
     file: "src/agent/compaction.ts",
-    find: "[...new Set([...new Set(references)].flatMap(resolve))].slice(-SUMMARY_REFERENCES_MAX)",
-    replace: "references.flatMap(resolve)",
+    find: `[...new Set([...new Set(references)].flatMap(resolve))].slice(-SUMMARY_REFERENCES_MAX)
+
+/** The first deltas, as many as one commit takes. */
+const affordable = (deltas: ReadonlyArray<MemoryDelta>): ReadonlyArray<MemoryDelta> => {
+  let bytes = 0
+  return deltas.filter((delta) => {
+    bytes += jsonBytes(delta)
+    return bytes <= COMPACTION_BYTES_MAX`,
+    replace: `references.flatMap(resolve)
+
+/** The first deltas, as many as one commit takes. */
+const affordable = (deltas: ReadonlyArray<MemoryDelta>): ReadonlyArray<MemoryDelta> => {
+  let bytes = 0
+  return deltas.filter((delta) => {
+    bytes += jsonBytes(delta)
+    return true`,
     also: {
-      file: "src/agent/compaction.ts",
-      find: "return bytes <= COMPACTION_BYTES_MAX",
-      replace: "return true"
+      file: "src/agent/EventLog.ts",
+      find: "bytes, 0) > COMMIT_BYTES_MAX",
+      replace: "bytes, 0) < 0"
     },
     knownSeed: 23,
     breaks: ["W1", "W2", "L1"]
