@@ -11,13 +11,13 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { decide } from "./decide.ts"
 import { type ChainPlace, EventLog } from "./EventLog.ts"
-import type { Proposal, Rejected } from "./Proposal.ts"
+import type { Proposal } from "./Proposal.ts"
 import { residentRevs } from "./residentRevs.ts"
 import { SkillRegistry } from "./SkillRegistry.ts"
 
 /**
  * The proposal was refused; nothing happened. `exhausted` names the session's limit that is reached; `unfit` is content that no
- * event can hold, so that saying less of it may be accepted; the others as in {@link Rejected}.
+ * event can hold, so that saying less of it may be accepted; the others as `Rejected` of Proposal.ts has them.
  */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   reason: Schema.String,

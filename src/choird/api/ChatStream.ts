@@ -30,7 +30,8 @@ const message = ({ in_reply_to, kind, outbox_id, part, source, source_id, text }
 const committed = (news: ReadonlyArray<ChoirEvent>): ReadonlyArray<InboxId> =>
   news.flatMap((event) => (event.event_type === "UserMsg" ? [event.payload.inbox_id] : []))
 
-const speaks = (news: ReadonlyArray<ChoirEvent>): boolean => news.some(({ event_type }) => event_type === "AgentMessage")
+const speaks = (news: ReadonlyArray<ChoirEvent>): boolean =>
+  news.some(({ event_type }) => event_type === "AgentMessage")
 
 const services = Effect.gen(function* () {
   return { events: yield* EventStore, lifecycle: yield* Lifecycle, outbox: yield* Outbox }

@@ -60,8 +60,7 @@ export const route = (
     return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, bound) }
   const place = { dm, agent_id: bound.agent_id }
   if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read text messages." }
-  if (isTooLong(text))
-    return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
+  if (isTooLong(text)) return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
   const read = readCommand(text)
   if (read === undefined) return { type: "message", ...place, text }
   return read.type === "say" ? { type: "say", ...place, text: read.text } : { ...read, ...place }
