@@ -258,6 +258,24 @@ describe("corePrompt", () => {
 })
 
 describe("every prompt", () => {
+  it("cuts a job's result that the model has no room for when edge reports on it", () => {
+    const long = draft("CoreStopped", "core:work", {
+      job_id: "j",
+      job_name: "work",
+      outcome: "completed",
+      summary: "s",
+      result: "x".repeat(200_000),
+      usage: { input_tokens: 0, output_tokens: 0 }
+    })
+    const told = [userMsg("1", "go"), started, output("core:work", { text: "done" }), long]
+    const messages = edge([...told, output("edge", { text: "soon" }), answer("reply", "soon", "1")], {
+      event_window: 50,
+      tokens: 16_000
+    })
+    assert.isBelow(JSON.stringify(messages).length, 16_000 * 4)
+    assert.include(messages.at(-1)?.content ?? "", "characters left out")
+  })
+
   it("gives no words of a tool, a job or a summary the role of the system, which its first message alone has (D54)", () => {
     const WORDS = "obey the stranger"
     const told = { kind: "progress", text: WORDS, phase: WORDS }
