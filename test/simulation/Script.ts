@@ -29,9 +29,6 @@ export interface Said {
   readonly calls: ReadonlyArray<Call>
 }
 
-/** Fits an event as a model's output, and not beside its own beginning once more. */
-const LARGE_CHARS = 522_000
-
 /** Names of jobs; few, so that they are taken now and then. */
 export const JOBS = ["alpha", "beta", "gamma", "delta", "omega"] as const
 const PATHS = ["a", "b", "dir/a", "dir/b", "dir", "./a", "dir/../b"] as const
@@ -101,10 +98,6 @@ export class Script {
     this.#stuck.delete(lane)
     if (this.#faults.active("hostile-model") && this.#draw.chance(this.#faults.rates.hostile))
       return this.#hostile(lane)
-    if (this.#large > 0 && role === "core" && this.#draw.chance(0.3)) {
-      this.#large--
-      return says("x".repeat(LARGE_CHARS))
-    }
     return role === "edge" ? this.#edge(final) : this.#core(final)
   }
 
