@@ -4,6 +4,7 @@
  */
 import { Effect, Schema } from "effect"
 import { AllowedHost } from "./AllowedHost.ts"
+import { CORE_JOBS_MAX } from "./Core.ts"
 import { GitIdentity } from "./GitIdentity.ts"
 import { AgentId, ResourceName, SecretName } from "./Ids.ts"
 import { RequestTemplate } from "./RequestTemplate.ts"
@@ -130,7 +131,7 @@ const Transport = Schema.Struct({ http: Schema.optionalKey(HttpTransport) })
 
 /** The limits of a session and its jobs (7.6). `turn_max_steps` bounds the model calls of one edge turn. */
 export const Budgets = Schema.Struct({
-  max_core_jobs: withDefault(Positive, 8),
+  max_core_jobs: withDefault(Positive.check(Schema.isLessThanOrEqualTo(CORE_JOBS_MAX)), 8),
   total_session_tokens: withDefault(Positive, 2_000_000),
   max_tool_calls_per_session: withDefault(Positive, 2000),
   max_cost_usd: withDefault(Schema.NullOr(Schema.Finite.check(Schema.isGreaterThan(0))), null),
@@ -139,7 +140,8 @@ export const Budgets = Schema.Struct({
   per_job_wall_time_ms: withDefault(Positive, 1_800_000),
   max_injections_per_job: withDefault(Positive, 20),
   skill_retry_budget: withDefault(Schema.Natural, 2),
-  turn_max_steps: withDefault(Positive, 24)
+  turn_max_steps: withDefault(Positive, 24),
+  message_max_steps: withDefault(Positive, 96)
 })
 export type Budgets = typeof Budgets.Type
 

@@ -4,6 +4,9 @@ import { CallId, JobName } from "./Ids.ts"
 import { SkillName } from "./Skill.ts"
 import { ToolName } from "./Tool.ts"
 
+/** Jobs of a session that run at once, whatever its configuration says. */
+export const CORE_JOBS_MAX = 64
+
 const none = <A>(): Effect.Effect<ReadonlyArray<A>> => Effect.succeed([])
 
 /** What edge found relevant; a core job never sees the user's messages. */
@@ -61,11 +64,46 @@ export const CoreEventKind = Schema.Literals([
   "error"
 ])
 
+/** One step of a job's plan and how far it is. */
+export const PlanStep = Schema.Struct({
+  step: Schema.NonEmptyString.check(Schema.isMaxLength(200)).annotate({ description: "What the step does" }),
+  state: Schema.Literals(["open", "doing", "done", "dropped"])
+})
+export type PlanStep = typeof PlanStep.Type
+
+/** How a job goes, beside its words. */
+const progress = {
+  percent: Schema.optionalKey(
+    Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 100 })).annotate({
+      description: "How much of the task is done"
+    })
+  ),
+  phase: Schema.optionalKey(
+    Schema.NonEmptyString.check(Schema.isMaxLength(100)).annotate({ description: "The part of the task that runs" })
+  ),
+  focus: Schema.optionalKey(
+    Schema.NonEmptyString.check(Schema.isMaxLength(200)).annotate({ description: "What is being looked at" })
+  ),
+  plan: Schema.optionalKey(
+    Schema.Array(PlanStep)
+      .check(Schema.isMaxLength(32))
+      .annotate({ description: "The whole plan, its steps in order, each with its state" })
+  )
+}
+
+/** What a job says of itself with `choir.core.report`. */
+export const CoreReport = Schema.Struct({
+  kind: CoreEventKind.pick(["progress", "plan", "thought_summary", "tool_proposal", "need_info", "partial_result"]),
+  text: Schema.NonEmptyString.check(Schema.isMaxLength(8192)),
+  ...progress
+})
+export type CoreReport = typeof CoreReport.Type
+
 export const CoreEvent = Schema.Struct({
   job_name: JobName,
   kind: CoreEventKind,
   text: Schema.String.check(Schema.isMaxLength(8192)),
-  percent: Schema.optionalKey(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 100 })))
+  ...progress
 })
 export type CoreEvent = typeof CoreEvent.Type
 

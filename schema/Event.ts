@@ -131,7 +131,9 @@ export const CoreStarted = Schema.Struct({
   job_name: JobName,
   start: CoreJobStart,
   model: Schema.String,
-  budgets: CoreBudgets
+  budgets: CoreBudgets,
+  /** The skill of edge within whose step it was started. */
+  in_skill: Schema.optionalKey(Schema.String)
 })
 
 export const CoreOutcome = Schema.Literals(["completed", "error", "cancelled", "budget", "stuck"])

@@ -10,6 +10,7 @@ import { Approvals } from "./ApprovalApi.ts"
 import { Configuration } from "./ConfigApi.ts"
 import { AuditApi } from "./AuditApi.ts"
 import { DatabaseApi } from "./DatabaseApi.ts"
+import { CoreReport } from "./Core.ts"
 import { ChoirEvent } from "./Event.ts"
 import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256, SignalId } from "./Ids.ts"
 import { Progress } from "./Progress.ts"
@@ -123,7 +124,9 @@ export const CoreSummary = Schema.Struct({
   job_name: JobName,
   state: Schema.String,
   step: Schema.Natural,
-  started_at: Schema.String
+  started_at: Schema.String,
+  /** What it said of itself last. */
+  report: Schema.optionalKey(CoreReport)
 })
 export type CoreSummary = typeof CoreSummary.Type
 
@@ -272,7 +275,13 @@ export const ChatEvent = Schema.Union([
     question: Schema.optionalKey(Schema.NullOr(Schema.String))
   }),
   /** What edge and the cores are doing, for a person who waits. */
-  Schema.Struct({ type: Schema.Literal("activity"), edge: Schema.String, cores: Schema.Array(JobName) }),
+  Schema.Struct({
+    type: Schema.Literal("activity"),
+    edge: Schema.String,
+    cores: Schema.Array(JobName),
+    /** What these jobs said of themselves last; some have said nothing. */
+    reports: Schema.optionalKey(Schema.Array(Schema.Struct({ job_name: JobName, report: CoreReport })))
+  }),
   /** Edge is idle, and no core job or report of this message's turn is left. */
   Schema.Struct({ type: Schema.Literal("settled"), inbox_id: InboxId }),
   Schema.Struct({ type: Schema.Literal("agent"), status: AgentStatus, reason: Schema.NullOr(Schema.String) })

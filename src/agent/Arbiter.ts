@@ -5,7 +5,7 @@
 import { Clock, Context, Deferred, Effect, Layer, Result, Schema } from "effect"
 import { type ChoirEvent, EVENT_VERSION, type EventDraft } from "#schema/Event.ts"
 import { isDeeperThan, storableJson } from "#src/shared/canonicalJson.ts"
-import { EVENT_BYTES_MAX, EVENT_DEPTH_MAX } from "#src/shared/limits.ts"
+import { EVENT_DEPTH_MAX } from "#src/shared/limits.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
@@ -17,11 +17,13 @@ import { SkillRegistry } from "./SkillRegistry.ts"
 
 /**
  * The proposal was refused; nothing happened. `exhausted` names the session's limit that is reached; `unfit` is content that no
- * event can hold, so that saying less of it may be accepted; `allowed` is what the lane's skill lets it do instead.
+ * event can hold, so that saying less of it may be accepted; the others as `Rejected` of Proposal.ts has them.
  */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   reason: Schema.String,
   exhausted: Schema.optionalKey(Schema.String),
+  ends_job: Schema.optionalKey(Schema.Boolean),
+  awaits_jobs: Schema.optionalKey(Schema.Boolean),
   unfit: Schema.optionalKey(Schema.Boolean),
   allowed: Schema.optionalKey(
     Schema.Struct({ tools: Schema.Array(Schema.String), transitions: Schema.Array(Schema.String) })
@@ -118,8 +120,8 @@ export class Arbiter extends Context.Service<
         const events = stamp(decided.success, state.rev, new Date(now).toISOString())
         const folded = foldAll(state, events)
         if (Result.isFailure(folded)) return yield* new Refused({ reason: folded.failure.reason })
-        if (!log.append(events))
-          return yield* new Refused({ reason: `an event may have ${EVENT_BYTES_MAX} bytes at most`, unfit: true })
+        const tooLarge = log.append(events)
+        if (tooLarge !== undefined) return yield* new Refused({ reason: tooLarge, unfit: true })
         state = folded.success
         for (const listener of listeners) listener(events)
         for (const look of waiters) look()

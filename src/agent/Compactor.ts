@@ -7,10 +7,12 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { COMPACTION_ORDERS_MAX, PROMPT_CHARS_PER_TOKEN } from "#src/shared/limits.ts"
 import { compactionLimit } from "#src/shared/session/compacted.ts"
+import { isUnheard } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { CoreLane, EdgeLane } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
+import { commitEnd } from "./commits.ts"
 import { outputTokensMax, textsOf } from "./chatCompletion.ts"
 import { compactionPrompt, deltasOf, deltaTool, foldedCount, type Folding, foldingOf } from "./compaction.ts"
 import { EventLog } from "./EventLog.ts"
@@ -128,34 +130,33 @@ const make = Effect.fnUntraced(function* () {
         Effect.orElseSucceed(() => [])
       )
 
-  const commit = (lane: LaneId, deltas: ReturnType<typeof deltasOf>, boundary_rev: number, signal_id?: string) =>
-    arbiter.commit({
-      type: "Compact",
-      lane,
-      deltas,
-      boundary_rev,
-      ...(signal_id === undefined ? {} : { signal_id })
-    })
+  const proposal = (lane: LaneId, deltas: ReturnType<typeof deltasOf>, boundary_rev: number, signal_id?: string) =>
+    ({ type: "Compact", lane, deltas, boundary_rev, ...(signal_id === undefined ? {} : { signal_id }) }) as const
+
+  const failed = (lane: LaneId, why: string) => {
+    for (const known of failedAt.keys()) if (laneOf(arbiter.state(), known) === undefined) failedAt.delete(known)
+    failedAt.set(lane, laneOf(arbiter.state(), lane)?.window.length ?? 0)
+    return Effect.logWarning(`the compaction of ${lane} failed; its window stays as it is`, why)
+  }
 
   const compact = Effect.fn("Compactor.compact")(function* (lane: LaneId, isMasked: IsMasked) {
     const ordered = orders.get(lane) ?? []
     orders.delete(lane)
-    let signals = ordered.flatMap((signal_id) => signal_id ?? [])
+    const signals = ordered.flatMap((signal_id) => signal_id ?? [])
     const planned = yield* plan(lane, ordered.length > 0, isMasked)
     if (planned !== undefined) {
       const deltas = yield* ask(lane, planned)
       const memory = laneOf(arbiter.state(), lane)
       const isSame = memory !== undefined && jobIdOf(memory) === jobIdOf(planned.memory)
-      if (deltas.length > 0 && isSame) {
-        failedAt.delete(lane)
-        yield* commit(lane, deltas, planned.boundary_rev, signals[0])
-        signals = signals.slice(1)
-      } else {
-        failedAt.set(lane, memory?.window.length ?? 0)
-        yield* Effect.logWarning(`the compaction of ${lane} failed; its window stays as it is`)
-      }
+      if (deltas.length > 0 && isSame)
+        yield* arbiter.commit(proposal(lane, deltas, planned.boundary_rev, signals[0])).pipe(
+          Effect.andThen(Effect.sync(() => failedAt.delete(lane))),
+          Effect.catch(({ reason }) => failed(lane, reason))
+        )
+      else yield* failed(lane, "the model gave no change that can be applied")
     }
-    for (const signal_id of signals) yield* commit(lane, [], 0, signal_id)
+    for (const signal_id of signals.filter((each) => isUnheard(each)(arbiter.state())))
+      yield* commitEnd(arbiter, proposal(lane, [], 0, signal_id), isUnheard(signal_id))
   })
 
   const run = (isMasked: IsMasked) =>
@@ -175,7 +176,7 @@ const make = Effect.fnUntraced(function* () {
             if (busy.has(lane)) continue
             busy.add(lane)
             grown.delete(lane)
-            yield* FiberSet.run(fibers, Effect.ensuring(Effect.ignore(compact(lane, isMasked)), done(lane)))
+            yield* FiberSet.run(fibers, Effect.ensuring(compact(lane, isMasked), done(lane)))
           }
         })
       )

@@ -3,14 +3,7 @@ import { Context, Effect, Layer, Redacted, Ref, Schedule, type Schema, Stream } 
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import { randomUUID } from "node:crypto"
-import {
-  AgentApi,
-  type Heartbeat,
-  type HeartbeatReply,
-  type InitHello,
-  type InitHelloReply,
-  type ReportStatus
-} from "#schema/AgentApi.ts"
+import { AgentApi, type Heartbeat, type HeartbeatReply, type InitHello, type InitHelloReply } from "#schema/AgentApi.ts"
 import type { AskedApproval } from "#schema/Approval.ts"
 import type { AgentConfig } from "#schema/Config.ts"
 import type { ToolStatus } from "#schema/Event.ts"
@@ -65,8 +58,6 @@ export class ControlPlane extends Context.Service<
     /** The values of bound secrets; one unbound name refuses them all. */
     secrets(resources: ReadonlyArray<SecretName>): Asked<ReadonlyMap<SecretName, Redacted.Redacted>>
     heartbeat(request: Heartbeat): Asked<HeartbeatReply>
-    /** Tells how a lane does; for a core with the proof that its job runs, which expires with the job (D35). */
-    report(status: ReportStatus, job?: RunningJob): Asked<void>
     /**
      * Runs a host tool; for a core with the proof that its job runs. It is asked again with the same request id while choird is away,
      * so that it runs once (R28). At most SLOW_HOST_CALLS_MAX of those with more than RPC_TIMEOUT_MS are with choird at once, the
@@ -142,10 +133,6 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
       return new Map(Object.entries(secrets).map(([name, value]) => [name as SecretName, Redacted.make(value)]))
     }),
     heartbeat: (payload) => asked("HEARTBEAT")(rpc.HEARTBEAT({ ...envelope(), payload })),
-    report: Effect.fn("ControlPlane.report")(function* (payload, job) {
-      const headers = yield* proven(job)
-      yield* asked("REPORT_STATUS")(connections.one(rpc.REPORT_STATUS({ headers, payload })))
-    }),
     execute: Effect.fn("ControlPlane.execute")(function* ({ timeout_ms, ...payload }, job) {
       const headers = yield* proven(job)
       const call = Effect.mapError(rpc.EXECUTE_HOST_TOOL({ headers, payload }), (error) =>

@@ -3,14 +3,23 @@ import { Effect, Result, Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { JobName } from "#schema/Ids.ts"
 import { valueProblem } from "#src/shared/jsonSchema.ts"
-import { CORE_SUMMARY_CHARS_MAX, QUESTION_WAIT_MS_MAX, REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
-import type { ActiveSkill, CoreLane, SessionState } from "#src/shared/session/State.ts"
+import {
+  CORE_SUMMARY_CHARS_MAX,
+  QUESTION_WAIT_MS_MAX,
+  REPETITIONS_STUCK_MIN,
+  TOOL_RESULT_BYTES_MAX
+} from "#src/shared/limits.ts"
+import { mostRepeated } from "#src/shared/session/repetitions.ts"
+import type { ActiveSkill, CoreLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { ageSince } from "./age.ts"
 import { Arbiter } from "./Arbiter.ts"
+import { commitEnd, commitIfDue } from "./commits.ts"
+import { callLimit } from "./decideCalls.ts"
 import { skillRules } from "./decideSkills.ts"
 import { EventLog } from "./EventLog.ts"
 import { finalBefore, finalWords } from "./finalWords.ts"
 import { ImageTexts } from "./ImageTexts.ts"
+import { inlineResult } from "./inlineResult.ts"
 import { ModelCalls } from "./ModelCalls.ts"
 import { corePrompt } from "./Prompt.ts"
 import type { Proposal } from "./Proposal.ts"
@@ -45,9 +54,14 @@ interface Ages {
 
 const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
 
+/** A result is cut like a tool's; all of it stands in the output that it came from. */
 const stop = (outcome: Stop["outcome"], summary: string, result?: Stop["result"]): CoreStep => ({
   type: "stop",
-  stop: { outcome, summary: summary.slice(0, CORE_SUMMARY_CHARS_MAX), ...(result === undefined ? {} : { result }) }
+  stop: {
+    outcome,
+    summary: summary.slice(0, CORE_SUMMARY_CHARS_MAX).toWellFormed(),
+    ...(result === undefined ? {} : { result: inlineResult(result, TOOL_RESULT_BYTES_MAX) })
+  }
 })
 
 const timeLimit = ({ budgets }: CoreLane, { job_ms }: Ages): string | undefined =>
@@ -105,17 +119,21 @@ const skillFinish = ({ payload }: EventOf<"SkillTransitionCommitted">): CoreStep
 const unfinished = ({ name, state }: ActiveSkill): string =>
   `The skill ${name} is not at its end: do its step ${state} and leave it with choir-skill-transition. Text alone ends nothing.`
 
+/** Whether only its job's limit can have kept a call from being requested, once the calls beside it have ended. */
+const isProposed = ({ stage }: OpenCall): boolean => stage === "proposed"
+
 const coreStep = (core: CoreLane, record: CoreRecord, ages: Ages): CoreStep => {
   if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)
   if (core.state === "CORE_WAITING_TOOL") {
     // Nothing runs past the job's time, nor is what the time cut off run again.
-    const limit = timeLimit(core, ages)
+    const limit = timeLimit(core, ages) ?? (core.calls.every(isProposed) ? callLimit(core) : undefined)
     return limit === undefined ? { type: "run" } : stop("budget", limit)
   }
   const { output, skillEnd, started } = record
   if (started.payload.start.skill !== undefined && skillEnd !== undefined) return skillFinish(skillEnd)
   if (output?.payload.error !== undefined) return stop("error", output.payload.error.message)
-  if (core.repetition.times >= REPETITIONS_STUCK_MIN) return stop("stuck", "the job kept repeating the same step")
+  if (mostRepeated(core.repetitions) >= REPETITIONS_STUCK_MIN)
+    return stop("stuck", "the job kept repeating the same step")
   const { isFinal, isSuperseded, rev } = core.output
   const isHeard = isFinal && !isSuperseded && core.injection_rev < rev
   const isResult = isHeard && core.skill === undefined
@@ -128,6 +146,12 @@ const coreStep = (core: CoreLane, record: CoreRecord, ages: Ages): CoreStep => {
   const limit = spentLimit(core, ages)
   return limit === undefined ? next : stop("budget", limit)
 }
+
+/** Whether it is still this job that runs under its name. */
+export const isRunning =
+  ({ job_id, job_name }: Pick<CoreLane, "job_id" | "job_name">) =>
+  ({ cores }: SessionState): boolean =>
+    cores.get(job_name)?.job_id === job_id
 
 /** Whether there is a reason to go on: the answer, a cancel, or the end of the job. */
 const isAnswered =
@@ -175,7 +199,12 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
         return yield* runner.runOpen(core.lane)
       case "stop":
         yield* runner.closeOpen(core.lane, "the job ended")
-        return yield* Effect.ignore(arbiter.commit({ type: "StopCore", job_name, ...next.stop }))
+        return yield* commitEnd(arbiter, { type: "StopCore", job_name, ...next.stop }, isRunning(core), (reason) => ({
+          type: "StopCore",
+          job_name,
+          outcome: "error",
+          summary: `the job's result cannot be kept: ${reason}`
+        }))
       case "ask": {
         const { allowed_tools } = known.started.payload.start.tool_constraints
         const tools = registry.offered(core.lane, { allowed: allowed_tools, skill: skillRules(core, skills) })
@@ -194,7 +223,7 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
   const current = Effect.suspend(() => {
     const core = arbiter.state().cores.get(job_name)
     const failing =
-      core?.skill === undefined ? Effect.void : Effect.ignore(arbiter.commit({ type: "FailSkill", lane: core.lane }))
+      core?.skill === undefined ? Effect.void : commitIfDue(arbiter, { type: "FailSkill", lane: core.lane })
     return Effect.map(failing, () => arbiter.state().cores.get(job_name))
   })
   let core = yield* current

@@ -3,13 +3,19 @@
  * crash goes on like one that never stopped.
  */
 import { Deferred, Effect } from "effect"
+import type { Budgets } from "#schema/Config.ts"
 import type { ChoirEvent, ModelError } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
+import type { UserMessage } from "#schema/Signal.ts"
 import { REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
+import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
 import { mayPark } from "#src/shared/session/parked.ts"
+import { mostRepeated } from "#src/shared/session/repetitions.ts"
+import { reported } from "#src/shared/session/reported.ts"
 import type { PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
+import { commitEnd, commitIfDue } from "./commits.ts"
 import { skillRules } from "./decideSkills.ts"
 import { TURN_STOPPED } from "./decideStop.ts"
 import { EventLog } from "./EventLog.ts"
@@ -18,12 +24,14 @@ import { ImageTexts } from "./ImageTexts.ts"
 import type { ChatMessage } from "./chatCompletion.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { ModelCalls } from "./ModelCalls.ts"
-import { reported } from "./projection.ts"
 import { edgePrompt } from "./Prompt.ts"
 import { SkillRegistry } from "./SkillRegistry.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { ToolRunner } from "./ToolRunner.ts"
 import { TurnStops } from "./TurnStops.ts"
+
+/** Of an answer that no event can hold, what the user is told; its characters may take six bytes each. */
+const ANSWER_CHARS_MAX = 64_000
 
 /** What edge does next. */
 export type EdgeStep =
@@ -35,29 +43,38 @@ export type EdgeStep =
   /** Answers with the runtime's own words. */
   | { readonly type: "say"; readonly text: string }
 
+const spentText = (limit: string): string => `I stopped ${limit}.`
+
 const stepsSpent = (turn_max_steps: number): string =>
   `after ${turn_max_steps} steps (budgets.turn_max_steps) without an answer`
 
-const edgeStep = ({ edge, reports }: SessionState, turn_max_steps: number): EdgeStep => {
+const messageSpent = (message_max_steps: number): string =>
+  `after ${message_max_steps} steps for one message (budgets.message_max_steps), its jobs and reports included`
+
+const edgeStep = (
+  state: SessionState,
+  { message_max_steps, turn_max_steps }: Pick<Budgets, "message_max_steps" | "turn_max_steps">
+): EdgeStep => {
+  const { edge, reports } = state
   const purpose = edge.turn?.kind ?? "report"
+  const inbox_id = edge.turn === undefined ? reports[0]?.inbox_id : messageOf(edge.turn)
+  const isSpent = stepsFor(state, inbox_id) >= message_max_steps
   switch (edge.state) {
     case "EDGE_TERMINATED":
       return { type: "wait" }
     case "EDGE_IDLE":
-      return reports.length > 0 ? { type: "ask", purpose: "report" } : { type: "wait" }
+      if (reports.length === 0) return { type: "wait" }
+      return isSpent ? { type: "say", text: spentText(messageSpent(message_max_steps)) } : { type: "ask", purpose }
     case "EDGE_WAITING_TOOL":
       return { type: "run" }
     case "EDGE_FINALIZING":
       return { type: "answer", rev: edge.output_rev }
     case "EDGE_CONTEXT_READY":
     case "EDGE_REASONING":
-      if (edge.repetition.times >= REPETITIONS_STUCK_MIN && edge.output_rev > 0)
+      if (mostRepeated(edge.repetitions) >= REPETITIONS_STUCK_MIN && edge.output_rev > 0)
         return { type: "say", text: "I kept repeating the same step without getting further, so I stopped here." }
-      if (edge.step >= turn_max_steps)
-        return {
-          type: "say",
-          text: `I stopped ${stepsSpent(turn_max_steps)}.`
-        }
+      if (edge.step >= turn_max_steps) return { type: "say", text: spentText(stepsSpent(turn_max_steps)) }
+      if (isSpent) return { type: "say", text: spentText(messageSpent(message_max_steps)) }
       return { type: "ask", purpose }
   }
 }
@@ -84,13 +101,31 @@ const makeReplies = Effect.gen(function* () {
     const report = state.edge.turn?.kind === "report" ? state.edge.turn.report : state.reports[0]
     return report === undefined ? undefined : plainReport(report, log.find(report.rev))
   }
+  const toldWith = (text: string): string => {
+    const report = reportText()
+    return report === undefined ? text : `${report}\n\n(${text})`
+  }
   const say = (text: string, failed?: "again" | "final") =>
-    Effect.ignore(arbiter.commit({ type: "Answer", text, ...(failed === undefined ? {} : { failed }) }))
-  /** The end of a turn without the model's words; a report still tells what it is about. */
-  const fail = (text: string, kind: "again" | "final") => say(isReporting() ? (reportText() ?? text) : text, kind)
-  const sayFailure = (problem: string, kind: "again" | "final" = "final") =>
-    fail(`I could not answer: ${problem}. Nothing is lost; send a message to try again.`, kind)
-  return { fail, reportText, say, sayFailure }
+    Effect.suspend(() => {
+      const { edge, reports } = arbiter.state()
+      const isOpen = (now: SessionState) =>
+        now.edge.state !== "EDGE_TERMINATED" && now.edge.turn === edge.turn && now.reports === reports
+      const answer = (words: string) => ({
+        type: "Answer" as const,
+        text: words,
+        ...(failed === undefined ? {} : { failed })
+      })
+      return commitEnd(arbiter, answer(text), isOpen, () =>
+        answer(`${text.slice(0, ANSWER_CHARS_MAX).toWellFormed()}\n\n(This is not all: the answer is too long.)`)
+      )
+    })
+  /** The end of a turn at a limit; a report still tells what it is about. */
+  const sayLimit = (text: string) => say(arbiter.state().edge.turn?.kind === "turn" ? text : toldWith(text), "final")
+  const sayFailure = (problem: string, kind: "again" | "final" = "final") => {
+    const text = `I could not answer: ${problem}. Nothing is lost; send a message to try again.`
+    return say(isReporting() ? (reportText() ?? text) : text, kind)
+  }
+  return { reportText, say, sayFailure, sayLimit }
 })
 
 /** The messages that edge takes: between two turns, and while the open turn waits for a person. */
@@ -99,13 +134,22 @@ const makeIntake = Effect.fnUntraced(function* (stopping: Deferred.Deferred<void
   const mailbox = yield* Mailbox
   const settings = yield* AgentSettings
 
+  // One that was taken before is refused. One that no event can hold is answered all the same, or it would bar those behind it.
+  const receive = (message: UserMessage) => {
+    const isUntaken = ({ last_inbox_id }: SessionState) => BigInt(message.inbox_id) > last_inbox_id
+    return commitEnd(arbiter, { type: "UserMessage", message }, isUntaken, (reason) => ({
+      type: "RefuseMessage",
+      message,
+      reason
+    }))
+  }
   const takeIf = (fits: () => boolean) =>
     Effect.suspend(() => {
       const message = fits() && !Deferred.isDoneUnsafe(stopping) ? mailbox.take() : undefined
-      return message === undefined ? Effect.void : Effect.ignore(arbiter.commit({ type: "UserMessage", message }))
+      return message === undefined ? Effect.void : receive(message)
     }).pipe(Effect.uninterruptible)
-  // A report goes first, and a message that is taken is committed in the same turn. One that was taken before is refused.
-  const take = takeIf(() => edgeStep(arbiter.state(), settings.current().config.budgets.turn_max_steps).type === "wait")
+  // A report goes first, and a message that is taken is committed in the same turn.
+  const take = takeIf(() => edgeStep(arbiter.state(), settings.current().config.budgets).type === "wait")
   // The turn is set aside by the very commit that takes the message, so that a call which is approved at that moment either runs or waits.
   const takeBetween = takeIf(() => mayPark(arbiter.state().edge))
 
@@ -142,8 +186,7 @@ const makeQuestions = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (purpose: "turn" | "report", last: ReadonlyArray<ChatMessage> = []) {
     const { llm } = settings.current().config
-    if (arbiter.state().edge.skill !== undefined)
-      yield* Effect.ignore(arbiter.commit({ type: "FailSkill", lane: EDGE }))
+    if (arbiter.state().edge.skill !== undefined) yield* commitIfDue(arbiter, { type: "FailSkill", lane: EDGE })
     yield* calls.ask(
       EDGE,
       purpose,
@@ -162,7 +205,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
   const settings = yield* AgentSettings
   const stops = yield* TurnStops
   const ask = yield* makeQuestions
-  const { fail, reportText, say, sayFailure } = yield* makeReplies
+  const { reportText, say, sayFailure, sayLimit } = yield* makeReplies
   const intake = yield* makeIntake(stopping)
 
   const answer = (rev: number) => {
@@ -188,7 +231,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
     }
   }
   const step = Effect.suspend(() => {
-    const next = edgeStep(arbiter.state(), settings.current().config.budgets.turn_max_steps)
+    const next = edgeStep(arbiter.state(), settings.current().config.budgets)
     switch (next.type) {
       case "ask":
         return ask(next.purpose)
@@ -197,7 +240,7 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
       case "answer":
         return answer(next.rev)
       case "say":
-        return fail(next.text, "final")
+        return sayLimit(next.text)
       case "wait":
         return intake.next
     }

@@ -6,7 +6,7 @@ import { Context, Layer } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
-import { EVENT_BYTES_MAX, RESIDENT_LOG_BYTES_MAX } from "#src/shared/limits.ts"
+import { COMMIT_BYTES_MAX, EVENT_BYTES_MAX, RESIDENT_LOG_BYTES_MAX } from "#src/shared/limits.ts"
 
 /** A place in the chain; revision 0 is before the first event. */
 export interface ChainPlace {
@@ -45,8 +45,11 @@ export class EventLog extends Context.Service<
     head(): number
     /** The revision from which on every event is here. */
     oldest(): number
-    /** Links events that follow the head as one batch; false when one is larger than EVENT_BYTES_MAX, and then none is. */
-    append(events: ReadonlyArray<ChoirEvent>): boolean
+    /**
+     * Links events that follow the head as one batch. Where one is larger than EVENT_BYTES_MAX, or all are larger than COMMIT_BYTES_MAX, none
+     * is linked and the answer says so.
+     */
+    append(events: ReadonlyArray<ChoirEvent>): string | undefined
     /** Forgets what is here and begins after a place, as a recovery does; older events are choird's alone. */
     begin(after: ChainPlace): void
     /** Takes over events that choird acknowledged in an earlier epoch. */
@@ -102,11 +105,13 @@ const make = (session_id: SessionId) => {
   const push = (added: ReadonlyArray<LoggedLink>) => {
     for (const link of added) links.push(link)
   }
-  const append = (events: ReadonlyArray<ChoirEvent>): boolean => {
+  const append = (events: ReadonlyArray<ChoirEvent>): string | undefined => {
     const added = linked(events)
-    if (added.some(({ bytes }) => bytes > EVENT_BYTES_MAX)) return false
+    if (added.some(({ bytes }) => bytes > EVENT_BYTES_MAX)) return `an event may have ${EVENT_BYTES_MAX} bytes at most`
+    if (added.reduce((total, { bytes }) => total + bytes, 0) > COMMIT_BYTES_MAX)
+      return `the events of one commit may have ${COMMIT_BYTES_MAX} bytes at most`
     push(added)
-    return true
+    return undefined
   }
   const after = (rev: number, bytes_max: number): Batch | undefined => {
     const start = place(rev)

@@ -4,8 +4,10 @@ import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf, PayloadOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings, boundModel } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
+import { commitIfDue } from "./commits.ts"
 import { Budget, type Reservation } from "./Budget.ts"
 import { type ChatMessage, type ChatTool, estimateTokens, jsonOf, outputTokensMax, textsOf } from "./chatCompletion.ts"
 import { type Completion, Llm } from "./Llm.ts"
@@ -70,6 +72,10 @@ const reservation = (config: AgentConfig, name: string, prompt_tokens: number): 
   }
 }
 
+/** Whether a lane may still say something. */
+const isThere = (state: SessionState, lane: LaneId): boolean =>
+  laneOf(state, lane) !== undefined && state.edge.state !== "EDGE_TERMINATED"
+
 /** At the end of a session nobody waits for the model. */
 const unannounced = () => Effect.void
 
@@ -84,7 +90,7 @@ const make = Effect.fnUntraced(function* () {
 
   const announce = (model: string) => (wait: Duration.Duration) => {
     const text = `The provider of the model "${model}" is busy or limits its rate; asking again in ${Duration.format(wait)}.`
-    return Effect.andThen(Effect.logWarning(text), Effect.ignore(arbiter.commit({ type: "Notice", text })))
+    return Effect.andThen(Effect.logWarning(text), commitIfDue(arbiter, { type: "Notice", text }))
   }
   const commit = Effect.fnUntraced(function* (
     lane: LaneId,
@@ -93,15 +99,19 @@ const make = Effect.fnUntraced(function* () {
   ) {
     // An answer that no event can hold becomes an error of the call, as an oversized one does.
     const committed = yield* arbiter.commit({ type: "Output", lane, output: { purpose, ...completion } }).pipe(
-      Effect.catchTag("Refused", ({ reason }) => {
-        const { latency_ms, model, usage } = completion
-        const error = { kind: "too_large", message: `the model "${model}": ${reason}` } as const
-        const output = { purpose, model, tool_calls: [], finish_reason: "error", usage, latency_ms, error }
-        return Effect.orElseSucceed(
-          arbiter.commit({ type: "Output", lane, output }),
-          (): ReadonlyArray<ChoirEvent> => []
-        )
-      })
+      Effect.catchIf(
+        ({ unfit }) => unfit === true,
+        ({ reason }) => {
+          const { latency_ms, model, usage } = completion
+          const error = { kind: "too_large", message: `the model "${model}": ${reason}` } as const
+          const output = { purpose, model, tool_calls: [], finish_reason: "error", usage, latency_ms, error }
+          return arbiter.commit({ type: "Output", lane, output })
+        }
+      ),
+      // Whoever asked would ask again for as long as the lane is there, and pay each time.
+      Effect.catch((refused): Effect.Effect<ReadonlyArray<ChoirEvent>> =>
+        isThere(arbiter.state(), lane) ? Effect.die(refused) : Effect.succeed([])
+      )
     )
     return committed.find((event) => event.event_type === "ModelOutput")
   })

@@ -4,10 +4,11 @@
  */
 import type { EventOf } from "#schema/Event.ts"
 import { isEmpty } from "#src/shared/session/memory.ts"
+import { reported } from "#src/shared/session/reported.ts"
 import type { CoreLane, PendingReport, ReferenceSummary, SessionState } from "#src/shared/session/State.ts"
 import type { ChatMessage } from "./chatCompletion.ts"
 import { CORE_INSTRUCTIONS, EDGE_INSTRUCTIONS } from "./instructions.ts"
-import { coreProjection, edgeProjection, reported } from "./projection.ts"
+import { coreProjection, edgeProjection } from "./projection.ts"
 import { note, withoutNotes } from "./note.ts"
 import { type IsMasked, messagesOf, stopped, userMessage } from "./promptMessages.ts"
 import { chars, fit, fitNewest, type Room, size } from "./promptRoom.ts"
@@ -95,9 +96,9 @@ const edgeTurn = (
 }
 
 /** What a report turn is about, in the control plane's words. */
-const matter = ({ job_name, kind, rev }: PendingReport, find: Find): string => {
+const matter = ({ job_name, kind, rev }: PendingReport, find: Find, room: Room): string => {
   const event = find(rev)
-  if (kind === "stopped") return event?.event_type === "CoreStopped" ? stopped(event) : ""
+  if (kind === "stopped") return event?.event_type === "CoreStopped" ? stopped(event, Math.floor(chars(room) / 2)) : ""
   return JSON.stringify({ job_name, asks: reported(event)?.text ?? "" })
 }
 
@@ -111,7 +112,7 @@ const edgeReport = (
 ) => {
   const { find, identity, isMasked, skills } = sources
   const { skill, summary, window } = state.edge
-  const request: ChatMessage = note(`Report:\n${matter(report, find)}`)
+  const request: ChatMessage = note(`Report:\n${matter(report, find, room)}`)
   const turn = state.edge.turn?.kind === "report" ? state.edge.turn : undefined
   const events = settled(ofStep(recent(window, room.event_window, find), skill))
   const before = events.filter((event) => event.rev !== report.rev && (turn === undefined || event.rev < turn.rev))

@@ -23,6 +23,8 @@ type ResultPayload = Omit<typeof ToolResultCommitted.Type, "call_id">
 
 export type Proposal =
   | { readonly type: "UserMessage"; readonly message: UserMessage }
+  /** A message that no event can hold: its sender is told why it was not read. */
+  | { readonly type: "RefuseMessage"; readonly message: UserMessage; readonly reason: string }
   /** A message waits behind others; its sender is told its place, once. */
   | { readonly type: "Queued"; readonly inbox_id: InboxId; readonly position: number }
   | { readonly type: "Output"; readonly lane: LaneId; readonly output: Output }
@@ -86,6 +88,8 @@ export type Proposal =
       readonly signal_id: string
       readonly source: "user" | "control_plane"
       readonly content: string
+      /** Why no lane is shown it. */
+      readonly refused?: string
     }
   | { readonly type: "SignalCancel"; readonly signal_id: string; readonly job_name: JobName }
   /** Ends a turn of edge; `report` is what its report would have told, in the runtime's words. */
@@ -132,11 +136,13 @@ export interface Situation {
 
 /**
  * `reason` is a sentence for the model or the log; `exhausted` names the session's limit that is reached; `allowed` is what the lane's
- * skill lets it do instead.
+ * skill lets it do instead. `ends_job` is a limit of the job's, which is over with it; what `awaits_jobs` is possible once none runs.
  */
 export interface Rejected {
   readonly reason: string
   readonly exhausted?: string
+  readonly ends_job?: boolean
+  readonly awaits_jobs?: boolean
   readonly allowed?: NonNullable<PayloadOf<"ToolResultCommitted">["allowed"]>
 }
 export type Decision = Result.Result<ReadonlyArray<EventDraft>, Rejected>

@@ -8,18 +8,19 @@ import type { CoreOutcome } from "#schema/Event.ts"
 import type { Signal, UserMessage } from "#schema/Signal.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { mayPark } from "#src/shared/session/parked.ts"
+import { isUnheard } from "#src/shared/session/fold.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { Compactor } from "./Compactor.ts"
 import { Confirmations } from "./Confirmations.ts"
 import { ControlPlane } from "./ControlPlane.ts"
-import { runCore } from "./CoreJob.ts"
+import { commitEnd, commitIfDue } from "./commits.ts"
+import { isRunning, runCore } from "./CoreJob.ts"
 import { runEdge } from "./EdgeLane.ts"
 import { type Parting, safePointMs, sayGoodbye, summarize } from "./farewell.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { Replication, Severed } from "./Replication.ts"
-import { StatusReports } from "./StatusReports.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { type Exhausted, ToolRunner } from "./ToolRunner.ts"
 import { TurnStops } from "./TurnStops.ts"
@@ -37,8 +38,7 @@ const take = Effect.fnUntraced(function* (message: UserMessage) {
   const isBusy = (edge.turn !== undefined && !mayPark(edge)) || reports.length > 0
   const place = yield* mailbox.put(message)
   const position = isBusy ? place : place - 1
-  if (place > 0 && position > 0)
-    yield* Effect.ignore(arbiter.commit({ type: "Queued", inbox_id: message.inbox_id, position }))
+  if (place > 0 && position > 0) yield* commitIfDue(arbiter, { type: "Queued", inbox_id: message.inbox_id, position })
 })
 
 /** The signal comes again at each reconnect, and the heartbeats tell of the same change. */
@@ -46,6 +46,17 @@ const refreshed = Effect.fnUntraced(function* (config_version: number) {
   const settings = yield* AgentSettings
   const replication = yield* Replication
   if (config_version !== settings.current().config_version) yield* replication.refresh
+})
+
+/** Puts an instruction into edge's context; one that no event can hold is refused in an event. */
+const inject = Effect.fnUntraced(function* (signal_id: string, source: "user" | "control_plane", content: string) {
+  const arbiter = yield* Arbiter
+  const order = { type: "SignalInject", signal_id, source } as const
+  yield* commitEnd(arbiter, { ...order, content }, isUnheard(signal_id), (refused) => ({
+    ...order,
+    content: "",
+    refused
+  }))
 })
 
 /** Passes signals on. Each ends in an event; one that came before is refused by the fold and dropped. */
@@ -58,18 +69,11 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
     case "UserMessage":
       return yield* take(signal)
     case "Inject":
-      return yield* Effect.ignore(
-        arbiter.commit({
-          type: "SignalInject",
-          signal_id: signal.signal_id,
-          source: "user",
-          content: signal.content
-        })
-      )
-    case "CancelCore":
-      return yield* Effect.ignore(
-        arbiter.commit({ type: "SignalCancel", signal_id: signal.signal_id, job_name: signal.job_name })
-      )
+      return yield* inject(signal.signal_id, "user", signal.content)
+    case "CancelCore": {
+      const { job_name, signal_id } = signal
+      return yield* commitEnd(arbiter, { type: "SignalCancel", signal_id, job_name }, isUnheard(signal_id))
+    }
     case "StopTurn":
       return yield* turnStops.order(signal)
     case "Compact":
@@ -83,14 +87,7 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
     case "ApprovalResolved":
       return yield* signal.note === undefined || signal.signal_id === undefined
         ? confirmations.resolved(signal.approval_id)
-        : Effect.ignore(
-            arbiter.commit({
-              type: "SignalInject",
-              signal_id: signal.signal_id,
-              source: "control_plane",
-              content: signal.note
-            })
-          )
+        : inject(signal.signal_id, "control_plane", signal.note)
   }
 })
 
@@ -106,7 +103,7 @@ const job = Effect.fnUntraced(function* (core: CoreLane, exhausted: (limit: stri
         yield* Effect.logError("a job broke", defect)
         yield* runner.closeOpen(lane, "the job broke")
         const summary = "the job broke; this is a fault of Choir, see the agent's log"
-        yield* Effect.ignore(arbiter.commit({ type: "StopCore", job_name, outcome: "error", summary }))
+        yield* commitEnd(arbiter, { type: "StopCore", job_name, outcome: "error", summary }, isRunning(core))
       })
     ),
     Effect.annotateLogs("lane", lane)
@@ -120,11 +117,16 @@ const supervise = Effect.fnUntraced(function* (
 ) {
   const arbiter = yield* Arbiter
   const noticed = new Set<CallId>()
+  const forget = ({ cores }: SessionState) => {
+    const running = new Set([...cores.values()].map(({ job_id }) => job_id))
+    for (const job_id of noticed) if (!running.has(job_id)) noticed.delete(job_id)
+  }
   const isNew = ({ job_id }: CoreLane) => !FiberMap.hasUnsafe(jobs, job_id)
   const isCancelled = ({ cancelled, job_id }: CoreLane) => cancelled !== undefined && !noticed.has(job_id)
   const differs = (state: SessionState) => [...state.cores.values()].some((core) => isNew(core) || isCancelled(core))
   const reconcile = Effect.gen(function* () {
     const state = yield* arbiter.until(differs)
+    forget(state)
     for (const core of state.cores.values()) {
       if (isCancelled(core)) {
         noticed.add(core.job_id)
@@ -140,9 +142,10 @@ const supervise = Effect.fnUntraced(function* (
 const endJobs = Effect.fnUntraced(function* (outcome: CoreOutcome, summary: string) {
   const arbiter = yield* Arbiter
   const runner = yield* ToolRunner
-  for (const { job_name, lane } of arbiter.state().cores.values()) {
+  for (const core of arbiter.state().cores.values()) {
+    const { job_name, lane } = core
     yield* runner.closeOpen(lane, summary)
-    yield* Effect.ignore(arbiter.commit({ type: "StopCore", job_name, outcome, summary }))
+    yield* commitEnd(arbiter, { type: "StopCore", job_name, outcome, summary }, isRunning(core))
   }
 })
 
@@ -158,9 +161,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   const compactor = yield* Compactor
   const confirmations = yield* Confirmations
   const registry = yield* ToolRegistry
-  const reports = yield* StatusReports
   const settings = yield* AgentSettings
-  yield* Effect.forkScoped(reports.run)
   const compacting = yield* Effect.forkScoped(compactor.run(registry.masked))
   const edge = yield* runEdge(stopping).pipe(
     Effect.catch(({ limit }: Exhausted) => Effect.asVoid(Deferred.succeed(ending, { type: "exhausted", limit }))),
@@ -168,7 +169,11 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
     Effect.annotateLogs("lane", EDGE),
     Effect.forkScoped
   )
-  const how = yield* Effect.raceFirst(Deferred.await(ending), Effect.andThen(Fiber.join(edge), Effect.never))
+  const how = yield* Effect.raceAllFirst([
+    Deferred.await(ending),
+    Effect.andThen(Fiber.join(edge), Effect.never),
+    Effect.andThen(FiberMap.join(jobs), Effect.never)
+  ])
   yield* Fiber.interruptAll([supervisor, compacting])
   yield* FiberMap.clear(jobs)
   if (how.type === "stopped") {
@@ -194,7 +199,7 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   yield* endJobs("budget", how.limit)
   yield* runner.closeOpen(EDGE, how.limit)
   const text = `I have to stop: ${how.limit}. Your next message starts a fresh session; the limit is in config.json.`
-  yield* Effect.ignore(arbiter.commit({ type: "End", by: "budget", reason: how.limit, text }))
+  yield* commitEnd(arbiter, { type: "End", by: "budget", reason: how.limit, text }, ({ ended }) => ended === undefined)
   return { reason: "budget" } satisfies Parting
 })
 

@@ -10,7 +10,6 @@ import { ImageTools } from "./ImageTools.ts"
 import { type Narrowing, toolTable } from "./offeredTools.ts"
 import { requireSecrets } from "./requireSecrets.ts"
 import { SkillRegistry } from "./SkillRegistry.ts"
-import { StatusReports } from "./StatusReports.ts"
 import { type AnyTool, isControl } from "./tools/ControlTool.ts"
 import { coreCancel } from "./tools/coreCancel.ts"
 import { coreInject } from "./tools/coreInject.ts"
@@ -50,7 +49,6 @@ export class ToolRegistry extends Context.Service<
 const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
   const arbiter = yield* Arbiter
   const compactor = yield* Compactor
-  const reports = yield* StatusReports
   const settings = yield* AgentSettings
   const skills = yield* SkillRegistry
   const builtIn: ReadonlyArray<AnyTool> = [
@@ -63,7 +61,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     coreCancel,
     coreList(arbiter.state),
     memoryQuery(yield* EventLog, arbiter.state, yield* makeAskHost, (name) => isMasked(name)),
-    coreReport(reports.tell),
+    coreReport,
     memoryCompact(compactor.request),
     ...proposeTools(yield* makeSubmit),
     ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition])

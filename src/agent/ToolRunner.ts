@@ -82,11 +82,15 @@ const make = Effect.fnUntraced(function* () {
   const refuse = (
     lane: LaneId,
     call: OpenCall,
-    { allowed, exhausted, reason }: Pick<Refused, "reason" | "exhausted" | "allowed">
-  ): Effect.Effect<void, Exhausted> =>
-    exhausted === undefined
-      ? finish(lane, call, rejected(reason, allowed === undefined ? {} : { allowed }))
-      : Effect.fail({ _tag: "Exhausted", limit: exhausted } as const)
+    { allowed, ends_job, exhausted, reason }: Pick<Refused, "reason" | "ends_job" | "exhausted" | "allowed">
+  ): Effect.Effect<void, Exhausted> => {
+    if (exhausted !== undefined) return Effect.fail({ _tag: "Exhausted", limit: exhausted } as const)
+    // The call stays open, and the job ends over it.
+    if (ends_job === true) return Effect.void
+    return finish(lane, call, rejected(reason, allowed === undefined ? {} : { allowed }))
+  }
+
+  const noJobRuns = arbiter.until(({ cores }) => cores.size === 0)
 
   const outputOf = (call: OpenCall) => {
     const output = log.get(call.output_rev)
@@ -163,7 +167,14 @@ const make = Effect.fnUntraced(function* () {
         )
       )
     })
-    yield* locks.withLocks(lane, prepared.locks, { wait_ms }, withGrant)
+    const locked = locks.withLocks(lane, prepared.locks, { wait_ms }, withGrant)
+    // A job may have started while a person decided. What was approved is not to be asked for twice, so that it waits until none runs.
+    const attempt: typeof locked = Effect.catchIf(
+      locked,
+      (error) => error._tag === "Refused" && error.awaits_jobs === true && confirmed !== undefined,
+      () => Effect.andThen(noJobRuns, attempt)
+    )
+    yield* attempt
   })
 
   const rules = (lane: LaneId) => {

@@ -4,8 +4,10 @@
  */
 import { Context, Deferred, Effect, Layer } from "effect"
 import type { SignalOf } from "#schema/Signal.ts"
+import { isUnheard } from "#src/shared/session/fold.ts"
 import { findTurn } from "#src/shared/session/turns.ts"
 import { Arbiter } from "./Arbiter.ts"
+import { commitEnd } from "./commits.ts"
 import { EventLog } from "./EventLog.ts"
 import { isCorrecting } from "./finalWords.ts"
 
@@ -36,7 +38,8 @@ export class TurnStops extends Context.Service<
       const answer = ({ signal_id, turn }: Order, report?: string) => {
         waiting.delete(signal_id)
         // An order that came again after its event is refused, since it has been answered.
-        return Effect.ignore(arbiter.commit({ type: "StopTurn", signal_id, turn, report }))
+        const stop = { type: "StopTurn", signal_id, turn } as const
+        return commitEnd(arbiter, { ...stop, report }, isUnheard(signal_id), () => stop)
       }
       return TurnStops.of({
         order: (order) =>

@@ -4,6 +4,7 @@ import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
 import type { Arbiter } from "./Arbiter.ts"
+import { commitEnd } from "./commits.ts"
 import { closingCall } from "./decideCalls.ts"
 import type { ToolResult } from "./toolResult.ts"
 
@@ -18,16 +19,15 @@ export const makeCallEnds = (arbiter: Arbiter["Service"]) => {
    * an error without its content, since a call that stays open would run again.
    */
   const finish = (lane: LaneId, call: OpenCall, result: ToolResult, in_doubt = false) =>
-    arbiter.commit({ type: "Result", lane, call_id: call.call_id, result, in_doubt }).pipe(
-      Effect.catchIf(
-        ({ unfit }) => unfit === true,
-        ({ reason }) => {
-          const summary = `the result of ${call.name.slice(0, 64)} cannot be kept: ${reason}`
-          const told: ToolResult = { status: "error", summary, duration_ms: result.duration_ms }
-          return arbiter.commit({ type: "Result", lane, call_id: call.call_id, result: told })
-        }
-      ),
-      Effect.ignore
+    commitEnd(
+      arbiter,
+      { type: "Result", lane, call_id: call.call_id, result, in_doubt },
+      (state) => openCalls(state, lane).some(({ call_id }) => call_id === call.call_id),
+      (reason) => {
+        const summary = `the result of ${call.name.slice(0, 64)} cannot be kept: ${reason}`
+        const told: ToolResult = { status: "error", summary, duration_ms: result.duration_ms }
+        return { type: "Result", lane, call_id: call.call_id, result: told }
+      }
     )
 
   const close = (lane: LaneId, calls: ReadonlyArray<OpenCall>, why: string) =>

@@ -2,10 +2,17 @@
 import { Schema } from "effect"
 import type { ChoirEvent, EventOf, MemoryDelta } from "#schema/Event.ts"
 import type { CoreLane, EdgeLane, ReferenceSummary } from "#src/shared/session/State.ts"
-import { COMPACTION_EVENT_CHARS_MAX, MEMORY_HASH_CHARS, SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
+import {
+  COMPACTION_EVENT_CHARS_MAX,
+  MEMORY_HASH_CHARS,
+  SUMMARY_CHARS_MAX,
+  SUMMARY_FACT_CHARS_MAX,
+  SUMMARY_REFERENCES_MAX
+} from "#src/shared/limits.ts"
 import { answerTool } from "./answerTool.ts"
 import type { ChatMessage } from "./chatCompletion.ts"
 import type { EventLog } from "./EventLog.ts"
+import { jsonBytes } from "./inlineResult.ts"
 import { COMPACTION_INSTRUCTIONS } from "./instructions.ts"
 import { type IsMasked, messagesByEvent } from "./promptMessages.ts"
 
@@ -82,6 +89,11 @@ export const foldedCount = (
   return count
 }
 
+/** What the deltas of one answer may have together, far below what a commit may (COMMIT_BYTES_MAX). */
+const COMPACTION_BYTES_MAX = 256 * 1024
+
+const factText = (text: string): string => text.slice(0, SUMMARY_FACT_CHARS_MAX).toWellFormed()
+
 const Reference = Schema.String.check(Schema.isMaxLength(64))
 const FactInput = Schema.Struct({
   key: Schema.NonEmptyString.annotate({ description: "A short key" }),
@@ -134,6 +146,21 @@ const resolver = (summary: ReferenceSummary, folding: ReadonlyArray<Folding>) =>
   }
 }
 
+/** References by their full hashes, each once, and not more than a summary holds. */
+const resolved = (
+  references: ReadonlyArray<string>,
+  resolve: (text: string) => ReadonlyArray<string>
+): ReadonlyArray<string> => [...new Set([...new Set(references)].flatMap(resolve))].slice(-SUMMARY_REFERENCES_MAX)
+
+/** The first deltas, as many as one commit takes. */
+const affordable = (deltas: ReadonlyArray<MemoryDelta>): ReadonlyArray<MemoryDelta> => {
+  let bytes = 0
+  return deltas.filter((delta) => {
+    bytes += jsonBytes(delta)
+    return bytes <= COMPACTION_BYTES_MAX
+  })
+}
+
 /** What of an answer can be applied; nothing when the model called no delta that fits. */
 export const deltasOf = (
   { payload }: EventOf<"ModelOutput">,
@@ -141,24 +168,25 @@ export const deltasOf = (
   folding: ReadonlyArray<Folding>
 ): ReadonlyArray<MemoryDelta> => {
   const resolve = resolver(summary, folding)
-  return DELTA.answers(payload.tool_calls).map((delta) => {
+  const deltas = DELTA.answers(payload.tool_calls).map((delta): MemoryDelta => {
     const { add_fact, add_references, mode, remove_fact, remove_references, summary_update } = delta
     const source = add_fact?.source_event === undefined ? undefined : resolve(add_fact.source_event)[0]
     return {
       mode,
       ...(summary_update === undefined ? {} : { summary_update }),
-      ...(add_references === undefined ? {} : { add_references: add_references.flatMap(resolve) }),
-      ...(remove_references === undefined ? {} : { remove_references: remove_references.flatMap(resolve) }),
+      ...(add_references === undefined ? {} : { add_references: resolved(add_references, resolve) }),
+      ...(remove_references === undefined ? {} : { remove_references: resolved(remove_references, resolve) }),
       ...(add_fact === undefined
         ? {}
         : {
             add_fact: {
-              key: add_fact.key,
-              value: add_fact.value,
+              key: factText(add_fact.key),
+              value: factText(add_fact.value),
               ...(source === undefined ? {} : { source_event: source })
             }
           }),
-      ...(remove_fact === undefined ? {} : { remove_fact: { key: remove_fact.key, value: "" } })
+      ...(remove_fact === undefined ? {} : { remove_fact: { key: factText(remove_fact.key), value: "" } })
     }
   })
+  return affordable(deltas)
 }

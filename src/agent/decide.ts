@@ -2,8 +2,10 @@
  * What may happen: a pure function from a state and a proposal to events or a refusal. The arbiter commits what it accepts; no
  * other code makes an event (invariant 9). Rules that depend on what else runs are checked here, at the last moment (D30).
  */
+import { Result } from "effect"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { EDGE, SignalId } from "#schema/Ids.ts"
+import type { UserMessage } from "#schema/Signal.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { endOfCall, grant, output, request } from "./decideCalls.ts"
 import { cancelCore, injectCore, signalCancel, spawn, stopCore } from "./decideCores.ts"
@@ -11,11 +13,13 @@ import { endedWithLane, failSkill, moveSkill, startSkill } from "./decideSkills.
 import { stopTurn } from "./decideStop.ts"
 import { accept, type Decision, type Proposal, reject, type Situation } from "./Proposal.ts"
 
-const signalInject = (
-  state: SessionState,
-  { content, signal_id, source }: Extract<Proposal, { type: "SignalInject" }>
-): Decision => {
-  const refused = state.ended === undefined ? {} : { refused: "the session has ended" }
+/** What stands in the place of a message that no event can hold. */
+const LEFT_OUT = "[a message that was too large to be read]"
+
+const signalInject = (state: SessionState, proposal: Extract<Proposal, { type: "SignalInject" }>): Decision => {
+  const { content, signal_id, source } = proposal
+  const why = state.ended === undefined ? proposal.refused : "the session has ended"
+  const refused = why === undefined ? {} : { refused: why }
   const payload = { signal_id, target: EDGE, source, content, ...refused } as PayloadOf<"InjectedInstruction">
   return accept({ event_type: "InjectedInstruction", lane: EDGE, payload })
 }
@@ -74,6 +78,26 @@ const queued = (state: SessionState, { inbox_id, position }: Extract<Proposal, {
   return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, in_reply_to: inbox_id } })
 }
 
+const userMessage = (state: SessionState, { attachments, dm, inbox_id, text }: UserMessage): Decision =>
+  BigInt(inbox_id) <= state.last_inbox_id
+    ? reject("the message was taken before")
+    : accept({ event_type: "UserMsg", lane: EDGE, payload: { inbox_id, dm, text, attachments } })
+
+/** The message's place in the log without its content, and the reply that says so. */
+const refuseMessage = (
+  state: SessionState,
+  { message, reason }: Extract<Proposal, { type: "RefuseMessage" }>
+): Decision => {
+  const { inbox_id } = message
+  const text = `I could not read your message: ${reason}. Send it in parts, or put it into a file of the workspace and name it.`
+  const told: EventDraft = {
+    event_type: "AgentMessage",
+    lane: EDGE,
+    payload: { kind: "reply", text, in_reply_to: inbox_id, failed: "final" }
+  }
+  return Result.map(userMessage(state, { ...message, text: LEFT_OUT, attachments: [] }), (taken) => [...taken, told])
+}
+
 /** All of a summary's changes are one batch, so that no prompt shows half of them (spec 11.3: swapped in atomically). */
 const compact = (proposal: Extract<Proposal, { type: "Compact" }>): Decision => {
   const { boundary_rev, deltas, lane, signal_id } = proposal
@@ -90,12 +114,10 @@ const compact = (proposal: Extract<Proposal, { type: "Compact" }>): Decision => 
 
 export const decide = (state: SessionState, proposal: Proposal, situation: Situation): Decision => {
   switch (proposal.type) {
-    case "UserMessage": {
-      const { attachments, dm, inbox_id, text } = proposal.message
-      return BigInt(inbox_id) <= state.last_inbox_id
-        ? reject("the message was taken before")
-        : accept({ event_type: "UserMsg", lane: EDGE, payload: { inbox_id, dm, text, attachments } })
-    }
+    case "UserMessage":
+      return userMessage(state, proposal.message)
+    case "RefuseMessage":
+      return refuseMessage(state, proposal)
     case "Queued":
       return queued(state, proposal)
     case "Output":

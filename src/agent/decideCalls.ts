@@ -4,7 +4,10 @@ import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE, type InboxId, type LaneId } from "#schema/Ids.ts"
 import { fromWireName, shownName } from "#schema/Tool.ts"
-import { REPETITIONS_REFUSED_MIN } from "#src/shared/limits.ts"
+import { Result } from "effect"
+import { REPETITIONS_REFUSED_MIN, REPORTS_OWED_MAX } from "#src/shared/limits.ts"
+import { CORE_REPORT } from "#src/shared/session/calls.ts"
+import { timesRepeated } from "#src/shared/session/repetitions.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { CoreLane, EdgeLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { skillRefusal } from "./decideSkills.ts"
@@ -43,10 +46,21 @@ export const output = (
   })
 }
 
-const jobLimit = (core: CoreLane): string | undefined =>
+/** The job's limit that keeps it from another call, in words. */
+export const callLimit = (core: CoreLane): string | undefined =>
   core.tool_calls >= core.budgets.max_tool_calls
-    ? `the job's limit of ${core.budgets.max_tool_calls} tool calls is reached; finish with what you have`
+    ? `the job's limit of ${core.budgets.max_tool_calls} tool calls is reached`
     : undefined
+
+const isQuestion = ({ report }: OpenCall): boolean => report?.isQuestion === true
+
+/** Why nothing more may come to be told to the user. What runs has its place among the reports already, and so has what is being asked. */
+export const reportsFull = ({ cores, reports }: SessionState): string | undefined => {
+  const asked = [...cores.values()].reduce((total, { calls }) => total + calls.filter(isQuestion).length, 0)
+  return reports.length + cores.size + asked >= REPORTS_OWED_MAX
+    ? `${reports.length} reports wait to be told to the user; wait until they are`
+    : undefined
+}
 
 /** Why a call that acts outside the workspace needs a person (D31). */
 const confirmation = (confirm_external: Situation["confirm_external"], tainted: boolean): ConfirmReason | undefined => {
@@ -66,13 +80,15 @@ export const request = (
   const exhausted = toolCallsLeft(state, budgets)
   if (exhausted !== undefined) return reject(exhausted, exhausted)
   const core = "job_id" in memory ? memory : undefined
-  const limit = core === undefined ? undefined : jobLimit(core)
-  if (limit !== undefined) return reject(limit)
+  const limit = core === undefined ? undefined : callLimit(core)
+  if (limit !== undefined) return Result.fail({ reason: limit, ends_job: true })
   const forbidden = skillRefusal(memory, skills, tool)
   if (forbidden !== undefined) return refuse(forbidden.reason, forbidden.allowed)
   if (allowed_tools !== undefined && !allowed_tools.includes(tool))
     return reject(`the job may not use ${shownName(tool)}; allowed: ${allowed_tools.map(shownName).join(", ")}`)
-  if (memory.repetition.call === call.digest && memory.repetition.times >= REPETITIONS_REFUSED_MIN)
+  const full = tool === CORE_REPORT ? reportsFull(state) : undefined
+  if (full !== undefined) return reject(full)
+  if (timesRepeated(memory.repetitions, call.digest) >= REPETITIONS_REFUSED_MIN)
     return reject(
       `the same call gave the same result ${REPETITIONS_REFUSED_MIN} times; do something else, or finish and say what is missing`
     )
@@ -127,9 +143,10 @@ export const closingCall = (lane: LaneId, call: OpenCall, why: string) => {
 export const grant = (state: SessionState, proposal: Extract<Proposal, { type: "Grant" }>): Decision => {
   const { approval_id, call_id, dirty, lane, locks, readOnly } = proposal
   if (lane === EDGE && !readOnly && state.cores.size > 0)
-    return reject(
-      `while core jobs run (${[...state.cores.keys()].join(", ")}) edge only reads; let a job do it, or wait until they end`
-    )
+    return Result.fail({
+      reason: `while core jobs run (${[...state.cores.keys()].join(", ")}) edge only reads; let a job do it, or wait until they end`,
+      awaits_jobs: true
+    })
   const call = callOf(state, lane, call_id)
   if (call === undefined) return reject("the call is not open")
   if (call.confirm !== undefined && approval_id === undefined) return reject("nobody has approved the call")

@@ -1,26 +1,50 @@
 /** What starts, instructs, cancels and ends core jobs (spec 7.3, 12.7, 12.8). Each has its effect and its result in one batch. */
 import type { PayloadOf } from "#schema/Event.ts"
 import { coreLane, EDGE, type JobName } from "#schema/Ids.ts"
+import { shownName, type ToolName } from "#schema/Tool.ts"
+import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { controlBatch } from "./controlBatch.ts"
-import { beginning, endedWithLane } from "./decideSkills.ts"
+import { reportsFull } from "./decideCalls.ts"
+import { beginning, endedWithLane, skillRules } from "./decideSkills.ts"
 import { accept, type Decision, type Proposal, reject, type Situation } from "./Proposal.ts"
+import type { SkillBook } from "./SkillRegistry.ts"
 
 /** Edge's calls that run and change something. A spawn waits for them (D30). */
 export const edgeWrites = (state: SessionState): ReadonlyArray<OpenCall> =>
   state.edge.calls.filter((call) => call.stage === "committed" && call.effect !== "none")
+
+/** The tools of a job: those that it is to have, and where a skill starts it no others than the skill's step allows. Empty allows all. */
+const allowedWithin = (
+  { edge }: SessionState,
+  wanted: ReadonlyArray<ToolName>,
+  skills: SkillBook
+): ReadonlyArray<ToolName> | string => {
+  const rules = skillRules(edge, skills)
+  if (rules === undefined) return wanted
+  const allowed = wanted.length === 0 ? rules.tools : wanted.filter((tool) => rules.tools.includes(tool))
+  return allowed.length > 0
+    ? allowed
+    : `the step of the skill ${edge.skill?.name} allows none of these tools; it allows ${rules.tools.map(shownName).join(", ")}`
+}
 
 export const spawn = (
   state: SessionState,
   { call_id, model, start }: Extract<Proposal, { type: "Spawn" }>,
   { budgets, skills }: Situation
 ): Decision => {
-  const { job_name, skill } = start
+  const { job_name, skill, tool_constraints } = start
   const [write] = edgeWrites(state)
   if (write !== undefined) return reject(`${write.name} still runs; start the job when it has ended`)
   if (state.cores.has(job_name)) return reject(`a job named ${job_name} already runs; choose another name`)
   if (state.cores.size >= budgets.max_core_jobs)
     return reject(`${budgets.max_core_jobs} jobs run already (budgets.max_core_jobs); wait for one to end`)
+  const full = reportsFull(state)
+  if (full !== undefined) return reject(full)
+  if (stepsFor(state, messageOf(state.edge.turn)) >= budgets.message_max_steps)
+    return reject(
+      `the limit of ${budgets.message_max_steps} steps for one message (budgets.message_max_steps) is reached`
+    )
   const begun = skill === undefined ? undefined : beginning(coreLane(job_name), skill.name, skill.input, skills)
   if (skill !== undefined && state.edge.skill !== undefined)
     return reject(
@@ -29,7 +53,9 @@ export const spawn = (
   if (typeof begun === "string") return reject(begun)
   if (begun !== undefined && start.output_schema !== undefined)
     return reject("a job with a skill ends with the skill's output: leave output_schema out")
-  const wall = start.tool_constraints.time_budget_ms
+  const allowed_tools = allowedWithin(state, tool_constraints.allowed_tools, skills)
+  if (typeof allowed_tools === "string") return reject(allowed_tools)
+  const wall = tool_constraints.time_budget_ms
   const [committed, result] = controlBatch(EDGE, call_id, `job ${job_name} was started`, {
     job_name,
     status: "started"
@@ -42,14 +68,15 @@ export const spawn = (
       payload: {
         job_id: call_id,
         job_name,
-        start: { ...start, job_id: call_id },
+        start: { ...start, job_id: call_id, tool_constraints: { ...tool_constraints, allowed_tools } },
         model,
         budgets: {
           max_steps: budgets.per_job_max_steps,
           max_tool_calls: budgets.per_job_max_tool_calls,
           wall_time_ms: wall > 0 ? Math.min(wall, budgets.per_job_wall_time_ms) : budgets.per_job_wall_time_ms,
           max_injections: budgets.max_injections_per_job
-        }
+        },
+        ...(state.edge.skill === undefined ? {} : { in_skill: state.edge.skill.name })
       }
     },
     ...(begun === undefined ? [] : [begun]),

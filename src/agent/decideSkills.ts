@@ -130,6 +130,8 @@ export const startSkill = (
   const memory = laneOf(state, lane)
   if (memory === undefined) return reject(`the job on ${lane} has stopped`)
   if (memory.skill !== undefined) return reject(`the skill ${memory.skill.name} is at work; end it first`)
+  if ("job_id" in memory && memory.in_skill !== undefined)
+    return reject(`the skill ${memory.in_skill} started this job, and a skill starts no other one`)
   // A skill rules its lane, and what was set aside knows nothing of its steps.
   if (!("job_id" in memory) && memory.parked !== undefined)
     return reject("an earlier request waits for a person's approval; start the skill when that one is done")

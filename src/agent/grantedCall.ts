@@ -1,5 +1,5 @@
 /** A call that has its locks: it is committed, waits behind the intent barrier and for its turn, runs, and has its result before the locks are free. */
-import { Effect, HashMap, Option } from "effect"
+import { Effect, Option } from "effect"
 import type { ApprovalId, LaneId } from "#schema/Ids.ts"
 import { shownName } from "#schema/Tool.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
@@ -34,10 +34,7 @@ export const makeGranted = Effect.fnUntraced(function* ({ finish, interrupted }:
   const secrets = yield* SecretStore
   const settings = yield* AgentSettings
 
-  const seen = (lane: LaneId) => (path: string) => {
-    const memory = laneOf(arbiter.state(), lane)
-    return memory === undefined ? undefined : Option.getOrUndefined(HashMap.get(memory.seen, path))
-  }
+  const seen = (lane: LaneId) => (path: string) => laneOf(arbiter.state(), lane)?.seen.get(path)
 
   const mayReachNetwork = ({ approval_id, lane }: ReadyCall): boolean =>
     approval_id !== undefined ||

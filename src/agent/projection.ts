@@ -1,27 +1,17 @@
 /** What is open, taken from the state into every prompt, so that no summary can lose it (spec 11.3): jobs, questions, obligations. */
-import type { ChoirEvent } from "#schema/Event.ts"
 import { PROJECTED_REPORT_CHARS_MAX } from "#src/shared/limits.ts"
+import { reported, reportLine } from "#src/shared/session/reported.ts"
 import type { CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import type { ChatMessage } from "./chatCompletion.ts"
 import { note } from "./note.ts"
 import type { Find } from "./promptWindow.ts"
-
-/** What a job said with `choir.core.report`, as its request holds it. */
-export const reported = (
-  event: ChoirEvent | undefined
-): { readonly kind: string; readonly text: string } | undefined => {
-  const input = event?.event_type === "ToolCallRequested" ? event.payload.input : undefined
-  if (typeof input !== "object" || input === null || !("kind" in input) || !("text" in input)) return undefined
-  const { kind, text } = input
-  return typeof kind === "string" && typeof text === "string" ? { kind, text } : undefined
-}
 
 const short = (text: string): string =>
   text.length <= PROJECTED_REPORT_CHARS_MAX ? text : `${text.slice(0, PROJECTED_REPORT_CHARS_MAX).toWellFormed()}…`
 
 const jobLine = ({ job_name, question, report_rev, started_at, step }: CoreLane, find: Find): string => {
   const said = report_rev === 0 ? undefined : reported(find(report_rev))
-  const last = said === undefined ? "" : `; ${said.kind}: ${short(said.text)}`
+  const last = said === undefined ? "" : `; ${short(reportLine(said))}`
   const waits = question === undefined ? "" : "; it waits for the user's answer, to be passed on with choir-core-inject"
   return `job ${job_name}: step ${step}, since ${started_at}${last}${waits}`
 }

@@ -2,6 +2,8 @@
 import type { Schema } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { ChatMessage } from "./chatCompletion.ts"
+import { TOOL_RESULT_BYTES_MAX } from "#src/shared/limits.ts"
+import { inlineResult } from "./inlineResult.ts"
 import { note, withoutNotes } from "./note.ts"
 
 type Rendered = ReadonlyArray<ChatMessage>
@@ -46,13 +48,13 @@ const withCalls = ({ payload }: EventOf<"ModelOutput">): ChatMessage => ({
   }))
 })
 
-/** A job's end as the model is told of it. */
-export const stopped = ({ payload }: EventOf<"CoreStopped">): string =>
+/** A job's end as the model is told of it, its result in no more than these bytes. */
+export const stopped = ({ payload }: EventOf<"CoreStopped">, bytes_max = TOOL_RESULT_BYTES_MAX): string =>
   JSON.stringify({
     job_name: payload.job_name,
     outcome: payload.outcome,
     summary: payload.summary,
-    ...(payload.result === undefined ? {} : { result: payload.result })
+    ...(payload.result === undefined ? {} : { result: inlineResult(payload.result, bytes_max) })
   })
 
 const injected = ({ payload: { content, source } }: EventOf<"InjectedInstruction">): string =>

@@ -11,7 +11,6 @@ import { LockManager } from "./LockManager.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { ModelCalls } from "./ModelCalls.ts"
 import { SecretStore } from "./SecretStore.ts"
-import { StatusReports } from "./StatusReports.ts"
 import { takeOver } from "./takeOver.ts"
 import { TurnStops } from "./TurnStops.ts"
 
@@ -36,9 +35,9 @@ export const layerRecovered = <E, R>(
   )
 }
 
-/** The model calls of its lanes, with what they tell people and choird, over a session and the guards of its calls. */
+/** The model calls of its lanes, with what they ask people, over a session and the guards of its calls. */
 export const layerModels = <A, E, R>(guards: Layer.Layer<A, E, R>) =>
   Compactor.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(Confirmations.layer, ModelCalls.layer, StatusReports.layer, TurnStops.layer)),
+    Layer.provideMerge(Layer.mergeAll(Confirmations.layer, ModelCalls.layer, TurnStops.layer)),
     Layer.provideMerge(guards)
   )

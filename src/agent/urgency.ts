@@ -4,6 +4,7 @@
  */
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { CallId } from "#schema/Ids.ts"
+import { CORE_REPORT } from "#src/shared/session/calls.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
 
@@ -26,8 +27,9 @@ export const urgencyOf = (event: ChoirEvent, state: SessionState): Urgency => {
       // Somebody waits for what became of the order.
       return event.payload.signal_id === undefined ? "whenever" : "soon"
     case "ToolCallRequested":
-      // choird asks a person about what it has in its log.
-      return event.payload.confirm === undefined ? "whenever" : "now"
+      // choird asks a person about what it has in its log. A report is shown to people who watch the job.
+      if (event.payload.confirm !== undefined) return "now"
+      return event.payload.tool === CORE_REPORT ? "soon" : "whenever"
     case "ToolCallCommitted":
       return laneOf(state, event.lane)?.calls.some(isExternal(event.payload.call_id)) === true ? "now" : "whenever"
     default:

@@ -8,6 +8,8 @@ const MIB = 1024 * KIB
 
 /** A committed event's canonical bytes (R48). */
 export const EVENT_BYTES_MAX = 512 * KIB
+/** Canonical bytes of the events of one commit, which one request carries whole. */
+export const COMMIT_BYTES_MAX = 768 * KIB
 /** An RPC's body in either direction (R47). */
 export const BODY_BYTES_MAX = MIB
 /** A tool's result as it stands in an event; of a longer one each text keeps its beginning and its end (R48). */
@@ -166,6 +168,15 @@ export const RESET_PIDS_MAX = 16
 export const WINDOW_REVS_MAX = 1000
 /** Signals that the fold remembers to drop what comes twice; choird sends far fewer before they are acknowledged. */
 export const SIGNALS_REMEMBERED_MAX = 1000
+/** Files whose versions a lane remembers, and the characters of their paths together; the longest unused go first. */
+export const SEEN_FILES_MAX = 256
+export const SEEN_PATHS_CHARS_MAX = 16 * KIB
+/** Different calls of a lane whose repetitions are counted. */
+export const REPETITIONS_REMEMBERED_MAX = 16
+/** Calls that one output may propose in a stored history; models may make fewer (MODEL_TOOL_CALLS_MAX). */
+export const OUTPUT_CALLS_MAX = 128
+/** Reports and questions of jobs that the user is still to be told. No job starts or asks where there may be no room for its end. */
+export const REPORTS_OWED_MAX = 1000
 /** One call of the program git, after which its process group is ended (D42). */
 export const GIT_TIMEOUT_MS = 30_000
 /** What a call of git may print when it does not say otherwise. */
@@ -341,8 +352,9 @@ export const TLS_FILE_BYTES_MAX = 256 * KIB
 export const API_PROBLEM_CHARS_MAX = 2000
 /** Characters of an agent's own words that an audit row or a reason repeats. */
 export const AGENT_WORDS_CHARS_MAX = 200
-/** UTF-16 units of a message to an agent, so that its UserMsg stays far below EVENT_BYTES_MAX. */
+/** UTF-16 units of a message to an agent, and its bytes as JSON, so that its UserMsg stays far below EVENT_BYTES_MAX. */
 export const CHAT_TEXT_CHARS_MAX = 100_000
+export const CHAT_TEXT_BYTES_MAX = 384 * KIB
 /** Messages that a console client may be shown before it acknowledges one. */
 export const CHAT_UNACKED_MAX = 1000
 /** Messages whose end a console stream waits for; the oldest are forgotten. */
@@ -727,10 +739,6 @@ export const TOKEN_FACTORS_MAX = 64
 /** What the offline model quotes of one event when it keeps a memory, and of all of them. */
 export const OFFLINE_MODEL_MEMORY_LINE_CHARS_MAX = 200
 export const OFFLINE_MODEL_MEMORY_CHARS_MAX = 1500
-/** Between two reports of one lane's state to choird: at most five a second (wire.md, Verbs). */
-export const STATUS_INTERVAL_MS = 200
-/** A job's own words in one report. */
-export const CORE_EVENT_CHARS_MAX = 8192
 /** One line of what choird reports of a task to choirctl. */
 export const CHOIRD_REPORT_BYTES_MAX = MIB
 /** How long a choird that does a task may take to end when choirctl is interrupted. */

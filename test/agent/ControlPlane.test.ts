@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, PubSub, Queue, Redacted, Schema, Stream } from "effect"
 import { HttpClient, HttpClientError, HttpClientResponse, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { TestClock } from "effect/testing"
-import type { Heartbeat, ReportStatus } from "#schema/AgentApi.ts"
+import type { Heartbeat } from "#schema/AgentApi.ts"
 import { CallId, JobName, SignalId } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
 import { ControlPlane } from "#src/agent/ControlPlane.ts"
@@ -97,7 +97,6 @@ describe("EXECUTE_HOST_TOOL from an agent", () => {
       for (let count = 1; count <= 10; count++) {
         const id = String(count)
         assert.strictEqual((yield* plane.heartbeat(beat)).action, "OK")
-        yield* plane.report(BODIES.REPORT_STATUS as ReportStatus)
         assert.deepStrictEqual((yield* plane.execute(call("quick.read", `quick-${id}`))).output, { id: `quick-${id}` })
         yield* PubSub.publish(world.pushes, { id, signal: { type: "CancelCore", signal_id, job_name: WORK } })
         assert.strictEqual(yield* Queue.take(signals), id)
@@ -190,10 +189,18 @@ describe("EXECUTE_HOST_TOOL from an agent", () => {
       const { call, plane, seen, world } = yield* connect
       const job = { job_id: CallId.make("c-7-0"), expires_ms: 60_000 }
       assert.strictEqual((yield* Effect.flip(plane.execute(call("quick.read", "1"), job)))._tag, "Denied")
-      world.state = { ...world.state, cores: new Map([[WORK, { job_id: job.job_id } as CoreLane]]) }
+      world.state = {
+        ...world.state,
+        cores: new Map([[WORK, { job_id: job.job_id, calls: [] } as unknown as CoreLane]])
+      }
       yield* plane.execute(call("quick.read", "2"), job)
       yield* plane.execute(call("quick.read", "3"))
       assert.deepStrictEqual(seen, [job.job_id, undefined])
+      const calls = [{ call_id: call("quick.read", "4").call_id }]
+      world.state = { ...world.state, cores: new Map([[WORK, { job_id: job.job_id, calls } as unknown as CoreLane]]) }
+      assert.strictEqual((yield* Effect.flip(plane.execute(call("quick.read", "4"))))._tag, "Denied")
+      yield* plane.execute(call("quick.read", "4"), job)
+      assert.deepStrictEqual(seen, [job.job_id, undefined, job.job_id])
     })
   )
 

@@ -255,7 +255,7 @@ describe("Session", () => {
       yield* ticking
       for (const [budgets, outputs, results] of [
         [{ per_job_max_steps: 7 }, 7, 7],
-        [{ per_job_max_tool_calls: 3, per_job_max_steps: 6 }, 6, 6],
+        [{ per_job_max_tool_calls: 3, per_job_max_steps: 6 }, 4, 4],
         [{ per_job_wall_time_ms: 4500 }, 5, 5]
       ] as const) {
         const plane = yield* makeMemoryControlPlane

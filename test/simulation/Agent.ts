@@ -20,7 +20,6 @@ import { Replication } from "#src/agent/Replication.ts"
 import { runSession } from "#src/agent/Session.ts"
 import { layerModels, layerRecovered } from "#src/agent/sessionLayers.ts"
 import { SkillRegistry } from "#src/agent/SkillRegistry.ts"
-import { StatusReports } from "#src/agent/StatusReports.ts"
 import { Tokens } from "#src/agent/Tokens.ts"
 import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/ToolRunner.ts"
@@ -90,13 +89,12 @@ const registry = (world: World, agent: AgentIdentity) =>
       const arbiter = yield* Arbiter
       const settings = yield* AgentSettings
       const compactor = yield* Compactor
-      const reports = yield* StatusReports
       const all: ReadonlyArray<AnyTool> = [
         coreSpawn(settings),
         coreInject,
         coreCancel,
         coreList(arbiter.state),
-        coreReport(reports.tell),
+        coreReport,
         memoryCompact(compactor.request),
         ...(world.setup.proposes ? proposeTools(yield* makeSubmit) : []),
         ...(world.setup.skills.size === 0 ? [] : [skillStart(world.setup.skills), skillTransition]),

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { EDGE, type JobName } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
-import { TOOLS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
+import { SEEN_FILES_MAX, TOOLS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
 import type { Probe } from "./Agent.ts"
 import { fingerprint } from "./fingerprint.ts"
 import { Violation } from "./Kernel.ts"
@@ -105,6 +105,14 @@ export class AgentChecks {
     this.#acknowledged()
     this.#leaks()
     this.#endings()
+    this.#caps()
+  }
+
+  /** C1: what a lane remembers has a limit, however long the session is. */
+  #caps(): void {
+    const { cores, edge } = this.#probe.arbiter.state()
+    for (const { seen } of [edge, ...cores.values()])
+      if (seen.size > SEEN_FILES_MAX) throw new Violation("C1", `a lane remembers ${seen.size} files`)
   }
 
   /** I3: what the agent counts as acknowledged stands in the store, word for word. */

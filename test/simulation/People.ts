@@ -53,7 +53,9 @@ export class People {
     if (roll < 0.6 && this.#said < MESSAGES_MAX) {
       // Some write several messages in a breath, which must stay in order.
       for (let left = draw.pick([1, 1, 1, 3]); left > 0; left--) {
-        const text = `message ${++this.#said}`
+        // A pasted binary, whose characters take six bytes each in an event.
+        const isLarge = this.#world.setup.large && this.#said < 6 && draw.chance(0.3)
+        const text = isLarge ? "\u0001".repeat(90_000) : `message ${++this.#said}`
         send(() => database.say(text))
       }
     } else if (roll < 0.75) send(() => database.wish({ inject: `note ${kernel.steps % 100}` }))

@@ -60,13 +60,18 @@ export class Script {
   /** Names of skills; none in most seeds. */
   readonly #skills: ReadonlyArray<string>
   readonly #proposes: boolean
+  readonly #hands: boolean
+  /** Things to say yet that hardly fit an event; few, since each costs as much as a whole conversation. */
+  #large: number
   /** Lanes whose model repeats itself, with what it says and how often yet. */
   readonly #stuck = new Map<string, { readonly said: Said; left: number }>()
   #count = 0
   /** The job that was asked for last, which probably runs. */
   #newest: string = JOBS[0]
 
-  constructor(faults: Faults, draw: Seed, { proposes, skills }: Pick<Setup, "proposes" | "skills">) {
+  constructor(faults: Faults, draw: Seed, { large, proposes, skills }: Pick<Setup, "large" | "proposes" | "skills">) {
+    this.#hands = large
+    this.#large = large ? 3 : 0
     this.#faults = faults
     this.#draw = draw
     this.#skills = [...skills.keys()]
@@ -78,10 +83,13 @@ export class Script {
     const wantsJson = asked.messages.some(({ content, role }) => role === "user" && (content ?? "").includes('"ok"'))
     const final = wantsJson ? '{"ok":true}' : `said ${++this.#count}`
     const isInSkill = asked.tools?.some((tool) => tool.function.name === "choir-skill-transition") === true
+    if (isInSkill && !this.#faults.calm && this.#hands && role === "edge" && this.#draw.chance(0.5))
+      return { calls: [this.#spawn()] }
     if (isInSkill) return this.#faults.calm ? says(final) : this.#skill(final)
     if (role === "summary") return this.#summary(asked)
     if (this.#faults.calm) return says(final)
-    if (this.#skills.length > 0 && this.#draw.chance(0.15)) return { calls: [this.#start(), ...this.#more()] }
+    const begins = this.#hands && role === "core" ? 0.4 : 0.15
+    if (this.#skills.length > 0 && this.#draw.chance(begins)) return { calls: [this.#start(), ...this.#more()] }
     if (this.#proposes && this.#draw.chance(0.12)) return { calls: [this.#propose(), ...this.#more()] }
     const lane =
       role === "edge" ? "edge" : (asked.messages.find((message) => message.role === "user")?.content ?? "").slice(0, 60)
@@ -144,6 +152,7 @@ export class Script {
   }
 
   #skillName(): string {
+    if (this.#hands && this.#draw.chance(0.6)) return "hand"
     return this.#skills[this.#draw.below(this.#skills.length)] ?? ""
   }
 
@@ -209,6 +218,11 @@ export class Script {
     const kind = this.#faults.active("hostile-model") ? draw.below(6) : 0
     if (kind === 5) return says("I would rather talk")
     if (kind === 4) return { calls: [{ name: "choir-memory-delta", args: { mode: "burn" } }] }
+    if (this.#large > 0 && hash !== undefined && draw.chance(0.5)) {
+      this.#large--
+      const args = { mode: "append", add_references: Array.from({ length: 4300 }, () => hash) }
+      return { calls: Array.from({ length: 7 }, () => ({ name: "choir-memory-delta", args })) }
+    }
     const args = {
       mode: draw.chance(0.8) ? "append" : "overwrite",
       summary_update: `remembered ${++this.#count}`,

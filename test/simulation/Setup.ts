@@ -5,7 +5,7 @@ import { ResourceName } from "#schema/Ids.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import type { Faults } from "./Faults.ts"
 import { makeSeed } from "./Seed.ts"
-import { skillsOf } from "./skills.ts"
+import { isLarge, skillsOf } from "./skills.ts"
 
 /** Values that must never be found anywhere but in a request's authorization header. */
 export const CANARY = "canary-5f3a9c"
@@ -34,6 +34,8 @@ export interface Setup {
   readonly proposes: boolean
   /** The skills of the agent's image. */
   readonly skills: ReadonlyMap<string, SkillSpec>
+  /** Whether people and models say things that hardly fit an event, or do not. */
+  readonly large: boolean
 }
 
 export const makeSetup = (seed: number, faults: Faults): Setup => {
@@ -87,6 +89,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
     crash_detection_threshold_ms: base.crash_detection_threshold_ms,
     proposes: seed % 10 === 0,
     skills: skillsOf(seed),
+    large: isLarge(seed),
     config: (version) => {
       const config = versions.get(version) ?? make(version)
       versions.set(version, config)

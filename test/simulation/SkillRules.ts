@@ -1,10 +1,11 @@
-/** The rules of skills, counted anew from the stored events alone (spec 10.2): K1 to K3. */
+/** The rules of skills, counted anew from the stored events alone (spec 10.2): K1 to K4. */
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import { type LaneId } from "#schema/Ids.ts"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { Violation } from "./Kernel.ts"
 
 const TRANSITION = "choir.skill.transition"
+const REPORT = "choir.core.report"
 
 /** Where a lane's skill is. */
 interface Running {
@@ -25,6 +26,9 @@ export class SkillRules {
   readonly #tools = new Map<string, string>()
   /** The newest call of each lane that was let through. */
   readonly #granted = new Map<LaneId, string>()
+
+  /** Jobs that a step of edge's skill started, and the tools that the step allows. */
+  readonly #within = new Map<LaneId, ReadonlyArray<string>>()
 
   constructor(skills: ReadonlyMap<string, SkillSpec>, retries: number) {
     this.#skills = skills
@@ -47,7 +51,13 @@ export class SkillRules {
       }
       case "SkillTransitionCommitted":
         return this.#move(event)
+      case "CoreStarted": {
+        const { spec, state } = this.#running.get(EDGE) ?? {}
+        if (state !== undefined) this.#within.set(event.lane, spec?.states[state]?.allowed_tools ?? [])
+        return
+      }
       case "CoreStopped":
+        this.#within.delete(event.lane)
         if (this.#running.has(event.lane)) throw new Violation("K2", `${event.lane} ended with its skill at work`)
         return
       default:
@@ -80,6 +90,9 @@ export class SkillRules {
     this.#granted.set(lane, payload.call_id)
     const tool = this.#tools.get(payload.call_id)
     const running = this.#running.get(lane)
+    const within = this.#within.get(lane)
+    if (within !== undefined && tool !== undefined && tool !== REPORT && !within.includes(tool))
+      throw new Violation("K4", `${lane} runs ${tool} at ${rev}, which the skill that started it does not allow`)
     if (running === undefined || tool === TRANSITION) return
     const allowed = running.spec.states[running.state]?.allowed_tools ?? []
     if (!allowed.some((name) => name === tool))
@@ -93,6 +106,8 @@ export class SkillRules {
     const wrong = (why: string) =>
       new Violation("K2", `${skill} goes from "${from}" to "${to}" on ${lane} at ${rev}: ${why}`)
     if (spec === undefined) throw wrong("there is no such skill")
+    if (from === "" && this.#within.has(lane))
+      throw new Violation("K4", `${lane} was started by a skill and starts ${skill} at ${rev}`)
     if (from === "") {
       if (running !== undefined || to !== spec.initial_state) throw wrong("it cannot begin so")
       this.#running.set(lane, { spec, state: to, entered_rev: rev, steps: 0, broken: new Set() })

@@ -12,6 +12,7 @@ import {
 } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import type { Hearing } from "#src/choird/agents/hearing.ts"
+import { BODY_BYTES_MAX } from "#src/shared/limits.ts"
 import { hex } from "#src/shared/hashChain.ts"
 import { jobOfToken } from "#src/shared/jobToken.ts"
 import { Database, type SessionTable } from "./Database.ts"
@@ -58,7 +59,8 @@ export class Verbs {
   }
 
   handle(session_id: SessionId, request: Request, exchange: Exchange): void {
-    const { database, kernel } = this.#world
+    const { database, invariants, kernel } = this.#world
+    if (Buffer.byteLength(request.body) > BODY_BYTES_MAX) invariants.undecodable(request.path, "its body is too large")
     const verb = request.path.split("/").at(-1) ?? ""
     const token = (request.headers["authorization"] ?? "").replace(/^Bearer /u, "")
     const caller = this.#serving.tokens.identify(token, kernel.now)

@@ -3,6 +3,7 @@
  * that is missing here, or one in the product that another makes redundant.
  */
 import { APPROVAL_MUTANTS } from "./approvalMutants.ts"
+import { CAP_MUTANTS } from "./capMutants.ts"
 import type { Mutant } from "./Mutant.ts"
 import { PROPOSAL_MUTANTS } from "./proposalMutants.ts"
 import { REQUEST_MUTANTS } from "./requestMutants.ts"
@@ -279,17 +280,17 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "repetition-not-counted",
-    file: session("calls.ts"),
-    find: "times: memory.repetition.times + 1",
-    replace: "times: memory.repetition.times",
+    file: session("repetitions.ts"),
+    find: "times: before.times + 1",
+    replace: "times: before.times",
     knownSeed: 2,
     breaks: ["I9"]
   },
   {
     name: "repetition-never-ends-a-job",
     file: agent("CoreJob.ts"),
-    find: "core.repetition.times >= REPETITIONS_STUCK_MIN",
-    replace: "core.repetition.times > REPETITIONS_STUCK_MIN + 9",
+    find: "mostRepeated(core.repetitions) >= REPETITIONS_STUCK_MIN",
+    replace: "mostRepeated(core.repetitions) > REPETITIONS_STUCK_MIN + 9",
     knownSeed: 80,
     breaks: ["I9"]
   },
@@ -344,8 +345,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "taint-is-lost",
     file: session("calls.ts"),
-    find: "tainted: memory.tainted || payload.untrusted === true",
-    replace: "tainted: memory.tainted && payload.untrusted === true",
+    find: "memory.tainted || payload.untrusted === true ||",
+    replace: "(memory.tainted && payload.untrusted === true) ||",
     knownSeed: 2,
     breaks: ["J4"]
   },
@@ -390,5 +391,6 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   ...PROPOSAL_MUTANTS,
   ...SKILL_MUTANTS,
   ...STOP_MUTANTS,
-  ...REQUEST_MUTANTS
+  ...REQUEST_MUTANTS,
+  ...CAP_MUTANTS
 ]

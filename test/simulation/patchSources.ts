@@ -19,7 +19,9 @@ const SMALL_LIMITS = {
   RESIDENT_LOG_BYTES_MAX: 60_000,
   HEARTBEAT_PATCH_BYTES_MAX: 8000,
   REPLICATION_EVENTS_MAX: 150,
-  QUESTION_WAIT_MS_MAX: 8000
+  QUESTION_WAIT_MS_MAX: 8000,
+  SEEN_FILES_MAX: 2,
+  REPORTS_OWED_MAX: 8
 } as const
 
 const smallLimits: ReadonlyArray<Edit> = Object.entries(SMALL_LIMITS).map(([name, value]) => ({

@@ -43,7 +43,29 @@ const SHIP = decode({
   interruptible: false
 })
 
+/** Hands its work to a job. */
+const HAND = decode({
+  name: "hand",
+  description: "Let a job do it.",
+  initial_state: "spawn",
+  states: {
+    spawn: {
+      objective: "Start a job.",
+      allowed_tools: ["choir.core.spawn", "choir.skill.start", "sim.look"],
+      transitions: [{ on: "complete", to: "done" }]
+    },
+    done: { terminal: true }
+  },
+  max_steps: 9
+})
+
 export const SIM_SKILLS: ReadonlyMap<string, SkillSpec> = new Map([SIFT, SHIP].map((spec) => [spec.name, spec]))
 
 /** Some seeds have them and the others are what they were before there were skills. */
-export const skillsOf = (seed: number): ReadonlyMap<string, SkillSpec> => (seed % 7 === 0 ? SIM_SKILLS : new Map())
+export const skillsOf = (seed: number): ReadonlyMap<string, SkillSpec> => {
+  if (isLarge(seed)) return new Map([...SIM_SKILLS, [HAND.name, HAND]])
+  return seed % 7 === 0 ? SIM_SKILLS : new Map()
+}
+
+/** Seeds in which the limits of events are met, and in which a skill hands its work to jobs. */
+export const isLarge = (seed: number): boolean => seed % 23 === 0

@@ -170,8 +170,8 @@ const chained = (world: World, drafts: ReadonlyArray<EventDraft>): ReadonlyArray
   return links
 }
 
-/** Commits events as the store does: state first, then the news, then the reader's wake. */
-export const append = Effect.fnUntraced(function* (world: World, drafts: ReadonlyArray<EventDraft>) {
+/** Commits events as the store does: state first, then the news, unless every reader was too slow for it, then the reader's wake. */
+export const append = Effect.fnUntraced(function* (world: World, drafts: ReadonlyArray<EventDraft>, isHeard = true) {
   const links = chained(world, drafts)
   for (const { event } of links)
     world.state = Result.getOrThrowWith(fold(world.state, event), (refusal) => new Error(refusal.reason))
@@ -191,6 +191,7 @@ export const append = Effect.fnUntraced(function* (world: World, drafts: Readonl
         in_reply_to: event.payload.in_reply_to ?? null
       })
   const events = links.map(({ event }) => event)
+  if (!isHeard) return
   yield* PubSub.publish(world.appended, { session_id: SESSION, agent_id: AGENT, events, state: world.state })
   yield* PubSub.publish(world.wakes, undefined)
 })
@@ -300,6 +301,8 @@ const eventStore = (world: World) =>
           Effect.sync(() => world.events.slice((from ?? 1) - 1).slice(last === undefined ? 0 : -last))
         )
       ),
+    named: (_session_id, revs) =>
+      Effect.sync(() => world.events.map(({ event }) => event).filter(({ rev }) => revs.includes(rev))),
     verify: (session_id) =>
       Effect.andThen(
         known(session_id),

@@ -48,7 +48,6 @@ export const makeHeartbeats = () => {
           asked.push(...names)
           return new Map(names.map((name) => [name, Redacted.make(`of ${name}`)]))
         }),
-      report: () => Effect.void,
       terminate: () => Effect.void,
       config: () => config,
       approval: () => Effect.die("unused"),

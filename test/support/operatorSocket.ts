@@ -1,6 +1,6 @@
 /** The operator API on its real socket, over the doubles of a world, with the typed client; and the events of a turn. */
 import { join } from "node:path"
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer, Stream, type Schema } from "effect"
 import { HttpApiClient } from "effect/http-api"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, coreLane, EDGE, type InboxId, JobName, type LaneId } from "#schema/Ids.ts"
@@ -135,3 +135,31 @@ export const stopped = (name: string, outcome: "completed" | "cancelled" = "comp
     usage
   }
 })
+
+/** A call by which a job tells something of itself. */
+export const reporting = (lane: LaneId, id: string, input: Schema.Json): ReadonlyArray<EventDraft> => {
+  const call_id = CallId.make(id)
+  const tool = "choir.core.report"
+  return [
+    {
+      event_type: "ModelOutput",
+      lane,
+      payload: {
+        call_id: CallId.make(`${id}-output`),
+        purpose: "turn",
+        model: "m",
+        tool_calls: [{ call_id, name: "choir-core-report", input }],
+        finish_reason: "tool_calls",
+        usage,
+        latency_ms: 1
+      }
+    },
+    { event_type: "ToolCallRequested", lane, payload: { call_id, tool, input, effect: "none", locks: [] } },
+    { event_type: "ToolCallCommitted", lane, payload: { call_id, locks: [] } },
+    {
+      event_type: "ToolResultCommitted",
+      lane,
+      payload: { call_id, status: "success", summary: "reported", duration_ms: 1 }
+    }
+  ]
+}

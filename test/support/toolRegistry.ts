@@ -10,7 +10,6 @@ import { ImageTools } from "#src/agent/ImageTools.ts"
 import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
 import { Replication } from "#src/agent/Replication.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
-import { StatusReports } from "#src/agent/StatusReports.ts"
 import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
 import { Workspace } from "#src/agent/Workspace.ts"
 import { OFFLINE_PROGRAM } from "./offlineProgram.ts"
@@ -32,7 +31,6 @@ export const layerRegistry = <A, E, R>(
         own,
         Layer.mock(Replication, { acked: () => 0, reached: () => Effect.void }),
         Layer.mock(Compactor, { request: () => Effect.void }),
-        Layer.mock(StatusReports, { tell: () => undefined }),
         SecretStore.layer,
         Workspace.layer({ root }),
         ProcessRunner.layer({ ownsPidNamespace: false, offline: OFFLINE_PROGRAM }),

@@ -1,4 +1,5 @@
 /** A conversation for people. */
+import type { CoreReport } from "#schema/Core.ts"
 import type { ChatEvent } from "#schema/OperatorApi.ts"
 import { paint } from "./paint.ts"
 import { safeLine, safeText } from "./safeText.ts"
@@ -47,6 +48,7 @@ export interface ChatState {
   readonly status: string
   readonly edge: string
   readonly cores: ReadonlyArray<string>
+  readonly reports: ReadonlyArray<{ readonly job_name: string; readonly report: CoreReport }>
 }
 
 /** What edge does, in a person's words. */
@@ -57,10 +59,20 @@ const LANE_WORDS: Readonly<Record<string, string>> = {
   EDGE_FINALIZING: "finishing"
 }
 
-const doing = ({ cores, edge, status, up }: ChatState): string => {
+/** A job's name, and how far it says it is. */
+const jobWords = (name: string, { reports }: ChatState): string => {
+  const report = reports.find(({ job_name }) => job_name === name)?.report
+  const far = [report?.phase, report?.percent === undefined ? undefined : `${Math.round(report.percent)}%`]
+  return [name, ...far.filter((part) => part !== undefined)].join(" ")
+}
+
+const doing = (state: ChatState): string => {
+  const { cores, edge, reports, status, up } = state
   if (!up) return "choird is away"
   if (status !== "running") return status
-  const jobs = cores.length === 0 ? [] : [`${cores.length} ${cores.length === 1 ? "job" : "jobs"}`]
+  const count = `${cores.length} ${cores.length === 1 ? "job" : "jobs"}`
+  const told = reports.length === 0 ? count : `${count}: ${cores.map((name) => jobWords(name, state)).join("; ")}`
+  const jobs = cores.length === 0 ? [] : [told]
   const lane = LANE_WORDS[edge]
   return [...(lane === undefined ? [] : [lane]), ...jobs].join(", ")
 }

@@ -3,6 +3,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import type { CoreSummary, PrintedEvent, SessionSummary, SignalSummary, Verification } from "#schema/OperatorApi.ts"
 import type { SessionDetail } from "#schema/SessionDetailApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
+import { reportLine } from "#src/shared/session/reported.ts"
 import { bindingEntries } from "./bindings.ts"
 import { paint, type Paint } from "./paint.ts"
 import { safeLine, safeText } from "./safeText.ts"
@@ -61,12 +62,21 @@ export const sessionText = (detail: SessionDetail, now_ms: number, color: boolea
   ].join("\n")
 }
 
+/** Of what a job said last, what the table of jobs shows; --json has all of it. */
+const REPORT_CHARS_SHOWN = 160
+
 export const coreTable = (rows: ReadonlyArray<CoreSummary>, now_ms: number, color: boolean): string =>
   rows.length === 0
     ? "no core job runs"
     : table(
-        ["JOB", "STATE", "STEP", "STARTED"],
-        rows.map(({ job_name, started_at, state, step }) => [job_name, state, String(step), ago(started_at, now_ms)]),
+        ["JOB", "STATE", "STEP", "STARTED", "REPORT"],
+        rows.map(({ job_name, report, started_at, state, step }) => [
+          job_name,
+          state,
+          String(step),
+          ago(started_at, now_ms),
+          report === undefined ? "" : safeLine(reportLine(report)).slice(0, REPORT_CHARS_SHOWN)
+        ]),
         color
       )
 

@@ -2,11 +2,12 @@
 import { Deferred, Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AgentApi, type Caller, Lease } from "#schema/AgentApi.ts"
-import { type SessionId, SignalId } from "#schema/Ids.ts"
+import { type CallId, type SessionId, SignalId } from "#schema/Ids.ts"
 import { agentConfig } from "#src/choird/config/agentShare.ts"
 import type { HostRequest } from "#src/choird/hosttools/HostTools.ts"
 import type { Pushed } from "#src/choird/sessions/Signals.ts"
 import { count } from "#src/choird/telemetry/metrics.ts"
+import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { audited, denied, runOf, services, type Services, words } from "./agentCaller.ts"
 import { initHello } from "./initHello.ts"
 import { CurrentOpenSession } from "./OpenSession.ts"
@@ -50,6 +51,13 @@ const secrets = Effect.fn("AgentApi.GET_SECRETS")(function* (
   return { secrets: Object.fromEntries(values.map(([name, value]) => [name, Redacted.value(value)])) }
 })
 
+/** Whether the log says that a call is of another lane than the one that asks (D35). Of what is not acknowledged it says nothing. */
+const isOfAnother = ({ cores, edge }: SessionState, call_id: CallId, job_id: CallId | undefined): boolean => {
+  const isHere = (calls: ReadonlyArray<OpenCall>) => calls.some((call) => call.call_id === call_id)
+  if (isHere(edge.calls) || isHere(edge.parked?.calls ?? [])) return job_id !== undefined
+  return [...cores.values()].some((core) => core.job_id !== job_id && isHere(core.calls))
+}
+
 /** A run belongs to the epoch, not to the request: who asks again finds it. */
 const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
   services: Services,
@@ -60,6 +68,9 @@ const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
   const session = yield* CurrentOpenSession
   if (session === undefined) return yield* denied(services, caller, verb, "it came by no session's socket")
   const { call_id, tool_name } = request
+  const state = yield* Effect.mapError(services.events.state(caller.session_id), fromSessionUnknown)
+  if (isOfAnother(state, call_id, caller.job_id))
+    return yield* denied(services, caller, verb, "the call is another lane's, or its job's token is missing")
   const outcome = yield* services.hostTools.execute(caller, request, session.runs).pipe(
     Effect.tapError(({ kind, reason }) =>
       audited(services, caller, verb, { refused: kind, tool: words(tool_name), reason: words(reason) })

@@ -1,11 +1,14 @@
 /** What a console client sees: messages until they are acknowledged, and what goes on while it waits (wire.md, Console). */
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
+import type { ChoirEvent } from "#schema/Event.ts"
 import type { ChatEvent } from "#schema/OperatorApi.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Outbox, type Outgoing } from "#src/choird/gateway/Outbox.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
+import { newestReports } from "#src/choird/sessions/newestReports.ts"
 import { CHAT_UNACKED_MAX, CHAT_WATCHED_MAX } from "#src/shared/limits.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
 import { settledIn, watchedAtFirst } from "./settled.ts"
 
 /** Why to look again. */
@@ -25,10 +28,11 @@ const message = ({ in_reply_to, kind, outbox_id, part, question, source, source_
   question: question ?? null
 })
 
-const committed = ({ events }: Appended): ReadonlyArray<InboxId> =>
-  events.flatMap((event) => (event.event_type === "UserMsg" ? [event.payload.inbox_id] : []))
+const committed = (news: ReadonlyArray<ChoirEvent>): ReadonlyArray<InboxId> =>
+  news.flatMap((event) => (event.event_type === "UserMsg" ? [event.payload.inbox_id] : []))
 
-const speaks = ({ events }: Appended): boolean => events.some(({ event_type }) => event_type === "AgentMessage")
+const speaks = (news: ReadonlyArray<ChoirEvent>): boolean =>
+  news.some(({ event_type }) => event_type === "AgentMessage")
 
 const services = Effect.gen(function* () {
   return { events: yield* EventStore, lifecycle: yield* Lifecycle, outbox: yield* Outbox }
@@ -41,6 +45,8 @@ const follow = (
   dm: ResourceName
 ) => {
   let session_id: SessionId | null = null
+  // The newest revision of the session that was looked at.
+  let rev = 0
   let shown: ReadonlySet<string> = new Set()
   let watched: ReadonlySet<InboxId> = new Set()
   let activity = ""
@@ -66,26 +72,47 @@ const follow = (
     return [{ type: "agent", status: view.status, reason: view.reason }]
   }
 
+  /** What was appended since the last look. A slow reader loses the oldest ticks, so that the log has the last word. */
+  const newsOf = Effect.fnUntraced(function* (session_id: SessionId, { rev: head }: SessionState, tick: Tick) {
+    const after = rev
+    const told = tick.type === "appended" && tick.appended.session_id === session_id ? tick.appended.events : []
+    if (head <= after) return []
+    rev = head
+    if (told[0]?.rev === after + 1 && told.at(-1)?.rev === head) return told
+    return yield* events.events(session_id, { from: after + 1, follow: false }).pipe(
+      Stream.map(({ event }) => event),
+      Stream.filter(({ event_type }) => event_type === "UserMsg" || event_type === "AgentMessage"),
+      Stream.runCollect,
+      Effect.orDie
+    )
+  })
+
   const look = Effect.fnUntraced(function* (tick: Tick) {
     const view = tick.type === "agent" ? tick.view : yield* lifecycle.view(agent_id)
     const state =
       view.session_id === null ? undefined : Option.getOrUndefined(yield* Effect.option(events.state(view.session_id)))
     const arrived = session_id !== view.session_id
     session_id = view.session_id
+    if (arrived) rev = state?.rev ?? 0
+    const news = state === undefined || session_id === null || arrived ? [] : yield* newsOf(session_id, state, tick)
     if (state !== undefined) {
-      const more = tick.type === "appended" ? committed(tick.appended) : []
-      const ids = [...watched, ...(arrived ? watchedAtFirst(state) : []), ...more]
+      const ids = [...watched, ...(arrived ? watchedAtFirst(state) : []), ...committed(news)]
       watched = new Set(ids.slice(-CHAT_WATCHED_MAX))
     }
     const settled = state === undefined ? [] : settledIn(state, watched)
     // The rows of an event are there when the event is, so what is read now comes before what it settles.
-    const wanted = tick.type === "outbox" || settled.length > 0 || (tick.type === "appended" && speaks(tick.appended))
+    const wanted = tick.type === "outbox" || settled.length > 0 || arrived || speaks(news)
     const { all, messages } = wanted ? yield* unread : { all: true, messages: [] }
     const out: Array<ChatEvent> = [...messages, ...standing(view)]
     if (state !== undefined) {
       const cores = [...state.cores.keys()]
-      const next = [state.edge.state, ...cores].join(" ")
-      if (next !== activity) out.push({ type: "activity", edge: state.edge.state, cores })
+      const said = [...state.cores.values()].map(({ report_rev }) => report_rev)
+      const next = [state.edge.state, ...cores, ...said].join(" ")
+      if (next !== activity && session_id !== null) {
+        const reports = [...(yield* newestReports(events, session_id, state))]
+        const shown = reports.map(([job_name, report]) => ({ job_name, report }))
+        out.push({ type: "activity", edge: state.edge.state, cores, ...(shown.length === 0 ? {} : { reports: shown }) })
+      }
       activity = next
     }
     if (all && settled.length > 0) {

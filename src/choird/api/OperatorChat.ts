@@ -11,7 +11,8 @@ import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { readCommand } from "#src/choird/gateway/readCommand.ts"
-import { CHAT_TEXT_CHARS_MAX, CHAT_UNACKED_MAX, QUEUE_FULL_RETRY_MS } from "#src/shared/limits.ts"
+import { CHAT_TEXT_LIMIT, isTooLong } from "#src/shared/chatText.ts"
+import { CHAT_UNACKED_MAX, QUEUE_FULL_RETRY_MS } from "#src/shared/limits.ts"
 import { ChatStream } from "./ChatStream.ts"
 import { badRequest, conflict, fromAgentRefused, queueFull, tooLarge } from "./refusals.ts"
 import { sseResponse } from "./sse.ts"
@@ -66,8 +67,7 @@ export const layerOperatorChat = HttpApiBuilder.group(
       const { dm, gateway, view } = yield* console(agent_id)
       if (view.status !== "running" && view.status !== "starting" && view.status !== "paused")
         return yield* conflict("NOT_RUNNING", `${agent_id} is ${view.status}`, `choirctl agent start ${agent_id}`)
-      if (text.length > CHAT_TEXT_CHARS_MAX)
-        return yield* tooLarge(`a message is at most ${CHAT_TEXT_CHARS_MAX} characters`)
+      if (isTooLong(text)) return yield* tooLarge(`a message may have ${CHAT_TEXT_LIMIT}`)
       return { dm, gateway }
     })
 

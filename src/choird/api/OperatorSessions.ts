@@ -5,6 +5,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { SessionId } from "#schema/Ids.ts"
 import { OperatorApi, type SessionSummary, type SignalSummary } from "#schema/OperatorApi.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { newestReports } from "#src/choird/sessions/newestReports.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Order, type Ordered, Steering } from "#src/choird/sessions/Steering.ts"
 import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
@@ -65,10 +66,14 @@ export const layerOperatorSessions = HttpApiBuilder.group(
         }
         return Stream.orDie(events.events(params.id, options))
       }),
-      cores: ({ params }) =>
-        Effect.map(state(params.id), ({ cores }) =>
-          [...cores.values()].map(({ job_name, started_at, state, step }) => ({ job_name, state, step, started_at }))
-        ),
+      cores: Effect.fn("OperatorApi.cores")(function* ({ params }) {
+        const now = yield* state(params.id)
+        const reports = yield* newestReports(events, params.id, now)
+        return [...now.cores.values()].map(({ job_name, started_at, state, step }) => {
+          const report = reports.get(job_name)
+          return { job_name, state, step, started_at, ...(report === undefined ? {} : { report }) }
+        })
+      }),
       cancel: Effect.fn("OperatorApi.cancel")(function* ({ params, payload: { job_name, ...asking } }) {
         const named = job_name === undefined ? {} : { job_name }
         const ordered = yield* order(params.id, asking, { type: "CancelCore", ...named })

@@ -1,14 +1,20 @@
 /** Does what a command of a chat asks for, and answers in words for a person (spec 19.3). */
 import { Clock, Context, Effect, Layer, Option } from "effect"
-import type { AgentId, ResourceName } from "#schema/Ids.ts"
+import type { CoreReport } from "#schema/Core.ts"
+import type { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { newestReports } from "#src/choird/sessions/newestReports.ts"
 import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
+import { reportLine } from "#src/shared/session/reported.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
 import type { Command } from "./readCommand.ts"
+
+/** Of what a job said last, what the list of jobs shows in a chat. */
+const CHAT_REPORT_CHARS_MAX = 300
 
 /** Who typed it, and the identity that makes a repetition the same request. */
 export interface Speaker {
@@ -77,10 +83,16 @@ const statusText = (
   )
 }
 
-const coresText = (state: SessionState | undefined): Answer => {
+const coresText = (state: SessionState | undefined, reports: ReadonlyMap<JobName, CoreReport>): Answer => {
   const cores = [...(state?.cores.values() ?? [])]
   if (cores.length === 0) return notice("No job runs.")
-  return notice(...cores.map(({ job_name, state, step }) => `${job_name}: ${stateWords(state)}, step ${step}`))
+  return notice(
+    ...cores.map(({ job_name, state, step }) => {
+      const report = reports.get(job_name)
+      const said = report === undefined ? "" : `; ${reportLine(report).slice(0, CHAT_REPORT_CHARS_MAX).toWellFormed()}`
+      return `${job_name}: ${stateWords(state)}, step ${step}${said}`
+    })
+  )
 }
 
 const orderOf = (command: Extract<Command, { readonly type: "inject" | "compact" | "cancel" | "stop" }>): Order => {
@@ -159,8 +171,14 @@ const make = Effect.fnUntraced(function* () {
         }
         case "decide":
           return yield* decisions.decide(command, speaker)
-        case "cores":
-          return coresText((yield* look(speaker.agent_id)).state)
+        case "cores": {
+          const { state, view } = yield* look(speaker.agent_id)
+          const said =
+            state === undefined || view.session_id === null
+              ? new Map<JobName, CoreReport>()
+              : yield* newestReports(events, view.session_id, state)
+          return coresText(state, said)
+        }
         case "inject":
         case "compact":
         case "cancel":

@@ -3,7 +3,7 @@ import type { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { boundDms, dmList } from "#schema/ResourceBindings.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
-import { CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
+import { isTooLong } from "#src/shared/chatText.ts"
 import { type Command, readCommand } from "./readCommand.ts"
 
 /** What a person sent, as far as it could be read. */
@@ -61,8 +61,7 @@ export const route = (
     return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, bound) }
   const place = { dm, agent_id: bound.agent_id }
   if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read text messages." }
-  if (text.length > CHAT_TEXT_CHARS_MAX)
-    return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
+  if (isTooLong(text)) return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
   const read = readCommand(text)
   if (read === undefined) return { type: "message", ...place, text }
   return read.type === "say" ? { type: "say", ...place, text: read.text } : { ...read, ...place }

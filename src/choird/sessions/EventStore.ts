@@ -11,7 +11,13 @@ import type { PrintedEvent, Verification } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { hex } from "#src/shared/hashChain.ts"
-import { APPEND_RETRY_MS, APPENDS_BUFFERED_MAX, EVENT_BYTES_MAX, TAIL_PAGE_BYTES_MAX } from "#src/shared/limits.ts"
+import {
+  APPEND_RETRY_MS,
+  APPENDS_BUFFERED_MAX,
+  EVENT_BYTES_MAX,
+  SESSION_STATES_MAX,
+  TAIL_PAGE_BYTES_MAX
+} from "#src/shared/limits.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
 import { makeAppendPatches, type Settled } from "./appendPatches.ts"
@@ -19,7 +25,7 @@ import { archiveOf, archivePath, type ArchiveUnreadable, readArchive, replayArch
 import { printedEvent, printedEvents, proof, readHead, storedEvent, verifyLog } from "./readLog.ts"
 import { makeSessionStates } from "./sessionStates.ts"
 import { makeSnapshots, offerSnapshot } from "./snapshots.ts"
-import { readPage } from "./storedEvents.ts"
+import { readNamed, readPage } from "./storedEvents.ts"
 
 export class SessionUnknown extends Schema.TaggedError<SessionUnknown>()("SessionUnknown", { session_id: SessionId }) {
   override get message() {
@@ -77,6 +83,8 @@ export class EventStore extends Context.Service<
      * tail, from the oldest revision that it names (wire.md, Snapshots). Both are at most TAIL_PAGE_BYTES_MAX.
      */
     recovery(session_id: SessionId): Effect.Effect<Tail, SessionUnknown>
+    /** Single events of the log, those that it has. */
+    named(session_id: SessionId, revs: ReadonlyArray<number>): Effect.Effect<ReadonlyArray<ChoirEvent>>
     /** A page of at most TAIL_PAGE_BYTES_MAX from a revision on, for recovery. */
     tail(session_id: SessionId, from: number): Effect.Effect<Tail, SessionUnknown>
     /** Stored events in order from a revision on, or the last few, then, when asked, what is appended after. */
@@ -128,8 +136,14 @@ export class EventStore extends Context.Service<
         })
       )
 
-      /** Sessions whose newest request failed, though the database may have committed it. */
+      /** Sessions whose newest request failed, though the database may have committed it; the newest of them. */
       const unheard = new Set<SessionId>()
+      const failed = (session_id: SessionId) => {
+        unheard.delete(session_id)
+        unheard.add(session_id)
+        const [oldest] = unheard
+        if (unheard.size > SESSION_STATES_MAX && oldest !== undefined) unheard.delete(oldest)
+      }
       /** An agent sends again what it has no answer to. choird may not have heard of that commit either: then nobody was told. */
       const tellAgain = Effect.fnUntraced(function* ({ agent_id, session_id }: Caller, { patches }: Heartbeat) {
         if (unheard.has(session_id)) {
@@ -148,7 +162,7 @@ export class EventStore extends Context.Service<
           yield* Effect.ignore(prove(caller.session_id))
         const settled = yield* appendPatches(caller, heartbeat)
         if (settled.decision.type === "duplicate" && heartbeat.patches.length > 0) yield* tellAgain(caller, heartbeat)
-        if (settled.decision.type === "backoff") unheard.add(caller.session_id)
+        if (settled.decision.type === "backoff") failed(caller.session_id)
         else unheard.delete(caller.session_id)
         const reply = yield* answer(settled, heartbeat)
         return { ...reply, config_version_latest: (yield* store.current).version }
@@ -180,6 +194,10 @@ export class EventStore extends Context.Service<
         append,
         state,
         recovery,
+        named: Effect.fn("EventStore.named")(function* (session_id, revs) {
+          if (revs.length === 0) return []
+          return yield* Effect.forEach(yield* Effect.orDie(readNamed(sql, session_id, revs)), storedEvent)
+        }),
         tail: Effect.fn("EventStore.tail")(function* (session_id, from) {
           const { last_rev } = yield* headOf(session_id)
           return yield* page(session_id, from, last_rev, TAIL_PAGE_BYTES_MAX)

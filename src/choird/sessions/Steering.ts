@@ -7,7 +7,7 @@ import { Context, Effect, Layer, Option, Schema, Stream } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type InboxId, jobOf, type JobName, type LaneId, type Rev, type SessionId, type SignalId } from "#schema/Ids.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import { CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
+import { CHAT_TEXT_LIMIT, isTooLong } from "#src/shared/chatText.ts"
 import { storableJson } from "#src/shared/canonicalJson.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { turnToStop } from "#src/shared/session/turns.ts"
@@ -128,10 +128,10 @@ const wishOf = Effect.fnUntraced(function* (state: SessionState, order: Order, n
     case "Inject": {
       const { content } = order
       if (content.trim() === "") return yield* refused("EMPTY", "the instruction is empty", "say what edge is to know")
-      if (content.length > CHAT_TEXT_CHARS_MAX)
+      if (isTooLong(content))
         return yield* refused(
           "TOO_LARGE",
-          `an instruction is at most ${CHAT_TEXT_CHARS_MAX} characters`,
+          `an instruction may have ${CHAT_TEXT_LIMIT}`,
           "put the rest into a file of the workspace and name it"
         )
       return { type: "Inject", content } satisfies Wish

@@ -67,6 +67,11 @@ export const readPage = (
       WHERE session_id = ${session_id} AND rev >= ${from} AND rev < ${from}::int + ${LOG_PAGE_EVENTS_MAX}
     ) AS page WHERE bytes <= ${bytes_max} OR rev = ${from} ORDER BY rev`
 
+/** Single events, those that there are. */
+export const readNamed = (sql: SqlClient.SqlClient, session_id: SessionId, revs: ReadonlyArray<number>) =>
+  sql<StoredEvent>`SELECT rev, canonical, hash FROM choir_control.session_events
+    WHERE session_id = ${session_id} AND rev = ANY(${revs}::int[]) ORDER BY rev`
+
 /** How far a replay came: to the revision asked for, or to the last good one and what is wrong with the next. */
 export interface Replay {
   readonly at: Replayed

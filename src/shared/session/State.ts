@@ -2,7 +2,6 @@
  * What a session is at a revision: the result of the fold. It names revisions, not payloads (wire.md, Snapshots); only the
  * reference summaries, which stand for what rolled off, are held themselves (spec 13.4).
  */
-import type { HashMap } from "effect"
 import type { ConfirmReason } from "#schema/Approval.ts"
 import type { CoreBudgets } from "#schema/Core.ts"
 import type { MemoryFact } from "#schema/Event.ts"
@@ -36,7 +35,7 @@ export interface OpenCall {
   readonly report: { readonly rev: number; readonly isQuestion: boolean } | undefined
 }
 
-/** The last call of a lane and how often running it gave the same result (E11). */
+/** A call of a lane and how often it gave the same result since anything was new (E11). */
 export interface Repetition {
   readonly call: string
   readonly result: string
@@ -79,10 +78,11 @@ export interface LaneMemory {
   /** The newest revision that the summary stands for; the window begins after it. */
   readonly boundary: number
   readonly summary: ReferenceSummary
-  /** The newest version of each file that the lane has read or written (E10). */
-  readonly seen: HashMap.HashMap<string, string>
+  /** The newest versions of files that the lane has read or written, the longest unused first, within the limits of `seenFiles.ts` (E10). */
+  readonly seen: ReadonlyMap<string, string>
   readonly tainted: boolean
-  readonly repetition: Repetition
+  /** The lane's newest different calls, the newest last; at most REPETITIONS_REMEMBERED_MAX. */
+  readonly repetitions: ReadonlyArray<Repetition>
   /** One at a time (spec 10.2). */
   readonly skill: ActiveSkill | undefined
 }
@@ -145,6 +145,8 @@ export interface CoreLane extends LaneMemory {
   readonly skill_end_rev: number
   /** The message of the turn that spawned it; its report answers that one. */
   readonly inbox_id: InboxId | undefined
+  /** The skill within whose step it was started; such a job starts none. */
+  readonly in_skill: string | undefined
 }
 
 /** What edge still has to tell the user of a job: how it ended (spec 7.1), or what it needs to know (12.7). */
@@ -160,7 +162,7 @@ export interface PendingReport {
 export interface SessionState {
   readonly rev: number
   readonly edge: EdgeLane
-  /** Running jobs by name. A job leaves when it stops. */
+  /** Running jobs by name, at most CORE_JOBS_MAX. A job leaves when it stops. */
   readonly cores: ReadonlyMap<JobName, CoreLane>
   readonly spent: Spent
   /** The message last committed; later ones have greater ids. */
@@ -169,7 +171,12 @@ export interface SessionState {
   readonly queued_inbox_id: bigint
   /** Signals that ended in an event, the newest SIGNALS_REMEMBERED_MAX. */
   readonly signals: ReadonlyArray<string>
+  /** At most REPORTS_OWED_MAX. */
   readonly reports: ReadonlyArray<PendingReport>
+  /** Steps that were taken for each message of which something is open, and for some of which nothing is any more. */
+  readonly message_steps: ReadonlyMap<InboxId, number>
+  /** A tainted lane may have written the workspace, so that who reads it is tainted (D31). */
+  readonly workspace_tainted: boolean
   /** Why the session ended for good, once a limit of it was reached or it was stopped. */
   readonly ended: string | undefined
 }

@@ -1,15 +1,21 @@
 /** What model outputs and tool calls do to a state. */
-import { HashMap, Result, type Schema } from "effect"
+import { Result, type Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { sha256 } from "#src/shared/hashChain.ts"
+import { OUTPUT_CALLS_MAX, REPORTS_OWED_MAX } from "#src/shared/limits.ts"
 import { coreOf, type Folded, inWindow, laneOf, move, remembered, withCore, withEdge, withLane } from "./lanes.ts"
+import { messageOf, withStep } from "./messageSteps.ts"
+import { repeated } from "./repetitions.ts"
+import { type FileSeen, withSeen } from "./seenFiles.ts"
 import { afterOutput, afterResult } from "./skills.ts"
 import type { CoreLane, CoreOutput, OpenCall, SessionState } from "./State.ts"
+import { readsWorkspace, withWriteOf } from "./taint.ts"
 
 const callsRefused = ({ error, tool_calls }: EventOf<"ModelOutput">["payload"]): string | undefined => {
   if (error !== undefined && tool_calls.length > 0) return "a failed output proposes no calls"
+  if (tool_calls.length > OUTPUT_CALLS_MAX) return `an output proposes ${OUTPUT_CALLS_MAX} calls at most`
   return new Set(tool_calls.map(({ call_id }) => call_id)).size < tool_calls.length
     ? "two calls have the same id"
     : undefined
@@ -61,7 +67,7 @@ export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf
       const next = inWindow(withLane(moved, lane, { calls, step }), lane, rev)
       const core = coreOf(next, lane)
       return core === undefined
-        ? withEdge(next, { output_rev: rev })
+        ? withStep(withEdge(next, { output_rev: rev }), messageOf(next.edge.turn))
         : withCore(next, { ...core, settled_rev: rev, output: coreOutput(core, payload.tool_calls.length === 0, rev) })
     }
   )
@@ -97,7 +103,7 @@ const withCall = (state: SessionState, lane: LaneId, call_id: string, change: Pa
   })
 
 /** The tool through which a job speaks while it runs (wire.md, Lanes and models). */
-const CORE_REPORT = "choir.core.report"
+export const CORE_REPORT = "choir.core.report"
 
 const isQuestion = (input: Schema.Json): boolean =>
   typeof input === "object" && input !== null && "kind" in input && input["kind"] === "need_info"
@@ -130,7 +136,8 @@ export const toolCallCommitted = (
     return Result.fail(`call ${payload.call_id} has an effect and was committed before`)
   if (call.confirm !== undefined && payload.approval_id === undefined)
     return Result.fail(`call ${payload.call_id} needs a person's approval and names none`)
-  return Result.succeed(withCall(state, lane, payload.call_id, { stage: "committed", committed_rev: rev }))
+  const committed = withCall(state, lane, payload.call_id, { stage: "committed", committed_rev: rev })
+  return Result.succeed(withWriteOf(committed, call, laneOf(state, lane)?.tainted === true))
 }
 
 /** What a call may end as that was never committed: it was refused, its lane ended, or its deadline passed. */
@@ -145,37 +152,43 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
     return Result.fail(`call ${payload.call_id} never ran and cannot be ${payload.status}`)
   const calls = memory.calls.filter((other) => other !== call)
   const result = sha256(canonicalJson([payload.status, payload.summary, payload.output ?? null]))
-  const again =
-    memory.repetition.call === call.digest && (memory.repetition.result === result || payload.status === "rejected")
-  const seen = [
-    ...(payload.reads ?? []).map(({ path, sha256 }) => [path, sha256] as const),
-    ...(payload.writes ?? []).map(({ after, path }) => [path, after] as const)
-  ].reduce((versions, [path, version]) => HashMap.set(versions, path, version), memory.seen)
+  const files = [
+    ...(payload.reads ?? []).map(({ path, sha256 }): FileSeen => [path, sha256]),
+    ...(payload.writes ?? []).map(({ after, path }): FileSeen => [path, after])
+  ]
+  const ran = call.stage === "committed"
+  const tainted =
+    memory.tainted || payload.untrusted === true || (ran && state.workspace_tainted && readsWorkspace(call))
   const next = withLane(state, lane, {
     calls,
     skill: afterResult(memory.skill, call, payload),
     window: remembered(memory.window, rev),
-    seen,
-    tainted: memory.tainted || payload.untrusted === true,
-    repetition: again
-      ? { ...memory.repetition, times: memory.repetition.times + 1 }
-      : { call: call.digest, result, times: 1 }
+    seen: withSeen(memory.seen, files),
+    tainted,
+    repetitions: repeated(memory.repetitions, call.digest, result, payload.status === "rejected")
   })
-  const told = withReport(next, call, event)
+  const marked = ran ? withWriteOf(next, call, tainted) : next
+  const asks = call.report?.isQuestion === true && payload.status === "success" && lane !== EDGE
+  if (asks && state.reports.length >= REPORTS_OWED_MAX) return Result.fail(REPORTS_FULL)
+  const told = withReport(marked, call, event)
   return calls.length > 0 ? Result.succeed(told) : move(told, lane, "ToolResultCommitted.last")
 }
 
-/** What a job said of itself, and what it asked, which edge owes the user from now on. */
+/** Why a job cannot end or ask just now. */
+export const REPORTS_FULL = `${REPORTS_OWED_MAX} reports are owed already`
+
+/** What a job said of itself, and what it asked, which edge owes the user from now on. Edge is shown it, and takes over its taint. */
 const withReport = (state: SessionState, { report }: OpenCall, event: EventOf<"ToolResultCommitted">): SessionState => {
   const core = coreOf(state, event.lane)
   if (core === undefined) return state
   const settled = { ...core, settled_rev: event.rev }
   if (report === undefined || event.payload.status !== "success") return withCore(state, settled)
   const { inbox_id, job_id, job_name } = core
-  if (!report.isQuestion) return withCore(state, { ...settled, report_rev: report.rev })
+  const heard = core.tainted ? withEdge(state, { tainted: true }) : state
+  if (!report.isQuestion) return withCore(heard, { ...settled, report_rev: report.rev })
   const asked = { ...settled, report_rev: report.rev, question: { rev: report.rev, asked_at: event.created_at } }
   const owed = { kind: "question", job_id, job_name, rev: report.rev, inbox_id } as const
-  return { ...withCore(state, asked), reports: [...state.reports, owed] }
+  return { ...withCore(heard, asked), reports: [...state.reports, owed] }
 }
 
 /** A report turn has no opening event: its first model output, or the report itself, opens it. */

@@ -5,10 +5,19 @@
 import { Result } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, type InboxId, jobOf } from "#schema/Ids.ts"
-import { SIGNALS_REMEMBERED_MAX } from "#src/shared/limits.ts"
-import { modelOutput, openReport, toolCallCommitted, toolCallRequested, toolResultCommitted } from "./calls.ts"
+import { CORE_JOBS_MAX } from "#schema/Core.ts"
+import { REPORTS_OWED_MAX, SIGNALS_REMEMBERED_MAX } from "#src/shared/limits.ts"
+import {
+  modelOutput,
+  openReport,
+  REPORTS_FULL,
+  toolCallCommitted,
+  toolCallRequested,
+  toolResultCommitted
+} from "./calls.ts"
 import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } from "./lanes.ts"
 import { compacted } from "./compacted.ts"
+import { messageOf, withStep } from "./messageSteps.ts"
 import { parked, resumed } from "./parked.ts"
 import { skillTransition } from "./skills.ts"
 import type { CoreLane, PendingReport, SessionState } from "./State.ts"
@@ -30,12 +39,20 @@ export const initialState: SessionState = {
   queued_inbox_id: 0n,
   signals: [],
   reports: [],
+  message_steps: new Map(),
+  workspace_tainted: false,
   ended: undefined
 }
 
+/** Whether a signal has not ended in an event that is remembered. */
+export const isUnheard =
+  (signal_id: string) =>
+  ({ signals }: SessionState): boolean =>
+    !signals.includes(signal_id)
+
 const signalled = (state: SessionState, signal_id: string | undefined): Folded => {
   if (signal_id === undefined) return Result.succeed(state)
-  if (state.signals.includes(signal_id)) return Result.fail(`signal ${signal_id} already ended in an event`)
+  if (!isUnheard(signal_id)(state)) return Result.fail(`signal ${signal_id} already ended in an event`)
   return Result.succeed({ ...state, signals: [...state.signals.slice(1 - SIGNALS_REMEMBERED_MAX), signal_id] })
 }
 
@@ -53,7 +70,7 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
           step: 0,
           output_rev: 0,
           // What the user asks for again is no loop of the model's.
-          repetition: freshLane.repetition
+          repetitions: freshLane.repetitions
         }),
         last_inbox_id: id
       },
@@ -67,7 +84,8 @@ const coreStarted = (state: SessionState, { created_at, lane, payload, rev }: Ev
   if (jobOf(lane) !== payload.job_name) return Result.fail(`the lane ${lane} is not the job's`)
   if (state.edge.state === "EDGE_TERMINATED") return Result.fail("a job cannot outlive edge")
   if (state.cores.has(payload.job_name)) return Result.fail(`a job ${payload.job_name} already runs`)
-  const turn = state.edge.turn
+  if (state.cores.size >= CORE_JOBS_MAX) return Result.fail(`${CORE_JOBS_MAX} jobs run already`)
+  const inbox_id = messageOf(state.edge.turn)
   const core: CoreLane = {
     ...freshLane,
     tainted: state.edge.tainted,
@@ -90,9 +108,10 @@ const coreStarted = (state: SessionState, { created_at, lane, payload, rev }: Ev
     spent: { input_tokens: 0, output_tokens: 0, cost_usd: 0 },
     cancelled: undefined,
     skill_end_rev: 0,
-    inbox_id: turn?.kind === "turn" ? turn.inbox_id : turn?.report.inbox_id
+    inbox_id,
+    in_skill: payload.in_skill
   }
-  return move(inWindow(withCore(state, core), EDGE, rev), lane, "CoreStarted")
+  return move(inWindow(withCore(withStep(state, inbox_id), core), EDGE, rev), lane, "CoreStarted")
 }
 
 const openReportOf = ({ edge }: SessionState): PendingReport | undefined =>
@@ -102,6 +121,7 @@ const coreStopped = (state: SessionState, { lane, payload, rev }: EventOf<"CoreS
   const core = coreOf(state, lane)
   if (core?.job_id !== payload.job_id) return Result.fail(`job ${payload.job_name} does not run`)
   if (core.calls.length > 0) return Result.fail(`job ${payload.job_name} has open calls`)
+  if (state.reports.length >= REPORTS_OWED_MAX) return Result.fail(REPORTS_FULL)
   const name = payload.outcome === "completed" ? "CoreStopped.completed" : "CoreStopped.other"
   return Result.map(move(state, lane, name), (moved) => {
     const cores = new Map(moved.cores)

@@ -1,5 +1,5 @@
 /** Lanes within a state: finding them, changing them, and moving them along their tables. */
-import { HashMap, Result } from "effect"
+import { Result } from "effect"
 import { EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
 import { CORE_TRANSITIONS, EDGE_TRANSITIONS, type CoreState, type EdgeState, type LaneMove } from "#schema/Lane.ts"
 import { WINDOW_REVS_MAX } from "#src/shared/limits.ts"
@@ -16,9 +16,9 @@ export const freshLane: LaneMemory = {
   window: [],
   boundary: 0,
   summary: emptySummary,
-  seen: HashMap.empty(),
+  seen: new Map(),
   tainted: false,
-  repetition: { call: "", result: "", times: 0 },
+  repetitions: [],
   skill: undefined
 }
 

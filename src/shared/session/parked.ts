@@ -36,7 +36,7 @@ export const resumed = (state: SessionState): SessionState => {
   return withEdge(state, {
     ...waiting,
     state: now === "EDGE_TERMINATED" ? now : "EDGE_WAITING_TOOL",
-    repetition: freshLane.repetition,
+    repetitions: freshLane.repetitions,
     parked: undefined
   })
 }

@@ -10,6 +10,8 @@ import { CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev } from 
 import { CoreState, EdgeState } from "#schema/Lane.ts"
 import { ToolEffect } from "#schema/Tool.ts"
 import {
+  REPETITIONS_REMEMBERED_MAX,
+  REPORTS_OWED_MAX,
   SIGNALS_REMEMBERED_MAX,
   SKILL_RESULTS_MAX,
   SUMMARY_FACTS_MAX,
@@ -22,7 +24,7 @@ import type { SessionState } from "./State.ts"
  * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
  * no state of another fold is ever gone on from. The golden histories of the tests turn red when it should have grown.
  */
-export const FOLD_VERSION = 3
+export const FOLD_VERSION = 4
 
 const Call = Schema.Struct({
   call_id: CallId,
@@ -60,9 +62,11 @@ const memory = {
     referenced_sessions: references,
     referenced_events: references
   }),
-  seen: Schema.HashMap(Schema.String, Schema.String),
+  seen: Schema.ReadonlyMap(Schema.String, Schema.String),
   tainted: Schema.Boolean,
-  repetition: Schema.Struct({ call: Schema.String, result: Schema.String, times: Schema.Natural }),
+  repetitions: Schema.Array(Schema.Struct({ call: Schema.String, result: Schema.String, times: Schema.Natural })).check(
+    Schema.isMaxLength(REPETITIONS_REMEMBERED_MAX)
+  ),
   skill: Schema.UndefinedOr(Skill)
 }
 
@@ -114,7 +118,8 @@ const Core = Schema.Struct({
   spent: Schema.Struct({ input_tokens: Schema.Natural, output_tokens: Schema.Natural, cost_usd: Schema.Finite }),
   cancelled: Schema.UndefinedOr(Schema.String),
   skill_end_rev: Rev,
-  inbox_id: Schema.UndefinedOr(InboxId)
+  inbox_id: Schema.UndefinedOr(InboxId),
+  in_skill: Schema.UndefinedOr(Schema.String)
 })
 
 /** What is undefined is written as null, a bigint as its digits, a map as its entries. */
@@ -127,7 +132,9 @@ const State: Schema.Codec<SessionState, unknown> = Schema.toCodecJson(
     last_inbox_id: Schema.BigInt,
     queued_inbox_id: Schema.BigInt,
     signals: Schema.Array(Schema.String).check(Schema.isMaxLength(SIGNALS_REMEMBERED_MAX)),
-    reports: Schema.Array(Report),
+    reports: Schema.Array(Report).check(Schema.isMaxLength(REPORTS_OWED_MAX)),
+    message_steps: Schema.ReadonlyMap(InboxId, Schema.Natural),
+    workspace_tainted: Schema.Boolean,
     ended: Schema.UndefinedOr(Schema.String)
   })
 )

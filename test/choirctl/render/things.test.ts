@@ -138,7 +138,7 @@ describe("verificationText", () => {
 })
 
 describe("promptText", () => {
-  const idle = { up: true, status: "running", edge: "EDGE_IDLE", cores: [] }
+  const idle = { up: true, status: "running", edge: "EDGE_IDLE", cores: [], reports: [] }
 
   it("shows what the agent does, and nothing while it is idle", () => {
     assert.strictEqual(promptText("a", idle, false), "a> ")
@@ -147,6 +147,8 @@ describe("promptText", () => {
       "a (running a tool, 2 jobs)> "
     )
     assert.strictEqual(promptText("a", { ...idle, cores: ["x"] }, false), "a (1 job)> ")
+    const reports = [{ job_name: "x", report: { kind: "progress", text: "t", phase: "tests", percent: 40 } as const }]
+    assert.strictEqual(promptText("a", { ...idle, cores: ["x", "y"], reports }, false), "a (2 jobs: x tests 40%; y)> ")
     assert.strictEqual(promptText("a", { ...idle, status: "starting" }, false), "a (starting)> ")
     assert.strictEqual(promptText("a", { ...idle, up: false }, false), "a (choird is away)> ")
   })

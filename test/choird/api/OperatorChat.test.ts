@@ -3,8 +3,8 @@ import { Deferred, Effect, Queue, Stream } from "effect"
 import { coreLane, EDGE, InboxId, JobName } from "#schema/Ids.ts"
 import type { ChatEvent } from "#schema/OperatorApi.ts"
 import { CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
-import { AGENT, append, DM, type World } from "../../support/control.ts"
-import { answered, openOperator, output, said, started, stopped } from "../../support/operatorSocket.ts"
+import { AGENT, append, DM, SESSION, type World } from "../../support/control.ts"
+import { answered, openOperator, output, reporting, said, started, stopped } from "../../support/operatorSocket.ts"
 
 const one = InboxId.make("1")
 
@@ -170,6 +170,42 @@ describe("chat", () => {
       assert.deepStrictEqual(yield* next(queue, 1), ["EDGE_IDLE"])
       yield* append(world, [answered("report", one, "done")])
       assert.deepStrictEqual(yield* next(queue, 2), ["report done", "settled 1"])
+    })
+  )
+
+  it.effect("settles a message whose news it was too slow for, as the log has it", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const queue = yield* watch(api)
+      assert.deepStrictEqual(yield* next(queue, 2), ["running", "EDGE_IDLE"])
+      yield* append(world, [said(one), output(EDGE, "c1")], false)
+      yield* append(world, [answered("reply", one, "hello")])
+      assert.deepStrictEqual(yield* next(queue, 2), ["reply hello", "settled 1"])
+    })
+  )
+
+  it.effect("tells what a job said of itself last, to who watches and to who asks", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const core = coreLane(JobName.make("a"))
+      const plan = [
+        { step: "look", state: "done" },
+        { step: "write", state: "doing" }
+      ] as const
+      const report = { kind: "plan", text: "two steps", percent: 50, phase: "write", focus: "notes.md", plan } as const
+      yield* append(world, [said(one), started("a"), ...reporting(core, "r", report)])
+      const [job] = yield* api.sessions.cores({ params: { id: SESSION } })
+      assert.deepStrictEqual<unknown>(job?.report, report)
+      const { answer } = yield* api.chat.command(message("/cores"))
+      assert.strictEqual(
+        answer?.text,
+        "a: reasoning, step 1; plan: write, 50%, 1 of 2 steps done, notes.md — two steps"
+      )
+      const stream = yield* api.chat.stream({ params: { id: AGENT } })
+      const news = yield* Stream.runCollect(Stream.take(stream, 2))
+      const activity = news.map(({ data }) => data).find(({ type }) => type === "activity")
+      const job_name = JobName.make("a")
+      assert.deepInclude(activity, { cores: [job_name], reports: [{ job_name, report }] })
     })
   )
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { HashMap, Option, Result } from "effect"
+import { Result } from "effect"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import { foldAll, fold, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -179,7 +179,8 @@ describe("fold", () => {
   })
 
   it("counts how often a call gave the same result, and begins anew with another call, result or message (E11)", () => {
-    const times = (drafts: ReadonlyArray<EventDraft>) => after([userMsg(), ...drafts]).edge.repetition.times
+    const times = (drafts: ReadonlyArray<EventDraft>) =>
+      after([userMsg(), ...drafts]).edge.repetitions.at(-1)?.times ?? 0
     const again = (id: string, more: object = {}) => called("edge", id, more)
     assert.strictEqual(times([...again("a"), ...again("b"), ...again("c")]), 3)
     assert.strictEqual(times([...again("a"), ...again("b", { summary: "other" })]), 1)
@@ -194,7 +195,7 @@ describe("fold", () => {
       ...called("edge", "a", { reads: [{ path: "f", sha256: old }] }),
       ...called("edge", "b", { writes: [{ path: "f", before: old, after: fresh }] })
     ]).edge
-    assert.strictEqual(Option.getOrUndefined(HashMap.get(seen, "f")), fresh)
+    assert.strictEqual(seen.get("f"), fresh)
   })
 
   it("passes taint from a result to its lane, to the jobs it starts and instructs, and back (D31)", () => {

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { HashMap, Result } from "effect"
+import { Result } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { namedRevs, oldestNamed, windowsOf } from "#src/shared/session/namedRevs.ts"
@@ -13,7 +13,7 @@ const listed = (state: SessionState) => {
     L extends SessionState["edge"] | (SessionState["cores"] extends ReadonlyMap<unknown, infer C> ? C : never)
   >(
     memory: L
-  ) => ({ ...memory, seen: [...HashMap.toEntries(memory.seen)].sort(([a], [b]) => (a < b ? -1 : 1)) })
+  ) => ({ ...memory, seen: [...memory.seen].sort(([a], [b]) => (a < b ? -1 : 1)) })
   return { ...state, edge: lane(state.edge), cores: [...state.cores].map(([name, core]) => [name, lane(core)]) }
 }
 
@@ -37,7 +37,7 @@ describe("a snapshot of a state", () => {
         for (const core of state.cores.values()) seen.add(core.state)
         if (state.edge.calls.some(({ stage }) => stage === "committed")) seen.add("committed")
         if (state.reports.length > 0) seen.add("report owed")
-        if (HashMap.size(state.edge.seen) > 0) seen.add("files")
+        if (state.edge.seen.size > 0) seen.add("files")
       }
     }
     for (const what of ["idle", "turn", "report", "CORE_WAITING_TOOL", "committed", "report owed", "files"])
@@ -78,7 +78,11 @@ describe("a snapshot of a state", () => {
       ended: "",
       edge: {
         ...state.edge,
-        seen: HashMap.make(["__proto__", "a".repeat(64)], ["constructor", ""], ['é 漢字 🙂\n"\\', "x"]),
+        seen: new Map([
+          ["__proto__", "a".repeat(64)],
+          ["constructor", ""],
+          ['é 漢字 🙂\n"\\', "x"]
+        ]),
         summary: { ...state.edge.summary, summary: "\u2028 \u0001 🙂" }
       }
     }

@@ -2,10 +2,10 @@
  * choird as an agent sees it, in memory. It checks what choird checks: epochs, revisions, chain and fold; and it can be away, or
  * lose what an agent sends, so that crashes are tried without processes.
  */
-import { Deferred, Effect, Layer, PubSub, Result, Stream } from "effect"
+import { Deferred, Effect, Layer, PubSub, Result, Schema, Stream } from "effect"
 import type { HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
 import type { AskedApproval, ConfirmTool, Resolution } from "#schema/Approval.ts"
-import type { ChoirEvent } from "#schema/Event.ts"
+import { ChoirEvent } from "#schema/Event.ts"
 import { ApprovalId, type CallId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
 import type { Summary } from "#schema/Summary.ts"
@@ -13,7 +13,7 @@ import { type ApprovalWish, ControlPlane } from "#src/agent/ControlPlane.ts"
 import type { Recovery } from "#src/agent/takeOver.ts"
 import { Denied, Unreachable } from "#src/agent/verbAnswer.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
-import { APPEND_RETRY_MS } from "#src/shared/limits.ts"
+import { APPEND_RETRY_MS, BODY_BYTES_MAX } from "#src/shared/limits.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { oldestNamed } from "#src/shared/session/namedRevs.ts"
 import { encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
@@ -21,6 +21,9 @@ import type { SessionState } from "#src/shared/session/State.ts"
 
 /** The one session that a control plane in memory has. */
 export const SESSION = SessionId.make("0123456789abcdef")
+
+/** As choird reads a request. */
+const decodePatches = Schema.decodeUnknownSync(Schema.Array(ChoirEvent), { onExcessProperty: "error" })
 
 /** Events after which the plane writes the state down; few, so that most recoveries begin with a snapshot. */
 const SNAPSHOT_EVENTS = 20
@@ -98,6 +101,9 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
     return { rev, hash: hex(hash), fold_version: FOLD_VERSION, state: JSON.parse(text), tail_after }
   }
   const store = (patches: ReadonlyArray<ChoirEvent>) => {
+    const text = JSON.stringify(patches)
+    if (Buffer.byteLength(text) > BODY_BYTES_MAX) throw new Error("the patches fit no request")
+    decodePatches(JSON.parse(text))
     const folded = foldAll(state, patches)
     if (Result.isFailure(folded)) throw new Error(`refused: ${folded.failure.reason}`)
     for (const event of patches) {
@@ -220,7 +226,6 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
           hello: () => Effect.die("whoever starts the agent takes over its `recovery`"),
           secrets: () => Effect.succeed(new Map()),
           config: (config_version) => Effect.succeed({ config_version }),
-          report: () => Effect.void,
           approval: (wish) =>
             Effect.suspend((): Effect.Effect<AskedApproval, Denied | Unreachable> => {
               if (isDeaf()) return Effect.never

@@ -31,6 +31,7 @@ import { type AnyTool } from "#src/agent/tools/ControlTool.ts"
 import { coreCancel } from "#src/agent/tools/coreCancel.ts"
 import { coreInject } from "#src/agent/tools/coreInject.ts"
 import { coreList } from "#src/agent/tools/coreList.ts"
+import { coreReport } from "#src/agent/tools/coreReport.ts"
 import { coreSpawn } from "#src/agent/tools/coreSpawn.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
 import { skillStart } from "#src/agent/tools/skillStart.ts"
@@ -92,6 +93,7 @@ const layerTools = (tools: ReadonlyArray<Tool>) =>
         coreInject,
         coreCancel,
         coreList(arbiter.state),
+        coreReport,
         ...proposeTools(yield* makeSubmit),
         ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition]),
         ...tools

@@ -1,0 +1,26 @@
+/** The versions of files that a lane has seen (E10). One that is forgotten only has to be read again before it is written. */
+import { SEEN_FILES_MAX, SEEN_PATHS_CHARS_MAX } from "#src/shared/limits.ts"
+
+/** A path and the digest of what stood there. */
+export type FileSeen = readonly [path: string, version: string]
+
+/** With these seen last. Beyond the limits those that were not seen for the longest go first. */
+export const withSeen = (
+  seen: ReadonlyMap<string, string>,
+  files: ReadonlyArray<FileSeen>
+): ReadonlyMap<string, string> => {
+  if (files.length === 0) return seen
+  const next = new Map(seen)
+  for (const [path, version] of files.slice(-SEEN_FILES_MAX)) {
+    next.delete(path)
+    next.set(path, version)
+  }
+  let chars = 0
+  for (const path of next.keys()) chars += path.length
+  for (const path of next.keys()) {
+    if (next.size <= SEEN_FILES_MAX && chars <= SEEN_PATHS_CHARS_MAX) break
+    next.delete(path)
+    chars -= path.length
+  }
+  return next
+}

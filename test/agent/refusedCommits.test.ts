@@ -1,0 +1,134 @@
+/** What becomes of content that no event can hold: it never stops a lane, and nobody waits for it in vain. */
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { SignalId } from "#schema/Ids.ts"
+import { deltasOf } from "#src/agent/compaction.ts"
+import { CORE_SUMMARY_CHARS_MAX, EVENT_BYTES_MAX, SUMMARY_REFERENCES_MAX } from "#src/shared/limits.ts"
+import { emptySummary } from "#src/shared/session/memory.ts"
+import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
+import { calls, inOrder, isCore, says, type Said } from "../support/testing/ScriptedModel.ts"
+import { ofType, quiet, runAgent, spoken, ticking } from "../support/testing/TestAgent.ts"
+
+const AGENT = join(import.meta.dirname, "../../src/agent")
+
+/** A session in which edge starts one job, which says this and nothing else. */
+const withJob = Effect.fnUntraced(function* (said: Said, output_schema?: object) {
+  yield* ticking
+  const plane = yield* makeMemoryControlPlane
+  const spawn = { job_name: "big", task_spec: "work", ...(output_schema === undefined ? {} : { output_schema }) }
+  const edge = inOrder(calls(["choir.core.spawn", spawn as never]), says("started"), says("told"))
+  yield* Effect.forkScoped(
+    runAgent({ plane, script: (messages, tools) => (isCore(messages) ? Effect.succeed(said) : edge(messages, tools)) })
+  )
+  yield* plane.say("go")
+  yield* plane.until((events, state) => ofType(events, "CoreStopped").length > 0 && quiet(state))
+  return ofType(plane.events, "CoreStopped").map(({ payload }) => payload)
+})
+
+describe("content that no event can hold", () => {
+  it.effect("ends a job once although its last words nearly fill their event", () =>
+    Effect.gen(function* () {
+      const text = "x".repeat(522_000)
+      const [ended, ...more] = yield* withJob(says(text))
+      assert.deepStrictEqual(more, [])
+      assert.strictEqual(ended?.outcome, "completed")
+      assert.strictEqual(ended?.summary, text.slice(0, CORE_SUMMARY_CHARS_MAX))
+      assert.match(JSON.stringify(ended?.result), /^"x+\\n\[\d+ characters left out\]\\nx+"$/u)
+    })
+  )
+
+  it.effect("ends a job once although its result nests deeper than an event may", () =>
+    Effect.gen(function* () {
+      const [ended, ...more] = yield* withJob(says(`{"a":${"[".repeat(300)}${"]".repeat(300)}}`), { type: "object" })
+      assert.deepStrictEqual(more, [])
+      assert.strictEqual(ended?.outcome, "error")
+      assert.match(ended?.summary ?? "", /cannot be kept: an event may nest/u)
+    })
+  )
+
+  it.effect("answers with the beginning of words that two outputs hold and one event cannot", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const half = "y".repeat(300_000)
+      const script = inOrder({ text: half, finish_reason: "length" }, says(half))
+      yield* Effect.forkScoped(runAgent({ plane, script }))
+      yield* plane.say("write a lot")
+      yield* plane.until((events, state) => spoken(events).length === 1 && quiet(state))
+      assert.match(
+        spoken(plane.events)[0]?.payload.text ?? "",
+        /^y+\n\n\(This is not all: the answer is too long\.\)$/u
+      )
+    })
+  )
+
+  it.effect("answers a message that fits no event, and goes on with the next", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      yield* plane.say("\u0001".repeat(90_000))
+      yield* plane.say("second")
+      yield* Effect.forkScoped(runAgent({ plane, script: inOrder(says("fine")) }))
+      yield* plane.until((events, state) => spoken(events).length === 2 && quiet(state))
+      assert.deepStrictEqual(
+        ofType(plane.events, "UserMsg").map(({ payload }) => payload.inbox_id),
+        ["1", "2"]
+      )
+      const [refused, answered] = spoken(plane.events).map(({ payload }) => payload)
+      assert.deepStrictEqual([refused?.in_reply_to, refused?.failed], ["1", "final"])
+      assert.match(refused?.text ?? "", /could not read your message: an event may have \d+ bytes.*Send it in parts/u)
+      assert.deepStrictEqual([answered?.in_reply_to, answered?.text], ["2", "fine"])
+    })
+  )
+
+  it.effect("refuses an instruction that fits no event in an event", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      yield* plane.push({ type: "Inject", signal_id: SignalId.make("7"), content: "\u0001".repeat(90_000) })
+      yield* Effect.forkScoped(runAgent({ plane, script: inOrder() }))
+      yield* plane.until((events) => ofType(events, "InjectedInstruction").length === 1)
+      const [heard] = ofType(plane.events, "InjectedInstruction").map(({ payload }) => payload)
+      assert.deepStrictEqual([heard?.signal_id, heard?.content], ["7", ""])
+      assert.match(heard?.refused ?? "", /bytes at most/u)
+    })
+  )
+
+  it("keeps of a compaction's references each once, and no more than a summary holds", () => {
+    const short = (index: number) => String(index).padStart(12, "0")
+    const window = Array.from({ length: 100 }, (_, index) => ({
+      event: { rev: index + 1 } as never,
+      hash: short(index).padEnd(64, "f"),
+      messages: []
+    }))
+    const input = {
+      mode: "append",
+      add_references: Array.from({ length: 4300 }, (_, index) => short(index % 100)),
+      remove_references: Array.from({ length: 4300 }, () => short(3)),
+      add_fact: { key: "k".repeat(100_000), value: "v".repeat(100_000) }
+    }
+    const tool_calls = Array.from({ length: 7 }, (_, i) => ({ call_id: `x-${i}`, name: "choir-memory-delta", input }))
+    const deltas = deltasOf({ payload: { tool_calls } } as never, emptySummary, window)
+    assert.lengthOf(deltas, 7)
+    for (const { add_references = [], remove_references } of deltas) {
+      assert.lengthOf(new Set(add_references), SUMMARY_REFERENCES_MAX)
+      assert.lengthOf(add_references, SUMMARY_REFERENCES_MAX)
+      assert.lengthOf(remove_references ?? [], 1)
+    }
+    assert.isBelow(JSON.stringify(deltas).length, EVENT_BYTES_MAX)
+  })
+
+  it("is never passed over: no commit of the agent is ignored", () => {
+    const ignored = readdirSync(AGENT, { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".ts"))
+      .flatMap((name) => {
+        const text = readFileSync(join(AGENT, name), "utf8")
+        const found =
+          /Effect\.ignore\(\s*(?:\w+\.)*commit\w*\(|\.commit\([^;]*?Effect\.(?:ignore|orElseSucceed)\b/u.exec(text)
+        return found === null ? [] : [`${name}: ${found[0]}`]
+      })
+    assert.deepStrictEqual(ignored, [])
+  })
+})
