@@ -46,7 +46,7 @@ const fetch = Effect.fnUntraced(function* (
   access?: RepoAccess
 ): Effect.fn.Return<Fetched> {
   const [name, key] = "global" in owner ? ["global", "global_repo"] : [owner.agent_id, `agents.${owner.agent_id}.repo`]
-  const read = yield* Effect.result(repos.snapshot(owner, source, access))
+  const read = yield* Effect.result(repos.snapshot(owner, source, access === undefined ? {} : { access }))
   if (Result.isSuccess(read)) {
     const { warning } = read.success
     return { name, snapshot: read.success, problems: [], warnings: warning === undefined ? [] : [warning] }

@@ -6,12 +6,18 @@ import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
 import type { SecretName } from "#schema/Ids.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/builtInTools.ts"
-import { IDENTITY_BYTES_MAX, IMAGE_SKILLS_MAX, IMAGE_TOOLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
+import {
+  DOCKERFILE_BYTES_MAX,
+  IDENTITY_BYTES_MAX,
+  IMAGE_SKILLS_MAX,
+  IMAGE_TOOLS_MAX,
+  MANIFEST_BYTES_MAX
+} from "#src/shared/limits.ts"
 import { readSkill } from "#src/shared/skillProblems.ts"
 import type { ToolScope } from "#src/shared/toolExecutable.ts"
 import { readToolManifest } from "#src/shared/toolManifest.ts"
 import { DOCKERFILES, type DockerfileRole, dockerfileProblems } from "./dockerfile.ts"
-import { type BadRepository, badRepository, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
+import { type BadRepository, badRepository, isHeld, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
 
 /** A repository's files and what problems call it. */
 export interface LabelledFiles {
@@ -64,10 +70,11 @@ const isManifest = ({ path }: RepoFile) => path.endsWith(".json") && !path.inclu
 const unitOf = (file: RepoFile) =>
   isManifest(file) ? file.path.slice(0, -".json".length) : (file.path.split("/")[0] ?? "")
 
-const textProblem = ({ bytes }: RepoFile, bytesMax: number) =>
-  bytes.length > bytesMax ? `larger than ${bytesMax} bytes` : isUtf8(bytes) ? undefined : "not UTF-8"
-
-const textOf = ({ bytes }: RepoFile) => Buffer.from(bytes).toString("utf8")
+/** The text of a file that choird reads, or why it cannot. */
+const textOf = (file: RepoFile, bytesMax: number): Result.Result<string, string> => {
+  if (!isHeld(file) || file.bytes.length > bytesMax) return Result.fail(`larger than ${bytesMax} bytes`)
+  return isUtf8(file.bytes) ? Result.succeed(Buffer.from(file.bytes).toString("utf8")) : Result.fail("not UTF-8")
+}
 
 /** An agent refuses a folder with more. */
 const tooMany = (repo: string, folder: "tools" | "skills", count: number, max: number): ReadonlyArray<RepoProblem> =>
@@ -88,9 +95,9 @@ const checkTool = (
     unbuilt: false,
     reasons
   })
-  const unreadable = textProblem(file, MANIFEST_BYTES_MAX)
-  if (unreadable !== undefined) return refused(unreadable)
-  const read = readToolManifest(scope, textOf(file))
+  const text = textOf(file, MANIFEST_BYTES_MAX)
+  if (Result.isFailure(text)) return refused(text.failure)
+  const read = readToolManifest(scope, text.success)
   if (Result.isFailure(read)) return refused(...read.failure)
   const { executable, manifest } = read.success
   const { llm, runtime } = manifest
@@ -153,9 +160,9 @@ const toolsOf = (
 }
 
 const skillReasons = (file: RepoFile, tools: ReadonlySet<string>): ReadonlyArray<string> => {
-  const unreadable = textProblem(file, MANIFEST_BYTES_MAX)
-  if (unreadable !== undefined) return [unreadable]
-  return Result.match(readSkill(unitOf(file), textOf(file), tools), {
+  const text = textOf(file, MANIFEST_BYTES_MAX)
+  if (Result.isFailure(text)) return [text.failure]
+  return Result.match(readSkill(unitOf(file), text.success, tools), {
     onSuccess: () => [],
     onFailure: (problems) => problems
   })
@@ -199,8 +206,8 @@ const identityOf = (name: string, repos: ReadonlyArray<LabelledFiles>): Part => 
     warnings: []
   })
   if (found === undefined) return problem(repos.map(({ label }) => label).join(" and "), "the file is missing")
-  const reason = textProblem(found.file, IDENTITY_BYTES_MAX)
-  if (reason !== undefined) return problem(found.label, reason)
+  const text = textOf(found.file, IDENTITY_BYTES_MAX)
+  if (Result.isFailure(text)) return problem(found.label, text.failure)
   return { files: [{ ...found.file, path: name, executable: false }], problems: [], warnings: [] }
 }
 
@@ -208,7 +215,12 @@ const identityOf = (name: string, repos: ReadonlyArray<LabelledFiles>): Part => 
 const dockerfileOf = (role: DockerfileRole, { files, label }: LabelledFiles): Part => {
   const path = DOCKERFILES[role]
   const file = files.find((file) => file.path === path)
-  const problems = file === undefined ? [] : dockerfileProblems(role, file.bytes)
+  const problems =
+    file === undefined
+      ? []
+      : isHeld(file)
+        ? dockerfileProblems(role, file.bytes)
+        : [{ line: 0, reason: `it is larger than ${DOCKERFILE_BYTES_MAX} bytes` }]
   return {
     files: [],
     problems: problems.map(({ line, reason }) => ({

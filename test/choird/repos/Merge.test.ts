@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { merge } from "#src/choird/repos/Merge.ts"
-import type { RepoFile } from "#src/choird/repos/Tree.ts"
+import { isHeld, type RepoFile } from "#src/choird/repos/Tree.ts"
 import { skillText } from "../../support/skills.ts"
 
 const manifest = (name: string, runtime: Record<string, unknown> = { exec_path: name }) =>
@@ -21,7 +21,7 @@ const planOf = (global: Record<string, string>, agent: Record<string, string> = 
   const { files, warnings } = merged.success
   return {
     warnings,
-    texts: Object.fromEntries(files.map(({ path, bytes }) => [path, Buffer.from(bytes).toString()])),
+    texts: Object.fromEntries(files.filter(isHeld).map(({ path, bytes }) => [path, Buffer.from(bytes).toString()])),
     executables: files.flatMap(({ path, executable }) => (executable ? [path] : []))
   }
 }
