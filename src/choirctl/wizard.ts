@@ -12,6 +12,7 @@ import { type Setup, TELEGRAM_SECRET } from "./initHome.ts"
 import { knownPrice, parsePrice, type Price, PRICES_AS_OF } from "./knownPrices.ts"
 import { type Given, isTelegramId } from "./setupGiven.ts"
 import { keyName, known, MODEL_EXAMPLES, PROVIDER_TITLES, PROVIDERS, type Provider, takesKey } from "./modelChoices.ts"
+import { isInTheClear } from "#src/shared/clearText.ts"
 import { tryModel } from "./modelTrial.ts"
 import { withProgress } from "./progress.ts"
 import { safeLine } from "./render/safeText.ts"
@@ -175,6 +176,13 @@ const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDr
       yield* draft.keep({ key_asked: true })
     }
     const key = takesKey(provider) ? yield* secretValue(home, secret) : undefined
+    if (key !== undefined && isInTheClear(endpoint)) {
+      yield* screen.note(
+        `The key would cross the network in the clear: enter an https:// address, or one of this host, or no key.`
+      )
+      yield* draft.forget("endpoint", "key_asked")
+      continue
+    }
     const model = { provider, endpoint, name, secret: key === undefined ? undefined : secret, key: undefined }
     // choird serves the offline model itself, and does not run yet.
     if (provider === "offline" || draft.answers().model_accepted === true) return model

@@ -14,7 +14,7 @@ describe("an agent's share of the configuration", () => {
   const account = { smtp_host: "h", smtp_port: 1, imap_host: "h", imap_port: 1, secret: "mail" }
   const config = Schema.decodeUnknownSync(Config)({
     ...CONFIG,
-    tts: { eleven: { provider: "elevenlabs", model_id: "m", endpoint: "http://h", secret: "voice-key" } },
+    tts: { eleven: { provider: "elevenlabs", model_id: "m", endpoint: "https://h", secret: "voice-key" } },
     voice_profiles: { calm: { tts: "eleven", voice_id: "v" } },
     git_identities: {
       me: { name: "n", email: "e", secret: "git-key" },
