@@ -4,6 +4,7 @@ import { Context, Effect, FileSystem, Layer, Option, type PlatformError, Schema 
 import { AgentId, type ResourceName, type SecretName } from "#schema/Ids.ts"
 import { type CommitId, ImageVersion, type ImageVersionFile } from "#schema/Image.ts"
 import { merge } from "#src/choird/repos/Merge.ts"
+import { capabilities } from "#src/choird/runtime/capabilities.ts"
 import { ContainerRuntime, type ImageBuildFailed } from "#src/choird/runtime/ContainerRuntime.ts"
 import { type RepoError, repoLabel, Repos } from "#src/choird/repos/Repos.ts"
 import type { RepoSource } from "#src/choird/repos/RepoSource.ts"
@@ -126,7 +127,7 @@ export class Images extends Context.Service<
       Effect.gen(function* () {
         const repos = yield* Repos
         const runtime = yield* ContainerRuntime
-        const compiles = runtime.type === "docker"
+        const { compiles } = capabilities(runtime.type)
         const fs = yield* FileSystem.FileSystem
         const locked = yield* makeKeyedLock
         const list = makeImageList(fs, home)
@@ -142,7 +143,7 @@ export class Images extends Context.Service<
             merge(
               { label: repoLabel({ global: true }), files: global },
               { label: repoLabel({ agent_id }), files: agent },
-              { compiles, secretProblem }
+              { ...capabilities(runtime.type), secretProblem }
             )
           )
 

@@ -16,6 +16,8 @@ import { checkSource } from "#src/choird/repos/RepoSource.ts"
 import type { BadRepository, RepoFile, TreeEntry } from "#src/choird/repos/Tree.ts"
 import type { GitFailed, GitMissing } from "#src/shared/git.ts"
 import { CONFIG_FILE } from "#src/shared/configFiles.ts"
+import { capabilities } from "#src/choird/runtime/capabilities.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
 import { API_PROBLEM_CHARS_MAX, PROPOSAL_COMMITS_MAX, PROPOSAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
@@ -101,6 +103,7 @@ const make = Effect.fnUntraced(function* () {
   const work = yield* GitWork
   const images = yield* Images
   const locked = yield* makeKeyedLock
+  const { type: runtime } = yield* ContainerRuntime
   const rooms = join(config.home, "repos", "work")
 
   /** Where an approved change would go, with the credentials that it would be brought there with. */
@@ -114,7 +117,7 @@ const make = Effect.fnUntraced(function* () {
     const source = yield* access(agent_id, checked, git_identity)
     const problem = pushProblem(source)
     if (problem !== undefined) return yield* refused("REPOSITORY", problem, HINT)
-    return { own: agent.repo, source, git_identity, global: running.global_repo }
+    return { own: agent.repo, source, git_identity, global: running.global_repo, network: running.runtime.network }
   })
   type Sources = Effect.Success<ReturnType<typeof sources>>
 
@@ -127,7 +130,8 @@ const make = Effect.fnUntraced(function* () {
   ) {
     const plan = merge(
       { label: repoLabel({ global: true }), files: global.files },
-      { label: repoLabel({ agent_id }), files: after }
+      { label: repoLabel({ agent_id }), files: after },
+      capabilities(runtime)
     )
     if (Result.isFailure(plan)) return yield* bad(plan.failure.message)
     const found = difference(before, after)
@@ -143,7 +147,7 @@ const make = Effect.fnUntraced(function* () {
     proposal: Extract<Proposal, { kind: "tool" | "skill" }>
   ) {
     const { agent_id } = proposed
-    const { git_identity, global, own } = yield* sources(proposed)
+    const { git_identity, global, network, own } = yield* sources(proposed)
     const replaced = draftPaths(proposal)
     const held = (path: string) => replaced.has(path)
     const now = yield* Effect.mapError(repos.snapshot({ agent_id, git_identity }, own, { held }), unreachable)
@@ -153,7 +157,12 @@ const make = Effect.fnUntraced(function* () {
     const { files, isDraft } = drafted.success
     if (proposal.kind === "skill") {
       const { name, skill } = proposal
-      const read = readSkill(name, JSON.stringify(skill.spec), toolNames(shared.files, now.files))
+      const tools = toolNames(
+        { label: repoLabel({ global: true }), files: shared.files },
+        { label: repoLabel({ agent_id }), files: now.files },
+        capabilities(runtime)
+      )
+      const read = readSkill(name, JSON.stringify(skill.spec), tools)
       if (Result.isFailure(read)) return yield* bad(`the skill ${name} cannot run. ${read.failure.join("; ")}`)
     }
     const changed = yield* compare(agent_id, shared, now.files, withFiles(now.files, files))
@@ -161,7 +170,7 @@ const make = Effect.fnUntraced(function* () {
     const isGlobal = shared.files.some(({ path }) => path === files.at(-1)?.path)
     const facts = [
       ...(isDraft ? [] : unbuilt),
-      ...(proposal.kind === "tool" ? toolFacts(proposal, isDraft) : []),
+      ...(proposal.kind === "tool" ? toolFacts(proposal, isDraft, { runtime, network }) : []),
       ...(isGlobal ? [`It stands for the global ${proposal.kind} of its name.`] : [])
     ]
     const told = { ...own, base: now.commit, difference: changed }

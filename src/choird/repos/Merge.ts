@@ -15,7 +15,7 @@ import {
 } from "#src/shared/limits.ts"
 import { readSkill } from "#src/shared/skillProblems.ts"
 import type { ToolScope } from "#src/shared/toolExecutable.ts"
-import { readToolManifest } from "#src/shared/toolManifest.ts"
+import { idleManifestKeys, readToolManifest } from "#src/shared/toolManifest.ts"
 import { DOCKERFILES, type DockerfileRole, dockerfileProblems } from "./dockerfile.ts"
 import { type BadRepository, badRepository, isHeld, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
 
@@ -36,6 +36,8 @@ export interface ImagePlan {
 export interface MergeOptions {
   /** Whether the Dockerfiles are built, so that a tool may have sources in the place of its executable. */
   readonly compiles?: boolean
+  /** Whether a tool is kept off the network whose manifest says that it does not need it. */
+  readonly cutsNetwork?: boolean
   /** Why a tool could not be given a secret that its manifest names; `undefined` when it could, or when nobody knows. */
   readonly secretProblem?: (name: SecretName) => string | undefined
 }
@@ -43,6 +45,9 @@ export interface MergeOptions {
 interface Part {
   readonly files: ReadonlyArray<RepoFile>
   readonly compiled?: ReadonlyArray<string>
+  /** The names of the tools that the image has of it, and why it has not the others. */
+  readonly tools?: ReadonlyArray<string>
+  readonly leftOut?: ReadonlyArray<RepoProblem>
   readonly problems: ReadonlyArray<RepoProblem>
   readonly warnings: ReadonlyArray<string>
 }
@@ -54,6 +59,8 @@ interface CheckedTool {
   readonly executable: string
   /** Whether there are sources instead of it. */
   readonly unbuilt: boolean
+  /** Keys that the manifest has and nothing follows from. */
+  readonly idle: ReadonlyArray<string>
   readonly reasons: ReadonlyArray<string>
 }
 
@@ -63,6 +70,9 @@ const within = (files: ReadonlyArray<RepoFile>, folder: string): ReadonlyArray<R
       ? [{ ...file, path: file.path.slice(folder.length + 1) }]
       : []
   )
+
+/** Tools or folders that one warning names. */
+const TOOLS_NAMED_MAX = 5
 
 const isManifest = ({ path }: RepoFile) => path.endsWith(".json") && !path.includes("/")
 
@@ -82,17 +92,30 @@ const tooMany = (repo: string, folder: "tools" | "skills", count: number, max: n
     ? [{ repo, path: `${folder}/`, reason: `${count} manifests are too many: at most ${max} may lie here` }]
     : []
 
+/** One sentence for all tools of a repository, since many manifests are made by the same hand. */
+const idleKeys = (label: string, tools: ReadonlyArray<CheckedTool>): ReadonlyArray<string> => {
+  const found = tools.filter(({ idle }) => idle.length > 0)
+  if (found.length === 0) return []
+  const keys = [...new Set(found.flatMap(({ idle }) => idle))].map((key) => `runtime.${key}`)
+  const names = found.map(({ stem }) => shownPath(stem)).slice(0, TOOLS_NAMED_MAX)
+  const more = found.length - names.length
+  return [
+    `${label}: ${keys.join(", ")} of tools/*.json ${keys.length === 1 ? "has" : "have"} no effect (this version): ${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`
+  ]
+}
+
 const checkTool = (
   scope: ToolScope,
   file: RepoFile,
   tools: ReadonlyArray<RepoFile>,
-  { secretProblem = () => undefined }: MergeOptions
+  { cutsNetwork = false, secretProblem = () => undefined }: MergeOptions
 ): CheckedTool => {
   const stem = unitOf(file)
   const refused = (...reasons: ReadonlyArray<string>): CheckedTool => ({
     stem,
     executable: "",
     unbuilt: false,
+    idle: [],
     reasons
   })
   const text = textOf(file, MANIFEST_BYTES_MAX)
@@ -100,6 +123,7 @@ const checkTool = (
   const read = readToolManifest(scope, text.success)
   if (Result.isFailure(read)) return refused(...read.failure)
   const { executable, manifest } = read.success
+  const idle = idleManifestKeys(text.success, cutsNetwork)
   const { llm, runtime } = manifest
   const reasons = [
     ...(llm.name === stem ? [] : [`the tool is called ${llm.name}: name the file ${llm.name}.json`]),
@@ -108,10 +132,10 @@ const checkTool = (
       return problem === undefined ? [] : [`runtime.secret_resources.${index}: ${problem}`]
     })
   ]
-  if (tools.some(({ path }) => path === executable)) return { stem, executable, unbuilt: false, reasons }
+  if (tools.some(({ path }) => path === executable)) return { stem, executable, unbuilt: false, idle, reasons }
   const unbuilt = tools.some(({ path }) => path.startsWith(`${stem}/`))
   return unbuilt
-    ? { stem, executable, unbuilt, reasons }
+    ? { stem, executable, unbuilt, idle, reasons }
     : refused(...reasons, `its executable tools/${shownPath(executable)} is missing`)
 }
 
@@ -129,13 +153,28 @@ const toolsOf = (
   const all = within(files, "tools")
   const checked = all
     .filter(isManifest)
-    .map((file) => checkTool(scope, file, all, overridden.has(unitOf(file)) ? {} : options))
+    .map((file) =>
+      checkTool(
+        scope,
+        file,
+        all,
+        overridden.has(unitOf(file)) ? { ...options, secretProblem: () => undefined } : options
+      )
+    )
   const kept = checked.filter(({ stem }) => !overridden.has(stem))
   const unbuilt = kept.filter((tool) => tool.unbuilt)
   const left = new Set([...overridden, ...unbuilt.map(({ stem }) => stem)])
   const executables = new Set(kept.map(({ executable }) => executable))
   const manifests = new Set(compiles ? unbuilt.map(({ stem }) => `${stem}.json`) : [])
+  const leftOut = (compiles ? [] : unbuilt).map(({ stem }) => stem)
   return {
+    tools: kept.map(({ stem }) => stem).filter((stem) => !leftOut.includes(stem)),
+    leftOut: leftOut.map((stem) => ({
+      repo: label,
+      path: `tools/${shownPath(stem)}.json`,
+      reason:
+        "it has sources and no executable; this runtime compiles nothing, so it is left out: commit the executable"
+    })),
     compiled: compiles ? unbuilt.map(({ executable }) => `tools/${scope}/${executable}`) : [],
     files: all
       .filter((file) => !left.has(unitOf(file)) || executables.has(file.path) || manifests.has(file.path))
@@ -150,12 +189,13 @@ const toolsOf = (
         reasons.map((reason) => ({ repo: label, path: `tools/${shownPath(stem)}.json`, reason }))
       )
     ],
-    warnings: compiles
-      ? []
-      : unbuilt.map(
-          ({ stem }) =>
-            `${label}: the tool ${stem} has sources and no executable; this runtime compiles nothing, so it is left out`
-        )
+    warnings: [
+      ...leftOut.map(
+        (stem) =>
+          `${label}: the tool ${stem} has sources and no executable; this runtime compiles nothing, so it is left out`
+      ),
+      ...idleKeys(label, kept)
+    ]
   }
 }
 
@@ -166,6 +206,19 @@ const skillReasons = (file: RepoFile, tools: ReadonlySet<string>): ReadonlyArray
     onSuccess: () => [],
     onFailure: (problems) => problems
   })
+}
+
+/** Folders that somebody may take for skills. */
+const ignoredSkills = (label: string, all: ReadonlyArray<RepoFile>): ReadonlyArray<string> => {
+  const skills = new Set(all.filter(isManifest).map(unitOf))
+  const folders = new Set(all.filter(({ path }) => path.includes("/")).map(unitOf))
+  return [...folders]
+    .filter((name) => !skills.has(name))
+    .slice(0, TOOLS_NAMED_MAX)
+    .map(
+      (name) =>
+        `${label}: skills/${shownPath(name)}/ is ignored: a skill is a file skills/<name>.json, and folders with a SKILL.md are not read (this version)`
+    )
 }
 
 const skillsOf = (
@@ -186,13 +239,25 @@ const skillsOf = (
           skillReasons(file, tools).map((reason) => ({ repo: label, path: `skills/${shownPath(file.path)}`, reason }))
         )
     ],
-    warnings: []
+    warnings: ignoredSkills(label, all)
   }
 }
 
-/** The names of all tools that an image of these repositories would have. */
-export const toolNames = (...repos: ReadonlyArray<ReadonlyArray<RepoFile>>): ReadonlySet<string> =>
-  new Set([...BUILT_IN_TOOLS, ...repos.flatMap((files) => within(files, "tools").filter(isManifest).map(unitOf))])
+/** The tools of both repositories as an image has them: the agent's own in the place of global ones. */
+const toolParts = (global: LabelledFiles, agent: LabelledFiles, options: MergeOptions) => {
+  const agentTools = new Set(within(agent.files, "tools").filter(isManifest).map(unitOf))
+  return [toolsOf("global", global, agentTools, options), toolsOf("agent", agent, new Set(), options)]
+}
+
+const namesOf = (parts: ReadonlyArray<Part>): ReadonlySet<string> =>
+  new Set([...BUILT_IN_TOOLS, ...parts.flatMap(({ tools = [] }) => tools)])
+
+/** The names of all tools that an image of these repositories would have; none of a tool that is left out. */
+export const toolNames = (
+  global: LabelledFiles,
+  agent: LabelledFiles,
+  options: MergeOptions = {}
+): ReadonlySet<string> => namesOf(toolParts(global, agent, options))
 
 /** One identity file, from the first repository that has it. */
 const identityOf = (name: string, repos: ReadonlyArray<LabelledFiles>): Part => {
@@ -241,12 +306,11 @@ export const merge = (
   agent: LabelledFiles,
   options: MergeOptions = {}
 ): Result.Result<ImagePlan, BadRepository> => {
-  const agentTools = new Set(within(agent.files, "tools").filter(isManifest).map(unitOf))
   const agentSkills = new Set(within(agent.files, "skills").map(unitOf))
-  const tools = toolNames(global.files, agent.files)
+  const ofTools = toolParts(global, agent, options)
+  const tools = namesOf(ofTools)
   const parts = [
-    toolsOf("global", global, agentTools, options),
-    toolsOf("agent", agent, new Set(), options),
+    ...ofTools,
     skillsOf(global, agentSkills, tools),
     skillsOf(agent, new Set(), tools),
     identityOf("USER.md", [global]),
@@ -256,7 +320,9 @@ export const merge = (
     dockerfileOf("agent", agent)
   ]
   const problems = parts.flatMap((part) => part.problems)
-  if (problems.length > 0) return Result.fail(badRepository(problems))
+  // A skill may miss a tool that is left out, and the reason is then part of the problem.
+  const left = ofTools.flatMap(({ leftOut = [] }) => leftOut)
+  if (problems.length > 0) return Result.fail(badRepository([...problems, ...left]))
   const ignored = agent.files.some(({ path }) => path === "identity/USER.md")
     ? [`${agent.label}: identity/USER.md is not used, the user is described in the ${global.label}`]
     : []

@@ -209,6 +209,22 @@ describe("ProposalFacts", { timeout: 60_000 }, () => {
     })
   )
 
+  it.effect("states that a tool has the network where nothing takes it, whatever the manifest claims", () =>
+    Effect.gen(function* () {
+      const { examine } = yield* open
+      const { shown } = Result.getOrThrow(yield* examine("tool", { ...TOOL, ...withRuntime({ network: false }) }))
+      const facts = shown.split("\n").slice(
+        0,
+        shown.split("\n").findIndex((line) => line.startsWith("the agent's own"))
+      )
+      assert.include(facts, "network: yes, nothing limits it here")
+      assert.deepStrictEqual(
+        facts.filter((line) => /network (no|: no)|effect none/u.test(line)),
+        ["the manifest says, and nothing checks: effect none, network no, idempotent no"]
+      )
+    })
+  )
+
   it.effect("shows every line, what could be done with it, and the invisible as escapes that it counts", () =>
     Effect.gen(function* () {
       const { agent_id, base, examine } = yield* open
@@ -223,7 +239,9 @@ describe("ProposalFacts", { timeout: 60_000 }, () => {
       for (const line of [
         "proposal: tool notes.count",
         "the agent's own words for it: harmless\\u000ahash: 00000000",
-        "effect: external, network: yes, time: 15000 ms",
+        "network: yes, nothing limits it here",
+        "its calls are confirmed as approvals.confirm_external says",
+        "the manifest says, and nothing checks: effect external, network yes, idempotent no",
         "secrets that its calls would get: llm",
         "Invisible or control characters, shown as \\u escapes: 2",
         "+# \\u202eoops\\u200b",

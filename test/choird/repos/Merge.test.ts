@@ -125,6 +125,32 @@ describe("Merge", () => {
     assert.match(warnings[0] ?? "", /^global: the tool x has sources and no executable/u)
   })
 
+  it("refuses a skill that needs a tool which the image would not have, and says why it has not", () => {
+    const sources = {
+      "tools/x.json": manifest("x", { exec_path: "x" }),
+      "tools/x/main.c": "int main;",
+      "skills/use.json": skillText("use").replace("choir.fs.write", "x")
+    }
+    const problems = problemsOf(sources)
+    assert.isTrue(problems.some((line) => /skills\/use\.json.*there is no tool x/u.test(line)), problems.join("\n"))
+    assert.isTrue(problems.some((line) => /tools\/x\.json.*commit the executable/u.test(line)), problems.join("\n"))
+    assert.deepStrictEqual(problemsOf({ ...sources, "tools/x": "#!/bin/sh\n" }), [])
+  })
+
+  it("warns of keys and folders that nothing follows from", () => {
+    const { warnings } = planOf({
+      "tools/x.json": manifest("x", { exec_path: "x", version: "2", idempotent: true, network: false }),
+      "tools/x": "",
+      "tools/y.json": manifest("y", { exec_path: "y", network: true }),
+      "tools/y": "",
+      "skills/review/SKILL.md": "# Review"
+    })
+    assert.deepStrictEqual(warnings, [
+      "global: runtime.idempotent, runtime.version, runtime.network of tools/*.json have no effect (this version): x",
+      "global: skills/review/ is ignored: a skill is a file skills/<name>.json, and folders with a SKILL.md are not read (this version)"
+    ])
+  })
+
   it("takes an executable inside the tool's folder", () => {
     const { executables } = planOf({ "tools/x.json": manifest("x", { exec_path: "x/bin/run" }), "tools/x/bin/run": "" })
     assert.deepStrictEqual(executables, ["tools/global/x/bin/run"])

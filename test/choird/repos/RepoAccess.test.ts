@@ -127,7 +127,7 @@ describe("accessBy", () => {
         const load = (bound?: ReadonlyMap<AgentId, ResourceName>) =>
           Effect.map(
             Effect.provide(
-              loadHome(repos, home, () => Effect.void, bound),
+              loadHome(repos, home, () => Effect.void, "process", bound),
               NodeServices.layer
             ),
             ({ loaded }) => loaded.find(({ repo }) => repo === "ada")?.stale
@@ -176,7 +176,8 @@ describe("accessBy", () => {
       yield* loadHome(
         { snapshot, at: () => Effect.never, uncommitted: () => Effect.succeed([]) },
         home,
-        () => Effect.void
+        () => Effect.void,
+        "process"
       )
       assert.deepStrictEqual(asked, [undefined, "password"])
     }).pipe(Effect.provide(NodeServices.layer))
