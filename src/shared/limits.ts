@@ -402,7 +402,7 @@ export const SIGNALS_PAGE_MAX = 100
 /** Canonical bytes of what a person is asked to approve; a call's arguments are MODEL_TOOL_ARGUMENT_BYTES_MAX at most. */
 export const APPROVAL_PAYLOAD_BYTES_MAX = 128 * KIB
 /** Approvals of one session that wait for a person; the next request is refused. */
-export const APPROVALS_PENDING_MAX = 64
+export const APPROVALS_PENDING_MAX = 8
 /** Rows that `approval list` shows. */
 export const APPROVALS_LISTED_MAX = 500
 /** The one line that a list shows of an approval. */

@@ -16,8 +16,6 @@ import { Arbiter } from "#src/agent/Arbiter.ts"
 import { ControlPlane } from "#src/agent/ControlPlane.ts"
 import { Replication } from "#src/agent/Replication.ts"
 import type { Denied } from "#src/agent/verbAnswer.ts"
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
-import { sha256 } from "#src/shared/hashChain.ts"
 import { PROPOSAL_TIMEOUT_MS, RPC_RETRY_MS } from "#src/shared/limits.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { decodeInput, llmView, refusal } from "./toolInput.ts"
@@ -49,10 +47,11 @@ const WORDS: Readonly<Record<AskedApproval["status"], string>> = {
   expired: "nobody decided in time; nothing was changed"
 }
 
-const outcomeOf = (payload: Schema.Json, { approval_id, status }: AskedApproval): ToolOutcome => ({
+/** The digest of the payload is for people alone: whoever knows it can word a card that looks like choird's. */
+const outcomeOf = ({ approval_id, status }: AskedApproval): ToolOutcome => ({
   status: "success",
   summary: `proposal ${approval_id} was submitted: ${WORDS[status]}`,
-  output: { approval_id, hash: sha256(canonicalJson(payload)), status }
+  output: { approval_id, status }
 })
 
 interface Kind {
@@ -102,7 +101,7 @@ const proposeTool = ({ description, input, kind }: Kind, submit: Submit): Tool =
         timeout_ms: PROPOSAL_TIMEOUT_MS,
         run: ({ call_id }) =>
           Effect.match(submit(kind, call_id, payload), {
-            onSuccess: (asked) => outcomeOf(payload, asked),
+            onSuccess: (asked) => outcomeOf(asked),
             onFailure: ({ reason }) => refusal({ message: `the proposal was not accepted: ${reason}` })
           })
       }

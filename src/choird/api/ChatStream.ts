@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { ChatEvent } from "#schema/OperatorApi.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { chatText } from "#src/choird/gateway/chatMark.ts"
 import { Outbox, type Outgoing } from "#src/choird/gateway/Outbox.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
 import { CHAT_UNACKED_MAX, CHAT_WATCHED_MAX } from "#src/shared/limits.ts"
@@ -14,15 +15,18 @@ type Tick =
   | { readonly type: "appended"; readonly appended: Appended }
   | { readonly type: "agent"; readonly view: AgentView }
 
-const message = ({ in_reply_to, kind, outbox_id, part, source, source_id, text }: Outgoing): ChatEvent => ({
-  type: "message",
-  outbox_id,
-  source: `${source}:${source_id}`,
-  part,
-  kind,
-  text,
-  in_reply_to
-})
+const message = (row: Outgoing): ChatEvent => {
+  const { in_reply_to, kind, outbox_id, part, source, source_id } = row
+  return {
+    type: "message",
+    outbox_id,
+    source: `${source}:${source_id}`,
+    part,
+    kind,
+    text: chatText(row),
+    in_reply_to
+  }
+}
 
 const committed = ({ events }: Appended): ReadonlyArray<InboxId> =>
   events.flatMap((event) => (event.event_type === "UserMsg" ? [event.payload.inbox_id] : []))

@@ -40,6 +40,7 @@ export class TelegramApi extends Context.Service<
     /** Waits up to TELEGRAM_POLL_SECONDS for updates from this id on; `undefined` means all that were never confirmed. */
     updates(from: number | undefined): Effect.Effect<Batch | undefined, TelegramFailed>
     send(chat_id: string, text: string): Effect.Effect<void, TelegramFailed>
+    /** Sets the menu where Telegram shows another one (E6). */
     menu(commands: typeof MENU): Effect.Effect<void, TelegramFailed>
   }
 >()("choir/choird/TelegramApi") {
@@ -96,6 +97,23 @@ const failureOf = (method: string, token: Redacted.Redacted, error: unknown) => 
   })
 }
 
+const decodeMenu = Schema.decodeUnknownOption(
+  Schema.Array(Schema.Struct({ command: Schema.String, description: Schema.String }))
+)
+
+/** Whether Telegram's answer is this menu. */
+const isMenu = (shown: unknown, commands: typeof MENU): boolean => {
+  const decoded = decodeMenu(shown)
+  return (
+    decoded._tag === "Some" &&
+    decoded.value.length === commands.length &&
+    decoded.value.every(
+      ({ command, description }, index) =>
+        command === commands[index]?.command && description === commands[index]?.description
+    )
+  )
+}
+
 const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: string) {
   // Loaded only where a bot is configured, since it is a large part of what choird would otherwise load.
   const { Api } = yield* Effect.promise(() => import("grammy"))
@@ -139,9 +157,14 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
           api.sendMessage(chat_id, text, { link_preview_options: { is_disabled: true } }, foreign(signal))
         )
       ),
-    menu: (commands) =>
-      Effect.asVoid(
-        call("setMyCommands", TELEGRAM_CALL_MS_MAX, (signal) => api.setMyCommands([...commands], {}, foreign(signal)))
+    menu: Effect.fnUntraced(function* (commands) {
+      const shown: unknown = yield* call("getMyCommands", TELEGRAM_CALL_MS_MAX, (signal) =>
+        api.getMyCommands({}, foreign(signal))
       )
+      if (isMenu(shown, commands)) return
+      yield* call("setMyCommands", TELEGRAM_CALL_MS_MAX, (signal) =>
+        api.setMyCommands([...commands], {}, foreign(signal))
+      )
+    })
   })
 })

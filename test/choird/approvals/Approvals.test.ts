@@ -101,7 +101,10 @@ describeEngines("Approvals", (it) => {
       const outcomes = yield* Effect.forEach(ids, (id) => Effect.result(request(talk, id)))
       const failures = outcomes.flatMap((outcome) => (outcome._tag === "Failure" ? [outcome.failure.kind] : []))
       assert.deepStrictEqual(failures, ["APPROVALS_FULL"])
-      assert.strictEqual((yield* Effect.flatMap(Approvals, ({ pending }) => pending)).get(talk.caller.agent_id), 64)
+      assert.strictEqual(
+        (yield* Effect.flatMap(Approvals, ({ pending }) => pending)).get(talk.caller.agent_id),
+        APPROVALS_PENDING_MAX
+      )
     }).pipe(life)
   )
 

@@ -132,8 +132,14 @@ describe("Merge", () => {
       "skills/use.json": skillText("use").replace("choir.fs.write", "x")
     }
     const problems = problemsOf(sources)
-    assert.isTrue(problems.some((line) => /skills\/use\.json.*there is no tool x/u.test(line)), problems.join("\n"))
-    assert.isTrue(problems.some((line) => /tools\/x\.json.*commit the executable/u.test(line)), problems.join("\n"))
+    assert.isTrue(
+      problems.some((line) => /skills\/use\.json.*there is no tool x/u.test(line)),
+      problems.join("\n")
+    )
+    assert.isTrue(
+      problems.some((line) => /tools\/x\.json.*commit the executable/u.test(line)),
+      problems.join("\n")
+    )
     assert.deepStrictEqual(problemsOf({ ...sources, "tools/x": "#!/bin/sh\n" }), [])
   })
 
