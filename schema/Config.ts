@@ -321,6 +321,8 @@ export const AgentConfig = Schema.Struct({
   /** The bound models and whatever their `fallback` names. */
   models: Schema.Record(ResourceName, Model),
   git_identity: Schema.optionalKey(GitIdentity),
+  /** The agent's own repository, to which it pushes what it proposes. */
+  repo: Schema.optionalKey(Repo),
   budgets: Budgets,
   memory: MemoryConfig,
   approvals: ApprovalsConfig,

@@ -4,7 +4,8 @@
  */
 import { Effect, Result, Schema } from "effect"
 import type { AskedApproval } from "#schema/Approval.ts"
-import type { CallId } from "#schema/Ids.ts"
+import type { Repo } from "#schema/Config.ts"
+import type { CallId, SessionId } from "#schema/Ids.ts"
 import {
   type ProposalKind,
   ProposedConfigChange,
@@ -109,5 +110,27 @@ const proposeTool = ({ description, input, kind }: Kind, submit: Submit): Tool =
   }
 }
 
+/** Where a branch goes, which an agent knows from nowhere else. */
+const whereTo = ({ repo, session_id }: ProposalPlace): string => {
+  if (repo === undefined) return ""
+  const { ref, url } = repo
+  // A folder of the host is in no sandbox.
+  return url.startsWith("/")
+    ? ` Your repository is a folder of choird's host, ${url}, which you cannot push to: use the other choir.propose tools.`
+    : ` Your repository is ${url}, its configured ref ${ref}. Clone it with git, commit on a branch proposal/${session_id}/<description>, and push that branch.`
+}
+
+/** What of the agent's settings its proposals depend on. */
+export interface ProposalPlace {
+  readonly session_id: SessionId
+  readonly repo?: Repo | undefined
+}
+
 /** One tool for each kind of proposal. */
-export const proposeTools = (submit: Submit): ReadonlyArray<Tool> => KINDS.map((kind) => proposeTool(kind, submit))
+export const proposeTools = (submit: Submit, place: ProposalPlace): ReadonlyArray<Tool> =>
+  KINDS.map((kind) =>
+    proposeTool(
+      kind.kind === "repo_change" ? { ...kind, description: `${kind.description}${whereTo(place)}` } : kind,
+      submit
+    )
+  )

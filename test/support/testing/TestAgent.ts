@@ -92,7 +92,7 @@ const layerTools = (tools: ReadonlyArray<Tool>) =>
         coreInject,
         coreCancel,
         coreList(arbiter.state),
-        ...proposeTools(yield* makeSubmit),
+        ...proposeTools(yield* makeSubmit, { session_id: settings.current().session_id }),
         ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition]),
         ...tools
       ]
