@@ -6,6 +6,7 @@ import { CommitId } from "#schema/Image.ts"
 import { type ProposalKind, sessionOfBranch } from "#schema/ProposedChange.ts"
 import { Images } from "#src/choird/agents/Images.ts"
 import { type ApprovalRefused, refused } from "#src/choird/approvals/ApprovalRefused.ts"
+import { visibleLine } from "#src/choird/approvals/approvalText.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork } from "#src/choird/repos/GitWork.ts"
@@ -209,6 +210,10 @@ const make = Effect.fnUntraced(function* () {
     // The listings alone tell how much would have to be read: a few kilobytes that were pushed may unpack to hundreds of megabytes.
     const trees = [asRefusal(git.tree(place, base, label)), asRefusal(git.tree(place, commit, label))] as const
     const changes = changedEntries(...(yield* Effect.all(trees)))
+    // They name programs that git runs on a checkout, with the settings of whoever checks out.
+    const attributes = [...changes.paths].find((path) => /(?:^|\/)\.gitattributes$/iu.test(path))
+    if (attributes !== undefined)
+      return yield* bad(`${visibleLine(attributes)} says which programs git runs on a checkout: leave it out`)
     const much = muchChanged(changes.bytes)
     if (much !== undefined) return yield* tooLarge(much)
     const held = (path: string) => changes.paths.has(path)

@@ -96,6 +96,7 @@ const pushed = ({ agent, base }: Effect.Success<typeof open>, files: ReadonlyArr
 const BRANCHES: ReadonlyArray<readonly [string, ReadonlyArray<Entry>, RegExp]> = [
   ["a symbolic link", [{ path: "tools/x", content: "/etc/passwd", mode: "120000" }], /symbolic link/u],
   ["a submodule", [{ path: "sub", mode: "160000", id: "1".repeat(40) }], /submodule/u],
+  ["attributes", [{ path: "a/.gitAttributes", content: "* filter=lfs\n" }], /programs git runs on a checkout/u],
   [".gitmodules", [{ path: ".gitmodules", content: "[submodule]" }], /git's own files/u],
   ["a Dockerfile that adds from afar", [{ path: "Dockerfile", content: DOCKERFILE }], /Dockerfile/u],
   ["a broken manifest", [{ path: "tools/x.json", content: "{" }], /tools\/x\.json/u],
