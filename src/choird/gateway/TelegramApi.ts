@@ -53,7 +53,9 @@ const decodeUpdates = Schema.decodeUnknownOption(Schema.Array(Update))
 const PrivateMessage = Schema.Struct({
   chat: Schema.Struct({ id: Schema.Int, type: Schema.Literal("private") }),
   from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(false) }),
-  text: Schema.optionalKey(Schema.String)
+  text: Schema.optionalKey(Schema.String),
+  forward_origin: Schema.optionalKey(Schema.Unknown),
+  via_bot: Schema.optionalKey(Schema.Unknown)
 })
 const decodeMessage = Schema.decodeUnknownOption(PrivateMessage)
 
@@ -67,8 +69,9 @@ export const readUpdates = (bot_id: string, updates: unknown): Batch | undefined
   const arrivals = decoded.value.flatMap(({ message, update_id }): ReadonlyArray<Arrival> => {
     const found = decodeMessage(message)
     if (found._tag === "None" || found.value.chat.id !== found.value.from.id) return []
-    const { from, text } = found.value
-    return [{ id: `${bot_id}:${update_id}`, user_id: String(from.id), text }]
+    const { forward_origin, from, text, via_bot } = found.value
+    const forwarded = forward_origin !== undefined || via_bot !== undefined
+    return [{ id: `${bot_id}:${update_id}`, user_id: String(from.id), text, ...(forwarded ? { forwarded } : {}) }]
   })
   return { update_id: Math.max(0, ...decoded.value.map(({ update_id }) => update_id)), arrivals }
 }
