@@ -9,7 +9,6 @@ import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
 import { isControl } from "#src/agent/tools/ControlTool.ts"
 import { Denied } from "#src/agent/verbAnswer.ts"
 import { IMAGE_TOOLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
-import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { temporaryWorkspace } from "../support/workspace.ts"
 import { layerRegistry } from "../support/toolRegistry.ts"
 
@@ -419,24 +418,5 @@ describe("the core tools", () => {
           "InvalidInput"
         )
     })
-  )
-
-  it.effect(
-    "tells the model where its own repository is and what its branch is called, in the tool that proposes one",
-    () =>
-      Effect.gen(function* () {
-        const described = Effect.fnUntraced(function* (url: string) {
-          const { root, outside } = yield* temporaryWorkspace
-          writeImage(outside, {})
-          const layer = layerRegistry({ choir: outside, root, repo: { url, ref: "stable" } }, planeWith({}))
-          const registry = yield* Effect.provide(ToolRegistry, layer)
-          const offered = registry.offered(EDGE).map((tool) => tool.function)
-          return offered.find(({ name }) => name === "choir-propose-repo_change")?.description ?? ""
-        })
-        const words = yield* described("https://git.example.org/ada.git")
-        for (const fact of ["https://git.example.org/ada.git", "ref stable", `proposal/${SESSION}/`])
-          assert.include(words, fact)
-        assert.match(yield* described("/srv/ada"), /a folder of choird's host, \/srv\/ada, which you cannot push to/u)
-      })
   )
 })
