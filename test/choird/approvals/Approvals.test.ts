@@ -108,6 +108,24 @@ describeEngines("Approvals", (it) => {
     }).pipe(life)
   )
 
+  it.effect("tells the chat that was asked about a call how an operator decided elsewhere", () =>
+    Effect.gen(function* () {
+      const talk = yield* waiting("call-told")
+      const { approval_id } = yield* request(talk, "call-told")
+      const approvals = yield* Approvals
+      const { hash } = yield* approvals.get(approval_id)
+      yield* approvals.decide({
+        approval_id,
+        resolution: "rejected",
+        hash8: hash.slice(0, 8),
+        who: "operator",
+        reason: null
+      })
+      const { told } = yield* traces(talk.caller.session_id)
+      assert.match(told.at(-1)?.text ?? "", new RegExp(`^Rejected: .*\\(approval ${approval_id}\\)\\.$`, "u"))
+    }).pipe(life)
+  )
+
   it.effect("refuses a decision about another payload than the stored one (R54)", () =>
     Effect.gen(function* () {
       const talk = yield* waiting("call-e")
