@@ -302,14 +302,6 @@ const duplicates = <A>(
   })
 }
 
-const LOOPBACK_URL = /^http:\/\/(?:127\.0\.0\.1|localhost|\[::1\])(?:[:/?#]|$)/u
-
-/** A secret crosses no network in the clear. */
-const telemetryProblems = ({ telemetry: { otlp } }: ConfigShape): ReadonlyArray<Problem> =>
-  otlp?.secret === undefined || otlp.endpoint.startsWith("https://") || LOOPBACK_URL.test(otlp.endpoint)
-    ? []
-    : [{ path: ["telemetry", "otlp", "endpoint"], issue: "must be https:// or this host when there is a secret" }]
-
 const configProblems = (config: ConfigShape): ReadonlyArray<Problem> => [
   ...Object.entries(config.dms).flatMap(([name, dm]) =>
     missing("gateway", config.gateways, ["dms", name, "gateway"], dm.gateway)
@@ -329,7 +321,6 @@ const configProblems = (config: ConfigShape): ReadonlyArray<Problem> => [
   ...(Object.hasOwn(config.agents, "choird")
     ? [{ path: ["agents", "choird"], issue: "the id choird is reserved: it is what the host daemon signs with" }]
     : []),
-  ...telemetryProblems(config),
   ...duplicates(config.workspaces, "workspaces", (w) => w.path.replace(/\/+$/u, ""), "folder"),
   ...duplicates(config.dms, "dms", (dm) => `${dm.gateway} ${dm.user_id}`, "gateway and user"),
   ...(config.crash_detection_threshold_ms < 2 * config.heartbeat_interval_ms
@@ -356,6 +347,8 @@ export const AgentConfig = Schema.Struct({
   /** The bound models and whatever their `fallback` names. */
   models: Schema.Record(ResourceName, Model),
   git_identity: Schema.optionalKey(GitIdentity),
+  /** The agent's own repository, to which it pushes what it proposes. */
+  repo: Schema.optionalKey(Repo),
   budgets: Budgets,
   memory: MemoryConfig,
   approvals: ApprovalsConfig,

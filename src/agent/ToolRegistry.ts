@@ -46,6 +46,12 @@ export class ToolRegistry extends Context.Service<
   static readonly layer = (options: { readonly rg: string }) => Layer.effect(ToolRegistry, make(options))
 }
 
+/** Another repository or ref is of the agent's next start. */
+const placeOf = (settings: AgentSettings["Service"]) => {
+  const { config, session_id } = settings.current()
+  return { session_id, repo: config.repo }
+}
+
 const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
   const arbiter = yield* Arbiter
   const compactor = yield* Compactor
@@ -63,7 +69,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     memoryQuery(yield* EventLog, arbiter.state, yield* makeAskHost, (name) => isMasked(name)),
     coreReport,
     memoryCompact(compactor.request),
-    ...proposeTools(yield* makeSubmit),
+    ...proposeTools(yield* makeSubmit, placeOf(settings)),
     ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition])
   ]
   const tools = new Map<string, AnyTool>(builtIn.map((tool) => [tool.llm.name, tool]))

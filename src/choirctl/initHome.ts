@@ -3,7 +3,8 @@ import { join } from "node:path"
 import { Effect, FileSystem, type Redacted } from "effect"
 import { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
-import { decodeFile } from "#src/shared/decode.ts"
+import { decodeFile, InvalidFile } from "#src/shared/decode.ts"
+import { clearTextProblems } from "#src/shared/clearText.ts"
 import { loadSecrets } from "#src/shared/configFiles.ts"
 import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
 import { finishRestore } from "#src/shared/interruptedRestore.ts"
@@ -175,7 +176,9 @@ export const initHome = Effect.fn("initHome")(function* (home: string, setup: Se
     if (setup === undefined) return void kept.push(configPath(home))
     yield* addSecrets(home, secretsOf(setup))
     const text = fileText(skeleton(home, setup))
-    yield* decodeFile(Config)(configPath(home), text)
+    const [exposed] = clearTextProblems(yield* decodeFile(Config)(configPath(home), text))
+    if (exposed !== undefined)
+      return yield* new InvalidFile({ path: configPath(home), problems: `${exposed.path.join(".")} ${exposed.reason}` })
     yield* make(configPath(home), writePrivate(configPath(home), text))
   })
   yield* aloneWithFiles(home)(files)

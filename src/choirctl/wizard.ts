@@ -2,6 +2,7 @@
 import { Effect, Schema } from "effect"
 import { RuntimeConfig } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
+import { isInTheClear } from "#src/shared/clearText.ts"
 import { isLoopback } from "#src/shared/offlineEndpoint.ts"
 import { TELEGRAM_API_ROOT, tryBot } from "./botTrial.ts"
 import { askEngine, whyNoDocker } from "./dockerTrials.ts"
@@ -78,6 +79,13 @@ const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDr
       yield* draft.keep({ key_asked: true })
     }
     const key = takesKey(provider) ? yield* secretValue(home, secret) : undefined
+    if (key !== undefined && isInTheClear(endpoint)) {
+      yield* screen.note(
+        `The key would cross the network in the clear: enter an https:// address, or one of this host, or no key.`
+      )
+      yield* draft.forget("endpoint", "key_asked")
+      continue
+    }
     const model = { provider, endpoint, name, secret: key === undefined ? undefined : secret, key: undefined }
     // choird serves the offline model itself, and does not run yet.
     if (provider === "offline" || draft.answers().model_accepted === true) return model

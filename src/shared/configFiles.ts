@@ -12,6 +12,7 @@ import { CONFIG_BYTES_MAX } from "#src/shared/limits.ts"
 import { initHint } from "#src/shared/homeFolder.ts"
 import { finishRestore } from "#src/shared/interruptedRestore.ts"
 import { codeOf } from "#src/shared/nofollow.ts"
+import { clearTextProblems, type PlacedProblem } from "./clearText.ts"
 import { loopbackModels } from "./offlineEndpoint.ts"
 import { unpricedBudget } from "./unpricedModels.ts"
 import { repeatedKeys } from "./repeatedKeys.ts"
@@ -102,8 +103,11 @@ const readText = (file: string, secret: boolean) =>
 const BYTE_ORDER_MARK = "\u{feff}"
 
 /** As a decoder words it, so that `problemsOf` finds the place. */
+const decoderText = ({ path, reason }: PlacedProblem) =>
+  `${reason}\n  at ${path.map((key) => `[${JSON.stringify(key)}]`).join("")}`
+
 const repeatedProblem = (path: ReadonlyArray<string>) =>
-  `a key that stands here twice: only the last of them would count\n  at ${path.map((key) => `[${JSON.stringify(key)}]`).join("")}`
+  decoderText({ path, reason: "a key that stands here twice: only the last of them would count" })
 
 /** What the parser says of a text that is no JSON, without the piece of text that it quotes: that may be a secret. */
 const syntaxProblem = (text: string, cause: unknown): string => {
@@ -220,6 +224,9 @@ export const loadFiles = Effect.fn("configFiles.load")(function* (
   const folder = yield* openHome(home)
   const configFile = join(folder, name)
   const config = yield* readText(configFile, false).pipe(Effect.flatMap((text) => decodeConfig(configFile, text)))
+  const exposed = clearTextProblems(config)
+  if (exposed.length > 0)
+    return yield* new ConfigRefused({ file: configFile, problems: exposed.map(decoderText), hint: VALIDATE })
   const secrets = yield* readSecrets(folder)
   return { home: folder, config, secrets, warnings: warningsOf(config, secrets) }
 })

@@ -2,7 +2,7 @@
  * Runs the `git` program on repositories that may be hostile (D23): a fixed argument list without a shell, no configuration but
  * ours, no hook, filter, prompt or helper, one allowed transport a call, and a limit on time and output.
  */
-import { Effect, type PlatformError, Schema, Stream } from "effect"
+import { Effect, PlatformError, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { type GitCredential, handedOver, SSH_OPTIONS } from "./gitCredential.ts"
 import {
@@ -162,9 +162,13 @@ const beginning = (stream: Output) =>
   )
 
 /**
- * Runs git and gives its standard output. A timeout, an interrupt or too much output ends its whole process group.
+ * Runs git and lets `consume` read its standard output as it comes. A timeout, an interrupt or a failure of the reader ends its whole
+ * process group.
  */
-export const runGit = Effect.fn("runGit")(function* (call: GitCall) {
+export const readGit = Effect.fn("readGit")(function* <A, E>(
+  call: GitCall,
+  consume: (output: Output) => Effect.Effect<A, E | PlatformError.PlatformError>
+) {
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
   const { timeoutMs = GIT_TIMEOUT_MS } = call
   const run = Effect.gen(function* () {
@@ -185,11 +189,7 @@ export const runGit = Effect.fn("runGit")(function* (call: GitCall) {
       })
     )
     const { out, err, code } = yield* Effect.all(
-      {
-        out: collect(child.stdout, call, call.outputBytesMax ?? GIT_OUTPUT_BYTES_MAX),
-        err: beginning(child.stderr),
-        code: child.exitCode
-      },
+      { out: consume(child.stdout), err: beginning(child.stderr), code: child.exitCode },
       { concurrency: 3 }
     )
     if (code === NOT_FOUND && program !== "git") return yield* new GitMissing()
@@ -198,10 +198,12 @@ export const runGit = Effect.fn("runGit")(function* (call: GitCall) {
   })
   return yield* run.pipe(
     Effect.scoped,
-    Effect.catchTag("PlatformError", (error) =>
-      Effect.fail(
-        error.reason._tag === "NotFound" ? new GitMissing() : failed(call, "process", reasonOf(error.message))
-      )
+    Effect.catchIf(
+      (error) => error instanceof PlatformError.PlatformError,
+      (error) =>
+        Effect.fail(
+          error.reason._tag === "NotFound" ? new GitMissing() : failed(call, "process", reasonOf(error.message))
+        )
     ),
     Effect.timeoutOrElse({
       duration: timeoutMs,
@@ -209,3 +211,7 @@ export const runGit = Effect.fn("runGit")(function* (call: GitCall) {
     })
   )
 })
+
+/** Runs git and gives its standard output, which is capped. */
+export const runGit = (call: GitCall) =>
+  readGit(call, (output) => collect(output, call, call.outputBytesMax ?? GIT_OUTPUT_BYTES_MAX))

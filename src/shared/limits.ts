@@ -179,6 +179,8 @@ export const OUTPUT_CALLS_MAX = 128
 export const REPORTS_OWED_MAX = 1000
 /** One call of the program git, after which its process group is ended (D42). */
 export const GIT_TIMEOUT_MS = 30_000
+/** Reading a whole repository out of git, as large as one may be, on a busy machine. */
+export const GIT_READ_TIMEOUT_MS = 120_000
 /** What a call of git may print when it does not say otherwise. */
 export const GIT_OUTPUT_BYTES_MAX = 64 * KIB
 /** What an error repeats of git's own words. */
@@ -195,8 +197,14 @@ export const REPO_REF_CHARS_MAX = 200
 export const REPO_FILES_MAX = 5000
 /** One file of a global or agent repository (R75). */
 export const REPO_FILE_BYTES_MAX = 20 * MIB
-/** All files of a global or agent repository; they are held in memory while an image is built (R75). */
+/** All files of a global or agent repository (R75). They are streamed; the next three limits say what is in memory. */
 export const REPO_BYTES_MAX = 200 * MIB
+/** Manifests, skills, identity and Dockerfiles of one repository, which choird reads itself. */
+export const REPO_READ_BYTES_MAX = 8 * MIB
+/** Other files of one repository that are in memory while an image is built or a change is shown. */
+export const REPO_HELD_BYTES_MAX = 8 * MIB
+/** A file up to this size is held while an image is built, as long as there is room; larger ones are written to a folder. */
+export const REPO_SMALL_FILE_BYTES_MAX = 16 * KIB
 /** The path of a file in a global or agent repository. */
 export const REPO_PATH_BYTES_MAX = 512
 /** Problems of a repository that are reported at once. */
@@ -406,7 +414,7 @@ export const SIGNALS_PAGE_MAX = 100
 /** Canonical bytes of what a person is asked to approve; a call's arguments are MODEL_TOOL_ARGUMENT_BYTES_MAX at most. */
 export const APPROVAL_PAYLOAD_BYTES_MAX = 128 * KIB
 /** Approvals of one session that wait for a person; the next request is refused. */
-export const APPROVALS_PENDING_MAX = 64
+export const APPROVALS_PENDING_MAX = 8
 /** Rows that `approval list` shows. */
 export const APPROVALS_LISTED_MAX = 500
 /** The one line that a list shows of an approval. */
@@ -427,6 +435,11 @@ export const APPROVAL_POLL_MS = 10_000
 export const APPROVAL_GRACE_MS = 60_000
 /** All that a person is shown of a proposal; a longer one is refused, since nobody would read it. */
 export const PROPOSAL_SHOWN_CHARS_MAX = 64_000
+/**
+ * What choird reads to find the difference that is shown: all changed files, before and after. The multiple leaves room for a small edit
+ * in a large file, and keeps the work on choird's one thread below half a second.
+ */
+export const PROPOSAL_READ_BYTES_MAX = 8 * PROPOSAL_SHOWN_CHARS_MAX
 /** Paths that a proposal's text names of what the repository has and the agent's image has not. */
 export const UNBUILT_PATHS_SHOWN_MAX = 10
 /** One file that a proposal of a tool brings along. */

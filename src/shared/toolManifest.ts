@@ -2,7 +2,7 @@
  * What is wrong with a tool's manifest, told all at once by path and with what to do (spec 8.8). One rule for the agent, which refuses
  * to start with such a tool, and for the build of an image, the look at a configuration and a proposal.
  */
-import { Result, Schema } from "effect"
+import { Option, Result, Schema } from "effect"
 import { SecretName } from "#schema/Ids.ts"
 import { ToolLlmView, ToolManifest, ToolRuntimeView } from "#schema/Tool.ts"
 import { BUILT_IN_TOOLS } from "./builtInTools.ts"
@@ -171,3 +171,20 @@ export const readToolManifest = (
   const manifest = decoded.success
   return Result.succeed({ manifest, executable: toolExecutable(scope, manifest.runtime.exec_path) ?? "" })
 }
+
+/** Keys of `runtime` that a manifest may have and that nothing follows from. */
+const IDLE = ["idempotent", "version"] as const
+
+const decodeRaw = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ runtime: Schema.Record(Schema.String, Schema.Unknown) }))
+)
+
+/** Those of a manifest's text. `network: false` is one of them where nothing keeps the tool off the network. */
+export const idleManifestKeys = (text: string, cutsNetwork: boolean): ReadonlyArray<string> =>
+  Option.match(decodeRaw(text), {
+    onNone: () => [],
+    onSome: ({ runtime }) => [
+      ...IDLE.filter((key) => Object.hasOwn(runtime, key)),
+      ...(runtime["network"] === false && !cutsNetwork ? ["network"] : [])
+    ]
+  })

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { ImageTexts } from "#src/agent/ImageTexts.ts"
 
 const folder = Effect.acquireRelease(
@@ -11,7 +11,7 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true }))
 )
 const read = (choir: string) =>
-  Effect.provide(ImageTexts, ImageTexts.layer(choir)).pipe(Effect.provide(NodeServices.layer))
+  Effect.provide(ImageTexts, Layer.provide(ImageTexts.layer(choir), NodeServices.layer))
 
 describe("identity texts", () => {
   it.effect("are empty where there is no file", () =>

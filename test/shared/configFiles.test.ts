@@ -29,7 +29,7 @@ describe("configFiles", () => {
   it.effect("reads both files with their defaults, and warns of what is missing or a placeholder", () =>
     Effect.gen(function* () {
       const secrets = { "small-key": SECRET, "large-key": "", "bot-token": "<token>", unused: "x" }
-      const model = { provider: "...", model: "m", endpoint: "http://h", secret: "toString" }
+      const model = { provider: "...", model: "m", endpoint: "https://h", secret: "toString" }
       const home = yield* makeHome(
         {
           ...CONFIG,

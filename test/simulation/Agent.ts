@@ -96,7 +96,7 @@ const registry = (world: World, agent: AgentIdentity) =>
         coreList(arbiter.state),
         coreReport,
         memoryCompact(compactor.request),
-        ...(world.setup.proposes ? proposeTools(yield* makeSubmit) : []),
+        ...(world.setup.proposes ? proposeTools(yield* makeSubmit, { session_id: settings.current().session_id }) : []),
         ...(world.setup.skills.size === 0 ? [] : [skillStart(world.setup.skills), skillTransition]),
         ...simTools(world, agent)
       ]

@@ -188,7 +188,8 @@ export const append = Effect.fnUntraced(function* (world: World, drafts: Readonl
         agent_id: AGENT,
         kind: event.payload.kind,
         text: event.payload.text,
-        in_reply_to: event.payload.in_reply_to ?? null
+        in_reply_to: event.payload.in_reply_to ?? null,
+        created_ms: 0
       })
   const events = links.map(({ event }) => event)
   if (!isHeard) return

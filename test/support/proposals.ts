@@ -32,7 +32,7 @@ import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { loadFiles } from "#src/shared/configFiles.ts"
 import { append } from "./confirmations.ts"
 import { type Entry, makeGitRepo, temporaryFolder } from "./gitRepo.ts"
-import { GLOBAL_FILES } from "./images.ts"
+import { folders, GLOBAL_FILES } from "./images.ts"
 import { BINDINGS, CONFIG, newAgent, SECRETS, Talk, userMsg } from "./stores.ts"
 
 export const TOOL = {
@@ -202,7 +202,9 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
   const agentSteps = Layer.succeed(AgentSteps, mortal(fakeAgentSteps(world), tick))
   return Executions.layer.pipe(
     Layer.provideMerge(Layer.mergeAll(RepoSteps.layer, Layer.provide(configSteps, reconfiguration(world)), agentSteps)),
-    Layer.provideMerge(Layer.provide(Approvals.layer, Layer.provide(ProposalFacts.layer, imagesOf(undefined)))),
+    Layer.provideMerge(
+      Layer.provide(Approvals.layer, Layer.provide(ProposalFacts.layer, Layer.merge(imagesOf(undefined), folders)))
+    ),
     Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Audit.layer)),
     Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer)),
     Layer.provideMerge(gitWork),
@@ -217,7 +219,7 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
 export const examiner = ({ home }: Pick<ProposalHome, "home">, built?: Origin) =>
   Layer.build(
     ProposalFacts.layer.pipe(
-      Layer.provide(imagesOf(built)),
+      Layer.provide(Layer.merge(imagesOf(built), folders)),
       Layer.provide(Layer.mock(SessionStore, { get: () => Effect.succeedNone })),
       Layer.provide(GitWork.layer),
       Layer.provide(Repos.layer(home)),

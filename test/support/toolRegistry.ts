@@ -1,6 +1,7 @@
 /** The real registry of an image's tools over a workspace, beside an arbiter that nobody drives and parts that say nothing. */
 import { NodeServices } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
+import type { Repo } from "#schema/Config.ts"
 import { AgentSettings } from "#src/agent/AgentSettings.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import { Compactor } from "#src/agent/Compactor.ts"
@@ -16,9 +17,11 @@ import { OFFLINE_PROGRAM } from "./offlineProgram.ts"
 import { SESSION } from "./testing/MemoryControlPlane.ts"
 import { settingsOf } from "./testing/TestAgent.ts"
 
+const settings = settingsOf(1)
+
 /** `own` is what the test has of its own: a control plane, skills. */
 export const layerRegistry = <A, E, R>(
-  { choir, root }: { readonly choir: string; readonly root: string },
+  { choir, repo, root }: { readonly choir: string; readonly root: string; readonly repo?: Repo },
   own: Layer.Layer<A, E, R>
 ) =>
   ToolRegistry.layer({ rg: "rg" }).pipe(
@@ -27,7 +30,7 @@ export const layerRegistry = <A, E, R>(
     Layer.provideMerge(
       Layer.mergeAll(
         EventLog.layer(SESSION),
-        AgentSettings.layer(settingsOf(1)),
+        AgentSettings.layer(repo === undefined ? settings : { ...settings, config: { ...settings.config, repo } }),
         own,
         Layer.mock(Replication, { acked: () => 0, reached: () => Effect.void }),
         Layer.mock(Compactor, { request: () => Effect.void }),

@@ -4,7 +4,8 @@
  */
 import { Effect, Result, Schema } from "effect"
 import type { AskedApproval } from "#schema/Approval.ts"
-import type { CallId } from "#schema/Ids.ts"
+import type { Repo } from "#schema/Config.ts"
+import type { CallId, SessionId } from "#schema/Ids.ts"
 import {
   type ProposalKind,
   ProposedConfigChange,
@@ -16,8 +17,6 @@ import { Arbiter } from "#src/agent/Arbiter.ts"
 import { ControlPlane } from "#src/agent/ControlPlane.ts"
 import { Replication } from "#src/agent/Replication.ts"
 import type { Denied } from "#src/agent/verbAnswer.ts"
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
-import { sha256 } from "#src/shared/hashChain.ts"
 import { PROPOSAL_TIMEOUT_MS, RPC_RETRY_MS } from "#src/shared/limits.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { decodeInput, llmView, refusal } from "./toolInput.ts"
@@ -49,10 +48,11 @@ const WORDS: Readonly<Record<AskedApproval["status"], string>> = {
   expired: "nobody decided in time; nothing was changed"
 }
 
-const outcomeOf = (payload: Schema.Json, { approval_id, status }: AskedApproval): ToolOutcome => ({
+/** The digest of the payload is for people alone: whoever knows it can word a card that looks like choird's. */
+const outcomeOf = ({ approval_id, status }: AskedApproval): ToolOutcome => ({
   status: "success",
   summary: `proposal ${approval_id} was submitted: ${WORDS[status]}`,
-  output: { approval_id, hash: sha256(canonicalJson(payload)), status }
+  output: { approval_id, status }
 })
 
 interface Kind {
@@ -102,7 +102,7 @@ const proposeTool = ({ description, input, kind }: Kind, submit: Submit): Tool =
         timeout_ms: PROPOSAL_TIMEOUT_MS,
         run: ({ call_id }) =>
           Effect.match(submit(kind, call_id, payload), {
-            onSuccess: (asked) => outcomeOf(payload, asked),
+            onSuccess: (asked) => outcomeOf(asked),
             onFailure: ({ reason }) => refusal({ message: `the proposal was not accepted: ${reason}` })
           })
       }
@@ -110,5 +110,27 @@ const proposeTool = ({ description, input, kind }: Kind, submit: Submit): Tool =
   }
 }
 
+/** Where a branch goes, which an agent knows from nowhere else. */
+const whereTo = ({ repo, session_id }: ProposalPlace): string => {
+  if (repo === undefined) return ""
+  const { ref, url } = repo
+  // A folder of the host is in no sandbox.
+  return url.startsWith("/")
+    ? ` Your repository is a folder of choird's host, ${url}, which you cannot push to: use the other choir.propose tools.`
+    : ` Your repository is ${url}, its configured ref ${ref}. Clone it with git, commit on a branch proposal/${session_id}/<description>, and push that branch.`
+}
+
+/** What of the agent's settings its proposals depend on. */
+export interface ProposalPlace {
+  readonly session_id: SessionId
+  readonly repo?: Repo | undefined
+}
+
 /** One tool for each kind of proposal. */
-export const proposeTools = (submit: Submit): ReadonlyArray<Tool> => KINDS.map((kind) => proposeTool(kind, submit))
+export const proposeTools = (submit: Submit, place: ProposalPlace): ReadonlyArray<Tool> =>
+  KINDS.map((kind) =>
+    proposeTool(
+      kind.kind === "repo_change" ? { ...kind, description: `${kind.description}${whereTo(place)}` } : kind,
+      submit
+    )
+  )

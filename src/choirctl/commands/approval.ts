@@ -3,6 +3,10 @@ import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { ApprovalId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/ask.ts"
+import { confirm } from "#src/choirctl/confirm.ts"
+import { root } from "#src/choirctl/root.ts"
+import { Screen } from "#src/choirctl/Screen.ts"
+import { safeLine } from "#src/choirctl/render/safeText.ts"
 import { print } from "#src/choirctl/print.ts"
 import { approvalTable, approvalText, decidedLine } from "#src/choirctl/render/approvals.ts"
 import { onlyAgent } from "./arguments.ts"
@@ -66,13 +70,29 @@ const hash = Flag.String("hash").pipe(
 
 const approve = Command.make(
   "approve",
-  { id: approvalId, hash },
-  Effect.fnUntraced(function* ({ hash, id }) {
-    const payload = { hash: yield* hashOf(id, hash) }
+  {
+    id: approvalId,
+    hash,
+    yes: Flag.Boolean("yes").pipe(Flag.withDescription("Approve without asking"), Flag.withDefault(false))
+  },
+  Effect.fnUntraced(function* ({ hash, id, yes }) {
+    const { json } = yield* root
+    const screen = yield* Screen
+    // The command may have been copied from a chat, where an agent can word a card as well: the facts are choird's, and read here.
+    const asked = !yes && !json && screen.interactive ? yield* look(id) : undefined
+    if (asked !== undefined)
+      yield* confirm({
+        yes: false,
+        about: [approvalText(asked, yield* Clock.currentTimeMillis, screen.color), ""],
+        ask: `Approve ${asked.agent_id}: ${safeLine(asked.summary)}?`,
+        command: `choirctl approval approve ${id} --yes`
+      })
+    const seen = Option.orElse(hash, () => Option.map(Option.fromUndefinedOr(asked), (row) => row.hash.slice(0, 8)))
+    const payload = { hash: yield* hashOf(id, seen) }
     yield* print(yield* ask("approvals", (choird) => choird.approve({ params: { id }, payload })), decidedLine)
   })
 ).pipe(
-  Command.withDescription("Let it happen, once"),
+  Command.withDescription("Let it happen, once; at a terminal the facts are shown and asked about first"),
   Command.withExamples([{ command: "choirctl approval approve 7 --hash 3fa9c012" }])
 )
 

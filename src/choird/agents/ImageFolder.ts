@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { Effect, type FileSystem, Schema } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { type CommitId, ImageVersion, ImageVersionFile } from "#schema/Image.ts"
-import type { RepoFile } from "#src/choird/repos/Tree.ts"
+import { digestOf, type RepoFile } from "#src/choird/repos/Tree.ts"
 import { decodeFile } from "#src/shared/decode.ts"
 import { IMAGE_ENTRIES_MAX, MANIFEST_BYTES_MAX, REPO_FILE_BYTES_MAX } from "#src/shared/limits.ts"
 
@@ -60,7 +60,7 @@ const versionFile = (
   commits: ImageCommits,
   files: ReadonlyArray<RepoFile>
 ): ImageVersionFile => {
-  const prints = files.map(({ path, executable, bytes }) => ({ path, executable, sha256: sha256(bytes) }))
+  const prints = files.map((file) => ({ path: file.path, executable: file.executable, sha256: digestOf(file) }))
   return {
     agent_id,
     image_version,
@@ -79,6 +79,13 @@ const foldersOf = (files: ReadonlyArray<RepoFile>) => {
     for (const [index] of parts.entries()) folders.add(parts.slice(0, index + 1).join("/"))
   }
   return [...folders].sort()
+}
+
+const writeContent = (fs: FileSystem.FileSystem, path: string, { bytes, path: name }: RepoFile) => {
+  if (bytes instanceof Uint8Array) return fs.writeFile(path, bytes, { flag: "wx" })
+  return bytes.file === undefined
+    ? Effect.die(new Error(`the content of ${name} was not asked for`))
+    : fs.copyFile(bytes.file, path)
 }
 
 /**
@@ -100,7 +107,7 @@ export const writeImage = Effect.fnUntraced(function* (
   }
   const version = Buffer.from(`${JSON.stringify(versionFile(agent_id, image_version, commits, files), undefined, 2)}\n`)
   for (const file of [...files, { path: "version.json", executable: false, bytes: version }]) {
-    yield* fs.writeFile(join(path, "choir", file.path), file.bytes, { flag: "wx" })
+    yield* writeContent(fs, join(path, "choir", file.path), file)
     yield* fs.chmod(join(path, "choir", file.path), file.executable ? 0o755 : 0o644)
   }
 })

@@ -4,12 +4,13 @@ import { Context, Effect, FileSystem, Layer, Option, type PlatformError, Schema 
 import { AgentId, type ResourceName, type SecretName } from "#schema/Ids.ts"
 import { type CommitId, ImageVersion, type ImageVersionFile } from "#schema/Image.ts"
 import { merge } from "#src/choird/repos/Merge.ts"
+import { capabilities } from "#src/choird/runtime/capabilities.ts"
 import { ContainerRuntime, type ImageBuildFailed } from "#src/choird/runtime/ContainerRuntime.ts"
 import { type RepoError, repoLabel, Repos } from "#src/choird/repos/Repos.ts"
 import type { RepoSource } from "#src/choird/repos/RepoSource.ts"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
-import { type ImageDrift, imageVersion, readImage, writeImage } from "./ImageFolder.ts"
+import { type ImageCommits, type ImageDrift, imageVersion, readImage, writeImage } from "./ImageFolder.ts"
 import { makeImageList } from "./ImageList.ts"
 import { OtherCommit } from "./OtherCommit.ts"
 import { type Origin, readOrigin, stateOf, writeOrigin } from "./ImageOrigin.ts"
@@ -126,7 +127,7 @@ export class Images extends Context.Service<
       Effect.gen(function* () {
         const repos = yield* Repos
         const runtime = yield* ContainerRuntime
-        const compiles = runtime.type === "docker"
+        const { compiles } = capabilities(runtime.type)
         const fs = yield* FileSystem.FileSystem
         const locked = yield* makeKeyedLock
         const list = makeImageList(fs, home)
@@ -142,11 +143,43 @@ export class Images extends Context.Service<
             merge(
               { label: repoLabel({ global: true }), files: global },
               { label: repoLabel({ agent_id }), files: agent },
-              { compiles, secretProblem }
+              { ...capabilities(runtime.type), secretProblem }
             )
           )
 
-        const build = Effect.fnUntraced(function* (
+        /** The files of both commits with their contents, which lie in a folder of the scope where they are large. */
+        const withContents = Effect.fnUntraced(function* (
+          agent_id: AgentId,
+          { agent, git_identity, global }: ImageSources,
+          commits: ImageCommits
+        ) {
+          yield* fs.makeDirectory(folderOf(agent_id), { recursive: true, mode: 0o700 })
+          const parent = yield* fs.makeTempDirectoryScoped({ directory: folderOf(agent_id), prefix: ".new-" })
+          const folders = { base: join(parent, "global"), agent: join(parent, "agent") }
+          yield* Effect.forEach(Object.values(folders), (folder) => fs.makeDirectory(folder, { mode: 0o700 }))
+          return {
+            base: yield* repos.at({ global: true }, global, commits.global, { folder: folders.base }),
+            agent: yield* repos.at({ agent_id, git_identity }, agent, commits.agent, { folder: folders.agent })
+          }
+        })
+
+        const write = Effect.fnUntraced(function* (
+          agent_id: AgentId,
+          { image_version, path }: Image,
+          origin: Origin,
+          files: ReadonlyArray<RepoFile>
+        ) {
+          const fresh = yield* fs.makeTempDirectoryScoped({ directory: folderOf(agent_id), prefix: ".new-" })
+          const image = join(fresh, "image")
+          yield* fs.makeDirectory(image)
+          const commits = { global: origin.global.commit, agent: origin.agent.commit }
+          yield* writeImage(fs, image, agent_id, image_version, commits, files)
+          yield* writeOrigin(fs, image, origin)
+          const replaced = Effect.andThen(fs.remove(path, { recursive: true, force: true }), fs.rename(image, path))
+          yield* Effect.uninterruptible(replaced)
+        }, Effect.scoped)
+
+        const make = Effect.fnUntraced(function* (
           agent_id: AgentId,
           sources: ImageSources,
           { agent_commit, force = false, in_use = [], progress = () => Effect.void }: BuildOptions
@@ -166,40 +199,31 @@ export class Images extends Context.Service<
           const stale = [global, agent].flatMap(({ warning }) => (warning === undefined ? [] : [warning]))
           const commits = { global: global.commit, agent: agent.commit }
           const image_version = imageVersion(commits, compiles)
-          const folder = folderOf(agent_id)
-          const path = join(folder, image_version)
-          yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
+          const path = join(folderOf(agent_id), image_version)
+          yield* fs.makeDirectory(folderOf(agent_id), { recursive: true, mode: 0o700 })
           const sound = Option.isSome(yield* Effect.option(readImage(fs, path)))
           const built = force || !sound
           if (built && in_use.includes(image_version)) return yield* new ImageInUse({ agent_id, image_version })
           yield* progress("check")
-          const plan = yield* merged(agent_id, global.files, agent.files, sources)
+          const { compiled, warnings } = yield* merged(agent_id, global.files, agent.files, sources)
+          const image = { image_version, path }
+          const answer = { ...image, warnings: [...stale, ...warnings, ...left_out] }
+          if (!built && !compiles) return { ...answer, built }
+          const contents = yield* withContents(agent_id, sources, commits)
           if (built) {
             yield* progress("write")
-            yield* Effect.gen(function* () {
-              const fresh = yield* fs.makeTempDirectoryScoped({ directory: folder, prefix: ".new-" })
-              const image = join(fresh, "image")
-              yield* fs.makeDirectory(image)
-              yield* writeImage(fs, image, agent_id, image_version, commits, plan.files)
-              const origin = { global: stateOf(global), agent: stateOf(agent) }
-              yield* writeOrigin(fs, image, origin)
-              const replaced = Effect.andThen(fs.remove(path, { recursive: true, force: true }), fs.rename(image, path))
-              yield* Effect.uninterruptible(replaced)
-            }).pipe(Effect.scoped)
+            const { files } = yield* merged(agent_id, contents.base, contents.agent, sources)
+            yield* write(agent_id, image, { global: stateOf(global), agent: stateOf(agent) }, files)
           }
           const keep = [...(yield* list.listed(agent_id, image_version)), ...in_use]
-          const source = {
-            agent_id,
-            image_version,
-            path,
-            compiled: plan.compiled,
-            base: global.files,
-            agent: agent.files
-          }
-          const made = yield* runtime.buildImage({ ...source, keep, force }, progress)
-          yield* list.select(agent_id, image_version, in_use)
-          return { image_version, path, built: built || made, warnings: [...stale, ...plan.warnings, ...left_out] }
-        })
+          const made = yield* runtime.buildImage({ agent_id, ...image, compiled, ...contents, keep, force }, progress)
+          return { ...answer, built: built || made }
+        }, Effect.scoped)
+
+        const build = (agent_id: AgentId, sources: ImageSources, options: BuildOptions) =>
+          Effect.tap(make(agent_id, sources, options), ({ image_version }) =>
+            list.select(agent_id, image_version, options.in_use ?? [])
+          )
 
         const remake = Effect.fnUntraced(function* (
           agent_id: AgentId,
@@ -209,16 +233,12 @@ export class Images extends Context.Service<
         ) {
           const known = Option.getOrUndefined(yield* readOrigin(fs, path))
           if (known === undefined) return yield* new OriginUnknown({ image_version })
-          const base = yield* repos.at({ global: true }, sources.global, known.global.commit)
-          const agent = yield* repos.at(
-            { agent_id, git_identity: sources.git_identity },
-            sources.agent,
-            known.agent.commit
-          )
-          const { compiled } = yield* merged(agent_id, base, agent)
+          const commits = { global: known.global.commit, agent: known.agent.commit }
+          const contents = yield* withContents(agent_id, sources, commits)
+          const { compiled } = yield* merged(agent_id, contents.base, contents.agent)
           const keep = yield* list.builds(agent_id)
-          yield* runtime.buildImage({ agent_id, image_version, path, compiled, base, agent, keep }, progress)
-        })
+          yield* runtime.buildImage({ agent_id, image_version, path, compiled, ...contents, keep }, progress)
+        }, Effect.scoped)
 
         const asNotWritten = (agent_id: AgentId) => (error: PlatformError.PlatformError) =>
           Effect.fail(new ImageNotWritten({ path: folderOf(agent_id), reason: error.message }))
@@ -231,7 +251,10 @@ export class Images extends Context.Service<
             )
           ),
           remake: Effect.fn("Images.remake")((agent_id, sources, image, progress) =>
-            remake(agent_id, sources, image, progress).pipe(locked(agent_id))
+            remake(agent_id, sources, image, progress).pipe(
+              Effect.catchTag("PlatformError", asNotWritten(agent_id)),
+              locked(agent_id)
+            )
           ),
           worked: Effect.fn("Images.worked")((agent_id, image_version) =>
             Effect.ignore(list.markWorked(agent_id, image_version), { log: "Warn" })

@@ -158,10 +158,11 @@ export const layerAgentHandlers = HttpApiBuilder.group(
         return { ack: true as const }
       }),
       FETCH_DYNAMIC_CONFIG: Effect.fn("AgentApi.FETCH_DYNAMIC_CONFIG")(function* ({ payload }) {
-        const { bindings } = yield* runOf(all, yield* Lease, "FETCH_DYNAMIC_CONFIG")
+        const caller = yield* Lease
+        const { bindings } = yield* runOf(all, caller, "FETCH_DYNAMIC_CONFIG")
         const { config: running, version } = yield* config.current
         if (payload.current_config_version === version) return { config_version: version }
-        return { config_version: version, config: agentConfig(running, bindings) }
+        return { config_version: version, config: agentConfig(running, bindings, caller.agent_id) }
       }),
       EXECUTE_HOST_TOOL: ({ payload }) => Effect.flatMap(Lease, (caller) => executeHostTool(all, caller, payload)),
       events: ({ headers, query }) =>

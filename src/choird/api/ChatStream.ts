@@ -4,6 +4,7 @@ import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { ChatEvent } from "#schema/OperatorApi.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { chatText } from "#src/choird/gateway/chatMark.ts"
 import { Outbox, type Outgoing } from "#src/choird/gateway/Outbox.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
 import { newestReports } from "#src/choird/sessions/newestReports.ts"
@@ -17,16 +18,19 @@ type Tick =
   | { readonly type: "appended"; readonly appended: Appended }
   | { readonly type: "agent"; readonly view: AgentView }
 
-const message = ({ in_reply_to, kind, outbox_id, part, question, source, source_id, text }: Outgoing): ChatEvent => ({
-  type: "message",
-  outbox_id,
-  source: `${source}:${source_id}`,
-  part,
-  kind,
-  text,
-  in_reply_to,
-  question: question ?? null
-})
+const message = (row: Outgoing): ChatEvent => {
+  const { in_reply_to, kind, outbox_id, part, question, source, source_id } = row
+  return {
+    type: "message",
+    outbox_id,
+    source: `${source}:${source_id}`,
+    part,
+    kind,
+    text: chatText(row),
+    in_reply_to,
+    question: question ?? null
+  }
+}
 
 const committed = (news: ReadonlyArray<ChoirEvent>): ReadonlyArray<InboxId> =>
   news.flatMap((event) => (event.event_type === "UserMsg" ? [event.payload.inbox_id] : []))

@@ -1,11 +1,11 @@
 /** What an operator asks of approvals. */
-import { Effect, type Schema } from "effect"
+import { Effect, Result, type Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import type { ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
-import { shownText, stored } from "#src/choird/approvals/requestTypes.ts"
+import { readStored, shownText } from "#src/choird/approvals/requestTypes.ts"
 import { fromApprovalRefused } from "./refusals.ts"
 
 const summary = (row: ApprovalRow): ApprovalSummary => {
@@ -14,8 +14,10 @@ const summary = (row: ApprovalRow): ApprovalSummary => {
 }
 
 const detail = (row: ApprovalRow): ApprovalDetail => {
-  const asked = stored(row.request_type, row.canonical)
-  const payload = asked.type === "proposal" ? asked.payload : (asked.call as Schema.Json)
+  const payload = Result.match(readStored(row.request_type, row.canonical), {
+    onSuccess: (asked): Schema.Json => (asked.type === "proposal" ? asked.payload : (asked.call as Schema.Json)),
+    onFailure: (): Schema.Json => row.canonical
+  })
   const { call_id, hash, lane, outcome, reason, resolved_at, resolved_by, step } = row
   return {
     ...summary(row),

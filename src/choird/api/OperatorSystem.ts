@@ -8,6 +8,7 @@ import { Leases } from "#src/choird/agents/Leases.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { notYet } from "#src/choird/config/notYet.ts"
 import { unlistedModels } from "#src/choird/config/unlistedModels.ts"
 import { Database } from "#src/choird/database/Database.ts"
@@ -87,6 +88,7 @@ export const layerOperatorSystem = (version: string) =>
       const leases = yield* Leases
       const lifecycle = yield* Lifecycle
       const offline = yield* OfflineModels
+      const outbox = yield* Outbox
       const runtime = yield* ContainerRuntime
       const shutdown = yield* Shutdown
       const summaries = yield* AgentSummaries
@@ -132,6 +134,10 @@ export const layerOperatorSystem = (version: string) =>
               ...(yield* offline.problems),
               ...gateways.flatMap(({ detail, name, ok }) =>
                 ok ? [] : [`the gateway ${name} does not work: ${detail}`]
+              ),
+              ...(ok ? yield* outbox.undeliverable : []).map(
+                ({ count, dm, reason }) =>
+                  `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm} could not be delivered: ${reason}`
               ),
               ...views.flatMap((view) =>
                 isBehind(view, running.version)

@@ -62,7 +62,7 @@ export const initHello = Effect.fn("AgentApi.INIT_HELLO")(function* (
     epoch: caller.epoch,
     resource_bindings: bindings,
     config_version: current.version,
-    config: agentConfig(current.config, bindings),
+    config: agentConfig(current.config, bindings, caller.agent_id),
     ...(tail.snapshot === undefined ? {} : { snapshot: tail.snapshot }),
     tail_events: tail.events,
     tail_more: tail.more

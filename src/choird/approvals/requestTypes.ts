@@ -12,7 +12,7 @@ import {
   EVENT_DEPTH_MAX
 } from "#src/shared/limits.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
-import { confirmSummary, confirmText } from "./approvalText.ts"
+import { confirmSummary, confirmText, visibleLine } from "./approvalText.ts"
 
 interface Read {
   readonly canonical: string
@@ -98,19 +98,28 @@ export const understand = (request_type: string, payload: Schema.Json): Result.R
     : read(storable, canonical)
 }
 
-/** All that a person is shown of a stored request. */
+/** A stored payload, which a later Choir may be too strict to understand. */
+export const readStored = (request_type: string, canonical: string): Result.Result<Understood, NotUnderstood> =>
+  Result.flatMap(
+    Result.try({
+      try: () => JSON.parse(canonical) as Schema.Json,
+      catch: (): NotUnderstood => ({ kind: "BAD_REQUEST", reason: "the stored payload is not JSON" })
+    }),
+    (payload) => understand(request_type, payload)
+  )
+
+/** All that a person is shown of a stored request, also of one that nobody can carry out any more. */
 export const shownText = ({
   canonical,
   request_type,
   shown
-}: Pick<ApprovalRow, "canonical" | "request_type" | "shown">) => {
-  const asked = stored(request_type, canonical)
-  return asked.type === "proposal" ? (shown ?? "") : asked.text
-}
-
-/** The facts of a stored payload. It was understood when it was stored. */
-export const stored = (request_type: string, canonical: string): Understood =>
-  Result.getOrThrowWith(
-    understand(request_type, JSON.parse(canonical) as Schema.Json),
-    ({ reason }) => new Error(`a stored approval cannot be read: ${reason}`)
-  )
+}: Pick<ApprovalRow, "canonical" | "request_type" | "shown">): string =>
+  Result.match(readStored(request_type, canonical), {
+    onSuccess: (asked) => (asked.type === "proposal" ? (shown ?? "") : asked.text),
+    onFailure: ({ reason }) =>
+      [
+        `This request is unreadable for this version of Choir and cannot be carried out: ${visibleLine(reason)}`,
+        "Reject it; the agent may ask again.",
+        `stored payload: ${visibleLine(canonical)}`
+      ].join("\n")
+  })

@@ -63,8 +63,8 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
       if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
     })
     if (resolution === "expired") yield* tell("expired", expiredText(row))
-    // A decision from another chat is told where the question stands; one by choirctl only where more follows.
-    else if (isProposal || decided_in !== undefined) yield* tell("decided", decidedText(row, resolution, isProposal))
+    // A decision from elsewhere is told where the question stands.
+    else yield* tell("decided", decidedText(row, resolution, isProposal))
     if (isProposal && resolution === "approved") yield* sql.afterCommit(approved)
     return resolved
   })

@@ -16,6 +16,7 @@ import type { SecretsFile } from "#schema/Secrets.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
 import { Repos } from "#src/choird/repos/Repos.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
 import { loadSecrets } from "#src/shared/configFiles.ts"
 import { problemsOf } from "#src/shared/configProblems.ts"
@@ -70,6 +71,7 @@ const make = Effect.fnUntraced(function* () {
   const audit = yield* Audit
   const lifecycle = yield* Lifecycle
   const repos = yield* Repos
+  const runtime = yield* ContainerRuntime
   const signals = yield* Signals
   const store = yield* ConfigStore
   const versions = yield* ConfigVersions
@@ -153,7 +155,7 @@ const make = Effect.fnUntraced(function* () {
   const load = Effect.fnUntraced(function* (progress: (step: string) => Effect.Effect<void>) {
     const views = yield* lifecycle.list
     const bound = new Map(views.map(({ agent_id, bindings }) => [agent_id, bindings?.git_identity]))
-    const home = yield* loadHome(repos, store.home, progress, bound)
+    const home = yield* loadHome(repos, store.home, progress, runtime.type, bound)
     const { loaded, warnings, ...target } = home
     yield* Ref.set(staged, target)
     yield* plans.forget

@@ -1,7 +1,7 @@
 /** What an agent gets of the configuration: the resources that it is bound to, and nothing else (spec 14.2, 17.7). */
 import type { AgentConfig, Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
-import type { ResourceName, SecretName } from "#schema/Ids.ts"
+import type { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
 
 /** A name such as `constructor` is legal, so that a plain index would find what config.json does not hold. */
 const own = <A>(table: Readonly<Record<string, A>>, name: string | undefined): A | undefined =>
@@ -20,13 +20,20 @@ const boundModels = (config: Config, bindings: Pick<ResourceBindings, "llm" | "c
   return Object.fromEntries(found)
 }
 
-export const agentConfig = (config: Config, bindings: Omit<ResourceBindings, "dm">): AgentConfig => {
+/** @param agent_id whose own repository is part of it. */
+export const agentConfig = (
+  config: Config,
+  bindings: Omit<ResourceBindings, "dm">,
+  agent_id?: AgentId
+): AgentConfig => {
   const git_identity = own(config.git_identities, bindings.git_identity)
+  const repo = own(config.agents, agent_id)?.repo
   return {
     llm: bindings.llm,
     core_llm: bindings.core_llm,
     models: boundModels(config, bindings),
     ...(git_identity === undefined ? {} : { git_identity }),
+    ...(repo === undefined ? {} : { repo }),
     budgets: config.budgets,
     memory: config.memory,
     approvals: config.approvals,

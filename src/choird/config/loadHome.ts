@@ -10,6 +10,8 @@ import { merge } from "#src/choird/repos/Merge.ts"
 import { accessBy, type RepoAccess } from "#src/choird/repos/RepoAccess.ts"
 import type { RepoError, RepoOwner, Repos, Snapshot } from "#src/choird/repos/Repos.ts"
 import type { RepoSource } from "#src/choird/repos/RepoSource.ts"
+import { capabilities } from "#src/choird/runtime/capabilities.ts"
+import type { RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { loadFiles } from "#src/shared/configFiles.ts"
 import type { Problem } from "#src/shared/configProblems.ts"
 import { REPO_LOADS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
@@ -46,7 +48,7 @@ const fetch = Effect.fnUntraced(function* (
   access?: RepoAccess
 ): Effect.fn.Return<Fetched> {
   const [name, key] = "global" in owner ? ["global", "global_repo"] : [owner.agent_id, `agents.${owner.agent_id}.repo`]
-  const read = yield* Effect.result(repos.snapshot(owner, source, access))
+  const read = yield* Effect.result(repos.snapshot(owner, source, access === undefined ? {} : { access }))
   if (Result.isSuccess(read)) {
     const { warning } = read.success
     return { name, snapshot: read.success, problems: [], warnings: warning === undefined ? [] : [warning] }
@@ -58,12 +60,16 @@ const fetch = Effect.fnUntraced(function* (
 })
 
 /** What an image of the two would be refused for. */
-const merged = (global: Fetched, own: Fetched, compiles: boolean): Pick<Fetched, "problems" | "warnings"> => {
+const merged = (
+  global: Fetched,
+  own: Fetched,
+  runtime: RuntimeStatus["type"]
+): Pick<Fetched, "problems" | "warnings"> => {
   if (global.snapshot === undefined || own.snapshot === undefined) return { problems: [], warnings: [] }
   const plan = merge(
     { label: global.name, files: global.snapshot.files },
     { label: own.name, files: own.snapshot.files },
-    { compiles }
+    capabilities(runtime)
   )
   return Result.match(plan, {
     onSuccess: ({ warnings }) => ({ problems: [], warnings }),
@@ -92,18 +98,19 @@ const once = <A>(all: ReadonlyArray<A>, key: (each: A) => string) => [
  * Reads and checks everything, and fails with every problem that was found. A repository's files are held only while they are
  * checked.
  *
+ * @param found the runtime that `auto` has found on this host.
  * @param bound the git identities of agents that run.
  */
 export const loadHome = Effect.fn("Reconfiguration.read")(function* (
   repos: Repos["Service"],
   home: string,
   progress: (step: string) => Effect.Effect<void>,
+  found: RuntimeStatus["type"],
   bound: ReadonlyMap<AgentId, ResourceName | undefined> = new Map()
 ) {
   yield* progress("read config.json and secrets.json")
   const { config, secrets, warnings } = yield* Effect.mapError(loadFiles(home), fromConfigRefused)
-  // Which runtime `auto` finds is known to the build, which warns of what it leaves out.
-  const compiles = config.runtime.type === "docker" || config.runtime.type === "auto"
+  const runtime = config.runtime.type === "auto" ? found : config.runtime.type
   const by = accessBy(config, secrets)
   const access: RepoAccess = (agent_id, source, identity) => Effect.succeed(by(agent_id, source, identity))
   yield* progress("fetch global")
@@ -114,7 +121,7 @@ export const loadHome = Effect.fn("Reconfiguration.read")(function* (
       const agent_id = AgentId.make(key)
       yield* progress(`fetch ${agent_id}`)
       const own = yield* fetch(repos, { agent_id, git_identity: bound.get(agent_id) }, repo, access)
-      const checked = merged(global, own, compiles)
+      const checked = merged(global, own, runtime)
       return {
         agent_id,
         state: stateOf(own),

@@ -1,5 +1,9 @@
 /** What config.json may say and this version does not do: an operator is told, and never left to find out. */
-import type { Config } from "#schema/Config.ts"
+import { Schema } from "effect"
+import { type Config, MemoryConfig } from "#schema/Config.ts"
+
+/** The defaults, which say nothing of what an operator wants. */
+const MEMORY = Schema.decodeSync(MemoryConfig)({})
 
 const filled = (table: Readonly<Record<string, unknown>>) => Object.keys(table).length > 0
 
@@ -8,9 +12,20 @@ export const notYet = (config: Config): ReadonlyArray<string> => {
   const features: ReadonlyArray<readonly [boolean, string]> = [
     [config.embedding !== undefined, "embedding: there is no memory search"],
     [filled(config.search), "search: there is no web search"],
-    [filled(config.tts), "tts and voice_profiles: replies are text"],
+    [filled(config.tts) || filled(config.voice_profiles), "tts and voice_profiles: replies are text"],
     [filled(config.notion_integrations), "notion_integrations: there is no Notion tool"],
-    [filled(config.email_accounts), "email_accounts: there is no e-mail tool"]
+    [filled(config.email_accounts), "email_accounts: there is no e-mail tool"],
+    [
+      config.memory.mid_term_sessions !== MEMORY.mid_term_sessions,
+      "memory.mid_term_sessions: no earlier session is read"
+    ],
+    [config.memory.cross_read !== MEMORY.cross_read, "memory.cross_read: no agent reads another one's memory"],
+    ...Object.entries(config.agents).flatMap(([id, { defaults }]) =>
+      (["voice_profile", "notion", "email"] as const).map(
+        (key) =>
+          [defaults[key] !== undefined, `agents.${id}.defaults.${key}: it is bound, and no tool uses it`] as const
+      )
+    )
   ]
   return features.flatMap(([used, text]) => (used ? [`${text} (this version)`] : []))
 }

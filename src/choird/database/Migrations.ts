@@ -10,6 +10,7 @@ import { auditCounts } from "./migrations/0006_audit_counts.ts"
 import { proposals } from "./migrations/0007_proposals.ts"
 import { decisionRequests } from "./migrations/0008_decision_requests.ts"
 import { retention } from "./migrations/0011_retention.ts"
+import { undeliverable } from "./migrations/0014_undeliverable.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** Every migration there is, by `<number>_<name>`. One that was released is never changed: a later one mends it. */
@@ -22,7 +23,8 @@ export const MIGRATIONS = {
   "0006_audit_counts": auditCounts,
   "0007_proposals": proposals,
   "0008_decision_requests": decisionRequests,
-  "0011_retention": retention
+  "0011_retention": retention,
+  "0014_undeliverable": undeliverable
 }
 
 /** What a migration is: it runs in the transaction that also records it. */

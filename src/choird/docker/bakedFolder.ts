@@ -19,10 +19,10 @@ export const bakedEntries = Effect.fnUntraced(
     const fs = yield* FileSystem.FileSystem
     const entries: Array<ContextEntry> = [{ name: `${OWN}/choir`, mode: 0o755, content: "folder" }]
     for (const name of (yield* fs.readDirectory(path, { recursive: true })).toSorted()) {
-      const { mode, type } = yield* fs.lstat(join(path, name))
+      const { mode, size, type } = yield* fs.lstat(join(path, name))
       if (type !== "File" && type !== "Directory")
         return yield* new ContextUnreadable({ reason: `${join(path, name)} is no file and no folder` })
-      const content = type === "File" ? yield* fs.readFile(join(path, name)) : "folder"
+      const content = type === "File" ? { path: join(path, name), bytes: Number(size) } : "folder"
       entries.push({ name: `${OWN}/choir/${name}`, mode: mode & 0o777, content })
     }
     entries.push(

@@ -44,7 +44,7 @@ const keyOf = (entries: ReadonlyArray<ContextEntry>, node_version: string) => {
     hash.update(`${name}\0${mode}\0`)
     if (name === COMPILED) continue
     if (content instanceof Uint8Array) hash.update(`${content.length}\0`).update(content)
-    else hash.update(content === "folder" ? "/" : `${content.bytes}\0`)
+    else hash.update(content === "folder" ? "/" : `${content.bytes}\0${content.sha256 ?? ""}`)
   }
   return hash.digest("hex").slice(0, 16)
 }

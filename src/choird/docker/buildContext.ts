@@ -16,6 +16,8 @@ export interface ContextEntry {
 export interface HostFile {
   readonly path: string
   readonly bytes: number
+  /** Of its content, in lowercase hex, where that is known. */
+  readonly sha256?: string
 }
 
 /** A context that could not be read to its end. */
@@ -27,9 +29,13 @@ export class ContextUnreadable extends Schema.TaggedError<ContextUnreadable>()("
   }
 }
 
-/** Files of a repository, below `prefix`. */
+/** Files of a repository, whose contents were asked for. */
 export const repoEntries = (files: ReadonlyArray<RepoFile>): ReadonlyArray<ContextEntry> =>
-  files.map(({ bytes, executable, path }) => ({ name: path, mode: executable ? 0o755 : 0o644, content: bytes }))
+  files.map(({ bytes, executable, path }) => ({
+    name: path,
+    mode: executable ? 0o755 : 0o644,
+    content: bytes instanceof Uint8Array ? bytes : { path: bytes.file ?? "", bytes: bytes.size, sha256: bytes.sha256 }
+  }))
 
 /** One entry; the engine reads it before the next one is begun. */
 const write = (pack: Pack, { content, mode, name }: ContextEntry) =>

@@ -6,7 +6,7 @@ import {
   type DockerfileRole,
   onBase
 } from "#src/choird/repos/dockerfile.ts"
-import type { RepoFile } from "#src/choird/repos/Tree.ts"
+import { isHeld, type RepoFile } from "#src/choird/repos/Tree.ts"
 import type { ImageSource } from "#src/choird/runtime/ContainerRuntime.ts"
 import { bakedFrom, OWN } from "./bakedFolder.ts"
 import { type ContextEntry, repoEntries } from "./buildContext.ts"
@@ -25,7 +25,7 @@ const labelLine = (labels: Labels) =>
 
 const textOf = (files: ReadonlyArray<RepoFile>, role: DockerfileRole) => {
   const file = files.find(({ path }) => path === DOCKERFILES[role])
-  return file === undefined ? undefined : Buffer.from(file.bytes).toString("utf8")
+  return file === undefined || !isHeld(file) ? undefined : Buffer.from(file.bytes).toString("utf8")
 }
 
 /** Repositories are checked where they are merged; nothing reaches the engine that was not. */

@@ -1,6 +1,7 @@
 /** Takes what people send at a gateway to their agents, and answers for choird where no agent can (spec 19.2, R42, R45). */
 import { Context, Effect, Layer, Metric } from "effect"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
+import { boundDms } from "#schema/ResourceBindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -10,6 +11,11 @@ import { Outbox, type Outgoing } from "./Outbox.ts"
 import { type Arrival, type Route, route } from "./route.ts"
 
 type Message = Extract<Route, { readonly type: "message" }> & Pick<Arrival, "id">
+
+interface Place {
+  readonly gateway: ResourceName
+  readonly dm: ResourceName
+}
 
 /** Of a stranger's identity, which may be any text. */
 const USER_ID_CHARS_MAX = 40
@@ -27,6 +33,8 @@ export class Gateways extends Context.Service<
      * gateway may confirm the batch afterwards and ask for it again after a death in between (R42).
      */
     receive(gateway: ResourceName, offset: number, arrivals: ReadonlyArray<Arrival>): Effect.Effect<void>
+    /** Another DM that the agent is bound to, for word of a message that its own DM did not get; none where it has one DM. */
+    otherPlace(message: Pick<Outgoing, "agent_id" | "dm">): Effect.Effect<Place | undefined>
   }
 >()("choir/choird/Gateways") {
   static readonly layer = Layer.effect(
@@ -130,7 +138,22 @@ export class Gateways extends Context.Service<
         yield* store(gateway, offset, messages)
       })
 
-      return Gateways.of({ receive })
+      const otherPlace = Effect.fn("Gateways.otherPlace")(function* ({
+        agent_id,
+        dm
+      }: Pick<Outgoing, "agent_id" | "dm">): Effect.fn.Return<Place | undefined> {
+        const { config: running } = yield* config.current
+        const view = (yield* lifecycle.list).find((view) => view.agent_id === agent_id)
+        if (view === undefined || view.bindings === null) return undefined
+        return boundDms(view.bindings)
+          .filter((name) => name !== dm)
+          .flatMap((name) => {
+            const place = running.dms[name]
+            return place === undefined ? [] : [{ dm: name, gateway: place.gateway }]
+          })[0]
+      })
+
+      return Gateways.of({ receive, otherPlace })
     })
   )
 }

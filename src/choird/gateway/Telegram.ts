@@ -8,6 +8,7 @@ import {
   TELEGRAM_RETRY_MS,
   TELEGRAM_RETRY_MS_MAX
 } from "#src/shared/limits.ts"
+import { chatText } from "./chatMark.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
 import { Outbox, type Outgoing } from "./Outbox.ts"
@@ -20,8 +21,18 @@ export const pauseAfter = ({ retry_after_ms }: Pick<TelegramFailed, "retry_after
     ? Math.min(TELEGRAM_RETRY_MS * 2 ** Math.min(failures, 10), TELEGRAM_RETRY_MS_MAX)
     : Math.min(Math.max(retry_after_ms, TELEGRAM_RETRY_MS), TELEGRAM_RETRY_AFTER_MS_MAX)
 
+/** The person cannot be reached: has never written to the bot, or has blocked it. */
+const isUnreachable = ({ code, description }: TelegramFailed) =>
+  code === 403 || (code === 400 && /chat not found/iu.test(description))
+
 /** Telegram will never take this text, and whatever is behind it would wait for ever. */
-const isHopeless = ({ code, description }: TelegramFailed) => code === 400 && !/chat not found/iu.test(description)
+const isHopeless = (failure: TelegramFailed) => failure.code === 400 && !isUnreachable(failure)
+
+/** How long a message waits for a person who has blocked the bot or never wrote to it. */
+const UNREACHABLE_MS_MAX = 24 * 60 * 60 * 1000
+
+/** Sources of the notices that a message was given up; one that is given up itself is not told of. */
+const GIVEN_UP = "given-up/"
 
 const RETRY = Schedule.min([Schedule.exponential(TELEGRAM_RETRY_MS), Schedule.spaced(TELEGRAM_RETRY_MS_MAX)])
 
@@ -78,37 +89,65 @@ const poll = Effect.fnUntraced(function* (gateway: ResourceName) {
   }
 })
 
-/** Delivers a message, however long it takes: a person who has blocked the bot gets it in order after letting it in again. */
-const deliver = Effect.fnUntraced(function* (chat_id: string, row: Outgoing, paced: Effect.Effect<void>) {
+/**
+ * Sends a message, however long it takes; answers why it is given up, where it is. A person who has blocked the bot and lets it in again
+ * within UNREACHABLE_MS_MAX gets everything in order.
+ */
+const send = Effect.fnUntraced(function* (chat_id: string, row: Outgoing, paced: Effect.Effect<void>) {
   const api = yield* TelegramApi
   const outbox = yield* Outbox
   for (let failures = 0; ; failures += 1) {
     yield* paced
-    const sent = yield* Effect.result(api.send(chat_id, row.text))
-    if (Result.isSuccess(sent)) return
+    const sent = yield* Effect.result(api.send(chat_id, chatText(row)))
+    if (Result.isSuccess(sent)) return undefined
     const { failure } = sent
     yield* outbox.failed(row.outbox_id)
     if (failures === 0) yield* Effect.logWarning(failure.message, { dm: row.dm, outbox_id: row.outbox_id })
-    if (isHopeless(failure)) {
-      yield* Effect.logError("a message is given up, since Telegram refuses it", { outbox_id: row.outbox_id })
-      return
-    }
+    const age_ms = (yield* Clock.currentTimeMillis) - row.created_ms
+    if (isHopeless(failure) || (isUnreachable(failure) && age_ms > UNREACHABLE_MS_MAX)) return failure
     yield* Effect.sleep(pauseAfter(failure, failures))
   }
 })
 
-/** Reads a DM's outbox in order. A death between sending and noting it sends one message twice, never none (R43). */
+/** A message ends as delivered, or as given up: then the log, `status` and the person hear of it. */
+const deliver = Effect.fnUntraced(function* (chat_id: string, row: Outgoing, paced: Effect.Effect<void>) {
+  const gateways = yield* Gateways
+  const outbox = yield* Outbox
+  const refused = yield* send(chat_id, row, paced)
+  if (refused === undefined) return yield* outbox.delivered([row.outbox_id])
+  yield* Effect.logError("a message is given up", { dm: row.dm, outbox_id: row.outbox_id, reason: refused.message })
+  const isNew = yield* outbox.giveUp(row.outbox_id, refused.message)
+  if (!isNew || row.source_id.startsWith(GIVEN_UP)) return undefined
+  // Whoever cannot be reached in this chat is told in another one, where the agent has one.
+  const place = isUnreachable(refused) ? yield* gateways.otherPlace(row) : row
+  if (place === undefined) return undefined
+  return yield* outbox.tell({
+    gateway: place.gateway,
+    dm: place.dm,
+    agent_id: row.agent_id,
+    source_id: `${GIVEN_UP}${row.outbox_id}`,
+    kind: "notice",
+    text: `A message of ${row.agent_id} to the DM ${row.dm} could not be delivered: ${refused.description}. An operator finds it with choirctl session events.`,
+    in_reply_to: null
+  })
+})
+
+/** What nobody waits for: approval cards, and what an agent says of its own accord. */
+const isUnasked = ({ kind, source, source_id }: Outgoing) =>
+  kind === "notice" && (source === "event" || source_id.startsWith("approval/"))
+
+/** Answers come first: an agent that asks for much does not keep its own replies back. */
+const nextOf = (rows: ReadonlyArray<Outgoing>) => rows.find((row) => !isUnasked(row)) ?? rows[0]
+
+/** Reads a DM's outbox, answers and notices in order each. A death between sending and noting it sends one message twice, never none (R43). */
 const speak = Effect.fnUntraced(function* (dm: ResourceName, chat_id: string, botPacer: Effect.Effect<void>) {
   const outbox = yield* Outbox
   const paced = Effect.andThen(makePacer(TELEGRAM_CHAT_INTERVAL_MS), botPacer)
   const drain = Effect.gen(function* () {
     for (;;) {
-      const rows = yield* outbox.undelivered(dm, undefined)
-      if (rows.length === 0) return
-      for (const row of rows) {
-        yield* deliver(chat_id, row, paced)
-        yield* outbox.delivered([row.outbox_id])
-      }
+      const row = nextOf(yield* outbox.undelivered(dm, undefined))
+      if (row === undefined) return
+      yield* deliver(chat_id, row, paced)
     }
   })
   const patient = Effect.retry(tolerant(drain), { schedule: RETRY })

@@ -40,6 +40,7 @@ export class TelegramApi extends Context.Service<
     /** Waits up to TELEGRAM_POLL_SECONDS for updates from this id on; `undefined` means all that were never confirmed. */
     updates(from: number | undefined): Effect.Effect<Batch | undefined, TelegramFailed>
     send(chat_id: string, text: string): Effect.Effect<void, TelegramFailed>
+    /** Sets the menu where Telegram shows another one (E6). */
     menu(commands: typeof MENU): Effect.Effect<void, TelegramFailed>
   }
 >()("choir/choird/TelegramApi") {
@@ -52,7 +53,9 @@ const decodeUpdates = Schema.decodeUnknownOption(Schema.Array(Update))
 const PrivateMessage = Schema.Struct({
   chat: Schema.Struct({ id: Schema.Int, type: Schema.Literal("private") }),
   from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(false) }),
-  text: Schema.optionalKey(Schema.String)
+  text: Schema.optionalKey(Schema.String),
+  forward_origin: Schema.optionalKey(Schema.Unknown),
+  via_bot: Schema.optionalKey(Schema.Unknown)
 })
 const decodeMessage = Schema.decodeUnknownOption(PrivateMessage)
 
@@ -66,8 +69,9 @@ export const readUpdates = (bot_id: string, updates: unknown): Batch | undefined
   const arrivals = decoded.value.flatMap(({ message, update_id }): ReadonlyArray<Arrival> => {
     const found = decodeMessage(message)
     if (found._tag === "None" || found.value.chat.id !== found.value.from.id) return []
-    const { from, text } = found.value
-    return [{ id: `${bot_id}:${update_id}`, user_id: String(from.id), text }]
+    const { forward_origin, from, text, via_bot } = found.value
+    const forwarded = forward_origin !== undefined || via_bot !== undefined
+    return [{ id: `${bot_id}:${update_id}`, user_id: String(from.id), text, ...(forwarded ? { forwarded } : {}) }]
   })
   return { update_id: Math.max(0, ...decoded.value.map(({ update_id }) => update_id)), arrivals }
 }
@@ -94,6 +98,23 @@ const failureOf = (method: string, token: Redacted.Redacted, error: unknown) => 
     description: description.replaceAll(Redacted.value(token), "<token>").slice(0, DESCRIPTION_CHARS_MAX),
     retry_after_ms: retry_after === undefined ? null : retry_after * 1000
   })
+}
+
+const decodeMenu = Schema.decodeUnknownOption(
+  Schema.Array(Schema.Struct({ command: Schema.String, description: Schema.String }))
+)
+
+/** Whether Telegram's answer is this menu. */
+const isMenu = (shown: unknown, commands: typeof MENU): boolean => {
+  const decoded = decodeMenu(shown)
+  return (
+    decoded._tag === "Some" &&
+    decoded.value.length === commands.length &&
+    decoded.value.every(
+      ({ command, description }, index) =>
+        command === commands[index]?.command && description === commands[index]?.description
+    )
+  )
 }
 
 const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: string) {
@@ -139,9 +160,14 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
           api.sendMessage(chat_id, text, { link_preview_options: { is_disabled: true } }, foreign(signal))
         )
       ),
-    menu: (commands) =>
-      Effect.asVoid(
-        call("setMyCommands", TELEGRAM_CALL_MS_MAX, (signal) => api.setMyCommands([...commands], {}, foreign(signal)))
+    menu: Effect.fnUntraced(function* (commands) {
+      const shown: unknown = yield* call("getMyCommands", TELEGRAM_CALL_MS_MAX, (signal) =>
+        api.getMyCommands({}, foreign(signal))
       )
+      if (isMenu(shown, commands)) return
+      yield* call("setMyCommands", TELEGRAM_CALL_MS_MAX, (signal) =>
+        api.setMyCommands([...commands], {}, foreign(signal))
+      )
+    })
   })
 })

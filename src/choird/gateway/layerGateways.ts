@@ -26,6 +26,7 @@ const isSame = (a: Bot, b: Bot) =>
 const make = Effect.gen(function* () {
   const config = yield* ConfigStore
   const health = yield* GatewayHealth
+  const outbox = yield* Outbox
   const context = yield* Effect.context<Gateways | GatewayHealth | Outbox>()
   const fibers = yield* FiberMap.make<ResourceName>()
   const running = new Map<ResourceName, Bot>()
@@ -75,6 +76,9 @@ const make = Effect.gen(function* () {
 
   const followAll = Effect.fnUntraced(function* (config: Config) {
     const names = new Set([...running.keys(), ...Object.keys(config.gateways).map((key) => ResourceName.make(key))])
+    // Nobody reads the outbox of a DM that is gone, and its rows would wait for ever.
+    const ended = yield* outbox.abandon(Object.keys(config.dms))
+    if (ended > 0) yield* Effect.logWarning(`${ended} messages are given up, since their DMs left config.json`)
     for (const name of names) yield* follow(config, name)
   })
   yield* followAll((yield* config.current).config)

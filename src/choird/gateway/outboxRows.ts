@@ -5,15 +5,18 @@ import type { Config } from "#schema/Config.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { TELEGRAM_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
 import { rowId } from "#src/shared/rowId.ts"
+import { MARK_CHARS } from "./chatMark.ts"
 import { chunkText } from "./chunks.ts"
 import type { Outgoing } from "./Outbox.ts"
 
 /** A message before it is split into the parts that its gateway can show. */
-export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part"> & { readonly session_id: SessionId | null }
+export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part" | "created_ms"> & {
+  readonly session_id: SessionId | null
+}
 
-/** A Telegram message has a limit; the console shows a text as it is. */
+/** A Telegram message has a limit, with the mark that choird's own begin with; the console shows a text as it is. */
 const partsOf = (config: Config, { gateway, text }: OutboxMessage): ReadonlyArray<string> =>
-  config.gateways[gateway]?.type === "telegram" ? chunkText(text, TELEGRAM_TEXT_CHARS_MAX) : [text]
+  config.gateways[gateway]?.type === "telegram" ? chunkText(text, TELEGRAM_TEXT_CHARS_MAX - MARK_CHARS) : [text]
 
 /**
  * Stores messages once for each (source, source_id, part), within the caller's transaction. Their DMs are locked first, in order:

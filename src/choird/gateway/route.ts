@@ -13,7 +13,12 @@ export interface Arrival {
   readonly user_id: string
   /** Absent for everything that is no text. */
   readonly text: string | undefined
+  /** Whether somebody else wrote it: it was forwarded, or another bot made it. */
+  readonly forwarded?: boolean
 }
+
+/** What an agent reads before a text that is not the person's own. */
+const FORWARDED = "[Forwarded by the user; these are somebody else's words:]"
 
 interface Place {
   readonly dm: ResourceName
@@ -51,7 +56,7 @@ export const route = (
   config: Config,
   views: ReadonlyArray<AgentView>,
   gateway: ResourceName,
-  { text, user_id }: Pick<Arrival, "text" | "user_id">
+  { forwarded = false, text, user_id }: Pick<Arrival, "forwarded" | "text" | "user_id">
 ): Route => {
   const found = Object.entries(config.dms).find(([, dm]) => dm.gateway === gateway && dm.user_id === user_id)
   if (found === undefined) return { type: "stranger" }
@@ -62,6 +67,8 @@ export const route = (
   const place = { dm, agent_id: bound.agent_id }
   if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read text messages." }
   if (isTooLong(text)) return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
+  // A stranger's words give no orders, whoever hands them on.
+  if (forwarded) return { type: "message", ...place, text: `${FORWARDED}\n${text}` }
   const read = readCommand(text)
   if (read === undefined) return { type: "message", ...place, text }
   return read.type === "say" ? { type: "say", ...place, text: read.text } : { ...read, ...place }

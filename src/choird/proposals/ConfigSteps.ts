@@ -2,6 +2,7 @@
 import { basename, dirname, join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
 import { Context, Effect, FileSystem, Layer, Result, Schedule } from "effect"
+import type { Config } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import type { ConfigEdit } from "#schema/ProposedChange.ts"
 import type { Approved } from "#src/choird/approvals/Approved.ts"
@@ -70,6 +71,19 @@ const make = Effect.fnUntraced(function* () {
 
   const done = Effect.map(store.current, ({ config: running, version }) => ({ running, version }))
 
+  /** Fails where a configuration differs from what runs by more than these edits, which would be applied along with them. */
+  const onlyThese = Effect.fnUntraced(function* (written: Config, edits: ReadonlyArray<ConfigEdit>) {
+    const { running } = yield* done
+    const own = edits.map(pathOf)
+    const waiting = differences(running, written).filter(
+      ({ path }) => !own.some((place) => isDeepStrictEqual(place, path))
+    )
+    if (waiting.length > 0)
+      return yield* changed(
+        `config.json has changes that do not run yet (${waiting.map(({ path }) => path.join(".")).join(", ")}): load and apply them, or take them back`
+      )
+  })
+
   const edit = Effect.fnUntraced(function* (
     agent_id: AgentId,
     edits: ReadonlyArray<ConfigEdit>,
@@ -82,15 +96,7 @@ const make = Effect.fnUntraced(function* () {
     const moved = before.find(({ path, value }) => !isDeepStrictEqual(valueAt(parsed, path), value))
     if (!isWritten && moved !== undefined)
       return yield* changed(`${moved.path.join(".")} of config.json is another one by now`)
-    const { running } = yield* done
-    const own = isWritten ? edits.map(pathOf) : []
-    const waiting = differences(running, written).filter(
-      ({ path }) => !own.some((place) => isDeepStrictEqual(place, path))
-    )
-    if (waiting.length > 0)
-      return yield* changed(
-        `config.json has changes that do not run yet (${waiting.map(({ path }) => path.join(".")).join(", ")}): load and apply them, or take them back`
-      )
+    yield* onlyThese(written, isWritten ? edits : [])
     if (isWritten) return
     const edited = editConfig(agent_id, text, edits)
     if (Result.isFailure(edited)) return yield* changed(edited.failure)
@@ -113,6 +119,9 @@ const make = Effect.fnUntraced(function* () {
       const load = reconfiguration.load(who, () => Effect.void)
       const applied = Effect.gen(function* () {
         yield* load
+        // Somebody may have edited the file since the edits were written into it, and what is staged would take that along.
+        const { config: written } = yield* Effect.mapError(loadFiles(store.home), config)
+        yield* onlyThese(written, edits)
         yield* Effect.catchIf(
           reconfiguration.apply(who),
           ({ kind }) => kind === "NOTHING_STAGED",
@@ -121,7 +130,7 @@ const make = Effect.fnUntraced(function* () {
       })
       yield* applied.pipe(
         Effect.retry({
-          while: ({ kind }) => kind === "BUSY",
+          while: (error) => error._tag !== "ExecutionFailed" && error.kind === "BUSY",
           schedule: Schedule.spaced(PROPOSAL_RETRY_MS),
           times: PROPOSAL_TRIES_MAX
         }),
@@ -129,9 +138,13 @@ const make = Effect.fnUntraced(function* () {
         Effect.tapError(() =>
           Effect.ignore(Effect.andThen(aloneWithFiles(store.home)(takeBack(edits, before)), load), { log: "Warn" })
         ),
-        Effect.mapError(
-          ({ message, problems }) =>
-            new ExecutionFailed({ kind: "CONFIG", reason: [message, ...problems.map(problemText)].join("; ") })
+        Effect.mapError((error) =>
+          error._tag === "ExecutionFailed"
+            ? error
+            : new ExecutionFailed({
+                kind: "CONFIG",
+                reason: [error.message, ...error.problems.map(problemText)].join("; ")
+              })
         )
       )
       const { running, version } = yield* done

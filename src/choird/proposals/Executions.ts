@@ -18,9 +18,9 @@ import { sha256 } from "#src/shared/hashChain.ts"
 import { PROPOSAL_LOOK_MS_MAX, PROPOSAL_RETRY_MS, PROPOSALS_EXECUTED_MAX } from "#src/shared/limits.ts"
 import { AgentSteps } from "./AgentSteps.ts"
 import { ConfigSteps } from "./ConfigSteps.ts"
-import { changed } from "./ExecutionFailed.ts"
-import { advance, begin, finish, nextExecutions, standingOf } from "./executionRows.ts"
-import { type Execution, executionOf, firstStep, takeStep } from "./executionSteps.ts"
+import { changed, type ExecutionFailed } from "./ExecutionFailed.ts"
+import { advance, begin, beginUnread, finish, nextExecutions, standingOf } from "./executionRows.ts"
+import { executionOf, firstStep, takeStep } from "./executionSteps.ts"
 import { RepoSteps } from "./RepoSteps.ts"
 
 /** Carries out approved proposals. */
@@ -68,7 +68,7 @@ const make = Effect.fnUntraced(function* () {
       detail: { approval_id: row.approval_id, request_type: row.request_type, ...detail }
     })
 
-  const end = Effect.fnUntraced(function* ({ approved }: Execution, ending: Ending) {
+  const end = Effect.fnUntraced(function* (approved: Approved, ending: Ending) {
     const { row } = approved
     const dm = yield* finish(sql, (yield* config.current).config, approved, ending)
     yield* signals.wake(row.session_id)
@@ -80,23 +80,36 @@ const make = Effect.fnUntraced(function* () {
       .pipe(Effect.ignore)
   })
 
+  /** What it is, and where it stands. */
+  const read = (approved: Approved) =>
+    Result.flatMap(executionOf(approved), (execution) =>
+      Result.map(
+        approved.row.status === "executing" ? standingOf(approved) : Result.succeed(firstStep(execution)),
+        (standing) => ({ execution, standing })
+      )
+    )
+
+  const fail = (approved: Approved, { kind, reason }: ExecutionFailed) =>
+    end(approved, { status: "failed", kind, reason })
+
   /** From where it stands to its end. */
   const execute = Effect.fnUntraced(function* (approved: Approved) {
-    const execution = executionOf(approved)
+    const begun = read(approved)
+    if (Result.isFailure(begun)) {
+      if (approved.row.status !== "executing") yield* beginUnread(sql, approved)
+      return yield* fail(approved, begun.failure)
+    }
+    const { execution } = begun.success
+    let { standing } = begun.success
     const { canonical, hash } = approved.row
-    let standing = approved.row.status === "executing" ? standingOf(approved) : firstStep(execution)
     if (approved.row.status !== "executing") yield* begin(sql, approved, standing)
     while (true) {
       const taken = yield* Effect.result(
         sha256(canonical) === hash ? takeStep(all, execution, standing) : changed(OTHER_PAYLOAD)
       )
-      if (Result.isFailure(taken)) {
-        const { kind, reason } = taken.failure
-        return yield* end(execution, { status: "failed", kind, reason })
-      }
+      if (Result.isFailure(taken)) return yield* fail(approved, taken.failure)
       yield* record(approved, standing.step, {})
-      if (taken.success.type === "done")
-        return yield* end(execution, { status: "done", outcome: taken.success.outcome })
+      if (taken.success.type === "done") return yield* end(approved, { status: "done", outcome: taken.success.outcome })
       standing = taken.success.standing
       yield* advance(sql, approved, standing)
     }

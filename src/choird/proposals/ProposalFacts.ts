@@ -6,6 +6,7 @@ import { CommitId } from "#schema/Image.ts"
 import { type ProposalKind, sessionOfBranch } from "#schema/ProposedChange.ts"
 import { Images } from "#src/choird/agents/Images.ts"
 import { type ApprovalRefused, refused } from "#src/choird/approvals/ApprovalRefused.ts"
+import { visibleLine } from "#src/choird/approvals/approvalText.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork } from "#src/choird/repos/GitWork.ts"
@@ -13,15 +14,18 @@ import { merge, toolNames } from "#src/choird/repos/Merge.ts"
 import { pushProblem, RepoAccess } from "#src/choird/repos/RepoAccess.ts"
 import { repoLabel, Repos, type Snapshot } from "#src/choird/repos/Repos.ts"
 import { checkSource } from "#src/choird/repos/RepoSource.ts"
-import type { RepoFile } from "#src/choird/repos/Tree.ts"
+import type { BadRepository, RepoFile, TreeEntry } from "#src/choird/repos/Tree.ts"
+import type { GitFailed, GitMissing } from "#src/shared/git.ts"
 import { CONFIG_FILE } from "#src/shared/configFiles.ts"
+import { capabilities } from "#src/choird/runtime/capabilities.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
 import { API_PROBLEM_CHARS_MAX, PROPOSAL_COMMITS_MAX, PROPOSAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
 import { readSkill } from "#src/shared/skillProblems.ts"
 import { Before, editConfig, editText } from "./configEdits.ts"
-import { difference } from "./differenceText.ts"
-import { draftFiles, withFiles } from "./draftFiles.ts"
+import { difference, MUCH_TO_READ, muchChanged } from "./differenceText.ts"
+import { draftFiles, draftPaths, withFiles } from "./draftFiles.ts"
 import { type Proposal, readProposal } from "./Proposal.ts"
 import { configText, repoText, toolFacts } from "./proposalText.ts"
 import { unbuiltText } from "./unbuiltText.ts"
@@ -71,16 +75,24 @@ const bad = (reason: string) => refused("BAD_REQUEST", reason.slice(0, API_PROBL
 const unreachable = ({ message }: { readonly message: string }) =>
   refused("REPOSITORY", `the repository cannot be looked at: ${message}`.slice(0, API_PROBLEM_CHARS_MAX), HINT)
 
+const tooLarge = (reason: string) => refused("TOO_LARGE", reason, "propose it in smaller parts")
 const whole = (shown: string) =>
-  shown.length > PROPOSAL_SHOWN_CHARS_MAX
-    ? Effect.fail(
-        refused(
-          "TOO_LARGE",
-          `the person would have to read ${shown.length} characters, and at most ${PROPOSAL_SHOWN_CHARS_MAX} are shown`,
-          "propose it in smaller parts"
-        )
-      )
-    : Effect.succeed(shown)
+  shown.length > PROPOSAL_SHOWN_CHARS_MAX ? Effect.fail(tooLarge(MUCH_TO_READ)) : Effect.succeed(shown)
+
+/** Paths that are not the same in two trees, with the bytes that they have in both together. */
+const changedEntries = (before: ReadonlyArray<TreeEntry>, after: ReadonlyArray<TreeEntry>) => {
+  const old = new Map(before.map((entry) => [entry.path, entry]))
+  const fresh = new Map(after.map((entry) => [entry.path, entry]))
+  const isOther = ({ id, mode, path }: TreeEntry, others: ReadonlyMap<string, TreeEntry>) => {
+    const other = others.get(path)
+    return other === undefined || other.id !== id || other.mode !== mode
+  }
+  const changed = [...before.filter((entry) => isOther(entry, fresh)), ...after.filter((entry) => isOther(entry, old))]
+  return {
+    paths: new Set(changed.map(({ path }) => path)),
+    bytes: changed.reduce((sum, { bytes }) => sum + bytes, 0)
+  }
+}
 
 const make = Effect.fnUntraced(function* () {
   const access = yield* RepoAccess
@@ -92,6 +104,7 @@ const make = Effect.fnUntraced(function* () {
   const work = yield* GitWork
   const images = yield* Images
   const locked = yield* makeKeyedLock
+  const { type: runtime } = yield* ContainerRuntime
   const rooms = join(config.home, "repos", "work")
 
   /** Where an approved change would go, with the credentials that it would be brought there with. */
@@ -105,7 +118,7 @@ const make = Effect.fnUntraced(function* () {
     const source = yield* access(agent_id, checked, git_identity)
     const problem = pushProblem(source)
     if (problem !== undefined) return yield* refused("REPOSITORY", problem, HINT)
-    return { own: agent.repo, source, git_identity, global: running.global_repo }
+    return { own: agent.repo, source, git_identity, global: running.global_repo, network: running.runtime.network }
   })
   type Sources = Effect.Success<ReturnType<typeof sources>>
 
@@ -118,11 +131,15 @@ const make = Effect.fnUntraced(function* () {
   ) {
     const plan = merge(
       { label: repoLabel({ global: true }), files: global.files },
-      { label: repoLabel({ agent_id }), files: after }
+      { label: repoLabel({ agent_id }), files: after },
+      capabilities(runtime)
     )
     if (Result.isFailure(plan)) return yield* bad(plan.failure.message)
     const found = difference(before, after)
-    if (Result.isFailure(found)) return yield* bad(`${found.failure} is no text, and nobody could read it`)
+    if (Result.isFailure(found))
+      return yield* found.failure.type === "large"
+        ? tooLarge(found.failure.reason)
+        : bad(`${found.failure.path} is no text, and nobody could read it`)
     return found.success.paths.length === 0 ? yield* bad("it would change nothing") : found.success
   })
 
@@ -131,15 +148,22 @@ const make = Effect.fnUntraced(function* () {
     proposal: Extract<Proposal, { kind: "tool" | "skill" }>
   ) {
     const { agent_id } = proposed
-    const { git_identity, global, own } = yield* sources(proposed)
-    const now = yield* Effect.mapError(repos.snapshot({ agent_id, git_identity }, own), unreachable)
+    const { git_identity, global, network, own } = yield* sources(proposed)
+    const replaced = draftPaths(proposal)
+    const held = (path: string) => replaced.has(path)
+    const now = yield* Effect.mapError(repos.snapshot({ agent_id, git_identity }, own, { held }), unreachable)
     const shared = yield* Effect.mapError(repos.snapshot({ global: true }, global), unreachable)
     const drafted = draftFiles(proposal, now.files)
     if (Result.isFailure(drafted)) return yield* bad(drafted.failure)
     const { files, isDraft } = drafted.success
     if (proposal.kind === "skill") {
       const { name, skill } = proposal
-      const read = readSkill(name, JSON.stringify(skill.spec), toolNames(shared.files, now.files))
+      const tools = toolNames(
+        { label: repoLabel({ global: true }), files: shared.files },
+        { label: repoLabel({ agent_id }), files: now.files },
+        capabilities(runtime)
+      )
+      const read = readSkill(name, JSON.stringify(skill.spec), tools)
       if (Result.isFailure(read)) return yield* bad(`the skill ${name} cannot run. ${read.failure.join("; ")}`)
     }
     const changed = yield* compare(agent_id, shared, now.files, withFiles(now.files, files))
@@ -147,7 +171,7 @@ const make = Effect.fnUntraced(function* () {
     const isGlobal = shared.files.some(({ path }) => path === files.at(-1)?.path)
     const facts = [
       ...(isDraft ? [] : unbuilt),
-      ...(proposal.kind === "tool" ? toolFacts(proposal, isDraft) : []),
+      ...(proposal.kind === "tool" ? toolFacts(proposal, isDraft, { runtime, network }) : []),
       ...(isGlobal ? [`It stands for the global ${proposal.kind} of its name.`] : [])
     ]
     const told = { ...own, base: now.commit, difference: changed }
@@ -180,10 +204,20 @@ const make = Effect.fnUntraced(function* () {
       )
     if (commits.value.length > PROPOSAL_COMMITS_MAX)
       return yield* bad(`${branch} has more than ${PROPOSAL_COMMITS_MAX} commits: make them fewer`)
-    const filesOf = (id: CommitId) =>
-      Effect.mapError(git.files(place, id, repoLabel({ agent_id })), (error) =>
-        error._tag === "BadRepository" ? bad(error.message) : unreachable(error)
-      )
+    const label = repoLabel({ agent_id })
+    const asRefusal = <A>(read: Effect.Effect<A, GitMissing | GitFailed | BadRepository>) =>
+      Effect.mapError(read, (error) => (error._tag === "BadRepository" ? bad(error.message) : unreachable(error)))
+    // The listings alone tell how much would have to be read: a few kilobytes that were pushed may unpack to hundreds of megabytes.
+    const trees = [asRefusal(git.tree(place, base, label)), asRefusal(git.tree(place, commit, label))] as const
+    const changes = changedEntries(...(yield* Effect.all(trees)))
+    // They name programs that git runs on a checkout, with the settings of whoever checks out.
+    const attributes = [...changes.paths].find((path) => /(?:^|\/)\.gitattributes$/iu.test(path))
+    if (attributes !== undefined)
+      return yield* bad(`${visibleLine(attributes)} says which programs git runs on a checkout: leave it out`)
+    const much = muchChanged(changes.bytes)
+    if (much !== undefined) return yield* tooLarge(much)
+    const held = (path: string) => changes.paths.has(path)
+    const filesOf = (id: CommitId) => asRefusal(git.files(place, id, label, { held }))
     const [before, after] = yield* Effect.all([filesOf(base), filesOf(commit)])
     const tree = yield* Effect.mapError(work.tree(place, commit), unreachable)
     const shared = yield* Effect.mapError(repos.snapshot({ global: true }, global), unreachable)

@@ -104,7 +104,7 @@ const make = Effect.fnUntraced(function* () {
     identity: Identity
   ) {
     yield* patiently(git.fetch(place, source, { name: `refs/heads/${source.ref}`, commit: base }))
-    const existing = yield* Effect.mapError(git.files(place, base, repoLabel(row)), repository)
+    const existing = yield* Effect.mapError(git.tree(place, base, repoLabel(row)), repository)
     const draft = draftFiles(proposal, existing)
     if (Result.isFailure(draft)) return yield* changed(draft.failure)
     const message = `${proposalTitle(proposal)}\n\nProposed in session ${row.session_id}; approval ${row.approval_id}, by ${row.resolved_by ?? "nobody"}.\n`
@@ -123,7 +123,7 @@ const make = Effect.fnUntraced(function* () {
     if (tip !== commit) return yield* changed(`${branch} is at ${tip} by now, and ${commit} was approved`)
     const ahead = yield* Effect.mapError(work.ahead(place, base, commit), repository)
     if (Option.isNone(ahead)) return yield* changed(`${branch} does not hold ${base} any more`)
-    yield* Effect.mapError(git.files(place, commit, repoLabel(row)), repository)
+    yield* Effect.mapError(git.tree(place, commit, repoLabel(row)), repository)
     return commit
   })
 

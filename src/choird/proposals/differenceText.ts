@@ -5,8 +5,9 @@
 import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
 import { UNSEEN, unseenEscaped } from "#src/choird/approvals/approvalText.ts"
-import type { RepoFile } from "#src/choird/repos/Tree.ts"
+import { digestOf, type HeldFile, isHeld, type RepoFile, sizeOf } from "#src/choird/repos/Tree.ts"
 import { sha256 } from "#src/shared/hashChain.ts"
+import { PROPOSAL_READ_BYTES_MAX, PROPOSAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
 
 export interface Difference {
   /** Lines of a header begin without a sign, others with `+`, `-` or a blank. */
@@ -21,7 +22,7 @@ interface Side {
   readonly isOpen: boolean
 }
 
-const side = (file: RepoFile | undefined): Side => {
+const side = (file: HeldFile | undefined): Side => {
   const text = file === undefined ? "" : Buffer.from(file.bytes).toString("utf8")
   if (text === "") return { lines: [], isOpen: false }
   const lines = text.split("\n")
@@ -48,9 +49,9 @@ const lineChanges = (before: Side, after: Side): ReadonlyArray<string> => {
   ]
 }
 
-const mode = ({ executable }: RepoFile) => (executable ? ", executable" : "")
+const mode = ({ executable }: HeldFile) => (executable ? ", executable" : "")
 
-const header = (before: RepoFile | undefined, after: RepoFile | undefined): string => {
+const header = (before: HeldFile | undefined, after: HeldFile | undefined): string => {
   const file = after ?? before
   if (file === undefined) return ""
   const what = before === undefined ? "new file" : after === undefined ? "removed file" : "changed file"
@@ -65,33 +66,58 @@ const header = (before: RepoFile | undefined, after: RepoFile | undefined): stri
 }
 
 const isSame = (a: RepoFile | undefined, b: RepoFile | undefined) =>
-  a !== undefined && b !== undefined && a.executable === b.executable && Buffer.compare(a.bytes, b.bytes) === 0
+  a !== undefined && b !== undefined && a.executable === b.executable && digestOf(a) === digestOf(b)
 
-/** Fails with the path of a changed file that is no text, which nobody could read. */
-export const difference = (
-  before: ReadonlyArray<RepoFile>,
-  after: ReadonlyArray<RepoFile>
-): Result.Result<Difference, string> => {
-  const old = new Map(before.map((file) => [file.path, file]))
-  const fresh = new Map(after.map((file) => [file.path, file]))
-  const paths = [...new Set([...old.keys(), ...fresh.keys()])]
-    .filter((path) => !isSame(old.get(path), fresh.get(path)))
-    .sort()
-  const unreadable = paths.find((path) =>
-    [old.get(path), fresh.get(path)].some((file) => file !== undefined && !isUtf8(file.bytes))
-  )
-  if (unreadable !== undefined) return Result.fail(unreadable)
-  const text = paths
-    .flatMap((path) => [
-      header(old.get(path), fresh.get(path)),
-      ...lineChanges(side(old.get(path)), side(fresh.get(path)))
-    ])
-    .join("\n")
+/** Why a change is not shown: a changed file is no text, or there is more of it than a person reads. */
+export type NotShown =
+  | { readonly type: "binary"; readonly path: string }
+  | { readonly type: "large"; readonly reason: string }
+
+const large = (reason: string) => Result.fail({ type: "large" as const, reason })
+export const MUCH_TO_READ = `the person would have to read more than the ${PROPOSAL_SHOWN_CHARS_MAX} characters that are shown at most`
+
+/** The refusal of changed files that are more than choird reads, of which `bytes` are before and after the change. */
+export const muchChanged = (bytes: number): string | undefined =>
+  bytes > PROPOSAL_READ_BYTES_MAX
+    ? `the changed files have ${bytes} bytes, before and after, and at most ${PROPOSAL_READ_BYTES_MAX} are read for the ${PROPOSAL_SHOWN_CHARS_MAX} characters that a person is shown`
+    : undefined
+
+/** Invisible characters as their escapes, and how many there were. */
+const visible = (text: string) => {
   let unseen = 0
   const shown = text.replaceAll(UNSEEN, (character) => {
     if (character === "\n" || character === "\t") return character
     unseen += 1
     return unseenEscaped(character)
   })
-  return Result.succeed({ text: shown, unseen, paths })
+  return { text: shown, unseen }
+}
+
+/** The work is bounded by PROPOSAL_READ_BYTES_MAX, whatever the files hold; what is too large is refused before it is looked at. */
+export const difference = (
+  before: ReadonlyArray<RepoFile>,
+  after: ReadonlyArray<RepoFile>
+): Result.Result<Difference, NotShown> => {
+  const old = new Map(before.map((file) => [file.path, file]))
+  const fresh = new Map(after.map((file) => [file.path, file]))
+  const paths = [...new Set([...old.keys(), ...fresh.keys()])]
+    .filter((path) => !isSame(old.get(path), fresh.get(path)))
+    .sort()
+  const sides = paths.flatMap((path) => [old.get(path) ?? [], fresh.get(path) ?? []].flat())
+  const much = muchChanged(sides.reduce((sum, file) => sum + sizeOf(file), 0))
+  if (much !== undefined) return large(much)
+  const lines: Array<string> = []
+  let chars = 0
+  for (const path of paths) {
+    const [was, is] = [old.get(path), fresh.get(path)]
+    // Contents that were not asked for are more than is read.
+    if ((was !== undefined && !isHeld(was)) || (is !== undefined && !isHeld(is))) return large(MUCH_TO_READ)
+    if ([was, is].some((file) => file !== undefined && !isUtf8(file.bytes)))
+      return Result.fail({ type: "binary", path })
+    const changes = [header(was, is), ...lineChanges(side(was), side(is))]
+    for (const line of changes) chars += line.length + 1
+    if (chars > PROPOSAL_SHOWN_CHARS_MAX) return large(MUCH_TO_READ)
+    lines.push(...changes)
+  }
+  return Result.succeed({ ...visible(lines.join("\n")), paths })
 }

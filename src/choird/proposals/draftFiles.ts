@@ -1,20 +1,20 @@
 /** The files that a proposed tool or skill would be in the agent's repository (spec 6.5), or everything that is wrong with them. Pure. */
 import { Result } from "effect"
-import type { RepoFile } from "#src/choird/repos/Tree.ts"
+import type { HeldFile, RepoFile } from "#src/choird/repos/Tree.ts"
 import { PROPOSED_FILE_BYTES_MAX } from "#src/shared/limits.ts"
 import { toolExecutable } from "#src/shared/toolExecutable.ts"
 import type { Proposal } from "./Proposal.ts"
 
 /** `isDraft`: a manifest without a program, which a person has to write; nothing is built of it. */
 export interface Draft {
-  readonly files: ReadonlyArray<RepoFile>
+  readonly files: ReadonlyArray<HeldFile>
   readonly isDraft: boolean
 }
 
 /** Plain names alone, so that a path is what it looks like. */
 const PLAIN = /^[A-Za-z0-9_][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_][A-Za-z0-9._-]*)*$/u
 
-const file = (path: string, text: string, executable = false): RepoFile => ({
+const file = (path: string, text: string, executable = false): HeldFile => ({
   path,
   executable,
   bytes: Buffer.from(text, "utf8")
@@ -30,7 +30,7 @@ const clashes = (paths: Iterable<string>): ReadonlyArray<string> => {
   )
 }
 
-const fileProblems = (name: string, { bytes, path }: RepoFile): ReadonlyArray<string> => [
+const fileProblems = (name: string, { bytes, path }: HeldFile): ReadonlyArray<string> => [
   ...(PLAIN.test(path) ? [] : ["a path is made of a-z, A-Z, 0-9, '.', '_', '-' and '/', and leads nowhere else"]),
   ...(path === `tools/${name}` || path.startsWith(`tools/${name}/`)
     ? []
@@ -40,7 +40,7 @@ const fileProblems = (name: string, { bytes, path }: RepoFile): ReadonlyArray<st
 
 const toolDraft = (
   { tool, written }: Extract<Proposal, { kind: "tool" }>,
-  existing: ReadonlyArray<RepoFile>
+  existing: ReadonlyArray<Pick<RepoFile, "path">>
 ): Result.Result<Draft, string> => {
   const { llm, runtime } = tool.manifest
   const { name } = llm
@@ -71,10 +71,18 @@ const toolDraft = (
   return problems.length > 0 ? Result.fail([...new Set(problems)].join("; ")) : Result.succeed({ files, isDraft })
 }
 
-/** @param existing the files of the repository that they would be added to. */
+/** Every path that the draft may come to replace. */
+export const draftPaths = (proposal: Extract<Proposal, { kind: "tool" | "skill" }>): ReadonlySet<string> => {
+  if (proposal.kind === "skill") return new Set([`skills/${proposal.name}.json`])
+  const { files = [], manifest } = proposal.tool
+  const unit = `tools/${manifest.llm.name}`
+  return new Set([`${unit}.json`, `${unit}/manifest.json`, ...files.map(({ path }) => path)])
+}
+
+/** @param existing the paths of the repository that they would be added to. */
 export const draftFiles = (
   proposal: Extract<Proposal, { kind: "tool" | "skill" }>,
-  existing: ReadonlyArray<RepoFile>
+  existing: ReadonlyArray<Pick<RepoFile, "path">>
 ): Result.Result<Draft, string> =>
   proposal.kind === "tool"
     ? toolDraft(proposal, existing)

@@ -1,5 +1,5 @@
 /** How far the execution of an approved proposal has come, in its row: each step is stored before it is taken (D17, R53). */
-import { Effect, Schema } from "effect"
+import { Effect, Result, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import { CommitId } from "#schema/Image.ts"
@@ -10,6 +10,7 @@ import { tellMore } from "#src/choird/approvals/askPerson.ts"
 import { endedNote, endedText, type Ending, outcomeText } from "#src/choird/approvals/proposalNotes.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { rowId } from "#src/shared/rowId.ts"
+import { type ExecutionFailed, unreadable } from "./ExecutionFailed.ts"
 
 /** `commit` and `push` are of the repository, `write` and `apply` of config.json. */
 export const Step = Schema.Literals(["commit", "push", "build", "write", "apply", "update"])
@@ -31,10 +32,11 @@ export interface Standing {
   readonly job: Job
 }
 
-const decodeStanding = Schema.decodeUnknownSync(Schema.Struct({ step: Step, job: Job }))
+const decodeStanding = Schema.decodeUnknownResult(Schema.Struct({ step: Step, job: Job }))
 
 /** What the row of an execution that was begun says. */
-export const standingOf = ({ row }: Approved): Standing => decodeStanding({ step: row.step, job: row.job })
+export const standingOf = ({ row }: Approved): Result.Result<Standing, ExecutionFailed> =>
+  Result.mapError(decodeStanding({ step: row.step, job: row.job }), ({ message }) => unreadable(message))
 
 /** The proof for what is approved, or was begun and cut short; the oldest of each agent. */
 export const nextExecutions = (sql: SqlClient.SqlClient) =>
@@ -57,6 +59,10 @@ export const advance = (sql: SqlClient.SqlClient, approved: Approved, standing: 
 /** Begins the one execution. */
 export const begin = (sql: SqlClient.SqlClient, approved: Approved, standing: Standing) =>
   Effect.orDie(sql.withTransaction(Effect.andThen(beginExecution(sql, approved), store(sql, approved, standing))))
+
+/** Begins the one execution of what cannot be read, which takes no step. */
+export const beginUnread = (sql: SqlClient.SqlClient, approved: Approved) =>
+  Effect.orDie(sql.withTransaction(beginExecution(sql, approved)))
 
 /** Ends it, tells the agent and the person, and answers the DM that has something new. */
 export const finish = Effect.fnUntraced(

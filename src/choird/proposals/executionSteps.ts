@@ -1,11 +1,11 @@
 /** One step of an execution after the other (spec 20): what each does, and which one follows. */
 import { Effect, Option, Result, Schema } from "effect"
-import type { ProposalKind } from "#schema/ProposedChange.ts"
 import type { Approved } from "#src/choird/approvals/Approved.ts"
+import { readStored } from "#src/choird/approvals/requestTypes.ts"
 import type { AgentSteps, Rebound } from "./AgentSteps.ts"
 import { isBinding, pathOf } from "./configEdits.ts"
 import type { ConfigSteps } from "./ConfigSteps.ts"
-import type { ExecutionFailed } from "./ExecutionFailed.ts"
+import { type ExecutionFailed, unreadable } from "./ExecutionFailed.ts"
 import type { Job, Standing, Step } from "./executionRows.ts"
 import { type Proposal, readProposal } from "./Proposal.ts"
 import { Facts } from "./ProposalFacts.ts"
@@ -33,14 +33,22 @@ export type Next =
 const next = (step: Step, job: Job): Next => ({ type: "next", standing: { step, job } })
 const done = (outcome: string): Next => ({ type: "done", outcome })
 
-const decodeFacts = Schema.decodeUnknownSync(Facts)
+const decodeFacts = Schema.decodeUnknownResult(Facts)
 
-/** It was understood when it was stored. */
-export const executionOf = (approved: Approved): Execution => {
+/** It was understood when it was stored, perhaps by another version. */
+export const executionOf = (approved: Approved): Result.Result<Execution, ExecutionFailed> => {
   const { canonical, facts, request_type } = approved.row
-  const read = readProposal(request_type as ProposalKind, JSON.parse(canonical) as Schema.Json)
-  const proposal = Result.getOrThrowWith(read, (reason) => new Error(`a stored proposal cannot be read: ${reason}`))
-  return { approved, proposal, facts: decodeFacts(facts) }
+  const asked = readStored(request_type, canonical)
+  if (Result.isFailure(asked)) return Result.fail(unreadable(asked.failure.reason))
+  const proposal =
+    asked.success.type === "proposal"
+      ? readProposal(asked.success.kind, asked.success.payload)
+      : Result.fail("it is no proposal")
+  if (Result.isFailure(proposal)) return Result.fail(unreadable(proposal.failure))
+  return Result.mapBoth(decodeFacts(facts), {
+    onSuccess: (found) => ({ approved, proposal: proposal.success, facts: found }),
+    onFailure: ({ message }) => unreadable(message)
+  })
 }
 
 export const firstStep = ({ proposal }: Execution): Standing => ({

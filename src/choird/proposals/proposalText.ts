@@ -1,6 +1,8 @@
 /** What a person reads of a proposal before a decision: facts that choird found, then every change in full (D24). Pure. */
 import { effectOf } from "#schema/Tool.ts"
 import { visibleLine } from "#src/choird/approvals/approvalText.ts"
+import { toolNetworkFact } from "#src/choird/runtime/capabilities.ts"
+import type { RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { Difference } from "./differenceText.ts"
 import { type Proposal, proposalTitle, reasonOf } from "./Proposal.ts"
 
@@ -18,14 +20,24 @@ const title = (proposal: Proposal) => `proposal: ${proposalTitle(proposal)}`
 /** A message may show the beginning alone, so that whatever the agent worded stands behind what choird found. */
 const words = (proposal: Proposal) => `the agent's own words for it: ${visibleLine(reasonOf(proposal))}`
 
-/** What a tool could do, as its manifest says. */
-export const toolFacts = ({ tool }: Extract<Proposal, { kind: "tool" }>, isDraft: boolean): ReadonlyArray<string> => {
+/** What keeps the calls of an approved tool, by who sees to it: choird's own facts first, then what the manifest claims. */
+export const toolFacts = (
+  { tool }: Extract<Proposal, { kind: "tool" }>,
+  isDraft: boolean,
+  here: { readonly runtime: RuntimeStatus["type"]; readonly network: string }
+): ReadonlyArray<string> => {
   const { runtime } = tool.manifest
   const locks = runtime.locks.map(({ mode, resource }) => `${visibleLine(resource)}:${mode}`)
+  const effect = effectOf(tool.manifest)
   return [
-    `effect: ${effectOf(tool.manifest)}, network: ${runtime.network ? "yes" : "no"}, time: ${runtime.timeout_ms} ms`,
+    toolNetworkFact(here.runtime, runtime.network, here.network),
+    `time: ${runtime.timeout_ms} ms for each call`,
     `secrets that its calls would get: ${listed(runtime.secret_resources)}`,
     `locks: ${listed(locks)}`,
+    effect === "external"
+      ? "its calls are confirmed as approvals.confirm_external says"
+      : "its calls are never confirmed by a person, since the manifest says that they act on nothing outside the workspace",
+    `the manifest says, and nothing checks: effect ${effect}, network ${runtime.network ? "yes" : "no"}, idempotent ${runtime.idempotent ? "yes" : "no"}`,
     ...(isDraft
       ? ["It has no program: the manifest is kept as a draft, nothing is built, and a person writes the program."]
       : [])

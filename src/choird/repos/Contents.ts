@@ -1,7 +1,6 @@
 /** What of a repository makes an image: its paths with a digest each, small enough to be kept when the files are not. */
-import { createHash } from "node:crypto"
 import { Schema } from "effect"
-import type { RepoFile } from "./Tree.ts"
+import { digestOf, type RepoFile } from "./Tree.ts"
 
 /** Paths and, for each, the SHA-256 of its content and whether it is executable. */
 export const Contents = Schema.Record(Schema.String, Schema.String)
@@ -14,8 +13,5 @@ export const contentsOf = (files: ReadonlyArray<RepoFile>): Contents =>
   Object.fromEntries(
     files
       .filter(({ path }) => MATTERS.test(path))
-      .map(({ bytes, executable, path }) => [
-        path,
-        `${createHash("sha256").update(bytes).digest("hex")}${executable ? " x" : ""}`
-      ])
+      .map((file) => [file.path, `${digestOf(file)}${file.executable ? " x" : ""}`])
   )

@@ -1,12 +1,13 @@
 /** What choird does with git: an empty bare repository, one commit into it, and the files of that commit out of it (D23). */
-import { Context, Effect, FileSystem, Layer, Option, Result, Schema } from "effect"
+import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 import { CommitId } from "#schema/Image.ts"
-import { type GitCall, GitFailed, type GitMissing, runGit } from "#src/shared/git.ts"
-import { GIT_WRITTEN_BYTES_MAX, REPO_BYTES_MAX, REPO_FILES_MAX, REPO_PATH_BYTES_MAX } from "#src/shared/limits.ts"
+import { type GitCall, GitFailed, type GitMissing, readGit, runGit } from "#src/shared/git.ts"
+import { GIT_READ_TIMEOUT_MS, GIT_WRITTEN_BYTES_MAX, REPO_FILES_MAX, REPO_PATH_BYTES_MAX } from "#src/shared/limits.ts"
+import { readBlobs, type Wanted } from "./Blobs.ts"
 import { cacheRef, type CheckedSource, isCommit } from "./RepoSource.ts"
 import { countUncommitted } from "./uncommitted.ts"
-import { type BadRepository, badRepository, parseBlobs, parseTree, type RepoFile, treeProblems } from "./Tree.ts"
+import { type BadRepository, badRepository, parseTree, type RepoFile, type TreeEntry, treeProblems } from "./Tree.ts"
 
 /** A repository that could not be fetched. `url` never holds credentials: they are refused in config.json. */
 export class FetchFailed extends Schema.TaggedError<FetchFailed>()("FetchFailed", {
@@ -80,11 +81,18 @@ export class Git extends Context.Service<
     cached(repo: string, source: CheckedSource): Effect.Effect<CommitId | undefined, GitMissing>
     /** How many files of a local source's folder are not in that commit, its newest one, which was fetched into `repo`. */
     uncommitted(repo: string, source: CheckedSource, commit: CommitId): Effect.Effect<number>
-    /** All files of a commit, in memory, after its tree was checked; `label` names the repository in problems (R75). */
-    files(
+    /** The entries of a commit's tree, checked without reading one of its files; `label` names the repository in problems (R75). */
+    tree(
       repo: string,
       commit: CommitId,
       label: string
+    ): Effect.Effect<ReadonlyArray<TreeEntry>, GitMissing | GitFailed | BadRepository>
+    /** All files of a commit, after its tree was checked. What is in memory, and what becomes of the rest, `wanted` says. */
+    files(
+      repo: string,
+      commit: CommitId,
+      label: string,
+      wanted?: Wanted
     ): Effect.Effect<ReadonlyArray<RepoFile>, GitMissing | GitFailed | BadRepository>
   }
 >()("choir/choird/repos/Git") {
@@ -95,6 +103,22 @@ export class Git extends Context.Service<
       const fs = yield* FileSystem.FileSystem
       const calls = gitCalls(spawner, fs)
       const { remote, run } = calls
+      const tree = Effect.fn("Git.tree")(function* (gitDir: string, commit: CommitId, label: string) {
+        const listing = yield* run({
+          gitDir,
+          args: ["ls-tree", "-r", "-l", "-z", "--full-tree", commit],
+          outputBytesMax: LISTING_BYTES_MAX
+        }).pipe(
+          Effect.catchIf(
+            (error) => error._tag === "GitFailed" && error.kind === "output",
+            () => Effect.fail(badRepository([{ repo: label, path: "(all files)", reason: "the tree is too large" }]))
+          )
+        )
+        const entries = parseTree(listing)
+        if (entries === undefined) return yield* unreadable("ls-tree")
+        const problems = treeProblems(label, entries)
+        return problems.length > 0 ? yield* badRepository(problems) : entries
+      })
       return Git.of({
         init: Effect.fn("Git.init")((path) =>
           Effect.asVoid(run({ args: ["init", "--quiet", "--bare", "--template=", "--initial-branch=main", path] }))
@@ -133,32 +157,22 @@ export class Git extends Context.Service<
         uncommitted: Effect.fn("Git.uncommitted")((repo, source, commit) =>
           countUncommitted(calls, fs, repo, source, commit)
         ),
-        files: Effect.fn("Git.files")(function* (gitDir, commit, label) {
-          const listing = yield* run({
-            gitDir,
-            args: ["ls-tree", "-r", "-l", "-z", "--full-tree", commit],
-            outputBytesMax: LISTING_BYTES_MAX
-          }).pipe(
-            Effect.catchIf(
-              (error) => error._tag === "GitFailed" && error.kind === "output",
-              () => Effect.fail(badRepository([{ repo: label, path: "(all files)", reason: "the tree is too large" }]))
-            )
-          )
-          const entries = parseTree(listing)
-          if (entries === undefined) return yield* unreadable("ls-tree")
-          const problems = treeProblems(label, entries)
-          if (problems.length > 0) return yield* badRepository(problems)
+        tree,
+        files: Effect.fn("Git.files")(function* (gitDir, commit, label, wanted = {}) {
+          const entries = yield* tree(gitDir, commit, label)
           const ids = [...new Set(entries.map(({ id }) => id))]
-          const batch = yield* run({
+          const call = {
             gitDir,
             args: ["cat-file", "--batch"],
-            stdin: Buffer.from(ids.map((id) => `${id}\n`).join("")),
-            outputBytesMax: REPO_BYTES_MAX + ids.length * BLOB_HEADER_BYTES_MAX
-          })
-          const blobs = parseBlobs(batch)
-          if (Result.isFailure(blobs)) return yield* unreadable("cat-file")
+            timeoutMs: GIT_READ_TIMEOUT_MS,
+            stdin: Buffer.from(ids.map((id) => `${id}\n`).join(""))
+          }
+          const blobs = yield* readGit(call, (output) => readBlobs(fs, output, entries, wanted)).pipe(
+            Effect.provideService(ChildProcessSpawner.ChildProcessSpawner, spawner),
+            Effect.catchTag("UnreadableBlobs", () => Effect.fail(unreadable("cat-file")))
+          )
           return yield* Effect.forEach(entries, ({ id, path, mode }) => {
-            const bytes = blobs.success.get(id)
+            const bytes = blobs.get(id)
             return bytes === undefined
               ? Effect.fail(unreadable("cat-file"))
               : Effect.succeed({ path, executable: mode === "100755", bytes })
@@ -180,8 +194,8 @@ export const fetchArgs = (depth: number): ReadonlyArray<string> => [
   "--no-auto-maintenance"
 ]
 const NO_SUCH_REF = /not our ref|couldn't find remote ref|no such remote ref/iu
-const BLOB_HEADER_BYTES_MAX = 128
-const LISTING_BYTES_MAX = (REPO_FILES_MAX + 1) * (REPO_PATH_BYTES_MAX + BLOB_HEADER_BYTES_MAX)
+const ENTRY_HEADER_BYTES_MAX = 128
+const LISTING_BYTES_MAX = (REPO_FILES_MAX + 1) * (REPO_PATH_BYTES_MAX + ENTRY_HEADER_BYTES_MAX)
 
 const unreadable = (command: string) =>
   new GitFailed({ command, kind: "output", exit_code: 0, reason: "the answer has an unknown form" })

@@ -9,7 +9,7 @@ import { GitFailed, type GitMissing } from "#src/shared/git.ts"
 import { PROPOSAL_COMMITS_MAX } from "#src/shared/limits.ts"
 import { fetchArgs, type FetchFailed, Git, gitCalls, RefNotFound } from "./Git.ts"
 import type { CheckedSource } from "./RepoSource.ts"
-import { shownPath, type RepoFile } from "./Tree.ts"
+import { type HeldFile, shownPath } from "./Tree.ts"
 
 /** The ref is a tag or a commit, which nothing can be added to. */
 export class NotABranch extends Schema.TaggedError<NotABranch>()("NotABranch", {
@@ -30,7 +30,7 @@ export interface Identity {
 /** Equal drafts make the same commit, whenever they are made. */
 export interface CommitDraft {
   readonly parent: CommitId
-  readonly files: ReadonlyArray<RepoFile>
+  readonly files: ReadonlyArray<HeldFile>
   readonly message: string
   readonly identity: Identity
   /** ISO text. */

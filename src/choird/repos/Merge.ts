@@ -6,12 +6,18 @@ import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
 import type { SecretName } from "#schema/Ids.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/builtInTools.ts"
-import { IDENTITY_BYTES_MAX, IMAGE_SKILLS_MAX, IMAGE_TOOLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
+import {
+  DOCKERFILE_BYTES_MAX,
+  IDENTITY_BYTES_MAX,
+  IMAGE_SKILLS_MAX,
+  IMAGE_TOOLS_MAX,
+  MANIFEST_BYTES_MAX
+} from "#src/shared/limits.ts"
 import { readSkill } from "#src/shared/skillProblems.ts"
 import type { ToolScope } from "#src/shared/toolExecutable.ts"
-import { manifestParts, readToolManifest } from "#src/shared/toolManifest.ts"
+import { idleManifestKeys, manifestParts, readToolManifest } from "#src/shared/toolManifest.ts"
 import { DOCKERFILES, type DockerfileRole, dockerfileProblems } from "./dockerfile.ts"
-import { type BadRepository, badRepository, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
+import { type BadRepository, badRepository, isHeld, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
 
 /** A repository's files and what problems call it. */
 export interface LabelledFiles {
@@ -30,6 +36,8 @@ export interface ImagePlan {
 export interface MergeOptions {
   /** Whether the Dockerfiles are built, so that a tool may have sources in the place of its executable. */
   readonly compiles?: boolean
+  /** Whether a tool is kept off the network whose manifest says that it does not need it. */
+  readonly cutsNetwork?: boolean
   /** Why a tool could not be given a secret that its manifest names; `undefined` when it could, or when nobody knows. */
   readonly secretProblem?: (name: SecretName) => string | undefined
 }
@@ -40,6 +48,9 @@ export const REQUEST_TOOLS_MAX = 128
 interface Part {
   readonly files: ReadonlyArray<RepoFile>
   readonly compiled?: ReadonlyArray<string>
+  /** The names of the tools that the image has of it, and why it has not the others. */
+  readonly tools?: ReadonlyArray<string>
+  readonly leftOut?: ReadonlyArray<RepoProblem>
   readonly problems: ReadonlyArray<RepoProblem>
   readonly warnings: ReadonlyArray<string>
 }
@@ -51,6 +62,8 @@ interface CheckedTool {
   readonly executable: string
   /** Whether there are sources instead of it. */
   readonly unbuilt: boolean
+  /** Keys that the manifest has and nothing follows from. */
+  readonly idle: ReadonlyArray<string>
   readonly reasons: ReadonlyArray<string>
 }
 
@@ -61,16 +74,20 @@ const within = (files: ReadonlyArray<RepoFile>, folder: string): ReadonlyArray<R
       : []
   )
 
+/** Tools or folders that one warning names. */
+const TOOLS_NAMED_MAX = 5
+
 const isManifest = ({ path }: RepoFile) => path.endsWith(".json") && !path.includes("/")
 
 /** What a file belongs to and what is overridden as one: `x.json`, `x` and all of `x/`. */
 const unitOf = (file: RepoFile) =>
   isManifest(file) ? file.path.slice(0, -".json".length) : (file.path.split("/")[0] ?? "")
 
-const textProblem = ({ bytes }: RepoFile, bytesMax: number) =>
-  bytes.length > bytesMax ? `larger than ${bytesMax} bytes` : isUtf8(bytes) ? undefined : "not UTF-8"
-
-const textOf = ({ bytes }: RepoFile) => Buffer.from(bytes).toString("utf8")
+/** The text of a file that choird reads, or why it cannot. */
+const textOf = (file: RepoFile, bytesMax: number): Result.Result<string, string> => {
+  if (!isHeld(file) || file.bytes.length > bytesMax) return Result.fail(`larger than ${bytesMax} bytes`)
+  return isUtf8(file.bytes) ? Result.succeed(Buffer.from(file.bytes).toString("utf8")) : Result.fail("not UTF-8")
+}
 
 /** An agent refuses a folder with more. */
 const tooMany = (repo: string, folder: "tools" | "skills", count: number, max: number): ReadonlyArray<RepoProblem> =>
@@ -78,23 +95,37 @@ const tooMany = (repo: string, folder: "tools" | "skills", count: number, max: n
     ? [{ repo, path: `${folder}/`, reason: `${count} manifests are too many: at most ${max} may lie here` }]
     : []
 
+/** One sentence for all tools of a repository, since many manifests are made by the same hand. */
+const idleKeys = (label: string, tools: ReadonlyArray<CheckedTool>): ReadonlyArray<string> => {
+  const found = tools.filter(({ idle }) => idle.length > 0)
+  if (found.length === 0) return []
+  const keys = [...new Set(found.flatMap(({ idle }) => idle))].map((key) => `runtime.${key}`)
+  const names = found.map(({ stem }) => shownPath(stem)).slice(0, TOOLS_NAMED_MAX)
+  const more = found.length - names.length
+  return [
+    `${label}: ${keys.join(", ")} of tools/*.json ${keys.length === 1 ? "has" : "have"} no effect (this version): ${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`
+  ]
+}
+
 const checkTool = (
   scope: ToolScope,
   file: RepoFile,
   tools: ReadonlyArray<RepoFile>,
-  { secretProblem = () => undefined }: MergeOptions
+  { cutsNetwork = false, secretProblem = () => undefined }: MergeOptions
 ): CheckedTool => {
   const stem = unitOf(file)
   const refused = (...reasons: ReadonlyArray<string>): CheckedTool => ({
     stem,
     executable: "",
     unbuilt: false,
+    idle: [],
     reasons
   })
-  const unreadable = textProblem(file, MANIFEST_BYTES_MAX)
-  if (unreadable !== undefined) return refused(unreadable)
-  const read = readToolManifest(scope, textOf(file))
-  const { executable, name, secret_resources } = manifestParts(scope, textOf(file))
+  const text = textOf(file, MANIFEST_BYTES_MAX)
+  if (Result.isFailure(text)) return refused(text.failure)
+  const read = readToolManifest(scope, text.success)
+  const { executable, name, secret_resources } = manifestParts(scope, text.success)
+  const idle = idleManifestKeys(text.success, cutsNetwork)
   const reasons = [
     ...(Result.isFailure(read) ? read.failure : []),
     ...(name === undefined || name === stem ? [] : [`the tool is called ${name}: name the file ${name}.json`]),
@@ -104,10 +135,10 @@ const checkTool = (
     })
   ]
   if (executable === undefined) return refused(...reasons)
-  if (tools.some(({ path }) => path === executable)) return { stem, executable, unbuilt: false, reasons }
+  if (tools.some(({ path }) => path === executable)) return { stem, executable, unbuilt: false, idle, reasons }
   const unbuilt = tools.some(({ path }) => path.startsWith(`${stem}/`))
   return unbuilt
-    ? { stem, executable, unbuilt, reasons }
+    ? { stem, executable, unbuilt, idle, reasons }
     : refused(...reasons, `its executable tools/${shownPath(executable)} is missing`)
 }
 
@@ -125,13 +156,28 @@ const toolsOf = (
   const all = within(files, "tools")
   const checked = all
     .filter(isManifest)
-    .map((file) => checkTool(scope, file, all, overridden.has(unitOf(file)) ? {} : options))
+    .map((file) =>
+      checkTool(
+        scope,
+        file,
+        all,
+        overridden.has(unitOf(file)) ? { ...options, secretProblem: () => undefined } : options
+      )
+    )
   const kept = checked.filter(({ stem }) => !overridden.has(stem))
   const unbuilt = kept.filter((tool) => tool.unbuilt)
   const left = new Set([...overridden, ...unbuilt.map(({ stem }) => stem)])
   const executables = new Set(kept.map(({ executable }) => executable))
   const manifests = new Set(compiles ? unbuilt.map(({ stem }) => `${stem}.json`) : [])
+  const leftOut = (compiles ? [] : unbuilt).map(({ stem }) => stem)
   return {
+    tools: kept.map(({ stem }) => stem).filter((stem) => !leftOut.includes(stem)),
+    leftOut: leftOut.map((stem) => ({
+      repo: label,
+      path: `tools/${shownPath(stem)}.json`,
+      reason:
+        "it has sources and no executable; this runtime compiles nothing, so it is left out: commit the executable"
+    })),
     compiled: compiles ? unbuilt.map(({ executable }) => `tools/${scope}/${executable}`) : [],
     files: all
       .filter((file) => !left.has(unitOf(file)) || executables.has(file.path) || manifests.has(file.path))
@@ -146,22 +192,36 @@ const toolsOf = (
         reasons.map((reason) => ({ repo: label, path: `tools/${shownPath(stem)}.json`, reason }))
       )
     ],
-    warnings: compiles
-      ? []
-      : unbuilt.map(
-          ({ stem }) =>
-            `${label}: the tool ${stem} has sources and no executable; this runtime compiles nothing, so it is left out`
-        )
+    warnings: [
+      ...leftOut.map(
+        (stem) =>
+          `${label}: the tool ${stem} has sources and no executable; this runtime compiles nothing, so it is left out`
+      ),
+      ...idleKeys(label, kept)
+    ]
   }
 }
 
 const skillReasons = (file: RepoFile, tools: ReadonlySet<string>): ReadonlyArray<string> => {
-  const unreadable = textProblem(file, MANIFEST_BYTES_MAX)
-  if (unreadable !== undefined) return [unreadable]
-  return Result.match(readSkill(unitOf(file), textOf(file), tools), {
+  const text = textOf(file, MANIFEST_BYTES_MAX)
+  if (Result.isFailure(text)) return [text.failure]
+  return Result.match(readSkill(unitOf(file), text.success, tools), {
     onSuccess: () => [],
     onFailure: (problems) => problems
   })
+}
+
+/** Folders that somebody may take for skills. */
+const ignoredSkills = (label: string, all: ReadonlyArray<RepoFile>): ReadonlyArray<string> => {
+  const skills = new Set(all.filter(isManifest).map(unitOf))
+  const folders = new Set(all.filter(({ path }) => path.includes("/")).map(unitOf))
+  return [...folders]
+    .filter((name) => !skills.has(name))
+    .slice(0, TOOLS_NAMED_MAX)
+    .map(
+      (name) =>
+        `${label}: skills/${shownPath(name)}/ is ignored: a skill is a file skills/<name>.json, and folders with a SKILL.md are not read (this version)`
+    )
 }
 
 const skillsOf = (
@@ -182,13 +242,25 @@ const skillsOf = (
           skillReasons(file, tools).map((reason) => ({ repo: label, path: `skills/${shownPath(file.path)}`, reason }))
         )
     ],
-    warnings: []
+    warnings: ignoredSkills(label, all)
   }
 }
 
-/** The names of all tools that an image of these repositories would have. */
-export const toolNames = (...repos: ReadonlyArray<ReadonlyArray<RepoFile>>): ReadonlySet<string> =>
-  new Set([...BUILT_IN_TOOLS, ...repos.flatMap((files) => within(files, "tools").filter(isManifest).map(unitOf))])
+/** The tools of both repositories as an image has them: the agent's own in the place of global ones. */
+const toolParts = (global: LabelledFiles, agent: LabelledFiles, options: MergeOptions) => {
+  const agentTools = new Set(within(agent.files, "tools").filter(isManifest).map(unitOf))
+  return [toolsOf("global", global, agentTools, options), toolsOf("agent", agent, new Set(), options)]
+}
+
+const namesOf = (parts: ReadonlyArray<Part>): ReadonlySet<string> =>
+  new Set([...BUILT_IN_TOOLS, ...parts.flatMap(({ tools = [] }) => tools)])
+
+/** The names of all tools that an image of these repositories would have; none of a tool that is left out. */
+export const toolNames = (
+  global: LabelledFiles,
+  agent: LabelledFiles,
+  options: MergeOptions = {}
+): ReadonlySet<string> => namesOf(toolParts(global, agent, options))
 
 /** One identity file, from the first repository that has it. */
 const identityOf = (name: string, repos: ReadonlyArray<LabelledFiles>): Part => {
@@ -202,8 +274,8 @@ const identityOf = (name: string, repos: ReadonlyArray<LabelledFiles>): Part => 
     warnings: []
   })
   if (found === undefined) return problem(repos.map(({ label }) => label).join(" and "), "the file is missing")
-  const reason = textProblem(found.file, IDENTITY_BYTES_MAX)
-  if (reason !== undefined) return problem(found.label, reason)
+  const text = textOf(found.file, IDENTITY_BYTES_MAX)
+  if (Result.isFailure(text)) return problem(found.label, text.failure)
   return { files: [{ ...found.file, path: name, executable: false }], problems: [], warnings: [] }
 }
 
@@ -211,7 +283,12 @@ const identityOf = (name: string, repos: ReadonlyArray<LabelledFiles>): Part => 
 const dockerfileOf = (role: DockerfileRole, { files, label }: LabelledFiles): Part => {
   const path = DOCKERFILES[role]
   const file = files.find((file) => file.path === path)
-  const problems = file === undefined ? [] : dockerfileProblems(role, file.bytes)
+  const problems =
+    file === undefined
+      ? []
+      : isHeld(file)
+        ? dockerfileProblems(role, file.bytes)
+        : [{ line: 0, reason: `it is larger than ${DOCKERFILE_BYTES_MAX} bytes` }]
   return {
     files: [],
     problems: problems.map(({ line, reason }) => ({
@@ -244,12 +321,11 @@ export const merge = (
   agent: LabelledFiles,
   options: MergeOptions = {}
 ): Result.Result<ImagePlan, BadRepository> => {
-  const agentTools = new Set(within(agent.files, "tools").filter(isManifest).map(unitOf))
   const agentSkills = new Set(within(agent.files, "skills").map(unitOf))
-  const tools = toolNames(global.files, agent.files)
+  const ofTools = toolParts(global, agent, options)
+  const tools = namesOf(ofTools)
   const parts = [
-    toolsOf("global", global, agentTools, options),
-    toolsOf("agent", agent, new Set(), options),
+    ...ofTools,
     skillsOf(global, agentSkills, tools),
     skillsOf(agent, new Set(), tools),
     identityOf("USER.md", [global]),
@@ -259,7 +335,9 @@ export const merge = (
     dockerfileOf("agent", agent)
   ]
   const problems = [...parts.flatMap((part) => part.problems), ...tooManyForRequest(global, agent, tools.size)]
-  if (problems.length > 0) return Result.fail(badRepository(problems))
+  // A skill may miss a tool that is left out, and the reason is then part of the problem.
+  const left = ofTools.flatMap(({ leftOut = [] }) => leftOut)
+  if (problems.length > 0) return Result.fail(badRepository([...problems, ...left]))
   const ignored = agent.files.some(({ path }) => path === "identity/USER.md")
     ? [`${agent.label}: identity/USER.md is not used, the user is described in the ${global.label}`]
     : []

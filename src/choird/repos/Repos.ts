@@ -5,6 +5,7 @@ import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { CommitId } from "#schema/Image.ts"
 import type { GitFailed, GitMissing } from "#src/shared/git.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
+import type { Wanted } from "./Blobs.ts"
 import { type FetchFailed, Git, RefNotFound } from "./Git.ts"
 import { RepoAccess } from "./RepoAccess.ts"
 import { checkSource, type CheckedSource, type InvalidRepoSource, type RepoSource } from "./RepoSource.ts"
@@ -47,19 +48,29 @@ export type RepoOwner =
 export const repoLabel = (owner: RepoOwner): string =>
   "global" in owner ? "global repository" : `repository of ${owner.agent_id}`
 
+/** How a repository is read. */
+export interface Reading extends Wanted {
+  /** Asked in the place of the configuration that runs. */
+  readonly access?: RepoAccess
+}
+
 export class Repos extends Context.Service<
   Repos,
   {
     /**
      * Fetches the source's ref and reads its tree. An unreachable remote with a clone of the same url and ref is a stale snapshot,
      * without one an error; a ref that the remote no longer has, and a tree that is refused, are errors in any case (D23, D42).
-     * `access` is asked in the place of the configuration that runs.
      */
-    snapshot(owner: RepoOwner, source: RepoSource, access?: RepoAccess): Effect.Effect<Snapshot, RepoError>
+    snapshot(owner: RepoOwner, source: RepoSource, reading?: Reading): Effect.Effect<Snapshot, RepoError>
     /** What a build of a snapshot leaves out, in words: files of a local repository that nobody committed. */
     uncommitted(owner: RepoOwner, source: RepoSource, snapshot: Snapshot): Effect.Effect<ReadonlyArray<string>>
     /** The files of a commit that was read before: from the clone, or fetched by its id beside it when that has moved on. */
-    at(owner: RepoOwner, source: RepoSource, commit: CommitId): Effect.Effect<ReadonlyArray<RepoFile>, RepoError>
+    at(
+      owner: RepoOwner,
+      source: RepoSource,
+      commit: CommitId,
+      wanted?: Wanted
+    ): Effect.Effect<ReadonlyArray<RepoFile>, RepoError>
   }
 >()("choir/choird/repos/Repos") {
   /** @param home the folder of choird, which alone writes below its `repos`. */
@@ -88,25 +99,36 @@ export class Repos extends Context.Service<
           yield* fs.remove(aside(place), { recursive: true, force: true })
         }, Effect.uninterruptible)
 
+        /** A folder for contents that a reading which failed may have begun to fill. */
+        const emptied = Effect.fnUntraced(function* ({ folder }: Wanted) {
+          if (folder === undefined) return
+          yield* fs.remove(folder, { recursive: true, force: true })
+          yield* fs.makeDirectory(folder, { mode: 0o700 })
+        })
+
         /** The newest files. They are read and checked before the clone takes the old one's place. */
         const update = Effect.fnUntraced(function* (
           place: string,
           source: CheckedSource,
           known: CommitId | undefined,
-          label: string
+          label: string,
+          wanted: Wanted
         ) {
           const folder = yield* fs.makeTempDirectoryScoped({ directory: dirname(place), prefix: fresh(place) })
           const clone = join(folder, "clone")
           yield* git.init(clone)
           const remote = yield* git.lookup(clone, source)
           if (known !== undefined && remote.commit === known) {
-            const files = yield* Effect.option(git.files(place, known, label).pipe(Effect.tapError(Effect.logWarning)))
+            const files = yield* Effect.option(
+              git.files(place, known, label, wanted).pipe(Effect.tapError(Effect.logWarning))
+            )
             if (files._tag === "Some") return { commit: known, files: files.value, stale: false }
+            yield* emptied(wanted)
           }
           yield* git.fetch(clone, source, remote)
           const commit = yield* git.cached(clone, source)
           if (commit === undefined) return yield* new RefNotFound(source)
-          const files = yield* git.files(clone, commit, label)
+          const files = yield* git.files(clone, commit, label, wanted)
           yield* replace(place, clone)
           return { commit, files, stale: false }
         }, Effect.scoped)
@@ -115,11 +137,12 @@ export class Repos extends Context.Service<
           place: string,
           known: CommitId | undefined,
           label: string,
+          wanted: Wanted,
           error: FetchFailed
         ) {
           if (known === undefined) return yield* error
           const warning = `${label}: ${error.message}. The clone of an earlier fetch is used, commit ${known}`
-          return { commit: known, files: yield* git.files(place, known, label), stale: true, warning }
+          return { commit: known, files: yield* git.files(place, known, label, wanted), stale: true, warning }
         })
 
         const placeOf = (owner: RepoOwner) =>
@@ -142,22 +165,29 @@ export class Repos extends Context.Service<
           place: string,
           source: CheckedSource,
           commit: CommitId,
-          label: string
+          label: string,
+          wanted: Wanted
         ) {
           const folder = yield* fs.makeTempDirectoryScoped({ directory: dirname(place), prefix: fresh(place) })
           const clone = join(folder, "clone")
           yield* git.init(clone)
           yield* git.fetch(clone, source, { name: commit, commit })
-          return yield* git.files(clone, commit, label)
+          yield* emptied(wanted)
+          return yield* git.files(clone, commit, label, wanted)
         }, Effect.scoped)
 
-        const at = Effect.fn("Repos.at")(function* (owner: RepoOwner, source: RepoSource, commit: CommitId) {
+        const at = Effect.fn("Repos.at")(function* (
+          owner: RepoOwner,
+          source: RepoSource,
+          commit: CommitId,
+          wanted: Wanted = {}
+        ) {
           const checked = yield* checkedFor(owner, { ...source, ref: commit })
           const place = placeOf(owner)
           const label = repoLabel(owner)
           return yield* recover(place).pipe(
-            Effect.andThen(git.files(place, commit, label)),
-            Effect.catchTag("GitFailed", () => fetched(place, checked, commit, label)),
+            Effect.andThen(git.files(place, commit, label, wanted)),
+            Effect.catchTag("GitFailed", () => fetched(place, checked, commit, label, wanted)),
             Effect.catchTag("PlatformError", (error) =>
               Effect.fail(new RepoCacheFailed({ path: place, reason: error.message }))
             ),
@@ -168,7 +198,7 @@ export class Repos extends Context.Service<
         const snapshot = Effect.fn("Repos.snapshot")(function* (
           owner: RepoOwner,
           source: RepoSource,
-          access?: RepoAccess
+          { access, ...wanted }: Reading = {}
         ) {
           const checked = yield* checkedFor(owner, source, access)
           const place = placeOf(owner)
@@ -176,8 +206,8 @@ export class Repos extends Context.Service<
           return yield* Effect.gen(function* () {
             yield* recover(place)
             const known = yield* git.cached(place, checked)
-            return yield* update(place, checked, known, label).pipe(
-              Effect.catchTag("FetchFailed", (error) => earlier(place, known, label, error))
+            return yield* update(place, checked, known, label, wanted).pipe(
+              Effect.catchTag("FetchFailed", (error) => earlier(place, known, label, wanted, error))
             )
           }).pipe(
             Effect.catchTag("PlatformError", (error) =>

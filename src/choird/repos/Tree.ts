@@ -1,12 +1,15 @@
 /** Reads what git prints of a tree and refuses whatever could leave the clone or mislead a reader of it (D23, R75). */
 import { isUtf8 } from "node:buffer"
-import { Result, Schema } from "effect"
+import { Schema } from "effect"
+import { sha256 } from "#src/shared/hashChain.ts"
 import {
+  MANIFEST_BYTES_MAX,
   REPO_BYTES_MAX,
   REPO_FILE_BYTES_MAX,
   REPO_FILES_MAX,
   REPO_PATH_BYTES_MAX,
-  REPO_PROBLEMS_MAX
+  REPO_PROBLEMS_MAX,
+  REPO_READ_BYTES_MAX
 } from "#src/shared/limits.ts"
 
 /** One thing that is wrong with a repository, for people. */
@@ -41,12 +44,39 @@ export interface TreeEntry {
   readonly utf8: boolean
 }
 
-/** A file of a repository, in memory. */
+/** The content of a file that is not held in memory. */
+export interface StoredBlob {
+  readonly size: number
+  /** Lowercase hex. */
+  readonly sha256: string
+  /** Where the content lies on this host; absent where nobody asked for it. */
+  readonly file?: string
+}
+
+/** A file of a repository. Small ones that choird reads itself are in memory, all others are a digest and perhaps a file of this host. */
 export interface RepoFile {
   readonly path: string
   readonly executable: boolean
+  readonly bytes: Uint8Array | StoredBlob
+}
+
+/** A file whose content is in memory. */
+export interface HeldFile extends RepoFile {
   readonly bytes: Uint8Array
 }
+
+export const isHeld = (file: RepoFile): file is HeldFile => file.bytes instanceof Uint8Array
+
+export const sizeOf = ({ bytes }: RepoFile): number => (bytes instanceof Uint8Array ? bytes.length : bytes.size)
+
+export const digestOf = ({ bytes }: RepoFile): string => (bytes instanceof Uint8Array ? sha256(bytes) : bytes.sha256)
+
+/** What choird itself reads of a repository: manifests, skills, identity and Dockerfiles. */
+const READ = /^(?:(?:tools|skills)\/[^/]+\.json|identity\/[^/]+|Dockerfile(?:\.base)?)$/u
+
+/** Whether choird reads the file, and would not refuse it for its size alone. */
+export const isRead = ({ bytes, path }: Pick<TreeEntry, "bytes" | "path">): boolean =>
+  bytes <= MANIFEST_BYTES_MAX && READ.test(path)
 
 const HEADER = /^(\d{6}) (blob|commit|tree) ([0-9a-f]{40}|[0-9a-f]{64}) +(\d+|-)$/u
 
@@ -119,22 +149,13 @@ export const treeProblems = (repo: string, entries: ReadonlyArray<TreeEntry>): R
     path: shownPath(path),
     reason: "the name differs from another only in case or accents"
   }))
-  const total = entries.reduce((sum, { bytes }) => sum + bytes, 0)
-  return [...single, ...twice, ...(total > REPO_BYTES_MAX ? whole(`more than ${REPO_BYTES_MAX} bytes`) : [])]
-}
-
-/** The blobs of `git cat-file --batch` by their id, or `undefined` when the output is not of that form. */
-export const parseBlobs = (output: Uint8Array): Result.Result<ReadonlyMap<string, Uint8Array>, string> => {
-  const bytes = Buffer.from(output.buffer, output.byteOffset, output.byteLength)
-  const blobs = new Map<string, Uint8Array>()
-  for (let at = 0; at < bytes.length;) {
-    const end = bytes.indexOf(10, at)
-    const header = /^([0-9a-f]{40}|[0-9a-f]{64}) blob (\d+)$/u.exec(bytes.toString("latin1", at, end < 0 ? at : end))
-    if (header === null) return Result.fail("git did not give the blobs that it was asked for")
-    const size = Number(header[2])
-    if (end + 2 + size > bytes.length) return Result.fail("git's answer ends within a blob")
-    blobs.set(header[1] ?? "", bytes.subarray(end + 1, end + 1 + size))
-    at = end + 2 + size
-  }
-  return Result.succeed(blobs)
+  const sum = (some: ReadonlyArray<TreeEntry>) => some.reduce((total, { bytes }) => total + bytes, 0)
+  return [
+    ...single,
+    ...twice,
+    ...(sum(entries) > REPO_BYTES_MAX ? whole(`more than ${REPO_BYTES_MAX} bytes`) : []),
+    ...(sum(entries.filter(isRead)) > REPO_READ_BYTES_MAX
+      ? whole(`more than ${REPO_READ_BYTES_MAX} bytes of manifests, skills, identity and Dockerfiles`)
+      : [])
+  ]
 }

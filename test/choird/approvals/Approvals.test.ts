@@ -101,7 +101,28 @@ describeEngines("Approvals", (it) => {
       const outcomes = yield* Effect.forEach(ids, (id) => Effect.result(request(talk, id)))
       const failures = outcomes.flatMap((outcome) => (outcome._tag === "Failure" ? [outcome.failure.kind] : []))
       assert.deepStrictEqual(failures, ["APPROVALS_FULL"])
-      assert.strictEqual((yield* Effect.flatMap(Approvals, ({ pending }) => pending)).get(talk.caller.agent_id), 64)
+      assert.strictEqual(
+        (yield* Effect.flatMap(Approvals, ({ pending }) => pending)).get(talk.caller.agent_id),
+        APPROVALS_PENDING_MAX
+      )
+    }).pipe(life)
+  )
+
+  it.effect("tells the chat that was asked about a call how an operator decided elsewhere", () =>
+    Effect.gen(function* () {
+      const talk = yield* waiting("call-told")
+      const { approval_id } = yield* request(talk, "call-told")
+      const approvals = yield* Approvals
+      const { hash } = yield* approvals.get(approval_id)
+      yield* approvals.decide({
+        approval_id,
+        resolution: "rejected",
+        hash8: hash.slice(0, 8),
+        who: "operator",
+        reason: null
+      })
+      const { told } = yield* traces(talk.caller.session_id)
+      assert.match(told.at(-1)?.text ?? "", new RegExp(`^Rejected: .*\\(approval ${approval_id}\\)\\.$`, "u"))
     }).pipe(life)
   )
 

@@ -1,7 +1,7 @@
 import { assert, describe, it as test } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
-import { ResourceName, SecretName } from "#schema/Ids.ts"
+import { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
 import { agentConfig, boundSecrets } from "#src/choird/config/agentShare.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"
@@ -14,7 +14,7 @@ describe("an agent's share of the configuration", () => {
   const account = { smtp_host: "h", smtp_port: 1, imap_host: "h", imap_port: 1, secret: "mail" }
   const config = Schema.decodeUnknownSync(Config)({
     ...CONFIG,
-    tts: { eleven: { provider: "elevenlabs", model_id: "m", endpoint: "http://h", secret: "voice-key" } },
+    tts: { eleven: { provider: "elevenlabs", model_id: "m", endpoint: "https://h", secret: "voice-key" } },
     voice_profiles: { calm: { tts: "eleven", voice_id: "v" } },
     git_identities: {
       me: { name: "n", email: "e", secret: "git-key" },
@@ -32,6 +32,8 @@ describe("an agent's share of the configuration", () => {
     assert.deepStrictEqual(Object.keys(share.models).sort(), ["large", "small"])
     assert.deepStrictEqual(Object.keys(agentConfig(config, { ...BINDINGS, core_llm: name("other") }).models).length, 3)
     assert.notInclude(JSON.stringify(share), "brave")
+    const [[agent_id, agent] = ["", undefined]] = Object.entries(config.agents)
+    assert.deepStrictEqual(agentConfig(config, BINDINGS, AgentId.make(agent_id)).repo, agent?.repo)
   })
 
   test("names the secrets of bound resources and no other", () => {

@@ -42,6 +42,32 @@ describeEngines("Outbox", (it, { kind }) => {
     }).pipe(Effect.provide(stores))
   )
 
+  it.effect("ends what is given up, and what stands in DMs that left config.json, and says so by DM", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const { dm, message } = start(kind)
+      const gone = ResourceName.make(`${dm}-gone`)
+      yield* outbox.tell(message("refused"))
+      yield* outbox.tell({ ...message("orphan"), dm: gone })
+      const [row] = yield* outbox.undelivered(dm, undefined)
+      const id = row?.outbox_id ?? ""
+      assert.isTrue(yield* outbox.giveUp(id, "Telegram sendMessage: 400"))
+      assert.isFalse(yield* outbox.giveUp(id, "again"))
+      assert.isAtLeast(yield* outbox.abandon([dm]), 1)
+      assert.strictEqual(yield* outbox.abandon([dm]), 0)
+      assert.deepStrictEqual(
+        [yield* outbox.undelivered(dm, undefined), yield* outbox.undelivered(gone, undefined)],
+        [[], []]
+      )
+      assert.strictEqual(yield* outbox.delivered([id]), 0)
+      const told = (yield* outbox.undeliverable).filter((each) => [dm, gone].includes(each.dm))
+      assert.deepStrictEqual(told, [
+        { dm, count: 1, reason: "Telegram sendMessage: 400" },
+        { dm: gone, count: 1, reason: "the DM is not in config.json any more" }
+      ])
+    }).pipe(Effect.provide(stores))
+  )
+
   it.effect("holds a message once per source_id, in order, until it is delivered", () =>
     Effect.gen(function* () {
       const outbox = yield* Outbox
@@ -55,6 +81,7 @@ describeEngines("Outbox", (it, { kind }) => {
       assert.deepStrictEqual(rows[0], {
         ...first,
         outbox_id: rows[0]?.outbox_id ?? "",
+        created_ms: rows[0]?.created_ms ?? 0,
         source: "choird",
         source_id,
         part: 0,

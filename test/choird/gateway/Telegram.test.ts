@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Redacted, Schema } from "effect"
+import { Effect, Fiber, Layer, Redacted, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { Config } from "#schema/Config.ts"
 import { InboxId, SignalId } from "#schema/Ids.ts"
@@ -51,7 +51,8 @@ const makeMemory = Effect.gen(function* () {
     Effect.suspend(() => {
       const outbox_id = String(rows.length + 1)
       const place = { gateway: BOT, dm: PHONE, agent_id: AGENT, kind: "reply", in_reply_to: null } as const
-      rows.push({ outbox_id, source: "event", source_id: outbox_id, part: 0, ...place, text, ...extra })
+      const row = { outbox_id, source: "event", source_id: outbox_id, part: 0, created_ms: 0 } as const
+      rows.push({ ...row, ...place, text, ...extra })
       return wake(PHONE)
     })
   const services = Layer.mergeAll(
@@ -68,7 +69,7 @@ const makeMemory = Effect.gen(function* () {
         )
     }),
     Layer.mock(Outbox, {
-      tell: (message) => put(message.text, message),
+      tell: (message) => put(message.text, { ...message, source: "choird" }),
       told: (source_id) => Effect.sync(() => rows.some((row) => row.source_id === source_id)),
       undelivered: () => Effect.sync(() => rows.filter(({ outbox_id }) => !delivered.includes(outbox_id))),
       delivered: (ids) =>
@@ -77,6 +78,11 @@ const makeMemory = Effect.gen(function* () {
           return delivered.push(...ids)
         }),
       failed: (id) => Effect.sync(() => outcomes.record(`failed ${id}`)),
+      giveUp: (id, reason) =>
+        Effect.sync(() => {
+          outcomes.record(`given up ${id}: ${reason}`)
+          return delivered.push(id) > 0
+        }),
       wakes,
       wake
     }),
@@ -147,6 +153,24 @@ describe("Telegram inbound", () => {
     })
   )
 
+  it.effect("tells Telegram the menu where it shows another one, and not again at the next connection (E6)", () =>
+    Effect.gen(function* () {
+      const { bot, run } = yield* setUp
+      const menus = Effect.map(bot.calls.all, (calls) => calls.filter(({ method }) => method.endsWith("MyCommands")))
+      const first = yield* start(run)
+      yield* bot.calls.first(({ method }) => method === "setMyCommands")
+      yield* Fiber.interrupt(first)
+      yield* start(run)
+      yield* Effect.repeat(Effect.yieldNow, { until: () => Effect.map(menus, (calls) => calls.length >= 3) })
+      yield* bot.text(USER, "hello")
+      yield* nthPoll(bot, 3)
+      assert.deepStrictEqual(
+        (yield* menus).map(({ method }) => method),
+        ["getMyCommands", "setMyCommands", "getMyCommands"]
+      )
+    })
+  )
+
   it.effect("drops strangers, groups, bots and nonsense without a word, and answers what it cannot take", () =>
     Effect.gen(function* () {
       const { bot, refusals, run, stored } = yield* setUp
@@ -177,7 +201,7 @@ describe("Telegram inbound", () => {
       const answers = yield* texts(bot)
       assert.match(answers[0] ?? "", /do not know the command \/nonsense/u)
       assert.match(answers[1] ?? "", /only read text/u)
-      assert.match(answers[2] ?? "", /^helper has been running for less than a minute\.\nNothing is open\.$/u)
+      assert.match(answers[2] ?? "", /^◆ helper has been running for less than a minute\.\nNothing is open\.$/u)
       assert.strictEqual((yield* stored.all).length, 1)
       // What is from nobody, or of no person's chat, is no action of anybody's (R77).
       assert.deepStrictEqual(refusalsIn(refusals), ["STRANGER", "NO_TEXT"])
@@ -205,9 +229,9 @@ describe("Telegram inbound", () => {
         yield* TestClock.adjust("1 second")
       }
       assert.deepStrictEqual(yield* texts(bot), [
-        "Noted. Nothing is open, so it is read with your next message.",
-        "Usage: /inject <message>",
-        "The older part of the conversation is being summarised."
+        "◆ Noted. Nothing is open, so it is read with your next message.",
+        "◆ Usage: /inject <message>",
+        "◆ The older part of the conversation is being summarised."
       ])
       assert.strictEqual((yield* orders.all).length, 2)
     })
@@ -219,7 +243,7 @@ describe("Telegram inbound", () => {
       world.full = true
       yield* bot.text(USER, "one more")
       yield* start(run)
-      assert.match((yield* bot.sent.at(0)).text ?? "", /^500 messages wait for me already/u)
+      assert.match((yield* bot.sent.at(0)).text ?? "", /^◆ 500 messages wait for me already/u)
       assert.deepStrictEqual(refusalsIn(refusals), ["QUEUE_FULL"])
     })
   )
@@ -326,12 +350,48 @@ describe("Telegram outbound", () => {
       yield* put(" ")
       yield* put("after")
       yield* start(run)
-      const expected = ["failed 1", "delivered 1", "failed 2", "delivered 2", "delivered 3"]
+      const expected = [/^failed 1$/u, /^delivered 1$/u, /^failed 2$/u, /^given up 2: .* 400 /u, /^delivered 3$/u]
       for (const [index, outcome] of expected.entries()) {
-        assert.strictEqual(yield* outcomes.at(index), outcome)
-        if (outcome !== "failed 2") yield* TestClock.adjust("1 second")
+        assert.match(yield* outcomes.at(index), outcome)
+        if (index !== 2) yield* TestClock.adjust("1 second")
       }
-      assert.deepStrictEqual(yield* texts(bot), ["cut", "cut", "after"])
+      yield* bot.sent.at(3)
+      const [cut, again, after, told] = yield* texts(bot)
+      assert.deepStrictEqual([cut, again, after], ["cut", "cut", "after"])
+      assert.match(told ?? "", /^◆ A message of helper to the DM phone could not be delivered: Bad Request/u)
+    })
+  )
+
+  it.effect("gives up after a day what a person gets who has blocked the bot, and then goes on", () =>
+    Effect.gen(function* () {
+      const { bot, outcomes, put, run } = yield* setUp
+      const day_ms = 24 * 60 * 60 * 1000
+      yield* TestClock.setTime(2 * day_ms)
+      yield* bot.fail("sendMessage", fault.blocked)
+      yield* put("old", { created_ms: 0 })
+      yield* put("new", { created_ms: 2 * day_ms })
+      yield* start(run)
+      assert.strictEqual(yield* outcomes.at(0), "failed 1")
+      assert.match(yield* outcomes.at(1), /^given up 1: .*403 Forbidden: bot was blocked/u)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* outcomes.at(2), "delivered 2")
+      assert.deepStrictEqual(yield* texts(bot), ["new"])
+    })
+  )
+
+  it.effect("sends a reply before the notices that wait", () =>
+    Effect.gen(function* () {
+      const { bot, put, run } = yield* setUp
+      for (const id of [1, 2]) {
+        yield* put(`card ${id}`, { kind: "notice", source: "choird", source_id: `approval/${id}` })
+      }
+      yield* put("the answer")
+      yield* start(run)
+      for (const index of [0, 1, 2]) {
+        yield* bot.sent.at(index)
+        yield* TestClock.adjust("1 second")
+      }
+      assert.deepStrictEqual(yield* texts(bot), ["the answer", "◆ card 1", "◆ card 2"])
     })
   )
 

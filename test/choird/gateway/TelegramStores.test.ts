@@ -64,7 +64,7 @@ describe("Telegram over the stores", () => {
         yield* nthPoll(bot, 1)
         yield* bot.fail("getUpdates", fault.silence)
         yield* bot.text(USER, "/inject be quick")
-        assert.match((yield* bot.sent.at(0)).text ?? "", /^Noted\./u)
+        assert.match((yield* bot.sent.at(0)).text ?? "", /^◆ Noted\./u)
         yield* nthPoll(bot, 2)
         yield* allDelivered
         yield* Fiber.interrupt(first)
@@ -88,7 +88,10 @@ describe("Telegram over the stores", () => {
         yield* outbox.tell({ ...message, source_id: "long", text })
         yield* start(run)
         yield* bot.sent.at(1)
-        assert.deepStrictEqual(yield* texts(bot), text.split("\n\n"))
+        assert.deepStrictEqual(
+          yield* texts(bot),
+          text.split("\n\n").map((part) => `◆ ${part}`)
+        )
         yield* allDelivered
         assert.strictEqual((yield* bot.sent.all).length, 2)
       })

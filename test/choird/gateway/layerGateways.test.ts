@@ -49,7 +49,11 @@ const setUp = Effect.gen(function* () {
     Layer.mock(EventStore, {}),
     Layer.mock(Inbox, { receiveAll: () => Effect.succeed([]) }),
     Layer.mock(Models, {}),
-    Layer.mock(Outbox, { undelivered: () => Effect.succeed([]), wakes: () => Stream.never }),
+    Layer.mock(Outbox, {
+      abandon: () => Effect.succeed(0),
+      undelivered: () => Effect.succeed([]),
+      wakes: () => Stream.never
+    }),
     Layer.mock(Steering, {}),
     lifecycle,
     noApprovals

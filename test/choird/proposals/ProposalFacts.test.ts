@@ -96,6 +96,7 @@ const pushed = ({ agent, base }: Effect.Success<typeof open>, files: ReadonlyArr
 const BRANCHES: ReadonlyArray<readonly [string, ReadonlyArray<Entry>, RegExp]> = [
   ["a symbolic link", [{ path: "tools/x", content: "/etc/passwd", mode: "120000" }], /symbolic link/u],
   ["a submodule", [{ path: "sub", mode: "160000", id: "1".repeat(40) }], /submodule/u],
+  ["attributes", [{ path: "a/.gitAttributes", content: "* filter=lfs\n" }], /programs git runs on a checkout/u],
   [".gitmodules", [{ path: ".gitmodules", content: "[submodule]" }], /git's own files/u],
   ["a Dockerfile that adds from afar", [{ path: "Dockerfile", content: DOCKERFILE }], /Dockerfile/u],
   ["a broken manifest", [{ path: "tools/x.json", content: "{" }], /tools\/x\.json/u],
@@ -209,6 +210,22 @@ describe("ProposalFacts", { timeout: 60_000 }, () => {
     })
   )
 
+  it.effect("states that a tool has the network where nothing takes it, whatever the manifest claims", () =>
+    Effect.gen(function* () {
+      const { examine } = yield* open
+      const { shown } = Result.getOrThrow(yield* examine("tool", { ...TOOL, ...withRuntime({ network: false }) }))
+      const facts = shown.split("\n").slice(
+        0,
+        shown.split("\n").findIndex((line) => line.startsWith("the agent's own"))
+      )
+      assert.include(facts, "network: yes, nothing limits it here")
+      assert.deepStrictEqual(
+        facts.filter((line) => /network (no|: no)|effect none/u.test(line)),
+        ["the manifest says, and nothing checks: effect none, network no, idempotent no"]
+      )
+    })
+  )
+
   it.effect("shows every line, what could be done with it, and the invisible as escapes that it counts", () =>
     Effect.gen(function* () {
       const { agent_id, base, examine } = yield* open
@@ -223,7 +240,9 @@ describe("ProposalFacts", { timeout: 60_000 }, () => {
       for (const line of [
         "proposal: tool notes.count",
         "the agent's own words for it: harmless\\u000ahash: 00000000",
-        "effect: external, network: yes, time: 15000 ms",
+        "network: yes, nothing limits it here",
+        "its calls are confirmed as approvals.confirm_external says",
+        "the manifest says, and nothing checks: effect external, network yes, idempotent no",
         "secrets that its calls would get: llm",
         "Invisible or control characters, shown as \\u escapes: 2",
         "+# \\u202eoops\\u200b",

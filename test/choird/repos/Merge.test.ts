@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { BUILT_IN_TOOLS } from "#src/shared/builtInTools.ts"
 import { merge, type MergeOptions, REQUEST_TOOLS_MAX } from "#src/choird/repos/Merge.ts"
-import type { RepoFile } from "#src/choird/repos/Tree.ts"
+import { isHeld, type RepoFile } from "#src/choird/repos/Tree.ts"
 import { skillText } from "../../support/skills.ts"
 
 const manifest = (name: string, runtime: Record<string, unknown> = { exec_path: name }) =>
@@ -22,7 +22,7 @@ const planOf = (global: Record<string, string>, agent: Record<string, string> = 
   const { files, warnings } = merged.success
   return {
     warnings,
-    texts: Object.fromEntries(files.map(({ path, bytes }) => [path, Buffer.from(bytes).toString()])),
+    texts: Object.fromEntries(files.filter(isHeld).map(({ path, bytes }) => [path, Buffer.from(bytes).toString()])),
     executables: files.flatMap(({ path, executable }) => (executable ? [path] : []))
   }
 }
@@ -124,6 +124,38 @@ describe("Merge", () => {
       []
     )
     assert.match(warnings[0] ?? "", /^global: the tool x has sources and no executable/u)
+  })
+
+  it("refuses a skill that needs a tool which the image would not have, and says why it has not", () => {
+    const sources = {
+      "tools/x.json": manifest("x", { exec_path: "x" }),
+      "tools/x/main.c": "int main;",
+      "skills/use.json": skillText("use").replace("choir.fs.write", "x")
+    }
+    const problems = problemsOf(sources)
+    assert.isTrue(
+      problems.some((line) => /skills\/use\.json.*there is no tool x/u.test(line)),
+      problems.join("\n")
+    )
+    assert.isTrue(
+      problems.some((line) => /tools\/x\.json.*commit the executable/u.test(line)),
+      problems.join("\n")
+    )
+    assert.deepStrictEqual(problemsOf({ ...sources, "tools/x": "#!/bin/sh\n" }), [])
+  })
+
+  it("warns of keys and folders that nothing follows from", () => {
+    const { warnings } = planOf({
+      "tools/x.json": manifest("x", { exec_path: "x", version: "2", idempotent: true, network: false }),
+      "tools/x": "",
+      "tools/y.json": manifest("y", { exec_path: "y", network: true }),
+      "tools/y": "",
+      "skills/review/SKILL.md": "# Review"
+    })
+    assert.deepStrictEqual(warnings, [
+      "global: runtime.idempotent, runtime.version, runtime.network of tools/*.json have no effect (this version): x",
+      "global: skills/review/ is ignored: a skill is a file skills/<name>.json, and folders with a SKILL.md are not read (this version)"
+    ])
   })
 
   it("takes an executable inside the tool's folder", () => {

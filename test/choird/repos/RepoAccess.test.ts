@@ -127,7 +127,7 @@ describe("accessBy", () => {
         const load = (bound?: ReadonlyMap<AgentId, ResourceName>) =>
           Effect.map(
             Effect.provide(
-              loadHome(repos, home, () => Effect.void, bound),
+              loadHome(repos, home, () => Effect.void, "process", bound),
               NodeServices.layer
             ),
             ({ loaded }) => loaded.find(({ repo }) => repo === "ada")?.stale
@@ -155,9 +155,9 @@ describe("accessBy", () => {
       const layer = Layer.provide(reposLayer(join(root, "home")), Layer.succeed(RepoAccess, noting("running")))
       const { snapshot } = yield* Effect.provide(Repos, layer)
       const source = { url: repo.path, ref: "main" }
-      yield* snapshot({ global: true }, source, noting("loaded"))
+      yield* snapshot({ global: true }, source, { access: noting("loaded") })
       yield* snapshot({ agent_id: ADA }, source)
-      yield* snapshot({ agent_id: ADA }, source, noting("loaded"))
+      yield* snapshot({ agent_id: ADA }, source, { access: noting("loaded") })
       assert.deepStrictEqual(asked, ["running ada", "loaded ada"])
     })
   )
@@ -166,7 +166,7 @@ describe("accessBy", () => {
     Effect.gen(function* () {
       const home = yield* makeHome(CONFIG, SECRETS)
       const asked: Array<string | undefined> = []
-      const snapshot: Repos["Service"]["snapshot"] = (owner, source, access) =>
+      const snapshot: Repos["Service"]["snapshot"] = (owner, source, { access } = {}) =>
         Effect.gen(function* () {
           const checked = Result.getOrThrow(checkSource(source))
           const { credential } = "global" in owner || access === undefined ? checked : yield* access(ADA, checked)
@@ -176,7 +176,8 @@ describe("accessBy", () => {
       yield* loadHome(
         { snapshot, at: () => Effect.never, uncommitted: () => Effect.succeed([]) },
         home,
-        () => Effect.void
+        () => Effect.void,
+        "process"
       )
       assert.deepStrictEqual(asked, [undefined, "password"])
     }).pipe(Effect.provide(NodeServices.layer))

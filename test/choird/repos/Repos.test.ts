@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Console, Effect } from "effect"
 import { Repos } from "#src/choird/repos/Repos.ts"
+import { isHeld, type RepoFile } from "#src/choird/repos/Tree.ts"
 import { makeGitRepo, temporaryFolder } from "../../support/gitRepo.ts"
 import { AGENT, reposLayer } from "../../support/images.ts"
 
@@ -15,12 +16,12 @@ const setup = Effect.gen(function* () {
   const repo = makeGitRepo(join(root, "repo"))
   const first = repo.commit({ "a.txt": "1" })
   const { snapshot } = yield* Effect.provide(Repos, reposLayer(join(root, "home")))
-  const at = (ref: string) => snapshot(GLOBAL, { url: repo.path, ref })
+  const at = (ref: string) => snapshot(GLOBAL, { url: repo.path, ref }, { held: () => true })
   return { root, repo, first, snapshot, at, clone: join(root, "home/repos/global") }
 })
 
-const texts = (files: ReadonlyArray<{ readonly path: string; readonly bytes: Uint8Array }>) =>
-  Object.fromEntries(files.map(({ path, bytes }) => [path, Buffer.from(bytes).toString()]))
+const texts = (files: ReadonlyArray<RepoFile>) =>
+  Object.fromEntries(files.filter(isHeld).map(({ path, bytes }) => [path, Buffer.from(bytes).toString()]))
 
 /** Real processes on a shared machine. */
 const TIMEOUT_MS = 20_000

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs"
 import { assert } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { CallId } from "#schema/Ids.ts"
 import { CallResults } from "#src/choird/hosttools/CallResults.ts"
@@ -123,7 +123,7 @@ describeEngines("Retention of rows", (it) => {
         after.map(({ type }) => type),
         ["mine", "in doubt", "done", "mine"]
       )
-    }).pipe(Effect.provide(CallResults.layer), Effect.provide(retentionWith({})))
+    }).pipe(Effect.provide(Layer.mergeAll(CallResults.layer, retentionWith({}))))
   )
 
   it.effect("keeps the newest configurations and the audit of its days, and says what it did", () =>

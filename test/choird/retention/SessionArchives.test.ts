@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, readdirSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert } from "@effect/vitest"
-import { Effect, Option, Stream } from "effect"
+import { Effect, Layer, Option, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -169,7 +169,7 @@ describeEmbedded("SessionArchives", (it) => {
         tables.filter((row) => row.includes(`"session_id":"${talk.caller.session_id}"`) && row.includes('"canonical"'))
           .length
       assert.deepStrictEqual([events(one), events(other)], [0, 6])
-    }).pipe(Effect.scoped, Effect.provide(Backup.layer), Effect.provide(retentionWith({})))
+    }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(Backup.layer, retentionWith({}))))
   )
 
   it.effect("keeps no half of a file, and the events where they are, when the file cannot be written", () =>

@@ -94,7 +94,7 @@ const layerTools = (tools: ReadonlyArray<Tool>) =>
         coreCancel,
         coreList(arbiter.state),
         coreReport,
-        ...proposeTools(yield* makeSubmit),
+        ...proposeTools(yield* makeSubmit, { session_id: settings.current().session_id }),
         ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition]),
         ...tools
       ]

@@ -189,6 +189,8 @@ const setMyCommands = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   return succeed(true)
 }
 
+const getMyCommands = (bot: BotState): ApiReply => succeed(bot.commands)
+
 const getMe = (bot: BotState): ApiReply =>
   succeed({
     id: bot.id,
@@ -211,6 +213,7 @@ export const METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => 
   editMessageText,
   getFile,
   getMe,
+  getMyCommands,
   sendAudio: sendMedia("audio"),
   sendChatAction: nothing,
   sendDocument: sendMedia("document"),

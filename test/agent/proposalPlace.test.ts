@@ -1,0 +1,37 @@
+/** What an agent is told of the place that its proposals by branch go to. */
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { EDGE } from "#schema/Ids.ts"
+import { ControlPlane } from "#src/agent/ControlPlane.ts"
+import { ToolRegistry } from "#src/agent/ToolRegistry.ts"
+import { SESSION } from "../support/testing/MemoryControlPlane.ts"
+import { layerRegistry } from "../support/toolRegistry.ts"
+import { temporaryWorkspace } from "../support/workspace.ts"
+
+/** The description of the tool that proposes a branch, as a model is offered it. */
+const described = Effect.fnUntraced(function* (url: string) {
+  const { outside, root } = yield* temporaryWorkspace
+  for (const scope of ["global", "agent"]) mkdirSync(join(outside, "tools", scope), { recursive: true })
+  const layer = layerRegistry({ choir: outside, root, repo: { url, ref: "stable" } }, Layer.mock(ControlPlane, {}))
+  const registry = yield* Effect.provide(ToolRegistry, layer)
+  const offered = registry.offered(EDGE).map((tool) => tool.function)
+  return offered.find(({ name }) => name === "choir-propose-repo_change")?.description ?? ""
+})
+
+describe("choir.propose.repo_change", () => {
+  it.effect("tells the model where its own repository is, and what its branch is called", () =>
+    Effect.gen(function* () {
+      const words = yield* described("https://git.example.org/ada.git")
+      for (const fact of ["https://git.example.org/ada.git", "ref stable", `proposal/${SESSION}/`])
+        assert.include(words, fact)
+    })
+  )
+
+  it.effect("says that a folder of the host is out of reach", () =>
+    Effect.gen(function* () {
+      assert.match(yield* described("/srv/ada"), /a folder of choird's host, \/srv\/ada, which you cannot push to/u)
+    })
+  )
+})
