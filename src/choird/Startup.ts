@@ -99,7 +99,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   const { config, home } = yield* Effect.provideContext(configured, files)
   yield* Effect.forEach(notYet(config), (text) => Effect.logWarning(text), { discard: true })
   yield* step(2, "secrets.json is in order; taking the home for this choird alone")
-  yield* lockHome(home)
+  const lock = yield* lockHome(home)
   yield* makeFolders(home)
   // Not before the home is taken: another choird may still write to the same files.
   yield* Stream.runForEach(Context.get(files, ConfigStore).changes, (running) =>
@@ -144,5 +144,11 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   const { version } = yield* Effect.provideContext(configured, files)
   const took_ms = (yield* Clock.currentTimeMillis) - began_ms
   yield* step(10, `choird ready in ${took_ms} ms: config version ${version}, ${summary(config)}`)
-  return { ended: Effect.raceFirst(Context.get(services, Shutdown).requested, Context.get(services, Database).lost) }
+  return {
+    ended: Effect.raceAllFirst([
+      Context.get(services, Shutdown).requested,
+      Context.get(services, Database).lost,
+      lock.lost
+    ])
+  }
 })

@@ -104,7 +104,7 @@ const pathInHome = (path: string, home: string) => {
 }
 
 /** Folders of a home that Choir fills. Git runs hooks from one of them, and choird trusts what lies in the others. */
-const CHOIRS_OWN = new Set(["sources", "data", "socks", "images", "repos", "logs"])
+const CHOIRS_OWN = new Set(["sources", "data", "socks", "images", "repos", "logs", "choird.lock", "files.lock"])
 
 /** Refuses a workspace in a folder whose files Choir or git acts on: its contents come from an agent, or from whoever made the file. */
 const checkWorkspaces = (file: string, { workspaces }: Config, home: string) =>
@@ -180,11 +180,10 @@ const restoreDatabase = Effect.fnUntraced(function* (
   return undefined
 })
 
-/** Builds the home beside its place, and puts it there in the end. Until then nothing of the old home has changed. */
-export const restoreHome = Effect.fn("restoreHome")(function* <E, R>(options: RestoreOptions<E, R>) {
+/** Builds the home beside its place. Nothing of the old one changes. */
+const buildHome = Effect.fnUntraced(function* <E, R>(options: RestoreOptions<E, R>, place: RestorePlace) {
   const { agree, file, force, step } = options
   const fs = yield* FileSystem.FileSystem
-  const place = yield* takePlace(options.home)
   const { home, occupied, staging } = place
   const unpacked = join(staging, UNPACKED)
   yield* fs.makeDirectory(unpacked, { mode: 0o700 })
@@ -219,9 +218,17 @@ export const restoreHome = Effect.fn("restoreHome")(function* <E, R>(options: Re
     yield* Effect.sync(() => rmSync(unpacked, { recursive: true, force: true }))
     yield* finishStaging(place)
   }).pipe(step("completing the new home"))
+  return { manifest, config, next, unset: opened === undefined ? manifest.secrets.names : [] }
+})
+
+/** Builds the home beside its place, and puts it there in the end. Until then nothing of the old home has changed. */
+export const restoreHome = Effect.fn("restoreHome")(function* <E, R>(options: RestoreOptions<E, R>) {
+  const place = yield* takePlace(options.home)
+  const { home } = place
+  const { config, manifest, next, unset } = yield* Effect.raceFirst(buildHome(options, place), place.lost)
   const { aside } = yield* Effect.gen(function* () {
-    const aside = yield* moveAside(place).pipe(step("moving the old home aside"))
-    yield* putHome(place).pipe(step("putting the new home in place"))
+    const aside = yield* moveAside(place).pipe(options.step("moving the old home aside"))
+    yield* putHome(place).pipe(options.step("putting the new home in place"))
     return { aside }
   }).pipe(Effect.uninterruptible)
   return {
@@ -229,10 +236,10 @@ export const restoreHome = Effect.fn("restoreHome")(function* <E, R>(options: Re
     aside,
     manifest,
     /** Names of secrets that have no value in the new home. */
-    unset: opened === undefined ? manifest.secrets.names : [],
+    unset,
     /** The command that restores the database of a server. */
     database_command: next,
     agents: Object.keys(config.agents),
-    moved: !move.from.includes(home)
+    moved: !otherHomes(manifest).includes(home)
   }
 }, Effect.scoped)
