@@ -582,8 +582,6 @@ export const BREAKER_HOUR_MS = 3_600_000
 export const SUCCESSOR_LOOK_MS = 500
 /** Containers of an earlier choird that are ended at once. */
 export const REAPS_IN_FLIGHT_MAX = 4
-/** How long work that must not be lost waits for a database that is away. */
-export const DATABASE_PATIENCE_MS_MAX = 300_000
 /** Changes of agents that a slow listener may be behind before it loses the oldest. */
 export const AGENT_CHANGES_BUFFERED_MAX = 256
 /** A line of a log file (R77). */
