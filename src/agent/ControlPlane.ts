@@ -64,7 +64,8 @@ export class ControlPlane extends Context.Service<
     hello(request: InitHello): Asked<InitHelloReply>
     /** The values of bound secrets; one unbound name refuses them all. */
     secrets(resources: ReadonlyArray<SecretName>): Asked<ReadonlyMap<SecretName, Redacted.Redacted>>
-    heartbeat(request: Heartbeat): Asked<HeartbeatReply>
+    /** One heartbeat, given up with its connection after `timeout_ms`, RPC_TIMEOUT_MS by default, so that a lost packet does not hold up the next one. */
+    heartbeat(request: Heartbeat, timeout_ms?: number): Asked<HeartbeatReply>
     /** Tells how a lane does; for a core with the proof that its job runs, which expires with the job (D35). */
     report(status: ReportStatus, job?: RunningJob): Asked<void>
     /**
@@ -141,7 +142,7 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
       const { secrets } = yield* patiently(asked("GET_SECRETS")(rpc.GET_SECRETS(request)))
       return new Map(Object.entries(secrets).map(([name, value]) => [name as SecretName, Redacted.make(value)]))
     }),
-    heartbeat: (payload) => asked("HEARTBEAT")(rpc.HEARTBEAT({ ...envelope(), payload })),
+    heartbeat: (payload, timeout_ms) => asked("HEARTBEAT", timeout_ms)(rpc.HEARTBEAT({ ...envelope(), payload })),
     report: Effect.fn("ControlPlane.report")(function* (payload, job) {
       const headers = yield* proven(job)
       yield* asked("REPORT_STATUS")(connections.one(rpc.REPORT_STATUS({ headers, payload })))

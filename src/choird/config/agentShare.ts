@@ -31,6 +31,7 @@ export const agentConfig = (config: Config, bindings: Omit<ResourceBindings, "dm
     memory: config.memory,
     approvals: config.approvals,
     heartbeat_interval_ms: config.heartbeat_interval_ms,
+    crash_detection_threshold_ms: config.crash_detection_threshold_ms,
     rate_limit_retry_ms: config.rate_limit_retry_ms
   }
 }

@@ -35,7 +35,9 @@ describe("patience with the database", () => {
   it.effect("waits for a server that is full or starting, and for no mistake of a statement", () =>
     Effect.gen(function* () {
       const failure = (code: string) =>
-        new SqlError.SqlError({ reason: new SqlError.UnknownError({ cause: Object.assign(new Error("no"), { code }) }) })
+        new SqlError.SqlError({
+          reason: new SqlError.UnknownError({ cause: Object.assign(new Error("no"), { code }) })
+        })
       for (const code of ["53100", "57P03"]) {
         let away = true
         const work = Effect.suspend(() => (away ? Effect.die(failure(code)) : Effect.succeed(1)))
