@@ -1,10 +1,10 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Migrations, migrate, MIGRATIONS } from "#src/choird/database/Migrations.ts"
+import { type Migrations, migrate, MIGRATIONS, NEWEST } from "#src/choird/database/Migrations.ts"
 import { describeEngines, describePostgres, postgresEngine } from "../../support/engines.ts"
 
-const latest = Object.keys(MIGRATIONS).length
+const latest = NEWEST
 const later = (name: string, ...statements: ReadonlyArray<string>): Migrations => ({
   ...MIGRATIONS,
   [`${String(latest + 1).padStart(4, "0")}_${name}`]: Effect.flatMap(SqlClient.SqlClient, (sql) =>

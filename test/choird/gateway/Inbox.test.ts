@@ -1,6 +1,5 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, Stream } from "effect"
-import { ResourceName } from "#schema/Ids.ts"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
@@ -8,9 +7,7 @@ import { INBOX_PENDING_MAX } from "#src/shared/limits.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { BINDINGS, message, newAgent, stores } from "../../support/stores.ts"
 
-describeEngines("Inbox", (it, { kind }) => {
-  const bot = ResourceName.make("bot")
-
+describeEngines("Inbox", (it) => {
   it.effect("stores a message once, and answers its first row again", () =>
     Effect.gen(function* () {
       const inbox = yield* Inbox
