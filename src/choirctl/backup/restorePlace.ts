@@ -131,7 +131,7 @@ export const takePlace = Effect.fn("restorePlace.take")(function* (wanted: strin
   if ("problem" in state)
     return yield* failed("HOME", `${home} cannot be replaced: ${state.problem ?? ""}`, state.fix ?? "")
   // No choird starts in an empty folder, and only an empty one can be replaced by one rename.
-  const homeLost = state.occupied === true ? yield* hold(wanted, homeLockPath(home)) : Effect.never
+  const homeLost = state.occupied ? yield* hold(wanted, homeLockPath(home)) : Effect.never
   if (yield* earlierChoirdRuns(home)) return yield* choirdRuns(wanted)
   const made = yield* Effect.acquireRelease(
     attempt(home, () => mkdtempSync(join(dirname(home), stagingPrefix(home)))),
