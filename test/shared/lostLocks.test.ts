@@ -10,8 +10,8 @@ import { temporaryFolder } from "../support/engines.ts"
 
 /** Work that goes on until its lock is lost, and the file that it holds. */
 interface Holder {
-  readonly file: (home) => string
-  readonly hold: (home, begun) => Effect.Effect<unknown, Error, Scope.Scope>
+  readonly file: (home: string) => string
+  readonly hold: (home: string, begun: Effect.Effect<unknown>) => Effect.Effect<unknown, Error, Scope.Scope>
 }
 
 const HOLDERS: Readonly<Record<string, Holder>> = {
