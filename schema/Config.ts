@@ -353,6 +353,8 @@ export const AgentConfig = Schema.Struct({
   memory: MemoryConfig,
   approvals: ApprovalsConfig,
   heartbeat_interval_ms: IntervalMs,
+  /** How long choird hears nothing before the agent counts as crashed. */
+  crash_detection_threshold_ms: Schema.optionalKey(IntervalMs),
   rate_limit_retry_ms: IntervalMs
 })
 export type AgentConfig = typeof AgentConfig.Type

@@ -57,7 +57,8 @@ export class ControlPlane extends Context.Service<
     hello(request: InitHello): Asked<InitHelloReply>
     /** The values of bound secrets; one unbound name refuses them all. */
     secrets(resources: ReadonlyArray<SecretName>): Asked<ReadonlyMap<SecretName, Redacted.Redacted>>
-    heartbeat(request: Heartbeat): Asked<HeartbeatReply>
+    /** One heartbeat, given up with its connection after `timeout_ms`, RPC_TIMEOUT_MS by default, so that a lost packet does not hold up the next one. */
+    heartbeat(request: Heartbeat, timeout_ms?: number): Asked<HeartbeatReply>
     /**
      * Runs a host tool; for a core with the proof that its job runs. It is asked again with the same request id while choird is away,
      * so that it runs once (R28). At most SLOW_HOST_CALLS_MAX of those with more than RPC_TIMEOUT_MS are with choird at once, the
@@ -132,7 +133,7 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
       const { secrets } = yield* patiently(asked("GET_SECRETS")(rpc.GET_SECRETS(request)))
       return new Map(Object.entries(secrets).map(([name, value]) => [name as SecretName, Redacted.make(value)]))
     }),
-    heartbeat: (payload) => asked("HEARTBEAT")(rpc.HEARTBEAT({ ...envelope(), payload })),
+    heartbeat: (payload, timeout_ms) => asked("HEARTBEAT", timeout_ms)(rpc.HEARTBEAT({ ...envelope(), payload })),
     execute: Effect.fn("ControlPlane.execute")(function* ({ timeout_ms, ...payload }, job) {
       const headers = yield* proven(job)
       const call = Effect.mapError(rpc.EXECUTE_HOST_TOOL({ headers, payload }), (error) =>

@@ -13,6 +13,7 @@ import {
   RPC_RETRY_MS,
   RPC_TIMEOUT_MS
 } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { AgentSettings } from "./AgentSettings.ts"
 import { Arbiter } from "./Arbiter.ts"
 import { ControlPlane } from "./ControlPlane.ts"
@@ -28,6 +29,19 @@ export class Severed extends Schema.TaggedError<Severed>()("Severed", { reason: 
     return `the session was taken from this agent: ${this.reason}`
   }
 }
+
+/** The attempts that fit into the silence after which choird takes an agent for crashed. */
+const BEATS_BEFORE_CRASH = 3
+
+/**
+ * How long a heartbeat waits for its answer: short enough that a lost packet is made up for in time, and twice as long after each one that
+ * was given up, since a slow choird needs the time to answer at all.
+ */
+const answerTime = (threshold_ms: number | undefined, given_up: number) =>
+  threshold_ms === undefined
+    ? RPC_TIMEOUT_MS
+    : Math.min(RPC_TIMEOUT_MS, Math.ceil(threshold_ms / BEATS_BEFORE_CRASH) * 2 ** Math.min(given_up, DOUBLINGS_MAX))
+const DOUBLINGS_MAX = 10
 
 /** Sends heartbeats and knows what choird has. */
 export class Replication extends Context.Service<
@@ -65,6 +79,8 @@ const make = Effect.fnUntraced(function* () {
   const waiters = new Set<{ readonly rev: number; readonly done: Deferred.Deferred<void> }>()
   let acked = log.head()
   let away = false
+  /** Heartbeats in a row that choird did not answer in their time. */
+  let given_up = 0
 
   // The revision that choird's next patches start after: what it has, or less where it asks to be sent again.
   let sent = acked
@@ -101,10 +117,10 @@ const make = Effect.fnUntraced(function* () {
   )
 
   const send = Effect.fnUntraced(function* (batch: Batch | undefined) {
-    const { config_version, epoch } = settings.current()
+    const { config, config_version, epoch } = settings.current()
     const base_rev = batch?.base_rev ?? sent
     const now = yield* Clock.currentTimeMillis
-    return yield* plane.heartbeat({
+    const request = {
       epoch,
       base_rev,
       new_rev: batch?.new_rev ?? base_rev,
@@ -113,7 +129,14 @@ const make = Effect.fnUntraced(function* () {
       patches: batch?.events ?? [],
       config_version,
       timestamp: new Date(now).toISOString()
+    }
+    const timeout_ms = answerTime(config.crash_detection_threshold_ms, given_up)
+    const asked_ms = yield* monotonicMs
+    // A choird that refuses the connection is away, and not slow.
+    const answerless = Effect.map(monotonicMs, (now_ms) => {
+      given_up = now_ms - asked_ms >= timeout_ms ? given_up + 1 : 0
     })
+    return yield* plane.heartbeat(request, timeout_ms).pipe(Effect.tapError(() => answerless))
   })
   const obey = Effect.fnUntraced(function* (reply: HeartbeatReply, batch: Batch | undefined) {
     if (reply.action === "FENCED") return yield* new Severed({ reason: "a newer start of this agent runs" })
@@ -155,6 +178,7 @@ const make = Effect.fnUntraced(function* () {
     const batch = log.after(sent, HEARTBEAT_PATCH_BYTES_MAX)
     const reply = yield* send(batch)
     away = false
+    given_up = 0
     yield* obey(reply, batch)
   }).pipe(
     Effect.catchTags({
@@ -162,12 +186,13 @@ const make = Effect.fnUntraced(function* () {
       Unreachable: ({ message, wait_ms }) => Effect.andThen(missed(message), Effect.sleep(wait_ms))
     })
   )
-  // What one heartbeat cannot hold, or choird wants again, goes with the next one at once; what was committed meanwhile waits its time.
+  // What one heartbeat cannot hold, or choird wants again, goes with the next one at once, and so does a heartbeat without an answer: choird
+  // may not have heard it. What was committed meanwhile waits its time.
   const drain: Effect.Effect<void, Severed> = Effect.suspend(() => {
     const head = log.head()
     return Effect.andThen(
       beat,
-      Effect.suspend(() => (sent < head || !roomAt() ? drain : Effect.void))
+      Effect.suspend(() => (sent < head || !roomAt() || away ? drain : Effect.void))
     )
   })
   const urgent = Effect.andThen(Queue.take(now), Effect.sleep(REPLICATION_DEBOUNCE_MS))

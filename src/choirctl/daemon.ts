@@ -3,7 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, realpathSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Option, Schedule } from "effect"
-import { type HomeHolder, homeHolder } from "#src/shared/homeHolder.ts"
+import { homeHolder } from "#src/shared/homeHolder.ts"
+import type { LockHolder } from "#src/shared/lockFile.ts"
 import {
   CHOIRD_STOP_MS_MAX,
   DAEMON_LOOK_MS,
@@ -119,7 +120,7 @@ export const startDaemon = Effect.fn("daemon.start")(function* (home: string) {
   return { started: child !== undefined, ...(yield* daemonState(home)) }
 })
 
-/** Whether a pid is a choird of this user. The lock's word alone would let others choose whom this program signals. */
+/** Whether a pid is a choird of this user: the kernel may have given it to another program since the lock was read. */
 const isChoird = (pid: number) => {
   const folder = `/proc/${pid}`
   if (!existsSync(folder) || statSync(folder).uid !== process.getuid?.()) return false
@@ -128,7 +129,7 @@ const isChoird = (pid: number) => {
 }
 
 /** Asks by the operator's socket, else by a signal to one that is still starting. */
-const askToStop = Effect.fnUntraced(function* (home: string, { pid }: HomeHolder) {
+const askToStop = Effect.fnUntraced(function* (home: string, { pid }: LockHolder) {
   const asked = yield* Effect.option(askChoird(home, "system", (choird) => choird.shutdown()))
   if (Option.isSome(asked)) return
   const known = yield* Effect.orElseSucceed(

@@ -1,7 +1,7 @@
-/** One choird per home (wire.md, Host). */
+/** One choird per home. */
 import { Effect, Runtime, Schema } from "effect"
-import { holdName } from "#src/shared/abstractName.ts"
-import { homeHolder, homeLockName } from "#src/shared/homeHolder.ts"
+import { earlierChoirdRuns, homeLockPath } from "#src/shared/homeHolder.ts"
+import { type HeldLock, holdLockFile } from "#src/shared/lockFile.ts"
 
 /** Another choird uses this home. */
 export class HomeTaken extends Schema.TaggedError<HomeTaken>()("HomeTaken", {
@@ -20,18 +20,26 @@ export class HomeLockFailed extends Schema.TaggedError<HomeLockFailed>()("HomeLo
   problem: Schema.String
 }) {
   override get message() {
-    return `${this.home} cannot be locked: ${this.problem}. choird needs Linux, for its abstract Unix sockets`
+    return `${this.home} cannot be locked: ${this.problem}`
   }
 }
 
-/** Holds the home until the scope closes. @param home its real path. */
+/** The lock of the home is gone, so another choird may start there at any moment. */
+export class HomeLost extends Schema.TaggedError<HomeLost>()("HomeLost", { home: Schema.String }) {
+  override readonly [Runtime.errorExitCode] = 75
+  override get message() {
+    return `choird no longer holds ${this.home}: its lock file was removed or replaced, or the home was moved. choird ends, so that no two work on one home`
+  }
+}
+
+/** Holds the home until the scope closes. Its holder ends when the lock is lost. @param home its real path. */
 export const lockHome = Effect.fn("HomeLock.lock")(function* (home: string) {
-  yield* holdName(homeLockName(home)).pipe(
-    Effect.catch(
-      Effect.fnUntraced(function* ({ code, message }) {
-        if (code === "EADDRINUSE") return yield* new HomeTaken({ home, pid: (yield* homeHolder(home)).pid })
-        return yield* new HomeLockFailed({ home, problem: message })
-      })
-    )
+  const { lost }: HeldLock = yield* holdLockFile(homeLockPath(home)).pipe(
+    Effect.catchTags({
+      LockTaken: ({ pid }) => new HomeTaken({ home, pid }),
+      LockUnusable: ({ message }) => new HomeLockFailed({ home, problem: message })
+    })
   )
+  if (yield* earlierChoirdRuns(home)) return yield* new HomeTaken({ home, pid: null })
+  return { lost: Effect.mapError(lost, () => new HomeLost({ home })) }
 })

@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
-import { Clock, Context, Effect, Layer, Schema, Stream } from "effect"
+import { Context, Effect, Layer, Schema, Stream } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
 import { agentPrograms } from "./agents/AgentPrograms.ts"
@@ -21,6 +21,7 @@ import { Database } from "./database/Database.ts"
 import { layerGateways } from "./gateway/layerGateways.ts"
 import { CONFIG_FILE, LAST_GOOD_FILE } from "#src/shared/configFiles.ts"
 import { Executions } from "./proposals/Executions.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { lockHome } from "./HomeLock.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
 import { Retention } from "./retention/Retention.ts"
@@ -29,7 +30,16 @@ import { layerExporters } from "./telemetry/Exporters.ts"
 
 const STEPS = 10
 
-const step = (number: number, text: string) => Effect.logInfo(`${number}/${STEPS} ${text}`)
+/** Says what was done once it is done, and how long it took. */
+const step =
+  (number: number, done: string) =>
+  <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.gen(function* () {
+      const since_ms = yield* monotonicMs
+      const result = yield* work
+      yield* Effect.logInfo(`${number}/${STEPS} ${done} in ${(yield* monotonicMs) - since_ms} ms`)
+      return result
+    })
 
 /** The folders of docs/operating.md that a home may lack, for its owner alone. */
 const FOLDERS = ["socks", "socks/agents", "repos", "logs", "logs/archive", "data", "images", "archive"]
@@ -80,20 +90,20 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   /** Starts with the configuration that worked last, in the place of config.json (R59). */
   readonly last_good: boolean
 }) {
-  const began_ms = yield* Clock.currentTimeMillis
+  const began_ms = yield* monotonicMs
   const logs = yield* LogFiles
 
   const file = options.last_good ? LAST_GOOD_FILE : CONFIG_FILE
-  yield* step(1, `choird ${options.version} reads ${file} in ${options.home}`)
-  const files = yield* Effect.mapError(
-    Layer.build(ConfigStore.layer({ home: options.home, file })),
-    orLastGood(options.home)
+  const files = yield* Layer.build(ConfigStore.layer({ home: options.home, file })).pipe(
+    Effect.mapError(orLastGood(options.home)),
+    step(1, `choird ${options.version} has read ${file} and secrets.json in ${options.home}`)
   )
   const { config, home } = yield* Effect.provideContext(configured, files)
   yield* Effect.forEach(notYet(config), (text) => Effect.logWarning(text), { discard: true })
-  yield* step(2, "secrets.json is in order; taking the home for this choird alone")
-  yield* lockHome(home)
-  yield* makeFolders(home)
+  const lock = yield* lockHome(home).pipe(
+    Effect.tap(() => makeFolders(home)),
+    step(2, "the home is this choird's alone")
+  )
   // Not before the home is taken: another choird may still write to the same files.
   yield* Stream.runForEach(
     Context.get(files, ConfigStore).changes,
@@ -113,35 +123,46 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
     yield* Layer.build(NodeServices.layer)
   )
 
-  yield* step(3, "connecting to Postgres and trying the runtime")
   const [database, runtime] = yield* Effect.all(
     [Layer.build(configuredDatabase(config.postgres, home)), Layer.build(chosenRuntime(config.runtime, home))],
     { concurrency: 2 }
-  ).pipe(Effect.provideContext(base))
+  ).pipe(Effect.provideContext(base), step(3, "Postgres is connected and the runtime tried"))
   const grounds = Context.mergeAll(base, database, runtime)
 
-  yield* step(4, "making the agents' schemas where they are missing")
-  yield* makeSchemas.pipe(Effect.provide(AgentSchemas.layer), Effect.provideContext(grounds))
-  yield* step(5, "opening the stores and the agents' API")
-  const plane = yield* Layer.build(layerControlPlane(agentPrograms)).pipe(Effect.provideContext(grounds))
+  yield* makeSchemas.pipe(
+    Effect.provide(AgentSchemas.layer),
+    Effect.provideContext(grounds),
+    step(4, "the agents' schemas are there")
+  )
+  const plane = yield* Layer.build(layerControlPlane(agentPrograms)).pipe(
+    Effect.provideContext(grounds),
+    step(5, "the stores and the agents' API are open")
+  )
   const services = Context.merge(grounds, plane)
 
-  yield* step(6, "ending what an earlier choird left running")
-  yield* step(7, "resuming its sessions")
-  yield* Context.get(services, Lifecycle).recover
+  yield* Context.get(services, Lifecycle).recover.pipe(
+    step(6, "what an earlier choird left running has ended, and its sessions resume")
+  )
   // Not before the agents come up that were running: what is carried out may start one anew.
-  yield* Context.get(services, Executions).run
+  yield* Context.get(services, Executions).run.pipe(step(7, "approved changes are being carried out"))
   // Not before the agents come up, which wait for the database as well.
   yield* Context.get(services, Retention).run
-  yield* step(8, "starting the gateways")
-  yield* Layer.build(layerGateways).pipe(Effect.provideContext(services))
+  yield* Layer.build(layerGateways).pipe(Effect.provideContext(services), step(8, "the gateways are started"))
   yield* keepLastGood(home, config)
-  yield* step(9, "opening the operator's socket")
   yield* Layer.build(Layer.provide(layerOperatorServer(options.version), Backup.layer)).pipe(
-    Effect.provideContext(services)
+    Effect.provideContext(services),
+    step(9, "the operator's socket is open")
   )
   const { version } = yield* Effect.provideContext(configured, files)
-  const took_ms = (yield* Clock.currentTimeMillis) - began_ms
-  yield* step(10, `choird ready in ${took_ms} ms: config version ${version}, ${summary(config)}`)
-  return { ended: Effect.raceFirst(Context.get(services, Shutdown).requested, Context.get(services, Database).lost) }
+  const took_ms = (yield* monotonicMs) - began_ms
+  yield* Effect.logInfo(
+    `${STEPS}/${STEPS} choird ready in ${took_ms} ms: config version ${version}, ${summary(config)}`
+  )
+  return {
+    ended: Effect.raceAllFirst([
+      Context.get(services, Shutdown).requested,
+      Context.get(services, Database).lost,
+      lock.lost
+    ])
+  }
 })

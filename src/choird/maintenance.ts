@@ -43,9 +43,12 @@ export interface Outside {
 const openDatabase = Effect.fnUntraced(function* (home: string) {
   const files = yield* Layer.build(ConfigStore.layer({ home }))
   const store = Context.get(files, ConfigStore)
-  yield* lockHome(store.home)
+  const { lost } = yield* lockHome(store.home)
   const { config } = yield* store.current
-  return yield* Layer.build(configuredDatabase(config.postgres, store.home, false)).pipe(Effect.provideContext(files))
+  const database = yield* Layer.build(configuredDatabase(config.postgres, store.home, false)).pipe(
+    Effect.provideContext(files)
+  )
+  return { database, lost }
 })
 
 const migrated = Effect.gen(function* () {
@@ -64,18 +67,22 @@ const backedUp = ({ version, write }: Outside) =>
     return { kind, migration: NEWEST }
   }).pipe(Effect.provide(Backup.layer))
 
-/** Does a task in the caller's scope and answers its result. */
-export const maintain = Effect.fn("maintenance.run")(function* (home: string, task: Task, outside: Outside) {
-  const database = yield* openDatabase(home)
+const doTask = Effect.fnUntraced(function* (task: Task, outside: Outside) {
   switch (task.name) {
     case "migrate":
-      return yield* Effect.provideContext(migrated, database)
+      return yield* migrated
     case "backup":
-      return yield* Effect.provideContext(backedUp(outside), database)
+      return yield* backedUp(outside)
     case "restore": {
-      const restored = restore(task, outside.step)
-      const { broken, events, header, rows, sessions } = yield* Effect.provideContext(restored, database)
+      const { broken, events, header, rows, sessions } = yield* restore(task, outside.step)
       return { rows, sessions, events, broken, created_at: header.created_at, migration: header.migration }
     }
   }
+})
+
+/** Does a task in the caller's scope and answers its result. A task ends when another program may use its home or its database. */
+export const maintain = Effect.fn("maintenance.run")(function* (home: string, task: Task, outside: Outside) {
+  const { database, lost } = yield* openDatabase(home)
+  const done = Effect.provideContext(doTask(task, outside), database)
+  return yield* Effect.raceAllFirst([done, lost, Context.get(database, Database).lost])
 })

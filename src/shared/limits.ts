@@ -600,8 +600,6 @@ export const BREAKER_HOUR_MS = 3_600_000
 export const SUCCESSOR_LOOK_MS = 500
 /** Containers of an earlier choird that are ended at once. */
 export const REAPS_IN_FLIGHT_MAX = 4
-/** How long work that must not be lost waits for a database that is away. */
-export const DATABASE_PATIENCE_MS_MAX = 300_000
 /** Changes of agents that a slow listener may be behind before it loses the oldest. */
 export const AGENT_CHANGES_BUFFERED_MAX = 256
 /** A line of a log file (R77). */
@@ -640,11 +638,8 @@ export const REPO_LOADS_IN_FLIGHT_MAX = 4
 export const CONFIG_PROBLEMS_MAX = 200
 /** Steps of a load that an operator who reads slowly may be behind. */
 export const LOAD_STEPS_MAX = 16
-/** How long a change of config.json or secrets.json waits for one before it, and how often it looks. */
+/** How long a change of config.json or secrets.json waits for an earlier one. */
 export const HOME_FILES_MS_MAX = 10_000
-export const HOME_FILES_LOOK_MS = 20
-/** How long the holder of a home may take to say its pid. */
-export const HOME_LOCK_ANSWER_MS_MAX = 500
 /** From the wish that choird stops until it has; afterwards it ends as it is. */
 export const CHOIRD_STOP_MS_MAX = 20_000
 /** How long Telegram may hold a poll open, in seconds. */

@@ -13,7 +13,7 @@ import { Denied, Unreachable } from "#src/agent/verbAnswer.ts"
 import { REPLICATION_EVENTS_MAX, RPC_RETRY_MS } from "#src/shared/limits.ts"
 import { initialState } from "#src/shared/session/fold.ts"
 import { SESSION } from "../support/testing/MemoryControlPlane.ts"
-import { agentConfig } from "../support/testing/TestAgent.ts"
+import { agentConfig, settingsOf } from "../support/testing/TestAgent.ts"
 import {
   type Answer,
   type Beat,
@@ -375,5 +375,26 @@ describe("Replication", () => {
         }).pipe(Effect.provide(replicating(choird)))
       }
     })
+  )
+
+  it.effect(
+    "gives a heartbeat up in time for two more before choird counts the agent as crashed, and a slow choird longer",
+    () => {
+      const choird = makeHeartbeats()
+      const refused = () => Effect.fail(unreachable)
+      const lost = ({ timeout_ms = 0 }: Beat) => Effect.andThen(Effect.sleep(timeout_ms), Effect.fail(unreachable))
+      choird.answer(refused, refused, lost, lost, lost, lost, (beat) => Effect.succeed(choird.store(beat)))
+      const settings = settingsOf(1, { ...agentConfig(), crash_detection_threshold_ms: 9000 })
+      return Effect.gen(function* () {
+        yield* running
+        yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual(
+          choird.beats.slice(0, 8).map(({ timeout_ms }) => timeout_ms),
+          [3000, 3000, 3000, 6000, 12_000, 15_000, 15_000, 3000]
+        )
+        // The one after the first that was given up comes at once, not at the interval.
+        assert.isBelow((choird.beats[3]?.at ?? 0) - (choird.beats[2]?.at ?? 0), 3000 + INTERVAL_MS)
+      }).pipe(Effect.provide(replicating(choird, settings)))
+    }
   )
 })

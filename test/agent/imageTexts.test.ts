@@ -10,8 +10,7 @@ const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync("/tmp/choir-identity-")),
   (path) => Effect.sync(() => rmSync(path, { recursive: true }))
 )
-const read = (choir: string) =>
-  Effect.provide(ImageTexts, Layer.provide(ImageTexts.layer(choir), NodeServices.layer))
+const read = (choir: string) => Effect.provide(ImageTexts, Layer.provide(ImageTexts.layer(choir), NodeServices.layer))
 
 describe("identity texts", () => {
   it.effect("are empty where there is no file", () =>

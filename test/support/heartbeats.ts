@@ -15,6 +15,8 @@ import { type agentConfig, settingsOf } from "./testing/TestAgent.ts"
 export type Answer = Effect.Effect<HeartbeatReply, Unreachable | Denied>
 export interface Beat extends Heartbeat {
   readonly at: number
+  /** How long the agent waits for the answer. */
+  readonly timeout_ms: number | undefined
 }
 
 export const INTERVAL_MS = 5000
@@ -53,9 +55,9 @@ export const makeHeartbeats = () => {
       approval: () => Effect.die("unused"),
       execute: () => Effect.die("unused"),
       signals: Stream.never,
-      heartbeat: (request) =>
+      heartbeat: (request, timeout_ms) =>
         Effect.flatMap(Clock.currentTimeMillis, (at) => {
-          const beat = { ...request, at }
+          const beat = { ...request, at, timeout_ms }
           beats.push(beat)
           const next = scripted.shift()
           return next === undefined ? Effect.succeed(store(beat)) : next(beat)
@@ -75,8 +77,8 @@ export const makeHeartbeats = () => {
   }
 }
 
-export const replicating = (choird: ReturnType<typeof makeHeartbeats>) => {
-  const base = Layer.mergeAll(EventLog.layer(SESSION), AgentSettings.layer(settingsOf(1)), choird.layer)
+export const replicating = (choird: Pick<ReturnType<typeof makeHeartbeats>, "layer">, settings = settingsOf(1)) => {
+  const base = Layer.mergeAll(EventLog.layer(SESSION), AgentSettings.layer(settings), choird.layer)
   return Replication.layer.pipe(
     Layer.provideMerge(Layer.mergeAll(Arbiter.layer, SecretStore.layer)),
     Layer.provideMerge(base)

@@ -5,9 +5,8 @@ import { Clock, DateTime, Effect, FileSystem, Redacted } from "effect"
 import { ResourceName, SecretName } from "#schema/Ids.ts"
 import type { Config } from "#schema/Config.ts"
 import { CONFIG_FILE, loadFiles } from "#src/shared/configFiles.ts"
-import { holdName } from "#src/shared/abstractName.ts"
-import { sha256 } from "#src/shared/hashChain.ts"
 import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
+import { holdLockFile } from "#src/shared/lockFile.ts"
 import { makeBackup, putInPlace } from "#src/choirctl/backupFile.ts"
 import { failed } from "#src/choirctl/failure.ts"
 import { measureFolder } from "#src/choirctl/folderContents.ts"
@@ -59,7 +58,17 @@ export interface BackupOptions<Needs> {
 }
 
 /** Entries of a home that are in the backup, or that Choir makes again. */
-const KNOWN = new Set([CONFIG_FILE, CONFIG_SCHEMA, "secrets.json", "sources", "workspaces", "data", "socks"])
+const KNOWN = new Set([
+  CONFIG_FILE,
+  CONFIG_SCHEMA,
+  "secrets.json",
+  "sources",
+  "workspaces",
+  "data",
+  "socks",
+  "choird.lock",
+  "files.lock"
+])
 const MADE_AGAIN: Readonly<Record<string, string>> = {
   images: "images/ (choirctl agent build makes them again)",
   repos: "repos/ (fetched again by the next build)",
@@ -112,10 +121,13 @@ const workFolder = Effect.fnUntraced(function* (file: string) {
   const unusable = (cause: unknown) =>
     failed("FILE", `${file} cannot be written: ${String(cause)}`, "choose another place for the backup")
   const place = yield* Effect.try({ try: () => join(realpathSync(folder), basename(file)), catch: unusable })
-  yield* holdName(`\0choir-backup/${sha256(place)}`).pipe(
-    Effect.mapError(() => failed("BUSY", `another choirctl writes ${file}`, "wait until it has ended"))
+  const { lost } = yield* holdLockFile(join(dirname(place), `.${basename(place)}.lock`)).pipe(
+    Effect.catchTags({
+      LockTaken: () => failed("BUSY", `another choirctl writes ${file}`, "wait until it has ended"),
+      LockUnusable: unusable
+    })
   )
-  return yield* Effect.acquireRelease(
+  const work = yield* Effect.acquireRelease(
     Effect.try({
       try: () => {
         for (const left of ownFoldersIn(folder, prefix)) rmSync(left, { recursive: true, force: true })
@@ -125,6 +137,7 @@ const workFolder = Effect.fnUntraced(function* (file: string) {
     }),
     (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
   )
+  return { work, lost: Effect.mapError(lost, unusable) }
 })
 
 /** Both files of one moment, and the text of config.json as its owner wrote it. */
@@ -193,11 +206,8 @@ const uncommittedNotes = (sources: ReadonlyArray<Source>) =>
   )
 
 /** Makes the backup, reads it back, and only then gives it its name. Answers what it holds. */
-export const backupHome = Effect.fn("backupHome")(function* <Needs>(options: BackupOptions<Needs>) {
+const writeBackup = Effect.fnUntraced(function* <Needs>(options: BackupOptions<Needs>, work: string) {
   const { file, home, passphrase, step, version } = options
-  const problem = checkPlace(home, file)
-  if (problem !== undefined) return yield* problem
-  const work = yield* workFolder(file)
   const now = DateTime.makeUnsafe(yield* Clock.currentTimeMillis)
   const mtime = DateTime.toDateUtc(now)
   const read = yield* readHome(home).pipe(step("reading the configuration"))
@@ -270,4 +280,13 @@ export const backupHome = Effect.fn("backupHome")(function* <Needs>(options: Bac
   ).pipe(step("putting it in place"))
   const { broken } = database
   return { bytes, broken, manifest: complete }
+})
+
+/** Makes a backup, unless another program writes the same file or comes to write it. */
+export const backupHome = Effect.fn("backupHome")(function* <Needs>(options: BackupOptions<Needs>) {
+  const { file, home } = options
+  const problem = checkPlace(home, file)
+  if (problem !== undefined) return yield* problem
+  const { lost, work } = yield* workFolder(file)
+  return yield* Effect.raceFirst(writeBackup(options, work), lost)
 }, Effect.scoped)

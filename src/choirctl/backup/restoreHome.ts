@@ -158,11 +158,10 @@ const restoreDatabase = Effect.fnUntraced(function* (
   return undefined
 })
 
-/** Builds the home beside its place, and puts it there in the end. Until then nothing of the old home has changed. */
-export const restoreHome = Effect.fn("restoreHome")(function* <E, R>(options: RestoreOptions<E, R>) {
+/** Builds the home beside its place. Nothing of the old one changes. */
+const buildHome = Effect.fnUntraced(function* <E, R>(options: RestoreOptions<E, R>, place: RestorePlace) {
   const { agree, file, force, step } = options
   const fs = yield* FileSystem.FileSystem
-  const place = yield* takePlace(options.home)
   const { home, occupied, staging } = place
   const unpacked = join(staging, UNPACKED)
   // What is unpacked is hardly smaller than the file, and stays beside the home that is made of it.
@@ -199,9 +198,17 @@ export const restoreHome = Effect.fn("restoreHome")(function* <E, R>(options: Re
     yield* Effect.sync(() => rmSync(unpacked, { recursive: true, force: true }))
     yield* finishStaging(place)
   }).pipe(step("completing the new home"))
+  return { manifest, config, next, unset: opened === undefined ? manifest.secrets.names : [] }
+})
+
+/** Builds the home beside its place, and puts it there in the end. Until then nothing of the old home has changed. */
+export const restoreHome = Effect.fn("restoreHome")(function* <E, R>(options: RestoreOptions<E, R>) {
+  const place = yield* takePlace(options.home)
+  const { home } = place
+  const { config, manifest, next, unset } = yield* Effect.raceFirst(buildHome(options, place), place.lost)
   const { aside } = yield* Effect.gen(function* () {
-    const aside = yield* moveAside(place).pipe(step("moving the old home aside"))
-    yield* putHome(place).pipe(step("putting the new home in place"))
+    const aside = yield* moveAside(place).pipe(options.step("moving the old home aside"))
+    yield* putHome(place).pipe(options.step("putting the new home in place"))
     return { aside }
   }).pipe(Effect.uninterruptible)
   return {
@@ -209,10 +216,10 @@ export const restoreHome = Effect.fn("restoreHome")(function* <E, R>(options: Re
     aside,
     manifest,
     /** Names of secrets that have no value in the new home. */
-    unset: opened === undefined ? manifest.secrets.names : [],
+    unset,
     /** The command that restores the database of a server. */
     database_command: next,
     agents: Object.keys(config.agents),
-    moved: !move.from.includes(home)
+    moved: !otherHomes(manifest).includes(home)
   }
 }, Effect.scoped)

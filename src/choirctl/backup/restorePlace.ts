@@ -5,9 +5,9 @@
 import { existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Clock, DateTime, Effect, Schedule } from "effect"
-import { holdName } from "#src/shared/abstractName.ts"
-import { homeHolder, homeLockName } from "#src/shared/homeHolder.ts"
+import { earlierChoirdRuns, homeHolder, homeLockPath } from "#src/shared/homeHolder.ts"
 import { asideOf, finishRestore, restoredBeside, restoreTimeIn } from "#src/shared/interruptedRestore.ts"
+import { holdLockFile } from "#src/shared/lockFile.ts"
 import { shellQuoted } from "#src/shared/shellQuoted.ts"
 import { CommandFailed, EXIT, failed } from "#src/choirctl/failure.ts"
 import { homePlace } from "#src/choirctl/homePlace.ts"
@@ -36,16 +36,27 @@ const attempt = <A>(home: string, run: () => A) =>
       )
   })
 
-/** No choird and no other restore uses the home until the scope closes. @param real its real path. */
-const holdHome = (home: string, real: string) =>
-  holdName(homeLockName(real)).pipe(
-    Effect.mapError(() =>
-      failed(
-        "CHOIRD_RUNS",
-        `choird runs in ${home}, or another restore is under way there`,
-        `choirctl --home ${shellQuoted(home)} daemon stop`
-      )
+const unusable =
+  (home: string) =>
+  ({ message }: Error) =>
+    failed(
+      "FILE",
+      `${home} cannot be replaced: ${message}`,
+      "look at the owner of its folder and the space on its disk"
     )
+
+const choirdRuns = (home: string) =>
+  failed(
+    "CHOIRD_RUNS",
+    `choird runs in ${home}, or another restore is under way there`,
+    `choirctl --home ${shellQuoted(home)} daemon stop`
+  )
+
+/** Holds a lock of the place until the scope closes. */
+const hold = (home: string, path: string) =>
+  holdLockFile(path).pipe(
+    Effect.map(({ lost }) => Effect.mapError(lost, unusable(home))),
+    Effect.catchTags({ LockTaken: () => choirdRuns(home), LockUnusable: unusable(home) })
   )
 
 /** What killed restores left beside the home. A choird that they started may take a moment to notice. */
@@ -80,6 +91,8 @@ export interface RestorePlace {
   readonly staging: string
   /** When the restore began, as part of a name. */
   readonly time: string
+  /** Fails when another program may use the place as well, until the old home is moved aside. */
+  readonly lost: Effect.Effect<never, CommandFailed>
 }
 
 /** Takes the place of a home for the scope. Clears what killed restores left, and finishes one that had only its last step to do. */
@@ -92,18 +105,22 @@ export const takePlace = Effect.fn("restorePlace.take")(function* (wanted: strin
       `the path of a home has at most ${HOME_BYTES_MAX} bytes, since sockets lie in it: ${home}`,
       "choose a shorter --to"
     )
-  yield* holdHome(wanted, home)
+  // Beside the home, since there may be none yet.
+  const placeLost = yield* hold(wanted, join(dirname(home), `.${basename(home)}.restore.lock`))
   yield* attempt(home, () => finishRestore(home))
   yield* clearLeftovers(home)
   const found = yield* attempt(home, () => homePlace(home, "--to"))
   if (found.type === "unusable") return yield* failed("HOME", `${home} cannot be replaced: ${found.problem}`, found.fix)
   const occupied = found.type === "folder" && !found.empty
+  // No choird starts in an empty folder, and only an empty one can be replaced by one rename.
+  const homeLost = occupied ? yield* hold(wanted, homeLockPath(home)) : Effect.never
+  if (yield* earlierChoirdRuns(home)) return yield* choirdRuns(wanted)
   const made = yield* Effect.acquireRelease(
     attempt(home, () => makeOwnFolder(dirname(home), stagingPrefix(home))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
   )
   const time = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis)).replaceAll(/[:.]/gu, "-")
-  return { home, occupied, staging: made, time } satisfies RestorePlace
+  return { home, occupied, staging: made, time, lost: Effect.raceFirst(placeLost, homeLost) } satisfies RestorePlace
 })
 
 /** Where the new home stands once it is whole: the place of an empty or missing home can be taken with one rename. */

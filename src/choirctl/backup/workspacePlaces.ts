@@ -4,7 +4,17 @@ import type { Config } from "#schema/Config.ts"
 import { isRelativePath } from "./manifest.ts"
 
 /** Folders of a home that Choir fills. Git runs hooks from one of them, and choird trusts what lies in the others. */
-const CHOIRS_OWN = new Set(["sources", "data", "socks", "images", "repos", "logs"])
+const CHOIRS_OWN = new Set([
+  "sources",
+  "data",
+  "socks",
+  "images",
+  "repos",
+  "logs",
+  "archive",
+  "choird.lock",
+  "files.lock"
+])
 
 /** The path of a workspace below its home; nothing for one that lies elsewhere. */
 export const pathInHome = (path: string, home: string) => {

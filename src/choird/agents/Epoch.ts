@@ -158,9 +158,10 @@ const watch = Effect.fnUntraced(function* (
   yield* onStopping
   // The session's summary has its own time beside that of the stop itself (spec 11.8).
   const limit_ms = AGENT_STOP_MS_MAX + (yield* summary_ms_max)
-  yield* services.signals.stop(session_id, limit_ms)
+  // A database that is away keeps the agent from hearing of it; it is stopped when its time is over all the same.
+  const asked = Effect.andThen(patiently(services.signals.stop(session_id, limit_ms)), Effect.never)
   const tooLate = Effect.as(Effect.sleep(limit_ms), running)
-  const last = yield* Effect.raceAllFirst<Effect.Effect<Cause>>([exited, silent, goodbye, tooLate])
+  const last = yield* Effect.raceAllFirst<Effect.Effect<Cause>>([exited, silent, goodbye, tooLate, asked])
   if (last.type === "goodbye") return { cause: last, ready: true }
   const known = yield* Effect.catchDefect(Effect.option(services.sessions.get(session_id)), () => Effect.succeedNone)
   yield* Effect.logWarning("the agent said no goodbye; what it committed after the acknowledged revision is lost", {

@@ -60,6 +60,7 @@ export class Leases extends Context.Service<
     ): Effect.Effect<void, ResourceHeld>
     /** Keeps free resources from every agent until the scope closes. Takes all or none. */
     withhold(wanted: ReadonlyArray<Pick<LeaseRow, "kind" | "name">>): Effect.Effect<void, ResourceHeld, Scope.Scope>
+    /** Like every write that decides who may run, in a transaction, which a displaced choird cannot commit. */
     release(agent_id: AgentId): Effect.Effect<void>
     /** Moves a run's leases to its next session (budget close, D19). */
     transfer(agent_id: AgentId, session_id: SessionId): Effect.Effect<void>
@@ -123,12 +124,12 @@ export class Leases extends Context.Service<
           yield* Effect.catchTag(sql.withTransaction(requireFree(wanted, null)), "SqlError", Effect.die)
         }),
         release: Effect.fn("Leases.release")(function* (agent_id) {
-          yield* sql`DELETE FROM choir_control.leases WHERE agent_id = ${agent_id}`
+          yield* sql.withTransaction(sql`DELETE FROM choir_control.leases WHERE agent_id = ${agent_id}`)
         }, Effect.orDie),
         transfer: Effect.fn("Leases.transfer")(function* (agent_id, session_id) {
-          yield* sql`UPDATE choir_control.leases SET session_id = ${session_id},
+          yield* sql.withTransaction(sql`UPDATE choir_control.leases SET session_id = ${session_id},
               epoch = coalesce((SELECT epoch FROM choir_control.sessions WHERE session_id = ${session_id}), 0)
-            WHERE agent_id = ${agent_id}`
+            WHERE agent_id = ${agent_id}`)
         }, Effect.orDie),
         all: Effect.orDie(sql<LeaseRow>`SELECT kind, name, agent_id, session_id FROM choir_control.leases
           ORDER BY kind, name`)

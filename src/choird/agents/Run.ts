@@ -9,6 +9,7 @@ import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { BREAKER_HOURLY_CRASHES_MAX } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { adopt } from "./adopt.ts"
+import { afterOutage } from "./afterOutage.ts"
 import { afterEpoch, type EpochFacts, type Next } from "./afterEpoch.ts"
 import { BREAKER, type Breaker } from "./Breaker.ts"
 import { awaitingView, close, successor } from "./closedSession.ts"
@@ -90,7 +91,7 @@ const epochs = Effect.fnUntraced(function* (begun: RunContext) {
       const crashes = [...earlier, yield* monotonicMs].slice(-BREAKER_HOURLY_CRASHES_MAX)
       services.crashes.set(agent_id, crashes)
     }
-    const next = afterEpoch(end, yield* factsOf(context, row, breaker, proven))
+    const next = afterEpoch(end, yield* afterOutage(context, factsOf(context, row, breaker, proven)))
     if (next.type === "await message") {
       yield* close(context, row)
       token = undefined
@@ -149,15 +150,17 @@ const preparedFor = Effect.fnUntraced(function* (services: RunServices, request:
     reason: message,
     hint
   }))
-  return { programs, prepared: yield* prepare(services, request) }
+  // An operator who waits is told of the outage; nobody else would start the agent again.
+  const preparing = prepare(services, request)
+  return { programs, prepared: yield* request.unattended ? patiently(preparing) : preparing }
 })
 
 /** A session that cannot be resumed by itself is broken off. Resources stay with a container that cannot be ended. */
 const giveUp = Effect.fnUntraced(function* (services: RunServices, request: RunRequest, why: Refusal) {
   const { agent_id, bindings, unattended } = request
   const { leases, sessions, views } = services
-  const latest = Option.getOrUndefined(yield* sessions.latest(agent_id))
-  if (latest?.status === "active") yield* sessions.end(latest.session_id, unattended ? "crashed" : "stopped")
+  const latest = Option.getOrUndefined(yield* patiently(sessions.latest(agent_id)))
+  if (latest?.status === "active") yield* patiently(sessions.end(latest.session_id, unattended ? "crashed" : "stopped"))
   if (!unattended) {
     yield* views.end(agent_id, "stopped", null)
     return
@@ -165,7 +168,7 @@ const giveUp = Effect.fnUntraced(function* (services: RunServices, request: RunR
   yield* Effect.logError(`the agent does not start: ${why.reason}`)
   yield* notStarted(services, agent_id, why.kind, why.reason)
   yield* tell({ agent_id, bindings, services }, `I could not be started again: ${why.reason}. ${CALL_OPERATOR}`)
-  if (why.kind !== "START_FAILED") yield* leases.release(agent_id)
+  if (why.kind !== "START_FAILED") yield* patiently(leases.release(agent_id))
   yield* views.end(agent_id, "crashed", why.reason)
 })
 

@@ -84,6 +84,9 @@ const open = Effect.fnUntraced(function* (plan: TcpPlan, home: string) {
 
 type Strangers = ReturnType<typeof makeStrangers>
 
+const NOT_OPEN_WAIT_MS = 500
+const NOT_OPEN = "choird has not taken this session over yet: ask again"
+
 /** The token of a request as LeaseAuth will read it. */
 const bearer = (authorization: string | undefined) =>
   /^bearer +(?<token>.*)$/iu.exec(authorization ?? "")?.groups?.["token"]
@@ -97,13 +100,12 @@ const makeAnswer = Effect.fnUntraced(function* (names: ReadonlySet<string>, stra
   const audit = yield* Audit
   const tokens = yield* Tokens
 
-  /** Who asks, when an open session is theirs. */
+  /** Who asks by a valid token, and their session unless it is not open. */
   const callerOf = Effect.fnUntraced(function* ({ headers }: HttpServerRequest.HttpServerRequest) {
     const token = bearer(headers["authorization"])
     if (token === undefined) return undefined
     const caller = Option.getOrUndefined(yield* tokens.identify(Redacted.make(token)))
-    const session = caller === undefined ? undefined : find(caller.session_id)
-    return caller === undefined || session === undefined ? undefined : { caller, session }
+    return caller === undefined ? undefined : { caller, session: find(caller.session_id) }
   })
 
   const refused = Effect.fnUntraced(function* (
@@ -139,6 +141,9 @@ const makeAnswer = Effect.fnUntraced(function* (names: ReadonlySet<string>, stra
     const { caller, session } = found
     // An agent of an older epoch may learn that it is fenced, and must not use up what its successor may send.
     if (!isCurrent(caller)) return yield* asStranger(address, Effect.provideService(app, CurrentOpenSession, session))
+    // The agent of an earlier choird comes before this one has taken its session over. A refusal would end it, and its work with it.
+    if (session === undefined)
+      return yield* asStranger(address, Effect.succeed(rateLimited(NOT_OPEN_WAIT_MS, NOT_OPEN)))
     if (!session.claim(connection)) {
       const tooMany = rateLimited(1000, "too many connections of this session: close one first")
       return HttpServerResponse.setHeader(tooMany, "connection", "close")

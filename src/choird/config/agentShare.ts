@@ -38,6 +38,7 @@ export const agentConfig = (
     memory: config.memory,
     approvals: config.approvals,
     heartbeat_interval_ms: config.heartbeat_interval_ms,
+    crash_detection_threshold_ms: config.crash_detection_threshold_ms,
     rate_limit_retry_ms: config.rate_limit_retry_ms
   }
 }

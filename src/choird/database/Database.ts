@@ -8,6 +8,7 @@ import {
   EMBEDDED_OPEN_MS_MAX,
   STATUS_DATABASE_MS_MAX
 } from "#src/shared/limits.ts"
+import { type DatabaseDisplaced, type DatabaseFence, fenced, makeDatabaseFence } from "./DatabaseFence.ts"
 import { type DatabaseTaken, holdDatabase } from "./DatabaseLock.ts"
 import { type DatabaseLost, type EmbeddedOptions, openEmbedded } from "./EmbeddedPostgres.ts"
 import { type MigrationFailed, type SchemaTooNew, migrate } from "./Migrations.ts"
@@ -33,6 +34,8 @@ interface Preparation {
   readonly alone?: boolean | undefined
 }
 
+type Lost = DatabaseLost | DatabaseTaken | DatabaseDisplaced
+
 type Unusable =
   | DatabaseTaken
   | DatabaseRefused
@@ -50,8 +53,11 @@ export class Database extends Context.Service<
     readonly version: string
     /** pgvector's version, such as `0.8.0`. */
     readonly pgvector: string
-    /** Fails when an embedded database ends by itself. A server that goes away and comes back is only a failed query. */
-    readonly lost: Effect.Effect<never, DatabaseLost>
+    /**
+     * Fails when an embedded database ends by itself, and when another choird has taken a server's. A server that goes away and comes back
+     * is only a failed query.
+     */
+    readonly lost: Effect.Effect<never, Lost>
     /** Whether it answers a query within STATUS_DATABASE_MS_MAX. */
     readonly answers: Effect.Effect<boolean>
   }
@@ -81,7 +87,7 @@ export class Database extends Context.Service<
           lost,
           reachMs: 0,
           migrates: options.migrates ?? true,
-          alone: false
+          fence: undefined
         }).pipe(Layer.provideMerge(client))
       })
     )
@@ -95,18 +101,23 @@ export class Database extends Context.Service<
       Effect.gen(function* () {
         const address = addressOf(options)
         if (Option.isNone(address)) return yield* new DatabaseUrlInvalid()
-        const client = clientLayer(clientConfig(options))
-        const reachMs = options.reachMs ?? DATABASE_REACH_MS_MAX
         const { alone = false, migrates = true } = options
-        return ready({ kind: "postgres", address: address.value, lost: Effect.never, reachMs, migrates, alone }).pipe(
+        const fence = alone ? makeDatabaseFence(address.value) : undefined
+        const client = clientLayer(clientConfig(options), fence)
+        const reachMs = options.reachMs ?? DATABASE_REACH_MS_MAX
+        return ready({ kind: "postgres", address: address.value, lost: Effect.never, reachMs, migrates, fence }).pipe(
           Layer.provideMerge(client)
         )
       })
     )
 }
 
-const clientLayer = (config: PgClient.PgPoolConfig) =>
-  PgClient.layerFrom(Effect.map(PgClient.make(config), withTypedTransactions))
+const clientLayer = (config: PgClient.PgPoolConfig, fence?: DatabaseFence) =>
+  PgClient.layerFrom(
+    Effect.map(PgClient.make(config), (client) =>
+      withTypedTransactions(fence === undefined ? client : fenced(client, fence))
+    )
+  )
 
 const facts = Effect.fnUntraced(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -176,7 +187,8 @@ const addVector = Effect.fnUntraced(function* (address: PostgresAddress, { vecto
 
 interface Opened {
   readonly migrates: boolean
-  readonly alone: boolean
+  /** Of a database that is to be this choird's alone. */
+  readonly fence: DatabaseFence | undefined
   readonly kind: "embedded" | "postgres"
   readonly address: PostgresAddress
   readonly lost: Effect.Effect<never, DatabaseLost>
@@ -185,7 +197,7 @@ interface Opened {
 
 const ready = ({
   address,
-  alone,
+  fence,
   kind,
   lost,
   migrates,
@@ -197,7 +209,7 @@ const ready = ({
       const [server] = yield* reach(address, reachMs)
       const problem = problemOf(server)
       if (problem !== undefined) return yield* new DatabaseRefused({ address, problem })
-      if (alone) yield* holdDatabase(address)
+      const taken = fence === undefined ? Effect.never : yield* holdDatabase(address, fence)
       const pgvector = yield* addVector(address, server)
       const done = migrates ? yield* migrate() : []
       if (done.length > 0) yield* Effect.logInfo(`database migrated to ${done.at(-1)}`)
@@ -216,6 +228,6 @@ const ready = ({
         const answer = yield* Effect.timeoutOption(Fiber.join(fiber), STATUS_DATABASE_MS_MAX)
         return Option.getOrElse(answer, () => false)
       })
-      return Database.of({ kind, version: server.version, pgvector, lost, answers })
+      return Database.of({ kind, version: server.version, pgvector, lost: Effect.raceFirst(lost, taken), answers })
     })
   )

@@ -1,7 +1,8 @@
-/** One choird per database of a server: two would run the same agents, each ending what it takes for left over of the other's (R8). */
+/** One choird per database of a server: two would run the same agents, each ending those of the other as leftovers. */
 import { Deferred, Effect, Runtime, Schedule, Schema } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
 import { DATABASE_FREED_MS_MAX, DATABASE_LOCK_LOOK_MS, DATABASE_RETRY_MS_MAX } from "#src/shared/limits.ts"
+import type { DatabaseFence } from "./DatabaseFence.ts"
 import { PostgresAddress } from "./PostgresServer.ts"
 
 /** "choird" in ASCII, the advisory lock that a choird holds for as long as it works on the database. */
@@ -43,27 +44,37 @@ const take = Effect.fnUntraced(function* (address: PostgresAddress) {
   return connection
 })
 
+/** How often the connection that holds the lock is checked. */
+const LOCK_CHECK_MS = 1000
+
 /**
- * Keeps the database from every other choird until the scope closes. A server that restarts forgets it, and then it is taken anew. Waits a
- * moment for a choird that has just died. Tasks of choird take it too.
+ * Keeps the database from every other choird until the scope closes, and answers what fails when it is lost. A server that restarts forgets
+ * the lock: it is taken again, and lost only if another choird has it or has had it meanwhile. Waits a moment for a choird that has just
+ * died. Tasks of choird take it too.
  */
-export const holdDatabase = Effect.fn("DatabaseLock.hold")(function* (address: PostgresAddress) {
+export const holdDatabase = Effect.fn("DatabaseLock.hold")(function* (address: PostgresAddress, fence: DatabaseFence) {
+  const sql = yield* SqlClient.SqlClient
   const patience = Schedule.spaced(DATABASE_LOCK_LOOK_MS).pipe(Schedule.upTo({ duration: DATABASE_FREED_MS_MAX }))
   const held = yield* Deferred.make<void, Effect.Error<ReturnType<typeof take>>>()
+  const lost = yield* Deferred.make<never, DatabaseTaken>()
   /** Returns when the connection has ended, and with it the lock. Each try has a connection of its own and gives it back. */
-  const hold = Effect.gen(function* () {
-    const connection = yield* take(address)
-    yield* Deferred.succeed(held, undefined)
-    const look = Effect.andThen(connection.execute("SELECT 1", [], undefined), Effect.sleep(DATABASE_RETRY_MS_MAX))
-    yield* Effect.ignore(Effect.forever(look))
-  }).pipe(Effect.scoped)
-  const again = hold.pipe(
-    Effect.catchTag("DatabaseTaken", (error) => Effect.logError(error.message)),
-    Effect.ignore,
-    Effect.andThen(Effect.sleep(DATABASE_RETRY_MS_MAX)),
-    Effect.forever
+  const hold = (ready: Effect.Effect<unknown, SqlError.SqlError, SqlClient.SqlClient>) =>
+    Effect.gen(function* () {
+      const connection = yield* take(address)
+      yield* ready
+      yield* Deferred.succeed(held, undefined)
+      const check = Effect.andThen(connection.execute("SELECT 1", [], undefined), Effect.sleep(LOCK_CHECK_MS))
+      yield* Effect.ignore(Effect.forever(check))
+    }).pipe(Effect.scoped)
+  const again = hold(sql.withTransaction(Effect.void)).pipe(
+    Effect.catchTag("SqlError", () => Effect.sleep(DATABASE_RETRY_MS_MAX)),
+    Effect.forever,
+    Effect.catchTag("DatabaseTaken", (taken) => Deferred.fail(lost, taken))
   )
-  const first = Effect.retry(hold, { while: ({ _tag }) => _tag === "DatabaseTaken", schedule: patience })
-  yield* Effect.forkScoped(Effect.catch(Effect.andThen(first, again), (error) => Deferred.fail(held, error)))
+  const first = Effect.retry(hold(fence.raise), { while: ({ _tag }) => _tag === "DatabaseTaken", schedule: patience })
+  const taken = Effect.raceFirst(Deferred.await(lost), fence.displaced)
+  const holding = Effect.catch(Effect.andThen(first, again), (error) => Deferred.fail(held, error))
+  yield* Effect.forkScoped(Effect.ignore(Effect.raceFirst(holding, taken)))
   yield* Deferred.await(held)
+  return taken
 })

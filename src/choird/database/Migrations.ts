@@ -10,6 +10,7 @@ import { auditCounts } from "./migrations/0006_audit_counts.ts"
 import { proposals } from "./migrations/0007_proposals.ts"
 import { decisionRequests } from "./migrations/0008_decision_requests.ts"
 import { retention } from "./migrations/0011_retention.ts"
+import { unusedColumns } from "./migrations/0012_unused_columns.ts"
 import { undeliverable } from "./migrations/0014_undeliverable.ts"
 import { sqlProblem } from "./sqlState.ts"
 
@@ -24,6 +25,7 @@ export const MIGRATIONS = {
   "0007_proposals": proposals,
   "0008_decision_requests": decisionRequests,
   "0011_retention": retention,
+  "0012_unused_columns": unusedColumns,
   "0014_undeliverable": undeliverable
 }
 

@@ -29,10 +29,10 @@ export class Gateways extends Context.Service<
   Gateways,
   {
     /**
-     * Stores a batch in order, together with the gateway's offset. Doing it again with the same ids changes nothing, so that a
+     * Stores a batch in order. Doing it again with the same ids changes nothing, so that a
      * gateway may confirm the batch afterwards and ask for it again after a death in between (R42).
      */
-    receive(gateway: ResourceName, offset: number, arrivals: ReadonlyArray<Arrival>): Effect.Effect<void>
+    receive(gateway: ResourceName, arrivals: ReadonlyArray<Arrival>): Effect.Effect<void>
     /** Another DM that the agent is bound to, for word of a message that its own DM did not get; none where it has one DM. */
     otherPlace(message: Pick<Outgoing, "agent_id" | "dm">): Effect.Effect<Place | undefined>
   }
@@ -68,14 +68,8 @@ export class Gateways extends Context.Service<
         })
 
       /** What the messages came to; a repeated batch finds them stored. */
-      const store = Effect.fnUntraced(function* (
-        gateway: ResourceName,
-        offset: number,
-        messages: ReadonlyArray<Message>
-      ) {
+      const store = Effect.fnUntraced(function* (gateway: ResourceName, messages: ReadonlyArray<Message>) {
         const received = yield* inbox.receiveAll(
-          gateway,
-          offset,
           messages.map(({ agent_id, dm, id, text }) => ({
             gateway,
             client_id: id,
@@ -96,7 +90,6 @@ export class Gateways extends Context.Service<
 
       const receive = Effect.fn("Gateways.receive")(function* (
         gateway: ResourceName,
-        offset: number,
         arrivals: ReadonlyArray<Arrival>
       ) {
         const { config: running } = yield* config.current
@@ -122,8 +115,8 @@ export class Gateways extends Context.Service<
             case "command": {
               // It was answered in an earlier life of choird: what has changed since is not what the person meant.
               if (yield* outbox.told(sourceOf(gateway, arrival))) break
-              // What was said before the command comes before it; the offset waits for the whole batch.
-              yield* store(gateway, 0, messages)
+              // What was said before the command comes before it.
+              yield* store(gateway, messages)
               messages = []
               const answer = yield* commands.run(to.command, {
                 agent_id: to.agent_id,
@@ -135,7 +128,7 @@ export class Gateways extends Context.Service<
             }
           }
         }
-        yield* store(gateway, offset, messages)
+        yield* store(gateway, messages)
       })
 
       const otherPlace = Effect.fn("Gateways.otherPlace")(function* ({

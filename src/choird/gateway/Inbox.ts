@@ -32,14 +32,8 @@ export class Inbox extends Context.Service<
     receive(message: Incoming): Effect.Effect<Received>
     /** Messages of an agent that no event carries yet. */
     pending(agent_id: AgentId): Effect.Effect<number>
-    /** A bot's newest update id whose messages are stored; 0 at first. */
-    offset(bot: ResourceName): Effect.Effect<number>
-    /** Stores messages and the bot's new offset in one transaction, in order. The offset never goes back. */
-    receiveAll(
-      bot: ResourceName,
-      update_id: number,
-      messages: ReadonlyArray<Incoming>
-    ): Effect.Effect<ReadonlyArray<Received>>
+    /** Stores messages in one transaction, in order. One that is stored already is found. */
+    receiveAll(messages: ReadonlyArray<Incoming>): Effect.Effect<ReadonlyArray<Received>>
   }
 >()("choir/choird/Inbox") {
   static readonly layer = Layer.effect(
@@ -81,21 +75,7 @@ export class Inbox extends Context.Service<
           return received ?? (yield* Effect.die(new Error("the message was not stored")))
         }),
         pending: (agent_id) => Effect.orDie(countPending(sql, agent_id)),
-        offset: Effect.fn("Inbox.offset")(function* (bot) {
-          const [row] = yield* sql<{ readonly update_id: bigint }>`SELECT update_id
-            FROM choir_control.gateway_offsets WHERE bot = ${bot}`
-          return Number(row?.update_id ?? 0)
-        }, Effect.orDie),
-        receiveAll: Effect.fn("Inbox.receiveAll")(
-          function* (bot, update_id, messages) {
-            const received = yield* storeAll(messages)
-            yield* sql`INSERT INTO choir_control.gateway_offsets AS known (bot, update_id) VALUES (${bot}, ${update_id})
-            ON CONFLICT (bot) DO UPDATE SET update_id = greatest(known.update_id, excluded.update_id)`
-            return received
-          },
-          sql.withTransaction,
-          Effect.orDie
-        )
+        receiveAll: Effect.fn("Inbox.receiveAll")((messages) => Effect.orDie(sql.withTransaction(storeAll(messages))))
       })
     })
   )

@@ -71,7 +71,7 @@ const poll = Effect.fnUntraced(function* (gateway: ResourceName) {
         Effect.gen(function* () {
           const batch = yield* api.updates(from)
           if (batch === undefined) return
-          yield* gateways.receive(gateway, batch.update_id, batch.arrivals)
+          yield* gateways.receive(gateway, batch.arrivals)
           from = batch.update_id + 1
         })
       )

@@ -41,6 +41,8 @@ export const agentLine = (agent_id: AgentId, session_id: SessionId, timestamp: s
 
 const CHOIRD = "choird"
 const DAY_MS = 86_400_000
+/** How long a choird that stops waits for its last lines to be on the disk. */
+const LAST_WRITE_MS_MAX = 2000
 
 export class LogFiles extends Context.Service<
   LogFiles,
@@ -60,6 +62,8 @@ export class LogFiles extends Context.Service<
     trim(dry_run: boolean): Effect.Effect<{ readonly removed: number; readonly bytes: number }>
     /** Compresses what is archived in the background, and what an earlier choird left, until the scope closes. For the holder of the home. */
     readonly archiving: Effect.Effect<void, never, Scope.Scope>
+    /** Waits until every line so far is in its file. */
+    readonly written: Effect.Effect<void>
     /** Archives an agent's log as it is: its session has ended (spec 22.2). */
     archive(agent_id: AgentId): Effect.Effect<void>
   }
@@ -82,8 +86,13 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
     bytes_max: LOGS_BYTES_MAX,
     days_max: null
   }
+  const clock = yield* Clock.Clock
+  const lost = (lines: number) => {
+    const message = `${lines} lines of this log were lost: the disk is full or too slow`
+    return `${logText({ timestamp: new Date(clock.currentTimeMillisUnsafe()).toISOString(), source: CHOIRD, level: "WARN", message })}\n`
+  }
   const file = (name: string) => {
-    const found = files.get(name) ?? makeLogFile(home, name)
+    const found = files.get(name) ?? makeLogFile(home, name, { lost, onWritten: () => rotateIfFull(name) })
     files.set(name, found)
     return found
   }
@@ -99,14 +108,22 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
     name === CHOIRD
       ? { lines_max: lines_max ?? Infinity, bytes_max: LOG_FILE_BYTES_MAX }
       : { lines_max: Infinity, bytes_max: AGENT_LOG_BYTES_MAX }
-  const write = (name: string, texts: ReadonlyArray<string>, now_ms: number) => {
-    const to = file(name)
-    to.append(texts.join(""), texts.length)
-    if (lines_max !== undefined && to.isFull(limitsOf(name))) rotate(name, now_ms)
+  const rotateIfFull = (name: string) => {
+    if (lines_max !== undefined && file(name).isFull(limitsOf(name))) rotate(name, clock.currentTimeMillisUnsafe())
   }
+  const write = (name: string, texts: ReadonlyArray<string>) => file(name).append(texts.join(""), texts.length)
+  const writtenTo = (name: string) =>
+    Effect.callback<void>((resume) => file(name).whenWritten(() => resume(Effect.void)))
+  const written = Effect.suspend(() => Effect.forEach([...files.keys()], writtenTo, { discard: true }))
 
+  const writeNow = () => files.forEach((each) => each.writeNow())
+  // However the program ends, by a bug or a second signal.
+  process.on("exit", writeNow)
   yield* Effect.addFinalizer(() =>
-    Effect.sync(() => {
+    Effect.gen(function* () {
+      yield* Effect.timeoutOption(written, LAST_WRITE_MS_MAX)
+      writeNow()
+      process.off("exit", writeNow)
       for (const { close } of files.values()) close()
     })
   )
@@ -135,8 +152,7 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
             if (typeof fatal === "string") last = fatal
             write(
               agent_id,
-              entries.map((entry) => `${logText(entry)}\n`),
-              now_ms
+              entries.map((entry) => `${logText(entry)}\n`)
             )
           }),
           Effect.andThen(Effect.sleep(AGENT_OUTPUT_PAUSE_MS))
@@ -147,14 +163,13 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
     logger: Logger.make((options) => {
       const line = logLine(CHOIRD, options)
       const { log, ...kept } = line
-      const written = [`${logText(kept)}\n`]
-      const now_ms = options.date.getTime()
+      const texts = [`${logText(kept)}\n`]
       const agent = Schema.decodeUnknownOption(AgentId)(line["agent_id"])
       // An agent's telemetry is for its own log: choird.log and the terminal are about all of them.
-      if (log === "agent" && Option.isSome(agent)) return write(agent.value, written, now_ms)
-      write(CHOIRD, written, now_ms)
+      if (log === "agent" && Option.isSome(agent)) return write(agent.value, texts)
+      write(CHOIRD, texts)
       // An agent of choird's own name would get each of choird's lines about it twice.
-      if (Option.isSome(agent) && agent.value !== CHOIRD) write(agent.value, written, now_ms)
+      if (Option.isSome(agent) && agent.value !== CHOIRD) write(agent.value, texts)
       print?.(humanText(line))
     }),
     archiveAfter: (lines) => Effect.sync(() => void (lines_max = lines)),
@@ -171,6 +186,13 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
       Effect.forkScoped,
       Effect.asVoid
     ),
-    archive: (agent_id) => Effect.map(Clock.currentTimeMillis, (now_ms) => rotate(agent_id, now_ms))
+    written,
+    archive: (agent_id) =>
+      Effect.callback<void>((resume) =>
+        file(agent_id).whenWritten(() => {
+          rotate(agent_id, clock.currentTimeMillisUnsafe())
+          resume(Effect.void)
+        })
+      )
   })
 })

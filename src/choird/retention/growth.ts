@@ -42,7 +42,6 @@ export const TABLES: Readonly<Record<string, Bound>> = {
   call_results: { kinds: ["call results"], keys: ["call_results_days"] },
   config_versions: { kinds: ["config versions"], keys: ["config_versions"] },
   audit: { kinds: ["audit"], keys: ["audit_days"] },
-  gateway_offsets: { bounded: "a row a bot" },
   leases: { bounded: "a row for each resource in use" },
   deleted_sessions: { bounded: "about 200 bytes for each deleted session, for good: the proof that there was one" },
   schema_migrations: { bounded: "a row a migration" }

@@ -124,8 +124,8 @@ export class SessionStore extends Context.Service<
         }, Effect.orDie),
         end: Effect.fn("SessionStore.end")(function* (session_id, status) {
           yield* tokens.revoke(session_id)
-          yield* sql`UPDATE choir_control.sessions SET status = ${status}, ended_at = coalesce(ended_at, now())
-            WHERE session_id = ${session_id}`
+          yield* sql.withTransaction(sql`UPDATE choir_control.sessions
+            SET status = ${status}, ended_at = coalesce(ended_at, now()) WHERE session_id = ${session_id}`)
           yield* signals.forget(session_id)
         }, Effect.orDie),
         freeze: Effect.fn("SessionStore.freeze")(function* (session_id, reason) {

@@ -33,8 +33,10 @@ export class Tokens extends Context.Service<
       const changing = yield* Semaphore.make(1)
 
       const write = (session_id: SessionId, bootstrap: Buffer | undefined, lease: Buffer | undefined) =>
-        Effect.orDie(sql`UPDATE choir_control.sessions
-          SET bootstrap_hash = ${bootstrap ?? null}, lease_hash = ${lease ?? null} WHERE session_id = ${session_id}`)
+        Effect.orDie(
+          sql.withTransaction(sql`UPDATE choir_control.sessions
+            SET bootstrap_hash = ${bootstrap ?? null}, lease_hash = ${lease ?? null} WHERE session_id = ${session_id}`)
+        )
 
       /** Memory follows the row, so that a token which was not stored is never valid; nor is one that was revoked meanwhile. */
       const change = Effect.fnUntraced(function* (held: SessionTokens | undefined, next: SessionTokens) {

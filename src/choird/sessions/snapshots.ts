@@ -6,6 +6,7 @@ import { Clock, Effect, Queue, Result } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Snapshot } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
+import { count } from "#src/choird/telemetry/metrics.ts"
 import { genesis, hex } from "#src/shared/hashChain.ts"
 import {
   SESSION_STATES_MAX,
@@ -85,11 +86,15 @@ const storeSnapshot = Effect.fnUntraced(function* (
   { hash, state }: Replayed
 ) {
   const { rev } = state
-  const left = (reason: string) => Effect.logWarning(`no snapshot of session ${session_id} at ${rev}: ${reason}`)
+  const left = (outcome: "too_large" | "failed", reason: string) =>
+    Effect.andThen(
+      count("snapshots", { outcome }),
+      Effect.logWarning(`no snapshot of session ${session_id} at ${rev}: ${reason}`)
+    )
   const text = encodeState(state)
-  if (Result.isFailure(text)) return yield* left(text.failure)
+  if (Result.isFailure(text)) return yield* left("failed", text.failure)
   const bytes = Buffer.byteLength(text.success)
-  if (bytes > SNAPSHOT_BYTES_MAX) return yield* left(`its state has ${bytes} bytes`)
+  if (bytes > SNAPSHOT_BYTES_MAX) return yield* left("too_large", `its state has ${bytes} bytes`)
   const stored = sql`WITH left_out AS (
       DELETE FROM choir_control.session_snapshots WHERE session_id = ${session_id} AND rev IS DISTINCT FROM
         (SELECT max(rev) FROM choir_control.session_snapshots WHERE session_id = ${session_id} AND rev < ${rev})
@@ -99,7 +104,14 @@ const storeSnapshot = Effect.fnUntraced(function* (
     VALUES (${session_id}, ${rev}, ${hash}, ${FOLD_VERSION}, ${text.success}::jsonb)
     ON CONFLICT (session_id, rev) DO UPDATE
       SET hash = excluded.hash, fold_version = excluded.fold_version, snapshot = excluded.snapshot`
-  return yield* Effect.catch(stored, ({ message }) => left(message))
+  const told = Effect.andThen(
+    count("snapshots", { outcome: "stored" }),
+    Effect.logDebug(`snapshot of session ${session_id} at ${rev}: ${bytes} bytes`)
+  )
+  return yield* Effect.matchEffect(stored, {
+    onFailure: ({ message }) => left("failed", message),
+    onSuccess: () => told
+  })
 })
 
 /** When a session's state was last written down, by this life of choird. */

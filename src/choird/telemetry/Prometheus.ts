@@ -1,5 +1,6 @@
 /** The page that Prometheus reads: `GET /metrics` on a port of the loopback interface (spec 22.1). It holds numbers and no texts. */
 import { createServer, type Server, type ServerResponse } from "node:http"
+import type { Socket } from "node:net"
 import { Effect, Layer, Schema } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MS_MAX, PROMETHEUS_CONNECTIONS_MAX } from "#src/shared/limits.ts"
@@ -28,7 +29,17 @@ const makeServer = (page: () => string): Server => {
       return method === "GET" ? answer(response, 200, page()) : answer(response, 405, "GET only\n")
     }
   )
-  server.maxConnections = PROMETHEUS_CONNECTIONS_MAX
+  const connections = new Set<Socket>()
+  // The oldest makes room: whoever keeps slow connections open would otherwise keep the scraper out.
+  server.on("connection", (connection) => {
+    connections.add(connection)
+    connection.once("close", () => connections.delete(connection))
+    const [oldest] = connections
+    if (connections.size > PROMETHEUS_CONNECTIONS_MAX && oldest !== undefined) {
+      connections.delete(oldest)
+      oldest.destroy()
+    }
+  })
   return server
 }
 

@@ -2,6 +2,7 @@
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { LaneState } from "#schema/Lane.ts"
+import { fromWireName } from "#schema/Tool.ts"
 import { TELEMETRY_CALLS_MAX } from "#src/shared/limits.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 
@@ -81,13 +82,29 @@ const modelFact = ({ lane, payload, ...event }: EventOf<"ModelOutput">, end_ms: 
   }
 }
 
+/** Calls that a crash left open are closed by an event; a hostile agent may leave as many as it likes. */
+const remember = (watch: Watch, call_id: string, call: Call) => {
+  const [oldest] = watch.calls.keys()
+  if (!watch.calls.has(call_id) && watch.calls.size >= TELEMETRY_CALLS_MAX && oldest !== undefined)
+    watch.calls.delete(oldest)
+  watch.calls.set(call_id, call)
+}
+
+/** A call that is refused is never requested: the model's answer alone names its tool. */
+const rememberCalls = (watch: Watch, event: EventOf<"ModelOutput">) => {
+  for (const { call_id, name } of event.payload.tool_calls)
+    remember(watch, call_id, {
+      tool: named(fromWireName(name) ?? name),
+      asked_ms: msOf(event),
+      granted_ms: undefined,
+      locks: 0
+    })
+}
+
 const requested = (watch: Watch, event: EventOf<"ToolCallRequested">): Fact => {
   const { call_id, effect, locks } = event.payload
   const tool = named(event.payload.tool)
-  // Calls that a crash left open are closed by an event; a hostile agent may leave as many as it likes.
-  const [oldest] = watch.calls.keys()
-  if (watch.calls.size >= TELEMETRY_CALLS_MAX && oldest !== undefined) watch.calls.delete(oldest)
-  watch.calls.set(call_id, { tool, asked_ms: msOf(event), granted_ms: undefined, locks: locks.length })
+  remember(watch, call_id, { tool, asked_ms: msOf(event), granted_ms: undefined, locks: locks.length })
   const fields = { rev: event.rev, call_id, tool, effect, locks: locks.length }
   return { kind: "tool", lane: event.lane, message: `tool call requested: ${tool}`, fields }
 }
@@ -161,6 +178,7 @@ export const factsOf = (watch: Watch, event: ChoirEvent): ReadonlyArray<Fact> =>
     case "AgentMessage":
       return turnEnded(watch, event)
     case "ModelOutput":
+      rememberCalls(watch, event)
       return [modelFact(event, msOf(event))]
     case "ToolCallRequested":
       return [requested(watch, event)]

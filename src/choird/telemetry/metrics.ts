@@ -30,6 +30,7 @@ type MetricName =
   | "approvals"
   | "refusals"
   | "pruned"
+  | "snapshots"
 
 const METRICS: Readonly<Record<MetricName, Metric.Metric<number, unknown>>> = {
   epochs: counter("choir_agent_epochs_total", "Starts of agents, by what they were: fresh or a restart"),
@@ -47,7 +48,8 @@ const METRICS: Readonly<Record<MetricName, Metric.Metric<number, unknown>>> = {
   heartbeat_ms: histogram("choir_heartbeat_ms", "Milliseconds until a heartbeat was answered"),
   approvals: counter("choir_approvals_total", "Approvals, by what became of them"),
   refusals: counter("choir_refusals_total", "Refused actions, by kind (R77)"),
-  pruned: counter("choir_pruned_total", "Rows, sessions, files and folders that retention removed or emptied, by kind")
+  pruned: counter("choir_pruned_total", "Rows, sessions, files and folders that retention removed or emptied, by kind"),
+  snapshots: counter("choir_snapshots_total", "Snapshots of sessions, by their outcome: stored, too_large or failed")
 }
 
 const config_version = Metric.gauge("choir_config_version", { description: "The number of the running configuration" })

@@ -12,6 +12,7 @@ import { type ContainerExit, ContainerError, ContainerRuntime } from "#src/choir
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { stored } from "../../support/awayDatabase.ts"
 import { activeSession, BINDINGS, CONFIG } from "../../support/stores.ts"
 
 const config = Schema.decodeUnknownSync(Config)(CONFIG)
@@ -30,6 +31,7 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
   const note = (what: string) => Effect.sync(() => void did.push(what))
   const exit = yield* Deferred.make<ContainerExit>()
   const frozen = { reason: null as string | null }
+  const world = { away: false }
   const row = activeSession(AGENT, SESSION)
   const mocks = Layer.mergeAll(
     Layer.mock(LogFiles, { follow: () => Effect.undefined, logger: Logger.make(() => undefined) }),
@@ -44,7 +46,9 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
       recordContainer: () => note("recorded"),
       get: () => Effect.sync(() => Option.some({ ...row, frozen_reason: frozen.reason }))
     }),
-    Layer.mock(Signals, { stop: (_, deadline_ms) => note(`stop ${deadline_ms}`) }),
+    Layer.mock(Signals, {
+      stop: (_, deadline_ms) => Effect.andThen(stored(world, 0), note(`stop ${deadline_ms}`))
+    }),
     Layer.mock(Tokens, {
       bootstrap: (_, __, epoch) => Effect.as(note(`fenced by ${epoch}`), Redacted.make("next")),
       revoke: () => note("revoked")
@@ -107,7 +111,8 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
     hello: Deferred.succeed(hearing.hello, undefined),
     hearings,
     stop,
-    warned
+    warned,
+    world
   }
 })
 
@@ -191,6 +196,24 @@ describe("Epoch", () => {
         "killed",
         "socket closed"
       ])
+    })
+  )
+
+  it.effect("stops an agent in time while the database is away, and asks it as soon as it is back", () =>
+    Effect.gen(function* () {
+      for (const back of [false, true]) {
+        const { did, end, hearing, hello, stop, world } = yield* setUp()
+        yield* hello
+        world.away = true
+        yield* Deferred.succeed(stop, undefined)
+        yield* seconds(hearing, 5)
+        world.away = !back
+        yield* seconds(hearing, 20)
+        assert.deepStrictEqual(did.filter((what) => what.startsWith("stop ")).length, back ? 1 : 0)
+        yield* seconds(hearing, 300)
+        assert.deepStrictEqual(yield* end, { type: "stopped" })
+        assert.include(did, "killed")
+      }
     })
   )
 

@@ -133,16 +133,29 @@ describe("what a session has on TCP", () => {
     })
   )
 
-  it.effect("is nothing for a session that is not open, though its token is valid", () =>
+  it.effect("waits for a session that is not open yet, so that the agent of an earlier choird does not end", () =>
     Effect.gen(function* () {
-      const { path, world } = yield* openTcp
+      const { certificate, path, services, world } = yield* openTcp
       const headers = { "x-choir-session-id": OTHER_SESSION }
-      assert.strictEqual((yield* report(path, "stranger", headers)).status, 401)
+      const answer = yield* report(path, "stranger", headers)
+      assert.deepStrictEqual([answer.status, refusalOf(answer).type], [429, "RATE_LIMITED"])
+      const events = { path: `/events?session_id=${OTHER_SESSION}`, headers: envelope("stranger", "one") }
+      assert.strictEqual((yield* ask(path, { ...events, method: "GET" })).status, 429)
       assert.deepStrictEqual(world.effects, [])
+      const client = yield* Layer.build(
+        layerEndpointClient({ url: `https://127.0.0.1:${portOf(path)}`, ca: certificate?.cert })
+      )
+      const plane = yield* ControlPlane.pipe(
+        Effect.provide(ControlPlane.layer(OTHER_SESSION, Redacted.make("stranger"))),
+        Effect.provideContext(client)
+      )
+      assert.strictEqual((yield* Effect.flip(plane.heartbeat({ ...BODIES.HEARTBEAT }, 5000)))._tag, "Unreachable")
+      yield* Context.get(services, AgentSockets).open(OTHER_SESSION)
+      assert.strictEqual((yield* report(path, "stranger", headers)).status, 200)
     })
   )
 
-  it.effect("ends with the session: its connections are cut and its token opens nothing", () =>
+  it.effect("ends with the session: its connections are cut, and a revoked token opens nothing", () =>
     Effect.gen(function* () {
       const { path, services, world } = yield* openTcp
       world.tokens.set("second", {
@@ -160,6 +173,8 @@ describe("what a session has on TCP", () => {
       yield* report(path, "second", { "x-choir-session-id": OTHER_SESSION })
       yield* Scope.close(scope, Exit.void)
       yield* Fiber.join(all)
+      assert.strictEqual((yield* report(path, "second", { "x-choir-session-id": OTHER_SESSION })).status, 429)
+      world.tokens.delete("second")
       assert.strictEqual((yield* report(path, "second", { "x-choir-session-id": OTHER_SESSION })).status, 401)
     })
   )

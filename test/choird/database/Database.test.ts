@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, Redacted, Schedule, Scope } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Redacted, Runtime, Schedule, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlError } from "effect/sql"
 import { once } from "node:events"
@@ -44,22 +44,99 @@ describeEngines("Database", (it, engine) => {
 })
 
 describePostgres("Database on a server", () => {
-  it.live("is one choird's at a time, also when it dies, and says how to free it from one that is gone (R8)", () =>
+  it.live("is one choird's at a time, and says how to free it from one that is gone", () =>
     Effect.gen(function* () {
       const location = yield* postgresDatabase
-      const alone = Database.layerPostgres({ ...location, alone: true })
+      const alone = Layer.fresh(Database.layerPostgres({ ...location, alone: true }))
       const scope = yield* Scope.make()
-      yield* Scope.provide(Layer.build(Layer.fresh(alone)), scope)
-      const { message } = yield* Effect.flip(Effect.provide(Database, Layer.fresh(alone)))
+      yield* Scope.provide(Layer.build(alone), scope)
+      const { message } = yield* Effect.flip(Effect.provide(Database, alone))
       assert.match(message, /another choird works on Postgres at .*: stop it, or give this home a database of its own/u)
-      const backend = /pg_terminate_backend\((\d+)\)/u.exec(message)?.[1] ?? ""
-      const admin = yield* PgClient.makeClient({ ...location, username: location.user })
-      const ended = yield* admin`SELECT pg_terminate_backend(${backend}::int) AS ended`
-      assert.deepStrictEqual(ended, [{ ended: true }])
-      const next = yield* Effect.provide(Database, Layer.fresh(alone))
-      assert.strictEqual(next.kind, "postgres")
+      assert.match(message, /pg_terminate_backend\(\d+\)/u)
       yield* Scope.close(scope, Exit.void)
-      yield* Effect.provide(Database, Layer.fresh(alone))
+      yield* Effect.provide(Database, alone)
+    }).pipe(Effect.scoped)
+  )
+
+  const lockHolder = (message: string) => /pg_terminate_backend\((\d+)\)/u.exec(message)?.[1] ?? ""
+
+  it.live(
+    "ends the choird that lost the lock to another one, and refuses every transaction of it before it notices",
+    () =>
+      Effect.gen(function* () {
+        const location = yield* postgresDatabase
+        const alone = Layer.fresh(Database.layerPostgres({ ...location, alone: true }))
+        const first = yield* Layer.build(alone)
+        const sql = Context.get(first, SqlClient.SqlClient)
+        const { message } = yield* Effect.flip(Effect.provide(Database, alone))
+        // Another home's choird, which its supervisor starts again and again.
+        const second = yield* Effect.forkScoped(Effect.eventually(Layer.build(alone)))
+        const admin = yield* PgClient.makeClient({ ...location, username: location.user })
+        yield* admin`SELECT pg_terminate_backend(${lockHolder(message)}::int)`
+        yield* Fiber.join(second)
+        const refused = yield* Effect.flip(sql.withTransaction(sql`CREATE TABLE written_late (id int)`))
+        assert.include(sqlProblem(refused), "another choird has taken this database")
+        assert.deepStrictEqual(yield* admin`SELECT to_regclass('written_late') IS NULL AS missing`, [{ missing: true }])
+        const lost = yield* Effect.flip(Context.get(first, Database).lost)
+        assert.include(["DatabaseTaken", "DatabaseDisplaced"], lost._tag)
+        assert.strictEqual(lost[Runtime.errorExitCode], 75)
+      }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
+  )
+
+  it.live(
+    "stays with a choird that takes the lock again after its connection ended, unless another one had it meanwhile",
+    () =>
+      Effect.gen(function* () {
+        const location = yield* postgresDatabase
+        const alone = Layer.fresh(Database.layerPostgres({ ...location, alone: true }))
+        const first = yield* Layer.build(alone)
+        const sql = Context.get(first, SqlClient.SqlClient)
+        const admin = yield* PgClient.makeClient({ ...location, username: location.user })
+        const taken = Effect.flip(Effect.provide(Database, alone))
+        const { message } = yield* taken
+        yield* admin`SELECT pg_terminate_backend(${lockHolder(message)}::int)`
+        const heldAgain = admin`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
+        AND pid <> ${lockHolder(message)}::int AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+        yield* Effect.repeat(heldAgain, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") })
+        yield* sql.withTransaction(sql`SELECT 1`)
+        // What another choird writes when it takes the database, which has ended since.
+        yield* admin`UPDATE choird.holder SET token = gen_random_uuid()`
+        yield* Effect.flip(sql.withTransaction(sql`SELECT 1`))
+        assert.strictEqual((yield* Effect.flip(Context.get(first, Database).lost))._tag, "DatabaseDisplaced")
+      }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
+  )
+
+  it.live("is taken only after the transactions of its last holder", () =>
+    Effect.gen(function* () {
+      const location = yield* postgresDatabase
+      const alone = Layer.fresh(Database.layerPostgres({ ...location, alone: true }))
+      const first = yield* Layer.build(alone)
+      const sql = Context.get(first, SqlClient.SqlClient)
+      const { message } = yield* Effect.flip(Effect.provide(Database, alone))
+      const admin = yield* PgClient.makeClient({ ...location, username: location.user })
+      const open = yield* Deferred.make<void>()
+      const written = yield* Deferred.make<void>()
+      const transaction = sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`CREATE TABLE written_before (id int)`
+          yield* Deferred.succeed(open, undefined)
+          yield* Deferred.await(written)
+        })
+      )
+      const writing = yield* Effect.forkScoped(transaction)
+      yield* Deferred.await(open)
+      const seen = Effect.flatMap(
+        SqlClient.SqlClient,
+        (other) => other`SELECT to_regclass('written_before')::text AS found`
+      )
+      const second = yield* Effect.forkScoped(Effect.eventually(Effect.provide(seen, alone)))
+      yield* admin`SELECT pg_terminate_backend(${lockHolder(message)}::int)`
+      const waits = admin`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+      yield* Effect.repeat(waits, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") })
+      yield* Deferred.succeed(written, undefined)
+      yield* Fiber.join(writing)
+      assert.deepStrictEqual(yield* Fiber.join(second), [{ found: "written_before" }])
     }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
   )
 

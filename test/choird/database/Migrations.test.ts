@@ -28,7 +28,6 @@ describeEngines("Migrations", (it) => {
         "call_results",
         "config_versions",
         "deleted_sessions",
-        "gateway_offsets",
         "inbox",
         "leases",
         "outbox",
@@ -39,6 +38,10 @@ describeEngines("Migrations", (it) => {
         "sessions",
         "signals"
       ])
+      const sql = yield* SqlClient.SqlClient
+      const unused = yield* sql`SELECT 1 FROM information_schema.columns WHERE table_schema = 'choir_control'
+        AND (table_name, column_name) IN (('agents', 'config'), ('sessions', 'lease_id'))`
+      assert.deepStrictEqual(unused, [])
     })
   )
 

@@ -1,6 +1,5 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, Stream } from "effect"
-import { ResourceName } from "#schema/Ids.ts"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
@@ -8,9 +7,7 @@ import { INBOX_PENDING_MAX } from "#src/shared/limits.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { BINDINGS, message, newAgent, stores } from "../../support/stores.ts"
 
-describeEngines("Inbox", (it, { kind }) => {
-  const bot = ResourceName.make("bot")
-
+describeEngines("Inbox", (it) => {
   it.effect("stores a message once, and answers its first row again", () =>
     Effect.gen(function* () {
       const inbox = yield* Inbox
@@ -74,7 +71,7 @@ describeEngines("Inbox", (it, { kind }) => {
         const inbox = yield* Inbox
         const [agent_id, other] = [newAgent(), newAgent()]
         const many = Array.from({ length: INBOX_PENDING_MAX + 1 }, (_, index) => message(agent_id, String(index)))
-        const received = yield* inbox.receiveAll(bot, 1, many)
+        const received = yield* inbox.receiveAll(many)
         assert.deepInclude(received.at(-2), { type: "queued", position: INBOX_PENDING_MAX - 1 })
         assert.deepStrictEqual(received.at(-1), { type: "full", pending: INBOX_PENDING_MAX })
         assert.deepStrictEqual(yield* inbox.receive(message(agent_id, "late")), received.at(-1))
@@ -84,34 +81,27 @@ describeEngines("Inbox", (it, { kind }) => {
     { timeout: 120_000 }
   )
 
-  it.effect("moves a bot's offset with its messages, in order and never back (R42)", () =>
+  it.effect("stores a bot's messages in order, each once (R42)", () =>
     Effect.gen(function* () {
       const [inbox, sessions, signals] = [yield* Inbox, yield* SessionStore, yield* Signals]
-      const name = ResourceName.make(`offset-${kind}`)
       const { agent_id, session_id } = yield* sessions.create(newAgent(), BINDINGS, "0000000")
       const reader = yield* signals
         .stream(session_id, undefined)
         .pipe(Stream.take(3), Stream.runCollect, Effect.forkChild({ startImmediately: true }))
-      assert.strictEqual(yield* inbox.offset(name), 0)
-      yield* inbox.receiveAll(name, 2 ** 40, [message(agent_id, "1", "one"), message(agent_id, "2", "two")])
-      yield* inbox.receiveAll(name, 7, [message(agent_id, "2", "two"), message(agent_id, "3", "three")])
-      assert.strictEqual(yield* inbox.offset(name), 2 ** 40)
-      yield* inbox.receiveAll(name, 2 ** 40 + 1, [])
-      assert.strictEqual(yield* inbox.offset(name), 2 ** 40 + 1)
+      yield* inbox.receiveAll([message(agent_id, "1", "one"), message(agent_id, "2", "two")])
+      yield* inbox.receiveAll([message(agent_id, "2", "two"), message(agent_id, "3", "three")])
       const texts = (yield* Fiber.join(reader)).map(({ signal }) => (signal.type === "UserMessage" ? signal.text : ""))
       assert.deepStrictEqual(texts, ["one", "two", "three"])
     }).pipe(Effect.provide(stores))
   )
 
-  it.effect("stores a batch wholly or not at all, offset included", () =>
+  it.effect("stores a batch wholly or not at all", () =>
     Effect.gen(function* () {
       const inbox = yield* Inbox
-      const name = ResourceName.make(`batch-${kind}`)
       const agent_id = newAgent()
       const unstorable = { ...message(agent_id, "2"), client_id: "a\0b" }
-      const failed = yield* Effect.exit(inbox.receiveAll(name, 5, [message(agent_id, "1"), unstorable]))
+      const failed = yield* Effect.exit(inbox.receiveAll([message(agent_id, "1"), unstorable]))
       assert.strictEqual(failed._tag, "Failure")
-      assert.strictEqual(yield* inbox.offset(name), 0)
       assert.strictEqual(yield* inbox.pending(agent_id), 0)
     }).pipe(Effect.provide(stores))
   )
@@ -121,11 +111,7 @@ describeEngines("Inbox", (it, { kind }) => {
       const inbox = yield* Inbox
       const agents = Array.from({ length: 4 }, newAgent)
       const batch = (gateway: string, ids: typeof agents) =>
-        inbox.receiveAll(
-          ResourceName.make(gateway),
-          1,
-          ids.map((agent_id) => message(agent_id, gateway))
-        )
+        inbox.receiveAll(ids.map((agent_id) => message(agent_id, gateway)))
       yield* Effect.all(
         [batch("x", agents), batch("y", agents.toReversed()), batch("z", agents), batch("w", agents.toReversed())],
         { concurrency: "unbounded" }

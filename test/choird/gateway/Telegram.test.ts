@@ -59,7 +59,7 @@ const makeMemory = Effect.gen(function* () {
     Layer.mock(ConfigStore, { home: "/", current: Effect.succeed({ version: 1, config }) }),
     Layer.mock(EventStore, { state: () => Effect.succeed(initialState) }),
     Layer.mock(Inbox, {
-      receiveAll: (_, __, messages) =>
+      receiveAll: (messages) =>
         Effect.sync(() =>
           messages.map((message) => {
             if (world.full) return { type: "full" as const, pending: 500 }

@@ -330,7 +330,7 @@ describeEngines("decisions in a chat", (it) => {
         Effect.gen(function* () {
           listening = agent_id
           const gateways = yield* Gateways
-          yield* gateways.receive(BOT, 0, arrivals)
+          yield* gateways.receive(BOT, arrivals)
         })
       )
       yield* receive

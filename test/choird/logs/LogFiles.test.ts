@@ -98,7 +98,11 @@ describe("LogFiles", () => {
         const { archiveAfter, archiving } = yield* LogFiles
         yield* archiveAfter(100)
         yield* archiving
-        yield* Effect.forEach(numbers, (number) => Effect.andThen(Effect.logInfo(number), Effect.yieldNow))
+        const { written } = yield* LogFiles
+        for (const [index, number] of numbers.entries()) {
+          yield* Effect.logInfo(number)
+          if (index % 100 === 99) yield* written
+        }
         yield* compressed(home, "choird")
       }).pipe(Effect.scoped, Effect.provide(logged(home)))
       const { lines, modes, names } = archivedIn(home, "choird")

@@ -22,6 +22,9 @@ const usage = { input_tokens: 120, output_tokens: 30, cost_usd: 0.01 }
 const call_id = CallId.make("c-1-2-0")
 const locks = [{ resource: "workspace", mode: "X" as const }]
 
+/** A call that choird's arbiter refused before its request. */
+const refused_id = CallId.make("c-1-2-1")
+
 const turn: ReadonlyArray<EventDraft> = [
   { event_type: "UserMsg", lane: EDGE, payload: { inbox_id: one, dm: DM, text: CANARY, attachments: [] } },
   {
@@ -32,7 +35,10 @@ const turn: ReadonlyArray<EventDraft> = [
       purpose: "turn",
       model: "small",
       text: CANARY,
-      tool_calls: [{ call_id, name: "choir.exec", input: { command: CANARY } }],
+      tool_calls: [
+        { call_id, name: "choir-exec", input: { command: CANARY } },
+        { call_id: refused_id, name: "choir-fs-read", input: {} }
+      ],
       finish_reason: "tool_calls",
       usage,
       latency_ms: 250
@@ -48,6 +54,11 @@ const turn: ReadonlyArray<EventDraft> = [
     event_type: "ToolResultCommitted",
     lane: EDGE,
     payload: { call_id, status: "success", summary: CANARY, output: { text: CANARY }, duration_ms: 40 }
+  },
+  {
+    event_type: "ToolResultCommitted",
+    lane: EDGE,
+    payload: { call_id: refused_id, status: "rejected", summary: CANARY, duration_ms: 0 }
   },
   started("research"),
   stopped("research"),
@@ -116,6 +127,7 @@ describe("telemetry of a session (spec 22.1)", () => {
           "edge: tool call requested: choir.exec",
           "edge: locks acquired: choir.exec",
           "edge: tool call ended: choir.exec success",
+          "edge: tool call ended: choir.fs.read rejected",
           `${research}: job begins`,
           `${research}: job ended: completed`,
           "edge: turn ended",
@@ -144,8 +156,9 @@ describe("telemetry of a session (spec 22.1)", () => {
         [
           ["model call", "edge", 250, true],
           ["tool call", "edge", 2000, true],
+          ["tool call", "edge", 4000, false],
           ["job", "core:research", 1000, true],
-          ["turn", "edge", 7000, true]
+          ["turn", "edge", 8000, true]
         ]
       )
       for (const { attributes } of spans) assert.include(attributes, { session_id: SESSION, agent_id: AGENT })

@@ -1,0 +1,83 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Option, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { SqlError } from "effect/sql"
+import { Config } from "#schema/Config.ts"
+import { AgentId } from "#schema/Ids.ts"
+import { afterOutage } from "#src/choird/agents/afterOutage.ts"
+import { patiently } from "#src/choird/agents/patience.ts"
+import type { RunServices } from "#src/choird/agents/RunContext.ts"
+import { stored } from "../../support/awayDatabase.ts"
+import { BINDINGS, CONFIG } from "../../support/stores.ts"
+
+describe("patience with the database", () => {
+  for (const outage of ["6 minutes", "3 hours", "2 days"] as const)
+    it.effect(`waits out ${outage}, asks at most once a minute in the end, and goes on within a minute`, () =>
+      Effect.gen(function* () {
+        const world = { away: true }
+        let asked = 0
+        const work = Effect.andThen(
+          Effect.sync(() => void asked++),
+          stored(world, "done")
+        )
+        const fiber = yield* Effect.forkChild(patiently(work), { startImmediately: true })
+        yield* TestClock.adjust(outage)
+        assert.isUndefined(fiber.pollUnsafe())
+        const before = asked
+        yield* TestClock.adjust("10 minutes")
+        assert.isAtMost(asked - before, 10)
+        world.away = false
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual(yield* Fiber.join(fiber), "done")
+      })
+    )
+
+  it.effect("waits for a server that is full or starting, and for no mistake of a statement", () =>
+    Effect.gen(function* () {
+      const failure = (code: string) =>
+        new SqlError.SqlError({
+          reason: new SqlError.UnknownError({ cause: Object.assign(new Error("no"), { code }) })
+        })
+      for (const code of ["53100", "57P03"]) {
+        let away = true
+        const work = Effect.suspend(() => (away ? Effect.die(failure(code)) : Effect.succeed(1)))
+        const fiber = yield* Effect.forkChild(patiently(work), { startImmediately: true })
+        yield* TestClock.adjust("1 hour")
+        away = false
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual(yield* Fiber.join(fiber), 1)
+      }
+      const exit = yield* Effect.exit(patiently(Effect.die(failure("42601"))))
+      assert.strictEqual(exit._tag, "Failure")
+    })
+  )
+
+  it.effect("tells the DM of an outage that kept the agent away, once the database is back", () =>
+    Effect.gen(function* () {
+      const world = { away: true }
+      const told: Array<string> = []
+      const config = Schema.decodeUnknownSync(Config)(CONFIG)
+      const services = {
+        config: { current: Effect.succeed({ config, version: 1 }) },
+        outbox: {
+          tell: ({ text }: { readonly text: string }) =>
+            Effect.andThen(
+              stored(world, 0),
+              Effect.sync(() => void told.push(text))
+            )
+        }
+      } as unknown as RunServices
+      const context = { agent_id: AgentId.make("helper"), bindings: BINDINGS, services }
+      const read = patiently(stored(world, Option.none()))
+      const fiber = yield* Effect.forkChild(afterOutage(context, read), { startImmediately: true })
+      yield* TestClock.adjust("40 minutes")
+      world.away = false
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.join(fiber)
+      assert.lengthOf(told, 1)
+      assert.match(told[0] ?? "", /^My database did not answer for 4[01] min, so I could not work/u)
+      yield* afterOutage(context, read)
+      assert.lengthOf(told, 1)
+    })
+  )
+})
