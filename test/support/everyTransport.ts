@@ -6,6 +6,7 @@ import { openSessionWith, type Transport } from "./agentSocket.ts"
 const TRANSPORTS: ReadonlyArray<Transport> = ["uds", "https"]
 
 const over = (transport: Transport) => ({
+  transport,
   openSession: openSessionWith([], transport),
   openSessionWith: (hostTools: ReadonlyArray<HostTool>) => openSessionWith(hostTools, transport)
 })

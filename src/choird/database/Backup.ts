@@ -9,6 +9,7 @@ import { hex } from "#src/shared/hashChain.ts"
 import { BACKUP_LINE_BYTES_MAX, BACKUP_PIECE_BYTES, BACKUP_PIECES_MAX } from "#src/shared/limits.ts"
 import { agentSchemas, readRows, type StoredTable, storedTables } from "./backupTables.ts"
 import { Database } from "./Database.ts"
+import { ReadsOnly } from "./DatabaseFence.ts"
 import { latestMigration } from "./Migrations.ts"
 import { sqlProblem } from "./sqlState.ts"
 
@@ -192,20 +193,22 @@ const writeAll = Effect.fnUntraced(function* (
     agents
   })
   yield* eventsPart()
-  yield* sql.withTransaction(
-    Effect.gen(function* () {
-      yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`
-      yield* eventsPart()
-      for (const table of tables.filter((each) => !isEvents(each)))
-        yield* part(table, (take) => readRows(sql, { table, keys: table.keys }, take))
-      for (const { head_hash, last_rev, session_id } of newest.values())
-        yield* writer.record({
-          type: "session",
-          session_id,
-          last_rev,
-          head: head_hash === null ? null : hex(head_hash)
-        })
-    })
-  )
+  yield* sql
+    .withTransaction(
+      Effect.gen(function* () {
+        yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`
+        yield* eventsPart()
+        for (const table of tables.filter((each) => !isEvents(each)))
+          yield* part(table, (take) => readRows(sql, { table, keys: table.keys }, take))
+        for (const { head_hash, last_rev, session_id } of newest.values())
+          yield* writer.record({
+            type: "session",
+            session_id,
+            last_rev,
+            head: head_hash === null ? null : hex(head_hash)
+          })
+      })
+    )
+    .pipe(Effect.provideService(ReadsOnly, true))
   yield* writer.end
 })

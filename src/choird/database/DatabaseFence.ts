@@ -4,7 +4,7 @@
  * token first, and a taker waits for the transactions that have done so.
  */
 import { randomUUID } from "node:crypto"
-import { Deferred, Effect, Option, Runtime, Schema } from "effect"
+import { Context, Deferred, Effect, Option, Runtime, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { DATABASE_FREED_MS_MAX, IDLE_IN_TRANSACTION_MS_MAX, STATEMENT_MS_MAX } from "#src/shared/limits.ts"
 import { PostgresAddress } from "./PostgresServer.ts"
@@ -77,13 +77,18 @@ export const makeDatabaseFence = (address: PostgresAddress): DatabaseFence => {
   return { raise, prove, displaced: Deferred.await(lost) }
 }
 
-/** The client, each of whose transactions proves that choird may still write. */
+/** Whether a transaction only reads: what it reads may be a moment old anyway, so that it proves nothing and may choose its isolation first. */
+export const ReadsOnly = Context.Reference<boolean>("choir/choird/ReadsOnly", { defaultValue: () => false })
+
+/** The client, each of whose writing transactions proves that choird may still write. */
 export const fenced = <Client extends SqlClient.SqlClient>(client: Client, fence: DatabaseFence): Client => {
   const { transactionService, withTransaction } = client
   return Object.assign(client, {
     withTransaction: <R, E, A>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
-      Effect.flatMap(Effect.serviceOption(transactionService), (outer) =>
-        withTransaction(Option.isSome(outer) ? work : Effect.andThen(fence.prove(client), work))
-      )
+      Effect.gen(function* () {
+        const outer = yield* Effect.serviceOption(transactionService)
+        const proven = Option.isSome(outer) || (yield* ReadsOnly)
+        return yield* withTransaction(proven ? work : Effect.andThen(fence.prove(client), work))
+      })
   })
 }

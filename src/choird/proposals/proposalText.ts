@@ -37,7 +37,7 @@ export const toolFacts = (
     effect === "external"
       ? "its calls are confirmed as approvals.confirm_external says"
       : "its calls are never confirmed by a person, since the manifest says that they act on nothing outside the workspace",
-    `the manifest says, and nothing checks: effect ${effect}, network ${runtime.network ? "yes" : "no"}, idempotent ${runtime.idempotent ? "yes" : "no"}`,
+    `the manifest says, and nothing checks: effect ${effect}, idempotent ${runtime.idempotent ? "yes" : "no"}`,
     ...(isDraft
       ? ["It has no program: the manifest is kept as a draft, nothing is built, and a person writes the program."]
       : [])

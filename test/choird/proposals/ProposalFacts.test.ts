@@ -210,7 +210,7 @@ describe("ProposalFacts", { timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("states that a tool has the network where nothing takes it, whatever the manifest claims", () =>
+  it.effect("states whether the network is cut here, and keeps what the manifest claims apart", () =>
     Effect.gen(function* () {
       const { examine } = yield* open
       const { shown } = Result.getOrThrow(yield* examine("tool", { ...TOOL, ...withRuntime({ network: false }) }))
@@ -218,11 +218,8 @@ describe("ProposalFacts", { timeout: 60_000 }, () => {
         0,
         shown.split("\n").findIndex((line) => line.startsWith("the agent's own"))
       )
-      assert.include(facts, "network: yes, nothing limits it here")
-      assert.deepStrictEqual(
-        facts.filter((line) => /network (no|: no)|effect none/u.test(line)),
-        ["the manifest says, and nothing checks: effect none, network no, idempotent no"]
-      )
+      assert.include(facts, "network: no, it is cut off here")
+      assert.include(facts, "the manifest says, and nothing checks: effect none, idempotent no")
     })
   )
 
@@ -242,7 +239,7 @@ describe("ProposalFacts", { timeout: 60_000 }, () => {
         "the agent's own words for it: harmless\\u000ahash: 00000000",
         "network: yes, nothing limits it here",
         "its calls are confirmed as approvals.confirm_external says",
-        "the manifest says, and nothing checks: effect external, network yes, idempotent no",
+        "the manifest says, and nothing checks: effect external, idempotent no",
         "secrets that its calls would get: llm",
         "Invisible or control characters, shown as \\u escapes: 2",
         "+# \\u202eoops\\u200b",

@@ -187,7 +187,7 @@ describe("choird", LIVE, () => {
       const why = (yield* broken.lines.all).join("\n")
       assert.match(why, /at \["agents"\][^]*choird --home \S+ --last-good/u)
       const again = yield* begin(home, { CHOIR_LOG: "stderr" }, ["--last-good"])
-      yield* again.says(/reads config\.last-good\.json/u)
+      yield* again.says(/has read config\.last-good\.json/u)
       yield* again.says(/choird ready in \d+ ms: config version 1/u)
       assert.deepStrictEqual(yield* ask(home, "GET", "/config"), before)
       assert.deepInclude(yield* agentOf(home, agent_id), { agent_id })
