@@ -151,11 +151,15 @@ const signalled = { signal_id: SignalId, rev: Schema.NullOr(Rev), refused: Schem
 export const SignalSummary = Schema.Struct(signalled)
 export type SignalSummary = typeof SignalSummary.Type
 
-/** `problem` says at which revision and why the chain or the fold does not hold. */
+/**
+ * `problem` says at which revision and why the chain or the fold does not hold. `forgotten` counts payloads that were reduced and are
+ * listed by a later event.
+ */
 export const Verification = Schema.Struct({
   ok: Schema.Boolean,
   events: Schema.Natural,
   head: Sha256,
+  forgotten: Schema.optionalKey(Schema.Natural),
   problem: Schema.optionalKey(Schema.Struct({ rev: Rev, reason: Schema.String }))
 })
 export type Verification = typeof Verification.Type

@@ -124,12 +124,13 @@ export const approvalDetail: ApprovalDetail = {
 
 export const printedEvent: PrintedEvent = {
   event: {
-    v: 1,
+    v: 2,
     rev: 1,
     event_type: "UserMsg",
     lane: "edge" as never,
     payload: { inbox_id: InboxId.make("7"), dm: ResourceName.make("terminal"), text: "hi", attachments: [] },
-    created_at: "2026-01-02T03:04:05.678Z"
+    created_at: "2026-01-02T03:04:05.678Z",
+    salt: "0123456789abcdef".repeat(2)
   },
   hash: "ab".repeat(32)
 }

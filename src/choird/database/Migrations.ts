@@ -9,6 +9,7 @@ import { configHistory } from "./migrations/0005_config_history.ts"
 import { auditCounts } from "./migrations/0006_audit_counts.ts"
 import { proposals } from "./migrations/0007_proposals.ts"
 import { decisionRequests } from "./migrations/0008_decision_requests.ts"
+import { eventsV2 } from "./migrations/0009_events_v2.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** Every migration there is, by `<number>_<name>`. One that was released is never changed: a later one mends it. */
@@ -20,7 +21,8 @@ export const MIGRATIONS = {
   "0005_config_history": configHistory,
   "0006_audit_counts": auditCounts,
   "0007_proposals": proposals,
-  "0008_decision_requests": decisionRequests
+  "0008_decision_requests": decisionRequests,
+  "0009_events_v2": eventsV2
 }
 
 /** What a migration is: it runs in the transaction that also records it. */

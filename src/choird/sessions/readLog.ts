@@ -4,8 +4,9 @@ import type { SqlClient } from "effect/sql"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import type { PrintedEvent, Verification } from "#schema/OperatorApi.ts"
+import { eventOf, type EventRow, type NoEvent, readRow } from "#src/shared/eventRow.ts"
 import { genesis, hex } from "#src/shared/hashChain.ts"
-import { parseEvent, readPage, replayStart, replayStored, type StoredEvent } from "./storedEvents.ts"
+import { readPage, replayStart, replayStored } from "./storedEvents.ts"
 
 /** What a session's own row says of its newest event. */
 interface Head {
@@ -37,12 +38,11 @@ export const readHead = (sql: SqlClient.SqlClient, session_id: SessionId) =>
   )
 
 /** An event that was checked when it was stored. Where somebody changed it since, `verify` tells more. */
-export const storedEvent = ({ canonical, rev }: StoredEvent): Effect.Effect<ChoirEvent> => {
-  const event = parseEvent(canonical)
-  return Result.isSuccess(event)
-    ? Effect.succeed(event.success)
-    : Effect.die(new Error(`stored event ${rev}: ${event.failure}`))
-}
+export const storedEvent = (row: EventRow): Effect.Effect<ChoirEvent> =>
+  Result.match(Result.flatMap(Result.mapError(readRow(row), (reason): NoEvent => ({ reason })), eventOf), {
+    onSuccess: Effect.succeed,
+    onFailure: ({ reason }) => Effect.die(new Error(`stored event ${row.rev}: ${reason}`))
+  })
 
 /** Events from a revision on, page after page; at each wake what came since. */
 export const printedEvents = (
@@ -68,8 +68,8 @@ export const printedEvents = (
 
 /** Recomputes chain and fold from the stored text, and compares the end with the session's row (R12). */
 export const verifyLog = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId, head: Head) {
-  const { at, problem } = yield* replayStored(sql, session_id, replayStart(session_id), head.newest_rev)
-  const proved = { events: at.state.rev, head: hex(at.hash) }
+  const { at, forgotten, problem } = yield* replayStored(sql, session_id, replayStart(session_id), head.newest_rev)
+  const proved = { events: at.state.rev, head: hex(at.hash), ...(forgotten === 0 ? {} : { forgotten }) }
   if (problem !== undefined) return { ok: false, ...proved, problem } satisfies Verification
   if (head.last_rev === at.state.rev && head.hash.equals(at.hash)) return { ok: true, ...proved } satisfies Verification
   const reason = `the session's own row ends at ${head.last_rev} with ${hex(head.hash)}`

@@ -209,7 +209,7 @@ describeEngines("EventStore", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const talk = yield* Effect.provide(halfStored, stores)
-      yield* sql`UPDATE choir_control.session_events SET canonical = replace(canonical, 'done', 'gone')
+      yield* sql`UPDATE choir_control.session_events SET body = ${Buffer.from('{"text":"gone"}')}
         WHERE session_id = ${talk.caller.session_id} AND rev = 2`
       yield* Effect.gen(function* () {
         assert.strictEqual(yield* answered(talk.caller, talk.heartbeat(3)), "CONFLICT 3")
