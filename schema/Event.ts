@@ -260,6 +260,27 @@ export const ChoirEvent = Schema.Union([
   event("CompactionCommitted", CompactionCommitted)
 ])
 export type ChoirEvent = typeof ChoirEvent.Type
+
+/** The types that this program knows. */
+export const EVENT_TYPES: ReadonlySet<string> = new Set(ChoirEvent.members.map(({ fields }) => fields.event_type.literal))
+
+/** Whether an event is one of those that this program knows, by its version and type. */
+export const isKnownEvent = <E extends { readonly v: number; readonly event_type: string }>(
+  event: E
+): event is Extract<E, ChoirEvent> => event.v <= EVENT_VERSION && EVENT_TYPES.has(event.event_type)
+
+/** An event that a later Choir wrote: of a version or a type that is not known here. It is kept, chained and printed as it is (D53). */
+export const OpaqueEvent = Schema.Struct({
+  v: Schema.Natural,
+  rev: Rev,
+  event_type: Schema.String,
+  lane: Schema.String,
+  payload: Schema.Json,
+  created_at: Schema.String,
+  salt: Schema.optionalKey(Salt),
+  payload_digest: Schema.optionalKey(Sha256)
+})
+export type OpaqueEvent = typeof OpaqueEvent.Type
 export type EventType = ChoirEvent["event_type"]
 
 export type EventOf<T extends EventType> = Extract<ChoirEvent, { readonly event_type: T }>

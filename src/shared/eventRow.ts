@@ -1,6 +1,6 @@
 /** A row of `session_events`: what its chain is proved from, and the event that it holds. Shared by choird and the reader of backups. */
-import { Result, Schema } from "effect"
-import { ChoirEvent, EVENT_VERSION, type EventType, type Forgotten } from "#schema/Event.ts"
+import { Option, Result, Schema } from "effect"
+import { ChoirEvent, type Forgotten, isKnownEvent, OpaqueEvent } from "#schema/Event.ts"
 import { chainedText, type Envelope, hex, type Link, payloadDigest } from "./hashChain.ts"
 import { packPayload, unpackPayload } from "./storedPayload.ts"
 
@@ -74,10 +74,11 @@ export interface NoEvent {
   readonly newer?: NewerEvent
 }
 
-const TYPES: ReadonlySet<string> = new Set(ChoirEvent.members.map(({ fields }) => fields.event_type.literal))
+const decodeOpaque = Schema.decodeUnknownOption(OpaqueEvent)
 
-/** The types that this program knows. */
-export const EVENT_TYPES = [...TYPES] as ReadonlyArray<EventType>
+/** A row's texts as they are printed where their event is not known. */
+export const opaqueOf = (text: RowText): OpaqueEvent | undefined =>
+  Option.getOrUndefined(Option.flatMap(Result.getSuccess(valueOf(text)), decodeOpaque))
 
 /** Strict, so that what the log holds is what an agent may send. */
 const decodeEvent = Schema.decodeUnknownResult(ChoirEvent, { onExcessProperty: "error" })
@@ -85,7 +86,7 @@ const decodeEvent = Schema.decodeUnknownResult(ChoirEvent, { onExcessProperty: "
 const newerIn = (value: unknown): NewerEvent | undefined => {
   const { event_type, rev, v } = Object(value) as { readonly [Key in keyof NewerEvent]: unknown }
   if (typeof v !== "number" || typeof event_type !== "string" || typeof rev !== "number") return undefined
-  return v > EVENT_VERSION || !TYPES.has(event_type) ? { rev, v, event_type } : undefined
+  return isKnownEvent({ v, event_type }) ? undefined : { rev, v, event_type }
 }
 
 const parse = (text: string): Result.Result<unknown, NoEvent> =>

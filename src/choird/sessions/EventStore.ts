@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import type { Caller, Heartbeat, HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type AgentId, ResourceName, Rev, SessionId } from "#schema/Ids.ts"
-import type { PrintedEvent, Verification } from "#schema/OperatorApi.ts"
+import type { LogLine, Verification } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { hex } from "#src/shared/hashChain.ts"
@@ -16,6 +16,7 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
 import { makeAppendPatches, type Settled } from "./appendPatches.ts"
 import { printedEvents, readHead, storedEvent, verifyLog } from "./readLog.ts"
+import { type NewerEvents, newerEvents } from "./newerEvents.ts"
 import { makeSessionStates } from "./sessionStates.ts"
 import { makeSnapshots, offerSnapshot } from "./snapshots.ts"
 import { readPage } from "./storedEvents.ts"
@@ -68,21 +69,21 @@ export class EventStore extends Context.Service<
      */
     append(caller: Caller, heartbeat: Heartbeat): Effect.Effect<HeartbeatReply, EventTooLarge>
     /** The fold of what is acknowledged. */
-    state(session_id: SessionId): Effect.Effect<SessionState, SessionUnknown>
+    state(session_id: SessionId): Effect.Effect<SessionState, SessionUnknown | NewerEvents>
     /** The newest acknowledged revision and digest. */
     head(session_id: SessionId): Effect.Effect<{ readonly rev: number; readonly hash: string }, SessionUnknown>
     /**
      * What a new epoch begins with: the newest snapshot that fits the log and a reply, if there is one, and the first page of the
      * tail, from the oldest revision that it names (wire.md, Snapshots). Both are at most TAIL_PAGE_BYTES_MAX.
      */
-    recovery(session_id: SessionId): Effect.Effect<Tail, SessionUnknown>
+    recovery(session_id: SessionId): Effect.Effect<Tail, SessionUnknown | NewerEvents>
     /** A page of at most TAIL_PAGE_BYTES_MAX from a revision on, for recovery. */
-    tail(session_id: SessionId, from: number): Effect.Effect<Tail, SessionUnknown>
+    tail(session_id: SessionId, from: number): Effect.Effect<Tail, SessionUnknown | NewerEvents>
     /** Stored events in order from a revision on, or the last few, then, when asked, what is appended after. */
     events(
       session_id: SessionId,
       options: { readonly from?: number; readonly last?: number; readonly follow: boolean }
-    ): Stream.Stream<PrintedEvent, SessionUnknown>
+    ): Stream.Stream<LogLine, SessionUnknown>
     /** Recomputes the chain and the fold from the stored text alone. */
     verify(session_id: SessionId): Effect.Effect<Verification, SessionUnknown>
     /** Appends as they happen; a slow reader loses the oldest and reads the store instead. */
@@ -149,13 +150,15 @@ export class EventStore extends Context.Service<
       const state = Effect.fn("EventStore.state")(function* (session_id: SessionId) {
         const { at, problem } = yield* Effect.catchTag(prove(session_id), "SqlError", Effect.die)
         if (problem === undefined) return at.state
+        const newer = problem.newer === undefined ? undefined : yield* Effect.orDie(newerEvents(sql, session_id))
+        if (newer !== undefined) return yield* newer
         return yield* Effect.die(new Error(`the log of ${session_id} is broken at ${problem.rev}: ${problem.reason}`))
       })
 
       const page = Effect.fnUntraced(function* (session_id: SessionId, from: number, last_rev: number, bytes: number) {
         if (from > last_rev) return { events: [], more: false }
         const rows = yield* Effect.orDie(readPage(sql, session_id, Math.max(1, from), bytes))
-        const events = yield* Effect.forEach(rows, storedEvent)
+        const events = yield* Effect.forEach(rows, (row) => storedEvent(sql, session_id, row))
         return { events, more: (events.at(-1)?.rev ?? last_rev) < last_rev }
       })
 

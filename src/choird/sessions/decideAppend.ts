@@ -85,6 +85,8 @@ export const decide = (
   digestAt: (rev: number) => Buffer | undefined
 ): Decision => {
   const { base_rev, hash_new, hash_prev, new_rev } = heartbeat
+  // Nothing is wrong with the session: it goes on once a later choird runs again, which a frozen one would not.
+  if (stored.problem?.newer !== undefined) return { type: "frozen" }
   if (stored.problem !== undefined)
     return conflict(`the stored log is broken at ${stored.problem.rev}: ${stored.problem.reason}`)
   const { hash: head, state } = stored.at

@@ -1,12 +1,12 @@
 /** The reading side of a session's log: its head, its events as they are printed, and the proof of them. */
 import { Effect, Option, Result, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
-import type { ChoirEvent } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import type { PrintedEvent, Verification } from "#schema/OperatorApi.ts"
-import { eventOf, type EventRow, type NoEvent, readRow } from "#src/shared/eventRow.ts"
+import type { LogLine, Verification } from "#schema/OperatorApi.ts"
+import { eventOf, type EventRow, ForgottenPayloads, type NoEvent, opaqueOf, readRow } from "#src/shared/eventRow.ts"
 import { genesis, hex } from "#src/shared/hashChain.ts"
-import { readPage, replayStart, replayStored } from "./storedEvents.ts"
+import { newerEvents } from "./newerEvents.ts"
+import { chainStored, readPage, replayStart, replayStored } from "./storedEvents.ts"
 
 /** What a session's own row says of its newest event. */
 interface Head {
@@ -38,11 +38,24 @@ export const readHead = (sql: SqlClient.SqlClient, session_id: SessionId) =>
   )
 
 /** An event that was checked when it was stored. Where somebody changed it since, `verify` tells more. */
-export const storedEvent = (row: EventRow): Effect.Effect<ChoirEvent> =>
-  Result.match(Result.flatMap(Result.mapError(readRow(row), (reason): NoEvent => ({ reason })), eventOf), {
-    onSuccess: Effect.succeed,
-    onFailure: ({ reason }) => Effect.die(new Error(`stored event ${row.rev}: ${reason}`))
-  })
+export const storedEvent = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId, row: EventRow) {
+  const event = Result.flatMap(Result.mapError(readRow(row), (reason): NoEvent => ({ reason })), eventOf)
+  if (Result.isSuccess(event)) return event.success
+  const newer = event.failure.newer === undefined ? undefined : yield* Effect.orDie(newerEvents(sql, session_id))
+  return yield* newer ?? Effect.die(new Error(`stored event ${row.rev}: ${event.failure.reason}`))
+})
+
+const lineOf = (row: EventRow): Effect.Effect<LogLine> => {
+  const hash = hex(row.hash)
+  const read = Result.mapError(readRow(row), (reason): NoEvent => ({ reason }))
+  const event = Result.flatMap(read, eventOf)
+  if (Result.isSuccess(event)) return Effect.succeed({ event: event.success, hash })
+  const { newer, reason } = event.failure
+  const opaque = newer === undefined ? undefined : Option.getOrUndefined(Option.map(Result.getSuccess(read), opaqueOf))
+  return opaque === undefined
+    ? Effect.die(new Error(`stored event ${row.rev}: ${reason}`))
+    : Effect.succeed({ opaque, hash })
+}
 
 /** Events from a revision on, page after page; at each wake what came since. */
 export const printedEvents = (
@@ -50,15 +63,13 @@ export const printedEvents = (
   session_id: SessionId,
   from: number,
   wakes: Stream.Stream<void>
-): Stream.Stream<PrintedEvent> =>
+): Stream.Stream<LogLine> =>
   Stream.suspend(() => {
     let next = from
     const pages = Stream.paginate(undefined, () =>
       Effect.gen(function* () {
         const rows = yield* Effect.orDie(readPage(sql, session_id, next))
-        const page = yield* Effect.forEach(rows, (row) =>
-          Effect.map(storedEvent(row), (event) => ({ event, hash: hex(row.hash) }))
-        )
+        const page = yield* Effect.forEach(rows, lineOf)
         next += page.length
         return [page, page.length === 0 ? Option.none() : Option.some(undefined)] as const
       })
@@ -68,10 +79,25 @@ export const printedEvents = (
 
 /** Recomputes chain and fold from the stored text, and compares the end with the session's row (R12). */
 export const verifyLog = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId, head: Head) {
-  const { at, forgotten, problem } = yield* replayStored(sql, session_id, replayStart(session_id), head.newest_rev)
-  const proved = { events: at.state.rev, head: hex(at.hash), ...(forgotten === 0 ? {} : { forgotten }) }
-  if (problem !== undefined) return { ok: false, ...proved, problem } satisfies Verification
-  if (head.last_rev === at.state.rev && head.hash.equals(at.hash)) return { ok: true, ...proved } satisfies Verification
+  const payloads = new ForgottenPayloads()
+  const { at, problem } = yield* replayStored(sql, session_id, replayStart(session_id), head.newest_rev, payloads)
+  const newer = problem?.newer
+  const chained =
+    newer === undefined
+      ? { rev: at.state.rev, hash: at.hash, problem }
+      : yield* chainStored(sql, session_id, { rev: at.state.rev, hash: at.hash }, head.newest_rev, payloads)
+  const proved = {
+    events: chained.rev,
+    head: hex(chained.hash),
+    ...(payloads.count === 0 ? {} : { forgotten: payloads.count }),
+    ...(newer === undefined ? {} : { newer })
+  }
+  if (chained.problem !== undefined) {
+    const { reason, rev } = chained.problem
+    return { ok: false, ...proved, problem: { rev, reason } } satisfies Verification
+  }
+  if (head.last_rev === chained.rev && head.hash.equals(chained.hash))
+    return { ok: true, ...proved } satisfies Verification
   const reason = `the session's own row ends at ${head.last_rev} with ${hex(head.hash)}`
-  return { ok: false, ...proved, problem: { rev: at.state.rev, reason } } satisfies Verification
+  return { ok: false, ...proved, problem: { rev: chained.rev, reason } } satisfies Verification
 })

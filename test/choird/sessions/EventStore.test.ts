@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { Caller, Heartbeat } from "#schema/AgentApi.ts"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, SessionId } from "#schema/Ids.ts"
-import type { PrintedEvent } from "#schema/OperatorApi.ts"
+import { isPrintedEvent, type LogLine } from "#schema/OperatorApi.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { EVENT_BYTES_MAX, EVENT_DEPTH_MAX, TAIL_PAGE_BYTES_MAX } from "#src/shared/limits.ts"
@@ -243,7 +243,7 @@ describeEngines("EventStore", (it) => {
       const { session_id } = talk.caller
       const revs = (options: { readonly from?: number; readonly last?: number }) =>
         Effect.map(Stream.runCollect(events(session_id, { ...options, follow: false })), (printed) =>
-          printed.map(({ event }) => event.rev)
+          printed.filter(isPrintedEvent).map(({ event }) => event.rev)
         )
       assert.deepStrictEqual(yield* revs({}), [1, 2, 3])
       assert.deepStrictEqual(yield* revs({ from: 2.5 }), [2, 3])
@@ -251,7 +251,7 @@ describeEngines("EventStore", (it) => {
       assert.deepStrictEqual(yield* revs({ from: -5, last: 1e300 }), [1, 2, 3])
       assert.deepStrictEqual(yield* revs({ from: 1e300 }), [])
 
-      const printed = yield* Queue.bounded<PrintedEvent>(8)
+      const printed = yield* Queue.bounded<LogLine>(8)
       yield* events(session_id, { last: 1, follow: true }).pipe(
         Stream.runForEach((event) => Queue.offer(printed, event)),
         Effect.forkScoped({ startImmediately: true })

@@ -138,7 +138,7 @@ describe.each(FORMS)("a replay of rows %s", (_, rowsOf) => {
       // The session's own row says where the log ends.
       return proved.state.rev === rows.length && proved.hash.equals(head.hash)
     }
-    const kinds: ReadonlyArray<(index: number, row: StoredEvent) => readonly [number, ReadonlyArray<EventRow>]> = [
+    const kinds: ReadonlyArray<(index: number, row: EventRow) => readonly [number, ReadonlyArray<EventRow>]> = [
       (index, row) => [index, rows.with(index, withText(row, mutated(random, textOf(row))))],
       (index, row) => {
         const hash = Buffer.from(row.hash)
