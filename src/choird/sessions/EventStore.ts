@@ -15,6 +15,7 @@ import { APPEND_RETRY_MS, APPENDS_BUFFERED_MAX, EVENT_BYTES_MAX, TAIL_PAGE_BYTES
 import type { SessionState } from "#src/shared/session/State.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
 import { makeAppendPatches, type Settled } from "./appendPatches.ts"
+import { type ForgetRefused, forgetPayloads, type Reduction } from "./forgetPayloads.ts"
 import { printedEvents, readHead, storedEvent, verifyLog } from "./readLog.ts"
 import { type NewerEvents, newerEvents } from "./newerEvents.ts"
 import { makeSessionStates } from "./sessionStates.ts"
@@ -84,6 +85,14 @@ export class EventStore extends Context.Service<
       session_id: SessionId,
       options: { readonly from?: number; readonly last?: number; readonly follow: boolean }
     ): Stream.Stream<LogLine, SessionUnknown>
+    /**
+     * Reduces payloads that stored events list to what the fold needs, all or none (D52); answers how many. What was reduced before is no
+     * error, and counts for nothing.
+     */
+    forget(
+      session_id: SessionId,
+      reductions: ReadonlyArray<Reduction>
+    ): Effect.Effect<number, SessionUnknown | ForgetRefused>
     /** Recomputes the chain and the fold from the stored text alone. */
     verify(session_id: SessionId): Effect.Effect<Verification, SessionUnknown>
     /** Appends as they happen; a slow reader loses the oldest and reads the store instead. */
@@ -190,6 +199,14 @@ export class EventStore extends Context.Service<
               return printedEvents(sql, session_id, firstRev(options, last_rev), wakes)
             })
           ),
+        forget: Effect.fn("EventStore.forget")(function* (session_id, reductions) {
+          yield* headOf(session_id)
+          return yield* Effect.catchTag(
+            sql.withTransaction(forgetPayloads(sql, session_id, reductions)),
+            "SqlError",
+            Effect.die
+          )
+        }),
         verify: Effect.fn("EventStore.verify")(function* (session_id) {
           return yield* Effect.orDie(verifyLog(sql, session_id, yield* headOf(session_id)))
         }),

@@ -256,7 +256,7 @@ describeEngines("EventStore", (it) => {
         Stream.runForEach((event) => Queue.offer(printed, event)),
         Effect.forkScoped({ startImmediately: true })
       )
-      const expected = (rev: number) => ({ event: talk.events[rev - 1], hash: talk.hash(rev) })
+      const expected = (rev: number) => ({ event: talk.events[rev - 1]!, hash: talk.hash(rev) })
       assert.deepStrictEqual(yield* Queue.take(printed), expected(3))
       yield* append(talk.caller, talk.heartbeat(3, 4))
       yield* append(talk.caller, talk.heartbeat(4))

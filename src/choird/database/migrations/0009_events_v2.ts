@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const STATEMENTS = [
-  // Nothing asks for `id`; the session and the revision name an event.
+  // Nothing asks for `id`: the session and the revision name an event. Their index stays, since a primary key would build another.
   `ALTER TABLE choir_control.session_events
     DROP COLUMN id,
     ALTER COLUMN payload DROP NOT NULL,
@@ -17,6 +17,7 @@ const STATEMENTS = [
     ADD COLUMN salt bytea,
     ADD COLUMN payload_digest bytea,
     ADD COLUMN body bytea`,
+  `ALTER TABLE choir_control.session_events REPLICA IDENTITY USING INDEX session_events_session_id_rev_key`,
   // It is compressed already.
   `ALTER TABLE choir_control.session_events ALTER COLUMN body SET STORAGE EXTERNAL`,
   `ALTER TABLE choir_control.sessions ADD COLUMN choird_version text`
