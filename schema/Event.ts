@@ -16,7 +16,8 @@ export const Salt = Schema.String.check(Schema.isPattern(/^[0-9a-f]{32}$/u))
 
 /** The chain covers a payload of version 1 itself, and of version 2 its salted digest. */
 const ofItsVersion = Schema.makeFilter(
-  (event: object) => ("v" in event && event.v === 1 ? !("salt" in event || "payload_digest" in event) : "salt" in event),
+  (event: object) =>
+    "v" in event && event.v === 1 ? !("salt" in event || "payload_digest" in event) : "salt" in event,
   { message: "an event of version 2 has a salt, and one of version 1 has none" }
 )
 
@@ -262,7 +263,9 @@ export const ChoirEvent = Schema.Union([
 export type ChoirEvent = typeof ChoirEvent.Type
 
 /** The types that this program knows. */
-export const EVENT_TYPES: ReadonlySet<string> = new Set(ChoirEvent.members.map(({ fields }) => fields.event_type.literal))
+export const EVENT_TYPES: ReadonlySet<string> = new Set(
+  ChoirEvent.members.map(({ fields }) => fields.event_type.literal)
+)
 
 /** Whether an event is one of those that this program knows, by its version and type. */
 export const isKnownEvent = <E extends { readonly v: number; readonly event_type: string }>(

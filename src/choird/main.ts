@@ -12,7 +12,6 @@ import { maintain, type Outside, OutputRefused, type Report, type Task } from ".
 import { startup } from "./Startup.ts"
 import { VERSION } from "./version.ts"
 
-
 const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SIGTERM stops it
 
   choird [--home FOLDER] [--last-good] [--transport uds|http|both] [--listen PLACE] [--tls-cert FILE --tls-key FILE]

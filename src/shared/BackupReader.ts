@@ -105,7 +105,10 @@ const makeChecker = () => {
     const next = link(chain.hash, event.rev, text.chained)
     if (event.rev !== chain.rev + 1) chain.broken = `after event ${chain.rev} comes event ${event.rev}`
     else if (!next.equals(event.hash)) chain.broken = `the digest of event ${event.rev} does not hold`
-    chain.forgotten.row(text, text.payload?.includes(FORGETS) === true ? Result.getOrUndefined(eventOf(text)) : undefined)
+    chain.forgotten.row(
+      text,
+      text.payload?.includes(FORGETS) === true ? Result.getOrUndefined(eventOf(text)) : undefined
+    )
     chain.rev = event.rev
     chain.hash = next
     return undefined

@@ -131,7 +131,7 @@ const decompress = (block: Uint8Array, out: Uint8Array, end: number): boolean =>
     const token = block[at++] ?? 0
     const literals = lengthOf(token >>> 4)
     if (at + literals > block.length || to + literals > end) return false
-    for (const last = to + literals; to < last; ) out[to++] = block[at++] as number
+    for (const last = to + literals; to < last;) out[to++] = block[at++] as number
     if (at === block.length) return to === end
     const distance = (block[at] ?? 0) | ((block[at + 1] ?? 0) << 8)
     at += 2

@@ -141,10 +141,15 @@ const measured = (host: string, from_ms: number, until_ms: number) =>
       const outcomes = yield* sql<EventRow>`SELECT ${sql.literal(EVENT_COLUMNS)} FROM choir_control.session_events
         WHERE event_type IN ('ToolResultCommitted', 'ModelOutput')
           AND extract(epoch FROM created_at::timestamptz) * 1000 BETWEEN ${from_ms} AND ${until_ms}`
-      const failed = outcomes.filter((stored) => hasFailed(Result.getOrThrow(Result.flatMap(Result.mapError(readRow(stored), String), eventOf)))).length
+      const failed = outcomes.filter((stored) =>
+        hasFailed(Result.getOrThrow(Result.flatMap(Result.mapError(readRow(stored), String), eventOf)))
+      ).length
       const epochs = yield* sql<{ readonly agent_id: string }>`SELECT agent_id FROM choir_control.sessions
         WHERE epoch > 1 OR frozen_reason IS NOT NULL OR status <> 'active'`
-      return { row: row === undefined ? undefined : { ...row, failed }, broken: epochs.map(({ agent_id }) => `${agent_id} crashed, froze or ended`) }
+      return {
+        row: row === undefined ? undefined : { ...row, failed },
+        broken: epochs.map(({ agent_id }) => `${agent_id} crashed, froze or ended`)
+      }
     })
   ).pipe(Effect.provide(Reactivity.layer))
 

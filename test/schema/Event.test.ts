@@ -137,7 +137,15 @@ describe("ChoirEvent", () => {
       }
       refuses(event(type, { ...payload, surplus: 1 }), "a surplus key of the payload")
       refuses(event(type, payload, { surplus: 1 }), "a surplus key")
-      for (const wrong of [{ v: 1 }, { v: 3 }, { salt: "00" }, { rev: -1 }, { rev: 1.5 }, { lane: "core:" }, { created_at: "2026-01-02" }])
+      for (const wrong of [
+        { v: 1 },
+        { v: 3 },
+        { salt: "00" },
+        { rev: -1 },
+        { rev: 1.5 },
+        { lane: "core:" },
+        { created_at: "2026-01-02" }
+      ])
         refuses(event(type, payload, wrong), JSON.stringify(wrong))
     })
   }

@@ -8,7 +8,9 @@ import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { makeHistory, makeRandom } from "../support/history.ts"
 
 const { events } = makeHistory(7, 300)
-const texts: ReadonlyArray<Buffer> = events.map((event) => Buffer.from(chainedText(event, canonicalJson(event.payload))))
+const texts: ReadonlyArray<Buffer> = events.map((event) =>
+  Buffer.from(chainedText(event, canonicalJson(event.payload)))
+)
 
 /** A digest over stored bytes as they are read; what is no text any more reads as replacement characters. */
 const linkBytes = (before: Buffer, rev: number, bytes: Buffer) => link(before, rev, bytes.toString("utf8"))

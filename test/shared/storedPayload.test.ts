@@ -12,7 +12,8 @@ const PIECES = ["a", "word ", "é 漢字 🙂", '\\"', "0123456789abcdef", "\\n"
 /** A payload's text of about this many characters, of pieces that come again and pieces that do not. */
 const textOf = (random: () => number, length: number): string => {
   let text = ""
-  while (text.length < length) text += random() < 0.5 ? pick(random, PIECES) : Math.floor(random() * 2 ** 40).toString(36)
+  while (text.length < length)
+    text += random() < 0.5 ? pick(random, PIECES) : Math.floor(random() * 2 ** 40).toString(36)
   return JSON.stringify({ text })
 }
 
@@ -26,7 +27,11 @@ describe("a stored payload", () => {
       assert.strictEqual(roundTrip(text), text)
     }
     for (const length of [20_000, 64 * 1024, 70_000, 200_000, 400_000]) {
-      for (const text of [textOf(random, length), JSON.stringify("x".repeat(length)), `{"a":"${"🙂".repeat(length / 4)}"}`]) {
+      for (const text of [
+        textOf(random, length),
+        JSON.stringify("x".repeat(length)),
+        `{"a":"${"🙂".repeat(length / 4)}"}`
+      ]) {
         const kept = text.startsWith("{") ? text : `{"t":${text}}`
         assert.strictEqual(roundTrip(kept), kept)
       }
@@ -44,7 +49,8 @@ describe("a stored payload", () => {
     assert.isBelow(packPayload(`{"t":"${"0123456789abcde\\n".repeat(64)}"}`).length, 60)
     const noise = `{"t":"${Array.from({ length: 3000 }, () => Math.floor(random() * 36).toString(36)).join("")}"}`
     assert.isAtMost(packPayload(noise).length, noise.length)
-    const committed = '{"call_id":"0123456789abcdef-1-2-0","locks":[{"mode":"S","resource":"file:/workspace/data/1.txt"}]}'
+    const committed =
+      '{"call_id":"0123456789abcdef-1-2-0","locks":[{"mode":"S","resource":"file:/workspace/data/1.txt"}]}'
     assert.isBelow(packPayload(committed).length, 60)
   })
 
@@ -71,6 +77,9 @@ describe("a stored payload", () => {
       "stored payloads refer to this dictionary: another one takes another first byte"
     )
     const written = "7b2263616c6c5f6964223a22303132333435363738396162636465662d312d322d30222c226c6f636b73223a5b5d7d"
-    assert.strictEqual(Result.getOrThrow(unpackPayload(Buffer.from(written, "hex"))), '{"call_id":"0123456789abcdef-1-2-0","locks":[]}')
+    assert.strictEqual(
+      Result.getOrThrow(unpackPayload(Buffer.from(written, "hex"))),
+      '{"call_id":"0123456789abcdef-1-2-0","locks":[]}'
+    )
   })
 })

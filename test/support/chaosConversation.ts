@@ -58,7 +58,9 @@ export const startConversation = Effect.fnUntraced(function* (database: "embedde
   })
   const read = Effect.fnUntraced(function* (from: number) {
     const query = { from }
-    const page = Stream.unwrap(api.sessions.events({ params: { id: session }, query })).pipe(Stream.filter(isPrintedEvent))
+    const page = Stream.unwrap(api.sessions.events({ params: { id: session }, query })).pipe(
+      Stream.filter(isPrintedEvent)
+    )
     return yield* Stream.runCollect(page)
   })
   const look = Effect.tap(

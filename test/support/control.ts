@@ -385,6 +385,7 @@ const stores = (world: World) =>
       get: (session_id) => Effect.sync(() => (session_id === SESSION ? Option.some(world.row) : Option.none())),
       latest: () => Effect.suspend(() => stored(world, Option.some(world.latest ?? world.row))),
       list: () => Effect.suspend(() => stored(world, [world.row])),
+      newer: () => Effect.succeedNone,
       summarize: (_, { title }) => effect(world, `summary ${title}`),
       summary: () => Effect.succeedNone
     }),

@@ -25,7 +25,11 @@ export const historyProblems = (session_id: string, history: ReadonlyArray<Print
     if (event.rev !== index + 1) problems.push(`revision ${event.rev} stands at place ${index + 1}`)
     const place = Buffer.alloc(8)
     place.writeBigUInt64BE(BigInt(event.rev))
-    hash = createHash("sha256").update(hash).update(place).update(canonical(covered(event))).digest()
+    hash = createHash("sha256")
+      .update(hash)
+      .update(place)
+      .update(canonical(covered(event)))
+      .digest()
     if (hash.toString("hex") !== printed) problems.push(`the hash of revision ${event.rev} differs`)
   })
   return problems

@@ -1,6 +1,13 @@
 /** Sessions, their events and their proof for people. */
 import { type ChoirEvent, isKnownEvent, type OpaqueEvent } from "#schema/Event.ts"
-import { type CoreSummary, isPrintedEvent, type LogLine, type SessionSummary, type SignalSummary, type Verification } from "#schema/OperatorApi.ts"
+import {
+  type CoreSummary,
+  isPrintedEvent,
+  type LogLine,
+  type SessionSummary,
+  type SignalSummary,
+  type Verification
+} from "#schema/OperatorApi.ts"
 import type { SessionDetail } from "#schema/SessionDetailApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { bindingEntries } from "./bindings.ts"
@@ -37,13 +44,19 @@ const listed = (title: string, entries: ReadonlyArray<string>): ReadonlyArray<st
 
 /** What is known of one session; the summary is an agent's own text. */
 export const sessionText = (detail: SessionDetail, now_ms: number, color: boolean): string => {
-  const { agent_id, ended_at, epoch, frozen_reason, head, image_version, last_rev, resource_bindings, summary } = detail
+  const { agent_id, ended_at, epoch, frozen_reason, head, image_version, last_rev, newer, resource_bindings, summary } =
+    detail
   const bindings = bindingEntries(resource_bindings).map(([kind, names]) => `${kind}=${names.join(",")}`)
   return [
     `session   ${detail.session_id}`,
     `agent     ${agent_id}, image ${image_version}, epoch ${epoch}`,
     `status    ${paint(color, STYLES[detail.status], detail.status)}`,
     ...(frozen_reason === null ? [] : [`frozen    ${safeLine(frozen_reason)}`]),
+    ...(newer === undefined
+      ? []
+      : [
+          `newer     does not run: ${safeLine(newer.event_type)} at revision ${newer.rev} is of ${newer.choird_version === null ? "a later choird" : `choird ${safeLine(newer.choird_version)}`}`
+        ]),
     `started   ${detail.started_at} (${ago(detail.started_at, now_ms)})`,
     `ended     ${ended_at === null ? "-" : `${ended_at} (${ago(ended_at, now_ms)})`}`,
     `events    ${last_rev}, head ${head}`,
@@ -109,7 +122,6 @@ export type PrintedLine = (ChoirEvent | OpaqueEvent) & { readonly hash: string }
 
 export const printedEvent = (line: LogLine): PrintedLine =>
   isPrintedEvent(line) ? { ...line.event, hash: line.hash } : { ...line.opaque, hash: line.hash }
-
 
 const call = (payload: { readonly call_id: string }, rest: string) => `${payload.call_id} ${rest}`
 

@@ -18,7 +18,16 @@ export const layerOperatorSessionDetail = HttpApiBuilder.group(
         if (Option.isNone(row)) return yield* new SessionUnknown({ session_id })
         const { container: _, ...shown } = row.value
         const { hash: head, rev: last_rev } = yield* events.head(session_id)
-        return { ...shown, last_rev, head, summary: Option.getOrNull(yield* sessions.summary(session_id)) }
+        const newer = Option.map(yield* sessions.newer(session_id), ({ choird_version, event_type, rev, v }) => ({
+          newer: { rev, v, event_type, choird_version }
+        }))
+        return {
+          ...shown,
+          ...Option.getOrUndefined(newer),
+          last_rev,
+          head,
+          summary: Option.getOrNull(yield* sessions.summary(session_id))
+        }
       }, Effect.mapError(fromSessionUnknown))
     })
   })

@@ -33,8 +33,9 @@ export const reductionOf = (event: ChoirEvent, salt: string) => {
 }
 
 const read = (row: EventRow) =>
-  Result.flatMap(Result.mapError(readRow(row), (reason) => ({ reason })), (text) =>
-    Result.map(eventOf(text), (event) => ({ event, text }))
+  Result.flatMap(
+    Result.mapError(readRow(row), (reason) => ({ reason })),
+    (text) => Result.map(eventOf(text), (event) => ({ event, text }))
   )
 
 /** The digests that events of the session list, as `rev digest`. */
@@ -82,7 +83,8 @@ export const forgetPayloads = Effect.fnUntraced(function* (
     const reduced = reductionOf(event, salt)
     // Done by an earlier request, whose answer was lost.
     if (reduced === undefined) continue
-    if (!listed.has(`${rev} ${reduced.new_digest}`)) return yield* refuse("no later event lists what would be left of it")
+    if (!listed.has(`${rev} ${reduced.new_digest}`))
+      return yield* refuse("no later event lists what would be left of it")
     const bytes = Buffer.byteLength(reduced.payload)
     yield* sql`UPDATE choir_control.session_events
       SET body = ${packPayload(reduced.payload)}, bytes = ${bytes}, salt = ${Buffer.from(salt, "hex")},

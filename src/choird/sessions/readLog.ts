@@ -38,8 +38,15 @@ export const readHead = (sql: SqlClient.SqlClient, session_id: SessionId) =>
   )
 
 /** An event that was checked when it was stored. Where somebody changed it since, `verify` tells more. */
-export const storedEvent = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId, row: EventRow) {
-  const event = Result.flatMap(Result.mapError(readRow(row), (reason): NoEvent => ({ reason })), eventOf)
+export const storedEvent = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  session_id: SessionId,
+  row: EventRow
+) {
+  const event = Result.flatMap(
+    Result.mapError(readRow(row), (reason): NoEvent => ({ reason })),
+    eventOf
+  )
   if (Result.isSuccess(event)) return event.success
   const newer = event.failure.newer === undefined ? undefined : yield* Effect.orDie(newerEvents(sql, session_id))
   return yield* newer ?? Effect.die(new Error(`stored event ${row.rev}: ${event.failure.reason}`))

@@ -44,9 +44,7 @@ const coreStopped = ({ result, ...kept }: PayloadOf<"CoreStopped">): PayloadOf<"
 })
 
 /** Whether a state was left with a result is a part of the fold; the result itself is not. */
-const skillTransition = (
-  payload: PayloadOf<"SkillTransitionCommitted">
-): PayloadOf<"SkillTransitionCommitted"> => {
+const skillTransition = (payload: PayloadOf<"SkillTransitionCommitted">): PayloadOf<"SkillTransitionCommitted"> => {
   const { input: _, output, reason: __, ...kept } = payload
   return { ...kept, ...(output === undefined ? {} : { output: null }) }
 }

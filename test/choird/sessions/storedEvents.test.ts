@@ -93,8 +93,8 @@ describe.each(FORMS)("a replay of rows %s", (_, rowsOf) => {
       const index = random(rows.length)
       const [row, at] = [rows[index], before[index]]
       if (row === undefined || at === undefined) continue
-      const columns = (["canonical", "body", "salt", "lane", "event_type", "created_at", "hash"] as const).filter((key) =>
-        row.canonical === null ? row[key] !== null : key === "canonical" || key === "hash"
+      const columns = (["canonical", "body", "salt", "lane", "event_type", "created_at", "hash"] as const).filter(
+        (key) => (row.canonical === null ? row[key] !== null : key === "canonical" || key === "hash")
       )
       const column = columns[random(columns.length)]!
       // Other bytes may stand for the same text; the text is what is proved.
@@ -245,42 +245,43 @@ describeEngines("session verify", (it, { kind }) => {
     }).pipe(Effect.provide(stores))
   )
 
-  it.effect(
-    "sees a changed digest, a changed column and events that changed places (R12)",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const { verify } = yield* EventStore
-        const events = sql("choir_control.session_events")
-        const after = Effect.fnUntraced(function* (change: (session_id: SessionId) => Effect.Effect<unknown, unknown>) {
-          const { session_id } = (yield* appendedTalk).caller
-          yield* change(session_id)
-          const { events, ok, problem } = yield* verify(session_id)
-          return [ok, events, problem?.reason.split(" ").slice(0, 3).join(" ")]
-        })
-        const digest = yield* after(
-          (id) => sql`UPDATE ${events} SET hash = sha256(hash) WHERE session_id = ${id} AND rev = 4`
-        )
-        const places = yield* after(
-          (id) => sql`UPDATE ${events} AS a SET body = b.body, hash = b.hash FROM ${events} AS b
+  it.effect("sees a changed digest, a changed column and events that changed places (R12)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { verify } = yield* EventStore
+      const events = sql("choir_control.session_events")
+      const after = Effect.fnUntraced(function* (change: (session_id: SessionId) => Effect.Effect<unknown, unknown>) {
+        const { session_id } = (yield* appendedTalk).caller
+        yield* change(session_id)
+        const { events, ok, problem } = yield* verify(session_id)
+        return [ok, events, problem?.reason.split(" ").slice(0, 3).join(" ")]
+      })
+      const digest = yield* after(
+        (id) => sql`UPDATE ${events} SET hash = sha256(hash) WHERE session_id = ${id} AND rev = 4`
+      )
+      const places = yield* after(
+        (id) => sql`UPDATE ${events} AS a SET body = b.body, hash = b.hash FROM ${events} AS b
           WHERE a.session_id = ${id} AND b.session_id = ${id} AND (a.rev, b.rev) IN ((2, 3), (3, 2))`
-        )
-        const column = (name: string, value: unknown) =>
-          after((id) => sql`UPDATE ${events} SET ${sql(name)} = ${value} WHERE session_id = ${id} AND rev = 4`)
-        assert.deepStrictEqual([digest, places], [
+      )
+      const column = (name: string, value: unknown) =>
+        after((id) => sql`UPDATE ${events} SET ${sql(name)} = ${value} WHERE session_id = ${id} AND rev = 4`)
+      assert.deepStrictEqual(
+        [digest, places],
+        [
           [false, 3, "its digest is"],
           [false, 1, "its digest is"]
-        ])
-        for (const [name, value] of [
-          ["lane", "core:x"],
-          ["event_type", "AgentMessage"],
-          ["created_at", "2026-01-01T00:00:00.001Z"],
-          ["v", 1],
-          ["v", 3],
-          ["salt", Buffer.alloc(16)],
-          ["payload_digest", Buffer.alloc(32)]
-        ] as const)
-          assert.deepStrictEqual(yield* column(name, value), [false, 3, "its digest is"], name)
-      }).pipe(Effect.provide(stores))
+        ]
+      )
+      for (const [name, value] of [
+        ["lane", "core:x"],
+        ["event_type", "AgentMessage"],
+        ["created_at", "2026-01-01T00:00:00.001Z"],
+        ["v", 1],
+        ["v", 3],
+        ["salt", Buffer.alloc(16)],
+        ["payload_digest", Buffer.alloc(32)]
+      ] as const)
+        assert.deepStrictEqual(yield* column(name, value), [false, 3, "its digest is"], name)
+    }).pipe(Effect.provide(stores))
   )
 })
