@@ -42,23 +42,20 @@ export interface RowText {
   readonly envelope?: Envelope
 }
 
+const SALT_BYTES = 16
+
 /** The texts of a row, or why it has none. */
 export const readRow = (row: EventRow): Result.Result<RowText, string> => {
   const { body, canonical, created_at, event_type, lane, payload_digest, rev, salt, v } = row
   if (canonical !== null) return Result.succeed({ chained: canonical })
   if (v === null || body === null) return Result.fail("the row has neither text nor payload")
-  return Result.map(unpackPayload(body), (payload) => {
-    const envelope: Envelope = {
-      v,
-      rev,
-      event_type,
-      lane,
-      created_at,
-      ...(salt === null ? {} : { salt: hex(salt) }),
-      ...(payload_digest === null ? {} : { payload_digest: hex(payload_digest) })
-    }
-    return { chained: chainedText(envelope, payload), payload, envelope }
-  })
+  if (salt !== null && salt.length !== SALT_BYTES) return Result.fail(`its salt has ${salt.length} bytes`)
+  const read = unpackPayload(body)
+  if (Result.isFailure(read)) return Result.fail(read.failure)
+  const payload = read.success
+  const digest = payload_digest === null ? undefined : hex(payload_digest)
+  const envelope = { v, rev, event_type, lane, created_at, salt: salt ?? undefined, payload_digest: digest }
+  return Result.succeed({ chained: chainedText(envelope, payload), payload, envelope })
 }
 
 /** An event of a version or type that a later Choir writes. It is kept and chained, and nobody here knows what it does (D53). */
@@ -92,30 +89,39 @@ const newerIn = (value: unknown): NewerEvent | undefined => {
 const parse = (text: string): Result.Result<unknown, NoEvent> =>
   Result.try({ try: (): unknown => JSON.parse(text), catch: () => ({ reason: "its text is not JSON" }) })
 
+const textOf = (salt: string | Uint8Array): string =>
+  typeof salt === "string" ? salt : Buffer.from(salt.buffer, salt.byteOffset, salt.byteLength).toString("hex")
+
 /** The value that a row's texts stand for, as it is sent and printed. */
-export const valueOf = ({ chained, envelope, payload }: RowText): Result.Result<unknown, NoEvent> =>
-  envelope === undefined || payload === undefined
-    ? parse(chained)
-    : Result.map(parse(payload), (value) => {
-        const { created_at, event_type, lane, payload_digest, rev, salt, v } = envelope
-        const event = { v, rev, event_type, lane, payload: value, created_at }
-        return salt === undefined
-          ? event
-          : payload_digest === undefined
-            ? { ...event, salt }
-            : { ...event, salt, payload_digest }
-      })
+export const valueOf = (text: RowText): Result.Result<unknown, NoEvent> => {
+  const { chained, envelope } = text
+  if (envelope === undefined || text.payload === undefined) return parse(chained)
+  const parsed = parse(text.payload)
+  if (Result.isFailure(parsed)) return parsed
+  const { created_at, event_type, lane, payload_digest, rev, v } = envelope
+  const payload = parsed.success
+  if (envelope.salt === undefined) return Result.succeed({ v, rev, event_type, lane, payload, created_at })
+  const salt = textOf(envelope.salt)
+  return Result.succeed(
+    payload_digest === undefined
+      ? { v, rev, event_type, lane, payload, created_at, salt }
+      : { v, rev, event_type, lane, payload, created_at, salt, payload_digest }
+  )
+}
 
 /** The event of a row's texts. */
-export const eventOf = (text: RowText): Result.Result<ChoirEvent, NoEvent> =>
-  Result.flatMap(valueOf(text), (value) =>
-    Result.mapError(decodeEvent(value), (): NoEvent => {
-      const newer = newerIn(value)
-      return newer === undefined
-        ? { reason: "its text is not an event" }
-        : { reason: `a later Choir wrote it (version ${newer.v}, ${newer.event_type})`, newer }
-    })
+export const eventOf = (text: RowText): Result.Result<ChoirEvent, NoEvent> => {
+  const value = valueOf(text)
+  if (Result.isFailure(value)) return Result.fail(value.failure)
+  const event = decodeEvent(value.success)
+  if (Result.isSuccess(event)) return Result.succeed(event.success)
+  const newer = newerIn(value.success)
+  return Result.fail(
+    newer === undefined
+      ? { reason: "its text is not an event" }
+      : { reason: `a later Choir wrote it (version ${newer.v}, ${newer.event_type})`, newer }
   )
+}
 
 /** What is wrong with a payload that is not the one that was committed, and that no event lists. */
 export const UNLISTED = "its payload was changed, and no later event lists the change"

@@ -40,26 +40,28 @@ export interface Envelope {
   readonly event_type: string
   readonly lane: string
   readonly created_at: string
-  /** In hex; absent in version 1. */
-  readonly salt?: string | undefined
+  /** Its bytes, or their hex; absent in version 1. */
+  readonly salt?: string | Uint8Array | undefined
   /** What the chain has of a payload that was reduced since. */
   readonly payload_digest?: string | undefined
 }
 
 const SALT_BYTES = 16
 
-/** `SHA-256(salt ‖ payload)` in hex, of a payload's canonical text. */
-export const payloadDigest = (salt: string, payload: string): string => {
+/** `SHA-256(salt ‖ payload)` in hex, of a payload's canonical text. The salt is its bytes, or their hex. */
+export const payloadDigest = (salt: string | Uint8Array, payload: string): string => {
   const bytes = roomFor(SALT_BYTES, payload)
-  const head = bytes.write(salt, 0, "hex")
+  const isText = typeof salt === "string"
+  if (!isText) bytes.set(salt)
+  const head = isText ? bytes.write(salt, 0, "hex") : salt.length
   return hash("sha256", bytes.subarray(0, head + bytes.write(payload, head)), "hex")
 }
 
 /** The canonical text that the chain covers, from the payload's canonical text. */
 export const chainedText = (envelope: Envelope, payload: string): string => {
-  const { created_at, event_type, lane, payload_digest, rev, salt = "", v } = envelope
-  const covered =
-    v === 1 ? `"payload":${payload}` : `"payload_digest":"${payload_digest ?? payloadDigest(salt, payload)}"`
+  const { created_at, event_type, lane, rev, salt = "", v } = envelope
+  const digest = v === 1 ? "" : (envelope.payload_digest ?? payloadDigest(salt, payload))
+  const covered = v === 1 ? `"payload":${payload}` : `"payload_digest":"${digest}"`
   return `{"created_at":${JSON.stringify(created_at)},"event_type":${JSON.stringify(event_type)},"lane":${JSON.stringify(lane)},${covered},"rev":${rev},"v":${v}}`
 }
 

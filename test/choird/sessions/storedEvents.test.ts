@@ -282,6 +282,7 @@ describeEngines("session verify", (it, { kind }) => {
         ["payload_digest", Buffer.alloc(32)]
       ] as const)
         assert.deepStrictEqual(yield* column(name, value), [false, 3, "its digest is"], name)
+      assert.deepStrictEqual(yield* column("salt", Buffer.alloc(70_000)), [false, 3, "its salt has"])
     }).pipe(Effect.provide(stores))
   )
 })
