@@ -301,11 +301,12 @@ describe("Lifecycle", LIVE, () => {
       Effect.gen(function* () {
         const life = yield* setUp
         const { agent_id, lifecycle, views } = life
-        const { session_id } = yield* lifecycle.start(agent_id, {})
+        yield* lifecycle.start(agent_id, {})
         yield* life.say(agent_id, "hello")
         yield* life.told(agent_id, /hello/u)
         yield* lifecycle.stop(agent_id)
         yield* views.first((view) => view.status === "stopped")
+        const { session_id } = yield* sessionOf(life, agent_id)
         const sql = yield* SqlClient.SqlClient
         yield* sql`UPDATE choir_control.session_events SET v = 3 WHERE session_id = ${session_id} AND rev = 2`
         yield* sql`UPDATE choir_control.sessions SET choird_version = '9.1.0' WHERE session_id = ${session_id}`
