@@ -8,7 +8,7 @@ import { EventLog } from "#src/agent/EventLog.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { userMessage } from "../support/history.ts"
-import { goldenLines } from "../support/mixedHistory.ts"
+import { goldenEvents } from "../support/mixedHistory.ts"
 import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { settingsOf } from "../support/testing/TestAgent.ts"
 import { historyProblems } from "../support/verifyHistory.ts"
@@ -45,15 +45,15 @@ describe("Arbiter", () => {
     Effect.gen(function* () {
       const arbiter = yield* Arbiter
       const log = yield* EventLog
-      const lines = goldenLines("files").map((line) => JSON.parse(line) as ChoirEvent & { readonly hash: string })
-      yield* arbiter.restore(lines.map(({ hash: _, ...event }) => event as ChoirEvent))
-      assert.strictEqual(log.hashAt(lines.length), lines.at(-1)?.hash)
+      const old = goldenEvents("files")
+      yield* arbiter.restore(old.map(({ event }) => event))
+      assert.strictEqual(log.hashAt(old.length), old.at(-1)?.hash)
       const events = yield* Effect.forEach(Array.from({ length: 600 }, String), (text) => arbiter.commit(notice(text)))
       const added = events.flat()
       assert.deepStrictEqual([...new Set(added.map(({ v }) => v))], [2])
       assert.strictEqual(new Set(added.map(({ salt }) => salt)).size, 600)
       for (const { salt } of added) assert.match(salt ?? "", /^[0-9a-f]{32}$/u)
-      const history = [...lines.map(({ hash: _, ...event }) => event as ChoirEvent), ...added]
+      const history = [...old.map(({ event }) => event), ...added]
       const printed = history.map((event) => ({ event, hash: log.hashAt(event.rev) }))
       assert.deepStrictEqual(historyProblems(SESSION, printed), [])
     }).pipe(Effect.provide(arbiterLayer))

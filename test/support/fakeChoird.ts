@@ -124,13 +124,12 @@ export const approvalDetail: ApprovalDetail = {
 
 export const printedEvent: PrintedEvent = {
   event: {
-    v: 2,
+    v: 1,
     rev: 1,
     event_type: "UserMsg",
     lane: "edge" as never,
     payload: { inbox_id: InboxId.make("7"), dm: ResourceName.make("terminal"), text: "hi", attachments: [] },
-    created_at: "2026-01-02T03:04:05.678Z",
-    salt: "0123456789abcdef".repeat(2)
+    created_at: "2026-01-02T03:04:05.678Z"
   },
   hash: "ab".repeat(32)
 }

@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
+import type { PrintedEvent } from "#schema/OperatorApi.ts"
 import { CallId, EDGE, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { reductionOf } from "#src/choird/sessions/forgetPayloads.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
@@ -20,6 +21,13 @@ export const goldenLines = (name: string): ReadonlyArray<string> =>
   readFileSync(join(GOLDEN, `${name}.jsonl`), "utf8")
     .trimEnd()
     .split("\n")
+
+/** The same, as events with their digests. */
+export const goldenEvents = (name: string): ReadonlyArray<PrintedEvent> =>
+  goldenLines(name).map((line) => {
+    const { hash, ...event } = JSON.parse(line) as ChoirEvent & { readonly hash: string }
+    return { event, hash }
+  })
 
 const usage = { input_tokens: 10, output_tokens: 2 }
 
@@ -47,7 +55,7 @@ const continued = (before: ReadonlyArray<ChoirEvent>): ReadonlyArray<ChoirEvent>
   const salt = (rev: number) => rev.toString(16).padStart(2, "0").repeat(16)
   const events = turn("900").map((draft, index) => {
     const rev = before.length + 1 + index
-    return { v: 2 as const, rev, ...draft, created_at: "2026-02-01T00:00:00.000Z", salt: salt(rev) } as ChoirEvent
+    return { v: 2 as const, rev, ...draft, created_at: "2026-02-01T00:00:00.000Z", salt: salt(rev) }
   })
   const forgotten = events.flatMap((event) => {
     const { new_digest, rev } = reductionOf(event, "ab".repeat(16))!
@@ -72,7 +80,7 @@ const continued = (before: ReadonlyArray<ChoirEvent>): ReadonlyArray<ChoirEvent>
 const parsed = (lines: ReadonlyArray<string>) =>
   lines.map((line) => {
     const { hash: _, ...event } = JSON.parse(line) as ChoirEvent & { readonly hash: string }
-    return event as ChoirEvent
+    return event
   })
 
 /** Lines with their digests, from the events as they were committed. */
@@ -87,8 +95,8 @@ const printed = (events: ReadonlyArray<ChoirEvent>, session_id: SessionId): Read
 /** The same line with a reduced payload. */
 export const reducedLine = (line: string): string => {
   const { hash, ...event } = JSON.parse(line) as ChoirEvent & { readonly hash: string }
-  const reduction = reductionOf(event as ChoirEvent, "ab".repeat(16))
-  const { payload_digest } = JSON.parse(chainedTextOf(event as ChoirEvent)) as { readonly payload_digest: string }
+  const reduction = reductionOf(event, "ab".repeat(16))
+  const { payload_digest } = JSON.parse(chainedTextOf(event)) as { readonly payload_digest: string }
   if (reduction === undefined) throw new Error(`nothing of event ${event.rev} is free text`)
   return JSON.stringify({
     ...event,

@@ -297,28 +297,6 @@ describe("Lifecycle", LIVE, () => {
       })
     )
 
-    it.effect("does not run a session that a later choird went on with, and leaves it to that one (D53)", () =>
-      Effect.gen(function* () {
-        const life = yield* setUp
-        const { agent_id, lifecycle, views } = life
-        yield* lifecycle.start(agent_id, {})
-        yield* life.say(agent_id, "hello")
-        yield* life.told(agent_id, /hello/u)
-        yield* lifecycle.stop(agent_id)
-        yield* views.first((view) => view.status === "stopped")
-        const { session_id } = yield* sessionOf(life, agent_id)
-        const sql = yield* SqlClient.SqlClient
-        yield* sql`UPDATE choir_control.session_events SET v = 3 WHERE session_id = ${session_id} AND rev = 2`
-        yield* sql`UPDATE choir_control.sessions SET choird_version = '9.1.0' WHERE session_id = ${session_id}`
-        const refused = yield* Effect.flip(lifecycle.start(agent_id, {}))
-        assert.strictEqual(refused.kind, "NEWER_EVENTS")
-        assert.include(refused.message, "from revision 2 on (ModelOutput, version 3); choird 9.1.0 ran it last")
-        assert.match(refused.hint, /^run choird 9\.1\.0 or later; .*--fresh/u)
-        assert.deepInclude(yield* sessionOf(life, agent_id), { session_id, status: "stopped", frozen_reason: null })
-        assert.notStrictEqual((yield* lifecycle.start(agent_id, { fresh: true })).session_id, session_id)
-      })
-    )
-
     it.effect(
       "closes a session at its budget, keeps its leases, and starts a fresh one with the queued message (D19)",
       () =>

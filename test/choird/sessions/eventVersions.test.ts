@@ -66,7 +66,7 @@ describe("a reduced payload", () => {
       .split("\n")
     const printed = lines.map((line) => {
       const { hash, ...event } = JSON.parse(line) as ChoirEvent & { readonly hash: string }
-      return { event: event as ChoirEvent, hash }
+      return { event, hash }
     })
     assert.deepStrictEqual([...new Set(printed.map(({ event }) => event.v))], [1, 2])
     assert.deepStrictEqual(historyProblems(RECORDED_SESSION, printed), [])
@@ -178,9 +178,7 @@ describeEngines("versions of events", (it) => {
       const talk = (yield* newTalk).turn(1)
       const [first] = talk.events
       talk.links.length = 0
-      talk.links.push(
-        chain(genesis(talk.caller.session_id), { ...first!, payload_digest: "ab".repeat(32) } as ChoirEvent)
-      )
+      talk.links.push(chain(genesis(talk.caller.session_id), { ...first!, payload_digest: "ab".repeat(32) }))
       assert.strictEqual((yield* store.append(talk.caller, talk.heartbeat(0))).action, "CONFLICT")
       assert.strictEqual((yield* rowOf(talk)).frozen_reason, "event 1 brings the digest of another payload")
     }).pipe(Effect.provide(stores))

@@ -62,8 +62,9 @@ const withText = (row: EventRow, text: string): EventRow =>
 /** The events of a talk as if its agent had committed them with version 1. */
 const ofVersion1 = ({ caller, events }: Talk) => {
   let hash = genesis(caller.session_id)
-  return events.map(({ salt: _, ...event }) => {
-    const link = chain(hash, { ...event, v: 1 } as ChoirEvent)
+  return events.map((salted) => {
+    const { salt: _, ...event } = salted
+    const link = chain(hash, { ...event, v: 1 })
     hash = link.hash
     return link
   })
