@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
-import type { ChoirEvent } from "#schema/Event.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { replay, replayStart } from "#src/choird/sessions/storedEvents.ts"
