@@ -9,6 +9,7 @@ import { configHistory } from "./migrations/0005_config_history.ts"
 import { auditCounts } from "./migrations/0006_audit_counts.ts"
 import { proposals } from "./migrations/0007_proposals.ts"
 import { decisionRequests } from "./migrations/0008_decision_requests.ts"
+import { eventsV2 } from "./migrations/0009_events_v2.ts"
 import { retention } from "./migrations/0011_retention.ts"
 import { sqlProblem } from "./sqlState.ts"
 
@@ -22,6 +23,7 @@ export const MIGRATIONS = {
   "0006_audit_counts": auditCounts,
   "0007_proposals": proposals,
   "0008_decision_requests": decisionRequests,
+  "0009_events_v2": eventsV2,
   "0011_retention": retention
 }
 

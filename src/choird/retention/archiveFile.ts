@@ -6,7 +6,7 @@ import { promisify } from "node:util"
 import { gzip } from "node:zlib"
 import { Effect, Schema, Stream } from "effect"
 import { archiveLine, readArchive } from "#src/choird/sessions/archivedLog.ts"
-import type { StoredEvent } from "#src/choird/sessions/storedEvents.ts"
+import type { EventRow } from "#src/shared/eventRow.ts"
 
 const compress = promisify(gzip)
 
@@ -23,7 +23,7 @@ export class ArchiveNotWritten extends Schema.TaggedError<ArchiveNotWritten>()("
 /** @param page the rows after a revision; none after the last. */
 export const writeArchive = Effect.fnUntraced(function* <E, R>(
   path: string,
-  page: (after: number) => Effect.Effect<ReadonlyArray<StoredEvent>, E, R>
+  page: (after: number) => Effect.Effect<ReadonlyArray<EventRow>, E, R>
 ) {
   const part = `${path}.part`
   const attempt = <A>(act: () => Promise<A>) =>
