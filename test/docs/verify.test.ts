@@ -1,25 +1,12 @@
 /** The program of docs/log.md, as a person without Choir runs it. */
-import { spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, describe, it } from "@effect/vitest"
-import { documentedProgram } from "../support/documentedCommands.ts"
+import { assert, describe, it } from "@effect/vitest"
+import { verifiedByDocs } from "../support/documentedVerifier.ts"
 import { goldenLines, histories, RECORDED_SESSION, reducedLine } from "../support/mixedHistory.ts"
 
-const ROOT = join(import.meta.dirname, "../..")
-const folder = mkdtempSync(join(tmpdir(), "choir-verify-"))
-const program = join(folder, "verify.mjs")
-writeFileSync(program, documentedProgram(readFileSync(join(ROOT, "docs/log.md"), "utf8"), "verify.mjs"))
-afterAll(() => rmSync(folder, { recursive: true }))
-
-const verify = (lines: ReadonlyArray<string>) => {
-  const { status, stderr, stdout } = spawnSync(process.execPath, [program, RECORDED_SESSION], {
-    input: `${lines.join("\n")}\n`
-  })
-  const refusal = /Error: (.*)/u.exec(String(stderr))?.[1]
-  return status === 0 ? String(stdout).trimEnd() : `refused: ${refusal}`
-}
+const RECORDED = join(import.meta.dirname, "../shared/session/recorded/mixed.jsonl")
+const verify = (lines: ReadonlyArray<string>) => verifiedByDocs(RECORDED_SESSION, lines)
 
 type Line = Record<string, unknown> & { readonly payload: Record<string, unknown> }
 const changed = (line: string, change: (event: Line) => object): string => {
@@ -40,7 +27,7 @@ describe("the verifier of docs/log.md", () => {
     const all = young.map((line, index) => (index < 3 ? reducedLine(line) : line))
     assert.strictEqual(verify(all), `4 events, head ${headOf(young)}, 3 payloads reduced`)
     assert.notInclude(all.join("\n"), "4711")
-    const recorded = readFileSync(join(ROOT, "test/shared/session/recorded/mixed.jsonl"), "utf8").trimEnd().split("\n")
+    const recorded = readFileSync(RECORDED, "utf8").trimEnd().split("\n")
     assert.strictEqual(verify(recorded), `${recorded.length} events, head ${headOf(both)}, 1 payloads reduced`)
   })
 

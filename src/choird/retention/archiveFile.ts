@@ -41,6 +41,7 @@ export const writeArchive = Effect.fnUntraced(function* <E, R>(
   const digest = createHash("sha256")
   let bytes = 0
   let last_rev = 0
+  let reduced = 0
   for (;;) {
     const rows = yield* page(last_rev)
     if (rows.length === 0 && bytes > 0) break
@@ -49,6 +50,7 @@ export const writeArchive = Effect.fnUntraced(function* <E, R>(
     digest.update(packed)
     bytes += packed.length
     last_rev = rows.at(-1)?.rev ?? last_rev
+    reduced += rows.filter(({ payload_digest }) => payload_digest !== null).length
     if (rows.length === 0) break
   }
   yield* attempt(() => file.sync())
@@ -65,7 +67,7 @@ export const writeArchive = Effect.fnUntraced(function* <E, R>(
   )
   if (next !== last_rev + 1) return yield* new ArchiveNotWritten({ path, problem: "its end is missing" })
   yield* attempt(() => rename(part, path))
-  return { bytes, last_rev, sha256: digest.digest("hex") }
+  return { bytes, last_rev, reduced, sha256: digest.digest("hex") }
 }, Effect.scoped)
 
 export const removeArchive = (path: string) => Effect.promise(() => rm(path, { force: true }).catch(() => undefined))

@@ -8,6 +8,7 @@ import { eventOf, type EventRow, readRow, type RowText } from "#src/shared/event
 import { payloadDigest } from "#src/shared/hashChain.ts"
 import { reducedPayload } from "#src/shared/session/reducedPayload.ts"
 import { packPayload } from "#src/shared/storedPayload.ts"
+import { archiveOf } from "./archivedLog.ts"
 import { EVENT_COLUMNS, lockSession } from "./storedEvents.ts"
 
 /** An event that is to be reduced, and the salt with which its new digest was made. */
@@ -69,10 +70,13 @@ export const forgetPayloads = Effect.fnUntraced(function* (
   reductions: ReadonlyArray<Reduction>
 ) {
   yield* lockSession(sql, session_id)
+  const archive = yield* archiveOf(sql, session_id)
   const listed = yield* listedDigests(sql, session_id)
   let count = 0
   for (const { rev, salt } of reductions) {
     const refuse = (reason: string) => new ForgetRefused({ rev, reason })
+    // Rows that are still in the table are no longer the ones that are read.
+    if (archive !== undefined) return yield* refuse("its session is archived")
     const [row] = yield* sql<EventRow>`SELECT ${sql.literal(EVENT_COLUMNS)} FROM choir_control.session_events
       WHERE session_id = ${session_id} AND rev = ${rev}`
     const found = row === undefined ? Result.fail({ reason: "there is no such event" }) : read(row)

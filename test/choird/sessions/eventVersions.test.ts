@@ -3,10 +3,9 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Result, Stream } from "effect"
 import { SqlClient } from "effect/sql"
-import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
-import { CallId, EDGE, type SessionId } from "#schema/Ids.ts"
+import type { ChoirEvent } from "#schema/Event.ts"
+import type { SessionId } from "#schema/Ids.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { reductionOf } from "#src/choird/sessions/forgetPayloads.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { replay, replayStart } from "#src/choird/sessions/storedEvents.ts"
 import { VERSION } from "#src/choird/version.ts"
@@ -19,24 +18,9 @@ import { packPayload } from "#src/shared/storedPayload.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { makeHistory } from "../../support/history.ts"
 import { RECORDED_SESSION } from "../../support/mixedHistory.ts"
-import { BINDINGS, newTalk, rowOf, SALT, stores, type Talk } from "../../support/stores.ts"
+import { BINDINGS, newTalk, rowOf, stores, type Talk } from "../../support/stores.ts"
+import { addNewer, forgets, LATER, PLAN, reductions, storeVersion1 } from "../../support/storedVersions.ts"
 import { historyProblems } from "../../support/verifyHistory.ts"
-
-const NEW_SALT = "fe".repeat(16)
-
-/** An event that lists what is left of others of the talk. */
-const forgets = (talk: Talk, ...revs: ReadonlyArray<number>): EventDraft => ({
-  event_type: "MemoryWriteCommitted",
-  lane: EDGE,
-  payload: {
-    call_id: CallId.make(`forget-${talk.rev}`),
-    store: "session",
-    action: "forget",
-    forgotten: revs.map((rev) => ({ rev, new_digest: reductionOf(talk.events[rev - 1]!, NEW_SALT)!.new_digest }))
-  }
-})
-
-const reductions = (...revs: ReadonlyArray<number>) => revs.map((rev) => ({ rev, salt: NEW_SALT }))
 
 describe("a reduced payload", () => {
   it("folds in the place of the whole one, apart from the digests that find loops", () => {
@@ -108,19 +92,7 @@ describeEngines("versions of events", (it) => {
   it.effect("goes on with version 2 where a session began with version 1, in rows of before migration 0009 (D52)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const talk = (yield* newTalk).turn(1)
-      let hash = genesis(talk.caller.session_id)
-      for (const { salt: _, ...event } of talk.events) {
-        const old = { ...event, v: 1 } as ChoirEvent
-        const link = chain(hash, old)
-        hash = link.hash
-        const canonical = canonicalJson(old)
-        yield* sql`INSERT INTO choir_control.session_events (session_id, rev, event_type, lane, payload, created_at, canonical, hash)
-          VALUES (${talk.caller.session_id}, ${old.rev}, ${old.event_type}, ${old.lane}, ${link.payload}::jsonb, ${old.created_at},
-            ${canonical}, ${hash})`
-        talk.links[old.rev - 1] = link
-      }
-      yield* sql`UPDATE choir_control.sessions SET last_rev = 3, head_hash = ${hash} WHERE session_id = ${talk.caller.session_id}`
+      yield* storeVersion1(talk)
       yield* append(talk.turn(2), 3)
       const { events, tail, verify } = yield* EventStore
       const { session_id } = talk.caller
@@ -183,33 +155,6 @@ describeEngines("versions of events", (it) => {
       assert.strictEqual((yield* rowOf(talk)).frozen_reason, "event 1 brings the digest of another payload")
     }).pipe(Effect.provide(stores))
   )
-
-  /** Events as a later Choir would write them. */
-  const addNewer = Effect.fnUntraced(function* (
-    talk: Talk,
-    ...added: ReadonlyArray<{ readonly v: number; readonly event_type: string }>
-  ) {
-    const sql = yield* SqlClient.SqlClient
-    for (const newer of added) {
-      const event = {
-        ...talk.events.at(-1)!,
-        ...newer,
-        rev: talk.rev + 1,
-        salt: SALT,
-        payload: { plan: [1, "two"] }
-      } as never
-      const link = chain(talk.links.at(-1)!.hash, event)
-      talk.links.push(link)
-      const row = eventRowOf(link)
-      yield* sql`INSERT INTO choir_control.session_events (session_id, rev, v, event_type, lane, created_at, bytes, salt, body, hash)
-        VALUES (${talk.caller.session_id}, ${row.rev}, ${row.v}, ${row.event_type}, ${row.lane}, ${row.created_at}, ${link.bytes},
-          ${row.salt}, ${row.body}, ${row.hash})`
-    }
-    yield* sql`UPDATE choir_control.sessions SET last_rev = ${talk.rev}, head_hash = ${talk.links.at(-1)!.hash}, choird_version = '9.1.0'
-      WHERE session_id = ${talk.caller.session_id}`
-  })
-  const PLAN = { v: 2, event_type: "PlanCommitted" }
-  const LATER = { v: 3, event_type: "UserMsg" }
 
   it.effect("keeps and proves what a later Choir wrote, and says who did, but does not run it (D53)", () =>
     Effect.gen(function* () {
