@@ -91,7 +91,7 @@ describeEngines("versions of events", (it) => {
 
   it.effect("goes on with version 2 where a session began with version 1, in rows of before migration 0009 (D52)", () =>
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
+      const talk = (yield* newTalk).turn(1)
       yield* storeVersion1(talk)
       yield* append(talk.turn(2), 3)
       const { events, tail, verify } = yield* EventStore
