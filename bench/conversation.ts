@@ -17,6 +17,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { chain, genesis, hex, type Link } from "#src/shared/hashChain.ts"
+import { packPayload } from "#src/shared/storedPayload.ts"
 import { type Started, startAgent } from "./agent.ts"
 import { onPostgres } from "./postgres.ts"
 import { atLeast, atMost, median, ratioAtLeast, type Row, spread } from "./Row.ts"
@@ -102,18 +103,19 @@ const heartbeats = (session_id: SessionId, links: ReadonlyArray<Link>): Readonly
 
 /** The least that storing can cost: the same rows, as many at once, in a table of the same columns. */
 const bareInsert = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, links: ReadonlyArray<Link>) {
-  yield* sql`CREATE TABLE IF NOT EXISTS bare (session_id text, rev int, event_type text, lane text, payload jsonb,
-    created_at text, canonical text, hash bytea, PRIMARY KEY (session_id, rev))`
+  yield* sql`CREATE TABLE IF NOT EXISTS bare (session_id text, rev int, event_type text, lane text,
+    created_at text, salt bytea, body bytea, hash bytea, PRIMARY KEY (session_id, rev))`
   yield* sql`TRUNCATE bare`
   const started = performance.now()
   for (let from = 0; from < links.length; from += BATCH) {
     const rows = links.slice(from, from + BATCH)
     const column = <A>(value: (link: Link) => A) => rows.map(value)
-    yield* sql`INSERT INTO bare SELECT 's', rev, event_type, lane, payload::jsonb, created_at, canonical, hash
+    yield* sql`INSERT INTO bare SELECT 's', rev, event_type, lane, created_at, salt, body, hash
       FROM unnest(${column(({ event }) => event.rev)}::int[], ${column(({ event }) => event.event_type)}::text[],
-        ${column(({ event }) => event.lane)}::text[], ${column(({ event }) => JSON.stringify(event.payload))}::text[],
-        ${column(({ event }) => event.created_at)}::text[], ${column(({ canonical }) => canonical)}::text[],
-        ${column(({ hash }) => hash)}::bytea[]) AS row (rev, event_type, lane, payload, created_at, canonical, hash)`
+        ${column(({ event }) => event.lane)}::text[], ${column(({ event }) => event.created_at)}::text[],
+        ${column(({ event }) => Buffer.from(event.salt ?? "", "hex"))}::bytea[],
+        ${column(({ payload }) => packPayload(payload))}::bytea[],
+        ${column(({ hash }) => hash)}::bytea[]) AS row (rev, event_type, lane, created_at, salt, body, hash)`
   }
   return perSecond(links.length, started)
 })

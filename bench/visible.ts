@@ -4,6 +4,7 @@
  */
 import { Clock, Effect, Fiber, Stream } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
+import { isPrintedEvent } from "#schema/OperatorApi.ts"
 import type { InstallationOptions } from "../test/support/installation.ts"
 import { startAgent } from "./agent.ts"
 import { onPostgres } from "./postgres.ts"
@@ -38,6 +39,7 @@ const measure = (options: Partial<InstallationOptions>) =>
     const seen: Array<Seen> = []
     const query = { from: last_rev + 1, follow: "true" } as const
     const following = yield* Stream.unwrap(choir.api.sessions.events({ params: { id: session_id! }, query })).pipe(
+      Stream.filter(isPrintedEvent),
       Stream.runForEach(({ event }) =>
         Effect.map(Clock.currentTimeMillis, (at_ms) => void seen.push({ event, at_ms }))
       ),

@@ -8,18 +8,31 @@ import { CoreBudgets, CoreJobStart } from "./Core.ts"
 import { ApprovalId, CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev, Sha256, SignalId } from "./Ids.ts"
 import { LockRequest, ToolEffect } from "./Tool.ts"
 
-/** The version of the event format. */
-export const EVENT_VERSION = 1
+/** The version of the events that an agent commits. The log may begin with older ones. */
+export const EVENT_VERSION = 2
+
+/** The random bytes of an event, in lowercase hex; without them nobody can guess a payload from its digest (D52). */
+export const Salt = Schema.String.check(Schema.isPattern(/^[0-9a-f]{32}$/u))
+
+/** The chain covers a payload of version 1 itself, and of version 2 its salted digest. */
+const ofItsVersion = Schema.makeFilter(
+  (event: object) =>
+    "v" in event && event.v === 1 ? !("salt" in event || "payload_digest" in event) : "salt" in event,
+  { message: "an event of version 2 has a salt, and one of version 1 has none" }
+)
 
 const event = <const T extends string, P extends Schema.Top>(event_type: T, payload: P) =>
   Schema.Struct({
-    v: Schema.Literal(EVENT_VERSION),
+    v: Schema.Literals([1, EVENT_VERSION]),
     rev: Rev,
     event_type: Schema.Literal(event_type),
     lane: LaneId,
     payload,
-    created_at: IsoInstant
-  })
+    created_at: IsoInstant,
+    salt: Schema.optionalKey(Salt),
+    /** Of a reduced payload: the digest that the chain has, of the payload as it was committed. Agents never send it. */
+    payload_digest: Schema.optionalKey(Sha256)
+  }).check(ofItsVersion)
 
 export const Attachment = Schema.Struct({
   path: Schema.String,
@@ -118,12 +131,18 @@ export const ToolResultCommitted = Schema.Struct({
   )
 })
 
+/** A payload that is reduced: the event's revision, and the salted digest of what is left of the payload. */
+export const Forgotten = Schema.Struct({ rev: Rev, new_digest: Sha256 })
+export type Forgotten = typeof Forgotten.Type
+
+/** `forget` lists earlier events of this session whose payloads are reduced (D52). */
 export const MemoryWriteCommitted = Schema.Struct({
   call_id: CallId,
   store: Schema.String,
-  action: Schema.Literals(["insert", "update", "delete"]),
+  action: Schema.Literals(["insert", "update", "delete", "forget"]),
   key: Schema.optionalKey(Schema.String),
-  document_id: Schema.optionalKey(Schema.String)
+  document_id: Schema.optionalKey(Schema.String),
+  forgotten: Schema.optionalKey(Schema.Array(Forgotten))
 })
 
 export const CoreStarted = Schema.Struct({
@@ -244,6 +263,29 @@ export const ChoirEvent = Schema.Union([
   event("CompactionCommitted", CompactionCommitted)
 ])
 export type ChoirEvent = typeof ChoirEvent.Type
+
+/** The types that this program knows. */
+export const EVENT_TYPES: ReadonlySet<string> = new Set(
+  ChoirEvent.members.map(({ fields }) => fields.event_type.literal)
+)
+
+/** Whether an event is one of those that this program knows, by its version and type. */
+export const isKnownEvent = <E extends { readonly v: number; readonly event_type: string }>(
+  event: E
+): event is Extract<E, ChoirEvent> => event.v <= EVENT_VERSION && EVENT_TYPES.has(event.event_type)
+
+/** An event that a later Choir wrote: of a version or a type that is not known here. It is kept, chained and printed as it is (D53). */
+export const OpaqueEvent = Schema.Struct({
+  v: Schema.Natural,
+  rev: Rev,
+  event_type: Schema.String,
+  lane: Schema.String,
+  payload: Schema.Json,
+  created_at: Schema.String,
+  salt: Schema.optionalKey(Salt),
+  payload_digest: Schema.optionalKey(Sha256)
+})
+export type OpaqueEvent = typeof OpaqueEvent.Type
 export type EventType = ChoirEvent["event_type"]
 
 export type EventOf<T extends EventType> = Extract<ChoirEvent, { readonly event_type: T }>

@@ -11,7 +11,7 @@ import { Configuration } from "./ConfigApi.ts"
 import { AuditApi } from "./AuditApi.ts"
 import { DatabaseApi } from "./DatabaseApi.ts"
 import { CoreReport } from "./Core.ts"
-import { ChoirEvent } from "./Event.ts"
+import { ChoirEvent, OpaqueEvent } from "./Event.ts"
 import { AgentId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, Sha256, SignalId } from "./Ids.ts"
 import { Progress } from "./Progress.ts"
 import { DmNames, NAMED_BINDINGS, ResourceBindings } from "./ResourceBindings.ts"
@@ -120,6 +120,11 @@ export type SessionSummary = typeof SessionSummary.Type
 export const PrintedEvent = Schema.Struct({ event: ChoirEvent, hash: Sha256 })
 export type PrintedEvent = typeof PrintedEvent.Type
 
+/** A line of a session's log: an event, or what only a later Choir knows. */
+export const LogLine = Schema.Union([PrintedEvent, Schema.Struct({ opaque: OpaqueEvent, hash: Sha256 })])
+export type LogLine = typeof LogLine.Type
+export const isPrintedEvent = (line: LogLine): line is PrintedEvent => "event" in line
+
 export const CoreSummary = Schema.Struct({
   job_name: JobName,
   state: Schema.String,
@@ -164,11 +169,17 @@ const signalled = { signal_id: SignalId, rev: Schema.NullOr(Rev), refused: Schem
 export const SignalSummary = Schema.Struct(signalled)
 export type SignalSummary = typeof SignalSummary.Type
 
-/** `problem` says at which revision and why the chain or the fold does not hold. */
+/**
+ * `problem` says at which revision and why the chain or the fold does not hold. `forgotten` counts payloads that were reduced and are
+ * listed by a later event.
+ */
 export const Verification = Schema.Struct({
   ok: Schema.Boolean,
   events: Schema.Natural,
   head: Sha256,
+  forgotten: Schema.optionalKey(Schema.Natural),
+  /** The first event that only a later Choir knows: from there on the chain is proved, and nothing is folded. */
+  newer: Schema.optionalKey(Schema.Struct({ rev: Rev, v: Schema.Natural, event_type: Schema.String })),
   problem: Schema.optionalKey(Schema.Struct({ rev: Rev, reason: Schema.String }))
 })
 export type Verification = typeof Verification.Type
@@ -345,7 +356,7 @@ const Sessions = HttpApiGroup.make("sessions").add(
       last: Schema.optionalKey(Schema.FiniteFromString),
       follow: Schema.optionalKey(Schema.Literals(["true", "false"]))
     },
-    success: ndjson(PrintedEvent),
+    success: ndjson(LogLine),
     error
   }),
   HttpApiEndpoint.get("cores", "/sessions/:id/cores", { params: session, success: Schema.Array(CoreSummary), error }),

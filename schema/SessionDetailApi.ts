@@ -22,6 +22,15 @@ export const SessionDetail = Schema.Struct({
   resource_bindings: ResourceBindings,
   /** Why only `agent start --fresh` leaves it behind; null for a session that can be resumed. */
   frozen_reason: Schema.NullOr(Schema.String),
+  /** The first event that only a later Choir knows, for which the session does not run (D53); absent in all others. */
+  newer: Schema.optionalKey(
+    Schema.Struct({
+      rev: Rev,
+      v: Schema.Finite,
+      event_type: Schema.String,
+      choird_version: Schema.NullOr(Schema.String)
+    })
+  ),
   /** What its agent summed up at its last graceful stop; null where there was none, or the model gave none. */
   summary: Schema.NullOr(Summary)
 })

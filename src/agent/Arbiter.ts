@@ -13,6 +13,7 @@ import { decide } from "./decide.ts"
 import { type ChainPlace, EventLog } from "./EventLog.ts"
 import type { Proposal } from "./Proposal.ts"
 import { residentRevs } from "./residentRevs.ts"
+import { Salts } from "./Salts.ts"
 import { SkillRegistry } from "./SkillRegistry.ts"
 
 /**
@@ -75,6 +76,7 @@ export class Arbiter extends Context.Service<
       const log = yield* EventLog
       const settings = yield* AgentSettings
       const skills = yield* SkillRegistry
+      const salt = yield* Salts
       const listeners: Array<(events: ReadonlyArray<ChoirEvent>) => void> = []
       const waiters = new Set<() => void>()
       let state = initialState
@@ -117,7 +119,7 @@ export class Arbiter extends Context.Service<
         if (Result.isFailure(decided)) return yield* new Refused(decided.failure)
         if (decided.success.some((draft) => isDeeperThan(draft, EVENT_DEPTH_MAX)))
           return yield* new Refused({ reason: `an event may nest ${EVENT_DEPTH_MAX} levels at most`, unfit: true })
-        const events = stamp(decided.success, state.rev, new Date(now).toISOString())
+        const events = stamp(decided.success, state.rev, new Date(now).toISOString(), salt)
         const folded = foldAll(state, events)
         if (Result.isFailure(folded)) return yield* new Refused({ reason: folded.failure.reason })
         const tooLarge = log.append(events)
@@ -155,6 +157,17 @@ export class Arbiter extends Context.Service<
   )
 }
 
-/** Gives drafts their places and their time, in a form that every store keeps unchanged. */
-const stamp = (drafts: ReadonlyArray<EventDraft>, head: number, created_at: string): ReadonlyArray<ChoirEvent> =>
-  drafts.map((draft, index) => ({ v: EVENT_VERSION, rev: head + 1 + index, ...storableJson(draft), created_at }))
+/** Gives drafts their places, their time and their salts, in a form that every store keeps unchanged. */
+const stamp = (
+  drafts: ReadonlyArray<EventDraft>,
+  head: number,
+  created_at: string,
+  salt: () => string
+): ReadonlyArray<ChoirEvent> =>
+  drafts.map((draft, index) => ({
+    v: EVENT_VERSION,
+    rev: head + 1 + index,
+    ...storableJson(draft),
+    created_at,
+    salt: salt()
+  }))

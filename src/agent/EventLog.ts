@@ -91,7 +91,7 @@ const make = (session_id: SessionId) => {
     let { bytes_total, hash } = place(head())
     return events.map((event, index) => {
       const link = chain(hash, event)
-      const bytes = Buffer.byteLength(link.canonical)
+      const { bytes } = link
       hash = link.hash
       bytes_total += bytes
       return { event, hash, bytes, bytes_total, ends: index === events.length - 1 }

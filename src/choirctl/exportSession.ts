@@ -42,10 +42,11 @@ export const exportSession = Effect.fn("choirctl.exportSession")(function* (id: 
   const digest = createHash("sha256")
   let [count, bytes, last] = [0, 0, ""]
   yield* askStream("sessions", (choird) => choird.events({ params: { id }, query: {} })).pipe(
-    Stream.takeWhile(({ event }) => event.rev <= last_rev),
+    Stream.map(printedEvent),
+    Stream.takeWhile(({ rev }) => rev <= last_rev),
     Stream.runForEach((printed) =>
       attempt(path, () => {
-        const line = `${jsonText(printedEvent(printed))}\n`
+        const line = `${jsonText(printed)}\n`
         writeFileSync(events.descriptor, line)
         digest.update(line)
         count += 1

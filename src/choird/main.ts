@@ -10,8 +10,7 @@ import { LogFiles } from "./logs/LogFiles.ts"
 import { TRANSPORT_OPTIONS, transportFlags, type TransportFlags } from "./config/AgentTransport.ts"
 import { maintain, type Outside, OutputRefused, type Report, type Task } from "./maintenance.ts"
 import { startup } from "./Startup.ts"
-
-const VERSION = "0.1.0"
+import { VERSION } from "./version.ts"
 
 const HELP = `choird ${VERSION}: runs the agents of a home in the foreground; SIGTERM stops it
 

@@ -7,13 +7,14 @@ import { Effect, Option, Result, Runtime, Schema, Stream } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import {
   BACKUP_FORMAT,
+  BackupEvent,
   type BackupHeader,
   BackupRecord,
   type BackupTable,
-  EventRow,
   EVENTS,
   RECORD_MARK
 } from "./backupFormat.ts"
+import { eventOf, ForgottenPayloads, readRow, UNLISTED } from "./eventRow.ts"
 import { genesis, hex, link } from "./hashChain.ts"
 import { BACKUP_LINE_BYTES_MAX, BACKUP_READ_BYTES } from "./limits.ts"
 
@@ -52,7 +53,7 @@ const LINE_FEED = 0x0a
 const BROKEN_MAX = 20
 const strict = { onExcessProperty: "error" } as const
 const decodeRecord = Schema.decodeUnknownOption(Schema.fromJsonString(BackupRecord), strict)
-const decodeEvent = Schema.decodeUnknownOption(EventRow)
+const decodeEvent = Schema.decodeUnknownOption(BackupEvent)
 
 interface Part {
   readonly table: BackupTable
@@ -65,9 +66,20 @@ interface Chain {
   rev: number
   hash: Buffer
   broken: string | undefined
+  readonly forgotten: ForgottenPayloads
 }
 
+/** Only such an event can list reduced payloads, and decoding the others would take far longer than proving them. */
+const FORGETS = '"action":"forget"'
+
 const parse = (text: string) => Result.try({ try: (): unknown => JSON.parse(text), catch: () => "it is not JSON" })
+
+const beginChain = (session_id: SessionId): Chain => ({
+  rev: 0,
+  hash: genesis(session_id),
+  broken: undefined,
+  forgotten: new ForgottenPayloads()
+})
 
 /** A machine that takes bytes in any pieces. It holds a line and a digest for each session. */
 const makeChecker = () => {
@@ -84,12 +96,19 @@ const makeChecker = () => {
   const takeEvent = (value: unknown) => {
     const event = Option.getOrUndefined(decodeEvent(value))
     if (event === undefined) return "the row is no event"
-    const chain = chains.get(event.session_id) ?? { rev: 0, hash: genesis(event.session_id), broken: undefined }
+    const chain = chains.get(event.session_id) ?? beginChain(event.session_id)
     chains.set(event.session_id, chain)
     if (chain.broken !== undefined) return undefined
-    const next = link(chain.hash, event.rev, event.canonical)
+    const read = readRow(event)
+    if (Result.isFailure(read)) return void (chain.broken = `event ${event.rev}: ${read.failure}`)
+    const text = read.success
+    const next = link(chain.hash, event.rev, text.chained)
     if (event.rev !== chain.rev + 1) chain.broken = `after event ${chain.rev} comes event ${event.rev}`
-    else if (`\\x${hex(next)}` !== event.hash) chain.broken = `the digest of event ${event.rev} does not hold`
+    else if (!next.equals(event.hash)) chain.broken = `the digest of event ${event.rev} does not hold`
+    chain.forgotten.row(
+      text,
+      text.payload?.includes(FORGETS) === true ? Result.getOrUndefined(eventOf(text)) : undefined
+    )
     chain.rev = event.rev
     chain.hash = next
     return undefined
@@ -116,8 +135,8 @@ const makeChecker = () => {
     if ((part === undefined) === (record.type === "table_end")) return "the tables do not end where they should"
     switch (record.type) {
       case "header":
-        if (record.format !== BACKUP_FORMAT)
-          return `its format is ${record.format}, and this Choir reads ${BACKUP_FORMAT}`
+        if (record.format > BACKUP_FORMAT)
+          return `its format is ${record.format}, and this Choir reads up to ${BACKUP_FORMAT}: use the newer Choir`
         header = record
         return { type: "header", header: record }
       case "table":
@@ -162,7 +181,9 @@ const makeChecker = () => {
       const ends =
         chain === undefined ? { rev: 0, hash: hex(genesis(session_id)) } : { rev: chain.rev, hash: hex(chain.hash) }
       const matches = head?.last_rev === ends.rev && (head.head ?? hex(genesis(session_id))) === ends.hash
-      const reason = chain?.broken ?? (matches ? undefined : "its events do not end in its head")
+      const unlisted = chain?.forgotten.unlisted
+      const changed = unlisted === undefined ? undefined : `event ${unlisted}: ${UNLISTED}`
+      const reason = chain?.broken ?? (matches ? changed : "its events do not end in its head")
       if (reason !== undefined && broken.length < BROKEN_MAX) broken.push({ session_id, reason })
     }
     return broken

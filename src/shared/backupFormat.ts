@@ -3,11 +3,11 @@
  * the table that the last record named, as a JSON object by column. The order: header, then tables (one may come in several parts),
  * then a line for each session, then the end. All that a digest covers are the lines before it with their line feeds.
  */
-import { Schema } from "effect"
+import { Effect, Schema, SchemaGetter } from "effect"
 import { AgentId, Rev, SessionId, Sha256 } from "#schema/Ids.ts"
 
 /** Raised when an older Choir could not read a file any more. */
-export const BACKUP_FORMAT = 1
+export const BACKUP_FORMAT = 2
 
 /** What begins a record. A row begins with a brace. */
 export const RECORD_MARK = "#"
@@ -55,12 +55,30 @@ export type BackupRecord = typeof BackupRecord.Type
 /** A record as its line, without the line feed. */
 export const recordLine = (record: BackupRecord): string => `${RECORD_MARK}${JSON.stringify(record)}`
 
-/** Of a row of `session_events`, what its chain is proved from. */
-export const EventRow = Schema.Struct({
+/** Bytes as Postgres writes them into JSON. */
+const Bytea = Schema.String.check(Schema.isPattern(/^\\x(?:[0-9a-f]{2})*$/u)).pipe(
+  Schema.decodeTo(Schema.Uint8Array, {
+    decode: SchemaGetter.transform((text) => Buffer.from(text.slice(2), "hex")),
+    encode: SchemaGetter.transform((bytes) => `\\x${Buffer.from(bytes).toString("hex")}`)
+  })
+)
+/** A column that rows of before its migration do not have. */
+const later = <S extends Schema.Top>(column: S) =>
+  Schema.NullOr(column).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null)))
+
+/** A row of `session_events`, as far as its chain is proved from it (`eventRow.ts`). */
+export const BackupEvent = Schema.Struct({
   session_id: SessionId,
   rev: Schema.Natural,
-  canonical: Schema.String,
-  hash: Schema.String.check(Schema.isPattern(/^\\x[0-9a-f]{64}$/u))
+  event_type: Schema.String,
+  lane: Schema.String,
+  created_at: Schema.String,
+  canonical: Schema.NullOr(Schema.String),
+  hash: Bytea,
+  v: later(Schema.Natural),
+  salt: later(Bytea),
+  payload_digest: later(Bytea),
+  body: later(Bytea)
 })
 
 /** The table whose rows are events, in any number of parts. */

@@ -8,8 +8,10 @@ import { EventLog } from "#src/agent/EventLog.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { userMessage } from "../support/history.ts"
+import { goldenEvents } from "../support/mixedHistory.ts"
 import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { settingsOf } from "../support/testing/TestAgent.ts"
+import { historyProblems } from "../support/verifyHistory.ts"
 
 const arbiterLayer = Arbiter.layer.pipe(
   Layer.provideMerge(Layer.mergeAll(EventLog.layer(SESSION), AgentSettings.layer(settingsOf(1))))
@@ -36,6 +38,24 @@ describe("Arbiter", () => {
       assert.deepStrictEqual(foldAll(initialState, events), Result.succeed(arbiter.state()))
       const strict = Schema.decodeUnknownResult(Schema.Array(ChoirEvent), { onExcessProperty: "error" })
       assert.isTrue(Result.isSuccess(strict(JSON.parse(JSON.stringify(events)))))
+    }).pipe(Effect.provide(arbiterLayer))
+  )
+
+  it.effect("goes on with salted events of version 2 in a session that began with version 1 (D52)", () =>
+    Effect.gen(function* () {
+      const arbiter = yield* Arbiter
+      const log = yield* EventLog
+      const old = goldenEvents("files")
+      yield* arbiter.restore(old.map(({ event }) => event))
+      assert.strictEqual(log.hashAt(old.length), old.at(-1)?.hash)
+      const events = yield* Effect.forEach(Array.from({ length: 600 }, String), (text) => arbiter.commit(notice(text)))
+      const added = events.flat()
+      assert.deepStrictEqual([...new Set(added.map(({ v }) => v))], [2])
+      assert.strictEqual(new Set(added.map(({ salt }) => salt)).size, 600)
+      for (const { salt } of added) assert.match(salt ?? "", /^[0-9a-f]{32}$/u)
+      const history = [...old.map(({ event }) => event), ...added]
+      const printed = history.map((event) => ({ event, hash: log.hashAt(event.rev) }))
+      assert.deepStrictEqual(historyProblems(SESSION, printed), [])
     }).pipe(Effect.provide(arbiterLayer))
   )
 

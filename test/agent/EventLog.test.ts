@@ -2,7 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { EventLog } from "#src/agent/EventLog.ts"
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
 import {
   COMMIT_BYTES_MAX,
@@ -15,12 +14,13 @@ import { makeHistory, makeRandom } from "../support/history.ts"
 
 const notice = (rev: number, text: string) =>
   ({
-    v: 1,
+    v: 2,
     rev,
     event_type: "AgentMessage",
     lane: "edge",
     payload: { kind: "notice", text },
-    created_at: "2026-01-01T00:00:00.000Z"
+    created_at: "2026-01-01T00:00:00.000Z",
+    salt: rev.toString(16).padStart(32, "0")
   }) as ChoirEvent
 
 const withLog = <A>(use: (log: EventLog["Service"]) => A) =>
@@ -60,7 +60,7 @@ describe("EventLog", () => {
             [rev, log.hashAt(rev), log.hashAt(batch.new_rev)]
           )
           assert.isTrue(ends.has(batch.new_rev))
-          const bytes = batch.events.reduce((total, event) => total + Buffer.byteLength(canonicalJson(event)), 0)
+          const bytes = batch.events.reduce((total, event) => total + chain(genesis(SESSION), event).bytes, 0)
           const isOne = ![...ends].some((end) => end > rev && end < batch.new_rev)
           assert.isTrue(bytes <= bytes_max || isOne)
           sent.push(...batch.events)
@@ -89,7 +89,7 @@ describe("EventLog", () => {
 
   it.effect("refuses a batch of which one event is too large, and then takes none of it (R48)", () =>
     withLog((log) => {
-      const frame = Buffer.byteLength(canonicalJson(notice(1, "")))
+      const frame = chain(genesis(SESSION), notice(1, "")).bytes
       assert.isUndefined(log.append([notice(1, "a".repeat(EVENT_BYTES_MAX - frame))]))
       assert.match(
         log.append([notice(2, "a"), notice(3, "a".repeat(EVENT_BYTES_MAX - frame + 1))]) ?? "",

@@ -21,6 +21,7 @@ const TYPED_ELSEWHERE: Readonly<Record<string, string>> = {
 // What stands above it in README.md, test/e2e/firstHour.test.ts and test/e2e/demo.test.ts type into a terminal.
 const [, afterFirstHour = ""] = pageText("README.md").split("## Day to day")
 const operating = pageText("docs/operating.md")
+const log = pageText("docs/log.md")
 const typed = new Set([...typedCommands(afterFirstHour), ...typedCommands(operating)])
 
 /** What the commands need: ids, and things that are under way when they are asked for. */
@@ -198,7 +199,7 @@ describe("the documented commands", () => {
         }
         for (const args of Object.values(ANY_RESULT)) assert.include([0, 1], (yield* choirctl(home, args)).code)
         const program = join(place.folder, "verify.mjs")
-        writeFileSync(program, documentedProgram(operating, "verify.mjs"))
+        writeFileSync(program, documentedProgram(log, "verify.mjs"))
         const events = yield* choirctl(home, ["session", "events", place.session, "--json"])
         const checked = execFileSync(process.execPath, [program, place.session], { input: events.out })
         assert.match(String(checked), /^\d+ events, head [0-9a-f]{64}\n$/u)

@@ -52,7 +52,7 @@ describe("a session of an installation", () => {
         yield* ask("agent", "stop", AGENT)
         const verified = (yield* ask("session", "verify", session.slice(0, 12))) as { events: number; head: string }
         const verifier = join(folder, "verify.mjs")
-        writeFileSync(verifier, documentedProgram(pageText("docs/operating.md"), "verify.mjs"))
+        writeFileSync(verifier, documentedProgram(pageText("docs/log.md"), "verify.mjs"))
         const proved = Effect.fnUntraced(function* (name: string) {
           const file = join(folder, name)
           const exported = yield* ask("session", "export", AGENT, file)

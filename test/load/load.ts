@@ -8,10 +8,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
-import { Deferred, Effect, Schedule, Stream } from "effect"
+import { Deferred, Effect, Result, Schedule, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
+import type { ChoirEvent } from "#schema/Event.ts"
 import { AgentId } from "#schema/Ids.ts"
+import { EVENT_COLUMNS } from "#src/choird/sessions/storedEvents.ts"
 import { agentsBelow } from "#src/local/Programs.ts"
+import { eventOf, type EventRow, readRow } from "#src/shared/eventRow.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
 import { makeInstallation, ROOT } from "../support/installation.ts"
 import { startPostgres } from "../support/postgres.ts"
@@ -116,6 +119,11 @@ const configOf = (ids: ReadonlyArray<AgentId>, folder: string) => {
   }
 }
 
+const hasFailed = (event: ChoirEvent): boolean =>
+  event.event_type === "ToolResultCommitted"
+    ? event.payload.status !== "success"
+    : event.event_type === "ModelOutput" && event.payload.error !== undefined
+
 /** Events of the window, as the database knows when it committed them. */
 const measured = (host: string, from_ms: number, until_ms: number) =>
   Effect.scoped(
@@ -126,22 +134,29 @@ const measured = (host: string, from_ms: number, until_ms: number) =>
         readonly visible: number
         readonly p50: number
         readonly p99: number
-        readonly failed: number
       }>`WITH stored AS (
-          SELECT event_type, payload, extract(epoch FROM created_at::timestamptz) * 1000 AS at_ms,
+          SELECT event_type, extract(epoch FROM created_at::timestamptz) * 1000 AS at_ms,
             extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000 AS stored_ms
           FROM choir_control.session_events
         ), seen AS (
           SELECT *, event_type = ANY(${VISIBLE}) AS visible FROM stored WHERE at_ms >= ${from_ms} AND at_ms < ${until_ms}
         )
         SELECT count(*)::int AS events, count(*) FILTER (WHERE visible)::int AS visible,
-          count(*) FILTER (WHERE payload ->> 'status' <> 'success' OR payload ? 'error')::int AS failed,
           (percentile_cont(0.5) WITHIN GROUP (ORDER BY stored_ms - at_ms) FILTER (WHERE visible))::float8 AS p50,
           (percentile_cont(0.99) WITHIN GROUP (ORDER BY stored_ms - at_ms) FILTER (WHERE visible))::float8 AS p99
         FROM seen`
+      const outcomes = yield* sql<EventRow>`SELECT ${sql.literal(EVENT_COLUMNS)} FROM choir_control.session_events
+        WHERE event_type IN ('ToolResultCommitted', 'ModelOutput')
+          AND extract(epoch FROM created_at::timestamptz) * 1000 BETWEEN ${from_ms} AND ${until_ms}`
+      const failed = outcomes.filter((stored) =>
+        hasFailed(Result.getOrThrow(Result.flatMap(Result.mapError(readRow(stored), String), eventOf)))
+      ).length
       const epochs = yield* sql<{ readonly agent_id: string }>`SELECT agent_id FROM choir_control.sessions
         WHERE epoch > 1 OR frozen_reason IS NOT NULL OR status <> 'active'`
-      return { row, broken: epochs.map(({ agent_id }) => `${agent_id} crashed, froze or ended`) }
+      return {
+        row: row === undefined ? undefined : { ...row, failed },
+        broken: epochs.map(({ agent_id }) => `${agent_id} crashed, froze or ended`)
+      }
     })
   ).pipe(Effect.provide(Reactivity.layer))
 

@@ -98,13 +98,15 @@ const REQUIRED: Readonly<Record<string, ReadonlyArray<string>>> = {
   CompactionCommitted: ["delta", "boundary_rev"]
 }
 
+const SALT = "0123456789abcdef".repeat(2)
 const event = (event_type: string, payload: object, more: object = {}) => ({
-  v: 1,
+  v: 2,
   rev: 1,
   event_type,
   lane: "edge",
   payload,
   created_at: "2026-01-02T03:04:05.678Z",
+  salt: SALT,
   ...more
 })
 
@@ -135,10 +137,28 @@ describe("ChoirEvent", () => {
       }
       refuses(event(type, { ...payload, surplus: 1 }), "a surplus key of the payload")
       refuses(event(type, payload, { surplus: 1 }), "a surplus key")
-      for (const wrong of [{ v: 2 }, { rev: -1 }, { rev: 1.5 }, { lane: "core:" }, { created_at: "2026-01-02" }])
+      for (const wrong of [
+        { v: 1 },
+        { v: 3 },
+        { salt: "00" },
+        { rev: -1 },
+        { rev: 1.5 },
+        { lane: "core:" },
+        { created_at: "2026-01-02" }
+      ])
         refuses(event(type, payload, wrong), JSON.stringify(wrong))
     })
   }
+
+  it("has a salt in version 2 and none in version 1, and may say what digest the chain has of a reduced payload (D52)", () => {
+    const { salt: _, ...unsalted } = event("AgentMessage", { kind: "notice" })
+    const accepts = (value: unknown, what: string) => assert.isTrue(Result.isSuccess(decode(value)), what)
+    accepts({ ...unsalted, v: 1 }, "version 1")
+    accepts({ ...unsalted, salt: SALT, payload_digest: SHA }, "a reduced payload")
+    refuses(unsalted, "version 2 without a salt")
+    refuses({ ...unsalted, payload_digest: SHA }, "a digest without a salt")
+    refuses({ ...unsalted, v: 1, payload_digest: SHA }, "a reduced payload of version 1")
+  })
 
   it("refuses values that are near a legal one", () => {
     const near: ReadonlyArray<readonly [string, object]> = [

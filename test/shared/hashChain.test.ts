@@ -1,13 +1,16 @@
 import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
+import type { ChoirEvent } from "#schema/Event.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
-import { chain, genesis, hex, link } from "#src/shared/hashChain.ts"
+import { chain, chainedText, genesis, hex, link } from "#src/shared/hashChain.ts"
 import { EVENT_BYTES_MAX, LINK_ROOM_BYTES } from "#src/shared/limits.ts"
 import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { makeHistory, makeRandom } from "../support/history.ts"
 
 const { events } = makeHistory(7, 300)
-const texts: ReadonlyArray<Buffer> = events.map((event) => Buffer.from(canonicalJson(event)))
+const texts: ReadonlyArray<Buffer> = events.map((event) =>
+  Buffer.from(chainedText(event, canonicalJson(event.payload)))
+)
 
 /** A digest over stored bytes as they are read; what is no text any more reads as replacement characters. */
 const linkBytes = (before: Buffer, rev: number, bytes: Buffer) => link(before, rev, bytes.toString("utf8"))
@@ -20,15 +23,28 @@ const headFrom = (start: number, digests: ReadonlyArray<Buffer>, stored: Readonl
 }
 
 describe("hashChain", () => {
-  it("is SHA-256 over the digest before, the revision as eight bytes and the canonical text (D5)", () => {
-    const event = events[0]
-    if (event === undefined) assert.fail("no event")
-    const zero = createHash("sha256").update(`choir/1${SESSION}`).digest()
-    assert.strictEqual(hex(genesis(SESSION)), zero.toString("hex"))
-    const expected = createHash("sha256")
-      .update(Buffer.concat([zero, Buffer.from([0, 0, 0, 0, 0, 0, 0, 1]), Buffer.from(canonicalJson(event))]))
+  const zero = createHash("sha256").update(`choir/1${SESSION}`).digest()
+  const first = (covered: unknown) =>
+    createHash("sha256")
+      .update(Buffer.concat([zero, Buffer.from([0, 0, 0, 0, 0, 0, 0, 1]), Buffer.from(canonicalJson(covered))]))
       .digest("hex")
-    assert.strictEqual(hex(chain(genesis(SESSION), event).hash), expected)
+  const salted = (salt: string, payload: unknown) =>
+    createHash("sha256").update(Buffer.from(salt, "hex")).update(canonicalJson(payload)).digest("hex")
+
+  it("is SHA-256 over the digest before, the revision as eight bytes and the canonical event of version 1 (D5)", () => {
+    assert.strictEqual(hex(genesis(SESSION)), zero.toString("hex"))
+    const { salt: _, ...event } = { ...events[0]!, v: 1 as const }
+    assert.strictEqual(hex(chain(genesis(SESSION), event as ChoirEvent).hash), first(event))
+  })
+
+  it("covers of an event of version 2 the header and the salted digest of the payload (D52)", () => {
+    const event = events[0]!
+    const { payload, salt = "", ...header } = event
+    assert.lengthOf(salt, 32)
+    const payload_digest = salted(salt, payload)
+    assert.strictEqual(hex(chain(genesis(SESSION), event).hash), first({ ...header, payload_digest }))
+    const reduced = { ...event, payload: {}, salt: "0".repeat(32), payload_digest } as unknown as ChoirEvent
+    assert.strictEqual(hex(chain(genesis(SESSION), reduced).hash), first({ ...header, payload_digest }))
   })
 
   it("is the same for texts of any length, of one to four bytes a character, and holds no more memory than itself", () => {

@@ -9,6 +9,7 @@ import { AgentId, InboxId, type JobName, ResourceName, SessionId, SignalId } fro
 import type { Signal } from "#schema/Signal.ts"
 import { signalIdOf } from "#src/choird/sessions/carried.ts"
 import { admit, decide, prepare } from "#src/choird/sessions/decideAppend.ts"
+import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { genesis, hex } from "#src/shared/hashChain.ts"
 import { APPEND_RETRY_MS } from "#src/shared/limits.ts"
 import { initialState } from "#src/shared/session/fold.ts"
@@ -36,6 +37,8 @@ const snapshotOf = ({ events, hash, session_id, state }: SessionTable): Snapshot
 export interface StoredRow {
   readonly event: ChoirEvent
   readonly canonical: string
+  /** The payload's canonical text. */
+  readonly payload: string
   readonly hash: Buffer
   /** The epoch whose token brought it. */
   readonly epoch: number
@@ -253,7 +256,7 @@ export class Database {
         return { action: "OK", ack_rev: last_rev }
       case "store": {
         const { hash, links, state } = decision
-        const rows = links.map((link) => ({ ...link, epoch: caller.epoch }))
+        const rows = links.map((link) => ({ ...link, canonical: canonicalJson(link.event), epoch: caller.epoch }))
         session.events.push(...rows)
         Object.assign(session, { state, hash })
         if (state.rev - (session.snapshot?.rev ?? 0) >= SNAPSHOT_EVENTS) session.snapshot = snapshotOf(session)

@@ -1,5 +1,6 @@
 /** Effect on the simulated machine: a scheduler, a clock and random numbers, given to a program as Context references. */
 import { Clock, Context, Duration, Effect, Logger, Random, References, Scheduler } from "effect"
+import { Salts } from "#src/agent/Salts.ts"
 import type { Kernel, Process } from "./Kernel.ts"
 import type { Seed } from "./Seed.ts"
 
@@ -65,6 +66,12 @@ const makeClock = (kernel: Kernel, process: Process): Clock.Clock => {
   }
 }
 
+/** Salts by their number: drawn from the seed, they would change whatever else it decides. */
+const makeSalts = () => {
+  let count = 0
+  return () => (++count).toString(16).padStart(32, "0")
+}
+
 /** Runs programs in a process. `log` hears what they log. */
 export const runtimeOf = (kernel: Kernel, process: Process, seed: Seed, log: (line: string) => void) => {
   const logger = Logger.make(({ logLevel, message }) => {
@@ -77,6 +84,7 @@ export const runtimeOf = (kernel: Kernel, process: Process, seed: Seed, log: (li
       nextDoubleUnsafe: seed.unit,
       nextIntUnsafe: () => seed.below(Number.MAX_SAFE_INTEGER)
     }),
+    Context.add(Salts, makeSalts()),
     Context.add(Logger.CurrentLoggers, new Set([logger])),
     Context.add(References.TracerEnabled, false),
     Context.add(References.MinimumLogLevel, "Info")

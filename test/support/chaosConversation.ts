@@ -1,7 +1,7 @@
 /** A conversation with an agent of a whole installation, whose parts may die meanwhile; for the chaos tests. */
 import { Effect, Schedule, Stream } from "effect"
 import type { InboxId, SessionId } from "#schema/Ids.ts"
-import type { PrintedEvent } from "#schema/OperatorApi.ts"
+import { isPrintedEvent, type PrintedEvent } from "#schema/OperatorApi.ts"
 import { makeInstallation } from "./installation.ts"
 import { startPostgres } from "./postgres.ts"
 import { makeProvider, offlineModel } from "./testing/Provider.ts"
@@ -58,7 +58,9 @@ export const startConversation = Effect.fnUntraced(function* (database: "embedde
   })
   const read = Effect.fnUntraced(function* (from: number) {
     const query = { from }
-    const page = Stream.unwrap(api.sessions.events({ params: { id: session }, query }))
+    const page = Stream.unwrap(api.sessions.events({ params: { id: session }, query })).pipe(
+      Stream.filter(isPrintedEvent)
+    )
     return yield* Stream.runCollect(page)
   })
   const look = Effect.tap(

@@ -28,6 +28,7 @@ import { agentView } from "./agentView.ts"
 import { reconfiguration } from "./reconfiguration.ts"
 import { memoryAudit } from "./audited.ts"
 import { stored } from "./awayDatabase.ts"
+import { SALT } from "./stores.ts"
 import { memoryCallResults } from "./callResults.ts"
 
 export const AGENT = AgentId.make("ada")
@@ -164,7 +165,7 @@ const chained = (world: World, drafts: ReadonlyArray<EventDraft>): ReadonlyArray
   for (const draft of drafts) {
     const { hash, rev } =
       links.length > 0 ? { rev: world.events.length + links.length, hash: links.at(-1)!.hash } : head(world)
-    const event = { v: 1, rev: rev + 1, ...draft, created_at: "2025-01-01T00:00:00.000Z" } as ChoirEvent
+    const event = { v: 2, rev: rev + 1, ...draft, created_at: "2025-01-01T00:00:00.000Z", salt: SALT } as ChoirEvent
     links.push({ event, hash: hex(chain(Buffer.from(hash, "hex"), event).hash) })
   }
   return links
@@ -389,6 +390,7 @@ const stores = (world: World) =>
       get: (session_id) => Effect.sync(() => (session_id === SESSION ? Option.some(world.row) : Option.none())),
       latest: () => Effect.suspend(() => stored(world, Option.some(world.latest ?? world.row))),
       list: () => Effect.suspend(() => stored(world, [world.row])),
+      newer: () => Effect.succeedNone,
       summarize: (_, { title }) => effect(world, `summary ${title}`),
       summary: () => Effect.succeedNone
     }),

@@ -3,6 +3,7 @@
  * its workspace, read at each start, says how it starts; messages say what it does then: `crash`, `hang`, `busy` (its event loop stands still for three seconds), `budget`, `rewrite`,
  * `model` (answers with the models it has and the secrets it may have), and anything else is answered with `<epoch>: <text>`.
  */
+import { randomBytes } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { type IncomingMessage, request } from "node:http"
 import { join } from "node:path"
@@ -61,7 +62,8 @@ let heartbeats: NodeJS.Timeout | undefined
 const hashAt = (rev: number) => links[rev - 1]?.hash ?? genesis(session_id)
 
 const commit = (draft: EventDraft) => {
-  const event = { v: 1, rev: links.length + 1, created_at: new Date().toISOString(), ...draft } as ChoirEvent
+  const salt = randomBytes(16).toString("hex")
+  const event = { v: 2, rev: links.length + 1, created_at: new Date().toISOString(), salt, ...draft } as ChoirEvent
   links.push(chain(hashAt(links.length), event))
 }
 

@@ -1,8 +1,10 @@
 /** Golden histories: lines as `choirctl session events --json` prints them, and beside them the state that they fold to (R69). */
 import { Result, type Schema } from "effect"
+import type { ChoirEvent } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import { type Replayed, replay, replayStart, type StoredEvent } from "#src/choird/sessions/storedEvents.ts"
+import { type Replayed, replay, replayStart } from "#src/choird/sessions/storedEvents.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { type EventRow, rowOf } from "#src/shared/eventRow.ts"
 import { encodeState } from "#src/shared/session/snapshot.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 
@@ -15,18 +17,28 @@ export interface GoldenRecord {
   readonly state: Schema.Json
 }
 
-/** The lines as choird has them stored: canonical texts and digests. */
-export const readGolden = (lines: string): ReadonlyArray<StoredEvent> =>
+/** An event's row as choird wrote it before migration 0009. */
+export const oldRow = (event: ChoirEvent, hash: Buffer): EventRow => {
+  const none = { v: null, salt: null, payload_digest: null, body: null }
+  const { created_at, event_type, lane, rev } = event
+  return { ...none, rev, event_type, lane, created_at, canonical: canonicalJson(event), hash }
+}
+
+/** The lines as choird has them stored, or as it had them before migration 0009. */
+export const readGolden = (lines: string, form: "new" | "old" = "new"): ReadonlyArray<EventRow> =>
   lines
     .trimEnd()
     .split("\n")
     .map((line) => {
-      const { hash, ...event } = JSON.parse(line) as { readonly rev: number; readonly hash: string }
-      return { rev: event.rev, canonical: canonicalJson(event), hash: Buffer.from(hash, "hex") }
+      const { hash: digest, ...event } = JSON.parse(line) as ChoirEvent & { readonly hash: string }
+      const hash = Buffer.from(digest, "hex")
+      return form === "old"
+        ? oldRow(event, hash)
+        : rowOf({ event, hash, payload: canonicalJson(event.payload), bytes: 0 })
     })
 
 /** Proves the chain and folds it, as choird does after a restart. */
-export const foldGolden = (session_id: SessionId, rows: ReadonlyArray<StoredEvent>): Replayed => {
+export const foldGolden = (session_id: SessionId, rows: ReadonlyArray<EventRow>): Replayed => {
   let at = replayStart(session_id)
   for (const row of rows)
     at = Result.getOrThrowWith(replay(at, row), ({ reason, rev }) => new Error(`event ${rev}: ${reason}`))

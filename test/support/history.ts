@@ -52,7 +52,8 @@ export const userMessage = (inbox_id: string, text = "hi"): Proposal => ({
 export const placed = (state: SessionState, drafts: ReadonlyArray<EventDraft>): ReadonlyArray<ChoirEvent> =>
   drafts.map((draft, index) => {
     const rev = state.rev + 1 + index
-    return { v: EVENT_VERSION, rev, ...draft, created_at: new Date(rev * 1000).toISOString() }
+    const salt = rev.toString(16).padStart(32, "0")
+    return { v: EVENT_VERSION, rev, ...draft, created_at: new Date(rev * 1000).toISOString(), salt }
   })
 
 const TEXTS = ["", "hi", "é 漢字 🙂", '{"a":1}', "line\nline", "a".repeat(300)]

@@ -10,7 +10,7 @@ import { NodeServices } from "@effect/platform-node"
 import { Deferred, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
 import { HttpApiClient } from "effect/http-api"
 import { AgentId, type InboxId, type SessionId } from "#schema/Ids.ts"
-import { type ChatEvent, OperatorApi, type PrintedEvent } from "#schema/OperatorApi.ts"
+import { type ChatEvent, isPrintedEvent, OperatorApi, type PrintedEvent } from "#schema/OperatorApi.ts"
 import { agentBelow } from "#src/local/Programs.ts"
 import { createRepo } from "#src/shared/scaffold.ts"
 import { containerName, installationOf } from "#src/shared/dockerInstallation.ts"
@@ -200,6 +200,7 @@ export const makeInstallation = Effect.fnUntraced(function* (options: Installati
   const send = (client_id: string, text: string) => api.chat.send({ params, payload: { client_id, text } })
   const events = (session_id: SessionId) =>
     Stream.unwrap(api.sessions.events({ params: { id: session_id }, query: {} })).pipe(
+      Stream.filter(isPrintedEvent),
       Stream.runCollect,
       Effect.map((all): ReadonlyArray<PrintedEvent> => all)
     )

@@ -36,13 +36,14 @@ export const appendNotices = Effect.fnUntraced(function* (session_id: SessionId,
       event_type: "AgentMessage",
       lane: EDGE,
       payload: { kind: "notice", text: words(random, 1000 + Math.floor(random() * 2000)) },
-      created_at: new Date(rev * 1000).toISOString()
+      created_at: new Date(rev * 1000).toISOString(),
+      salt: rev.toString(16).padStart(32, "0")
     })
     hash = linked.hash
     links.push(linked)
   }
   yield* insertEvents(sql, session_id, links, hash)
-  const bytes = links.reduce((sum, { canonical }) => sum + canonical.length, 0)
+  const bytes = links.reduce((sum, link) => sum + link.bytes, 0)
   return { rev: end.rev + BATCH_EVENTS, hash, bytes }
 })
 

@@ -103,6 +103,8 @@ export const message = (agent_id: AgentId, client_id: string, text = "hello") =>
   attachments: []
 })
 
+/** Tests need none that nobody can guess. */
+export const SALT = "0123456789abcdef".repeat(2)
 const AT = "2026-01-01T00:00:00.000Z"
 
 /** The agent's side of a session: commits events and makes heartbeats of them. */
@@ -123,7 +125,7 @@ export class Talk {
   }
   commit(...drafts: ReadonlyArray<EventDraft>): this {
     for (const draft of drafts) {
-      const event = { v: 1, rev: this.rev + 1, created_at: AT, ...draft } as ChoirEvent
+      const event = { v: 2, rev: this.rev + 1, created_at: AT, salt: SALT, ...draft } as ChoirEvent
       this.links.push(chain(this.links.at(-1)?.hash ?? genesis(this.caller.session_id), event))
     }
     return this

@@ -10,6 +10,13 @@ const canonical = (value: unknown): string => {
   return `{${entries.map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`).join(",")}}`
 }
 
+/** What the chain covers of an event: all of it, or from version 2 on a header in which a salted digest stands for the payload. */
+const covered = ({ payload, payload_digest, salt = "", ...header }: PrintedEvent["event"]): unknown => {
+  if (header.v === 1) return { ...header, payload }
+  const digest = createHash("sha256").update(Buffer.from(salt, "hex")).update(canonical(payload)).digest("hex")
+  return { ...header, payload_digest: payload_digest ?? digest }
+}
+
 /** What is wrong with a history, in sentences; nothing for a sound one. */
 export const historyProblems = (session_id: string, history: ReadonlyArray<PrintedEvent>): ReadonlyArray<string> => {
   let hash = createHash("sha256").update("choir/1").update(session_id).digest()
@@ -18,7 +25,11 @@ export const historyProblems = (session_id: string, history: ReadonlyArray<Print
     if (event.rev !== index + 1) problems.push(`revision ${event.rev} stands at place ${index + 1}`)
     const place = Buffer.alloc(8)
     place.writeBigUInt64BE(BigInt(event.rev))
-    hash = createHash("sha256").update(hash).update(place).update(canonical(event)).digest()
+    hash = createHash("sha256")
+      .update(hash)
+      .update(place)
+      .update(canonical(covered(event)))
+      .digest()
     if (hash.toString("hex") !== printed) problems.push(`the hash of revision ${event.rev} differs`)
   })
   return problems

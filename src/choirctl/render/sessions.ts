@@ -1,6 +1,13 @@
 /** Sessions, their events and their proof for people. */
-import type { ChoirEvent } from "#schema/Event.ts"
-import type { CoreSummary, PrintedEvent, SessionSummary, SignalSummary, Verification } from "#schema/OperatorApi.ts"
+import { type ChoirEvent, isKnownEvent, type OpaqueEvent } from "#schema/Event.ts"
+import {
+  type CoreSummary,
+  isPrintedEvent,
+  type LogLine,
+  type SessionSummary,
+  type SignalSummary,
+  type Verification
+} from "#schema/OperatorApi.ts"
 import type { SessionDetail } from "#schema/SessionDetailApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { reportLine } from "#src/shared/session/reported.ts"
@@ -38,13 +45,19 @@ const listed = (title: string, entries: ReadonlyArray<string>): ReadonlyArray<st
 
 /** What is known of one session; the summary is an agent's own text. */
 export const sessionText = (detail: SessionDetail, now_ms: number, color: boolean): string => {
-  const { agent_id, ended_at, epoch, frozen_reason, head, image_version, last_rev, resource_bindings, summary } = detail
+  const { agent_id, ended_at, epoch, frozen_reason, head, image_version, last_rev, newer, resource_bindings, summary } =
+    detail
   const bindings = bindingEntries(resource_bindings).map(([kind, names]) => `${kind}=${names.join(",")}`)
   return [
     `session   ${detail.session_id}`,
     `agent     ${agent_id}, image ${image_version}, epoch ${epoch}`,
     `status    ${paint(color, STYLES[detail.status], detail.status)}`,
     ...(frozen_reason === null ? [] : [`frozen    ${safeLine(frozen_reason)}`]),
+    ...(newer === undefined
+      ? []
+      : [
+          `newer     does not run: ${safeLine(newer.event_type)} at revision ${newer.rev} is of ${newer.choird_version === null ? "a later choird" : `choird ${safeLine(newer.choird_version)}`}`
+        ]),
     `started   ${detail.started_at} (${ago(detail.started_at, now_ms)})`,
     `ended     ${ended_at === null ? "-" : `${ended_at} (${ago(ended_at, now_ms)})`}`,
     `events    ${last_rev}, head ${head}`,
@@ -98,15 +111,27 @@ export const injectLine = (signal: SignalSummary): string =>
 export const compactLine = (signal: SignalSummary): string =>
   signalLine(signal, "compaction was asked for", "the working memory was compacted")
 
-export const verificationText = ({ events, head, ok, problem }: Verification, color: boolean): string =>
-  ok
-    ? `${paint(color, "green", "verified")} ${events} events, head ${head}`
+/** What a proof could not look at: payloads that were reduced, and events that only a later Choir folds. */
+const proofRemarks = ({ forgotten, newer }: Verification): string =>
+  [
+    forgotten === undefined ? "" : `\n${forgotten} payloads were reduced, as later events list`,
+    newer === undefined
+      ? ""
+      : `\nfrom revision ${newer.rev} on (${safeLine(newer.event_type)}, version ${newer.v}) a later Choir wrote it: the chain holds, and what the events do is not checked`
+  ].join("")
+
+export const verificationText = (verification: Verification, color: boolean): string => {
+  const { events, head, ok, problem } = verification
+  return ok
+    ? `${paint(color, "green", "verified")} ${events} events, head ${head}${proofRemarks(verification)}`
     : `${paint(color, "red", "not valid")}${problem === undefined ? "" : ` at revision ${problem.rev}: ${safeLine(problem.reason)}`}`
+}
 
-/** The pinned line of `session events`: the six fields of the chain, verbatim, and the digest. */
-export type PrintedLine = ChoirEvent & { readonly hash: string }
+/** The pinned line of `session events`: the fields of the event, verbatim, and the digest. */
+export type PrintedLine = (ChoirEvent | OpaqueEvent) & { readonly hash: string }
 
-export const printedEvent = ({ event, hash }: PrintedEvent): PrintedLine => ({ ...event, hash })
+export const printedEvent = (line: LogLine): PrintedLine =>
+  isPrintedEvent(line) ? { ...line.event, hash: line.hash } : { ...line.opaque, hash: line.hash }
 
 const call = (payload: { readonly call_id: string }, rest: string) => `${payload.call_id} ${rest}`
 
@@ -155,6 +180,7 @@ const clipped = (text: string) => (text.length <= SUMMARY_CHARS ? text : `${text
 export const eventLine = (event: PrintedLine, color: boolean): string => {
   const rev = String(event.rev).padStart(6)
   const time = event.created_at.slice("2026-01-01T".length, -1)
-  const head = `${rev}  ${time}  ${event.lane.padEnd(LANE_CHARS)}  ${event.event_type.padEnd(TYPE_CHARS)}`
-  return `${paint(color, "dim", head)}  ${clipped(safeLine(summary(event)))}`.trimEnd()
+  const [lane, type] = [safeLine(event.lane).padEnd(LANE_CHARS), safeLine(event.event_type).padEnd(TYPE_CHARS)]
+  const head = `${rev}  ${safeLine(time)}  ${lane}  ${type}`
+  return `${paint(color, "dim", head)}  ${clipped(safeLine(isKnownEvent(event) ? summary(event) : "written by a later Choir"))}`.trimEnd()
 }

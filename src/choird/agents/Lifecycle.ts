@@ -26,6 +26,7 @@ export class AgentRefused extends Schema.TaggedError<AgentRefused>()("AgentRefus
     "NOT_RUNNING",
     "NOT_READY",
     "FROZEN",
+    "NEWER_EVENTS",
     "BUSY",
     "START_FAILED"
   ]),

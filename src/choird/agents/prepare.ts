@@ -147,6 +147,10 @@ export const prepare = Effect.fn("Lifecycle.prepare")(function* (
       hint: `choirctl agent start ${agent_id} --fresh leaves it behind`
     })
   }
+  const goesOn = latest !== undefined && !fresh && latest.status !== "closed"
+  const newer = !goesOn ? undefined : Option.getOrUndefined(yield* sessions.newer(latest.session_id))
+  if (newer !== undefined)
+    return yield* Effect.fail<Refusal>({ kind: "NEWER_EVENTS", reason: newer.message, hint: newer.hint })
   yield* checkResources(services, config, agent_id, bindings)
   const image = yield* newestImage(services, agent_id)
   const problemOf = secretProblem(config, yield* services.config.secrets, agent_id, bindings)

@@ -18,6 +18,7 @@ import {
   fromHostToolRefused,
   fromSecretMissing,
   fromSessionUnknown,
+  fromSessionUnreadable,
   notFlushed,
   notFound
 } from "./refusals.ts"
@@ -68,7 +69,7 @@ const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
   const session = yield* CurrentOpenSession
   if (session === undefined) return yield* denied(services, caller, verb, "it came by no session's socket")
   const { call_id, tool_name } = request
-  const state = yield* Effect.mapError(services.events.state(caller.session_id), fromSessionUnknown)
+  const state = yield* Effect.mapError(services.events.state(caller.session_id), fromSessionUnreadable)
   if (isOfAnother(state, call_id, caller.job_id))
     return yield* denied(services, caller, verb, "the call is another lane's, or its job's token is missing")
   const outcome = yield* services.hostTools.execute(caller, request, session.runs).pipe(

@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
-import type { ChatEvent } from "#schema/OperatorApi.ts"
+import { type ChatEvent, isPrintedEvent } from "#schema/OperatorApi.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { chatText } from "#src/choird/gateway/chatMark.ts"
 import { Outbox, type Outgoing } from "#src/choird/gateway/Outbox.ts"
@@ -84,6 +84,7 @@ const follow = (
     rev = head
     if (told[0]?.rev === after + 1 && told.at(-1)?.rev === head) return told
     return yield* events.events(session_id, { from: after + 1, follow: false }).pipe(
+      Stream.filter(isPrintedEvent),
       Stream.map(({ event }) => event),
       Stream.filter(({ event_type }) => event_type === "UserMsg" || event_type === "AgentMessage"),
       Stream.runCollect,

@@ -1,5 +1,5 @@
 /** What an operator asks of one agent. */
-import { Effect, Option, Queue, Stream } from "effect"
+import { Effect, Option, Queue, Result, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Budgets } from "#schema/Config.ts"
 import { type AgentId, EDGE, type ResourceName } from "#schema/Ids.ts"
@@ -69,7 +69,9 @@ const detail = Effect.fn("OperatorApi.agent")(function* (services: Services, age
   const { image_version: _, ...summary } = yield* summaries.of(view)
   const running = yield* config.current
   const { session_id } = summary
-  const state = session_id === null ? undefined : Option.getOrUndefined(yield* Effect.option(events.state(session_id)))
+  const found = session_id === null ? undefined : yield* Effect.result(events.state(session_id))
+  const state = found === undefined ? undefined : Result.getOrUndefined(found)
+  const unreadable = found !== undefined && Result.isFailure(found) ? found.failure.message : null
   const row = session_id === null ? undefined : Option.getOrUndefined(yield* sessions.get(session_id))
   return {
     ...summary,
@@ -82,7 +84,7 @@ const detail = Effect.fn("OperatorApi.agent")(function* (services: Services, age
     last_rev: row?.last_rev ?? 0,
     acked_rev: state?.rev ?? 0,
     approvals_pending: (yield* approvals.pending).get(agent_id) ?? 0,
-    reason: view.reason ?? row?.frozen_reason ?? null
+    reason: view.reason ?? row?.frozen_reason ?? unreadable
   }
 })
 

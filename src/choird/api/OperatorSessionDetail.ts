@@ -24,7 +24,16 @@ export const layerOperatorSessionDetail = HttpApiBuilder.group(
         }
         const { container: _, ...shown } = row.value
         const { hash: head, rev: last_rev } = yield* Effect.mapError(events.head(session_id), fromSessionUnknown)
-        return { ...shown, last_rev, head, summary: Option.getOrNull(yield* sessions.summary(session_id)) }
+        const newer = Option.map(yield* sessions.newer(session_id), ({ choird_version, event_type, rev, v }) => ({
+          newer: { rev, v, event_type, choird_version }
+        }))
+        return {
+          ...shown,
+          ...Option.getOrUndefined(newer),
+          last_rev,
+          head,
+          summary: Option.getOrNull(yield* sessions.summary(session_id))
+        }
       })
     })
   })

@@ -9,7 +9,7 @@ import { newestReports } from "#src/choird/sessions/newestReports.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Order, type Ordered, Steering } from "#src/choird/sessions/Steering.ts"
 import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
-import { badRequest, conflict, fromSessionUnknown, fromSteeringRefused } from "./refusals.ts"
+import { badRequest, conflict, fromSessionUnknown, fromSessionUnreadable, fromSteeringRefused } from "./refusals.ts"
 
 const summary = ({ agent_id, ended_at, last_rev, session_id, started_at, status }: SessionRow): SessionSummary => ({
   session_id,
@@ -51,7 +51,7 @@ export const layerOperatorSessions = HttpApiBuilder.group(
       Effect.mapError(steering.order(asked(session_id, asking), order), (error) =>
         error._tag === "SessionUnknown" ? fromSessionUnknown(error) : fromSteeringRefused(error)
       )
-    const state = (session_id: SessionId) => Effect.mapError(events.state(session_id), fromSessionUnknown)
+    const state = (session_id: SessionId) => Effect.mapError(events.state(session_id), fromSessionUnreadable)
     return handlers.handleAll({
       list: ({ query }) => Effect.map(sessions.list(query.agent_id), (rows) => rows.map(summary)),
       events: Effect.fn("OperatorApi.events")(function* ({ params, query }) {

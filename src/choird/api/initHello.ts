@@ -6,7 +6,7 @@ import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { agentConfig } from "#src/choird/config/agentShare.ts"
 import { AGENT_LINE } from "#src/choird/telemetry/metrics.ts"
 import { audited, denied, runOf, type Services, words } from "./agentCaller.ts"
-import { conflict, fromSessionUnknown } from "./refusals.ts"
+import { conflict, fromSessionUnknown, fromSessionUnreadable } from "./refusals.ts"
 
 /** How what an agent says of its image differs from what choird started (spec 15.1). */
 const imageDrift = ({ image_version, manifests }: AgentView, payload: InitHello) => {
@@ -41,7 +41,7 @@ export const initHello = Effect.fn("AgentApi.INIT_HELLO")(function* (
   const { session_id } = caller
   const tail = yield* Effect.mapError(
     page === undefined ? events.recovery(session_id) : events.tail(session_id, page),
-    fromSessionUnknown
+    fromSessionUnreadable
   )
   const head = yield* Effect.mapError(events.head(caller.session_id), fromSessionUnknown)
   // A further page is asked for with the lease token, and a token that is being used must stay valid.

@@ -18,6 +18,7 @@ import type { ConfigurationRefused } from "#src/choird/config/ConfigurationRefus
 import type { SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import type { HostToolRefused } from "#src/choird/hosttools/HostTools.ts"
 import type { EventTooLarge, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
+import type { NewerEvents } from "#src/choird/sessions/newerEvents.ts"
 import { problemText } from "#src/shared/configProblems.ts"
 import { defectWords } from "#src/shared/defects.ts"
 import { HOST_TOOL_RETRY_MS } from "#src/shared/limits.ts"
@@ -63,6 +64,10 @@ export const fromAgentRefused = ({ hint, kind, reason }: AgentRefused): ApiError
 
 export const fromSessionUnknown = ({ hint, message }: SessionUnknown) => notFound("UNKNOWN_SESSION", message, hint)
 
+/** A session that is not there, or whose events only a later choird knows. */
+export const fromSessionUnreadable = (error: SessionUnknown | NewerEvents) =>
+  error._tag === "SessionUnknown" ? fromSessionUnknown(error) : conflict("NEWER_EVENTS", error.message, error.hint)
+
 export const fromSteeringRefused = ({ hint, kind, reason }: SteeringRefused): ApiError => {
   switch (kind) {
     case "EMPTY":
@@ -76,6 +81,7 @@ export const fromSteeringRefused = ({ hint, kind, reason }: SteeringRefused): Ap
     case "JOB_AMBIGUOUS":
     case "NOTHING_RUNS":
     case "NOT_RUNNING":
+    case "NEWER_EVENTS":
     case "REQUEST_ID_REUSED":
       return conflict(kind, reason, hint)
   }

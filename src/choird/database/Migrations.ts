@@ -9,6 +9,7 @@ import { configHistory } from "./migrations/0005_config_history.ts"
 import { auditCounts } from "./migrations/0006_audit_counts.ts"
 import { proposals } from "./migrations/0007_proposals.ts"
 import { decisionRequests } from "./migrations/0008_decision_requests.ts"
+import { eventsV2 } from "./migrations/0009_events_v2.ts"
 import { retention } from "./migrations/0011_retention.ts"
 import { unusedColumns } from "./migrations/0012_unused_columns.ts"
 import { undeliverable } from "./migrations/0014_undeliverable.ts"
@@ -24,6 +25,7 @@ export const MIGRATIONS = {
   "0006_audit_counts": auditCounts,
   "0007_proposals": proposals,
   "0008_decision_requests": decisionRequests,
+  "0009_events_v2": eventsV2,
   "0011_retention": retention,
   "0012_unused_columns": unusedColumns,
   "0014_undeliverable": undeliverable

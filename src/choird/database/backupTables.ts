@@ -4,7 +4,7 @@ import type { SqlClient } from "effect/sql"
 import { AgentId } from "#schema/Ids.ts"
 import { BACKUP_PAGE_BYTES, BACKUP_PAGE_ROWS_MAX } from "#src/shared/limits.ts"
 
-/** A table with the columns that are stored, and its primary key. */
+/** A table with the columns that are stored, and its primary key, or the index that identifies its rows instead. */
 export interface StoredTable {
   readonly schema: string
   readonly table: string
@@ -39,7 +39,7 @@ export const storedTables = (sql: SqlClient.SqlClient, agents: ReadonlyArray<Age
       coalesce((SELECT json_agg(json_build_object('name', attname, 'type', format_type(atttypid, atttypmod)) ORDER BY place)
         FROM pg_index, unnest(indkey) WITH ORDINALITY AS key (number, place)
         JOIN pg_attribute ON attrelid = c.oid AND attnum = key.number
-        WHERE indrelid = c.oid AND indisprimary), '[]') AS keys,
+        WHERE indrelid = c.oid AND (indisprimary OR indisreplident)), '[]') AS keys,
       coalesce((SELECT json_agg(json_build_object('column', attname, 'sequence',
           pg_get_serial_sequence(quote_ident(nspname) || '.' || quote_ident(relname), attname)))
         FROM pg_attribute WHERE attrelid = c.oid AND attidentity <> '' AND NOT attisdropped), '[]') AS counters

@@ -1,9 +1,10 @@
 /** Searching the stored events of a session, newest first, in pages that are short for whoever shares the database. */
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type CallId, EDGE, type SessionId } from "#schema/Ids.ts"
-import type { StoredEvent } from "#src/choird/sessions/storedEvents.ts"
+import { EVENT_COLUMNS, EVENT_SIZE } from "#src/choird/sessions/storedEvents.ts"
+import { type EventRow, readRow, valueOf } from "#src/shared/eventRow.ts"
 import { hex } from "#src/shared/hashChain.ts"
 import {
   LOG_PAGE_BYTES_MAX,
@@ -24,12 +25,13 @@ import {
 } from "#src/shared/session/search.ts"
 
 interface Page {
-  readonly rows: ReadonlyArray<StoredEvent>
+  readonly rows: ReadonlyArray<Row>
   /** The oldest revision that was looked at. */
   readonly to: number
 }
 
-interface Row extends StoredEvent {
+interface Row extends EventRow {
+  readonly size: number
   /** Rows of the page before it was cut to its bytes. */
   readonly total: number
 }
@@ -46,13 +48,13 @@ const readPage = Effect.fnUntraced(function* (
   const isSeen =
     lane === EDGE ? sql`(lane = ${lane} OR event_type IN ('CoreStarted', 'CoreStopped'))` : sql`lane = ${lane}`
   const isAsked = mode === "hash" ? sql`encode(hash, 'hex') LIKE ${`${query.toLowerCase()}%`}` : sql`true`
-  const rows = yield* sql<Row>`SELECT rev, canonical, hash, total FROM (
-      SELECT rev, canonical, hash, (count(*) OVER ())::int AS total,
-        sum(octet_length(canonical)) OVER newest_first AS bytes, row_number() OVER newest_first AS place
+  const rows = yield* sql<Row>`SELECT ${sql.literal(EVENT_COLUMNS)}, size, total FROM (
+      SELECT ${sql.literal(EVENT_COLUMNS)}, ${sql.literal(EVENT_SIZE)} AS size, (count(*) OVER ())::int AS total,
+        sum(${sql.literal(EVENT_SIZE)}) OVER newest_first AS page_bytes, row_number() OVER newest_first AS place
       FROM choir_control.session_events
       WHERE session_id = ${session_id} AND rev >= ${from} AND rev < ${before} AND ${isSeen} AND ${isAsked}
       WINDOW newest_first AS (ORDER BY rev DESC)
-    ) AS page WHERE bytes <= ${LOG_PAGE_BYTES_MAX} OR place = 1 ORDER BY rev DESC`
+    ) AS page WHERE page_bytes <= ${LOG_PAGE_BYTES_MAX} OR place = 1 ORDER BY rev DESC`
   const last = rows.at(-1)
   return { rows, to: last !== undefined && rows.length < last.total ? last.rev : from } satisfies Page
 })
@@ -63,12 +65,18 @@ interface Found {
   readonly call_id: CallId | undefined
 }
 
-/** The hit in a row. Its text was decoded when it was stored, which would take far longer than the look at it. */
-const hitOf = (view: LogView, search: LogSearch, { canonical, hash }: StoredEvent): Found | undefined => {
-  if (!search.mayMatch(canonical)) return undefined
-  const event = JSON.parse(canonical) as ChoirEvent
-  const hit = sees(view, event) ? search.hit(event, () => hex(hash)) : undefined
-  const call_id = event.event_type === "ToolResultCommitted" ? event.payload.call_id : undefined
+/** The event of a row. It was decoded when it was stored, which would take far longer than the look at it. */
+const eventIn = (row: EventRow, mayBe: (text: string) => boolean): ChoirEvent | undefined => {
+  const text = Result.getOrUndefined(readRow(row))
+  if (text === undefined || !mayBe(text.payload ?? text.chained)) return undefined
+  return Result.getOrUndefined(valueOf(text)) as ChoirEvent | undefined
+}
+
+/** The hit in a row. */
+const hitOf = (view: LogView, search: LogSearch, row: EventRow): Found | undefined => {
+  const event = eventIn(row, (text) => search.mayMatch(text))
+  const hit = event !== undefined && sees(view, event) ? search.hit(event, () => hex(row.hash)) : undefined
+  const call_id = event?.event_type === "ToolResultCommitted" ? event.payload.call_id : undefined
   return hit === undefined ? undefined : { hit, call_id }
 }
 
@@ -79,14 +87,16 @@ const withTools = Effect.fnUntraced(function* (
   found: ReadonlyArray<Found>
 ) {
   const revs = found.flatMap(({ call_id }) => (call_id === undefined ? [] : (outputRevOf(call_id) ?? [])))
-  const calls =
+  const outputs =
     revs.length === 0
       ? []
-      : yield* sql<{ readonly call_id: string; readonly name: string }>`
-          SELECT call ->> 'call_id' AS call_id, call ->> 'name' AS name
-          FROM choir_control.session_events, jsonb_array_elements(canonical::jsonb #> '{payload,tool_calls}') AS call
+      : yield* sql<EventRow>`SELECT ${sql.literal(EVENT_COLUMNS)} FROM choir_control.session_events
           WHERE session_id = ${session_id} AND rev = ANY(${revs}::int[]) AND event_type = 'ModelOutput'`
-  const tools = new Map(calls.map(({ call_id, name }) => [call_id, name]))
+  const calls = outputs.flatMap((row) => {
+    const event = eventIn(row, () => true)
+    return event?.event_type === "ModelOutput" ? event.payload.tool_calls : []
+  })
+  const tools = new Map<string, string>(calls.map(({ call_id, name }) => [call_id, name]))
   return found.map(({ call_id, hit }): LogHit => {
     const tool = call_id === undefined ? undefined : tools.get(call_id)
     return tool === undefined ? hit : { ...hit, tool }
@@ -115,7 +125,7 @@ export const searchLog = Effect.fn("searchLog")(function* (
   while (next > view.from && start - next < revs_max && bytes < LOG_SEARCH_BYTES_MAX) {
     const page = yield* readPage(sql, session_id, view, query, Math.max(view.from, next - page_revs), next)
     for (const row of page.rows) {
-      bytes += row.canonical.length
+      bytes += row.size
       const hit = hitOf(view, search, row)
       if (hit !== undefined) found.push(hit)
       if (found.length === query.limit) return yield* answer(row.rev)

@@ -8,7 +8,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { type Archive, archivePath } from "#src/choird/sessions/archivedLog.ts"
 import { headHash } from "#src/choird/sessions/readLog.ts"
-import { readPage } from "#src/choird/sessions/storedEvents.ts"
+import { lockSession, readPage } from "#src/choird/sessions/storedEvents.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { hex } from "#src/shared/hashChain.ts"
 import { removeArchive, writeArchive } from "./archiveFile.ts"
@@ -160,6 +160,22 @@ const make = Effect.gen(function* () {
     yield* sql`UPDATE choir_control.deleted_sessions SET cleared = true WHERE session_id = ${session_id}`
   })
 
+  /**
+   * Makes the file the place of a session's events, unless they are no longer what it holds: the session went on, or a payload was
+   * reduced meanwhile, whose text must not stay in the file.
+   */
+  const close = (entry: Archive, { last_rev, reduced }: { readonly last_rev: number; readonly reduced: number }) =>
+    sql.withTransaction(
+      Effect.gen(function* () {
+        yield* lockSession(sql, entry.session_id)
+        return yield* sql`UPDATE choir_control.sessions SET archive = ${canonicalJson(entry)}::jsonb, status = 'closed'
+          WHERE session_id = ${entry.session_id} AND status <> 'active' AND archive IS NULL AND last_rev = ${last_rev}
+            AND ${reduced} = (SELECT count(payload_digest) FROM choir_control.session_events
+              WHERE session_id = ${entry.session_id})
+          RETURNING 1`
+      })
+    )
+
   const archive = Effect.fnUntraced(
     function* (session_id: SessionId, who: string) {
       const { agent_id, archive: earlier, head_hash, last_rev } = yield* find(session_id)
@@ -177,16 +193,13 @@ const make = Effect.gen(function* () {
       const { bytes, sha256 } = written
       const archived_at = new Date(yield* Clock.currentTimeMillis).toISOString()
       const entry: Archive = { agent_id, session_id, last_rev, bytes, sha256, archived_at, cleared: false }
-      // Whatever became of the session while its file was written counts.
-      const rows = yield* sql`UPDATE choir_control.sessions
-      SET archive = ${canonicalJson(entry)}::jsonb, status = 'closed'
-      WHERE session_id = ${session_id} AND status <> 'active' AND archive IS NULL AND last_rev = ${written.last_rev} RETURNING 1`
+      const rows = yield* close(entry, written)
       if (rows.length === 0) {
         yield* removeArchive(path)
         yield* find(session_id)
         return yield* new SessionKept({
           kind: "FILE",
-          reason: `the events of the session ${session_id} do not end at its revision ${last_rev}, and stay where they are`,
+          reason: `the events of the session ${session_id} changed while they were written, or do not end at its revision ${last_rev}. They stay where they are`,
           hint: `choirctl session verify ${session_id}`
         })
       }

@@ -6,7 +6,7 @@ import { promisify } from "node:util"
 import { gzip } from "node:zlib"
 import { Effect, Schema, Stream } from "effect"
 import { archiveLine, readArchive } from "#src/choird/sessions/archivedLog.ts"
-import type { StoredEvent } from "#src/choird/sessions/storedEvents.ts"
+import type { EventRow } from "#src/shared/eventRow.ts"
 
 const compress = promisify(gzip)
 
@@ -23,7 +23,7 @@ export class ArchiveNotWritten extends Schema.TaggedError<ArchiveNotWritten>()("
 /** @param page the rows after a revision; none after the last. */
 export const writeArchive = Effect.fnUntraced(function* <E, R>(
   path: string,
-  page: (after: number) => Effect.Effect<ReadonlyArray<StoredEvent>, E, R>
+  page: (after: number) => Effect.Effect<ReadonlyArray<EventRow>, E, R>
 ) {
   const part = `${path}.part`
   const attempt = <A>(act: () => Promise<A>) =>
@@ -41,6 +41,7 @@ export const writeArchive = Effect.fnUntraced(function* <E, R>(
   const digest = createHash("sha256")
   let bytes = 0
   let last_rev = 0
+  let reduced = 0
   for (;;) {
     const rows = yield* page(last_rev)
     if (rows.length === 0 && bytes > 0) break
@@ -49,6 +50,7 @@ export const writeArchive = Effect.fnUntraced(function* <E, R>(
     digest.update(packed)
     bytes += packed.length
     last_rev = rows.at(-1)?.rev ?? last_rev
+    reduced += rows.filter(({ payload_digest }) => payload_digest !== null).length
     if (rows.length === 0) break
   }
   yield* attempt(() => file.sync())
@@ -65,7 +67,7 @@ export const writeArchive = Effect.fnUntraced(function* <E, R>(
   )
   if (next !== last_rev + 1) return yield* new ArchiveNotWritten({ path, problem: "its end is missing" })
   yield* attempt(() => rename(part, path))
-  return { bytes, last_rev, sha256: digest.digest("hex") }
+  return { bytes, last_rev, reduced, sha256: digest.digest("hex") }
 }, Effect.scoped)
 
 export const removeArchive = (path: string) => Effect.promise(() => rm(path, { force: true }).catch(() => undefined))

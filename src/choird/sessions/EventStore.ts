@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import type { Caller, Heartbeat, HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type AgentId, ResourceName, Rev, SessionId } from "#schema/Ids.ts"
-import type { PrintedEvent, Verification } from "#schema/OperatorApi.ts"
+import type { LogLine, Verification } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { hex } from "#src/shared/hashChain.ts"
@@ -21,11 +21,13 @@ import {
 import type { SessionState } from "#src/shared/session/State.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
 import { makeAppendPatches, type Settled } from "./appendPatches.ts"
-import { archiveOf, archivePath, type ArchiveUnreadable, readArchive, replayArchive } from "./archivedLog.ts"
-import { printedEvent, printedEvents, proof, readHead, storedEvent, verifyLog } from "./readLog.ts"
+import { archivedLog, archiveOf, archivePath, type ArchiveUnreadable } from "./archivedLog.ts"
+import { type ForgetRefused, forgetPayloads, type Reduction } from "./forgetPayloads.ts"
+import { printedEvents, printedLog, readHead, storedEvent, verifyLog } from "./readLog.ts"
+import { type NewerEvents, newerFrom } from "./newerEvents.ts"
 import { makeSessionStates } from "./sessionStates.ts"
 import { makeSnapshots, offerSnapshot } from "./snapshots.ts"
-import { readNamed, readPage } from "./storedEvents.ts"
+import { readNamed, readPage, replayLog, replayStart, storedLog } from "./storedEvents.ts"
 
 export class SessionUnknown extends Schema.TaggedError<SessionUnknown>()("SessionUnknown", { session_id: SessionId }) {
   override get message() {
@@ -75,23 +77,31 @@ export class EventStore extends Context.Service<
      */
     append(caller: Caller, heartbeat: Heartbeat): Effect.Effect<HeartbeatReply, EventTooLarge>
     /** The fold of what is acknowledged. */
-    state(session_id: SessionId): Effect.Effect<SessionState, SessionUnknown>
+    state(session_id: SessionId): Effect.Effect<SessionState, SessionUnknown | NewerEvents>
     /** The newest acknowledged revision and digest. */
     head(session_id: SessionId): Effect.Effect<{ readonly rev: number; readonly hash: string }, SessionUnknown>
     /**
      * What a new epoch begins with: the newest snapshot that fits the log and a reply, if there is one, and the first page of the
      * tail, from the oldest revision that it names (wire.md, Snapshots). Both are at most TAIL_PAGE_BYTES_MAX.
      */
-    recovery(session_id: SessionId): Effect.Effect<Tail, SessionUnknown>
+    recovery(session_id: SessionId): Effect.Effect<Tail, SessionUnknown | NewerEvents>
     /** Single events of the log, those that it has. */
     named(session_id: SessionId, revs: ReadonlyArray<number>): Effect.Effect<ReadonlyArray<ChoirEvent>>
     /** A page of at most TAIL_PAGE_BYTES_MAX from a revision on, for recovery. */
-    tail(session_id: SessionId, from: number): Effect.Effect<Tail, SessionUnknown>
+    tail(session_id: SessionId, from: number): Effect.Effect<Tail, SessionUnknown | NewerEvents>
     /** Stored events in order from a revision on, or the last few, then, when asked, what is appended after. */
     events(
       session_id: SessionId,
       options: { readonly from?: number; readonly last?: number; readonly follow: boolean }
-    ): Stream.Stream<PrintedEvent, SessionUnknown>
+    ): Stream.Stream<LogLine, SessionUnknown>
+    /**
+     * Reduces payloads that stored events list to what the fold needs, all or none (D52); answers how many. What was reduced before is no
+     * error, and counts for nothing.
+     */
+    forget(
+      session_id: SessionId,
+      reductions: ReadonlyArray<Reduction>
+    ): Effect.Effect<number, SessionUnknown | ForgetRefused>
     /** Recomputes the chain and the fold from the stored text alone, also of an archived session. */
     verify(session_id: SessionId): Effect.Effect<Verification, SessionUnknown | ArchiveUnreadable>
     /** Appends as they happen; a slow reader loses the oldest and reads the store instead. */
@@ -113,15 +123,15 @@ export class EventStore extends Context.Service<
         return head === undefined ? yield* new SessionUnknown({ session_id }) : head
       })
       const headOf = (session_id: SessionId) => Effect.catchTag(find(session_id), "SqlError", Effect.die)
-      /** The file of a session whose events are no longer in the table. */
-      const fileOf = (session_id: SessionId) =>
+      /** The log of an archived session, whose events are in a file. */
+      const archived = (session_id: SessionId, last_rev: number) =>
         Effect.map(archiveOf(sql, session_id), (archive) =>
-          archive === undefined ? undefined : archivePath(store.home, archive)
+          archive === undefined ? undefined : archivedLog(archivePath(store.home, archive), last_rev)
         )
       const prove = Effect.fnUntraced(function* (session_id: SessionId) {
         const { hash, last_rev } = yield* find(session_id)
-        const file = yield* fileOf(session_id)
-        if (file !== undefined) return yield* Effect.orDie(replayArchive(session_id, file))
+        const log = yield* archived(session_id, last_rev)
+        if (log !== undefined) return yield* Effect.orDie(replayLog(log, replayStart(session_id)))
         return yield* states.at(session_id, last_rev, hash)
       })
 
@@ -171,13 +181,14 @@ export class EventStore extends Context.Service<
       const state = Effect.fn("EventStore.state")(function* (session_id: SessionId) {
         const { at, problem } = yield* Effect.catchTag(prove(session_id), "SqlError", Effect.die)
         if (problem === undefined) return at.state
+        if (problem.newer !== undefined) return yield* yield* Effect.orDie(newerFrom(sql, session_id, problem.newer))
         return yield* Effect.die(new Error(`the log of ${session_id} is broken at ${problem.rev}: ${problem.reason}`))
       })
 
       const page = Effect.fnUntraced(function* (session_id: SessionId, from: number, last_rev: number, bytes: number) {
         if (from > last_rev) return { events: [], more: false }
         const rows = yield* Effect.orDie(readPage(sql, session_id, Math.max(1, from), bytes))
-        const events = yield* Effect.forEach(rows, storedEvent)
+        const events = yield* Effect.forEach(rows, (row) => storedEvent(sql, session_id, row))
         return { events, more: (events.at(-1)?.rev ?? last_rev) < last_rev }
       })
 
@@ -196,8 +207,9 @@ export class EventStore extends Context.Service<
         recovery,
         named: Effect.fn("EventStore.named")(function* (session_id, revs) {
           if (revs.length === 0) return []
-          return yield* Effect.forEach(yield* Effect.orDie(readNamed(sql, session_id, revs)), storedEvent)
-        }),
+          const rows = yield* readNamed(sql, session_id, revs)
+          return yield* Effect.forEach(rows, (row) => storedEvent(sql, session_id, row))
+        }, Effect.orDie),
         tail: Effect.fn("EventStore.tail")(function* (session_id, from) {
           const { last_rev } = yield* headOf(session_id)
           return yield* page(session_id, from, last_rev, TAIL_PAGE_BYTES_MAX)
@@ -210,21 +222,26 @@ export class EventStore extends Context.Service<
           Stream.unwrap(
             Effect.gen(function* () {
               const { last_rev } = yield* headOf(session_id)
-              const file = yield* fileOf(session_id)
-              if (file !== undefined) {
-                const from = firstRev(options, last_rev)
-                const rows = Stream.filter(Stream.orDie(readArchive(file)), ({ rev }) => rev >= from)
-                return Stream.mapEffect(rows, printedEvent)
-              }
+              const log = yield* archived(session_id, last_rev)
+              const from = firstRev(options, last_rev)
+              if (log !== undefined) return Stream.orDie(printedLog(log, from))
               const wakes = options.follow ? readers.wakes(session_id) : Stream.make(undefined)
-              return printedEvents(sql, session_id, firstRev(options, last_rev), wakes)
+              return printedEvents(sql, session_id, from, wakes)
             })
           ),
+        forget: Effect.fn("EventStore.forget")(function* (session_id, reductions) {
+          yield* headOf(session_id)
+          return yield* Effect.catchTag(
+            sql.withTransaction(forgetPayloads(sql, session_id, reductions)),
+            "SqlError",
+            Effect.die
+          )
+        }),
         verify: Effect.fn("EventStore.verify")(function* (session_id) {
           const head = yield* headOf(session_id)
-          const file = yield* fileOf(session_id)
-          if (file !== undefined) return proof(head, yield* replayArchive(session_id, file))
-          return yield* Effect.orDie(verifyLog(sql, session_id, head))
+          const log = yield* archived(session_id, head.last_rev)
+          if (log !== undefined) return yield* verifyLog(session_id, head, log)
+          return yield* Effect.orDie(verifyLog(session_id, head, storedLog(sql, session_id, head.newest_rev)))
         }),
         appended: Stream.fromPubSub(appends)
       })

@@ -6,9 +6,11 @@ import type { RunBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { Summary } from "#schema/Summary.ts"
+import { VERSION } from "#src/choird/version.ts"
 import { canonicalJson, storableJson } from "#src/shared/canonicalJson.ts"
 import { FROZEN_REASON_CHARS_MAX, SESSIONS_LISTED_MAX } from "#src/shared/limits.ts"
 import { dropAnswered, lockActiveSession, lockAgent, signalInbox } from "./inboxSignals.ts"
+import { type NewerEvents, newerEvents } from "./newerEvents.ts"
 import { sessionId } from "./sessionId.ts"
 import { Signals } from "./Signals.ts"
 import { Tokens } from "./Tokens.ts"
@@ -47,6 +49,8 @@ export class SessionStore extends Context.Service<
     /** Marks it as one that only `--fresh` leaves behind (CONFLICT, or an event that the fold refuses). The first reason stays. */
     freeze(session_id: SessionId, reason: string): Effect.Effect<void>
     get(session_id: SessionId): Effect.Effect<Option.Option<SessionRow>>
+    /** What a later Choir wrote into its log, if it did; such a session is not run (D53). */
+    newer(session_id: SessionId): Effect.Effect<Option.Option<NewerEvents>>
     /** Newest first, at most SESSIONS_LISTED_MAX. */
     list(agent_id?: AgentId): Effect.Effect<ReadonlyArray<SessionRow>>
     /** The session of an agent that began last, whatever the clock said then; none when it was deleted, since no earlier one goes on. */
@@ -79,8 +83,9 @@ export class SessionStore extends Context.Service<
           image_version,
           // The id of a deleted session is never given again.
           sql<Stored>`INSERT INTO choir_control.sessions
-          (session_id, agent_id, status, resource_bindings, epoch, image_version)
-          SELECT ${session_id}::text, ${agent_id}::text, 'active', ${canonicalJson(bindings)}::text::jsonb, 1, ${image_version}::text
+          (session_id, agent_id, status, resource_bindings, epoch, image_version, choird_version)
+          SELECT ${session_id}::text, ${agent_id}::text, 'active', ${canonicalJson(bindings)}::text::jsonb, 1,
+            ${image_version}::text, ${VERSION}::text
           WHERE NOT EXISTS (SELECT 1 FROM choir_control.deleted_sessions WHERE session_id = ${session_id})
           RETURNING ${columns}`
         )
@@ -100,7 +105,8 @@ export class SessionStore extends Context.Service<
           image_version,
           sql<Stored>`UPDATE choir_control.sessions
           SET status = 'active', ended_at = NULL, epoch = epoch + 1, container = NULL,
-            resource_bindings = ${canonicalJson(bindings)}::jsonb, image_version = ${image_version}
+            resource_bindings = ${canonicalJson(bindings)}::jsonb, image_version = ${image_version},
+            choird_version = ${VERSION}
           WHERE session_id = ${session_id} AND archive IS NULL RETURNING ${columns}`
         )
       })
@@ -135,6 +141,9 @@ export class SessionStore extends Context.Service<
           const [row] = yield* rows(sql<Stored>`SELECT ${columns} FROM choir_control.sessions
             WHERE session_id = ${session_id}`)
           return Option.fromUndefinedOr(row)
+        }),
+        newer: Effect.fn("SessionStore.newer")(function* (session_id) {
+          return Option.fromUndefinedOr(yield* Effect.orDie(newerEvents(sql, session_id)))
         }),
         list: (agent_id) =>
           rows(sql<Stored>`SELECT ${columns} FROM choir_control.sessions

@@ -6,6 +6,7 @@
 import { Context, Effect, Layer, Option, Schema, Stream } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type InboxId, jobOf, type JobName, type LaneId, type Rev, type SessionId, type SignalId } from "#schema/Ids.ts"
+import { isPrintedEvent } from "#schema/OperatorApi.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { CHAT_TEXT_LIMIT, isTooLong } from "#src/shared/chatText.ts"
 import { storableJson } from "#src/shared/canonicalJson.ts"
@@ -24,6 +25,7 @@ export class SteeringRefused extends Schema.TaggedError<SteeringRefused>()("Stee
     "JOB_AMBIGUOUS",
     "NOTHING_RUNS",
     "NOT_RUNNING",
+    "NEWER_EVENTS",
     "SIGNALS_FULL",
     "REQUEST_ID_REUSED"
   ]),
@@ -215,7 +217,12 @@ const make = Effect.fnUntraced(function* () {
     if (row.status !== "active") return yield* queued(row, { type: "inactive", status: row.status }, order)
     // Asked before the state, which has every message that is not waiting any more.
     const next = yield* signals.nextMessage(session_id)
-    const wish = yield* wishOf(yield* events.state(session_id), order, next)
+    const state = yield* Effect.catchTag(
+      events.state(session_id),
+      "NewerEvents",
+      ({ hint, message }) => new SteeringRefused({ kind: "NEWER_EVENTS", reason: message, hint })
+    )
+    const wish = yield* wishOf(state, order, next)
     return yield* queued(row, yield* signals.send(session_id, request_id, wish), order)
   })
 
@@ -229,6 +236,7 @@ const make = Effect.fnUntraced(function* () {
         ? events.events(session_id, { from: head + 1, follow: true })
         : events.events(session_id, { from: acked_rev, follow: false })
     const ending = log.pipe(
+      Stream.filter(isPrintedEvent),
       Stream.filter(({ event }) => signalOf(event) === signal_id),
       Stream.runHead
     )

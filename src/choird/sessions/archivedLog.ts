@@ -1,15 +1,16 @@
 /**
  * The events of an archived session: a compressed file of the home, a stored row a line, that is read as the table would be. What a row
- * holds is up to storedEvents.ts; its bytes are written as `{"hex": …}`.
+ * holds is up to eventRow.ts; its bytes are written as `{"hex": …}`.
  */
 import { createReadStream } from "node:fs"
 import { join } from "node:path"
 import { createGunzip } from "node:zlib"
-import { Effect, Result, Schema, Stream } from "effect"
+import { Effect, Schema, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
 import { AgentId, Rev, SessionId } from "#schema/Ids.ts"
+import type { EventRow } from "#src/shared/eventRow.ts"
 import { hex } from "#src/shared/hashChain.ts"
-import { type Replay, replay, replayStart, type StoredEvent } from "./storedEvents.ts"
+import type { Log } from "./storedEvents.ts"
 
 /** What the session's row says of its file. */
 export const Archive = Schema.Struct({
@@ -39,22 +40,22 @@ export class ArchiveUnreadable extends Schema.TaggedError<ArchiveUnreadable>()("
   }
 }
 
-export const archiveLine = (row: StoredEvent): string =>
+export const archiveLine = (row: EventRow): string =>
   `${JSON.stringify(Object.fromEntries(Object.entries(row).map(([key, value]) => [key, value instanceof Uint8Array ? { hex: hex(value) } : value])))}\n`
 
 const HEX = /^[0-9a-f]*$/u
 
-const fromLine = (line: string): StoredEvent => {
+const fromLine = (line: string): EventRow => {
   const row = JSON.parse(line) as Record<string, unknown>
   const entries = Object.entries(row).map(([key, value]) => {
     const text = typeof value === "object" && value !== null && "hex" in value ? value.hex : undefined
     return [key, typeof text === "string" && HEX.test(text) ? Buffer.from(text, "hex") : value]
   })
-  return Object.fromEntries(entries) as StoredEvent
+  return Object.fromEntries(entries) as EventRow
 }
 
 /** The stored rows of a file, in their order. */
-export const readArchive = (path: string): Stream.Stream<StoredEvent, ArchiveUnreadable> => {
+export const readArchive = (path: string): Stream.Stream<EventRow, ArchiveUnreadable> => {
   const unreadable = (cause: unknown) => new ArchiveUnreadable({ path, problem: String(cause) })
   const bytes = Effect.acquireRelease(
     Effect.sync(() => {
@@ -79,21 +80,10 @@ export const readArchive = (path: string): Stream.Stream<StoredEvent, ArchiveUnr
   )
 }
 
-/** Proves and folds the rows of a file, as far as they hold. */
-export const replayArchive = Effect.fnUntraced(function* (session_id: SessionId, path: string) {
-  let at = replayStart(session_id)
-  let problem: Replay["problem"]
-  yield* readArchive(path).pipe(
-    Stream.takeWhile(() => problem === undefined),
-    Stream.runForEach((row) =>
-      Effect.sync(() => {
-        const next = replay(at, row)
-        if (Result.isFailure(next)) problem = next.failure
-        else at = next.success
-      })
-    )
-  )
-  return { at, problem } satisfies Replay
+/** A session's log in a file, which has to come as far as the session's own row says. */
+export const archivedLog = (path: string, last_rev: number): Log<ArchiveUnreadable> => ({
+  until: last_rev,
+  rows: (from) => Stream.filter(readArchive(path), ({ rev }) => rev >= from)
 })
 
 const decodeArchive = Schema.decodeUnknownEffect(Archive)

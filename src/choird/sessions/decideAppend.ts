@@ -32,7 +32,7 @@ export type Decision =
       readonly hash: Buffer
     }
 
-/** An escaped NUL whose backslash is not itself escaped: jsonb cannot hold one, and agents replace it before they commit. */
+/** An escaped NUL whose backslash is not itself escaped: Postgres cannot hold one as text, and agents replace it before they commit. */
 const NUL = /(?<!\\)(?:\\\\)*\\u0000/u
 
 const conflict = (reason: string) => ({ type: "conflict" as const, reason })
@@ -46,13 +46,14 @@ export const prepare = ({ base_rev, hash_prev, new_rev, patches }: Heartbeat): P
     const { rev } = event
     if (isDeeperThan(event, EVENT_DEPTH_MAX))
       return conflict(`event ${rev} is nested deeper than ${EVENT_DEPTH_MAX} levels`)
+    // Only choird reduces a payload: an agent could commit to another one than it sends.
+    if (event.payload_digest !== undefined) return conflict(`event ${rev} brings the digest of another payload`)
     // Canonical JSON refuses lone surrogates, which agents replace as well.
     const next = Result.try(() => chain(links.at(-1)?.hash ?? Buffer.from(hash_prev, "hex"), event))
     if (Result.isFailure(next)) return conflict(`event ${rev} has no canonical form`)
-    const { canonical } = next.success
-    const bytes = Buffer.byteLength(canonical)
+    const { bytes, payload } = next.success
     if (bytes > EVENT_BYTES_MAX) return { type: "too_large", rev, bytes }
-    if (NUL.test(canonical)) return conflict(`event ${rev} holds a NUL`)
+    if (NUL.test(payload)) return conflict(`event ${rev} holds a NUL`)
     links.push(next.success)
   }
   return { type: "chain", links }
@@ -80,10 +81,12 @@ export const admit = (
 export const decide = (
   heartbeat: Heartbeat,
   links: ReadonlyArray<Link>,
-  stored: Replay,
+  stored: Pick<Replay, "at" | "problem">,
   digestAt: (rev: number) => Buffer | undefined
 ): Decision => {
   const { base_rev, hash_new, hash_prev, new_rev } = heartbeat
+  // Nothing is wrong with the session: it goes on once a later choird runs again, which a frozen one would not.
+  if (stored.problem?.newer !== undefined) return { type: "frozen" }
   if (stored.problem !== undefined)
     return conflict(`the stored log is broken at ${stored.problem.rev}: ${stored.problem.reason}`)
   const { hash: head, state } = stored.at

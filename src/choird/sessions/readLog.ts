@@ -1,14 +1,15 @@
 /** The reading side of a session's log: its head, its events as they are printed, and the proof of them. */
 import { Effect, Option, Result, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
-import type { ChoirEvent } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import type { PrintedEvent, Verification } from "#schema/OperatorApi.ts"
+import type { LogLine, Verification } from "#schema/OperatorApi.ts"
+import { eventOf, type EventRow, ForgottenPayloads, type NoEvent, opaqueOf, readRow } from "#src/shared/eventRow.ts"
 import { genesis, hex } from "#src/shared/hashChain.ts"
-import { parseEvent, readPage, type Replay, replayStart, replayStored, type StoredEvent } from "./storedEvents.ts"
+import { newerEvents } from "./newerEvents.ts"
+import { chainLog, type Log, readPage, replayLog, replayStart } from "./storedEvents.ts"
 
 /** What a session's own row says of its newest event. */
-interface Head {
+export interface Head {
   readonly last_rev: number
   readonly hash: Buffer
   /** The greatest revision that is stored; equal to `last_rev` unless somebody changed the tables. */
@@ -37,15 +38,35 @@ export const readHead = (sql: SqlClient.SqlClient, session_id: SessionId) =>
   )
 
 /** An event that was checked when it was stored. Where somebody changed it since, `verify` tells more. */
-export const storedEvent = ({ canonical, rev }: StoredEvent): Effect.Effect<ChoirEvent> => {
-  const event = parseEvent(canonical)
-  return Result.isSuccess(event)
-    ? Effect.succeed(event.success)
-    : Effect.die(new Error(`stored event ${rev}: ${event.failure}`))
+export const storedEvent = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  session_id: SessionId,
+  row: EventRow
+) {
+  const event = Result.flatMap(
+    Result.mapError(readRow(row), (reason): NoEvent => ({ reason })),
+    eventOf
+  )
+  if (Result.isSuccess(event)) return event.success
+  const newer = event.failure.newer === undefined ? undefined : yield* Effect.orDie(newerEvents(sql, session_id))
+  return yield* newer ?? Effect.die(new Error(`stored event ${row.rev}: ${event.failure.reason}`))
+})
+
+const lineOf = (row: EventRow): Effect.Effect<LogLine> => {
+  const hash = hex(row.hash)
+  const read = Result.mapError(readRow(row), (reason): NoEvent => ({ reason }))
+  const event = Result.flatMap(read, eventOf)
+  if (Result.isSuccess(event)) return Effect.succeed({ event: event.success, hash })
+  const { newer, reason } = event.failure
+  const opaque = newer === undefined ? undefined : Option.getOrUndefined(Option.map(Result.getSuccess(read), opaqueOf))
+  return opaque === undefined
+    ? Effect.die(new Error(`stored event ${row.rev}: ${reason}`))
+    : Effect.succeed({ opaque, hash })
 }
 
-export const printedEvent = (row: StoredEvent): Effect.Effect<PrintedEvent> =>
-  Effect.map(storedEvent(row), (event) => ({ event, hash: hex(row.hash) }))
+/** The events of a log that nobody adds to, from a revision on. */
+export const printedLog = <E>(log: Log<E>, from: number): Stream.Stream<LogLine, E> =>
+  Stream.mapEffect(log.rows(from), lineOf)
 
 /** Events from a revision on, page after page; at each wake what came since. */
 export const printedEvents = (
@@ -53,13 +74,13 @@ export const printedEvents = (
   session_id: SessionId,
   from: number,
   wakes: Stream.Stream<void>
-): Stream.Stream<PrintedEvent> =>
+): Stream.Stream<LogLine> =>
   Stream.suspend(() => {
     let next = from
     const pages = Stream.paginate(undefined, () =>
       Effect.gen(function* () {
         const rows = yield* Effect.orDie(readPage(sql, session_id, next))
-        const page = yield* Effect.forEach(rows, printedEvent)
+        const page = yield* Effect.forEach(rows, lineOf)
         next += page.length
         return [page, page.length === 0 ? Option.none() : Option.some(undefined)] as const
       })
@@ -68,15 +89,30 @@ export const printedEvents = (
   })
 
 /** Recomputes chain and fold from the stored text, and compares the end with the session's row (R12). */
-export const verifyLog = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId, head: Head) {
-  return proof(head, yield* replayStored(sql, session_id, replayStart(session_id), head.newest_rev))
-})
-
-/** A replay against the end that the session's own row names. */
-export const proof = (head: Pick<Head, "last_rev" | "hash">, { at, problem }: Replay): Verification => {
-  const proved = { events: at.state.rev, head: hex(at.hash) }
-  if (problem !== undefined) return { ok: false, ...proved, problem }
-  if (head.last_rev === at.state.rev && head.hash.equals(at.hash)) return { ok: true, ...proved }
+export const verifyLog = Effect.fnUntraced(function* <E>(
+  session_id: SessionId,
+  head: Pick<Head, "last_rev" | "hash">,
+  log: Log<E>
+) {
+  const payloads = new ForgottenPayloads()
+  const { at, problem } = yield* replayLog(log, replayStart(session_id), payloads)
+  const newer = problem?.newer
+  const chained =
+    newer === undefined
+      ? { rev: at.state.rev, hash: at.hash, problem }
+      : yield* chainLog(log, { rev: at.state.rev, hash: at.hash }, payloads)
+  const proved = {
+    events: chained.rev,
+    head: hex(chained.hash),
+    ...(payloads.count === 0 ? {} : { forgotten: payloads.count }),
+    ...(newer === undefined ? {} : { newer })
+  }
+  if (chained.problem !== undefined) {
+    const { reason, rev } = chained.problem
+    return { ok: false, ...proved, problem: { rev, reason } } satisfies Verification
+  }
+  if (head.last_rev === chained.rev && head.hash.equals(chained.hash))
+    return { ok: true, ...proved } satisfies Verification
   const reason = `the session's own row ends at ${head.last_rev} with ${hex(head.hash)}`
-  return { ok: false, ...proved, problem: { rev: at.state.rev, reason } }
-}
+  return { ok: false, ...proved, problem: { rev: chained.rev, reason } } satisfies Verification
+})

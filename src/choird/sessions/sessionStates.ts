@@ -5,7 +5,7 @@ import type { SessionId } from "#schema/Ids.ts"
 import { hex } from "#src/shared/hashChain.ts"
 import { SESSION_STATES_MAX } from "#src/shared/limits.ts"
 import { newestSnapshot } from "./snapshots.ts"
-import { type Replay, type Replayed, replayStart, replayStored } from "./storedEvents.ts"
+import { type readPage, type Replay, type Replayed, replayLog, replayStart, storedLog } from "./storedEvents.ts"
 
 export interface SessionStates {
   /** The state at a session's head, proved from the log where memory does not hold it; or where the log is broken. */
@@ -13,7 +13,7 @@ export interface SessionStates {
     session_id: SessionId,
     rev: number,
     head: Buffer
-  ) => Effect.Effect<Replay, Effect.Error<ReturnType<typeof replayStored>>>
+  ) => Effect.Effect<Replay, Effect.Error<ReturnType<typeof readPage>>>
   readonly has: (session_id: SessionId) => boolean
   /** Keeps a state; the one not used for longest leaves when there are too many. */
   readonly keep: (session_id: SessionId, at: Replayed) => void
@@ -28,7 +28,7 @@ export const makeSessionStates = (sql: SqlClient.SqlClient): SessionStates => {
     if (states.size > SESSION_STATES_MAX && oldest.done !== true) states.delete(oldest.value)
   }
   const provedFrom = Effect.fnUntraced(function* (session_id: SessionId, from: Replayed, rev: number, head: Buffer) {
-    const replay = yield* replayStored(sql, session_id, from, rev)
+    const replay = yield* replayLog(storedLog(sql, session_id, rev), from)
     if (replay.problem !== undefined) return replay
     if (!replay.at.hash.equals(head))
       return { ...replay, problem: { rev, reason: `the session's own row says ${hex(head)}` } }

@@ -1,20 +1,22 @@
 /** The rows of `session_events`: how they are written, read in pages, and proved. */
-import { Effect, Result, Schema } from "effect"
+import { Effect, Option, Result, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
-import { ChoirEvent } from "#schema/Event.ts"
 import type { ResourceName, SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
+import {
+  eventOf,
+  type EventRow,
+  ForgottenPayloads,
+  type NewerEvent,
+  readRow,
+  rowOf,
+  type RowText,
+  UNLISTED
+} from "#src/shared/eventRow.ts"
 import { genesis, hex, type Link, link } from "#src/shared/hashChain.ts"
 import { LOG_PAGE_BYTES_MAX, LOG_PAGE_EVENTS_MAX } from "#src/shared/limits.ts"
 import { fold, type FoldRefusal, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-
-/** An event as it is stored: its canonical text and its digest. */
-export interface StoredEvent {
-  readonly rev: number
-  readonly canonical: string
-  readonly hash: Uint8Array
-}
 
 /** The session's row, as it stands under its lock. */
 export interface LockedSession {
@@ -33,26 +35,49 @@ export interface Replayed {
 /** Before the first event. */
 export const replayStart = (session_id: SessionId): Replayed => ({ hash: genesis(session_id), state: initialState })
 
-/** Strict, so that what the log holds is what an agent may send. */
-const decodeEvent = Schema.decodeUnknownResult(ChoirEvent, { onExcessProperty: "error" })
-
-/** The event that a canonical text holds, or why it holds none. */
-export const parseEvent = (canonical: string): Result.Result<ChoirEvent, string> =>
-  Result.try({ try: (): unknown => JSON.parse(canonical), catch: () => "its text is not JSON" }).pipe(
-    Result.flatMap((value) => Result.mapError(decodeEvent(value), () => "its text is not an event"))
-  )
+/** Why the next event is not proved; `newer` where it holds as a part of the chain and only a later Choir knows it. */
+export interface Unproved extends FoldRefusal {
+  readonly newer?: NewerEvent
+}
 
 /** One more stored event, proved from its text: place, digest, schema and fold (R12). */
-export const replay = (at: Replayed, row: StoredEvent): Result.Result<Replayed, FoldRefusal> => {
+export const replay = (
+  at: Replayed,
+  row: EventRow,
+  forgotten?: ForgottenPayloads
+): Result.Result<Replayed, Unproved> => {
   const rev = at.state.rev + 1
-  const refuse = (reason: string) => Result.fail({ rev, reason })
-  if (row.rev !== rev) return refuse("the event is missing")
-  const hash = link(at.hash, rev, row.canonical)
-  if (!hash.equals(row.hash)) return refuse(`its digest is ${hex(row.hash)}, its text and place give ${hex(hash)}`)
-  const event = parseEvent(row.canonical)
-  if (Result.isFailure(event)) return refuse(event.failure)
+  const linked = linkStored(at.hash, rev, row)
+  if (Result.isFailure(linked)) return Result.fail(linked.failure)
+  const { hash, text } = linked.success
+  const event = eventOf(text)
+  if (Result.isFailure(event)) return Result.fail({ rev, ...event.failure })
+  forgotten?.row(text, event.success)
   return Result.map(fold(at.state, event.success), (state) => ({ hash, state }))
 }
+
+const MISSING = "the event is missing"
+
+/** The next row's place and digest alone. */
+const linkStored = (
+  previous: Buffer,
+  rev: number,
+  row: EventRow
+): Result.Result<{ readonly hash: Buffer; readonly text: RowText }, Unproved> => {
+  const refuse = (reason: string) => Result.fail({ rev, reason })
+  if (row.rev !== rev) return refuse(MISSING)
+  const text = readRow(row)
+  if (Result.isFailure(text)) return refuse(text.failure)
+  const hash = link(previous, rev, text.success.chained)
+  return hash.equals(row.hash)
+    ? Result.succeed({ hash, text: text.success })
+    : refuse(`its digest is ${hex(row.hash)}, its text and place give ${hex(hash)}`)
+}
+
+/** The columns of an {@link EventRow}. */
+export const EVENT_COLUMNS = "rev, v, event_type, lane, created_at, salt, payload_digest, body, canonical, hash"
+/** A row's canonical bytes, nearly: those of a row of before migration 0009 are counted. */
+export const EVENT_SIZE = "coalesce(bytes, octet_length(canonical))"
 
 /** Stored events from a revision on, at least one if there is one, within the limits of a page. */
 export const readPage = (
@@ -61,42 +86,93 @@ export const readPage = (
   from: number,
   bytes_max: number = LOG_PAGE_BYTES_MAX
 ) =>
-  sql<StoredEvent>`SELECT rev, canonical, hash FROM (
-      SELECT rev, canonical, hash, sum(octet_length(canonical)) OVER (ORDER BY rev) AS bytes
+  sql<EventRow>`SELECT ${sql.literal(EVENT_COLUMNS)} FROM (
+      SELECT ${sql.literal(EVENT_COLUMNS)}, sum(${sql.literal(EVENT_SIZE)}) OVER (ORDER BY rev) AS total
       FROM choir_control.session_events
       WHERE session_id = ${session_id} AND rev >= ${from} AND rev < ${from}::int + ${LOG_PAGE_EVENTS_MAX}
-    ) AS page WHERE bytes <= ${bytes_max} OR rev = ${from} ORDER BY rev`
+    ) AS page WHERE total <= ${bytes_max} OR rev = ${from} ORDER BY rev`
 
 /** Single events, those that there are. */
 export const readNamed = (sql: SqlClient.SqlClient, session_id: SessionId, revs: ReadonlyArray<number>) =>
-  sql<StoredEvent>`SELECT rev, canonical, hash FROM choir_control.session_events
+  sql<EventRow>`SELECT ${sql.literal(EVENT_COLUMNS)} FROM choir_control.session_events
     WHERE session_id = ${session_id} AND rev = ANY(${revs}::int[]) ORDER BY rev`
 
 /** How far a replay came: to the revision asked for, or to the last good one and what is wrong with the next. */
 export interface Replay {
   readonly at: Replayed
-  readonly problem: FoldRefusal | undefined
+  readonly problem: Unproved | undefined
 }
 
-/** Proves and folds the stored events after `from` up to a revision. */
-export const replayStored = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
-  session_id: SessionId,
+/** A session's log as rows, wherever they are stored. */
+export interface Log<E> {
+  /** The revision as far as which there have to be rows. */
+  readonly until: number
+  /** The rows from a revision on, in their order. */
+  readonly rows: (from: number) => Stream.Stream<EventRow, E>
+}
+
+/** The rows of the table up to a revision, which has to be the newest; what is appended meanwhile is left out. */
+export const storedLog = (sql: SqlClient.SqlClient, session_id: SessionId, until: number) =>
+  ({
+    until,
+    rows: (from) =>
+      Stream.paginate(from, (next) =>
+        next > until
+          ? Effect.succeed([[], Option.none()])
+          : Effect.map(readPage(sql, session_id, next), (page) => {
+              const last = page.at(-1)?.rev ?? until
+              return [page.filter(({ rev }) => rev <= until), last < until ? Option.some(last + 1) : Option.none()]
+            })
+      )
+  }) satisfies Log<unknown>
+
+/** Proves and folds the rows after `from`, as far as they hold. */
+export const replayLog = Effect.fnUntraced(function* <E>(
+  log: Log<E>,
   from: Replayed,
-  until: number
-): Effect.fn.Return<Replay, Effect.Error<ReturnType<typeof readPage>>> {
+  payloads = new ForgottenPayloads()
+): Effect.fn.Return<Replay, E> {
   let at = from
-  while (at.state.rev < until) {
-    const rows = yield* readPage(sql, session_id, at.state.rev + 1)
-    if (rows.length === 0) return { at, problem: { rev: at.state.rev + 1, reason: "the event is missing" } }
-    for (const row of rows) {
-      if (row.rev > until) break
-      const next = replay(at, row)
-      if (Result.isFailure(next)) return { at, problem: next.failure }
-      at = next.success
-    }
-  }
-  return { at, problem: undefined }
+  let problem: Unproved | undefined
+  yield* Stream.runForEachWhile(log.rows(at.state.rev + 1), (row) =>
+    Effect.sync(() => {
+      const next = replay(at, row, payloads)
+      if (Result.isFailure(next)) problem = next.failure
+      else at = next.success
+      return problem === undefined
+    })
+  )
+  return { at, problem: problem ?? endProblem(log, at.state.rev, payloads) }
+})
+
+/** What is wrong after the last row. */
+const endProblem = ({ until }: Log<unknown>, rev: number, { unlisted }: ForgottenPayloads): FoldRefusal | undefined => {
+  if (rev < until) return { rev: rev + 1, reason: MISSING }
+  return unlisted === undefined ? undefined : { rev: unlisted, reason: UNLISTED }
+}
+
+/** Proves place and digest alone of the rows after a revision: what a later Choir wrote folds nowhere here. */
+export const chainLog = Effect.fnUntraced(function* <E>(
+  log: Log<E>,
+  from: { readonly rev: number; readonly hash: Buffer },
+  payloads: ForgottenPayloads
+) {
+  let { hash, rev } = from
+  let problem: Unproved | undefined
+  yield* Stream.runForEachWhile(log.rows(rev + 1), (row) =>
+    Effect.sync(() => {
+      const linked = linkStored(hash, rev + 1, row)
+      if (Result.isFailure(linked)) {
+        problem = linked.failure
+        return false
+      }
+      payloads.row(linked.success.text, Result.getOrUndefined(eventOf(linked.success.text)))
+      hash = linked.success.hash
+      rev += 1
+      return true
+    })
+  )
+  return { rev, hash, problem: problem ?? endProblem(log, rev, payloads) }
 })
 
 /** A session's row under its lock: nobody appends to it, ends it or adds a signal until the transaction ends. */
@@ -123,19 +199,23 @@ export const insertEvents = (
   links: ReadonlyArray<Link>,
   head: Buffer
 ) => {
-  const column = <A>(value: (link: Link) => A) => links.map(value)
+  const rows = links.map(rowOf)
+  const column = <A>(value: (row: EventRow) => A) => rows.map(value)
   return sql`WITH stored AS (
       INSERT INTO choir_control.session_events
-        (session_id, rev, event_type, lane, payload, created_at, canonical, hash)
-      SELECT ${session_id}, rev, event_type, lane, canonical::jsonb -> 'payload', created_at, canonical, hash
+        (session_id, rev, v, event_type, lane, created_at, bytes, salt, body, hash)
+      SELECT ${session_id}, rev, v, event_type, lane, created_at, bytes, salt, body, hash
       FROM unnest(
-        ${column(({ event }) => event.rev)}::int[],
-        ${column(({ event }) => event.event_type)}::text[],
-        ${column(({ event }) => event.lane)}::text[],
-        ${column(({ event }) => event.created_at)}::text[],
-        ${column(({ canonical }) => canonical)}::text[],
+        ${column(({ rev }) => rev)}::int[],
+        ${column(({ v }) => v)}::smallint[],
+        ${column(({ event_type }) => event_type)}::text[],
+        ${column(({ lane }) => lane)}::text[],
+        ${column(({ created_at }) => created_at)}::text[],
+        ${links.map(({ bytes }) => bytes)}::int[],
+        ${column(({ salt }) => salt)}::bytea[],
+        ${column(({ body }) => body)}::bytea[],
         ${column(({ hash }) => hash)}::bytea[]
-      ) AS event (rev, event_type, lane, created_at, canonical, hash)
+      ) AS event (rev, v, event_type, lane, created_at, bytes, salt, body, hash)
     )
     UPDATE choir_control.sessions SET last_rev = last_rev + ${links.length}, head_hash = ${head}
     WHERE session_id = ${session_id}`

@@ -83,6 +83,19 @@ describe("eventLine", () => {
     )
   })
 
+  it("shows what a later Choir wrote without knowing what it says", () => {
+    const event = {
+      v: 3,
+      rev: 8,
+      event_type: "Plan\u001b[2J",
+      lane: "edge",
+      payload: [],
+      created_at: "2026-01-02T03:04:05.678Z"
+    }
+    assert.match(eventLine({ ...event, hash: "" }, false), /^ +8 {2}03:04:05\.678 {2}edge .*written by a later Choir$/u)
+    assert.notInclude(eventLine({ ...event, hash: "" }, false), "\u001b")
+  })
+
   it("cuts what is long", () => {
     assert.isBelow(line("AgentMessage", { kind: "reply", text: "x".repeat(5000) }).length, 260)
   })
@@ -134,6 +147,13 @@ describe("buildLine", () => {
 describe("verificationText", () => {
   it("names the head of a chain that holds", () => {
     assert.strictEqual(verificationText({ ok: true, events: 3, head: "ab" }, false), "verified 3 events, head ab")
+    const newer = { rev: 2, v: 3, event_type: "PlanCommitted" }
+    assert.strictEqual(
+      verificationText({ ok: true, events: 3, head: "ab", forgotten: 2, newer }, false),
+      `verified 3 events, head ab
+2 payloads were reduced, as later events list
+from revision 2 on (PlanCommitted, version 3) a later Choir wrote it: the chain holds, and what the events do is not checked`
+    )
   })
 })
 

@@ -1,6 +1,5 @@
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Schema } from "effect"
-import { SqlClient } from "effect/sql"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, coreLane, EDGE, JobName } from "#schema/Ids.ts"
 import { memoryQuery } from "#src/choird/hosttools/memoryQuery.ts"
@@ -133,7 +132,6 @@ describeEngines("choir.memory.query in choird", (it) => {
 
   it.effect("marks what came from outside, and names the tool by the text that the chain covers (D31, R12)", () =>
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
       const call_id = CallId.make("c-2-0")
       const asked = modelOutput("c-2")
       const calling = {
@@ -146,7 +144,6 @@ describeEngines("choir.memory.query in choird", (it) => {
         payload: { call_id, status: "rejected", summary: "falcon", untrusted: true, duration_ms: 0 }
       }
       const talk = yield* store((yield* newTalk).commit(userMsg(1), calling, result))
-      yield* sql`UPDATE choir_control.session_events SET payload = '{"tool_calls":[]}' WHERE session_id = ${talk.caller.session_id}`
       assert.deepStrictEqual(
         (yield* ask(talk, { query: "falcon" })).hits.map(({ rev, tool, untrusted }) => [rev, tool, untrusted]),
         [[3, "web", true]]

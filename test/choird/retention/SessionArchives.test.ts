@@ -3,6 +3,7 @@ import { dirname, join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Option, Stream } from "effect"
 import { SqlClient } from "effect/sql"
+import { isPrintedEvent } from "#schema/OperatorApi.ts"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
@@ -56,7 +57,7 @@ describeEmbedded("SessionArchives", (it) => {
       assert.deepStrictEqual(yield* printed(talk), before.all)
       assert.deepStrictEqual(yield* events.verify(session_id), before.verified)
       assert.deepStrictEqual(
-        (yield* printed(talk, { last: 2 })).map(({ event }) => event.rev),
+        (yield* printed(talk, { last: 2 })).map((line) => (isPrintedEvent(line) ? line.event : line.opaque).rev),
         [3 * TURNS - 1, 3 * TURNS]
       )
       assert.strictEqual((yield* events.state(session_id)).rev, 3 * TURNS)
@@ -137,7 +138,7 @@ describeEmbedded("SessionArchives", (it) => {
       yield* archives.archive(one.caller.session_id, "operator")
       yield* archives.remove(other.caller.session_id, "operator")
       // As if choird had died after the session's own row was written.
-      yield* sql`INSERT INTO choir_control.session_events OVERRIDING SYSTEM VALUE SELECT * FROM copies`
+      yield* sql`INSERT INTO choir_control.session_events SELECT * FROM copies`
       yield* sql`UPDATE choir_control.sessions SET archive = archive || '{"cleared": false}' WHERE session_id = ${one.caller.session_id}`
       yield* sql`UPDATE choir_control.deleted_sessions SET cleared = false WHERE session_id = ${other.caller.session_id}`
       assert.strictEqual((yield* left(one)).length + (yield* left(other)).length, 12)

@@ -3,8 +3,12 @@ import { Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { replay, replayStart, type StoredEvent } from "#src/choird/sessions/storedEvents.ts"
+import { replay, replayStart } from "#src/choird/sessions/storedEvents.ts"
+import { type EventRow, readRow, rowOf } from "#src/shared/eventRow.ts"
+import { chain, genesis } from "#src/shared/hashChain.ts"
+import { packPayload } from "#src/shared/storedPayload.ts"
 import { describeEngines } from "../../support/engines.ts"
+import { oldRow } from "../../support/golden.ts"
 import { newTalk, stores, Talk } from "../../support/stores.ts"
 
 const MUTATIONS = 100_000
@@ -36,7 +40,7 @@ const mutated = (random: (below: number) => number, text: string): string => {
   return changes[random(changes.length)] ?? ""
 }
 
-const proved = (session_id: SessionId, rows: ReadonlyArray<StoredEvent>): number => {
+const proved = (session_id: SessionId, rows: ReadonlyArray<EventRow>): number => {
   let at = replayStart(session_id)
   for (const row of rows) {
     const next = replay(at, row)
@@ -46,14 +50,35 @@ const proved = (session_id: SessionId, rows: ReadonlyArray<StoredEvent>): number
   return at.state.rev
 }
 
-describe("a replay", () => {
+/** The text that choird reads of a row's payload, and of a row of before migration 0009 the whole text. */
+const textOf = (row: EventRow): string => {
+  const { chained, payload } = Result.getOrThrow(readRow(row))
+  return payload ?? chained
+}
+const withText = (row: EventRow, text: string): EventRow =>
+  row.canonical === null ? { ...row, body: packPayload(text) } : { ...row, canonical: text }
+
+/** The events of a talk as if its agent had committed them with version 1. */
+const ofVersion1 = ({ caller, events }: Talk) => {
+  let hash = genesis(caller.session_id)
+  return events.map((salted) => {
+    const { salt: _, ...event } = salted
+    const link = chain(hash, { ...event, v: 1 })
+    hash = link.hash
+    return link
+  })
+}
+
+const FORMS: ReadonlyArray<readonly [string, (talk: Talk) => ReadonlyArray<EventRow>]> = [
+  ["of version 2", (talk) => talk.links.map(rowOf)],
+  ["of version 1", (talk) => ofVersion1(talk).map(rowOf)],
+  ["of before migration 0009", (talk) => ofVersion1(talk).map(({ event, hash }) => oldRow(event, hash))]
+]
+
+describe.each(FORMS)("a replay of rows %s", (_, rowsOf) => {
   const talk = new Talk(SessionId.make("0000000000000000"), AgentId.make("helper")).turn(1, "grüße 🙂").turn(2)
   const { session_id } = talk.caller
-  const rows: ReadonlyArray<StoredEvent> = talk.links.map(({ canonical, event, hash }) => ({
-    rev: event.rev,
-    canonical,
-    hash
-  }))
+  const rows = rowsOf(talk)
   const before = rows.map((_, index) =>
     rows.slice(0, index).reduce((at, row) => Result.getOrThrow(replay(at, row)), replayStart(session_id))
   )
@@ -68,11 +93,19 @@ describe("a replay", () => {
       const index = random(rows.length)
       const [row, at] = [rows[index], before[index]]
       if (row === undefined || at === undefined) continue
-      const bytes = random(2) === 0 ? Buffer.from(row.canonical) : Buffer.from(row.hash)
+      const columns = (["canonical", "body", "salt", "lane", "event_type", "created_at", "hash"] as const).filter(
+        (key) => (row.canonical === null ? row[key] !== null : key === "canonical" || key === "hash")
+      )
+      const column = columns[random(columns.length)]!
+      // Other bytes may stand for the same text; the text is what is proved.
+      const text = column === "body" ? textOf(row) : row[column]
+      const bytes = Buffer.from(text as string | Uint8Array)
       const place = random(bytes.length)
       bytes[place] = (bytes[place] ?? 0) ^ (1 + random(255))
       const changed =
-        bytes.length === row.hash.length ? { ...row, hash: bytes } : { ...row, canonical: bytes.toString("utf8") }
+        column === "body"
+          ? withText(row, bytes.toString("utf8"))
+          : { ...row, [column]: typeof text === "string" ? bytes.toString("utf8") : bytes }
       if (Result.isFailure(replay(at, changed))) detected++
     }
     assert.strictEqual(detected, MUTATIONS)
@@ -95,7 +128,7 @@ describe("a replay", () => {
   it(`detects ${MUTATIONS} changed bytes, swaps, removals and insertions, renumbered or not (R12)`, () => {
     const random = seeded(3)
     const head = at(rows.length)
-    const isSound = (from: number, changed: ReadonlyArray<StoredEvent>): boolean => {
+    const isSound = (from: number, changed: ReadonlyArray<EventRow>): boolean => {
       let proved = at(from)
       for (const row of changed.slice(from)) {
         const next = replay(proved, row)
@@ -105,8 +138,8 @@ describe("a replay", () => {
       // The session's own row says where the log ends.
       return proved.state.rev === rows.length && proved.hash.equals(head.hash)
     }
-    const kinds: ReadonlyArray<(index: number, row: StoredEvent) => readonly [number, ReadonlyArray<StoredEvent>]> = [
-      (index, row) => [index, rows.with(index, { ...row, canonical: mutated(random, row.canonical) })],
+    const kinds: ReadonlyArray<(index: number, row: EventRow) => readonly [number, ReadonlyArray<EventRow>]> = [
+      (index, row) => [index, rows.with(index, withText(row, mutated(random, textOf(row))))],
       (index, row) => {
         const hash = Buffer.from(row.hash)
         hash[random(hash.length)]! ^= 1 + random(255)
@@ -162,13 +195,13 @@ describeEngines("session verify", (it, { kind }) => {
           if (count % MUTATIONS_PER_SESSION === 0) talk = yield* appendedTalk
           const { session_id } = talk.caller
           const rev = 1 + random(talk.rev)
-          const canonical = talk.links[rev - 1]?.canonical ?? ""
-          const write = (text: string) => sql`UPDATE choir_control.session_events SET canonical = ${text}
+          const payload = talk.links[rev - 1]?.payload ?? ""
+          const write = (text: string) => sql`UPDATE choir_control.session_events SET body = ${packPayload(text)}
             WHERE session_id = ${session_id} AND rev = ${rev}`
-          yield* write(mutated(random, canonical))
+          yield* write(mutated(random, payload))
           const { ok, events, problem } = yield* verify(session_id)
           assert.deepStrictEqual({ ok, events, rev: problem?.rev }, { ok: false, events: rev - 1, rev })
-          yield* write(canonical)
+          yield* write(payload)
         }
         assert.isTrue((yield* verify(talk.caller.session_id)).ok)
       }).pipe(Effect.provide(stores)),
@@ -193,8 +226,8 @@ describeEngines("session verify", (it, { kind }) => {
         yield* after((id) => sql`DELETE FROM ${events} WHERE session_id = ${id}`),
         yield* after((id) => sql`UPDATE ${events} SET rev = 8 WHERE session_id = ${id} AND rev = 6`),
         yield* after(
-          (id) => sql`INSERT INTO ${events} (session_id, rev, event_type, lane, payload, created_at, canonical, hash)
-            SELECT session_id, 7, event_type, lane, payload, created_at, canonical, hash FROM ${events}
+          (id) => sql`INSERT INTO ${events} (session_id, rev, v, event_type, lane, created_at, bytes, salt, body, hash)
+            SELECT session_id, 7, v, event_type, lane, created_at, bytes, salt, body, hash FROM ${events}
             WHERE session_id = ${id} AND rev = 6`
         ),
         yield* after((id) => sql`UPDATE choir_control.sessions SET last_rev = 5 WHERE session_id = ${id}`),
@@ -212,35 +245,44 @@ describeEngines("session verify", (it, { kind }) => {
     }).pipe(Effect.provide(stores))
   )
 
-  it.effect(
-    "sees a changed digest and texts that changed places, and does not ask what was derived from a text (R12)",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const { verify } = yield* EventStore
-        const events = sql("choir_control.session_events")
-        const after = Effect.fnUntraced(function* (change: (session_id: SessionId) => Effect.Effect<unknown, unknown>) {
-          const { session_id } = (yield* appendedTalk).caller
-          yield* change(session_id)
-          const { events, ok, problem } = yield* verify(session_id)
-          return [ok, events, problem?.reason.split(" ").slice(0, 3).join(" ")]
-        })
-        const digest = yield* after(
-          (id) => sql`UPDATE ${events} SET hash = sha256(hash) WHERE session_id = ${id} AND rev = 4`
-        )
-        const places = yield* after(
-          (id) => sql`UPDATE ${events} AS a SET canonical = b.canonical, hash = b.hash FROM ${events} AS b
+  it.effect("sees a changed digest, a changed column and events that changed places (R12)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { verify } = yield* EventStore
+      const events = sql("choir_control.session_events")
+      const after = Effect.fnUntraced(function* (change: (session_id: SessionId) => Effect.Effect<unknown, unknown>) {
+        const { session_id } = (yield* appendedTalk).caller
+        yield* change(session_id)
+        const { events, ok, problem } = yield* verify(session_id)
+        return [ok, events, problem?.reason.split(" ").slice(0, 3).join(" ")]
+      })
+      const digest = yield* after(
+        (id) => sql`UPDATE ${events} SET hash = sha256(hash) WHERE session_id = ${id} AND rev = 4`
+      )
+      const places = yield* after(
+        (id) => sql`UPDATE ${events} AS a SET body = b.body, hash = b.hash FROM ${events} AS b
           WHERE a.session_id = ${id} AND b.session_id = ${id} AND (a.rev, b.rev) IN ((2, 3), (3, 2))`
-        )
-        const derived = yield* after((id) => sql`UPDATE ${events} SET payload = '{}' WHERE session_id = ${id}`)
-        assert.deepStrictEqual(
-          [digest, places, derived],
-          [
-            [false, 3, "its digest is"],
-            [false, 1, "its digest is"],
-            [true, 6, undefined]
-          ]
-        )
-      }).pipe(Effect.provide(stores))
+      )
+      const column = (name: string, value: unknown) =>
+        after((id) => sql`UPDATE ${events} SET ${sql(name)} = ${value} WHERE session_id = ${id} AND rev = 4`)
+      assert.deepStrictEqual(
+        [digest, places],
+        [
+          [false, 3, "its digest is"],
+          [false, 1, "its digest is"]
+        ]
+      )
+      for (const [name, value] of [
+        ["lane", "core:x"],
+        ["event_type", "AgentMessage"],
+        ["created_at", "2026-01-01T00:00:00.001Z"],
+        ["v", 1],
+        ["v", 3],
+        ["salt", Buffer.alloc(16)],
+        ["payload_digest", Buffer.alloc(32)]
+      ] as const)
+        assert.deepStrictEqual(yield* column(name, value), [false, 3, "its digest is"], name)
+      assert.deepStrictEqual(yield* column("salt", Buffer.alloc(70_000)), [false, 3, "its salt has"])
+    }).pipe(Effect.provide(stores))
   )
 })

@@ -17,9 +17,11 @@ describe("golden histories", () => {
   for (const name of names) {
     it(`${name} folds to the recorded state, or FOLD_VERSION has to grow (R69)`, () => {
       const { events, fold_version, head, session_id, state } = record(name)
-      const at = foldGolden(session_id, readGolden(lines(name)))
-      assert.deepStrictEqual([at.state.rev, at.hash.toString("hex")], [events, head])
-      assert.deepStrictEqual(stateOf(at.state), state)
+      for (const form of ["old", "new"] as const) {
+        const at = foldGolden(session_id, readGolden(lines(name), form))
+        assert.deepStrictEqual([at.state.rev, at.hash.toString("hex")], [events, head])
+        assert.deepStrictEqual(stateOf(at.state), state)
+      }
       assert.strictEqual(fold_version, FOLD_VERSION, "record the states anew, and look at what changed in them")
     })
 

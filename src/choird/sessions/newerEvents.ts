@@ -1,0 +1,43 @@
+/** Sessions whose log a later Choir went on with: this one keeps and proves their events, and does not run them (D53). */
+import { Effect, Schema } from "effect"
+import type { SqlClient } from "effect/sql"
+import { EVENT_TYPES, EVENT_VERSION } from "#schema/Event.ts"
+import { Rev, SessionId } from "#schema/Ids.ts"
+import type { NewerEvent } from "#src/shared/eventRow.ts"
+
+export class NewerEvents extends Schema.TaggedError<NewerEvents>()("NewerEvents", {
+  session_id: SessionId,
+  /** The first event that is not known here. */
+  rev: Rev,
+  v: Schema.Finite,
+  event_type: Schema.String,
+  /** The choird that last began the session; null where none noted it. */
+  choird_version: Schema.NullOr(Schema.String)
+}) {
+  override get message() {
+    const { choird_version, event_type, rev, session_id, v } = this
+    const writer = choird_version === null ? "a later choird" : `choird ${choird_version}`
+    return `the session ${session_id} holds events that this choird does not know, from revision ${rev} on (${event_type}, version ${v}); ${writer} ran it last`
+  }
+  get hint() {
+    const writer = this.choird_version === null ? "the later choird" : `choird ${this.choird_version} or later`
+    return `run ${writer}; choirctl agent start AGENT --fresh begins another session and leaves this one as it is`
+  }
+}
+
+/** The refusal of a session whose first event that is not known here is this one. */
+export const newerFrom = (sql: SqlClient.SqlClient, session_id: SessionId, newer: NewerEvent) =>
+  Effect.map(
+    sql<{ readonly choird_version: string | null }>`SELECT choird_version FROM choir_control.sessions
+      WHERE session_id = ${session_id}`,
+    ([row]) => new NewerEvents({ session_id, ...newer, choird_version: row?.choird_version ?? null })
+  )
+
+/** The first stored event of a session that is not known here. A row of before migration 0009 has no version of its own, and is of version 1. */
+export const newerEvents = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId) {
+  const [row] = yield* sql<NewerEvent>`SELECT rev, coalesce(v, 1) AS v, event_type
+    FROM choir_control.session_events
+    WHERE session_id = ${session_id} AND (v > ${EVENT_VERSION} OR event_type <> ALL(${[...EVENT_TYPES]}::text[]))
+    ORDER BY rev LIMIT 1`
+  return row === undefined ? undefined : yield* newerFrom(sql, session_id, row)
+})

@@ -1,0 +1,90 @@
+/**
+ * What is left of a payload when it is forgotten (D52): free text goes, and ids, names, states, counts, statuses and whatever else the
+ * fold needs stay. A reduced event folds in the place of the whole one, so that a session goes on after it.
+ */
+import type { Schema } from "effect"
+import type { ChoirEvent, PayloadOf } from "#schema/Event.ts"
+import type { CallId } from "#schema/Ids.ts"
+
+/** Stands for a text, since models and people are shown something. */
+export const FORGOTTEN = "[forgotten]"
+
+/** Another value for each call: equal ones would look like a loop of the model's (E11). A question to the user stays one. */
+const inputOf = (call_id: CallId, input: Schema.Json): Schema.Json =>
+  typeof input === "object" && input !== null && "kind" in input && input["kind"] === "need_info"
+    ? { forgotten: call_id, kind: "need_info" }
+    : { forgotten: call_id }
+
+const modelOutput = ({ error, text, tool_calls, ...kept }: PayloadOf<"ModelOutput">): PayloadOf<"ModelOutput"> => ({
+  ...kept,
+  ...(text === undefined ? {} : { text: FORGOTTEN }),
+  ...(error === undefined ? {} : { error: { ...error, message: FORGOTTEN } }),
+  tool_calls: tool_calls.map((call) => ({ ...call, input: inputOf(call.call_id, call.input) }))
+})
+
+const coreStarted = ({ start, ...kept }: PayloadOf<"CoreStarted">): PayloadOf<"CoreStarted"> => ({
+  ...kept,
+  start: {
+    ...start,
+    task_spec: FORGOTTEN,
+    context_bundle: { facts: [], excerpts: [], constraints: [] },
+    ...(start.skill === undefined ? {} : { skill: { name: start.skill.name } })
+  }
+})
+
+const toolResult = (payload: PayloadOf<"ToolResultCommitted">): PayloadOf<"ToolResultCommitted"> => {
+  const { output: _, ...kept } = payload
+  return { ...kept, summary: `${FORGOTTEN} ${payload.call_id}` }
+}
+
+const coreStopped = ({ result, ...kept }: PayloadOf<"CoreStopped">): PayloadOf<"CoreStopped"> => ({
+  ...kept,
+  summary: FORGOTTEN,
+  ...(result === undefined ? {} : { result: null })
+})
+
+/** Whether a state was left with a result is a part of the fold; the result itself is not. */
+const skillTransition = (payload: PayloadOf<"SkillTransitionCommitted">): PayloadOf<"SkillTransitionCommitted"> => {
+  const { input: _, output, reason: __, ...kept } = payload
+  return { ...kept, ...(output === undefined ? {} : { output: null }) }
+}
+
+const agentMessage = (payload: PayloadOf<"AgentMessage">): PayloadOf<"AgentMessage"> => {
+  const { file: _, text, ...kept } = payload
+  return { ...kept, ...(text === undefined ? {} : { text: FORGOTTEN }) }
+}
+
+const memoryWrite = (payload: PayloadOf<"MemoryWriteCommitted">): PayloadOf<"MemoryWriteCommitted"> => {
+  const { key: _, ...kept } = payload
+  return kept
+}
+
+/** The payload of the event without its free text. Of three types all of it is the fold's; what a compaction kept goes with the next one. */
+export const reducedPayload = (event: ChoirEvent): ChoirEvent["payload"] => {
+  switch (event.event_type) {
+    case "UserMsg":
+      return { ...event.payload, text: FORGOTTEN, attachments: [] }
+    case "ModelOutput":
+      return modelOutput(event.payload)
+    case "ToolCallRequested":
+      return { ...event.payload, input: inputOf(event.payload.call_id, event.payload.input) }
+    case "ToolResultCommitted":
+      return toolResult(event.payload)
+    case "MemoryWriteCommitted":
+      return memoryWrite(event.payload)
+    case "CoreStarted":
+      return coreStarted(event.payload)
+    case "CoreStopped":
+      return coreStopped(event.payload)
+    case "InjectedInstruction":
+      return { ...event.payload, content: FORGOTTEN }
+    case "SkillTransitionCommitted":
+      return skillTransition(event.payload)
+    case "AgentMessage":
+      return agentMessage(event.payload)
+    case "ToolCallCommitted":
+    case "Cancelled":
+    case "CompactionCommitted":
+      return event.payload
+  }
+}

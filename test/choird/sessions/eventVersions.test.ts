@@ -1,0 +1,210 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option, Result, Stream } from "effect"
+import { SqlClient } from "effect/sql"
+import type { ChoirEvent } from "#schema/Event.ts"
+import type { SessionId } from "#schema/Ids.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { replay, replayStart } from "#src/choird/sessions/storedEvents.ts"
+import { VERSION } from "#src/choird/version.ts"
+import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { ForgottenPayloads, rowOf as eventRowOf } from "#src/shared/eventRow.ts"
+import { chain, genesis, hex } from "#src/shared/hashChain.ts"
+import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import { reducedPayload } from "#src/shared/session/reducedPayload.ts"
+import { packPayload } from "#src/shared/storedPayload.ts"
+import { describeEngines } from "../../support/engines.ts"
+import { makeHistory } from "../../support/history.ts"
+import { RECORDED_SESSION } from "../../support/mixedHistory.ts"
+import { BINDINGS, newTalk, rowOf, stores, type Talk } from "../../support/stores.ts"
+import { addNewer, forgets, LATER, PLAN, reductions, storeVersion1 } from "../../support/storedVersions.ts"
+import { historyProblems } from "../../support/verifyHistory.ts"
+
+describe("a reduced payload", () => {
+  it("folds in the place of the whole one, apart from the digests that find loops", () => {
+    for (const seed of [1, 2, 3, 4, 5, 6]) {
+      const { events } = makeHistory(seed, 250)
+      const reduced = events.map((event) => ({ ...event, payload: reducedPayload(event) }) as ChoirEvent)
+      const digests = new Set(["digest", "call", "result", "times"])
+      const shape = (history: ReadonlyArray<ChoirEvent>) =>
+        JSON.stringify(Result.getOrThrow(foldAll(initialState, history)), (key, value: unknown) =>
+          digests.has(key)
+            ? undefined
+            : typeof value === "bigint"
+              ? String(value)
+              : value instanceof Map
+                ? [...value]
+                : value
+        )
+      assert.strictEqual(shape(reduced), shape(events))
+      // Once is enough.
+      for (const event of reduced) assert.deepStrictEqual(reducedPayload(event), event.payload)
+    }
+  })
+
+  it("is known in a recorded history that begins with version 1 (D52)", () => {
+    const lines = readFileSync(join(import.meta.dirname, "../../shared/session/recorded/mixed.jsonl"), "utf8")
+      .trimEnd()
+      .split("\n")
+    const printed = lines.map((line) => {
+      const { hash, ...event } = JSON.parse(line) as ChoirEvent & { readonly hash: string }
+      return { event, hash }
+    })
+    assert.deepStrictEqual([...new Set(printed.map(({ event }) => event.v))], [1, 2])
+    assert.deepStrictEqual(historyProblems(RECORDED_SESSION, printed), [])
+    const payloads = new ForgottenPayloads()
+    let at = replayStart(RECORDED_SESSION)
+    for (const { event, hash } of printed) {
+      const link = { event, hash: Buffer.from(hash, "hex"), payload: canonicalJson(event.payload), bytes: 0 }
+      at = Result.getOrThrow(replay(at, eventRowOf(link), payloads))
+    }
+    assert.deepStrictEqual([payloads.count, payloads.unlisted], [1, undefined])
+    assert.strictEqual(hex(at.hash), "f8f679ac3512cc4ee040c8967a0f2b55c9069b6bf2d02ab94c2bf2e108542bb7")
+  })
+})
+
+describeEngines("versions of events", (it) => {
+  const append = Effect.fnUntraced(function* (talk: Talk, from: number) {
+    const store = yield* EventStore
+    assert.strictEqual((yield* store.append(talk.caller, talk.heartbeat(from))).action, "OK")
+    return talk
+  })
+  const stored = Effect.flatMap(newTalk, (talk) => append(talk.turn(1, "My pin is 4711.").turn(2), 0))
+
+  it.effect("stores a payload once, and gives back what was committed (P4)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const talk = yield* stored
+      const rows = yield* sql<Record<string, unknown>>`SELECT payload, canonical, octet_length(body) AS size, bytes
+        FROM choir_control.session_events WHERE session_id = ${talk.caller.session_id} ORDER BY rev`
+      for (const [index, { bytes, canonical, payload, size }] of rows.entries()) {
+        const link = talk.links[index]!
+        assert.deepStrictEqual([payload, canonical, bytes], [null, null, link.bytes])
+        assert.isAtMost(size as number, Buffer.byteLength(link.payload))
+      }
+      const { tail } = yield* EventStore
+      assert.deepStrictEqual((yield* tail(talk.caller.session_id, 1)).events, talk.events)
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("goes on with version 2 where a session began with version 1, in rows of before migration 0009 (D52)", () =>
+    Effect.gen(function* () {
+      const talk = (yield* newTalk).turn(1)
+      yield* storeVersion1(talk)
+      yield* append(talk.turn(2), 3)
+      const { events, tail, verify } = yield* EventStore
+      const { session_id } = talk.caller
+      assert.deepStrictEqual(yield* verify(session_id), { ok: true, events: 6, head: talk.hash(6) })
+      assert.deepStrictEqual((yield* tail(session_id, 1)).events, talk.events)
+      const printed = yield* Stream.runCollect(events(session_id, { follow: false }))
+      assert.deepStrictEqual(historyProblems(session_id, printed as never), [])
+      assert.deepStrictEqual(
+        talk.events.map(({ v }) => v),
+        [1, 1, 1, 2, 2, 2]
+      )
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("reduces what a chained event lists, and nothing else (D52)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const store = yield* EventStore
+      const talk = yield* stored
+      const { session_id } = talk.caller
+      const refusal = (...revs: ReadonlyArray<number>) =>
+        Effect.map(Effect.flip(store.forget(session_id, reductions(...revs))), ({ message }) => message)
+      assert.strictEqual(yield* refusal(2), "event 2 is not reduced: no later event lists what would be left of it")
+      yield* append(talk.commit(forgets(talk, 2, 3)), 6)
+      assert.strictEqual(yield* refusal(2, 1), "event 1 is not reduced: no later event lists what would be left of it")
+      assert.strictEqual(yield* refusal(9), "event 9 is not reduced: there is no such event")
+      assert.strictEqual(yield* store.forget(session_id, reductions(2, 3)), 2)
+      assert.strictEqual(yield* store.forget(session_id, reductions(2, 3)), 0)
+      assert.deepStrictEqual(yield* store.verify(session_id), { ok: true, events: 7, head: talk.hash(7), forgotten: 2 })
+
+      const { events } = yield* store.tail(session_id, 1)
+      assert.notInclude(JSON.stringify(events), "4711")
+      let hash = genesis(session_id)
+      for (const event of events) hash = chain(hash, event).hash
+      assert.strictEqual(hex(hash), talk.hash(7), "an agent that takes it over comes to another digest")
+      const printed = yield* Stream.runCollect(store.events(session_id, { follow: false }))
+      assert.deepStrictEqual(historyProblems(session_id, printed as never), [])
+
+      // The agent goes on, also with a choird that folds the log anew.
+      yield* append(talk.turn(3), 7).pipe(Effect.provide(stores))
+      yield* sql`UPDATE choir_control.session_events SET body = ${packPayload('{"in_reply_to":"1","kind":"reply","text":"forged"}')}
+        WHERE session_id = ${session_id} AND rev = 3`
+      const { ok, problem } = yield* store.verify(session_id)
+      assert.isFalse(ok)
+      assert.deepStrictEqual(problem, {
+        rev: 3,
+        reason: "its payload was changed, and no later event lists the change"
+      })
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("refuses an agent's event that brings the digest of another payload", () =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const talk = (yield* newTalk).turn(1)
+      const [first] = talk.events
+      talk.links.length = 0
+      talk.links.push(chain(genesis(talk.caller.session_id), { ...first!, payload_digest: "ab".repeat(32) }))
+      assert.strictEqual((yield* store.append(talk.caller, talk.heartbeat(0))).action, "CONFLICT")
+      assert.strictEqual((yield* rowOf(talk)).frozen_reason, "event 1 brings the digest of another payload")
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("keeps and proves what a later Choir wrote, and says who did, but does not run it (D53)", () =>
+    Effect.gen(function* () {
+      const talk = yield* stored
+      const { session_id } = talk.caller
+      yield* addNewer(talk, PLAN, LATER)
+      yield* Effect.gen(function* () {
+        const store = yield* EventStore
+        const newer = { rev: 7, v: 2, event_type: "PlanCommitted" }
+        assert.deepStrictEqual(yield* store.verify(session_id), { ok: true, events: 8, head: talk.hash(8), newer })
+        const asked = [store.state(session_id), store.tail(session_id, 1), store.recovery(session_id)]
+        for (const ask of asked) {
+          const error = yield* Effect.flip<unknown, { readonly _tag: string; readonly message: string }, never>(ask)
+          assert.strictEqual(error._tag, "NewerEvents")
+          assert.include(error.message, "from revision 7 on (PlanCommitted, version 2); choird 9.1.0 ran it last")
+        }
+        const printed = yield* Stream.runCollect(store.events(session_id, { from: 6, follow: false }))
+        assert.deepStrictEqual(printed[0], { event: talk.events[5]!, hash: talk.hash(6) })
+        assert.deepStrictEqual(printed[1], { opaque: talk.events[6] as never, hash: talk.hash(7) })
+        assert.deepStrictEqual(printed[2], { opaque: talk.events[7] as never, hash: talk.hash(8) })
+
+        // An agent that goes on is told to end, and the session is not marked: the later choird goes on with it.
+        talk.turn(9)
+        assert.strictEqual((yield* store.append(talk.caller, talk.heartbeat(8))).action, "CONFLICT")
+        assert.isNull((yield* rowOf(talk)).frozen_reason)
+
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`UPDATE choir_control.session_events SET body = ${Buffer.from('{"plan":[]}')}
+          WHERE session_id = ${session_id} AND rev = 8`
+        assert.deepInclude(yield* store.verify(session_id), { ok: false, events: 7 })
+      }).pipe(Effect.provide(stores))
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("finds the first event of a later Choir, and the choird that wrote it", () =>
+    Effect.gen(function* () {
+      const sessions = yield* SessionStore
+      const newerOf = (session_id: SessionId) => Effect.map(sessions.newer(session_id), Option.getOrUndefined)
+      const talk = yield* stored
+      const { agent_id, session_id } = talk.caller
+      assert.isUndefined(yield* newerOf(session_id))
+      yield* addNewer(talk, LATER)
+      const found = yield* newerOf(session_id)
+      assert.deepInclude(found, { rev: 7, v: 3, event_type: "UserMsg", choird_version: "9.1.0" })
+      assert.match(found?.hint ?? "", /^run choird 9\.1\.0 or later; /u)
+      // Whoever begins it next is noted.
+      yield* sessions.end(session_id, "stopped")
+      yield* sessions.resume(session_id, BINDINGS, "0000000")
+      assert.deepInclude(yield* newerOf(session_id), { choird_version: VERSION })
+      assert.isString(agent_id)
+    }).pipe(Effect.provide(stores))
+  )
+})
