@@ -24,7 +24,7 @@ import { AGENT } from "../support/installation.ts"
 import { ensureDebianPackages } from "../support/packages.ts"
 import { lanAddress } from "../support/reachable.ts"
 
-const TEST_MS_MAX = 300_000
+const TEST_MS_MAX = 900_000
 const engine = testEngine("canary secrets")
 const server = inject("postgres")
 const leftOut =

@@ -79,7 +79,7 @@ const fiveMinutes = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Va
   yield* follow(newcomer, variant, FIVE_MINUTES)
   yield* writeFromPhone(newcomer, "from the phone")
   yield* newcomer.bot.text(PHONE_USER, "/stop")
-  yield* seeOnPhone(newcomer, "Nothing is running.")
+  yield* seeOnPhone(newcomer, "◆ Nothing is running.")
   assert.match(yield* newcomer.terminal.run("choirctl doctor"), /ok +model sonnet[\s\S]*ok +gateway bot +@/u)
 })
 

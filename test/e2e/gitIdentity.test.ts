@@ -96,7 +96,7 @@ describe.skipIf(leftOut !== undefined)("an agent with a git identity, in a conta
         )
         cpSync(server.cert, join(workspace, "server.pem"))
         const { result } = yield* run(
-          `export GIT_SSL_CAINFO=/workspace/server.pem; git config credential.helper | grep -q "^!exec '/choir/bin/git-cred-helper' '/tmp/" && ${work(`https://${server.host}/app.git`)}`
+          `export GIT_SSL_CAINFO=/workspace/server.pem; git config credential.helper | grep -q "^!exec /choir/bin/git-cred-helper /tmp/" && ${work(`https://${server.host}/app.git`)}`
         )
         assert.strictEqual(result?.status, "success", JSON.stringify(result))
         assert.strictEqual(newestCommit(bare), "Ada <ada@example.org> / Ada <ada@example.org>: second")

@@ -42,7 +42,7 @@ describe("proposals", () => {
       const shown = yield* talk("use-1", "call notes.count {}")
       const told = shown.flatMap((event) => (event.type === "message" ? [event.text] : []))
       assert.isTrue(
-        told.some((text) => text.startsWith("Done: tool notes.count")),
+        told.some((text) => text.startsWith("◆ Done: tool notes.count")),
         told.join("\n")
       )
       const history = yield* events(session_id)

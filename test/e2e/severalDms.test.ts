@@ -101,7 +101,7 @@ describe("an agent with several DMs", () => {
       yield* told(PHONE, "It waits for your approval 1: ledger.append")
       assert.deepStrictEqual(ledger(), [])
       yield* bot.text(PHONE, "/approve 1")
-      assert.strictEqual(yield* told(PHONE, "Approved 1"), 'Approved 1: ledger.append {"note":"hello"}.')
+      assert.strictEqual(yield* told(PHONE, "Approved 1"), '◆ Approved 1: ledger.append {"note":"hello"}.')
       yield* told(PHONE, "appended")
       assert.lengthOf(ledger(), 1)
 
