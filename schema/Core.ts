@@ -67,7 +67,7 @@ export const CoreEventKind = Schema.Literals([
 /** One step of a job's plan and how far it is. */
 export const PlanStep = Schema.Struct({
   step: Schema.NonEmptyString.check(Schema.isMaxLength(200)).annotate({ description: "What the step does" }),
-  state: Schema.Literals(["open", "doing", "done", "dropped"])
+  state: Schema.Literals(["open", "doing", "done", "dropped"]).annotate({ description: "How far the step is" })
 })
 export type PlanStep = typeof PlanStep.Type
 

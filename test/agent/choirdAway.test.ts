@@ -16,7 +16,7 @@ const pass = (ms: number) =>
 
 /** Turns as long as they have to be, whose windows nobody compacts. */
 const config = () => {
-  const given = agentConfig({ turn_max_steps: 10_000, max_tool_calls_per_session: 100_000 })
+  const given = agentConfig({ turn_max_steps: 10_000, message_max_steps: 10_000, max_tool_calls_per_session: 100_000 })
   return { ...given, memory: { ...given.memory, event_window: 100_000, compact_at: 1_000_000 } }
 }
 

@@ -35,7 +35,7 @@ const sources = (folder: string): ReadonlyArray<string> =>
     .map((name) => `${folder}/${name}`)
     .filter((path) => path.endsWith(".ts") && statSync(join(ROOT, path)).isFile())
 
-const IMPORT = /(?:\bfrom|\bimport|\bimport\()\s*"([\w@#./:-]+)"/gu
+const IMPORT = /(?:\bfrom\s+|\bimport\s+|\bimport\(\s*)"([\w@#./:-]+)"/gu
 
 interface Import {
   readonly path: string
