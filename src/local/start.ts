@@ -5,12 +5,12 @@
 import { existsSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Schema } from "effect"
 import { type ConfigFiles, hasValue, loadFiles } from "#src/shared/configFiles.ts"
 import { DEFAULT_HOME, homeFolder } from "#src/shared/homeFolder.ts"
 import { missingSecrets } from "./missingSecrets.ts"
 import { choirctl, choirctlHere, program, ready } from "./Programs.ts"
+import { runOwner } from "./runOwner.ts"
 import * as Screen from "./Screen.ts"
 
 /** How long the first answer of a new agent may take, in seconds. */
@@ -77,9 +77,12 @@ const isNew = Effect.fnUntraced(function* (home: string, agent: string) {
   return (yield* quietly(home, "session", "list", agent, "--json")).trim() === "[]"
 })
 
+const choirdRuns = (home: string) =>
+  Effect.map(choirctl(home, ["daemon", "status", "--json"]), ({ code }) => code === 0)
+
 /** Starts choird unless it runs already; answers whether it did. */
 const bringUp = Effect.fnUntraced(function* (home: string) {
-  if ((yield* choirctl(home, ["daemon", "status", "--json"])).code === 0) return true
+  if (yield* choirdRuns(home)) return true
   yield* Console.log("Starting choird")
   const logs = join(home, "logs")
   if (!existsSync(logs)) mkdirSync(logs, { recursive: true, mode: 0o700 })
@@ -125,9 +128,7 @@ const farewell = (home: string, ranBefore: boolean) =>
     ? `\nchoird keeps running. To stop it: choirctl daemon stop${homeFlag(home)}`
     : `\nStopping. To go on: npm start, or choirctl daemon start${homeFlag(home)} to keep it running`
 
-const main = Effect.gen(function* () {
-  const { values } = parseArgs({ options: { home: { type: "string" } } })
-  const home = homeFolder(values.home)
+const main = Effect.fnUntraced(function* (home: string) {
   yield* here(home, "init", BRIEF)
   const agent = yield* agentOf(home)
   yield* askKeys(home, agent)
@@ -138,14 +139,24 @@ const main = Effect.gen(function* () {
   yield* Console.log(greeting(home, agent, yield* loadFiles(home), ranBefore))
   yield* choirctlHere(home, ["chat", agent])
   yield* Console.log(farewell(home, ranBefore))
-}).pipe(Effect.scoped)
+}, Effect.scoped)
 
-const leaving = Console.log("\nStopped. To go on: npm start")
+/** What a person reads who leaves before the conversation has ended. */
+const leaving = (home: string) =>
+  Effect.flatMap(choirdRuns(home), (runs) =>
+    Console.log(
+      runs
+        ? `\nLeft. choird keeps running. To stop it: choirctl daemon stop${homeFlag(home)}`
+        : "\nStopped. To go on: npm start"
+    )
+  )
 
-NodeRuntime.runMain(
-  main.pipe(
-    Effect.onInterrupt(() => leaving),
-    Effect.tapError((error) => (error._tag === "Left" ? leaving : Console.error(Screen.bad(error.message))))
-  ),
-  { disableErrorReporting: true }
+const { values } = parseArgs({ options: { home: { type: "string" } } })
+const home = homeFolder(values.home)
+
+runOwner(
+  main(home).pipe(
+    Effect.onInterrupt(() => leaving(home)),
+    Effect.tapError((error) => (error._tag === "Left" ? leaving(home) : Console.error(Screen.bad(error.message))))
+  )
 )
