@@ -7,7 +7,7 @@ import { ask } from "./ask.ts"
 import { confirm } from "./confirm.ts"
 import { CommandFailed, EXIT, Unsuccessful } from "./failure.ts"
 import { loadConfig } from "./loadConfig.ts"
-import { print } from "./print.ts"
+import { printAdvice } from "./print.ts"
 import { withProgress } from "./progress.ts"
 import { appliedText, planLines } from "./render/plan.ts"
 import { root } from "./root.ts"
@@ -98,7 +98,7 @@ export const applyConfig = Effect.fn("choirctl.applyConfig")(function* ({
   const nothing = !plan.changes.some(({ applies }) => applies) && !(restart && agents.length > 0)
   const lines = planLines(plan.changes, screen.color && screen.transient)
   if (!json && (nothing || yes)) for (const line of lines) yield* screen.note(line)
-  if (nothing) return yield* print(untouched(plan), appliedText)
+  if (nothing) return yield* printAdvice(untouched(plan), appliedText)
   const flags = restart ? "--restart --yes" : "--yes"
   const also = restart && agents.length > 0 ? [`These agents will be restarted: ${agents.join(", ")}.`] : []
   yield* confirm({
@@ -108,7 +108,7 @@ export const applyConfig = Effect.fn("choirctl.applyConfig")(function* ({
     command: `choirctl config apply ${flags}`
   })
   const done = yield* carryOut(plan, restart)
-  yield* print(done, appliedText)
+  yield* printAdvice(done, appliedText)
   if (done.restarted.some(hasFailed)) return yield* new Unsuccessful({ exit_code: EXIT.failed })
 })
 

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { Console, Effect, Schema } from "effect"
 import { type ConfigFiles, hasValue, loadFiles } from "#src/shared/configFiles.ts"
-import { DEFAULT_HOME, homeFolder } from "#src/shared/homeFolder.ts"
+import { homeFolder, onHome } from "#src/shared/homeFolder.ts"
 import { missingSecrets } from "./missingSecrets.ts"
 import { choirctl, choirctlHere, program, ready } from "./Programs.ts"
 import { runOwner } from "./runOwner.ts"
@@ -31,13 +31,11 @@ class NotStarted extends Schema.TaggedError<NotStarted>()("NotStarted", { proble
 class Left extends Schema.TaggedError<Left>()("Left", {}) {}
 const LEFT = 130
 
-const homeFlag = (home: string) => (home === DEFAULT_HOME ? "" : ` --home ${home}`)
-
 const here = Effect.fnUntraced(function* (home: string, ...args: ReadonlyArray<string>) {
   const code = yield* choirctlHere(home, args)
   if (code === LEFT) return yield* new Left()
   if (code === 0) return
-  const command = `choirctl ${args.filter((arg) => arg !== BRIEF).join(" ")}${homeFlag(home)}`
+  const command = onHome(home, `choirctl ${args.filter((arg) => arg !== BRIEF).join(" ")}`)
   return yield* new NotStarted({ problem: `Stopped at: ${command} (exit code ${code})` })
 })
 
@@ -63,7 +61,7 @@ const askKeys = Effect.fnUntraced(function* (home: string, agent: string) {
   const missing = missingSecrets(config, secrets, agent)
   if (missing.length === 0) return
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
-    const commands = missing.map((name) => `choirctl secret set ${name}${homeFlag(home)}`).join(" && ")
+    const commands = missing.map((name) => onHome(home, `choirctl secret set ${name}`)).join(" && ")
     return yield* new NotStarted({ problem: `${agent} has no key for its model: ${commands}, then: npm start` })
   }
   for (const name of missing) {
@@ -104,7 +102,7 @@ const firstAnswer = Effect.fnUntraced(function* (home: string, agent: string) {
   yield* Console.log(`\nyou> ${FIRST_MESSAGE}`)
   const args = ["chat", agent, "--message", FIRST_MESSAGE, "--timeout", String(FIRST_ANSWER_S_MAX)]
   if ((yield* choirctlHere(home, args)) !== 0)
-    yield* Console.log(Screen.bad("There was no answer. Check the model: choirctl model test main"))
+    yield* Console.log(Screen.bad(onHome(home, "There was no answer. Check the model: choirctl model test main")))
 })
 
 /** What there is to know before and after the conversation. */
@@ -118,15 +116,15 @@ const greeting = (home: string, agent: string, { config, secrets }: ConfigFiles,
     ranBefore
       ? "Ctrl-C stops an answer. Ctrl-D leaves the chat; choird and the agent keep running."
       : "Ctrl-C stops an answer. Ctrl-D leaves the chat and stops choird and the agent.",
-    `In another terminal: choirctl status${homeFlag(home)}`,
+    onHome(home, "In another terminal: choirctl status"),
     ""
   ].join("\n")
 }
 
 const farewell = (home: string, ranBefore: boolean) =>
   ranBefore
-    ? `\nchoird keeps running. To stop it: choirctl daemon stop${homeFlag(home)}`
-    : `\nStopping. To go on: npm start, or choirctl daemon start${homeFlag(home)} to keep it running`
+    ? onHome(home, "\nchoird keeps running. To stop it: choirctl daemon stop")
+    : onHome(home, "\nStopping. To go on: npm start, or choirctl daemon start to keep it running")
 
 const main = Effect.fnUntraced(function* (home: string) {
   yield* here(home, "init", BRIEF)
@@ -146,7 +144,7 @@ const leaving = (home: string) =>
   Effect.flatMap(choirdRuns(home), (runs) =>
     Console.log(
       runs
-        ? `\nLeft. choird keeps running. To stop it: choirctl daemon stop${homeFlag(home)}`
+        ? onHome(home, "\nLeft. choird keeps running. To stop it: choirctl daemon stop")
         : "\nStopped. To go on: npm start"
     )
   )

@@ -3,7 +3,7 @@ import { Cause, Effect, Exit, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { ask } from "#src/choirctl/ask.ts"
 import { yesFlag } from "#src/choirctl/confirm.ts"
-import { print } from "#src/choirctl/print.ts"
+import { print, printAdvice } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
 import { applyText, diffText, historyTable, loadText, validText } from "#src/choirctl/render/config.ts"
 import { jsonText } from "#src/choirctl/render/jsonText.ts"
@@ -80,7 +80,7 @@ const load = Command.make(
   {},
   Effect.fnUntraced(function* () {
     const { loadConfig } = yield* loading
-    yield* print(yield* loadConfig, loadText)
+    yield* printAdvice(yield* loadConfig, loadText)
   })
 ).pipe(
   Command.withDescription("Read and check config.json, secrets.json and the repositories, and stage them in choird"),
@@ -91,7 +91,7 @@ const diff = Command.make(
   "diff",
   {},
   Effect.fnUntraced(function* () {
-    yield* print(yield* ask("configuration", (choird) => choird.diff()), diffText)
+    yield* printAdvice(yield* ask("configuration", (choird) => choird.diff()), diffText)
   })
 ).pipe(
   Command.withDescription("Show what is staged and does not run yet, and what puts it to work"),
@@ -139,7 +139,7 @@ const rollback = Command.make(
   Effect.fnUntraced(function* ({ version }) {
     const asking = ask("configuration", (choird) => choird.rollback({ payload: { version } }))
     const report = yield* withProgress("going back")(asking)
-    yield* print(report, applyText)
+    yield* printAdvice(report, applyText)
     yield* fileNote(version)
   })
 ).pipe(

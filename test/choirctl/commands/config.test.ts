@@ -102,15 +102,15 @@ describe("choirctl config", () => {
       assert.deepStrictEqual([ran.code, ran.err], [0, "fetch global\nwarning: it is old\n"])
       assert.deepStrictEqual(ran.out.split("\n"), [
         "staged: config.json, secrets.json, global at no commit (stale)",
-        "~ models.main.temperature [hot-reload] → choirctl config apply",
-        "~ runtime.cpus [restart-required] → choirctl daemon stop && choirctl daemon start",
-        "To apply what is [hot-reload]: choirctl config apply",
+        `~ models.main.temperature [hot-reload] → choirctl --home ${home} config apply`,
+        `~ runtime.cpus [restart-required] → choirctl --home ${home} daemon stop && choirctl --home ${home} daemon start`,
+        `To apply what is [hot-reload]: choirctl --home ${home} config apply`,
         ""
       ])
       assert.deepStrictEqual(JSON.parse((yield* choirctl(home, ["config", "diff", "--json"])).out), changes)
       const back = yield* choirctl(home, ["config", "rollback", "2", "--json"])
       assert.deepInclude(JSON.parse(back.out), { version: 4, previous: 3 })
-      assert.include(back.err, "choirctl config show --version 2 > ")
+      assert.include(back.err, `choirctl --home ${home} config show --version 2 > `)
       assert.match((yield* choirctl(home, ["config", "history"])).out, /^3 .*apply +operator +runs$/mu)
       assert.strictEqual((yield* choirctl(home, ["config", "show", "--version", "2"])).out, '"version 2"\n')
       assert.include((yield* choirctl(home, ["secret", "apply"])).out, "version 4 runs with key (changed)")

@@ -49,7 +49,7 @@ describe("choirctl doctor", () => {
       assert.include(open.out, `fix: chmod 700 ${home}`)
       const none = yield* choirctl(join(home, "none"), ["doctor"])
       assert.strictEqual(none.code, 1)
-      assert.include(none.out, "fix: choirctl init")
+      assert.include(none.out, `fix: choirctl --home ${join(home, "none")} init`)
     })
   )
 
