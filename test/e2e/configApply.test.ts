@@ -75,7 +75,7 @@ describe("choirctl config apply", () => {
         for (const json of [[], ["--json"]]) {
           const refused = yield* ctl("config", "apply", ...json)
           assert.strictEqual(refused.code, 2)
-          assert.include(refused.out + refused.err, "choirctl config apply --yes")
+          assert.include(refused.out + refused.err, "config apply --yes")
         }
         const no = yield* asked("n")
         assert.strictEqual(no.code, 1)
@@ -87,7 +87,7 @@ describe("choirctl config apply", () => {
         assert.strictEqual(yield* version, before)
 
         const yes = yield* ok("config", "apply", "--yes")
-        assert.include(yes.out, "choirctl agent restart demo")
+        assert.match(yes.out, /choirctl --home \S+ agent restart demo/u)
         assert.notMatch(yes.out + yes.err, /canary/u)
         assert.strictEqual((yield* bindings)?.llm, "test")
         yield* ok("chat", "demo", "--message", "say hello")
@@ -135,7 +135,7 @@ describe("choirctl config apply", () => {
         assert.strictEqual(kept.code, 1)
         assert.include(kept.out, "demo was not restarted and keeps running")
         assert.include(kept.out, "workspaces/nowhere")
-        assert.include(kept.out, "then: choirctl agent restart demo")
+        assert.include(kept.out, " agent restart demo")
         assert.strictEqual((yield* status).status, "running")
 
         edit((config) => {
@@ -146,8 +146,8 @@ describe("choirctl config apply", () => {
         const down = yield* ctl("config", "apply", "--yes", "--restart")
         assert.strictEqual(down.code, 1)
         assert.include(down.out, "demo did not come up again: ")
-        assert.include(down.out, "choirctl agent build demo")
-        assert.include(down.out, "then: choirctl agent start demo")
+        assert.include(down.out, " agent build demo")
+        assert.include(down.out, " agent start demo")
         assert.strictEqual((yield* status).status, "stopped")
         assert.strictEqual(yield* others, epoch)
       }).pipe(Effect.scoped),
@@ -251,7 +251,7 @@ describe("choirctl agent init", () => {
         })
         const waiting = yield* ok("agent", "init", "third", "--llm", "test")
         assert.include(waiting.err, "budgets.max_tool_calls_per_session")
-        assert.match(waiting.out, /Next:\n {2}choirctl config apply\n {2}choirctl agent build third/u)
+        assert.match(waiting.out, /Next:\n {2}choirctl --home \S+ config apply\n {2}choirctl --home \S+ agent build third/u)
         const early = yield* ctl("agent", "build", "third")
         assert.strictEqual(early.code, 1)
         assert.include(

@@ -81,7 +81,7 @@ describe("configFiles", () => {
 
   it.effect("warns of an address that has the path of a request, with the one to use", () =>
     Effect.gen(function* () {
-      const entry = { provider: "x", model: "m", price: { input: 1, output: 1 }, context_tokens: 8000 }
+      const entry = { provider: "p", model: "m" }
       const endpoint = "https://llm.example.org/v1"
       const models = {
         long: { ...entry, endpoint: `${endpoint}/chat/completions` },

@@ -29,7 +29,7 @@ const validate = Command.make(
         : yield* refused(`${error.file} is not valid`, problemsOf(error.problems), error.hint)
     }
     const { warnings } = loaded.value
-    yield* print({ ok: true, path: configPath(home), warnings }, validText)
+    yield* printAdvice({ ok: true, path: configPath(home), warnings }, validText)
   })
 ).pipe(
   Command.withDescription("Check config.json and secrets.json; names the path of each problem"),

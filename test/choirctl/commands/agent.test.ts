@@ -159,7 +159,7 @@ describe("choirctl agent", () => {
       yield* fakeChoird(home, { build: Effect.succeed([{ type: "step", text: "fetching" }]) })
       const ran = yield* choirctl(home, ["agent", "build", "agent-1"])
       assert.strictEqual(ran.code, 1)
-      assert.include(ran.err, "hint: choirctl agent build agent-1")
+      assert.match(ran.err, /hint: choirctl --home \S+ agent build agent-1/u)
     })
   )
 })

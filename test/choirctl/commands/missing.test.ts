@@ -20,6 +20,9 @@ const ON_A_HOME: ReadonlyArray<ReadonlyArray<string>> = [
   ["daemon", "start"],
   ["daemon", "status"],
   ["config", "validate"],
+  ["config", "apply"],
+  ["status"],
+  ["approval", "list"],
   ["model", "test", "main"]
 ]
 
@@ -49,12 +52,12 @@ describe("a file to restore", LIVE, () => {
       ] as const) {
         const ran = yield* choirctl(home, ["restore", file])
         assert.strictEqual(ran.code, 2)
-        assert.include(ran.err, `error: ${file} ${problem}\nhint: name a file that choirctl backup made`)
+        assert.include(ran.err, `error: ${file} ${problem}\nhint: name a file that choirctl --home ${home} backup made`)
       }
       assert.isFalse(existsSync(home))
       mkdirSync(home)
       const database = yield* choirctl(home, ["db", "restore", join(folder, "nofile")])
-      assert.include(database.err, "nofile does not exist\nhint: name a file that choirctl db backup made")
+      assert.include(database.err, `nofile does not exist\nhint: name a file that choirctl --home ${home} db backup made`)
     })
   )
 })
