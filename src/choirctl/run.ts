@@ -14,7 +14,11 @@ import { VERSION } from "./version.ts"
 const builtIns = [GlobalFlag.Help, GlobalFlag.Version]
 
 /** Help that was asked for is a result; help that was not is left to the one-line error. Help for a group of commands is handed to `group`. */
-const presenter = (screen: Screen["Service"], group: (text: string) => Effect.Effect<void>): CliOutput.Presenter => {
+const presenter = (
+  screen: Screen["Service"],
+  group: (text: string) => Effect.Effect<void>,
+  unasked: (text: string) => void
+): CliOutput.Presenter => {
   const formatter = CliOutput.defaultFormatter({ colors: screen.color })
   return {
     present: (event) => {
@@ -22,7 +26,7 @@ const presenter = (screen: Screen["Service"], group: (text: string) => Effect.Ef
         case "Version":
           return screen.print(event.version)
         case "Help": {
-          if (event.reason !== "Requested") return Effect.void
+          if (event.reason !== "Requested") return Effect.sync(() => unasked(formatter.formatHelpDoc(event.helpDoc)))
           const text = formatter.formatHelpDoc(event.helpDoc)
           return event.helpDoc.subcommands === undefined ? screen.print(text) : group(text)
         }
@@ -83,6 +87,17 @@ const homeOf = (args: ReadonlyArray<string>) => {
   return homeFolder(flag === "--home" ? flags[at + 1] : flag?.slice("--home=".length))
 }
 
+/** Whether no command was named at all, so that a person wants to know which there are. */
+const isBare = (cause: Cause.Cause<unknown>): boolean => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  return (
+    CliError.isCliError(error) &&
+    error._tag === "ShowHelp" &&
+    error.errors.length === 0 &&
+    error.commandPath.length === 1
+  )
+}
+
 /** Runs the command that the arguments name, prints its result or its failure, and answers with the exit code. */
 export const run = Effect.fn("choirctl.run")(function* (args: ReadonlyArray<string>) {
   const home = homeOf(args)
@@ -90,14 +105,20 @@ export const run = Effect.fn("choirctl.run")(function* (args: ReadonlyArray<stri
   // What a note tells a person to run is about the home that the flags name.
   const screen = withNotes(outer, (text) => onHome(home, text))
   let help: string | undefined
+  let overview = ""
   const group = (text: string) => Effect.sync(() => void (help = text))
-  const first = yield* called(screen, args, presenter(screen, group))
+  const first = yield* called(
+    screen,
+    args,
+    presenter(screen, group, (text) => void (overview = text))
+  )
   const exit = help === undefined ? first : ((yield* unknownCommand(screen, args)) ?? first)
   if (Exit.isSuccess(exit)) {
     if (help !== undefined) yield* screen.print(help)
     return EXIT.done
   }
   const failure = failureOf(exit.cause)
-  if ("message" in failure) yield* show(screen, wantsJson(args), failure)
+  if (isBare(exit.cause) && !wantsJson(args) && overview !== "") yield* screen.note(overview)
+  else if ("message" in failure) yield* show(screen, wantsJson(args), failure)
   return failure.exit_code
 })

@@ -55,7 +55,9 @@ describe("the trial of a model", () => {
   it.live("names the address to use where config.json has the path of a request", () =>
     Effect.gen(function* () {
       const endpoint = yield* endpointThat(404, "{}")
-      const failure = yield* Effect.flip(tryModel({ endpoint: `${endpoint}/chat/completions/`, model: "m-1" }, undefined))
+      const failure = yield* Effect.flip(
+        tryModel({ endpoint: `${endpoint}/chat/completions/`, model: "m-1" }, undefined)
+      )
       assert.deepStrictEqual([failure.obstacle, failure.fix], ["address", `Use the address ${endpoint}`])
     })
   )

@@ -237,7 +237,7 @@ describe("choirctl agent init", () => {
     "adds an agent to a running choird, unless other changes wait in config.json",
     () =>
       Effect.gen(function* () {
-        const { ctl, edit, ok } = yield* start
+        const { ctl, edit, home, ok } = yield* start
         const unknown = yield* ctl("agent", "start", "second")
         assert.deepStrictEqual([unknown.code, unknown.err], [1, "error: there is no agent second\nhint: known: demo\n"])
         const made = yield* ok("agent", "init", "second", "--llm", "test")
@@ -251,12 +251,15 @@ describe("choirctl agent init", () => {
         })
         const waiting = yield* ok("agent", "init", "third", "--llm", "test")
         assert.include(waiting.err, "budgets.max_tool_calls_per_session")
-        assert.match(waiting.out, /Next:\n {2}choirctl --home \S+ config apply\n {2}choirctl --home \S+ agent build third/u)
+        assert.match(
+          waiting.out,
+          /Next:\n {2}choirctl --home \S+ config apply\n {2}choirctl --home \S+ agent build third/u
+        )
         const early = yield* ctl("agent", "build", "third")
         assert.strictEqual(early.code, 1)
         assert.include(
           early.err,
-          "config.json has an agent third that choird has not applied\nhint: choirctl config apply\n"
+          `config.json has an agent third that choird has not applied\nhint: choirctl --home ${home} config apply\n`
         )
         const applied = yield* ok("config", "apply", "--yes")
         assert.include(applied.err, "+ agents.third")

@@ -24,7 +24,9 @@ const validate = Command.make(
     const loaded = yield* Effect.exit(loadFiles(home))
     if (Exit.isFailure(loaded)) {
       const error = Option.getOrUndefined(Cause.findErrorOption(loaded.cause))
-      return error === undefined
+      const { json } = yield* root
+      // What is wrong with the file as a whole stands beside its name.
+      return error === undefined || (!json && problemsOf(error.problems).every(({ path }) => path === ""))
         ? yield* Effect.failCause(loaded.cause)
         : yield* refused(`${error.file} is not valid`, problemsOf(error.problems), error.hint)
     }

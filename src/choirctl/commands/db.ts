@@ -70,7 +70,10 @@ const backup = Command.make(
     for (const { reason, session_id } of broken)
       yield* screen.note(`warning: the session ${session_id} does not verify: ${safeLine(reason)}`)
     const { created_at, migration } = header
-    yield* printAdvice({ ok: true, path: file, bytes, created_at, migration, sessions, events, rows, broken }, backedUpText)
+    yield* printAdvice(
+      { ok: true, path: file, bytes, created_at, migration, sessions, events, rows, broken },
+      backedUpText
+    )
   })
 ).pipe(
   Command.withDescription("Write the whole database into a file, while agents work or without choird"),

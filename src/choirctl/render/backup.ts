@@ -23,7 +23,8 @@ const parts = ({ database, secrets, sources, workspaces }: Contents): ReadonlyAr
     ? ["no repositories"]
     : [`${counted(sources.length, "repository", "repositories")} (${sources.map(({ path }) => path).join(", ")})`]),
   ...workspaces.map(
-    ({ bytes, entries, name }) => `workspace ${name} (${counted(entries, "file or folder", "files and folders")}, ${sizeText(bytes)})`
+    ({ bytes, entries, name }) =>
+      `workspace ${name} (${counted(entries, "file or folder", "files and folders")}, ${sizeText(bytes)})`
   )
 ]
 

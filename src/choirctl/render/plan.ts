@@ -44,14 +44,13 @@ const restartLine = ({ agent_id, error, outcome }: Restarted) => {
 }
 
 /** The agents that run without new commits of their repositories, because their image was not built since. */
-export const unbuiltOf = (changes: ReadonlyArray<Pick<ConfigChange, "command">>): ReadonlyArray<string> =>
-  [
-    ...new Set(
-      changes.flatMap(({ command }) =>
-        [...command.matchAll(/\bagent build (\S+) && choirctl agent restart \1(?= |$)/gu)].map(([, id = ""]) => id)
-      )
+export const unbuiltOf = (changes: ReadonlyArray<Pick<ConfigChange, "command">>): ReadonlyArray<string> => [
+  ...new Set(
+    changes.flatMap(({ command }) =>
+      [...command.matchAll(/\bagent build (\S+) && choirctl agent restart \1(?= |$)/gu)].map(([, id = ""]) => id)
     )
-  ]
+  )
+]
 
 /** Commands for what no restart of an agent takes over. */
 const leftLines = ({ needs_restart, pending }: Applied) => {

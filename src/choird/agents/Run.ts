@@ -160,7 +160,8 @@ const giveUp = Effect.fnUntraced(function* (services: RunServices, request: RunR
   const { agent_id, bindings, unattended } = request
   const { leases, sessions, views } = services
   const latest = Option.getOrUndefined(yield* patiently(sessions.latest(agent_id)))
-  if (latest?.status === "active") yield* patiently(sessions.end(latest.session_id, unattended && why.unbuilt !== true ? "crashed" : "stopped"))
+  if (latest?.status === "active")
+    yield* patiently(sessions.end(latest.session_id, unattended && why.unbuilt !== true ? "crashed" : "stopped"))
   if (!unattended) {
     yield* views.end(agent_id, "stopped", null)
     return

@@ -89,7 +89,11 @@ export const stepsOfCalls = Effect.fnUntraced(function* (
 
 /** What became of a call, and why an approved one never ran. */
 const outcomeOf = ({ status: before }: ApprovalRow, { status, summary }: CallResult): string =>
-  before === "approved" ? `not run: ${visibleLine(summary || status).slice(0, NOT_RUN_CHARS_MAX).toWellFormed()}` : status
+  before === "approved"
+    ? `not run: ${visibleLine(summary || status)
+        .slice(0, NOT_RUN_CHARS_MAX)
+        .toWellFormed()}`
+    : status
 
 const end = (sql: SqlClient.SqlClient, row: ApprovalRow, result: CallResult) => {
   const last = result.status === "success" ? "done" : "failed"

@@ -123,25 +123,27 @@ describe("choirctl config", () => {
     })
   )
 
-  it.effect("restarts nobody for commits that no image has, says why and what to do, and exits 1 where that was asked for", () =>
-    Effect.gen(function* () {
-      const home = yield* temporaryFolder
-      const command = "choirctl agent build ada && choirctl agent restart ada"
-      const row = { path: "ada repo", change: "aaaaaaa -> bbbbbbb", class: "restart-required", command } as const
-      const changes = [{ ...row, before: null, after: null, applies: false, restarts: [] }]
-      const calls = yield* fakeChoird(home, { plan: Effect.succeed({ plan: "a-plan", version: 5, changes }) })
-      const asked = yield* choirctl(home, ["config", "apply", "--yes", "--restart"])
-      assert.strictEqual(asked.code, 1)
-      assert.deepStrictEqual(asked.out.split("\n"), [
-        "Nothing was applied, and version 5 keeps running.",
-        "ada was not restarted: its repository has new commits, and its image was not built since.",
-        "To finish:",
-        `  choirctl --home ${home} agent build ada && choirctl --home ${home} agent restart ada`,
-        ""
-      ])
-      assert.strictEqual((yield* choirctl(home, ["config", "apply", "--yes"])).code, 0)
-      assert.isFalse(calls.some(({ name }) => name === "applyPlan"))
-    })
+  it.effect(
+    "restarts nobody for commits that no image has, says why and what to do, and exits 1 where that was asked for",
+    () =>
+      Effect.gen(function* () {
+        const home = yield* temporaryFolder
+        const command = "choirctl agent build ada && choirctl agent restart ada"
+        const row = { path: "ada repo", change: "aaaaaaa -> bbbbbbb", class: "restart-required", command } as const
+        const changes = [{ ...row, before: null, after: null, applies: false, restarts: [] }]
+        const calls = yield* fakeChoird(home, { plan: Effect.succeed({ plan: "a-plan", version: 5, changes }) })
+        const asked = yield* choirctl(home, ["config", "apply", "--yes", "--restart"])
+        assert.strictEqual(asked.code, 1)
+        assert.deepStrictEqual(asked.out.split("\n"), [
+          "Nothing was applied, and version 5 keeps running.",
+          "ada was not restarted: its repository has new commits, and its image was not built since.",
+          "To finish:",
+          `  choirctl --home ${home} agent build ada && choirctl --home ${home} agent restart ada`,
+          ""
+        ])
+        assert.strictEqual((yield* choirctl(home, ["config", "apply", "--yes"])).code, 0)
+        assert.isFalse(calls.some(({ name }) => name === "applyPlan"))
+      })
   )
 
   it.live("applies to the end when nobody reads its output any more, and exits with what was done", () =>

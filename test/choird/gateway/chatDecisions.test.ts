@@ -13,7 +13,17 @@ import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/share
 import { agentView } from "../../support/agentView.ts"
 import { append, decide, ended, find, proposed, request, requested, traces } from "../../support/confirmations.ts"
 import { describeEngines } from "../../support/engines.ts"
-import { BINDINGS, CONFIG, message, newTalk, PHONE, reply, storesWith, type Talk, userMsg } from "../../support/stores.ts"
+import {
+  BINDINGS,
+  CONFIG,
+  message,
+  newTalk,
+  PHONE,
+  reply,
+  storesWith,
+  type Talk,
+  userMsg
+} from "../../support/stores.ts"
 
 const BOT = ResourceName.make("bot")
 const TABLET = ResourceName.make("tablet")
