@@ -15,8 +15,27 @@ export const homeFolder = (flag: string | undefined, environment = process.env["
 
 /** The first words of choirctl's commands, which tell a command in a text from prose. */
 export const COMMAND_NAMES = [
-  ...["agent", "approval", "audit", "backup", "chat", "completions", "config", "daemon", "db", "doctor", "init"],
-  ...["logs", "model", "prune", "restore", "secret", "session", "skill", "status", "tool", "workspace"]
+  "agent",
+  "approval",
+  "audit",
+  "backup",
+  "chat",
+  "completions",
+  "config",
+  "daemon",
+  "db",
+  "doctor",
+  "init",
+  "logs",
+  "model",
+  "prune",
+  "restore",
+  "secret",
+  "session",
+  "skill",
+  "status",
+  "tool",
+  "workspace"
 ]
 
 const COMMAND = new RegExp(String.raw`\bchoirctl (?=(?:${COMMAND_NAMES.join("|")})\b)`, "gu")

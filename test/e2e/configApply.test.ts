@@ -178,7 +178,7 @@ describe("choirctl config apply", () => {
 
         // What a rollback leaves in config.json is what the next apply offers, unless the operator follows the hint.
         const back = yield* ok("config", "rollback", String(before))
-        const [, keep = ""] = /first: choirctl (config show --version \d+) > /u.exec(back.err) ?? []
+        const [, keep = ""] = /first: choirctl --home \S+ (config show --version \d+) > /u.exec(back.err) ?? []
         const offered = yield* ctl("config", "apply")
         assert.strictEqual(offered.code, 2)
         assert.include(offered.err, "budgets.max_tool_calls_per_session")
@@ -209,7 +209,7 @@ describe("choirctl agent restart", () => {
           restarted.err.split("\n").filter((line) => line !== ""),
           [
             "keeps llm other from agent start --llm; the default is third",
-            "to use the defaults: choirctl agent stop demo && choirctl agent start demo"
+            `to use the defaults: choirctl --home ${home} agent stop demo && choirctl --home ${home} agent start demo`
           ]
         )
         assert.deepInclude((yield* bindings) as object, { llm: "other", dms: ["hall", "me"], workspace: "spare" })

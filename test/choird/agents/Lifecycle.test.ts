@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process"
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
@@ -274,31 +274,6 @@ describe("Lifecycle", LIVE, () => {
         life.script("mute")
         yield* Effect.forkChild(lifecycle.start(agent_id, {}))
         yield* views.first((view) => view.status === "starting" && view.epoch === 4)
-      })
-    )
-
-    it.effect("leaves an agent whose images are gone stopped at the next start of choird, and tells nobody", () =>
-      Effect.gen(function* () {
-        const life = yield* setUp
-        const { agent_id, home } = life
-        yield* life.lifecycle.start(agent_id, {})
-        yield* Scope.close(life.scope, Exit.void)
-        rmSync(join(home, "images"), { recursive: true })
-        const next = yield* beginLife(home)
-        yield* next.lifecycle.recover
-        const left = yield* next.views.first((view) => view.status === "stopped" || view.status === "crashed")
-        assert.deepInclude(left, {
-          status: "stopped",
-          reason: `${agent_id} has no image yet: run choirctl agent build ${agent_id}`
-        })
-        assert.deepStrictEqual(yield* leasesOf(next, agent_id), [])
-        const told = yield* next.within(
-          Effect.flatMap(
-            SqlClient.SqlClient,
-            (sql) => sql`SELECT text FROM choir_control.outbox WHERE agent_id = ${agent_id} AND source = 'choird'`
-          )
-        )
-        assert.deepStrictEqual(told, [])
       })
     )
 
