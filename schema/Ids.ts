@@ -29,9 +29,11 @@ export const SecretName = Schema.String.check(
 export type SecretName = typeof SecretName.Type
 
 /** 16 lowercase Crockford base32 characters, made by choird. */
-export const SessionId = Schema.String.check(Schema.isPattern(/^[0-9a-hjkmnp-tv-z]{16}$/u)).pipe(
-  Schema.brand("SessionId")
-)
+export const SessionId = Schema.String.check(
+  Schema.isPattern(/^[0-9a-hjkmnp-tv-z]{16}$/u, {
+    message: "a session's id is 16 letters and digits, as choirctl session list shows it"
+  })
+).pipe(Schema.brand("SessionId"))
 export type SessionId = typeof SessionId.Type
 
 /** The name of a core job; free again once the job has stopped. */
@@ -73,7 +75,11 @@ export const SignalId = BigintText.pipe(Schema.brand("SignalId"))
 export type SignalId = typeof SignalId.Type
 
 /** A row that waits for a person's decision, a bigint as decimal text. */
-export const ApprovalId = BigintText.pipe(Schema.brand("ApprovalId"))
+export const ApprovalId = Schema.String.check(
+  Schema.isPattern(/^[1-9][0-9]{0,17}$/u, {
+    message: "an approval is named by its number, as choirctl approval list shows it"
+  })
+).pipe(Schema.brand("ApprovalId"))
 export type ApprovalId = typeof ApprovalId.Type
 
 /** The place of an event in its session, from 1. 0 stands before the first. */

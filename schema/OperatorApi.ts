@@ -289,6 +289,8 @@ export const ChatEvent = Schema.Union([
   Schema.Struct({
     type: Schema.Literal("activity"),
     edge: Schema.String,
+    /** Whether edge does nothing until a person has decided about its calls. */
+    waits: Schema.optionalKey(Schema.Boolean),
     cores: Schema.Array(JobName),
     /** What these jobs said of themselves last; some have said nothing. */
     reports: Schema.optionalKey(Schema.Array(Schema.Struct({ job_name: JobName, report: CoreReport })))

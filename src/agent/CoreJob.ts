@@ -17,7 +17,7 @@ import { commitEnd, commitIfDue } from "./commits.ts"
 import { callLimit } from "./decideCalls.ts"
 import { skillRules } from "./decideSkills.ts"
 import { EventLog } from "./EventLog.ts"
-import { finalBefore, finalWords } from "./finalWords.ts"
+import { cutCalls, finalBefore, finalWords } from "./finalWords.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import { inlineResult } from "./inlineResult.ts"
 import { ModelCalls } from "./ModelCalls.ts"
@@ -133,7 +133,7 @@ const coreStep = (core: CoreLane, record: CoreRecord, ages: Ages): CoreStep => {
   if (started.payload.start.skill !== undefined && skillEnd !== undefined) return skillFinish(skillEnd)
   if (output?.payload.error !== undefined) return stop("error", output.payload.error.message)
   if (mostRepeated(core.repetitions) >= REPETITIONS_STUCK_MIN)
-    return stop("stuck", "the job kept repeating the same step")
+    return stop("stuck", cutCalls(output?.payload) ?? "the job kept repeating the same step")
   const { isFinal, isSuperseded, rev } = core.output
   const isHeard = isFinal && !isSuperseded && core.injection_rev < rev
   const isResult = isHeard && core.skill === undefined

@@ -19,7 +19,7 @@ import { commitEnd, commitIfDue } from "./commits.ts"
 import { skillRules } from "./decideSkills.ts"
 import { TURN_STOPPED } from "./decideStop.ts"
 import { EventLog } from "./EventLog.ts"
-import { askedAgain, edgeWords } from "./finalWords.ts"
+import { askedAgain, cutCalls, edgeWords } from "./finalWords.ts"
 import { ImageTexts } from "./ImageTexts.ts"
 import type { ChatMessage } from "./chatCompletion.ts"
 import { Mailbox } from "./Mailbox.ts"
@@ -40,6 +40,8 @@ export type EdgeStep =
   | { readonly type: "run" }
   /** Answers with the model's words of this revision. */
   | { readonly type: "answer"; readonly rev: number }
+  /** Answers that it goes round in circles, the last time with the output of this revision. */
+  | { readonly type: "stuck"; readonly rev: number }
   /** Answers with the runtime's own words. */
   | { readonly type: "say"; readonly text: string }
 
@@ -50,6 +52,14 @@ const stepsSpent = (turn_max_steps: number): string =>
 
 const messageSpent = (message_max_steps: number): string =>
   `after ${message_max_steps} steps for one message (budgets.message_max_steps), its jobs and reports included`
+
+/** Why a lane that repeats itself gets no further. */
+const stuckText = (output: ChoirEvent | undefined): string => {
+  const cut = output?.event_type === "ModelOutput" ? cutCalls(output.payload) : undefined
+  return cut === undefined
+    ? "I kept repeating the same step without getting further, so I stopped here."
+    : `I stopped here: ${cut}.`
+}
 
 const edgeStep = (
   state: SessionState,
@@ -72,7 +82,7 @@ const edgeStep = (
     case "EDGE_CONTEXT_READY":
     case "EDGE_REASONING":
       if (mostRepeated(edge.repetitions) >= REPETITIONS_STUCK_MIN && edge.output_rev > 0)
-        return { type: "say", text: "I kept repeating the same step without getting further, so I stopped here." }
+        return { type: "stuck", rev: edge.output_rev }
       if (edge.step >= turn_max_steps) return { type: "say", text: spentText(stepsSpent(turn_max_steps)) }
       if (isSpent) return { type: "say", text: spentText(messageSpent(message_max_steps)) }
       return { type: "ask", purpose }
@@ -239,6 +249,8 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
         return Effect.raceFirst(runner.runOpen(EDGE), intake.interposed)
       case "answer":
         return answer(next.rev)
+      case "stuck":
+        return sayLimit(stuckText(log.find(next.rev)))
       case "say":
         return sayLimit(next.text)
       case "wait":

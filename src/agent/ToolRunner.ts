@@ -24,6 +24,7 @@ import { EventLog } from "./EventLog.ts"
 import { type InSlot, makeGranted, type ReadyCall } from "./grantedCall.ts"
 import { type Grant, LockManager } from "./LockManager.ts"
 import { isConstrainable } from "./offeredTools.ts"
+import type { Proposal } from "./Proposal.ts"
 import { SkillRegistry } from "./SkillRegistry.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { makeToolSlots } from "./ToolSlots.ts"
@@ -123,6 +124,18 @@ const make = Effect.fnUntraced(function* () {
     })
   }
 
+  /** A job begins once nothing that edge writes runs (D30). Another write may begin between the look and the commit. */
+  const spawned = (proposal: Proposal): Effect.Effect<void, Refused> =>
+    arbiter
+      .until((state) => edgeWrites(state).length === 0)
+      .pipe(
+        Effect.andThen(Effect.asVoid(arbiter.commit(proposal))),
+        Effect.catchIf(
+          () => edgeWrites(arbiter.state()).length > 0,
+          () => spawned(proposal)
+        )
+      )
+
   /** D30: what edge writes is committed before a job begins to read it. A skill moves once the calls beside it have ended. */
   const control = Effect.fnUntraced(function* (
     lane: LaneId,
@@ -132,7 +145,7 @@ const make = Effect.fnUntraced(function* () {
   ) {
     const proposal = yield* tool.propose(input, call.call_id, lane)
     if (call.stage === "proposed") yield* request(lane, call, tool, input)
-    if (proposal.type === "Spawn") yield* arbiter.until((state) => edgeWrites(state).length === 0)
+    if (proposal.type === "Spawn") return yield* spawned(proposal)
     if (proposal.type === "StartSkill" || proposal.type === "MoveSkill")
       yield* arbiter.until((state) => isSkillTurn(state, lane, call))
     yield* arbiter.commit(proposal)

@@ -23,6 +23,12 @@ export const isCut = ({ finish_reason }: Pick<Output, "finish_reason">): boolean
 
 const limit = ({ usage }: Output): string => `${usage.output_tokens} tokens`
 
+/** What to say of a lane that repeats itself because each of its calls is cut; nothing where the last output was not. */
+export const cutCalls = (output: Output | undefined): string | undefined =>
+  output !== undefined && isCut(output) && output.tool_calls.length > 0
+    ? `the model's answers are cut at ${limit(output)}, inside a tool call, which therefore never runs. Raise the model's max_tokens in config.json, or ask for smaller parts`
+    : undefined
+
 const flawOf = (output: Output): { readonly correction: string; readonly problem: string } | undefined => {
   const isEmpty = (output.text ?? "").trim() === ""
   if (isCut(output) && isEmpty)

@@ -1,11 +1,13 @@
 /** The typed client of choird's operator API, on its Unix socket. Loaded by the commands that need it. */
+import { existsSync } from "node:fs"
 import { ByteSize, Effect, Schema } from "effect"
 import { HttpClientError, HttpIncomingMessage } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import { type ApiError, BadRequest, Conflict, Internal, NotFound, TooLarge, TooMany } from "#schema/ApiError.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
+import { initHint } from "#src/shared/homeFolder.ts"
 import { OPERATOR_ANSWER_BYTES_MAX } from "#src/shared/limits.ts"
-import { CommandFailed, EXIT, failed, refusedByChoird } from "./failure.ts"
+import { CommandFailed, configError, EXIT, failed, refusedByChoird } from "./failure.ts"
 import { operatorSocket, startCommand } from "./root.ts"
 import { socketHttp } from "./socketHttp.ts"
 
@@ -49,6 +51,7 @@ const transportFailure = (home: string, error: HttpClientError.HttpClientError) 
   switch (codeOf(error)) {
     case "ENOENT":
     case "ECONNREFUSED":
+      if (!existsSync(home)) return configError(`${home} does not exist`, initHint(home))
       return unreachable(home, `choird is not running: nothing answers on ${socket}`, startCommand(home))
     case "EACCES":
       return unreachable(home, `${socket} belongs to another user`, "run choirctl as the user that runs choird")

@@ -47,3 +47,21 @@ export class Screen extends Context.Service<
     })
   })
 }
+
+/** A screen whose notes are changed before they are printed. */
+export const withNotes = (screen: Screen["Service"], change: (text: string) => string): Screen["Service"] => ({
+  get interactive() {
+    return screen.interactive
+  },
+  get typed_input() {
+    return screen.typed_input
+  },
+  terminal: screen.terminal,
+  color: screen.color,
+  get transient() {
+    return screen.transient
+  },
+  print: screen.print,
+  note: (text) => screen.note(change(text)),
+  draw: screen.draw
+})

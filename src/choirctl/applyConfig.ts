@@ -7,9 +7,9 @@ import { ask } from "./ask.ts"
 import { confirm } from "./confirm.ts"
 import { CommandFailed, EXIT, Unsuccessful } from "./failure.ts"
 import { loadConfig } from "./loadConfig.ts"
-import { print } from "./print.ts"
+import { printAdvice } from "./print.ts"
 import { withProgress } from "./progress.ts"
-import { appliedText, planLines } from "./render/plan.ts"
+import { appliedText, planLines, unbuiltOf } from "./render/plan.ts"
 import { root } from "./root.ts"
 import { Screen } from "./Screen.ts"
 
@@ -98,7 +98,12 @@ export const applyConfig = Effect.fn("choirctl.applyConfig")(function* ({
   const nothing = !plan.changes.some(({ applies }) => applies) && !(restart && agents.length > 0)
   const lines = planLines(plan.changes, screen.color && screen.transient)
   if (!json && (nothing || yes)) for (const line of lines) yield* screen.note(line)
-  if (nothing) return yield* print(untouched(plan), appliedText)
+  // A restart without a build would come up on the old commits, so none is made; what was asked for is not done.
+  const undone = restart && unbuiltOf(plan.changes).length > 0
+  if (nothing) {
+    yield* printAdvice(untouched(plan), appliedText)
+    return undone ? yield* new Unsuccessful({ exit_code: EXIT.failed }) : undefined
+  }
   const flags = restart ? "--restart --yes" : "--yes"
   const also = restart && agents.length > 0 ? [`These agents will be restarted: ${agents.join(", ")}.`] : []
   yield* confirm({
@@ -108,8 +113,8 @@ export const applyConfig = Effect.fn("choirctl.applyConfig")(function* ({
     command: `choirctl config apply ${flags}`
   })
   const done = yield* carryOut(plan, restart)
-  yield* print(done, appliedText)
-  if (done.restarted.some(hasFailed)) return yield* new Unsuccessful({ exit_code: EXIT.failed })
+  yield* printAdvice(done, appliedText)
+  if (undone || done.restarted.some(hasFailed)) return yield* new Unsuccessful({ exit_code: EXIT.failed })
 })
 
 /** Whether choird took an addition over, and what kept it from it otherwise. */

@@ -15,7 +15,7 @@ const stateAfter = (state: ChatState, news: ChatNews): ChatState => {
     case "agent":
       return { ...state, status: news.status }
     case "activity":
-      return { ...state, edge: news.edge, cores: news.cores, reports: news.reports ?? [] }
+      return { ...state, edge: news.edge, waits: news.waits ?? false, cores: news.cores, reports: news.reports ?? [] }
     default:
       return state
   }
@@ -76,7 +76,7 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   editor: LineEditor,
   color: boolean
 ) {
-  let state: ChatState = { up: true, status: "running", edge: "", cores: [], reports: [] }
+  let state: ChatState = { up: true, status: "running", edge: "", waits: false, cores: [], reports: [] }
   const own = makeOwnMessages()
   let stopping = false
   const left = yield* Deferred.make<void>()

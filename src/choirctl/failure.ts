@@ -5,6 +5,7 @@ import { CliError } from "effect/cli"
 import type { ErrorDetail } from "#schema/ApiError.ts"
 import type { ConfigRefused } from "#src/shared/configFiles.ts"
 import { problemsOf, problemText } from "#src/shared/configProblems.ts"
+import type { InvalidFile } from "#src/shared/decode.ts"
 
 /** The exit codes of choirctl. */
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 69, again: 75, config: 78, interrupted: 130 } as const
@@ -84,8 +85,15 @@ const configFailure = ({ file, hint, problems }: ConfigRefused): Failure => {
   return { type: "CONFIG", message: `${file} cannot be used: ${lines.join("\n")}`, hint, exit_code: EXIT.config }
 }
 
+/** The same for a file that a command reads for itself. */
+const invalidFile = ({ path, problems }: InvalidFile): Failure => ({
+  type: "CONFIG",
+  message: `${path} is not valid:\n${problemsOf([problems]).map(problemText).join("\n")}`,
+  hint: "choirctl config validate",
+  exit_code: EXIT.config
+})
+
 const BY_TAG: Readonly<Record<string, Pick<Failure, "type" | "exit_code" | "hint">>> = {
-  InvalidFile: { type: "CONFIG", hint: "choirctl config validate", exit_code: EXIT.config },
   GitMissing: { type: "GIT_MISSING", exit_code: EXIT.failed },
   HomeFilesBusy: { type: "BUSY", exit_code: EXIT.again },
   GitFailed: { type: "GIT_FAILED", exit_code: EXIT.failed },
@@ -111,6 +119,7 @@ const ofError = (error: unknown): Failure => {
       ? usageFailure(error)
       : { type: "USAGE", message: error.message, hint: "choirctl --help", exit_code: EXIT.usage }
   if (isConfigRefused(error)) return configFailure(error)
+  if (text(error, "_tag") === "InvalidFile") return invalidFile(error as InvalidFile)
   const known = BY_TAG[text(error, "_tag") ?? ""]
   if (known === undefined || !(error instanceof Error)) return unforeseen(error)
   return { ...known, message: error.message }

@@ -48,12 +48,6 @@ export const takesKey = (provider: Provider): boolean => provider !== "offline"
 /** The name of the secret that holds the key. */
 export const keyName = (provider: Provider): string => `${provider}-key`
 
-/** A request's own path, which people copy along with the address. */
-const REQUEST_PATH = /(?:\/chat\/completions)?\/*$/u
-
-/** The address of an API as config.json has it. */
-export const apiAddress = (text: string): string => text.trim().replace(REQUEST_PATH, "")
-
 /** Why a text is not the address of an API. */
 export const addressProblem = (text: string): string | undefined =>
   /^https?:\/\/[^\s/?#@]+(?:\/[^\s?#]*)?$/u.test(text) && URL.canParse(text)

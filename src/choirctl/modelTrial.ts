@@ -1,6 +1,7 @@
 /** One small completion that has to call a tool: whether agents can work with a model. */
 import { Clock, Effect, Redacted, Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
+import { apiAddress, hasRequestPath } from "#src/shared/apiAddress.ts"
 import { ask, isWebPage, quoted, type TrialAnswer, TrialFailed } from "./trialHttp.ts"
 
 /** What a trial needs of a model's entry in config.json. */
@@ -70,6 +71,18 @@ const refusal = (model: TriedModel, answer: TrialAnswer, key: string | undefined
     return noTools(model.model, said)
   if (isWebPage(answer))
     return failed("address", `${host} answers with a web page (${status})`, "The API's address usually ends in /v1")
+  if (status === 404 && hasRequestPath(model.endpoint))
+    return failed(
+      "address",
+      `${host} has nothing at this address (404), to which Choir adds /chat/completions`,
+      `Use the address ${apiAddress(model.endpoint)}`
+    )
+  if (status === 404 && !/\bmodels?\b/iu.test(answer.text))
+    return failed(
+      "address",
+      `${host} has nothing at ${model.endpoint} (404): the address may be wrong`,
+      `Check the address, which usually ends in /v1, and then the model's name ${model.model}`
+    )
   if (status === 404)
     return failed(
       "name",

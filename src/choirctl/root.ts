@@ -3,7 +3,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { DEFAULT_HOME, homeFolder } from "#src/shared/homeFolder.ts"
+import { homeFolder, onHome } from "#src/shared/homeFolder.ts"
 
 const home = Flag.String("home").pipe(
   Flag.withDescription("Choir's home (also CHOIR_HOME)"),
@@ -30,7 +30,5 @@ export const configPath = (folder: string): string => join(folder, "config.json"
 export const operatorSocket = (folder: string): string => join(folder, "socks", "choird.sock")
 
 /** The command that makes choird answer on this home: its start, or its set-up where there is no configuration. */
-export const startCommand = (folder: string): string => {
-  const onHome = folder === DEFAULT_HOME ? "choirctl" : `choirctl --home ${folder}`
-  return existsSync(configPath(folder)) ? `${onHome} daemon start` : `${onHome} init`
-}
+export const startCommand = (folder: string): string =>
+  onHome(folder, existsSync(configPath(folder)) ? "choirctl daemon start" : "choirctl init")

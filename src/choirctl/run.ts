@@ -1,19 +1,24 @@
 /** One call of choirctl, from its arguments to its exit code. */
 import { Cause, Effect, Exit, Option } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
+import { homeFolder, onHome } from "#src/shared/homeFolder.ts"
 import { cli } from "./cli.ts"
 import { EXIT, type Failure, failureOf } from "./failure.ts"
 import { parserServices } from "./Host.ts"
 import { jsonText } from "./render/jsonText.ts"
 import { paint } from "./render/paint.ts"
 import { safeText } from "./render/safeText.ts"
-import { Screen } from "./Screen.ts"
+import { Screen, withNotes } from "./Screen.ts"
 import { VERSION } from "./version.ts"
 
 const builtIns = [GlobalFlag.Help, GlobalFlag.Version]
 
 /** Help that was asked for is a result; help that was not is left to the one-line error. Help for a group of commands is handed to `group`. */
-const presenter = (screen: Screen["Service"], group: (text: string) => Effect.Effect<void>): CliOutput.Presenter => {
+const presenter = (
+  screen: Screen["Service"],
+  group: (text: string) => Effect.Effect<void>,
+  unasked: (text: string) => void
+): CliOutput.Presenter => {
   const formatter = CliOutput.defaultFormatter({ colors: screen.color })
   return {
     present: (event) => {
@@ -21,7 +26,7 @@ const presenter = (screen: Screen["Service"], group: (text: string) => Effect.Ef
         case "Version":
           return screen.print(event.version)
         case "Help": {
-          if (event.reason !== "Requested") return Effect.void
+          if (event.reason !== "Requested") return Effect.sync(() => unasked(formatter.formatHelpDoc(event.helpDoc)))
           const text = formatter.formatHelpDoc(event.helpDoc)
           return event.helpDoc.subcommands === undefined ? screen.print(text) : group(text)
         }
@@ -51,8 +56,9 @@ const show = (screen: Screen["Service"], json: boolean, { hint, message, type }:
 
 const parse = Command.runWith(cli, { version: VERSION, renderErrors: false })
 
-const called = (args: ReadonlyArray<string>, presenter: CliOutput.Presenter) =>
+const called = (screen: Screen["Service"], args: ReadonlyArray<string>, presenter: CliOutput.Presenter) =>
   parse(args).pipe(
+    Effect.provideService(Screen, screen),
     Effect.provideService(CliConfig.CliConfig, CliConfig.make({ builtIns: builtIns })),
     Effect.provideService(CliOutput.Presenter, presenter),
     Effect.provide(parserServices),
@@ -63,8 +69,9 @@ const called = (args: ReadonlyArray<string>, presenter: CliOutput.Presenter) =>
  * The library prints a group's help also where a word names none of its commands. The same call without the flag says whether one does:
  * a group does nothing by itself.
  */
-const unknownCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
+const unknownCommand = Effect.fnUntraced(function* (screen: Screen["Service"], args: ReadonlyArray<string>) {
   const exit = yield* called(
+    screen,
     flagsOf(args).filter((arg) => !HELP.has(arg)),
     { present: () => Effect.void }
   )
@@ -72,18 +79,46 @@ const unknownCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>)
   return CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0 ? exit : undefined
 })
 
+/** The home that the arguments name, which may be what is wrong with them. */
+const homeOf = (args: ReadonlyArray<string>) => {
+  const flags = flagsOf(args)
+  const at = flags.findLastIndex((arg) => arg === "--home" || arg.startsWith("--home="))
+  const flag = flags[at]
+  return homeFolder(flag === "--home" ? flags[at + 1] : flag?.slice("--home=".length))
+}
+
+/** Whether no command was named at all, so that a person wants to know which there are. */
+const isBare = (cause: Cause.Cause<unknown>): boolean => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  return (
+    CliError.isCliError(error) &&
+    error._tag === "ShowHelp" &&
+    error.errors.length === 0 &&
+    error.commandPath.length === 1
+  )
+}
+
 /** Runs the command that the arguments name, prints its result or its failure, and answers with the exit code. */
 export const run = Effect.fn("choirctl.run")(function* (args: ReadonlyArray<string>) {
-  const screen = yield* Screen
+  const home = homeOf(args)
+  const outer = yield* Screen
+  // What a note tells a person to run is about the home that the flags name.
+  const screen = withNotes(outer, (text) => onHome(home, text))
   let help: string | undefined
+  let overview = ""
   const group = (text: string) => Effect.sync(() => void (help = text))
-  const first = yield* called(args, presenter(screen, group))
-  const exit = help === undefined ? first : ((yield* unknownCommand(args)) ?? first)
+  const first = yield* called(
+    screen,
+    args,
+    presenter(screen, group, (text) => void (overview = text))
+  )
+  const exit = help === undefined ? first : ((yield* unknownCommand(screen, args)) ?? first)
   if (Exit.isSuccess(exit)) {
     if (help !== undefined) yield* screen.print(help)
     return EXIT.done
   }
   const failure = failureOf(exit.cause)
-  if ("message" in failure) yield* show(screen, wantsJson(args), failure)
+  if (isBare(exit.cause) && !wantsJson(args) && overview !== "") yield* screen.note(overview)
+  else if ("message" in failure) yield* show(screen, wantsJson(args), failure)
   return failure.exit_code
 })

@@ -1,12 +1,12 @@
 /** Runs choirctl as a process. */
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect, Layer, References } from "effect"
+import { surviveClosedPipes } from "./closedPipe.ts"
 import { Host } from "./Host.ts"
 import { run } from "./run.ts"
 import { Screen } from "./Screen.ts"
 
-// A reader that has seen enough, as in `choirctl session events | head`, is no error.
-process.stdout.on("error", () => process.exit(0))
+surviveClosedPipes()
 
 const Platform = Layer.mergeAll(Host.layer, Screen.layer, Layer.succeed(References.LogToStderr, true))
 

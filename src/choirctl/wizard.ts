@@ -171,8 +171,27 @@ const runtimeQuestion = Effect.fnUntraced(function* (draft: SetupDraft, given: G
   return runtime
 })
 
+const KEPT: ReadonlyArray<readonly [keyof Answers, string]> = [
+  ["provider", "model provider"],
+  ["endpoint", "address of the API"],
+  ["name", "model name"],
+  ["telegram_user_id", "Telegram user id"],
+  ["runtime", "runtime"]
+]
+
+/** What an unfinished setup knows, for a person who decides whether to go on with it. */
+const keptLines = (answers: Answers): ReadonlyArray<string> => [
+  "An earlier setup was not finished. Its answers:",
+  ...KEPT.flatMap(([key, what]) => {
+    const answer = answers[key]
+    return typeof answer === "string" && answer !== "" ? [safeLine(`  ${what}: ${answer}`)] : []
+  })
+]
+
 const resume = Effect.fnUntraced(function* (draft: SetupDraft) {
   if (Object.keys(draft.answers()).length === 0) return
+  const screen = yield* Screen
+  for (const line of keptLines(draft.answers())) yield* screen.note(line)
   if (!(yield* askResume)) yield* draft.forget(...(Object.keys(draft.answers()) as Array<keyof Answers>))
 })
 

@@ -1,4 +1,5 @@
 /** The questions of the setup wizard, one by one: their words, and which answers they take. */
+import { apiAddress } from "#src/shared/apiAddress.ts"
 import { Effect, Redacted } from "effect"
 import { Prompt } from "effect/cli"
 import { askPerson } from "./askPerson.ts"
@@ -6,7 +7,6 @@ import { looksLikeToken } from "./botTrial.ts"
 import { parsePrice, type Price, PRICES_AS_OF } from "./knownPrices.ts"
 import {
   addressProblem,
-  apiAddress,
   MODEL_EXAMPLES,
   nameProblem,
   PROVIDER_TITLES,

@@ -3,12 +3,12 @@
  * is killed in the middle of its work and carries on, and at the end the verified log. Nothing is stubbed; only the provider is
  * the offline model, which says so.
  */
-import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Fiber, Schedule, Schema } from "effect"
 import { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
 import { ChatEvent, Verification } from "#schema/OperatorApi.ts"
 import { AGENT, DemoFailed, makeDemoHome, must } from "./DemoHome.ts"
 import { agentBelow, choirctl, program, ready } from "./Programs.ts"
+import { runOwner } from "./runOwner.ts"
 import * as Screen from "./Screen.ts"
 
 const HASH_DIGITS = 12
@@ -210,7 +210,4 @@ const main = Effect.gen(function* () {
   yield* Console.log(`\n${NEXT_STEPS}`)
 })
 
-NodeRuntime.runMain(
-  Effect.tapError(main, ({ message }) => Console.error(Screen.bad(message))),
-  { disableErrorReporting: true }
-)
+runOwner(Effect.tapError(main, ({ message }) => Console.error(Screen.bad(message))))

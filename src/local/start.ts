@@ -5,12 +5,12 @@
 import { existsSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Schema } from "effect"
 import { type ConfigFiles, hasValue, loadFiles } from "#src/shared/configFiles.ts"
-import { DEFAULT_HOME, homeFolder } from "#src/shared/homeFolder.ts"
+import { homeFolder, onHome } from "#src/shared/homeFolder.ts"
 import { missingSecrets } from "./missingSecrets.ts"
 import { choirctl, choirctlHere, program, ready } from "./Programs.ts"
+import { runOwner } from "./runOwner.ts"
 import * as Screen from "./Screen.ts"
 
 /** How long the first answer of a new agent may take, in seconds. */
@@ -31,13 +31,11 @@ class NotStarted extends Schema.TaggedError<NotStarted>()("NotStarted", { proble
 class Left extends Schema.TaggedError<Left>()("Left", {}) {}
 const LEFT = 130
 
-const homeFlag = (home: string) => (home === DEFAULT_HOME ? "" : ` --home ${home}`)
-
 const here = Effect.fnUntraced(function* (home: string, ...args: ReadonlyArray<string>) {
   const code = yield* choirctlHere(home, args)
   if (code === LEFT) return yield* new Left()
   if (code === 0) return
-  const command = `choirctl ${args.filter((arg) => arg !== BRIEF).join(" ")}${homeFlag(home)}`
+  const command = onHome(home, `choirctl ${args.filter((arg) => arg !== BRIEF).join(" ")}`)
   return yield* new NotStarted({ problem: `Stopped at: ${command} (exit code ${code})` })
 })
 
@@ -63,7 +61,7 @@ const askKeys = Effect.fnUntraced(function* (home: string, agent: string) {
   const missing = missingSecrets(config, secrets, agent)
   if (missing.length === 0) return
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
-    const commands = missing.map((name) => `choirctl secret set ${name}${homeFlag(home)}`).join(" && ")
+    const commands = missing.map((name) => onHome(home, `choirctl secret set ${name}`)).join(" && ")
     return yield* new NotStarted({ problem: `${agent} has no key for its model: ${commands}, then: npm start` })
   }
   for (const name of missing) {
@@ -77,9 +75,12 @@ const isNew = Effect.fnUntraced(function* (home: string, agent: string) {
   return (yield* quietly(home, "session", "list", agent, "--json")).trim() === "[]"
 })
 
+const choirdRuns = (home: string) =>
+  Effect.map(choirctl(home, ["daemon", "status", "--json"]), ({ code }) => code === 0)
+
 /** Starts choird unless it runs already; answers whether it did. */
 const bringUp = Effect.fnUntraced(function* (home: string) {
-  if ((yield* choirctl(home, ["daemon", "status", "--json"])).code === 0) return true
+  if (yield* choirdRuns(home)) return true
   yield* Console.log("Starting choird")
   const logs = join(home, "logs")
   if (!existsSync(logs)) mkdirSync(logs, { recursive: true, mode: 0o700 })
@@ -101,7 +102,7 @@ const firstAnswer = Effect.fnUntraced(function* (home: string, agent: string) {
   yield* Console.log(`\nyou> ${FIRST_MESSAGE}`)
   const args = ["chat", agent, "--message", FIRST_MESSAGE, "--timeout", String(FIRST_ANSWER_S_MAX)]
   if ((yield* choirctlHere(home, args)) !== 0)
-    yield* Console.log(Screen.bad("There was no answer. Check the model: choirctl model test main"))
+    yield* Console.log(Screen.bad(onHome(home, "There was no answer. Check the model: choirctl model test main")))
 })
 
 /** What there is to know before and after the conversation. */
@@ -115,19 +116,17 @@ const greeting = (home: string, agent: string, { config, secrets }: ConfigFiles,
     ranBefore
       ? "Ctrl-C stops an answer. Ctrl-D leaves the chat; choird and the agent keep running."
       : "Ctrl-C stops an answer. Ctrl-D leaves the chat and stops choird and the agent.",
-    `In another terminal: choirctl status${homeFlag(home)}`,
+    onHome(home, "In another terminal: choirctl status"),
     ""
   ].join("\n")
 }
 
 const farewell = (home: string, ranBefore: boolean) =>
   ranBefore
-    ? `\nchoird keeps running. To stop it: choirctl daemon stop${homeFlag(home)}`
-    : `\nStopping. To go on: npm start, or choirctl daemon start${homeFlag(home)} to keep it running`
+    ? onHome(home, "\nchoird keeps running. To stop it: choirctl daemon stop")
+    : onHome(home, "\nStopping. To go on: npm start, or choirctl daemon start to keep it running")
 
-const main = Effect.gen(function* () {
-  const { values } = parseArgs({ options: { home: { type: "string" } } })
-  const home = homeFolder(values.home)
+const main = Effect.fnUntraced(function* (home: string) {
   yield* here(home, "init", BRIEF)
   const agent = yield* agentOf(home)
   yield* askKeys(home, agent)
@@ -138,14 +137,24 @@ const main = Effect.gen(function* () {
   yield* Console.log(greeting(home, agent, yield* loadFiles(home), ranBefore))
   yield* choirctlHere(home, ["chat", agent])
   yield* Console.log(farewell(home, ranBefore))
-}).pipe(Effect.scoped)
+}, Effect.scoped)
 
-const leaving = Console.log("\nStopped. To go on: npm start")
+/** What a person reads who leaves before the conversation has ended. */
+const leaving = (home: string) =>
+  Effect.flatMap(choirdRuns(home), (runs) =>
+    Console.log(
+      runs
+        ? onHome(home, "\nLeft. choird keeps running. To stop it: choirctl daemon stop")
+        : "\nStopped. To go on: npm start"
+    )
+  )
 
-NodeRuntime.runMain(
-  main.pipe(
-    Effect.onInterrupt(() => leaving),
-    Effect.tapError((error) => (error._tag === "Left" ? leaving : Console.error(Screen.bad(error.message))))
-  ),
-  { disableErrorReporting: true }
+const { values } = parseArgs({ options: { home: { type: "string" } } })
+const home = homeFolder(values.home)
+
+runOwner(
+  main(home).pipe(
+    Effect.onInterrupt(() => leaving(home)),
+    Effect.tapError((error) => (error._tag === "Left" ? leaving(home) : Console.error(Screen.bad(error.message))))
+  )
 )

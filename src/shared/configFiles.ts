@@ -12,6 +12,7 @@ import { CONFIG_BYTES_MAX } from "#src/shared/limits.ts"
 import { initHint } from "#src/shared/homeFolder.ts"
 import { finishRestore } from "#src/shared/interruptedRestore.ts"
 import { codeOf } from "#src/shared/nofollow.ts"
+import { apiAddress, hasRequestPath } from "./apiAddress.ts"
 import { clearTextProblems, type PlacedProblem } from "./clearText.ts"
 import { loopbackModels } from "./offlineEndpoint.ts"
 import { unpricedBudget } from "./unpricedModels.ts"
@@ -183,6 +184,18 @@ const nestedWorkspaces = ({ workspaces }: Config): ReadonlyArray<ConfigWarning> 
     ]
   })
 
+const requestAddresses = ({ models }: Config): ReadonlyArray<ConfigWarning> =>
+  Object.entries(models).flatMap(([name, { endpoint }]) =>
+    hasRequestPath(endpoint)
+      ? [
+          {
+            path: `models.${name}.endpoint`,
+            message: `Choir adds /chat/completions to it, so every request fails: use ${apiAddress(endpoint)}`
+          }
+        ]
+      : []
+  )
+
 const warningsOf = (config: Config, secrets: SecretsFile): ReadonlyArray<ConfigWarning> => [
   ...secretReferences(config).flatMap(({ path, secret }) =>
     hasValue(secrets, secret)
@@ -194,6 +207,7 @@ const warningsOf = (config: Config, secrets: SecretsFile): ReadonlyArray<ConfigW
   ),
   ...placeholders(config, []),
   ...nestedWorkspaces(config),
+  ...requestAddresses(config),
   ...unpricedBudget(config),
   ...(config.runtime.type === "docker"
     ? loopbackModels(config).map((message) => ({ path: "runtime.type", message }))

@@ -89,4 +89,36 @@ describe("edge beside jobs", () => {
       assert.deepStrictEqual([...new Set(ended.map(({ payload }) => payload.status))], ["success"])
     }).pipe(Effect.scoped)
   )
+
+  it.effect("starts a job behind writes that wait for one another", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const pause = Effect.sleep("10 millis")
+      const write = (name: string) =>
+        testTool(name, () => Effect.as(pause, { status: "success", summary: name }), {
+          locks: [{ resource: "workspace", mode: "X" }]
+        })
+      const ask: Script = (messages) => {
+        if (isCore(messages)) return Effect.succeed(says("done"))
+        return Effect.succeed(
+          messages.at(-1)?.content === "go"
+            ? calls(
+                ["test.first", {}],
+                ["test.second", {}],
+                ["test.third", {}],
+                ["choir.core.spawn", { job_name: "after", task_spec: "work" }]
+              )
+            : says("fine")
+        )
+      }
+      const tools = ["test.first", "test.second", "test.third"].map(write)
+      yield* Effect.forkScoped(runAgent({ plane, script: ask, tools, config: agentConfig({}) }))
+      yield* plane.say("go")
+      yield* plane.until((_, state) => quiet(state))
+      const results = ofType(plane.events, "ToolResultCommitted").map(({ payload }) => payload.status)
+      assert.deepStrictEqual(results, ["success", "success", "success", "success"])
+      assert.lengthOf(ofType(plane.events, "CoreStarted"), 1)
+    }).pipe(Effect.scoped)
+  )
 })

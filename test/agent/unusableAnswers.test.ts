@@ -85,6 +85,14 @@ describe("edge", () => {
     })
   )
 
+  it.live("says that the model's limit is too small where every call is cut", () =>
+    Effect.gen(function* () {
+      const { say } = yield* talking([...Array.from({ length: 12 }, () => cutCall), double.answer("hello")])
+      const [text = ""] = yield* say("write it")
+      assert.match(text, /cut at 900 tokens, inside a tool call[^.]*\. Raise the model's max_tokens/u)
+    })
+  )
+
   it.live("asks once for a better reply than an empty one, and answers the next message where none comes", () =>
     Effect.gen(function* () {
       const { provider, say } = yield* talking([empty, double.answer("here"), empty, empty, double.answer("hello")])
@@ -171,6 +179,14 @@ describe("a job", () => {
       const result = ofType(plane.events, "ToolResultCommitted").find(({ lane }) => lane === "core:work")
       assert.include(result?.payload.summary, "cut at 900 tokens")
       assert.strictEqual((yield* say("hello")).length, 1)
+    })
+  )
+
+  it.live("ends with the model's limit as its reason where every call is cut", () =>
+    Effect.gen(function* () {
+      const { stopped } = yield* working(Array.from({ length: 12 }, () => cutCall))
+      assert.strictEqual(stopped?.outcome, "stuck")
+      assert.include(stopped?.summary, "Raise the model's max_tokens")
     })
   )
 

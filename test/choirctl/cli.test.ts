@@ -91,7 +91,7 @@ describe("choirctl", () => {
         assert.deepStrictEqual(started, {
           code: 1,
           out: "",
-          err: "error: no image\u{FFFD}[2J\nhint: choirctl agent build agent-1\n"
+          err: `error: no image\u{FFFD}[2J\nhint: choirctl --home ${home} agent build agent-1\n`
         })
         const asJson = yield* choirctl(home, ["agent", "start", "agent-1", "--json"])
         assert.deepStrictEqual(document(asJson), { ok: false, error: refusal })

@@ -39,6 +39,7 @@ const CAUSES = [
   [403, "{}", "key", /refuses the key \(403\)/u],
   [402, "{}", "credit", /no credit \(402\)/u],
   [404, '{"error":"no such model"}', "name", /has no model m-1/u],
+  [404, '{"detail":"Not Found"}', "address", /has nothing at .*the address may be wrong/u],
   [404, '{"error":"No endpoints found that support tool use"}', "tools", /cannot call tools/u],
   [400, '{"error":"m-1 does not support tools"}', "tools", /cannot call tools/u],
   [404, "<!doctype html><title>x</title>", "address", /web page/u],
@@ -51,6 +52,16 @@ const CAUSES = [
 ] as const
 
 describe("the trial of a model", () => {
+  it.live("names the address to use where config.json has the path of a request", () =>
+    Effect.gen(function* () {
+      const endpoint = yield* endpointThat(404, "{}")
+      const failure = yield* Effect.flip(
+        tryModel({ endpoint: `${endpoint}/chat/completions/`, model: "m-1" }, undefined)
+      )
+      assert.deepStrictEqual([failure.obstacle, failure.fix], ["address", `Use the address ${endpoint}`])
+    })
+  )
+
   for (const [status, body, obstacle, words] of CAUSES)
     it.live(`says what is wrong: ${obstacle}, ${status} ${body.slice(0, 30)}`, () =>
       Effect.gen(function* () {

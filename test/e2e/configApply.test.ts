@@ -75,7 +75,7 @@ describe("choirctl config apply", () => {
         for (const json of [[], ["--json"]]) {
           const refused = yield* ctl("config", "apply", ...json)
           assert.strictEqual(refused.code, 2)
-          assert.include(refused.out + refused.err, "choirctl config apply --yes")
+          assert.include(refused.out + refused.err, "config apply --yes")
         }
         const no = yield* asked("n")
         assert.strictEqual(no.code, 1)
@@ -87,7 +87,7 @@ describe("choirctl config apply", () => {
         assert.strictEqual(yield* version, before)
 
         const yes = yield* ok("config", "apply", "--yes")
-        assert.include(yes.out, "choirctl agent restart demo")
+        assert.match(yes.out, /choirctl --home \S+ agent restart demo/u)
         assert.notMatch(yes.out + yes.err, /canary/u)
         assert.strictEqual((yield* bindings)?.llm, "test")
         yield* ok("chat", "demo", "--message", "say hello")
@@ -135,7 +135,7 @@ describe("choirctl config apply", () => {
         assert.strictEqual(kept.code, 1)
         assert.include(kept.out, "demo was not restarted and keeps running")
         assert.include(kept.out, "workspaces/nowhere")
-        assert.include(kept.out, "then: choirctl agent restart demo")
+        assert.include(kept.out, " agent restart demo")
         assert.strictEqual((yield* status).status, "running")
 
         edit((config) => {
@@ -146,8 +146,8 @@ describe("choirctl config apply", () => {
         const down = yield* ctl("config", "apply", "--yes", "--restart")
         assert.strictEqual(down.code, 1)
         assert.include(down.out, "demo did not come up again: ")
-        assert.include(down.out, "choirctl agent build demo")
-        assert.include(down.out, "then: choirctl agent start demo")
+        assert.include(down.out, " agent build demo")
+        assert.include(down.out, " agent start demo")
         assert.strictEqual((yield* status).status, "stopped")
         assert.strictEqual(yield* others, epoch)
       }).pipe(Effect.scoped),
@@ -178,7 +178,7 @@ describe("choirctl config apply", () => {
 
         // What a rollback leaves in config.json is what the next apply offers, unless the operator follows the hint.
         const back = yield* ok("config", "rollback", String(before))
-        const [, keep = ""] = /first: choirctl (config show --version \d+) > /u.exec(back.err) ?? []
+        const [, keep = ""] = /first: choirctl --home \S+ (config show --version \d+) > /u.exec(back.err) ?? []
         const offered = yield* ctl("config", "apply")
         assert.strictEqual(offered.code, 2)
         assert.include(offered.err, "budgets.max_tool_calls_per_session")
@@ -209,7 +209,7 @@ describe("choirctl agent restart", () => {
           restarted.err.split("\n").filter((line) => line !== ""),
           [
             "keeps llm other from agent start --llm; the default is third",
-            "to use the defaults: choirctl agent stop demo && choirctl agent start demo"
+            `to use the defaults: choirctl --home ${home} agent stop demo && choirctl --home ${home} agent start demo`
           ]
         )
         assert.deepInclude((yield* bindings) as object, { llm: "other", dms: ["hall", "me"], workspace: "spare" })
@@ -237,7 +237,7 @@ describe("choirctl agent init", () => {
     "adds an agent to a running choird, unless other changes wait in config.json",
     () =>
       Effect.gen(function* () {
-        const { ctl, edit, ok } = yield* start
+        const { ctl, edit, home, ok } = yield* start
         const unknown = yield* ctl("agent", "start", "second")
         assert.deepStrictEqual([unknown.code, unknown.err], [1, "error: there is no agent second\nhint: known: demo\n"])
         const made = yield* ok("agent", "init", "second", "--llm", "test")
@@ -251,12 +251,15 @@ describe("choirctl agent init", () => {
         })
         const waiting = yield* ok("agent", "init", "third", "--llm", "test")
         assert.include(waiting.err, "budgets.max_tool_calls_per_session")
-        assert.match(waiting.out, /Next:\n {2}choirctl config apply\n {2}choirctl agent build third/u)
+        assert.match(
+          waiting.out,
+          /Next:\n {2}choirctl --home \S+ config apply\n {2}choirctl --home \S+ agent build third/u
+        )
         const early = yield* ctl("agent", "build", "third")
         assert.strictEqual(early.code, 1)
         assert.include(
           early.err,
-          "config.json has an agent third that choird has not applied\nhint: choirctl config apply\n"
+          `config.json has an agent third that choird has not applied\nhint: choirctl --home ${home} config apply\n`
         )
         const applied = yield* ok("config", "apply", "--yes")
         assert.include(applied.err, "+ agents.third")

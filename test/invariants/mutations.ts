@@ -106,8 +106,8 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
     id: "4a",
     invariant: 4,
     file: "src/agent/Arbiter.ts",
-    find: "if (!log.append(events))",
-    replace: "state = folded.success\n        if (!log.append(events))",
+    find: "const tooLarge = log.append(events)",
+    replace: "state = folded.success\n        const tooLarge = log.append(events)",
     why: "the state runs ahead of the log",
     red: "the state knows of an event that the log does not hold"
   },
@@ -187,8 +187,8 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
     id: "7b",
     invariant: 7,
     file: "src/agent/EdgeLane.ts",
-    find: 'return reports.length > 0 ? { type: "ask", purpose: "report" } : { type: "wait" }',
-    replace: 'return reports.length > 0 ? { type: "say", text: "the job ended" } : { type: "wait" }',
+    find: 'return isSpent ? { type: "say", text: spentText(messageSpent(message_max_steps)) } : { type: "ask", purpose }',
+    replace: 'return { type: "say", text: "the job ended" }',
     why: "the runtime tells of the job in place of edge",
     red: "the user did not hear of the job from edge"
   },

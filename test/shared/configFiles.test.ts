@@ -79,6 +79,27 @@ describe("configFiles", () => {
     })
   )
 
+  it.effect("warns of an address that has the path of a request, with the one to use", () =>
+    Effect.gen(function* () {
+      const entry = { provider: "p", model: "m" }
+      const endpoint = "https://llm.example.org/v1"
+      const models = {
+        long: { ...entry, endpoint: `${endpoint}/chat/completions` },
+        short: { ...entry, endpoint }
+      }
+      const { warnings } = yield* loadFiles(yield* makeHome({ ...CONFIG, models, agents: {} }, SECRETS))
+      assert.deepStrictEqual(
+        warnings.filter(({ path }) => path.endsWith(".endpoint")),
+        [
+          {
+            path: "models.long.endpoint",
+            message: `Choir adds /chat/completions to it, so every request fails: use ${endpoint}`
+          }
+        ]
+      )
+    })
+  )
+
   it.effect("refuses a key that stands twice, of which one would count in silence, and a byte order mark (R57)", () =>
     Effect.gen(function* () {
       const text = JSON.stringify(CONFIG)

@@ -53,7 +53,8 @@ export const documents = ({ out }: Ran): ReadonlyArray<unknown> =>
     .split("\n")
     .map((line) => JSON.parse(line))
 
-const MAIN = new URL("../../src/choirctl/main.ts", import.meta.url).pathname
+/** The program itself, as it stands in the sources. */
+export const MAIN = new URL("../../src/choirctl/main.ts", import.meta.url).pathname
 
 interface Spawned {
   readonly env?: Readonly<Record<string, string>>

@@ -50,6 +50,8 @@ export interface Terminal {
   see(wanted: string | RegExp, within?: typeof SOON | typeof LATER): Effect.Effect<string, NotSeen>
   /** Types a command at the shell's prompt and waits for its end; answers what it printed since what was last seen of it. */
   run(command: string, how?: How): Effect.Effect<string, NotSeen>
+  /** Takes the terminal away from what runs in it, as somebody who closes its window. */
+  readonly close: Effect.Effect<void>
 }
 
 /** The keys that a person presses. */
@@ -134,6 +136,10 @@ export const openTerminal = Effect.fnUntraced(function* ({ cwd, env, home, path,
     type,
     see,
     line: (text) => type(`${text}${KEYS.enter}`),
+    close: Effect.andThen(
+      Effect.sync(() => child.kill("SIGKILL")),
+      Deferred.await(closed)
+    ),
     run: Effect.fnUntraced(function* (command, { code = 0, meanwhile = Effect.void } = {}) {
       yield* type(`${command}; echo "=$?="${KEYS.enter}`)
       yield* see('"=$?="')

@@ -6,7 +6,7 @@ import { ResourceName } from "#schema/Ids.ts"
 import type { UpdateProgress } from "#schema/UpdateApi.ts"
 import { ask, askStream } from "#src/choirctl/ask.ts"
 import { EXIT, failed, refusedByChoird, Unsuccessful } from "#src/choirctl/failure.ts"
-import { print } from "#src/choirctl/print.ts"
+import { print, printAdvice } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
 import { agentDetail, agentLine, agentTable, buildLine, keptLines, updateLines } from "#src/choirctl/render/agents.ts"
 import { safeLine } from "#src/choirctl/render/safeText.ts"
@@ -42,7 +42,7 @@ const list = Command.make(
   {},
   Effect.fnUntraced(function* () {
     const rows = yield* ask("agents", (choird) => choird.list())
-    yield* print(rows, agentTable)
+    yield* printAdvice(rows, agentTable)
   })
 ).pipe(
   Command.withDescription("List all agents and their status"),
@@ -54,7 +54,7 @@ const status = Command.make(
   { id: agentId },
   Effect.fnUntraced(function* ({ id }) {
     const detail = yield* ask("agents", (choird) => choird.status({ params: { id } }))
-    yield* print(detail, agentDetail)
+    yield* printAdvice(detail, agentDetail)
   })
 ).pipe(
   Command.withDescription("Show an agent's lanes, budgets, bindings and uptime"),
@@ -100,7 +100,7 @@ const start = Command.make(
     const summary = yield* ask("agents", (choird) => choird.start({ params: { id }, payload })).pipe(
       withProgress(`starting ${id}`)
     )
-    yield* print(summary, agentLine)
+    yield* printAdvice(summary, agentLine)
   })
 ).pipe(
   Command.withDescription("Start an agent; what is not named comes from its defaults in config.json"),
@@ -114,7 +114,7 @@ const stop = Command.make(
     const summary = yield* ask("agents", (choird) => choird.stop({ params: { id } })).pipe(
       withProgress(`stopping ${id}`)
     )
-    yield* print(summary, agentLine)
+    yield* printAdvice(summary, agentLine)
   })
 ).pipe(
   Command.withDescription("Stop an agent at its next safe point; its session can be resumed"),
@@ -130,7 +130,7 @@ const restart = Command.make(
       withProgress(`restarting ${id}`)
     )
     for (const line of keptLines(summary)) yield* screen.note(line)
-    yield* print(summary, agentLine)
+    yield* printAdvice(summary, agentLine)
   })
 ).pipe(
   Command.withDescription(
@@ -163,7 +163,7 @@ const build = Command.make(
     if (end?.type !== "done")
       return yield* failed("BUILD_BROKE_OFF", "choird ended before the build did", `choirctl agent build ${id}`)
     for (const warning of end.result.warnings) yield* screen.note(`warning: ${safeLine(warning)}`)
-    yield* print(end.result, buildLine)
+    yield* printAdvice(end.result, buildLine)
   })
 ).pipe(
   Command.withDescription("Build an agent's image from the global repository and its own; starts nothing"),
@@ -182,7 +182,7 @@ const followed = Effect.fnUntraced(function* <E, R>(steps: Stream.Stream<UpdateP
   if (end?.type !== "done") return yield* failed("UPDATE_BROKE_OFF", "choird ended before the update did", again)
   for (const { agent_id, warnings } of end.result)
     for (const warning of warnings) yield* screen.note(`warning: ${agent_id}: ${safeLine(warning)}`)
-  yield* print(end.result, updateLines)
+  yield* printAdvice(end.result, updateLines)
   const broken = end.result.some(({ outcome }) => outcome === "failed")
   return broken ? yield* new Unsuccessful({ exit_code: EXIT.failed }) : undefined
 })

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { onHost } from "#src/choirctl/Host.ts"
-import { print } from "#src/choirctl/print.ts"
+import { printAdvice } from "#src/choirctl/print.ts"
 import { initBaseText } from "#src/choirctl/render/setup.ts"
 import { root } from "#src/choirctl/root.ts"
 
@@ -18,7 +18,7 @@ const init = Command.make(
     const { home } = yield* root
     const { initBase } = yield* Effect.promise(() => import("#src/choirctl/initBase.ts"))
     const made = yield* onHost(initBase(home, bare ? "bare" : "worktree"))
-    yield* print({ ok: true, ...made }, initBaseText)
+    yield* printAdvice({ ok: true, ...made }, initBaseText)
   })
 ).pipe(
   Command.withDescription(

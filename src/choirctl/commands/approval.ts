@@ -42,9 +42,10 @@ const show = Command.make(
   "show",
   { id: approvalId },
   Effect.fnUntraced(function* ({ id }) {
+    const { home } = yield* root
     const approval = yield* look(id)
     const now_ms = yield* Clock.currentTimeMillis
-    yield* print(approval, (approval, color) => approvalText(approval, now_ms, color))
+    yield* print(approval, (approval, color) => approvalText(approval, now_ms, color, home))
   })
 ).pipe(
   Command.withDescription("Show what is asked for, by whom, until when, and what became of it"),

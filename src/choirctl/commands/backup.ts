@@ -5,7 +5,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { confirmReplaced, yesFlag } from "#src/choirctl/confirm.ts"
 import { onHost } from "#src/choirctl/Host.ts"
 import { passphraseFlag, passphraseOf } from "#src/choirctl/passphrase.ts"
-import { print } from "#src/choirctl/print.ts"
+import { printAdvice } from "#src/choirctl/print.ts"
 import { type Progress, withProgress } from "#src/choirctl/progress.ts"
 import { backupText } from "#src/choirctl/render/backup.ts"
 import { safeLine } from "#src/choirctl/render/safeText.ts"
@@ -57,7 +57,7 @@ export const backup = Command.make(
     for (const { reason, session_id } of broken)
       yield* screen.note(`warning: the session ${session_id} does not verify: ${safeLine(reason)}`)
     const { members: _, ...contents } = manifest
-    yield* print({ ok: true, path: file, bytes, ...contents, broken }, backupText)
+    yield* printAdvice({ ok: true, path: file, bytes, ...contents, broken }, backupText)
   }, onHost)
 ).pipe(
   Command.withDescription("Write the whole home into one file, while agents work or without choird"),

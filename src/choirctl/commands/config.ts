@@ -3,7 +3,7 @@ import { Cause, Effect, Exit, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { ask } from "#src/choirctl/ask.ts"
 import { yesFlag } from "#src/choirctl/confirm.ts"
-import { print } from "#src/choirctl/print.ts"
+import { print, printAdvice } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
 import { applyText, diffText, historyTable, loadText, validText } from "#src/choirctl/render/config.ts"
 import { jsonText } from "#src/choirctl/render/jsonText.ts"
@@ -24,12 +24,14 @@ const validate = Command.make(
     const loaded = yield* Effect.exit(loadFiles(home))
     if (Exit.isFailure(loaded)) {
       const error = Option.getOrUndefined(Cause.findErrorOption(loaded.cause))
-      return error === undefined
+      const { json } = yield* root
+      // What is wrong with the file as a whole stands beside its name.
+      return error === undefined || (!json && problemsOf(error.problems).every(({ path }) => path === ""))
         ? yield* Effect.failCause(loaded.cause)
         : yield* refused(`${error.file} is not valid`, problemsOf(error.problems), error.hint)
     }
     const { warnings } = loaded.value
-    yield* print({ ok: true, path: configPath(home), warnings }, validText)
+    yield* printAdvice({ ok: true, path: configPath(home), warnings }, validText)
   })
 ).pipe(
   Command.withDescription("Check config.json and secrets.json; names the path of each problem"),
@@ -80,7 +82,7 @@ const load = Command.make(
   {},
   Effect.fnUntraced(function* () {
     const { loadConfig } = yield* loading
-    yield* print(yield* loadConfig, loadText)
+    yield* printAdvice(yield* loadConfig, loadText)
   })
 ).pipe(
   Command.withDescription("Read and check config.json, secrets.json and the repositories, and stage them in choird"),
@@ -91,7 +93,7 @@ const diff = Command.make(
   "diff",
   {},
   Effect.fnUntraced(function* () {
-    yield* print(yield* ask("configuration", (choird) => choird.diff()), diffText)
+    yield* printAdvice(yield* ask("configuration", (choird) => choird.diff()), diffText)
   })
 ).pipe(
   Command.withDescription("Show what is staged and does not run yet, and what puts it to work"),
@@ -139,7 +141,7 @@ const rollback = Command.make(
   Effect.fnUntraced(function* ({ version }) {
     const asking = ask("configuration", (choird) => choird.rollback({ payload: { version } }))
     const report = yield* withProgress("going back")(asking)
-    yield* print(report, applyText)
+    yield* printAdvice(report, applyText)
     yield* fileNote(version)
   })
 ).pipe(

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { EXIT, Unsuccessful } from "#src/choirctl/failure.ts"
-import { print } from "#src/choirctl/print.ts"
+import { print, printAdvice } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
 import { installedText, startedText, stateText, stoppedText, uninstalledText } from "#src/choirctl/render/daemon.ts"
 import { root } from "#src/choirctl/root.ts"
@@ -16,7 +16,7 @@ const start = Command.make(
     const { home } = yield* root
     const { startDaemon } = yield* load
     const state = yield* startDaemon(home).pipe(withProgress("starting choird"))
-    yield* print({ ok: true, ...state }, startedText)
+    yield* printAdvice({ ok: true, ...state }, startedText)
   })
 ).pipe(
   Command.withDescription("Start choird in the background and wait until it is ready"),
@@ -30,7 +30,7 @@ const stop = Command.make(
     const { home } = yield* root
     const { stopDaemon } = yield* load
     const stopped = yield* stopDaemon(home).pipe(withProgress("stopping choird"))
-    yield* print({ ok: true, ...stopped }, stoppedText)
+    yield* printAdvice({ ok: true, ...stopped }, stoppedText)
   })
 ).pipe(
   Command.withDescription("Stop choird and wait until it has ended; sessions go on at its next start"),
@@ -44,7 +44,7 @@ const status = Command.make(
     const { home } = yield* root
     const { daemonState } = yield* load
     const state = yield* daemonState(home)
-    yield* print(state, stateText)
+    yield* printAdvice(state, stateText)
     if (!state.ready) return yield* new Unsuccessful({ exit_code: EXIT.unreachable })
   })
 ).pipe(
@@ -59,7 +59,7 @@ const install = Command.make(
     const { home } = yield* root
     const { installUnit } = yield* Effect.promise(() => import("#src/choirctl/installUnit.ts"))
     const installed = yield* installUnit(home)
-    yield* print({ ok: true, ...installed }, installedText)
+    yield* printAdvice({ ok: true, ...installed }, installedText)
   })
 ).pipe(
   Command.withDescription("Write a systemd unit that runs choird for you; starts nothing"),

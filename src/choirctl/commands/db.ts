@@ -4,7 +4,7 @@ import { Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { confirm, confirmReplaced, yesFlag } from "#src/choirctl/confirm.ts"
 import { failed, requireFile } from "#src/choirctl/failure.ts"
-import { print } from "#src/choirctl/print.ts"
+import { printAdvice } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
 import { backedUpText, migratedText, restoredText } from "#src/choirctl/render/database.ts"
 import { safeLine } from "#src/choirctl/render/safeText.ts"
@@ -41,10 +41,10 @@ const migrate = Command.make(
   Effect.fnUntraced(function* () {
     const { home } = yield* root
     const screen = yield* Screen
-    if (yield* choirdRuns(home)) return yield* print({ ok: true, running: true, applied: [] }, migratedText)
+    if (yield* choirdRuns(home)) return yield* printAdvice({ ok: true, running: true, applied: [] }, migratedText)
     const { runTask } = yield* Effect.promise(() => import("#src/choirctl/choirdProgram.ts"))
     const done = yield* runTask(home, ["migrate"], Migrated, screen.note).pipe(withProgress("migrating"))
-    yield* print({ ok: true, running: false, ...done }, migratedText)
+    yield* printAdvice({ ok: true, running: false, ...done }, migratedText)
   })
 ).pipe(
   Command.withDescription("Bring the database to this version of Choir; a starting choird does so by itself"),
@@ -70,7 +70,10 @@ const backup = Command.make(
     for (const { reason, session_id } of broken)
       yield* screen.note(`warning: the session ${session_id} does not verify: ${safeLine(reason)}`)
     const { created_at, migration } = header
-    yield* print({ ok: true, path: file, bytes, created_at, migration, sessions, events, rows, broken }, backedUpText)
+    yield* printAdvice(
+      { ok: true, path: file, bytes, created_at, migration, sessions, events, rows, broken },
+      backedUpText
+    )
   })
 ).pipe(
   Command.withDescription("Write the whole database into a file, while agents work or without choird"),
@@ -115,7 +118,7 @@ const restore = Command.make(
     const done = yield* runTask(home, args, Restored, (text) => screen.note(safeLine(text)))
     for (const { reason, session_id } of done.broken)
       yield* screen.note(`warning: the session ${session_id} does not verify: ${safeLine(reason)}`)
-    yield* print({ ok: true, path: file, ...done }, restoredText)
+    yield* printAdvice({ ok: true, path: file, ...done }, restoredText)
   })
 ).pipe(
   Command.withDescription("Put a backup in the place of the database; choird must not run"),

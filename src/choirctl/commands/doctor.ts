@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { onHost } from "#src/choirctl/Host.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/failure.ts"
-import { print } from "#src/choirctl/print.ts"
+import { printAdvice } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
 import { doctorText } from "#src/choirctl/render/doctor.ts"
 import { root } from "#src/choirctl/root.ts"
@@ -16,7 +16,7 @@ export const doctor = Command.make(
     const { examine } = yield* Effect.promise(() => import("#src/choirctl/examine.ts"))
     const checks = yield* onHost(examine(home)).pipe(withProgress("looking around"))
     const ok = checks.every(({ status }) => status !== "fail")
-    yield* print({ ok, checks }, doctorText)
+    yield* printAdvice({ ok, checks }, doctorText)
     if (!ok) return yield* new Unsuccessful({ exit_code: EXIT.failed })
   })
 ).pipe(

@@ -1,6 +1,7 @@
 /** choirctl init: a home in which choird starts. */
 import { Effect, Option, Redacted, Result } from "effect"
 import { Command, Flag, Prompt } from "effect/cli"
+import { apiAddress } from "#src/shared/apiAddress.ts"
 import { askPerson } from "#src/choirctl/askPerson.ts"
 import { onHost } from "#src/choirctl/Host.ts"
 import { unmappedRoot } from "#src/shared/dockerInfo.ts"
@@ -10,7 +11,6 @@ import { usageError } from "#src/choirctl/failure.ts"
 import { knownPrice } from "#src/choirctl/knownPrices.ts"
 import {
   addressProblem,
-  apiAddress,
   keyName,
   known,
   nameProblem,

@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { AgentId } from "#schema/Ids.ts"
+import { endWithReader } from "#src/choirctl/closedPipe.ts"
 import { jsonLogLine, peopleLogLine } from "#src/choirctl/render/logLine.ts"
 import { root } from "#src/choirctl/root.ts"
 import { Screen } from "#src/choirctl/Screen.ts"
@@ -33,6 +34,7 @@ export const logs = Command.make(
     const screen = yield* Screen
     const { requireHome } = yield* Effect.promise(() => import("#src/choirctl/homeFiles.ts"))
     yield* requireHome(home)
+    yield* endWithReader
     const { tailLog } = yield* Effect.promise(() => import("#src/choirctl/LogReader.ts"))
     const shown = json || !screen.terminal ? jsonLogLine : (text: string) => peopleLogLine(text, screen.color)
     yield* tailLog(

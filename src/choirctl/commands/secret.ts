@@ -8,7 +8,7 @@ import { SecretName } from "#schema/Ids.ts"
 import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
 import { confirm, yesFlag } from "#src/choirctl/confirm.ts"
 import { failed, usageError } from "#src/choirctl/failure.ts"
-import { print } from "#src/choirctl/print.ts"
+import { print, printAdvice } from "#src/choirctl/print.ts"
 import { readInput, withoutLineEnd } from "#src/choirctl/readInput.ts"
 import { secretsText } from "#src/choirctl/render/config.ts"
 import { root } from "#src/choirctl/root.ts"
@@ -28,7 +28,7 @@ const list = Command.make(
   Effect.fnUntraced(function* () {
     const { home } = yield* root
     const { secretNames } = yield* files
-    yield* print(
+    yield* printAdvice(
       yield* secretNames(home),
       (names) => names.join("\n") || "no secret is set: choirctl secret set <name>"
     )
@@ -132,7 +132,7 @@ const apply = Command.make(
   "apply",
   {},
   Effect.fnUntraced(function* () {
-    yield* print(yield* ask("configuration", (choird) => choird.applySecrets()), secretsText)
+    yield* printAdvice(yield* ask("configuration", (choird) => choird.applySecrets()), secretsText)
   })
 ).pipe(
   Command.withDescription("Make choird read secrets.json again, and running agents fetch what changed"),

@@ -1,6 +1,7 @@
 /** choirctl session: what an agent did, and the proof of it. */
 import { Clock, Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
+import { endWithReader } from "#src/choirctl/closedPipe.ts"
 import { ask, askStream } from "#src/choirctl/ask.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
@@ -67,6 +68,7 @@ const events = Command.make(
   },
   Effect.fnUntraced(function* ({ follow, from, last, name }) {
     const id = yield* sessionOf(name)
+    yield* endWithReader
     const query = {
       ...(Option.isSome(from) ? { from: from.value } : {}),
       ...(Option.isSome(last) ? { last: last.value } : {}),

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { ask } from "#src/choirctl/ask.ts"
-import { print } from "#src/choirctl/print.ts"
+import { printAdvice } from "#src/choirctl/print.ts"
 import { statusText } from "#src/choirctl/render/status.ts"
 
 export const status = Command.make(
@@ -10,7 +10,7 @@ export const status = Command.make(
   {},
   Effect.fnUntraced(function* () {
     const all = yield* ask("system", (choird) => choird.status())
-    yield* print(all, statusText)
+    yield* printAdvice(all, statusText)
   })
 ).pipe(
   Command.withDescription("Show choird, its database, runtime, gateways and agents"),

@@ -5,7 +5,7 @@ import { ResourceName } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/ask.ts"
 import { confirm, yesFlag } from "#src/choirctl/confirm.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
-import { print } from "#src/choirctl/print.ts"
+import { print, printAdvice } from "#src/choirctl/print.ts"
 import { safeLine } from "#src/choirctl/render/safeText.ts"
 import { resetLine, workspaceTable } from "#src/choirctl/render/workspaces.ts"
 
@@ -55,7 +55,7 @@ const reset = Command.make(
     const done = yield* ask("workspaces", (choird) => choird.reset({ params: { name } })).pipe(
       withProgress(`emptying ${name}`)
     )
-    yield* print(done, resetLine)
+    yield* printAdvice(done, resetLine)
   })
 ).pipe(
   Command.withDescription("Stop the agent that works in a workspace and delete everything in it; its folder stays"),

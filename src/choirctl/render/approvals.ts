@@ -1,6 +1,7 @@
 /** Approvals for people. */
 import type { ApprovalStatus } from "#schema/Approval.ts"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
+import { DEFAULT_HOME, onHome } from "#src/shared/homeFolder.ts"
 import { paint, type Paint } from "./paint.ts"
 import { safeLine, safeText } from "./safeText.ts"
 import { fields, table } from "./table.ts"
@@ -57,7 +58,7 @@ const changeText = ({ request_type, text }: ApprovalDetail, color: boolean): str
         .join("\n")
 
 /** What is to be decided, and what became of it. */
-export const approvalText = (approval: ApprovalDetail, now_ms: number, color: boolean): string => {
+export const approvalText = (approval: ApprovalDetail, now_ms: number, color: boolean, home = DEFAULT_HOME): string => {
   const { agent_id, approval_id, hash, reason, resolved_at, resolved_by, status } = approval
   const digits = hash.slice(0, 8)
   const head = fields([
@@ -75,7 +76,10 @@ export const approvalText = (approval: ApprovalDetail, now_ms: number, color: bo
   ])
   const how =
     status === "pending"
-      ? `\n\nchoirctl approval approve ${approval_id} --hash ${digits}\nchoirctl approval reject ${approval_id}`
+      ? onHome(
+          home,
+          `\n\nchoirctl approval approve ${approval_id} --hash ${digits}\nchoirctl approval reject ${approval_id}`
+        )
       : ""
   return `${head}\n\n${changeText(approval, color)}${how}`
 }

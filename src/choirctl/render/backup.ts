@@ -1,7 +1,7 @@
 /** What `choirctl backup` and `restore` did, for people. */
 import type { Found } from "#src/choirctl/backup/restoreHome.ts"
 import type { Manifest } from "#src/choirctl/backup/manifest.ts"
-import { DEFAULT_HOME } from "#src/shared/homeFolder.ts"
+import { onHome } from "#src/shared/homeFolder.ts"
 import { shellQuoted } from "#src/shared/shellQuoted.ts"
 import { safeLine, safeText } from "./safeText.ts"
 import { sizeText } from "./size.ts"
@@ -23,7 +23,8 @@ const parts = ({ database, secrets, sources, workspaces }: Contents): ReadonlyAr
     ? ["no repositories"]
     : [`${counted(sources.length, "repository", "repositories")} (${sources.map(({ path }) => path).join(", ")})`]),
   ...workspaces.map(
-    ({ bytes, entries, name }) => `workspace ${name} (${entries} files and folders, ${sizeText(bytes)})`
+    ({ bytes, entries, name }) =>
+      `workspace ${name} (${counted(entries, "file or folder", "files and folders")}, ${sizeText(bytes)})`
   )
 ]
 
@@ -54,17 +55,25 @@ interface Restored {
   readonly backup: Contents
 }
 
+/** The commands after a restore, in their order. */
+const next = (
+  agents: ReadonlyArray<string>,
+  unset: ReadonlyArray<string>,
+  database_command: string | undefined
+): ReadonlyArray<string> => [
+  ...unset.map((name) => `choirctl secret set ${name}`),
+  ...(database_command === undefined ? [] : [safeText(database_command)]),
+  "choirctl daemon start",
+  ...agents.map((agent) => `choirctl agent build ${agent} && choirctl agent start ${agent}`)
+]
+
 export const restoredHomeText = ({ agents, aside, backup, database_command, home, moved, unset }: Restored): string => {
-  const at = home === DEFAULT_HOME ? "" : ` --home ${shellQuoted(home)}`
   return [
     `restored ${home}, as of ${safeLine(backup.created_at)}: ${contents(backup)}.`,
     ...(moved ? [`Paths below ${safeLine(backup.home)} now lead to ${home}.`] : []),
     ...(aside === undefined ? [] : [`The previous home is ${aside}. To delete it: rm -rf ${shellQuoted(aside)}`]),
     "",
     "Next:",
-    ...unset.map((name) => `  choirctl${at} secret set ${name}`),
-    ...(database_command === undefined ? [] : [`  ${safeText(database_command)}`]),
-    `  choirctl${at} daemon start`,
-    ...agents.flatMap((agent) => [`  choirctl${at} agent build ${agent} && choirctl${at} agent start ${agent}`])
+    ...next(agents, unset, database_command).map((command) => `  ${onHome(home, command)}`)
   ].join("\n")
 }

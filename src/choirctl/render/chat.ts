@@ -47,6 +47,8 @@ export interface ChatState {
   readonly up: boolean
   readonly status: string
   readonly edge: string
+  /** Whether edge does nothing until a person has decided. */
+  readonly waits: boolean
   readonly cores: ReadonlyArray<string>
   readonly reports: ReadonlyArray<{ readonly job_name: string; readonly report: CoreReport }>
 }
@@ -67,13 +69,13 @@ const jobWords = (name: string, { reports }: ChatState): string => {
 }
 
 const doing = (state: ChatState): string => {
-  const { cores, edge, reports, status, up } = state
+  const { cores, edge, reports, status, up, waits } = state
   if (!up) return "choird is away"
   if (status !== "running") return status
   const count = `${cores.length} ${cores.length === 1 ? "job" : "jobs"}`
   const told = reports.length === 0 ? count : `${count}: ${cores.map((name) => jobWords(name, state)).join("; ")}`
   const jobs = cores.length === 0 ? [] : [told]
-  const lane = LANE_WORDS[edge]
+  const lane = waits ? "waiting for your approval" : LANE_WORDS[edge]
   return [...(lane === undefined ? [] : [lane]), ...jobs].join(", ")
 }
 

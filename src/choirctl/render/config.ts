@@ -53,7 +53,7 @@ export const loadText = ({ changes, repos }: LoadReport, color: boolean): string
 export const applyText = ({ applied, pending, previous, version }: ApplyReport, color: boolean): string =>
   [
     version === previous
-      ? `Still on version ${version}: these changes need a restart`
+      ? `nothing was applied, and version ${version} keeps running`
       : `version ${version} runs, after ${previous}`,
     ...(applied.length === 0 ? [] : [changeLines(applied, color)]),
     ...(pending.length === 0 ? [] : [`still to be done:\n${changeLines(pending, color)}`])

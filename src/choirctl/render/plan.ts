@@ -1,5 +1,5 @@
 /** What applying a configuration would change, and what it did. */
-import type { PlannedChange } from "#schema/ConfigApi.ts"
+import type { ConfigChange, PlannedChange } from "#schema/ConfigApi.ts"
 import type { Applied, Restarted } from "#src/choirctl/applyConfig.ts"
 import { paint } from "./paint.ts"
 import { safeLine, safeText } from "./safeText.ts"
@@ -43,6 +43,15 @@ const restartLine = ({ agent_id, error, outcome }: Restarted) => {
   ].join("\n")
 }
 
+/** The agents that run without new commits of their repositories, because their image was not built since. */
+export const unbuiltOf = (changes: ReadonlyArray<Pick<ConfigChange, "command">>): ReadonlyArray<string> => [
+  ...new Set(
+    changes.flatMap(({ command }) =>
+      [...command.matchAll(/\bagent build (\S+) && choirctl agent restart \1(?= |$)/gu)].map(([, id = ""]) => id)
+    )
+  )
+]
+
 /** Commands for what no restart of an agent takes over. */
 const leftLines = ({ needs_restart, pending }: Applied) => {
   const byAgents = new Set(needs_restart.map((id) => `choirctl agent restart ${id}`))
@@ -59,12 +68,15 @@ export const appliedText = (done: Applied): string => {
   const head =
     version === previous
       ? restarted.length > 0
-        ? `Still on version ${version}.`
-        : `Still on version ${version}: these changes need a restart.`
+        ? `Version ${version} keeps running.`
+        : `Nothing was applied, and version ${version} keeps running.`
       : `Version ${version} is running; it was ${previous}.`
   return [
     head,
     ...restarted.map(restartLine),
+    ...unbuiltOf(pending).map(
+      (id) => `${id} was not restarted: its repository has new commits, and its image was not built since.`
+    ),
     ...(needs_restart.length === 0 || restarted.length > 0
       ? []
       : [

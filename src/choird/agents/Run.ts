@@ -160,9 +160,17 @@ const giveUp = Effect.fnUntraced(function* (services: RunServices, request: RunR
   const { agent_id, bindings, unattended } = request
   const { leases, sessions, views } = services
   const latest = Option.getOrUndefined(yield* patiently(sessions.latest(agent_id)))
-  if (latest?.status === "active") yield* patiently(sessions.end(latest.session_id, unattended ? "crashed" : "stopped"))
+  if (latest?.status === "active")
+    yield* patiently(sessions.end(latest.session_id, unattended && why.unbuilt !== true ? "crashed" : "stopped"))
   if (!unattended) {
     yield* views.end(agent_id, "stopped", null)
+    return
+  }
+  if (why.unbuilt === true) {
+    // The operator of a home that was restored is about to build it; the people in its chats are not to be alarmed.
+    yield* Effect.logWarning(`the agent is not started again: ${why.reason}`)
+    yield* patiently(leases.release(agent_id))
+    yield* views.end(agent_id, "stopped", why.reason)
     return
   }
   yield* Effect.logError(`the agent does not start: ${why.reason}`)

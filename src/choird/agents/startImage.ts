@@ -9,7 +9,10 @@ import type { Image, Images } from "./Images.ts"
 import type { AgentRefused } from "./Lifecycle.ts"
 
 /** What {@link AgentRefused} is made of. */
-export type Refusal = Pick<AgentRefused, "kind" | "reason" | "hint">
+export type Refusal = Pick<AgentRefused, "kind" | "reason" | "hint"> & {
+  /** There is no image: the agent was never built on this home, as after a restore, and nothing is broken. */
+  readonly unbuilt?: true
+}
 
 export interface ImageServices {
   readonly config: ConfigStore["Service"]
@@ -66,7 +69,10 @@ export const newestImage = Effect.fnUntraced(function* (services: ImageServices,
   const hint = `choirctl agent build ${agent_id}`
   const image = yield* services.images.current(agent_id).pipe(
     Effect.flatMap((newest) => verified(services, newest)),
-    Effect.mapError(({ message }) => notReady(message, hint))
+    Effect.mapError((error): Refusal => ({
+      ...notReady(error.message, hint),
+      ...(error._tag === "NoImage" ? { unbuilt: true } : {})
+    }))
   )
   yield* requireInRuntime(services, agent_id, image)
   return image

@@ -9,6 +9,7 @@ import { Outbox, type Outgoing } from "#src/choird/gateway/Outbox.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
 import { newestReports } from "#src/choird/sessions/newestReports.ts"
 import { CHAT_UNACKED_MAX, CHAT_WATCHED_MAX } from "#src/shared/limits.ts"
+import { waitsForPerson } from "#src/shared/session/parked.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { settledIn, watchedAtFirst } from "./settled.ts"
 
@@ -112,11 +113,18 @@ const follow = (
     if (state !== undefined) {
       const cores = [...state.cores.keys()]
       const said = [...state.cores.values()].map(({ report_rev }) => report_rev)
-      const next = [state.edge.state, ...cores, ...said].join(" ")
+      const waits = waitsForPerson(state.edge)
+      const next = [state.edge.state, waits, ...cores, ...said].join(" ")
       if (next !== activity && session_id !== null) {
         const reports = [...(yield* newestReports(events, session_id, state))]
         const shown = reports.map(([job_name, report]) => ({ job_name, report }))
-        out.push({ type: "activity", edge: state.edge.state, cores, ...(shown.length === 0 ? {} : { reports: shown }) })
+        out.push({
+          type: "activity",
+          edge: state.edge.state,
+          ...(waits ? { waits } : {}),
+          cores,
+          ...(shown.length === 0 ? {} : { reports: shown })
+        })
       }
       activity = next
     }

@@ -5,26 +5,34 @@
  */
 import { Clock, Effect, Result } from "effect"
 import type { SqlClient } from "effect/sql"
-import type { ChoirEvent, EventOf, ToolStatus } from "#schema/Event.ts"
+import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { CallId, SessionId } from "#schema/Ids.ts"
 import { rowId } from "#src/shared/rowId.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { acknowledgeResolution, type ApprovalRow, findCalls, isConfirmation, resolveApproval } from "./approvalRows.ts"
 import { mayFollow } from "./approvalStatus.ts"
+import { visibleLine } from "./approvalText.ts"
 import { Approved, beginExecution } from "./Approved.ts"
+
+type CallResult = Pick<EventOf<"ToolResultCommitted">["payload"], "status" | "summary">
+
+/** Characters of the reason why an approved call did not run. */
+const NOT_RUN_CHARS_MAX = 200
 
 /** `begin` goes on with what was approved; the others belong to the call's result, for whose revision the agent needs no decision. */
 export type CallStep =
   | { readonly type: "begin"; readonly proof: Approved }
   | { readonly type: "expire"; readonly row: ApprovalRow; readonly rev: number }
-  | { readonly type: "end"; readonly row: ApprovalRow; readonly rev: number; readonly outcome: ToolStatus }
+  | { readonly type: "end"; readonly row: ApprovalRow; readonly rev: number; readonly result: CallResult }
 
 type OfCall = EventOf<"ToolCallCommitted"> | EventOf<"ToolResultCommitted">
 
 /** What these events say of calls that a person is or was asked about: of those open before and those that the events open. */
 const confirmed = (before: SessionState, events: ReadonlyArray<ChoirEvent>): ReadonlyArray<OfCall> => {
   const lanes = [before.edge, ...before.cores.values()]
-  const open = lanes.flatMap(({ calls }) => calls.filter(({ confirm }) => confirm !== undefined))
+  // A turn that was set aside still has its calls: they end with it, or run once it is taken up.
+  const calls_open = [...lanes.flatMap(({ calls }) => calls), ...(before.edge.parked?.calls ?? [])]
+  const open = calls_open.filter(({ confirm }) => confirm !== undefined)
   const asked = events.flatMap((event) =>
     event.event_type === "ToolCallRequested" && event.payload.confirm !== undefined ? [event.payload] : []
   )
@@ -56,7 +64,7 @@ export const decideSteps = (
       rows.set(payload.call_id, { ...proof.row, status: "executing" })
       steps.push({ type: "begin", proof })
     } else if (row?.status === "pending") steps.push({ type: "expire", row, rev })
-    else if (row !== undefined) steps.push({ type: "end", row, rev, outcome: payload.status })
+    else if (row !== undefined) steps.push({ type: "end", row, rev, result: payload })
   }
   return Result.succeed(steps)
 }
@@ -79,9 +87,18 @@ export const stepsOfCalls = Effect.fnUntraced(function* (
   return decideSteps(ofCalls, new Map(rows.filter(isConfirmation).map((row) => [row.call_id, row])))
 })
 
-const end = (sql: SqlClient.SqlClient, row: ApprovalRow, outcome: ToolStatus) => {
-  const last = outcome === "success" ? "done" : "failed"
+/** What became of a call, and why an approved one never ran. */
+const outcomeOf = ({ status: before }: ApprovalRow, { status, summary }: CallResult): string =>
+  before === "approved"
+    ? `not run: ${visibleLine(summary || status)
+        .slice(0, NOT_RUN_CHARS_MAX)
+        .toWellFormed()}`
+    : status
+
+const end = (sql: SqlClient.SqlClient, row: ApprovalRow, result: CallResult) => {
+  const last = result.status === "success" ? "done" : "failed"
   const next = mayFollow(row.status, last) ? last : row.status
+  const outcome = outcomeOf(row, result)
   return sql`UPDATE choir_control.pending_approvals SET status = ${next}, outcome = ${outcome}
     WHERE id = ${rowId(row.approval_id) ?? 0n}`
 }
@@ -89,7 +106,7 @@ const end = (sql: SqlClient.SqlClient, row: ApprovalRow, outcome: ToolStatus) =>
 const take = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, step: CallStep) {
   if (step.type === "begin") return yield* beginExecution(sql, step.proof)
   const { rev, row } = step
-  if (step.type === "end") yield* end(sql, row, step.outcome)
+  if (step.type === "end") yield* end(sql, row, step.result)
   else {
     const now_ms = yield* Clock.currentTimeMillis
     yield* resolveApproval(sql, row, "expired", { who: `agent:${row.agent_id}`, reason: "the call has ended", now_ms })

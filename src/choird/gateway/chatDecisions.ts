@@ -2,7 +2,7 @@
  * Decisions about approvals from a chat (spec 19.3, D16, E7): whether this person may decide, which approval is meant, and the answer in
  * words. They are made at once, whatever the agent does meanwhile.
  */
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { EDGE, type AgentId, type ResourceName } from "#schema/Ids.ts"
 import type { ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
 import { isConfirmation } from "#src/choird/approvals/approvalRows.ts"
@@ -13,7 +13,10 @@ import { fitsChat, hash8 } from "#src/choird/approvals/approvalText.ts"
 import { shownText } from "#src/choird/approvals/requestTypes.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { APPROVAL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
+import { waitsForPerson } from "#src/shared/session/parked.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
 import type { Answer, Speaker } from "./GatewayCommands.ts"
 import type { Decide } from "./readCommand.ts"
 
@@ -55,9 +58,23 @@ const whichText = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolut
 
 const DONE = { approved: "Approved", rejected: "Rejected" } as const
 
-const decidedAnswer = (row: ApprovalRow, resolution: "approved" | "rejected"): Answer => {
-  const more = resolution === "approved" && !isConfirmation(row) ? " You will be told the result." : ""
+const decidedAnswer = (row: ApprovalRow, resolution: "approved" | "rejected", before: string): Answer => {
+  const more = resolution === "approved" && !isConfirmation(row) ? " You will be told the result." : before
   return notice(`${DONE[resolution]} ${row.approval_id}: ${row.summary}.${more}`)
+}
+
+/**
+ * What has to be decided before an approved call runs: its turn was set aside, and the turn that stands before it waits for a person too.
+ */
+const decidedBefore = ({ edge }: SessionState, row: ApprovalRow, waiting: ReadonlyArray<ApprovalRow>): string => {
+  const isAside = edge.parked?.calls.some(({ call_id }) => call_id === row.call_id) === true
+  if (!isAside || !waitsForPerson(edge)) return ""
+  const first = waiting.filter((other) => edge.calls.some(({ call_id }) => call_id === other.call_id))
+  if (first.length === 0) return ""
+  const chat = edge.turn?.kind === "turn" ? ` in ${edge.turn.dm}` : ""
+  const which = first.map(({ approval_id }) => approval_id).join(" and ")
+  const are = first.length === 1 ? `request ${which}${chat} is` : `requests ${which}${chat} are`
+  return ` It runs after ${are} decided.`
 }
 
 /** `gateway:bot/phone` as the people in the chat know it. */
@@ -90,9 +107,17 @@ export const makeChatDecisions = Effect.gen(function* () {
   const approvals = yield* Approvals
   const audit = yield* Audit
   const config = yield* ConfigStore
+  const events = yield* EventStore
 
   const mayDecide = (dm: ResourceName) =>
     Effect.map(config.current, ({ config }) => Object.hasOwn(config.dms, dm) && config.dms[dm]?.admin === true)
+
+  /** What a person who has approved a call is told about when it runs. */
+  const whenItRuns = Effect.fnUntraced(function* (row: ApprovalRow) {
+    if (row.status !== "approved" || row.lane !== EDGE || !isConfirmation(row)) return ""
+    const state = yield* Effect.option(events.state(row.session_id))
+    return Option.isNone(state) ? "" : decidedBefore(state.value, row, yield* waitingFor(row.agent_id))
+  })
 
   const waitingFor = (agent_id: AgentId) => Effect.map(approvals.list({ agent_id, all: false }), oldestFirst)
 
@@ -143,7 +168,7 @@ export const makeChatDecisions = Effect.gen(function* () {
     const { reason, resolution } = command
     const request_id = `${speaker.gateway}:${speaker.request_id}`
     const earlier = yield* approvals.decidedBy(request_id)
-    if (earlier !== undefined) return decidedAnswer(earlier, resolution)
+    if (earlier !== undefined) return decidedAnswer(earlier, resolution, yield* whenItRuns(earlier))
     const { answer, row } = yield* target(command, speaker)
     if (row === undefined) return answer
     const { approval_id } = row
@@ -153,7 +178,8 @@ export const makeChatDecisions = Effect.gen(function* () {
     }
     const decision = { approval_id, resolution, hash8: hash8(row.hash), reason, request_id, dm, who: decider(speaker) }
     const decided = yield* Effect.result(approvals.decide({ ...decision, only: command.approval_id === undefined }))
-    if (decided._tag === "Success") return decidedAnswer(decided.success, resolution)
+    if (decided._tag === "Success")
+      return decidedAnswer(decided.success, resolution, yield* whenItRuns(decided.success))
     if (decided.failure.kind === "NOT_ALONE") return refusal(whichText(yield* waitingFor(agent_id), resolution))
     const now = (yield* find(approval_id, agent_id)) ?? row
     return refusal(refusedText(now, decided.failure, speaker))

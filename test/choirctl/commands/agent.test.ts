@@ -159,7 +159,7 @@ describe("choirctl agent", () => {
       yield* fakeChoird(home, { build: Effect.succeed([{ type: "step", text: "fetching" }]) })
       const ran = yield* choirctl(home, ["agent", "build", "agent-1"])
       assert.strictEqual(ran.code, 1)
-      assert.include(ran.err, "hint: choirctl agent build agent-1")
+      assert.match(ran.err, /hint: choirctl --home \S+ agent build agent-1/u)
     })
   )
 })
@@ -182,7 +182,10 @@ describe("choirctl status and workspace", () => {
       const home = yield* temporaryFolder
       const calls = yield* fakeChoird(home)
       const { out } = yield* choirctl(home, ["workspace", "reset", "main", "--yes"])
-      assert.strictEqual(out, "main is empty: /w/main\nagent-1 was stopped for it: choirctl agent start agent-1\n")
+      assert.strictEqual(
+        out,
+        `main is empty: /w/main\nagent-1 was stopped for it: choirctl --home ${home} agent start agent-1\n`
+      )
       const programs = yield* choirctl(home, ["workspace", "reset", "main", "--yes", "--json"])
       assert.deepStrictEqual(document(programs), { name: "main", path: "/w/main", stopped: "agent-1" })
       assert.deepStrictEqual(calls, [

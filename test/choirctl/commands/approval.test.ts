@@ -38,7 +38,12 @@ describe("choirctl approval", () => {
       const home = yield* temporaryFolder
       yield* fakeChoird(home)
       const people = yield* choirctl(home, ["approval", "show", "7"])
-      for (const text of ["tool: mail.send", "3fa9c012", "choirctl approval approve 7 --hash 3fa9c012", "pending"])
+      for (const text of [
+        "tool: mail.send",
+        "3fa9c012",
+        `choirctl --home ${home} approval approve 7 --hash 3fa9c012`,
+        "pending"
+      ])
         assert.include(people.out, text)
       assert.deepStrictEqual(document(yield* choirctl(home, ["approval", "show", "7", "--json"])), approvalDetail)
     })

@@ -133,7 +133,7 @@ describe("choirctl chat --message", () => {
       )
       assert.strictEqual(ran.code, 1)
       assert.include(ran.err, "crashed: out of memory")
-      assert.include(ran.err, "hint: choirctl agent start agent-1")
+      assert.match(ran.err, /hint: choirctl --home \S+ agent start agent-1/u)
     })
   )
 

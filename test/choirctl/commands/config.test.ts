@@ -1,8 +1,9 @@
+import { spawn } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { choirctl } from "../../support/choirctl.ts"
+import { MAIN, choirctl } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { fakeChoird } from "../../support/fakeChoird.ts"
 import { changes } from "../../support/fakeConfiguration.ts"
@@ -46,7 +47,7 @@ describe("choirctl config", () => {
       const ran = yield* choirctl(home, ["config", "validate"])
       assert.strictEqual(ran.code, 0)
       assert.include(ran.out, "models.main.secret")
-      assert.include(ran.out, "choirctl secret set openai-key")
+      assert.include(ran.out, `choirctl --home ${home} secret set openai-key`)
     })
   )
 
@@ -102,15 +103,15 @@ describe("choirctl config", () => {
       assert.deepStrictEqual([ran.code, ran.err], [0, "fetch global\nwarning: it is old\n"])
       assert.deepStrictEqual(ran.out.split("\n"), [
         "staged: config.json, secrets.json, global at no commit (stale)",
-        "~ models.main.temperature [hot-reload] → choirctl config apply",
-        "~ runtime.cpus [restart-required] → choirctl daemon stop && choirctl daemon start",
-        "To apply what is [hot-reload]: choirctl config apply",
+        `~ models.main.temperature [hot-reload] → choirctl --home ${home} config apply`,
+        `~ runtime.cpus [restart-required] → choirctl --home ${home} daemon stop && choirctl --home ${home} daemon start`,
+        `To apply what is [hot-reload]: choirctl --home ${home} config apply`,
         ""
       ])
       assert.deepStrictEqual(JSON.parse((yield* choirctl(home, ["config", "diff", "--json"])).out), changes)
       const back = yield* choirctl(home, ["config", "rollback", "2", "--json"])
       assert.deepInclude(JSON.parse(back.out), { version: 4, previous: 3 })
-      assert.include(back.err, "choirctl config show --version 2 > ")
+      assert.include(back.err, `choirctl --home ${home} config show --version 2 > `)
       assert.match((yield* choirctl(home, ["config", "history"])).out, /^3 .*apply +operator +runs$/mu)
       assert.strictEqual((yield* choirctl(home, ["config", "show", "--version", "2"])).out, '"version 2"\n')
       assert.include((yield* choirctl(home, ["secret", "apply"])).out, "version 4 runs with key (changed)")
@@ -119,6 +120,44 @@ describe("choirctl config", () => {
         ["load", "diff", "rollback", "history", "version", "applySecrets"]
       )
       assert.deepStrictEqual(calls[2]?.input, { version: 2 })
+    })
+  )
+
+  it.effect(
+    "restarts nobody for commits that no image has, says why and what to do, and exits 1 where that was asked for",
+    () =>
+      Effect.gen(function* () {
+        const home = yield* temporaryFolder
+        const command = "choirctl agent build ada && choirctl agent restart ada"
+        const row = { path: "ada repo", change: "aaaaaaa -> bbbbbbb", class: "restart-required", command } as const
+        const changes = [{ ...row, before: null, after: null, applies: false, restarts: [] }]
+        const calls = yield* fakeChoird(home, { plan: Effect.succeed({ plan: "a-plan", version: 5, changes }) })
+        const asked = yield* choirctl(home, ["config", "apply", "--yes", "--restart"])
+        assert.strictEqual(asked.code, 1)
+        assert.deepStrictEqual(asked.out.split("\n"), [
+          "Nothing was applied, and version 5 keeps running.",
+          "ada was not restarted: its repository has new commits, and its image was not built since.",
+          "To finish:",
+          `  choirctl --home ${home} agent build ada && choirctl --home ${home} agent restart ada`,
+          ""
+        ])
+        assert.strictEqual((yield* choirctl(home, ["config", "apply", "--yes"])).code, 0)
+        assert.isFalse(calls.some(({ name }) => name === "applyPlan"))
+      })
+  )
+
+  it.live("applies to the end when nobody reads its output any more, and exits with what was done", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const calls = yield* fakeChoird(home)
+      const code = yield* Effect.callback<number | null>((resume) => {
+        const child = spawn(process.execPath, [MAIN, "--home", home, "config", "apply", "--yes"])
+        child.stdout.destroy()
+        child.stderr.destroy()
+        child.once("exit", (code) => resume(Effect.succeed(code)))
+      })
+      assert.strictEqual(code, 0)
+      assert.isTrue(calls.some(({ name }) => name === "applyPlan"))
     })
   )
 

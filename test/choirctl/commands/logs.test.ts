@@ -46,7 +46,7 @@ describe("choirctl logs", () => {
       const { home } = yield* made
       const ran = yield* choirctl(home, ["logs", "choird"])
       assert.strictEqual(ran.code, 1)
-      assert.include(ran.err, "choirctl agent list")
+      assert.include(ran.err, " agent list")
       assert.strictEqual((yield* choirctl(home, ["logs", "../secrets"])).code, 2)
     })
   )

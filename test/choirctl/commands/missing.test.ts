@@ -1,5 +1,5 @@
 /** What commands say where a home, a file or a passphrase is missing. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -20,6 +20,9 @@ const ON_A_HOME: ReadonlyArray<ReadonlyArray<string>> = [
   ["daemon", "start"],
   ["daemon", "status"],
   ["config", "validate"],
+  ["config", "apply"],
+  ["status"],
+  ["approval", "list"],
   ["model", "test", "main"]
 ]
 
@@ -38,6 +41,45 @@ describe("a missing home", LIVE, () => {
     )
 })
 
+describe("a call without a command", LIVE, () => {
+  it.effect("lists the commands and exits 2, while a group of commands says what is missing", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const bare = yield* choirctl(home, [])
+      assert.strictEqual(bare.code, 2)
+      assert.match(bare.err, /SUBCOMMANDS[\s\S]* init +Set up a home/u)
+      const group = yield* choirctl(home, ["agent"])
+      assert.strictEqual(group.code, 2)
+      assert.include(group.err, "a command is missing")
+    })
+  )
+
+  it.effect("and an argument of the wrong shape are told in words", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const ran = yield* choirctl(home, ["approval", "show", "x"])
+      assert.include(ran.err, "an approval is named by its number")
+      assert.notInclude(ran.err, "RegExp")
+    })
+  )
+})
+
+describe("a configuration that cannot be read", LIVE, () => {
+  it.effect("is told with the name of the file where it is missing, and in plain words where a key is unknown", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const missing = yield* choirctl(home, ["config", "validate"])
+      assert.include(missing.err, `error: ${join(home, "config.json")} cannot be used: it does not exist\n`)
+      yield* choirctl(home, ["init"])
+      const file = join(home, "config.json")
+      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), agnts: {} }), { mode: 0o600 })
+      const init = yield* choirctl(home, ["agent", "init", "ada"])
+      assert.strictEqual(init.code, 78)
+      assert.include(init.err, `${file} is not valid:\nagnts: an unknown key\n`)
+    })
+  )
+})
+
 describe("a file to restore", LIVE, () => {
   it.effect("that is missing is told with the command that makes one, and no home is made", () =>
     Effect.gen(function* () {
@@ -49,12 +91,15 @@ describe("a file to restore", LIVE, () => {
       ] as const) {
         const ran = yield* choirctl(home, ["restore", file])
         assert.strictEqual(ran.code, 2)
-        assert.include(ran.err, `error: ${file} ${problem}\nhint: name a file that choirctl backup made`)
+        assert.include(ran.err, `error: ${file} ${problem}\nhint: name a file that choirctl --home ${home} backup made`)
       }
       assert.isFalse(existsSync(home))
       mkdirSync(home)
       const database = yield* choirctl(home, ["db", "restore", join(folder, "nofile")])
-      assert.include(database.err, "nofile does not exist\nhint: name a file that choirctl db backup made")
+      assert.include(
+        database.err,
+        `nofile does not exist\nhint: name a file that choirctl --home ${home} db backup made`
+      )
     })
   )
 })

@@ -83,7 +83,7 @@ describe("choirctl secret", () => {
       const home = yield* made
       yield* fakeChoird(home)
       const set = yield* choirctl(home, ["secret", "set", "key"], { stdin: "x" })
-      assert.include(set.err, "choirctl secret apply")
+      assert.match(set.err, /choirctl --home \S+ secret apply/u)
     })
   )
 

@@ -161,7 +161,7 @@ describe("choirctl session", () => {
       const asked = yield* choirctl(home, ["session", "delete", SESSION])
       assert.strictEqual(asked.code, 2)
       assert.include(asked.err, "12 events. All of them will be deleted.")
-      assert.include(asked.err, `choirctl session delete ${SESSION} --yes`)
+      assert.include(asked.err, ` session delete ${SESSION} --yes`)
       assert.notInclude(calls.map(({ name }) => name).join(), "delete")
       const deleted = yield* choirctl(home, ["session", "delete", SESSION, "--yes"])
       assert.include(deleted.out, "On record: its last revision 12")

@@ -158,13 +158,17 @@ from revision 2 on (PlanCommitted, version 3) a later Choir wrote it: the chain 
 })
 
 describe("promptText", () => {
-  const idle = { up: true, status: "running", edge: "EDGE_IDLE", cores: [], reports: [] }
+  const idle = { up: true, status: "running", edge: "EDGE_IDLE", waits: false, cores: [], reports: [] }
 
   it("shows what the agent does, and nothing while it is idle", () => {
     assert.strictEqual(promptText("a", idle, false), "a> ")
     assert.strictEqual(
       promptText("a", { ...idle, edge: "EDGE_WAITING_TOOL", cores: ["x", "y"] }, false),
       "a (running a tool, 2 jobs)> "
+    )
+    assert.strictEqual(
+      promptText("a", { ...idle, edge: "EDGE_WAITING_TOOL", waits: true }, false),
+      "a (waiting for your approval)> "
     )
     assert.strictEqual(promptText("a", { ...idle, cores: ["x"] }, false), "a (1 job)> ")
     const reports = [{ job_name: "x", report: { kind: "progress", text: "t", phase: "tests", percent: 40 } as const }]

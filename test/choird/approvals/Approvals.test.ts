@@ -238,7 +238,7 @@ describeEngines("Approvals", (it) => {
       talk.commit(committed("call-m", failing ?? ""), ended("call-m", "error"), ended("call-n", "cancelled"))
       yield* append(talk, at)
       assert.deepInclude(yield* find(failing ?? ""), { status: "failed", outcome: "error" })
-      assert.deepInclude(yield* find(dropped ?? ""), { status: "approved", outcome: "cancelled" })
+      assert.deepInclude(yield* find(dropped ?? ""), { status: "approved", outcome: "not run: cancelled" })
       assert.isTrue((yield* traces(talk.caller.session_id)).signals.every(({ acked_rev }) => acked_rev !== null))
     }).pipe(life)
   )

@@ -11,9 +11,19 @@ import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import type { Decide } from "#src/choird/gateway/readCommand.ts"
 import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
 import { agentView } from "../../support/agentView.ts"
-import { append, decide, find, proposed, request, requested, traces } from "../../support/confirmations.ts"
+import { append, decide, ended, find, proposed, request, requested, traces } from "../../support/confirmations.ts"
 import { describeEngines } from "../../support/engines.ts"
-import { BINDINGS, CONFIG, message, newTalk, PHONE, storesWith, type Talk, userMsg } from "../../support/stores.ts"
+import {
+  BINDINGS,
+  CONFIG,
+  message,
+  newTalk,
+  PHONE,
+  reply,
+  storesWith,
+  type Talk,
+  userMsg
+} from "../../support/stores.ts"
 
 const BOT = ResourceName.make("bot")
 const TABLET = ResourceName.make("tablet")
@@ -344,6 +354,31 @@ describeEngines("decisions in a chat", (it) => {
       assert.lengthOf(answers, 1)
       assert.include(answers[0]?.text, `There is no approval ${number}.`)
     })
+  )
+
+  it.effect("of a call that was set aside say what has to be decided first, and keep why it never ran", () =>
+    Effect.gen(function* () {
+      const { agent_id, numbers, talk } = yield* asked(PHONE, "call-w", "call-x")
+      const [w = "", x = ""] = numbers
+      const from = talk.rev
+      talk.commit(userMsg(2_000_000), proposed("call-y"), requested("call-y"))
+      yield* append(talk, from)
+      const { approval_id: y } = yield* request(talk, "call-y")
+      assert.strictEqual(
+        (yield* say(agent_id, "approved", w)).text,
+        `Approved ${w}: ${SUMMARY}. It runs after request ${y} in desk is decided.`
+      )
+      const before = talk.rev
+      talk.commit(
+        ended("call-y", "cancelled"),
+        reply(2_000_000, "Stopped."),
+        ended("call-w", "cancelled"),
+        ended("call-x", "cancelled")
+      )
+      yield* append(talk, before)
+      assert.deepInclude(yield* find(w), { status: "approved", outcome: "not run: cancelled" })
+      assert.deepInclude(yield* find(x), { status: "expired", reason: "the call has ended" })
+    }).pipe(alive)
   )
 
   it.effect("stand in /status, with what to say", () =>
