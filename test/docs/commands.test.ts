@@ -15,6 +15,8 @@ const TIME_LIMIT_MS = 300_000
 /** Typed by tests of their own, which are named by how a command begins. */
 const TYPED_ELSEWHERE: Readonly<Record<string, string>> = {
   "openssl req": "test/support/certificate.ts",
+  "choirctl session archive": "test/e2e/retention.test.ts",
+  "choirctl session delete": "test/e2e/retention.test.ts",
   "choird --transport=http": "test/e2e/https.test.ts"
 }
 
@@ -79,6 +81,14 @@ const BESIDE_CHOIRD: Readonly<Record<string, Run>> = {
   "choirctl approval reject ID [--hash 8HEX] [--reason TEXT]": ({ approval }) =>
     Effect.map(approval, ([id, hash]) => ["approval", "reject", id, "--hash", hash, "--reason", "not now"]),
   "choirctl session events ID --follow": ({ session }) => ["session", "events", session],
+  "choirctl prune --dry-run": () => ["prune", "--dry-run"],
+  "choirctl prune": () => ["prune"],
+  "choirctl session export ID [FILE]": ({ folder, session }) => [
+    "session",
+    "export",
+    session,
+    join(folder, "events.jsonl")
+  ],
   "choirctl config validate": () => ["config", "validate"],
   "choirctl config apply": () => ["config", "apply"],
   "choirctl config apply --restart": () => ["config", "apply", "--restart"],
