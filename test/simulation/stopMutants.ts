@@ -89,6 +89,6 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     find: `  yield* endJobs("budget", how.limit)\n`,
     replace: "",
     knownSeed: 9,
-    breaks: ["L1"]
+    breaks: ["W2"]
   }
 ]
