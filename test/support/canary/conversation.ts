@@ -128,7 +128,7 @@ const change = Effect.fnUntraced(function* ({ api, bot, root, say }: Place) {
   const at = { params: { id: asked.approval_id } }
   const { hash } = yield* api.approvals.show(at)
   yield* api.approvals.approve({ ...at, payload: { hash: hash.slice(0, 8) } })
-  yield* bot.sent.first((message) => message.text?.startsWith("Done: tool notes.count") === true)
+  yield* bot.sent.first((message) => message.text?.startsWith("◆ Done: tool notes.count") === true)
   assert.include(newestCommit(join(root, "agent.git")), "tool notes.count")
 })
 
