@@ -393,9 +393,9 @@ describe("Lifecycle", LIVE, () => {
           yield* next.lifecycle.recover
           assert.deepStrictEqual(yield* leasesOf(next, gone), [])
           yield* next.views.first((view) => view.agent_id === home.agent_id && view.status === "running")
-          const crashed = yield* next.views.first((view) => view.agent_id === other && view.status === "crashed")
-          assert.match(crashed.reason ?? "", /choirctl agent build/u)
-          assert.strictEqual((yield* sessionOf(next, other)).status, "crashed")
+          const left = yield* next.views.first((view) => view.agent_id === other && view.status === "stopped")
+          assert.match(left.reason ?? "", /choirctl agent build/u)
+          assert.strictEqual((yield* sessionOf(next, other)).status, "stopped")
           assert.deepStrictEqual(yield* leasesOf(next, other), [])
         })
     )
