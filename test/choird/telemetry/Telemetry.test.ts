@@ -224,7 +224,7 @@ describe("the page for Prometheus", () => {
       const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"))
       for (const line of lines) assert.match(line, /^[a-zA-Z_:][\w:]*(?:\{(?:\w+="[^"]*",?)*\})? [-+.\deInfNa]+$/u)
       const labels = new Set(lines.flatMap((line) => [...line.matchAll(/(\w+)="/gu)].map(([, name]) => name)))
-      const allowed = new Set("agent model lane status direction tool type state kind action le".split(" "))
+      const allowed = new Set("agent model lane status outcome direction tool type state kind action le".split(" "))
       assert.deepStrictEqual(
         [...labels].filter((label) => !allowed.has(label ?? "")),
         []
