@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { CallId, SecretName } from "#schema/Ids.ts"
@@ -149,16 +149,19 @@ describe.skipIf(leftOut !== undefined)("the git identity of an agent (spec 14.4)
 
   it.live("leaves no process and no folder behind", () =>
     Effect.gen(function* () {
-      const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith("choir-git-")).length
-      const before = folders()
-      yield* Effect.scoped(
+      // The temporary folder is shared with tests of other workers, so only this identity's own folder is looked at.
+      const folder = yield* Effect.scoped(
         Effect.gen(function* () {
           const { run } = yield* withIdentity({}, "token")
-          assert.strictEqual((yield* run("git config user.email")).raw, "ada@example.org\n")
-          assert.isAbove(folders(), before)
+          const asked = yield* run('git config user.email && dirname "$GIT_CONFIG_GLOBAL"')
+          const [email, folder = ""] = asked.raw.split("\n")
+          assert.strictEqual(email, "ada@example.org")
+          assert.strictEqual(dirname(folder), tmpdir())
+          assert.isTrue(existsSync(folder))
+          return folder
         })
       )
-      assert.strictEqual(folders(), before)
+      assert.isFalse(existsSync(folder))
     })
   )
 })
