@@ -403,6 +403,8 @@ export const SESSIONS_LISTED_MAX = 1000
 export const INBOX_PENDING_MAX = 500
 /** Outbox rows of one read. */
 export const OUTBOX_PAGE_MAX = 100
+/** For how long `status` tells of messages that were given up. Retention keeps their rows at least as long. */
+export const OUTBOX_FAILED_TOLD_DAYS = 7
 /** What people asked of one session and no event carries yet; the next is refused politely. */
 export const SIGNALS_PENDING_MAX = 100
 /** What is said to wait when so much was asked of a session. */

@@ -3,15 +3,13 @@ import { Context, Effect, Layer, type Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { OUTBOX_PAGE_MAX } from "#src/shared/limits.ts"
+import { OUTBOX_FAILED_TOLD_DAYS, OUTBOX_PAGE_MAX } from "#src/shared/limits.ts"
 import { rowId } from "#src/shared/rowId.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
 import { insertOutbox } from "./outboxRows.ts"
 
 /** What is kept of why a message was given up. */
 const OUTBOX_FAILURE_CHARS_MAX = 300
-/** How long `status` speaks of messages that were given up. */
-const OUTBOX_FAILED_TOLD_MS = 7 * 24 * 60 * 60 * 1000
 
 export interface Outgoing {
   readonly outbox_id: string
@@ -57,7 +55,7 @@ export class Outbox extends Context.Service<
     giveUp(outbox_id: string, reason: string): Effect.Effect<boolean>
     /** Ends the rows of all DMs but these, which nobody reads any more; answers how many. */
     abandon(kept: ReadonlyArray<string>): Effect.Effect<number>
-    /** What was given up within the last OUTBOX_FAILED_TOLD_MS, by DM. */
+    /** What was given up within the last OUTBOX_FAILED_TOLD_DAYS, by DM. */
     readonly undeliverable: Effect.Effect<ReadonlyArray<Undeliverable>>
     /** Counts a failed attempt. */
     failed(outbox_id: string): Effect.Effect<void>
@@ -118,7 +116,7 @@ export class Outbox extends Context.Service<
         undeliverable: Effect.orDie(sql<Undeliverable>`SELECT dm, count(*)::int AS count,
             (array_agg(failure ORDER BY failed_at DESC, outbox_id DESC))[1] AS reason
           FROM choir_control.outbox
-          WHERE failed_at > now() - make_interval(secs => ${OUTBOX_FAILED_TOLD_MS / 1000})
+          WHERE failed_at > now() - make_interval(days => ${OUTBOX_FAILED_TOLD_DAYS})
           GROUP BY dm ORDER BY dm`),
         failed: Effect.fn("Outbox.failed")(function* (outbox_id) {
           yield* sql`UPDATE choir_control.outbox SET attempts = attempts + 1

@@ -146,14 +146,14 @@ const make = Effect.gen(function* () {
     yield* sql`UPDATE choir_control.sessions SET archive = archive || '{"cleared": true}' WHERE session_id = ${session_id}`
   })
 
-  /** Texts that were acknowledged and delivered are the session's; the others still have somewhere to go. */
+  /** Texts that were acknowledged, and those that were delivered or given up, are the session's; the others still have somewhere to go. */
   const clearDeleted = Effect.fnUntraced(function* (session_id: SessionId) {
     yield* clear(session_id)
     yield* removeAll("pending_approvals", session_id)
     yield* sql`UPDATE choir_control.inbox SET text = '', attachments = '[]'
       WHERE session_id = ${session_id} AND acked_rev IS NOT NULL AND text <> ''`
     yield* sql`UPDATE choir_control.outbox SET text = ''
-      WHERE session_id = ${session_id} AND delivered_at IS NOT NULL AND text <> ''`
+      WHERE session_id = ${session_id} AND (delivered_at IS NOT NULL OR failed_at IS NOT NULL) AND text <> ''`
     const [row] = yield* sql<{ readonly agent_id: AgentId }>`SELECT agent_id FROM choir_control.deleted_sessions
       WHERE session_id = ${session_id}`
     if (row !== undefined) yield* removeArchive(archivePath(home, { agent_id: row.agent_id, session_id }))

@@ -1,7 +1,7 @@
-/** Which rows are old enough to go. A rule says what is due; nothing that is unacknowledged, undelivered, pending or in doubt ever is. */
+/** Which rows are old enough to go. A rule says what is due; nothing that is unacknowledged, waits for delivery, is pending or in doubt ever is. */
 import type { SqlClient, Statement } from "effect/sql"
 import type { RetentionConfig } from "#schema/Config.ts"
-import { AUDIT_ROWS_MAX } from "#src/shared/limits.ts"
+import { AUDIT_ROWS_MAX, OUTBOX_FAILED_TOLD_DAYS } from "#src/shared/limits.ts"
 import type { Kind } from "./growth.ts"
 import { IDS_KEPT_DAYS } from "./limits.ts"
 
@@ -19,6 +19,10 @@ export interface Rule {
   readonly due: (looking: Looking) => Statement.Fragment
   readonly empties?: string
 }
+
+/** A row of the outbox that nobody waits for: it was delivered, or given up so long ago that `status` has stopped telling of it. */
+const settled = ({ before, sql }: Looking) =>
+  sql`(t.delivered_at IS NOT NULL OR t.failed_at < ${before(OUTBOX_FAILED_TOLD_DAYS)})`
 
 export const RULES: ReadonlyArray<Rule> = [
   {
@@ -38,14 +42,14 @@ export const RULES: ReadonlyArray<Rule> = [
     kind: "replies",
     table: "outbox",
     empties: "text = ''",
-    due: ({ before, retention, sql }) =>
-      sql`t.delivered_at IS NOT NULL AND t.text <> '' AND t.created_at < ${before(retention.messages_days)}`
+    due: (looking) =>
+      looking.sql`${settled(looking)} AND t.text <> '' AND t.created_at < ${looking.before(looking.retention.messages_days)}`
   },
   {
     kind: "reply ids",
     table: "outbox",
-    due: ({ before, retention, sql }) =>
-      sql`t.delivered_at IS NOT NULL AND t.created_at < ${before(retention.messages_days + IDS_KEPT_DAYS)}`
+    due: (looking) =>
+      looking.sql`${settled(looking)} AND t.created_at < ${looking.before(looking.retention.messages_days + IDS_KEPT_DAYS)}`
   },
   {
     // The row is what a repeated request is known by.

@@ -96,6 +96,31 @@ describeEngines("Retention of rows", (it) => {
     }).pipe(Effect.provide(retentionWith({ messages_days: 1 })))
   )
 
+  it.effect("keeps what was given up for as long as status tells of it, then treats it as delivered", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const outbox = yield* Outbox
+      const agent_id = newAgent()
+      const given = ["refused", "orphan"].map((name) => `${agent_id}:${name}`)
+      const { gateway } = message(agent_id, "x")
+      for (const source_id of given)
+        yield* outbox.tell({ source_id, gateway, dm: PHONE, agent_id, kind: "notice", text: "lost", in_reply_to: null })
+      for (const { outbox_id, source_id } of yield* outbox.undelivered(PHONE, undefined))
+        if (given.includes(source_id)) yield* outbox.giveUp(outbox_id, "refused")
+      const left = sql`SELECT text FROM choir_control.outbox WHERE source_id = ANY(${given}::text[])`
+      yield* age("outbox", 5000)
+      yield* age("outbox", 6, "failed_at")
+      assert.deepStrictEqual(yield* pruned(), {})
+      assert.deepStrictEqual(yield* left, [{ text: "lost" }, { text: "lost" }])
+      assert.deepInclude(yield* outbox.undeliverable, { dm: PHONE, count: 2, reason: "refused" })
+      yield* age("outbox", 2, "failed_at")
+      yield* sql`UPDATE choir_control.outbox SET created_at = now() - interval '3 days' WHERE source_id = ${given[0]}`
+      assert.deepStrictEqual(yield* outbox.undeliverable, [])
+      assert.deepInclude(yield* pruned(), { replies: 2, "reply ids": 1 })
+      assert.deepStrictEqual(yield* left, [{ text: "" }])
+    }).pipe(Effect.provide(retentionWith({ messages_days: 1 })))
+  )
+
   it.effect("forgets outcomes of host tools, and none that is in doubt or of a session that ended lately", () =>
     Effect.gen(function* () {
       const results = yield* CallResults
