@@ -1,36 +1,17 @@
 /** A session's events in a file of one's own, as `session events --json` prints them, with a manifest that says where they end. */
-import { createHash, randomBytes } from "node:crypto"
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs"
-import { basename, dirname, join } from "node:path"
+import { createHash } from "node:crypto"
+import { existsSync, writeFileSync } from "node:fs"
+import { basename } from "node:path"
 import { Clock, Effect, Stream } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { ask, askStream } from "./ask.ts"
 import { failed } from "./failure.ts"
+import { freshFile, onFile, putInPlace } from "./freshFile.ts"
 import { jsonText } from "./render/jsonText.ts"
 import { printedEvent } from "./render/sessions.ts"
 import { VERSION } from "./version.ts"
 
 const FORMAT = "choir-session-export/1"
-const OWNER_FILE = 0o600
-
-const attempt = <A>(path: string, act: () => A) =>
-  Effect.try({
-    try: act,
-    catch: (cause) => failed("FILE", `${path} cannot be written: ${String(cause)}`, "choose another file")
-  })
-
-/** A file beside its place that gets its name at the end, and is gone with the scope otherwise. */
-const freshFile = (path: string) => {
-  const fresh = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}`)
-  return Effect.acquireRelease(
-    attempt(path, () => ({ fresh, descriptor: openSync(fresh, "wx", OWNER_FILE) })),
-    ({ descriptor }) =>
-      Effect.sync(() => {
-        closeSync(descriptor)
-        rmSync(fresh, { force: true })
-      })
-  )
-}
 
 /** Writes what there is when it begins. The last event has to have the hash of the session's own row. */
 export const exportSession = Effect.fn("choirctl.exportSession")(function* (id: SessionId, path: string) {
@@ -45,7 +26,7 @@ export const exportSession = Effect.fn("choirctl.exportSession")(function* (id: 
     Stream.map(printedEvent),
     Stream.takeWhile(({ rev }) => rev <= last_rev),
     Stream.runForEach((printed) =>
-      attempt(path, () => {
+      onFile(path, () => {
         const line = `${jsonText(printed)}\n`
         writeFileSync(events.descriptor, line)
         digest.update(line)
@@ -80,12 +61,8 @@ export const exportSession = Effect.fn("choirctl.exportSession")(function* (id: 
     choir: VERSION
   }
   const beside = yield* freshFile(manifest)
-  yield* attempt(manifest, () => {
-    writeFileSync(beside.descriptor, `${JSON.stringify(content, undefined, 2)}\n`)
-    fsyncSync(beside.descriptor)
-    fsyncSync(events.descriptor)
-    renameSync(events.fresh, path)
-    renameSync(beside.fresh, manifest)
-  })
+  yield* onFile(manifest, () => writeFileSync(beside.descriptor, `${JSON.stringify(content, undefined, 2)}\n`))
+  yield* putInPlace(path, events.fresh, events.descriptor)
+  yield* putInPlace(manifest, beside.fresh, beside.descriptor)
   return { path, manifest, session_id: id, events: count, head, bytes }
 }, Effect.scoped)

@@ -1,6 +1,5 @@
 /** What went wrong in one shape: for people, for programs, and as an exit code (docs/operating.md). */
-import { existsSync, statSync } from "node:fs"
-import { Cause, Effect, Schema } from "effect"
+import { Cause, Schema } from "effect"
 import { CliError } from "effect/cli"
 import type { ErrorDetail } from "#schema/ApiError.ts"
 import type { ConfigRefused } from "#src/shared/configFiles.ts"
@@ -47,14 +46,6 @@ export const configError = (problem: string, hint: string) =>
 
 export const failed = (type: string, problem: string, hint: string) =>
   new CommandFailed({ type, problem, hint, exit_code: EXIT.failed })
-
-/** Refuses a file to restore that is not there, and names the command that makes one. */
-export const requireFile = (file: string, madeBy: string) =>
-  Effect.suspend(() => {
-    if (statSync(file, { throwIfNoEntry: false })?.isFile() === true) return Effect.void
-    const problem = existsSync(file) ? "is not a file" : "does not exist"
-    return usageError(`${file} ${problem}`, `name a file that ${madeBy} made`)
-  })
 
 /** A refusal of choird in its own words; what may succeed later says so by its exit code. */
 export const refusedByChoird = ({ hint, message, retry_after_ms, type }: ErrorDetail) =>

@@ -2,7 +2,7 @@
 import { lstat, opendir } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { sizeText } from "./render/size.ts"
+import { bytesText } from "#src/shared/bytesText.ts"
 
 /** Counting stops here: a person who is asked learns nothing more from a larger number. */
 const FILES_COUNTED_MAX = 100_000
@@ -44,5 +44,5 @@ export const measureFolder = (folder: string) =>
 export const folderContents = (folder: string) =>
   Effect.map(measureFolder(folder), ({ bytes, files, partial }) => {
     const counted = files === 1 ? "1 file" : `${files} files`
-    return `${partial ? "at least " : ""}${counted} (${sizeText(bytes)})`
+    return `${partial ? "at least " : ""}${counted} (${bytesText(bytes)})`
   })

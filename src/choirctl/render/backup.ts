@@ -1,10 +1,10 @@
 /** What `choirctl backup` and `restore` did, for people. */
 import type { Found } from "#src/choirctl/backup/restoreHome.ts"
 import type { Manifest } from "#src/choirctl/backup/manifest.ts"
+import { bytesText } from "#src/shared/bytesText.ts"
 import { onHome } from "#src/shared/homeFolder.ts"
 import { shellQuoted } from "#src/shared/shellQuoted.ts"
 import { safeLine, safeText } from "./safeText.ts"
-import { sizeText } from "./size.ts"
 
 type Contents = Omit<Manifest, "members">
 
@@ -24,7 +24,7 @@ const parts = ({ database, secrets, sources, workspaces }: Contents): ReadonlyAr
     : [`${counted(sources.length, "repository", "repositories")} (${sources.map(({ path }) => path).join(", ")})`]),
   ...workspaces.map(
     ({ bytes, entries, name }) =>
-      `workspace ${name} (${counted(entries, "file or folder", "files and folders")}, ${sizeText(bytes)})`
+      `workspace ${name} (${counted(entries, "file or folder", "files and folders")}, ${bytesText(bytes)})`
   )
 ]
 
@@ -35,7 +35,7 @@ const contents = (found: Contents) =>
 
 export const backupText = (made: Contents & { readonly path: string; readonly bytes: number }): string =>
   [
-    `${made.path}: ${sizeText(made.bytes)}, as of ${made.created_at}`,
+    `${made.path}: ${bytesText(made.bytes)}, as of ${made.created_at}`,
     `In it: ${contents(made)}.`,
     "Not in it:",
     ...made.left_out.map((line) => `  ${safeLine(line)}`)

@@ -1,5 +1,5 @@
 /** What the commands of `choirctl db` did, for people. */
-import { sizeText } from "./size.ts"
+import { bytesText } from "#src/shared/bytesText.ts"
 
 interface Migrated {
   readonly running: boolean
@@ -25,7 +25,7 @@ const contents = ({ events, sessions }: Copied) => `${sessions} sessions with ${
 /** Says each time what a backup leaves out: a person who needs it has lost the rest. */
 export const backedUpText = (made: Copied & { readonly path: string; readonly bytes: number }): string =>
   [
-    `${made.path}: ${contents(made)}, ${sizeText(made.bytes)}, as of ${made.created_at}`,
+    `${made.path}: ${contents(made)}, ${bytesText(made.bytes)}, as of ${made.created_at}`,
     "Not in it: config.json, secrets.json, repositories, images, logs and the workspaces."
   ].join("\n")
 

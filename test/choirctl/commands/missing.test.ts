@@ -3,7 +3,6 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { sizeText } from "#src/choirctl/render/size.ts"
 import { choirctl } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
@@ -113,17 +112,4 @@ describe("choirctl logs", LIVE, () => {
       assert.strictEqual((yield* choirctl(home, ["logs", "choird"])).out, '{"message":"one"}\n')
     })
   )
-})
-
-describe("a size", () => {
-  it("is never shown as nothing", () => {
-    for (const [bytes, text] of [
-      [0, "0 bytes"],
-      [300, "300 bytes"],
-      [40_000, "39 KiB"],
-      [1_258_291, "1.2 MiB"],
-      [25 * 1024 ** 3, "25 GiB"]
-    ] as const)
-      assert.strictEqual(sizeText(bytes), text)
-  })
 })
