@@ -71,6 +71,7 @@ const around = (host: Host) => {
         return {
           id: { type: "process", boot_id: "b", processes: [], cgroup: CgroupName.make("choir-x-1"), workspace: "/w" },
           exit: Deferred.await(exit),
+          condition: Effect.succeed("running" as const),
           kill: Effect.delay(note(`kill ${epoch}`), "100 millis"),
           output: Stream.empty
         }

@@ -79,6 +79,7 @@ export class Epochs {
             Effect.map((container) => ({
               id: {},
               exit: this.#exited(container),
+              condition: Effect.sync(() => (container.gone ? "gone" : "running")),
               kill: this.#killed(container),
               output: Stream.empty
             }))

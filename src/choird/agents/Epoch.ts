@@ -19,6 +19,7 @@ import type { Signals } from "#src/choird/sessions/Signals.ts"
 import type { Tokens } from "#src/choird/sessions/Tokens.ts"
 import {
   AGENT_EXIT_MS_MAX,
+  AGENT_INSPECT_MS_MAX,
   AGENT_OUTPUT_MS_MAX,
   AGENT_START_MS_MAX,
   AGENT_STOP_MS_MAX,
@@ -124,6 +125,38 @@ type Cause =
 
 const crash = (reason: string): Cause => ({ type: "crash", reason })
 
+/**
+ * The crash of an agent of which nothing is heard. Its container is looked at first: one that is gone says what the agent died of, and
+ * one that runs says that the agent hangs (E8).
+ */
+const silentCrash = Effect.fnUntraced(function* ({ condition, exit }: Container, silence: string) {
+  switch (yield* condition) {
+    case "gone": {
+      const told = yield* Effect.timeoutOption(exit, AGENT_INSPECT_MS_MAX)
+      return crash(Option.match(told, { onNone: () => "its container is gone", onSome: exitText }))
+    }
+    case "paused":
+      return crash(`${silence}; its container is paused`)
+    case "running":
+      return crash(`${silence}; its container runs, so it hangs`)
+    case "unknown":
+      return crash(`${silence}; nobody can tell whether its container runs`)
+  }
+})
+
+/** An agent that misses a heartbeat may be dead without its container's exit having been told; it is not waited for (E8). */
+const awaitGone = Effect.fnUntraced(function* (
+  container: Container,
+  heard_ms: (now_ms: number) => number,
+  silence_ms_max: Effect.Effect<number>
+) {
+  const missed_ms = Effect.map(silence_ms_max, (ms) => ms / 2)
+  for (;;) {
+    const ms = yield* awaitSilence(heard_ms, missed_ms)
+    if ((yield* container.condition) === "gone") return yield* silentCrash(container, `it was silent for ${ms} ms`)
+  }
+})
+
 const watch = Effect.fnUntraced(function* (
   services: EpochServices,
   plan: EpochPlan,
@@ -138,18 +171,21 @@ const watch = Effect.fnUntraced(function* (
     Deferred.isDoneUnsafe(hearing.goodbye) ? goodbye : Effect.succeed(crash(exitText(exit)))
   )
   const stopped = Effect.as(Deferred.await(stop), { type: "stop" } satisfies Cause)
-  const late = Effect.as(
-    Effect.sleep(AGENT_START_MS_MAX),
-    crash(`it did not say hello within ${AGENT_START_MS_MAX / 1000} s`)
+  const late = Effect.delay(
+    Effect.suspend(() => silentCrash(container, `it did not say hello within ${AGENT_START_MS_MAX / 1000} s`)),
+    AGENT_START_MS_MAX
   )
   const early = yield* Effect.raceAllFirst([Deferred.await(hearing.hello), exited, stopped, late])
   if (early !== undefined) return { cause: early, ready: false }
 
   hearing.heard_ms = yield* monotonicMs
   yield* onReady
-  const silent = Effect.map(
-    awaitSilence((now_ms) => (hearing.unanswered > 0 ? now_ms : hearing.heard_ms), silence_ms_max),
-    (ms) => crash(`it was silent for ${ms} ms`)
+  const heard_ms = (now_ms: number) => (hearing.unanswered > 0 ? now_ms : hearing.heard_ms)
+  const silent = Effect.raceFirst(
+    Effect.flatMap(awaitSilence(heard_ms, silence_ms_max), (ms) =>
+      silentCrash(container, `it was silent for ${ms} ms`)
+    ),
+    awaitGone(container, heard_ms, silence_ms_max)
   )
   const frozen = Effect.map(awaitFrozen(services, session_id), (reason): Cause => ({ type: "frozen", reason }))
   const running = yield* Effect.raceAllFirst([exited, silent, frozen, goodbye, stopped])

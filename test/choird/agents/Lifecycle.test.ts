@@ -9,7 +9,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Reconfiguration } from "#src/choird/config/Reconfiguration.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { CgroupName } from "#src/choird/runtime/Cgroups.ts"
-import type { HostContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
+import { ContainerError, type HostContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { bootId, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -245,7 +245,7 @@ describe("Lifecycle", LIVE, () => {
         const old = yield* tokens.lease(caller)
         const waits = yield* views.first((view) => /its container is not gone yet/u.test(view.reason ?? ""))
         assert.deepStrictEqual([waits.status, waits.epoch], ["starting", 1])
-        assert.match(waits.reason ?? "", /^it was silent for \d+ ms; its token is worthless/u)
+        assert.match(waits.reason ?? "", /^it was silent for \d+ ms; its container is paused; its token is worthless/u)
         assert.deepInclude(Option.getOrThrow(yield* tokens.identify(old)), { epoch: 1, standing: "superseded" })
         assert.deepStrictEqual(yield* leasesOf(life, agent_id), leased)
         assert.strictEqual((yield* Effect.flip(lifecycle.start(agent_id, {}))).kind, "ALREADY_RUNNING")
@@ -369,6 +369,32 @@ describe("Lifecycle", LIVE, () => {
             epoch: 3
           })
         })
+    )
+
+    it.effect("frees the resources of a container that did not die only when it is gone, over a restart too (E8)", () =>
+      Effect.gen(function* () {
+        const { agent_id, home } = yield* makeAgentHome()
+        const stuck = new ContainerError({ reason: "stuck", problem: "it is still there", fix: "look" })
+        const first = yield* beginLife(home, (runtime) => ({
+          ...runtime,
+          start: (spec) => Effect.map(runtime.start(spec), (container) => ({ ...container, kill: Effect.fail(stuck) }))
+        }))
+        yield* first.lifecycle.start(agent_id, {})
+        const leased = yield* leasesOf(first, agent_id)
+        process.kill(yield* pidOf(first, agent_id), "SIGKILL")
+        yield* first.views.first((view) => view.status === "crashed")
+        assert.deepStrictEqual(yield* leasesOf(first, agent_id), leased)
+        yield* Scope.close(first.scope, Exit.void)
+
+        const second = yield* beginLife(home, (runtime) => ({ ...runtime, reap: () => Effect.fail(stuck) }))
+        yield* second.lifecycle.recover
+        assert.deepStrictEqual(yield* leasesOf(second, agent_id), leased)
+        yield* Scope.close(second.scope, Exit.void)
+
+        const third = yield* beginLife(home)
+        yield* third.lifecycle.recover
+        assert.deepStrictEqual(yield* leasesOf(third, agent_id), [])
+      })
     )
 
     it.effect(
