@@ -48,6 +48,7 @@ const around = (host: Host) => {
   const sessions = Layer.mock(SessionStore, {
     latest: () => Effect.succeedNone,
     get: () => Effect.succeedSome(row),
+    newer: () => Effect.succeedNone,
     create: () => Effect.succeed(row),
     resume: () => Effect.sync(() => (row = { ...row, epoch: row.epoch + 1 })),
     recordContainer: () => Effect.void,

@@ -161,7 +161,14 @@ export class Epochs {
         yield* this.#patiently
         const now_ms = yield* Clock.currentTimeMillis
         const { events, frozen_reason } = session
-        const next = afterEpoch(end, { now_ms, breaker, frozen_reason, last_rev: events.length, proven: true })
+        const next = afterEpoch(end, {
+          now_ms,
+          breaker,
+          frozen_reason,
+          newer: undefined,
+          last_rev: events.length,
+          proven: true
+        })
         token = next.type === "restart" && end.type === "crashed" ? end.token : undefined
         if (next.type === "await message") {
           this.#end(session, "closed")

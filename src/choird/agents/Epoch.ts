@@ -120,6 +120,8 @@ const awaitFrozen = Effect.fnUntraced(function* ({ sessions }: EpochServices, se
 type Cause =
   | { readonly type: "goodbye"; readonly reason: string }
   | { readonly type: "stop" }
+  /** The agent sent events that are not known here; it is to send the rest and go (D53). */
+  | { readonly type: "newer" }
   | { readonly type: "frozen"; readonly reason: string }
   | { readonly type: "crash"; readonly reason: string }
 
@@ -188,8 +190,9 @@ const watch = Effect.fnUntraced(function* (
     awaitGone(container, heard_ms, silence_ms_max)
   )
   const frozen = Effect.map(awaitFrozen(services, session_id), (reason): Cause => ({ type: "frozen", reason }))
-  const running = yield* Effect.raceAllFirst([exited, silent, frozen, goodbye, stopped])
-  if (running.type !== "stop") return { cause: running, ready: true }
+  const newer = Effect.as(Deferred.await(hearing.newer), { type: "newer" } satisfies Cause)
+  const running = yield* Effect.raceAllFirst([exited, silent, frozen, goodbye, stopped, newer])
+  if (running.type !== "stop" && running.type !== "newer") return { cause: running, ready: true }
 
   yield* onStopping
   // The session's summary has its own time beside that of the stop itself (spec 11.8).
@@ -198,7 +201,7 @@ const watch = Effect.fnUntraced(function* (
   const asked = Effect.andThen(patiently(services.signals.stop(session_id, limit_ms)), Effect.never)
   const tooLate = Effect.as(Effect.sleep(limit_ms), running)
   const last = yield* Effect.raceAllFirst<Effect.Effect<Cause>>([exited, silent, goodbye, tooLate, asked])
-  if (last.type === "goodbye") return { cause: last, ready: true }
+  if (last.type === "goodbye") return { cause: running.type === "newer" ? running : last, ready: true }
   const known = yield* Effect.catchDefect(Effect.option(services.sessions.get(session_id)), () => Effect.succeedNone)
   yield* Effect.logWarning("the agent said no goodbye; what it committed after the acknowledged revision is lost", {
     why: last.type === "crash" ? last.reason : `it took longer than ${limit_ms / 1000} s`,
@@ -230,7 +233,7 @@ export const runEpoch = Effect.fn("Epoch.run")(function* (
   const container = yield* openContainer(services, plan)
   const written = yield* Effect.forkScoped(services.logs.follow(row.agent_id, row.session_id, container.output))
   const { cause, ready } = yield* watch(services, plan, hearing, container)
-  if (cause.type === "goodbye") yield* Effect.timeoutOption(container.exit, AGENT_EXIT_MS_MAX)
+  if (cause.type === "goodbye" || cause.type === "newer") yield* Effect.timeoutOption(container.exit, AGENT_EXIT_MS_MAX)
   const token =
     cause.type === "crash" ? yield* fence(services, row) : yield* Effect.asVoid(revoke(services, row.session_id))
   yield* Effect.logInfo("the agent's token is worthless")
@@ -252,6 +255,7 @@ export const runEpoch = Effect.fn("Epoch.run")(function* (
       return { type: "stopped" }
     case "goodbye":
     case "frozen":
+    case "newer":
       return cause
   }
 })
