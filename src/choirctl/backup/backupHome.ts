@@ -67,6 +67,7 @@ const KNOWN = new Set([
   "workspaces",
   "data",
   "socks",
+  "metrics.token",
   "choird.lock",
   "files.lock"
 ])

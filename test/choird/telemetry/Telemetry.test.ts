@@ -212,14 +212,16 @@ const page = (port: number, headers: Record<string, string> = {}, path = "/metri
 
 describe("the page for Prometheus", () => {
   const PORT = 20_000 + (process.pid % 20_000)
+  const TOKEN = Redacted.make("token")
+  const authorization = "Bearer token"
 
   it.live("has a line for each series, labelled with agents, models, tools and outcomes and nothing else", () =>
     Effect.gen(function* () {
       const world = yield* makeWorld
-      const { told } = yield* running(world, layerPrometheus(`127.0.0.1:${PORT}`))
+      const { told } = yield* running(world, layerPrometheus(`127.0.0.1:${PORT}`, TOKEN))
       yield* tell(world)
       yield* told
-      const { status, text } = yield* page(PORT)
+      const { status, text } = yield* page(PORT, { authorization })
       assert.strictEqual(status, 200)
       const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"))
       for (const line of lines) assert.match(line, /^[a-zA-Z_:][\w:]*(?:\{(?:\w+="[^"]*",?)*\})? [-+.\deInfNa]+$/u)
@@ -237,12 +239,12 @@ describe("the page for Prometheus", () => {
 
   it.live("answers nobody under another name, no page of a browser, and nothing but GET /metrics", () =>
     Effect.gen(function* () {
-      yield* Layer.build(layerPrometheus(`127.0.0.1:${PORT}`))
-      assert.strictEqual((yield* page(PORT, { host: "evil.example" })).status, 403)
-      assert.strictEqual((yield* page(PORT, { origin: "http://127.0.0.1" })).status, 403)
-      assert.strictEqual((yield* page(PORT, {}, "/")).status, 404)
+      yield* Layer.build(layerPrometheus(`127.0.0.1:${PORT}`, TOKEN))
+      assert.strictEqual((yield* page(PORT, { authorization, host: "evil.example" })).status, 403)
+      assert.strictEqual((yield* page(PORT, { authorization, origin: "http://127.0.0.1" })).status, 403)
+      assert.strictEqual((yield* page(PORT, { authorization }, "/")).status, 404)
       // A second one finds the port taken, and goes on without a page.
-      yield* Layer.build(layerPrometheus(`127.0.0.1:${PORT}`)).pipe(Effect.provide(Logger.layer([])))
+      yield* Layer.build(layerPrometheus(`127.0.0.1:${PORT}`, TOKEN)).pipe(Effect.provide(Logger.layer([])))
     })
   )
 })
