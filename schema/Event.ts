@@ -294,7 +294,7 @@ const LATER_VERSION_MAX = 32_767
  * An event that an agent of a later Choir sends: the envelope is the known one, and its version or type is not. Agents never send the
  * digest of another payload (D53).
  */
-export const LaterEvent = Schema.Struct({
+const LaterEvent = Schema.Struct({
   v: Schema.Int.check(Schema.isBetween({ minimum: 2, maximum: LATER_VERSION_MAX })),
   rev: Rev,
   event_type: Schema.String.check(Schema.isPattern(/^[A-Z][A-Za-z]{0,63}$/u)),
@@ -307,7 +307,6 @@ export const LaterEvent = Schema.Struct({
     message: "an event of a known version and type is of its schema"
   })
 )
-export type LaterEvent = typeof LaterEvent.Type
 
 /** An event as an agent sends it. */
 export const SentEvent = Schema.Union([ChoirEvent, LaterEvent])

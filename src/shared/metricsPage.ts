@@ -3,7 +3,7 @@ import { join } from "node:path"
 import type { Config } from "#schema/Config.ts"
 
 /** In the home, 0600: the token that choird makes where config.json names no secret. */
-export const METRICS_TOKEN_FILE = "metrics.token"
+const METRICS_TOKEN_FILE = "metrics.token"
 
 export interface MetricsPage {
   readonly url: string

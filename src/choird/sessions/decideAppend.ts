@@ -92,7 +92,7 @@ const splitAtNewer = (events: ReadonlyArray<SentEvent>) => {
 }
 
 /** What is known of a session before a heartbeat: its head, and its log as far as it is proved and folded. */
-export interface Held extends Pick<Replay, "at" | "problem"> {
+interface Held extends Pick<Replay, "at" | "problem"> {
   readonly head: { readonly rev: number; readonly hash: Buffer }
 }
 

@@ -9,7 +9,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Reconfiguration } from "#src/choird/config/Reconfiguration.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { CgroupName } from "#src/choird/runtime/Cgroups.ts"
-import { ContainerError, type HostContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
+import type { HostContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { bootId, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -369,32 +369,6 @@ describe("Lifecycle", LIVE, () => {
             epoch: 3
           })
         })
-    )
-
-    it.effect("frees the resources of a container that did not die only when it is gone, over a restart too (E8)", () =>
-      Effect.gen(function* () {
-        const { agent_id, home } = yield* makeAgentHome()
-        const stuck = new ContainerError({ reason: "stuck", problem: "it is still there", fix: "look" })
-        const first = yield* beginLife(home, (runtime) => ({
-          ...runtime,
-          start: (spec) => Effect.map(runtime.start(spec), (container) => ({ ...container, kill: Effect.fail(stuck) }))
-        }))
-        yield* first.lifecycle.start(agent_id, {})
-        const leased = yield* leasesOf(first, agent_id)
-        process.kill(yield* pidOf(first, agent_id), "SIGKILL")
-        yield* first.views.first((view) => view.status === "crashed")
-        assert.deepStrictEqual(yield* leasesOf(first, agent_id), leased)
-        yield* Scope.close(first.scope, Exit.void)
-
-        const second = yield* beginLife(home, (runtime) => ({ ...runtime, reap: () => Effect.fail(stuck) }))
-        yield* second.lifecycle.recover
-        assert.deepStrictEqual(yield* leasesOf(second, agent_id), leased)
-        yield* Scope.close(second.scope, Exit.void)
-
-        const third = yield* beginLife(home)
-        yield* third.lifecycle.recover
-        assert.deepStrictEqual(yield* leasesOf(third, agent_id), [])
-      })
     )
 
     it.effect(
