@@ -16,7 +16,7 @@ import { ApiErrors, Unauthorized } from "./ApiError.ts"
 import { AskedApproval } from "./Approval.ts"
 import { AgentConfig } from "./Config.ts"
 import { CoreEvent } from "./Core.ts"
-import { ChoirEvent, ToolStatus } from "./Event.ts"
+import { ChoirEvent, SentEvent, ToolStatus } from "./Event.ts"
 import { AgentId, CallId, Epoch, LaneId, Rev, SecretName, SessionId, Sha256 } from "./Ids.ts"
 import { ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
@@ -87,14 +87,14 @@ export const InitHelloReply = Schema.Struct({
 })
 export type InitHelloReply = typeof InitHelloReply.Type
 
-/** Patches are the events (base_rev, new_rev], as they are chained from hash_prev to hash_new. */
+/** Patches are the events (base_rev, new_rev], as they are chained from hash_prev to hash_new; an agent of a later Choir may send some that are not known here (D53). */
 export const Heartbeat = Schema.Struct({
   epoch: Epoch,
   base_rev: Rev,
   new_rev: Rev,
   hash_prev: Sha256,
   hash_new: Sha256,
-  patches: Schema.Array(ChoirEvent),
+  patches: Schema.Array(SentEvent),
   config_version: Schema.Natural,
   timestamp: Schema.String
 })

@@ -202,7 +202,10 @@ const LoopbackListen = Schema.String.check(
   )
 )
 
-/** Where telemetry goes besides the log files (spec 22.1). A collector's secret is sent to it as a bearer token. */
+/**
+ * Where telemetry goes besides the log files (spec 22.1). A collector's secret is sent to it as a bearer token; a scraper sends that of
+ * Prometheus, or the token that choird makes.
+ */
 const Telemetry = Schema.Struct({
   otlp: Schema.optionalKey(
     Schema.Struct({
@@ -211,7 +214,7 @@ const Telemetry = Schema.Struct({
       interval_ms: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 1000, maximum: 600_000 })), 10_000)
     })
   ),
-  prometheus: Schema.optionalKey(Schema.Struct({ listen: LoopbackListen }))
+  prometheus: Schema.optionalKey(Schema.Struct({ listen: LoopbackListen, secret: Schema.optionalKey(SecretName) }))
 })
 
 const IntervalMs = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 600_000 }))

@@ -286,6 +286,31 @@ export const OpaqueEvent = Schema.Struct({
   payload_digest: Schema.optionalKey(Sha256)
 })
 export type OpaqueEvent = typeof OpaqueEvent.Type
+
+/** In a column of two bytes. */
+const LATER_VERSION_MAX = 32_767
+
+/**
+ * An event that an agent of a later Choir sends: the envelope is the known one, and its version or type is not. Agents never send the
+ * digest of another payload (D53).
+ */
+const LaterEvent = Schema.Struct({
+  v: Schema.Int.check(Schema.isBetween({ minimum: 2, maximum: LATER_VERSION_MAX })),
+  rev: Rev,
+  event_type: Schema.String.check(Schema.isPattern(/^[A-Z][A-Za-z]{0,63}$/u)),
+  lane: LaneId,
+  payload: Schema.Json,
+  created_at: IsoInstant,
+  salt: Salt
+}).check(
+  Schema.makeFilter((event) => !isKnownEvent(event), {
+    message: "an event of a known version and type is of its schema"
+  })
+)
+
+/** An event as an agent sends it. */
+export const SentEvent = Schema.Union([ChoirEvent, LaterEvent])
+export type SentEvent = typeof SentEvent.Type
 export type EventType = ChoirEvent["event_type"]
 
 export type EventOf<T extends EventType> = Extract<ChoirEvent, { readonly event_type: T }>

@@ -218,6 +218,13 @@ export const SystemStatus = Schema.Struct({
     Schema.Struct({ name: ResourceName, type: Schema.String, ok: Schema.Boolean, detail: Schema.String })
   ),
   agents: Schema.Array(AgentSummary),
+  /** The page for Prometheus and what holds its bearer token; absent where config.json has none. */
+  metrics: Schema.optionalKey(
+    Schema.Struct({
+      url: Schema.String,
+      token: Schema.Union([Schema.Struct({ file: Schema.String }), Schema.Struct({ secret: Schema.String })])
+    })
+  ),
   /** Of the home's file system; absent where it does not say. */
   disk: Schema.optionalKey(DiskStatus),
   /** How many approvals wait for a person; null while the database does not answer. */

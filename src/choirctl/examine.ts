@@ -18,6 +18,7 @@ import {
   sandboxCheck,
   trySandbox
 } from "./doctorTrials.ts"
+import { metricsChecks } from "./metricsTrial.ts"
 import { startCommand } from "./root.ts"
 import { serviceChecks } from "./serviceTrials.ts"
 
@@ -83,6 +84,7 @@ export const examine = Effect.fn("examine")(function* (home: string) {
     ...(files === undefined ? [] : yield* runtimeChecks(home, files.config, sandbox)),
     ...(files === undefined ? [] : [yield* postgresCheck(files.config, files.secrets)]),
     ...(files === undefined ? [] : yield* serviceChecks(files.config, files.secrets, choird.running)),
+    ...(files === undefined ? [] : yield* metricsChecks(home, files.config, files.secrets, choird.running)),
     choird.found,
     yield* diskCheck(home, files?.config.retention ?? Schema.decodeSync(RetentionConfig)({}))
   ] satisfies ReadonlyArray<Check>

@@ -159,6 +159,7 @@ export const secretReferences = (
     ),
     ...single("embedding.secret", config.embedding?.secret),
     ...single("telemetry.otlp.secret", config.telemetry.otlp?.secret),
+    ...single("telemetry.prometheus.secret", config.telemetry.prometheus?.secret),
     ...("url_secret" in postgres ? single("postgres.url_secret", postgres.url_secret) : []),
     ...("secret" in postgres ? single("postgres.secret", postgres.secret) : [])
   ]

@@ -1,6 +1,6 @@
 /** A row of `session_events`: what its chain is proved from, and the event that it holds. Shared by choird and the reader of backups. */
 import { Option, Result, Schema } from "effect"
-import { ChoirEvent, type Forgotten, isKnownEvent, OpaqueEvent } from "#schema/Event.ts"
+import { ChoirEvent, type Forgotten, isKnownEvent, OpaqueEvent, type SentEvent } from "#schema/Event.ts"
 import { chainedText, type Envelope, hex, type Link, payloadDigest } from "./hashChain.ts"
 import { packPayload, unpackPayload } from "./storedPayload.ts"
 
@@ -20,14 +20,15 @@ export interface EventRow {
 }
 
 /** The row of a chained event. */
-export const rowOf = ({ event, hash, payload }: Link): EventRow => ({
+export const rowOf = ({ event, hash, payload }: Link<SentEvent>): EventRow => ({
   rev: event.rev,
   v: event.v,
   event_type: event.event_type,
   lane: event.lane,
   created_at: event.created_at,
   salt: event.salt === undefined ? null : Buffer.from(event.salt, "hex"),
-  payload_digest: event.payload_digest === undefined ? null : Buffer.from(event.payload_digest, "hex"),
+  payload_digest:
+    "payload_digest" in event && event.payload_digest !== undefined ? Buffer.from(event.payload_digest, "hex") : null,
   body: packPayload(payload),
   canonical: null,
   hash

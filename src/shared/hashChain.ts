@@ -5,7 +5,7 @@
  * that lies from the start. Synchronous, because the arbiter's commit is.
  */
 import { createHash, hash } from "node:crypto"
-import type { ChoirEvent } from "#schema/Event.ts"
+import type { ChoirEvent, SentEvent } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { canonicalJson } from "./canonicalJson.ts"
 import { LINK_ROOM_BYTES } from "./limits.ts"
@@ -66,15 +66,15 @@ export const chainedText = (envelope: Envelope, payload: string): string => {
 }
 
 /** An event with its payload's canonical text, its size and its digest. */
-export interface Link {
-  readonly event: ChoirEvent
+export interface Link<E extends SentEvent = ChoirEvent> {
+  readonly event: E
   readonly payload: string
   /** Canonical bytes of the payload, and of what is chained beside it. */
   readonly bytes: number
   readonly hash: Buffer
 }
 
-export const chain = (previous: Uint8Array, event: ChoirEvent): Link => {
+export const chain = <E extends SentEvent>(previous: Uint8Array, event: E): Link<E> => {
   const payload = canonicalJson(event.payload)
   const text = chainedText(event, payload)
   const bytes = Buffer.byteLength(text) + (event.v === 1 ? 0 : Buffer.byteLength(payload))

@@ -586,6 +586,8 @@ export const ADOPTED_QUIET_LOOKS = 3
 export const AGENT_EXIT_MS_MAX = 5000
 /** How long the last lines of an ended agent may take to reach its log. */
 export const AGENT_OUTPUT_MS_MAX = 500
+/** How long the host or the engine may take to tell the condition of a silent agent's container. */
+export const AGENT_INSPECT_MS_MAX = 1000
 /** Between two looks at an agent's heartbeats. */
 export const LIVENESS_LOOK_MS = 500
 /** A look that comes this much too late means that choird itself stood still, so that every clock starts anew (D8). */

@@ -3,12 +3,16 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect, Layer, Redacted, Schema } from "effect"
+import { Config } from "#schema/Config.ts"
+import { layerPrometheus } from "#src/choird/telemetry/Prometheus.ts"
 import { tryBot } from "#src/choirctl/botTrial.ts"
+import { metricsChecks } from "#src/choirctl/metricsTrial.ts"
 import { tryModel } from "#src/choirctl/modelTrial.ts"
 import { serveOfflineModel } from "#src/offline-model/OfflineModel.ts"
 import { choirctl, document } from "../support/choirctl.ts"
 import { temporaryFolder } from "../support/engines.ts"
+import { CONFIG } from "../support/stores.ts"
 import { makeTelegram } from "../support/testing/Telegram.ts"
 
 const KEY = "sk-test-0123456789"
@@ -177,6 +181,30 @@ describe("choirctl model test and doctor", () => {
       const doctor = yield* choirctl(home, ["doctor"])
       assert.match(doctor.out, /ok +model main/u)
       assert.match(doctor.out, /fail +gateway bot +Telegram refuses the bot's token/u)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("the trial of the page of metrics", () => {
+  it.live("reads it as a scraper does, and says why that does not work", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const port = 20_000 + (process.pid % 20_000)
+      const config = Schema.decodeUnknownSync(Config)({
+        ...CONFIG,
+        telemetry: { prometheus: { listen: `127.0.0.1:${port}` } }
+      })
+      const tried = (running: boolean) =>
+        Effect.map(metricsChecks(home, config, {}, running), ([found]) => `${found?.status} ${found?.detail}`)
+      assert.match(yield* tried(false), /^skip http:.*\/metrics, bearer token in .*metrics\.token, while choird runs$/u)
+      assert.match(yield* tried(true), /^fail .*metrics\.token cannot be read$/u)
+      writeFileSync(join(home, "metrics.token"), "right\n")
+      assert.match(yield* tried(true), /^fail no program answers/u)
+      yield* Layer.build(layerPrometheus(`127.0.0.1:${port}`, Redacted.make("right")))
+      assert.match(yield* tried(true), /^ok http:/u)
+      writeFileSync(join(home, "metrics.token"), "wrong\n")
+      assert.match(yield* tried(true), /^fail .* answers 401$/u)
+      assert.deepStrictEqual(yield* metricsChecks(home, Schema.decodeUnknownSync(Config)(CONFIG), {}, true), [])
     }).pipe(Effect.scoped)
   )
 })

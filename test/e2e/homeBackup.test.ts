@@ -147,6 +147,50 @@ describe("a backup of a whole home", () => {
   )
 
   it.live(
+    "has the archived sessions, which are read and verified in the restored home, unless they are left out",
+    () =>
+      Effect.gen(function* () {
+        const provider = yield* makeProvider
+        yield* provider.otherwise((request) => offlineModel(request, 0))
+        const folder = yield* temporaryFolder
+        const lost = yield* livedIn(provider.endpoint)
+        const first = yield* lost.start
+        yield* lost.build
+        const { session_id } = yield* lost.api.agents.start({ params: lost.params, payload: {} })
+        const id = session_id as SessionId
+        yield* Effect.flatMap(lost.send("one", "hello"), ({ inbox_id }) => lost.settled(inbox_id))
+        yield* lost.api.agents.stop({ params: lost.params })
+        const events = yield* lost.events(id)
+        const archived = yield* choirctl(lost.home, ["session", "archive", id])
+        assert.strictEqual(archived.code, 0, archived.err)
+        // What a writer that was killed left is no session.
+        writeFileSync(join(lost.home, "archive/demo/0123456789abcdef.jsonl.gz.part"), "half")
+
+        const [file, without] = [join(folder, "choir.tar.gz"), join(folder, "without.tar.gz")]
+        const made = yield* choirctl(lost.home, ["backup", file, "--without-secrets", "--json"])
+        assert.strictEqual(made.code, 0, made.err + made.out)
+        assert.nestedPropertyVal(document(made), "archived.sessions", 1)
+        const left = yield* choirctl(lost.home, ["backup", without, "--without-secrets", "--without-archives"])
+        assert.include(left.out, "archive/, the only copy of archived sessions: copy this folder")
+        yield* first.signal("SIGTERM")
+        yield* first.exited
+        rmSync(lost.home, { recursive: true })
+
+        const home = join(folder, "elsewhere")
+        const restored = yield* choirctl(home, ["restore", file])
+        assert.strictEqual(restored.code, 0, restored.err + restored.out)
+        assert.match(restored.out, /the files of 1 archived session \(/u)
+        yield* choirctl(home, ["secret", "set", "model-key"], { stdin: SECRET })
+        const found = yield* makeInstallation({ endpoint: provider.endpoint, home })
+        yield* found.start
+        assert.deepStrictEqual(yield* found.events(id), events)
+        const verified = yield* choirctl(home, ["session", "verify", id])
+        assert.strictEqual(verified.code, 0, verified.err)
+      }).pipe(Effect.scoped),
+    240_000
+  )
+
+  it.live(
     "of a server's database restores the home and names the command that restores the database",
     () =>
       Effect.gen(function* () {

@@ -48,6 +48,7 @@ const around = (host: Host) => {
   const sessions = Layer.mock(SessionStore, {
     latest: () => Effect.succeedNone,
     get: () => Effect.succeedSome(row),
+    newer: () => Effect.succeedNone,
     create: () => Effect.succeed(row),
     resume: () => Effect.sync(() => (row = { ...row, epoch: row.epoch + 1 })),
     recordContainer: () => Effect.void,
@@ -71,6 +72,7 @@ const around = (host: Host) => {
         return {
           id: { type: "process", boot_id: "b", processes: [], cgroup: CgroupName.make("choir-x-1"), workspace: "/w" },
           exit: Deferred.await(exit),
+          condition: Effect.succeed("running" as const),
           kill: Effect.delay(note(`kill ${epoch}`), "100 millis"),
           output: Stream.empty
         }

@@ -29,7 +29,7 @@ const stored = (events: ReadonlyArray<ChoirEvent>) => {
   let hash: Buffer = genesis(SESSION)
   const hashes = [hash, ...events.map((event) => (hash = chain(hash, event).hash))]
   const state = Result.getOrThrow(foldAll(initialState, events))
-  return { hashes, hash, replay: { at: { hash, state }, problem: undefined } }
+  return { hashes, hash, replay: { at: { hash, state }, head: { rev: state.rev, hash }, problem: undefined } }
 }
 
 /** What choird makes of a heartbeat with these events when it has `held`. */

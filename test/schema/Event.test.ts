@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import { ChoirEvent } from "#schema/Event.ts"
+import { ChoirEvent, SentEvent } from "#schema/Event.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 
 const SHA = "ab".repeat(32)
@@ -158,6 +158,29 @@ describe("ChoirEvent", () => {
     refuses(unsalted, "version 2 without a salt")
     refuses({ ...unsalted, payload_digest: SHA }, "a digest without a salt")
     refuses({ ...unsalted, v: 1, payload_digest: SHA }, "a reduced payload of version 1")
+  })
+
+  it("takes an event of a later Choir from an agent in the known envelope alone (D53)", () => {
+    const send = Schema.decodeUnknownResult(SentEvent, { onExcessProperty: "error" })
+    const later = { ...event("PlanCommitted", { plan: [1, "two"] }), salt: SALT }
+    for (const legal of [later, { ...later, v: 3 }, { ...event("UserMsg", { other: 1 }), v: 3 }])
+      assert.deepStrictEqual(Result.getOrThrow(send(legal)) as object, legal)
+    const { salt: _, ...unsalted } = later
+    const wrong = [
+      { ...later, v: 1 },
+      { ...later, v: 32_768 },
+      { ...later, v: 2.5 },
+      { ...later, event_type: "planCommitted" },
+      { ...later, event_type: `P${"x".repeat(64)}` },
+      { ...later, lane: "edge\n" },
+      { ...later, created_at: "yesterday" },
+      { ...later, salt: "ab" },
+      { ...later, payload_digest: SHA },
+      { ...later, more: 1 },
+      { ...later, v: 2, event_type: "UserMsg" },
+      unsalted
+    ]
+    for (const value of wrong) assert.isTrue(Result.isFailure(send(value)), JSON.stringify(value))
   })
 
   it("refuses values that are near a legal one", () => {

@@ -4,7 +4,7 @@
  */
 import { Result } from "effect"
 import type { Caller, Heartbeat, HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
-import type { ChoirEvent } from "#schema/Event.ts"
+import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { AgentId, InboxId, type JobName, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
 import { signalIdOf } from "#src/choird/sessions/carried.ts"
@@ -243,7 +243,11 @@ export class Database {
         ? decide(
             heartbeat,
             prepared.links,
-            { at: { hash: session.hash, state: session.state }, problem: undefined },
+            {
+              at: { hash: session.hash, state: session.state },
+              head: { rev: last_rev, hash: session.hash },
+              problem: undefined
+            },
             digestAt
           )
         : prepared)
@@ -256,7 +260,9 @@ export class Database {
         return { action: "OK", ack_rev: last_rev }
       case "store": {
         const { hash, links, state } = decision
-        const rows = links.map((link) => ({ ...link, canonical: canonicalJson(link.event), epoch: caller.epoch }))
+        const rows = links.flatMap(({ event, ...link }) =>
+          isKnownEvent(event) ? [{ ...link, event, canonical: canonicalJson(event), epoch: caller.epoch }] : []
+        )
         session.events.push(...rows)
         Object.assign(session, { state, hash })
         if (state.rev - (session.snapshot?.rev ?? 0) >= SNAPSHOT_EVENTS) session.snapshot = snapshotOf(session)

@@ -79,6 +79,7 @@ export class Epochs {
             Effect.map((container) => ({
               id: {},
               exit: this.#exited(container),
+              condition: Effect.sync(() => (container.gone ? "gone" : "running")),
               kill: this.#killed(container),
               output: Stream.empty
             }))
@@ -160,7 +161,14 @@ export class Epochs {
         yield* this.#patiently
         const now_ms = yield* Clock.currentTimeMillis
         const { events, frozen_reason } = session
-        const next = afterEpoch(end, { now_ms, breaker, frozen_reason, last_rev: events.length, proven: true })
+        const next = afterEpoch(end, {
+          now_ms,
+          breaker,
+          frozen_reason,
+          newer: undefined,
+          last_rev: events.length,
+          proven: true
+        })
         token = next.type === "restart" && end.type === "crashed" ? end.token : undefined
         if (next.type === "await message") {
           this.#end(session, "closed")

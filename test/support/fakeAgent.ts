@@ -140,6 +140,10 @@ const obey = async (signal: Signal) => {
       return leave("budget")
     case "model":
       return answer({ ...signal, text: await models() })
+    case "later":
+      await answer(signal)
+      commit({ event_type: "PlanCommitted", lane: "edge", payload: { plan: [1, "two"] } } as unknown as EventDraft)
+      return flush()
     case "rewrite":
       await answer(signal)
       links[acked - 1] = { ...links[acked - 1]!, hash: Buffer.alloc(32) }

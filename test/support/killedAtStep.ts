@@ -20,7 +20,7 @@ const step =
 const options = { home, file, step }
 const work = Effect.gen(function* () {
   if (what === "backup")
-    yield* backupHome<never>({ ...options, version: "0.1.0", workspaces: true, passphrase: undefined })
+    yield* backupHome<never>({ ...options, version: "0.1.0", workspaces: true, archives: true, passphrase: undefined })
   else yield* restoreHome<never, never>({ ...options, force: false, agree: () => Effect.undefined })
 })
 

@@ -1,10 +1,13 @@
 /**
  * A tool that is a manifest and an executable (spec 8.8): JSON on standard input and output, the secrets that its manifest names on
- * a descriptor of their own, and nothing else of the agent's.
+ * a descriptor of their own, git's configuration where that of the git identity is among them, and nothing else of the agent's.
  */
 import { Effect, Option, Result, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import { effectOf, LockRequest, shownName, type ToolManifest } from "#schema/Tool.ts"
+import type { GitIdentity } from "#schema/GitIdentity.ts"
+import { AgentSettings } from "#src/agent/AgentSettings.ts"
+import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { inputDecoder } from "#src/shared/jsonSchema.ts"
 import { PROCESS_GRACE_MS, TOOL_STDERR_CHARS_MAX } from "#src/shared/limits.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/ProcessRunner.ts"
@@ -17,6 +20,7 @@ import { decodeInput, refusal } from "./toolInput.ts"
 import { keepWholeOutput } from "./wholeOutput.ts"
 
 const SUMMARY_CHARS = 500
+const NO_GIT = { env: {} }
 
 /** An input schema that cannot be checked, so that no input of a model could be let through. */
 export class InputSchemaRefused extends Schema.TaggedError<InputSchemaRefused>()("InputSchemaRefused", {
@@ -107,10 +111,16 @@ const locksOf = ({ runtime }: ToolManifest): ReadonlyArray<LockRequest> =>
     ? runtime.locks
     : [...runtime.locks, LockRequest.make({ resource: "workspace", mode: "S" })]
 
+/** Whether a tool is given the secret of the bound git identity; then git in it may use the identity, and in no other tool. */
+const isGivenGit = ({ runtime }: ToolManifest, identity: GitIdentity | undefined): boolean =>
+  identity !== undefined && runtime.secret_resources.some((name) => name === "git_identity" || name === identity.secret)
+
 /** The tool of a manifest; `executable` is its checked path. */
 export const external = Effect.fnUntraced(function* (manifest: ToolManifest, executable: string) {
   const processes = yield* ProcessRunner
   const workspace = yield* Workspace
+  const git = yield* GitAccess
+  const settings = yield* AgentSettings
   const given = yield* makeToolSecrets(manifest.runtime.secret_resources)
   const decode = decodeInput(yield* inputSchemaOf(manifest))
   const { prompt_mask, timeout_ms } = manifest.runtime
@@ -122,7 +132,9 @@ export const external = Effect.fnUntraced(function* (manifest: ToolManifest, exe
 
   const run = Effect.fnUntraced(function* (call_id: CallId, stdin: string) {
     const secrets = yield* given.take
+    const { env } = isGivenGit(manifest, settings.current().config.git_identity) ? yield* git.forCall(call_id) : NO_GIT
     const command = {
+      env,
       command: executable,
       args: [],
       cwd: workspace.root,

@@ -10,6 +10,7 @@ import { Effect, Result, Runtime, Schema } from "effect"
 import type { Extract, Header } from "tar-stream"
 import {
   ARCHIVE_FORMAT,
+  ARCHIVED_FILES_MAX,
   Format,
   FORMAT,
   FORMAT_BYTES_MAX,
@@ -22,8 +23,8 @@ import {
   WORKSPACE_ENTRIES_MAX
 } from "./manifest.ts"
 
-/** Members of one file: what workspaces may have, and everything else. */
-const MEMBERS_MAX = WORKSPACE_ENTRIES_MAX + 2000
+/** Members of one file: what workspaces may have, archived sessions, and everything else. */
+const MEMBERS_MAX = WORKSPACE_ENTRIES_MAX + ARCHIVED_FILES_MAX + 2000
 const LINK_CHARS_MAX = 4096
 const READ_BYTES = 256 * 1024
 

@@ -12,10 +12,12 @@ import { failed } from "#src/choirctl/failure.ts"
 import { measureFolder } from "#src/choirctl/folderContents.ts"
 import { putInPlace } from "#src/choirctl/freshFile.ts"
 import { secretsPath } from "#src/choirctl/homeFiles.ts"
+import { addArchived } from "./archivedSessions.ts"
 import { nowhere, readArchive } from "./ArchiveReader.ts"
 import { type Archive, makeArchive } from "./ArchiveWriter.ts"
 import {
   ARCHIVE_FORMAT,
+  ARCHIVES,
   bound,
   bundleName,
   CONFIG,
@@ -52,6 +54,8 @@ export interface BackupOptions<Needs> {
   readonly file: string
   readonly version: string
   readonly workspaces: boolean
+  /** Takes the files of archived sessions along. */
+  readonly archives: boolean
   /** Seals the secrets; without one only their names are in the backup. */
   readonly passphrase: Redacted.Redacted | undefined
   /** Runs each step; also where a person sees it. */
@@ -65,8 +69,10 @@ const KNOWN = new Set([
   "secrets.json",
   "sources",
   "workspaces",
+  ARCHIVES,
   "data",
   "socks",
+  "metrics.token",
   "choird.lock",
   "files.lock"
 ])
@@ -74,9 +80,11 @@ const MADE_AGAIN: Readonly<Record<string, string>> = {
   images: "images/ (choirctl agent build makes them again)",
   repos: "repos/ (fetched again by the next build)",
   logs: "logs/",
-  archive: "archive/ (archived sessions: copy this folder, and put it back after a restore)",
   "config.last-good.json": "config.last-good.json (choird writes it again)"
 }
+
+const ARCHIVES_LEFT_OUT =
+  "archive/, the only copy of archived sessions: copy this folder, and put it into the home that is restored"
 
 /** Files of the home that no part of a backup covers. */
 const strangers = (home: string) =>
@@ -172,19 +180,21 @@ const checkPlace = (home: string, file: string) => {
 const SPARE_BYTES = 32 * 1024 * 1024
 
 /**
- * Compares the free space with what the backup will need, before anything is written: the bundles twice, by themselves and in the file, and
- * the workspaces. The database is not measured, since its dump is far smaller than its folder.
+ * Compares the free space with what the backup will need, before anything is written: the bundles twice, by themselves and in the file, the
+ * workspaces and the archived sessions. The database is not measured, since its dump is far smaller than its folder.
  */
 const checkSpace = Effect.fnUntraced(function* (
   work: string,
   home: string,
   { base, config }: Effect.Success<ReturnType<typeof readHome>>,
-  workspaces: boolean
+  { archives, workspaces }: Pick<BackupOptions<never>, "archives" | "workspaces">
 ) {
   const found = findRepositories(join(home, "sources"))
   const gits = found.repositories.map((path) => join(home, "sources", path))
   const own = workspaces ? ownWorkspaces(config, base).filter((each) => each.own) : []
-  const measured = yield* Effect.forEach([...gits, ...gits, ...own.map(({ path }) => path)], measureFolder)
+  const archived = archives ? [join(home, ARCHIVES)] : []
+  const folders = [...gits, ...gits, ...own.map(({ path }) => path), ...archived]
+  const measured = yield* Effect.forEach(folders, measureFolder)
   const needed = measured.reduce((sum, { bytes }) => sum + bytes, SPARE_BYTES)
   yield* requireSpace(work, needed)
 })
@@ -213,7 +223,7 @@ const writeBackup = Effect.fnUntraced(function* <Needs>(options: BackupOptions<N
   const mtime = DateTime.toDateUtc(now)
   const read = yield* readHome(home).pipe(step("reading the configuration"))
   yield* checkWorkspaces(read.config, read.base)
-  yield* checkSpace(work, home, read, options.workspaces)
+  yield* checkSpace(work, home, read, options)
   const database = yield* makeBackup(join(work, DATABASE)).pipe(step("copying the database"))
   const found = findRepositories(join(home, "sources"))
   const sources = yield* Effect.forEach(found.repositories, (path) => bundle(join(home, "sources"), path, work)).pipe(
@@ -221,14 +231,17 @@ const writeBackup = Effect.fnUntraced(function* <Needs>(options: BackupOptions<N
   )
   const fresh = join(work, "archive")
   const archive = yield* makeArchive(fresh)
-  const workspaces = yield* Effect.gen(function* () {
+  const { archived, workspaces } = yield* Effect.gen(function* () {
     yield* archive.text(FORMAT, `${JSON.stringify({ format: ARCHIVE_FORMAT, choir: version })}\n`, mtime)
     yield* archive.text(CONFIG, read.config_text, mtime)
     if (read.schema_text !== undefined) yield* archive.text(CONFIG_SCHEMA, read.schema_text, mtime)
     yield* archive.file(DATABASE, join(work, DATABASE), mtime)
     for (const { empty, path } of sources)
       if (!empty) yield* archive.file(bundleName(path), join(work, bundleName(path)), mtime)
-    return yield* addWorkspaces(archive, read.config, read.base, options.workspaces)
+    return {
+      archived: options.archives ? yield* addArchived(archive, home) : undefined,
+      workspaces: yield* addWorkspaces(archive, read.config, read.base, options.workspaces)
+    }
   }).pipe(step("writing the file"))
   const names = Object.keys(read.secrets).map((name) => SecretName.make(name))
   const sealing = names.length === 0 ? undefined : passphrase
@@ -241,7 +254,9 @@ const writeBackup = Effect.fnUntraced(function* <Needs>(options: BackupOptions<N
     secrets: { names, sealed: sealing !== undefined },
     sources,
     workspaces: workspaces.contents,
+    ...(archived === undefined ? {} : { archived: archived.contents }),
     left_out: [
+      ...(archived?.left_out ?? [ARCHIVES_LEFT_OUT]),
       ...uncommittedNotes(sources),
       ...(sources.length === 0
         ? []

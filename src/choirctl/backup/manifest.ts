@@ -3,11 +3,11 @@
  * size and digest of every other. Pure.
  */
 import { Schema } from "effect"
-import { ResourceName, SecretName, Sha256 } from "#schema/Ids.ts"
+import { AgentId, ResourceName, SecretName, SessionId, Sha256 } from "#schema/Ids.ts"
 import { CONFIG_BYTES_MAX } from "#src/shared/limits.ts"
 
 /** Raised when an older Choir could no longer read the file. */
-export const ARCHIVE_FORMAT = 1
+export const ARCHIVE_FORMAT = 2
 
 export const FORMAT = "format.json"
 export const CONFIG = "config.json"
@@ -17,6 +17,9 @@ export const SECRETS = "secrets.sealed.json"
 export const MANIFEST = "manifest.json"
 export const SOURCES = "sources"
 export const WORKSPACES = "workspaces"
+/** The folder of archived sessions, in the home and in the backup. */
+export const ARCHIVES = "archive"
+export const ARCHIVED_SUFFIX = ".jsonl.gz"
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -31,8 +34,11 @@ export const BUNDLE_BYTES_MAX = 4 * GIB
 /** Files, folders and links of all workspaces, and their bytes together. */
 export const WORKSPACE_ENTRIES_MAX = 100_000
 export const WORKSPACES_BYTES_MAX = 8 * GIB
-/** All members together: a database, the workspaces and a dozen bundles, each as large as it may be. */
-export const MEMBERS_BYTES_MAX = DATABASE_BYTES_MAX + WORKSPACES_BYTES_MAX + 12 * BUNDLE_BYTES_MAX
+/** Files of archived sessions, and their bytes together. */
+export const ARCHIVED_FILES_MAX = 100_000
+export const ARCHIVED_BYTES_MAX = 64 * GIB
+/** All members together: a database, the archived sessions, the workspaces and a dozen bundles, each as large as it may be. */
+export const MEMBERS_BYTES_MAX = DATABASE_BYTES_MAX + ARCHIVED_BYTES_MAX + WORKSPACES_BYTES_MAX + 12 * BUNDLE_BYTES_MAX
 const PATH_CHARS_MAX = 4096
 
 /** The first member. It is read before anything else is believed. */
@@ -110,6 +116,8 @@ export const Manifest = Schema.Struct({
     )
   ),
   workspaces: Schema.Array(WorkspaceContents),
+  /** Archived sessions whose files are in the backup; absent where they were left out, and in format 1. */
+  archived: Schema.optionalKey(Schema.Struct({ sessions: Schema.Natural, bytes: Schema.Natural })),
   /** What of the home is not in the file, each in words. */
   left_out: Schema.Array(Schema.String),
   members: Schema.Array(Member)
@@ -117,6 +125,8 @@ export const Manifest = Schema.Struct({
 export type Manifest = typeof Manifest.Type
 
 export const bundleName = (path: string): string => `${SOURCES}/${path}.bundle`
+export const archivedMember = (agent_id: AgentId, session_id: SessionId): string =>
+  `${ARCHIVES}/${agent_id}/${session_id}${ARCHIVED_SUFFIX}`
 export const workspaceMember = (name: ResourceName, path: string): string => `${WORKSPACES}/${name}/${path}`
 
 const LIMITS: Readonly<Record<string, number>> = {
@@ -133,12 +143,22 @@ export interface Place {
   readonly in_workspace: boolean
 }
 
+const isAgent = Schema.is(AgentId)
+const isSession = Schema.is(SessionId)
+
+const isArchived = (agent_id: string, [file = "", ...more]: ReadonlyArray<string>): boolean =>
+  isAgent(agent_id) &&
+  more.length === 0 &&
+  file.endsWith(ARCHIVED_SUFFIX) &&
+  isSession(file.slice(0, -ARCHIVED_SUFFIX.length))
+
 /** Nothing for a member that no backup of this format has. */
 export const placeOf = (name: string): Place | undefined => {
   if (Object.hasOwn(LIMITS, name)) return { bytes_max: LIMITS[name] ?? 0, in_workspace: false }
   if (!isRelativePath(name)) return undefined
   const [top = "", first = "", ...rest] = name.split("/")
   if (top === SOURCES && name.endsWith(".bundle")) return { bytes_max: BUNDLE_BYTES_MAX, in_workspace: false }
+  if (top === ARCHIVES && isArchived(first, rest)) return { bytes_max: ARCHIVED_BYTES_MAX, in_workspace: false }
   const isContent = top === WORKSPACES && Schema.is(ResourceName)(first) && rest.length > 0
   return isContent ? { bytes_max: WORKSPACES_BYTES_MAX, in_workspace: true } : undefined
 }

@@ -13,7 +13,7 @@ import { runTask } from "#src/choirctl/choirdProgram.ts"
 import { failed } from "#src/choirctl/failure.ts"
 import { fileText, secretsPath, writePrivate } from "#src/choirctl/homeFiles.ts"
 import { readArchive } from "./ArchiveReader.ts"
-import { bound, CONFIG, CONFIG_SCHEMA, DATABASE, type Manifest, SECRETS, WORKSPACES } from "./manifest.ts"
+import { ARCHIVES, bound, CONFIG, CONFIG_SCHEMA, DATABASE, type Manifest, SECRETS, WORKSPACES } from "./manifest.ts"
 import { finishStaging, moveAside, putHome, type RestorePlace, takePlace } from "./restorePlace.ts"
 import { misplacedWorkspace, pathInHome } from "./workspacePlaces.ts"
 import { requireSpace } from "./requireSpace.ts"
@@ -27,6 +27,7 @@ export const RESTORE_STEPS = [
   "writing the configuration",
   "restoring the sources",
   "restoring the workspaces",
+  "restoring the archived sessions",
   "restoring the database",
   "completing the new home",
   "moving the old home aside",
@@ -193,6 +194,10 @@ const buildHome = Effect.fnUntraced(function* <E, R>(options: RestoreOptions<E, 
     { discard: true }
   ).pipe(step("restoring the sources"))
   yield* placeWorkspaces(file, config, place, unpacked).pipe(step("restoring the workspaces"))
+  yield* Effect.sync(() => {
+    const archived = join(unpacked, ARCHIVES)
+    if (existsSync(archived)) renameSync(archived, join(staging, ARCHIVES))
+  }).pipe(step("restoring the archived sessions"))
   const next = yield* restoreDatabase(config, place, unpacked, { force, move }).pipe(step("restoring the database"))
   yield* Effect.gen(function* () {
     yield* Effect.sync(() => rmSync(unpacked, { recursive: true, force: true }))

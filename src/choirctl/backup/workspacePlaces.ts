@@ -12,6 +12,7 @@ const CHOIRS_OWN = new Set([
   "repos",
   "logs",
   "archive",
+  "metrics.token",
   "choird.lock",
   "files.lock"
 ])

@@ -3,12 +3,21 @@ import { Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { onHost } from "#src/choirctl/Host.ts"
 import { ResourceName } from "#schema/Ids.ts"
+import type { AgentSummary } from "#schema/OperatorApi.ts"
 import type { UpdateProgress } from "#schema/UpdateApi.ts"
 import { ask, askStream } from "#src/choirctl/ask.ts"
 import { EXIT, failed, refusedByChoird, Unsuccessful } from "#src/choirctl/failure.ts"
 import { print, printAdvice } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
-import { agentDetail, agentLine, agentTable, buildLine, keptLines, updateLines } from "#src/choirctl/render/agents.ts"
+import {
+  agentDetail,
+  agentLine,
+  agentTable,
+  buildLine,
+  keptLines,
+  unpricedLines,
+  updateLines
+} from "#src/choirctl/render/agents.ts"
 import { safeLine } from "#src/choirctl/render/safeText.ts"
 import { initAgentText } from "#src/choirctl/render/setup.ts"
 import { root } from "#src/choirctl/root.ts"
@@ -85,6 +94,12 @@ type Overrides = {
 /** As choird takes them: `dm` is a list, absent where no DM is named. */
 const named = ({ dms, ...flags }: Overrides) => ({ ...given(flags), ...(dms.length === 0 ? {} : { dm: dms }) })
 
+/** A start may name a model that config.json binds nowhere, so that validating the file did not warn of it. */
+const warnUnpriced = Effect.fnUntraced(function* ({ health }: AgentSummary) {
+  const screen = yield* Screen
+  for (const line of health === undefined ? [] : unpricedLines(health.cost_usd)) yield* screen.note(line)
+})
+
 const start = Command.make(
   "start",
   {
@@ -100,6 +115,7 @@ const start = Command.make(
     const summary = yield* ask("agents", (choird) => choird.start({ params: { id }, payload })).pipe(
       withProgress(`starting ${id}`)
     )
+    yield* warnUnpriced(summary)
     yield* printAdvice(summary, agentLine)
   })
 ).pipe(
@@ -130,6 +146,7 @@ const restart = Command.make(
       withProgress(`restarting ${id}`)
     )
     for (const line of keptLines(summary)) yield* screen.note(line)
+    yield* warnUnpriced(summary)
     yield* printAdvice(summary, agentLine)
   })
 ).pipe(

@@ -32,6 +32,10 @@ export const backup = Command.make(
       Flag.withDescription("Include the files in the workspaces of the home"),
       Flag.withDefault(false)
     ),
+    without_archives: Flag.Boolean("without-archives").pipe(
+      Flag.withDescription("Leave out archived sessions, whose files are their only copy"),
+      Flag.withDefault(false)
+    ),
     without_secrets: Flag.Boolean("without-secrets").pipe(
       Flag.withDescription("List only the names of secrets, not their values"),
       Flag.withDefault(false)
@@ -39,7 +43,7 @@ export const backup = Command.make(
     passphrase_stdin: passphraseFlag,
     yes: yesFlag
   },
-  Effect.fnUntraced(function* ({ file, passphrase_stdin, without_secrets, workspaces, yes }) {
+  Effect.fnUntraced(function* ({ file, passphrase_stdin, without_archives, without_secrets, workspaces, yes }) {
     const { home } = yield* root
     const screen = yield* Screen
     yield* confirmReplaced(file, yes, "choirctl backup")
@@ -50,6 +54,7 @@ export const backup = Command.make(
       file,
       version: VERSION,
       workspaces,
+      archives: !without_archives,
       passphrase,
       // The copy of the database shows how far it is by itself.
       step: (name) => (work) => (name === "copying the database" ? work : withProgress(name)(work))

@@ -7,6 +7,8 @@ import { failed, usageError } from "#src/choirctl/failure.ts"
 import { print } from "#src/choirctl/print.ts"
 import { withProgress } from "#src/choirctl/progress.ts"
 import { root } from "#src/choirctl/root.ts"
+import { unpricedLines } from "#src/choirctl/render/agents.ts"
+import { Screen } from "#src/choirctl/Screen.ts"
 import { agentModelsText, modelTable, testedText } from "#src/choirctl/render/models.ts"
 import { agentId } from "./arguments.ts"
 
@@ -57,6 +59,12 @@ const set = Command.make(
       ...(Option.isSome(core_llm) ? { core_llm: core_llm.value } : {})
     }
     const models = yield* ask("agents", (choird) => choird.setModels({ params: { id }, payload }))
+    // The switch has been made, whatever becomes of this question.
+    const detail = Option.getOrUndefined(
+      yield* Effect.option(ask("agents", (choird) => choird.status({ params: { id } })))
+    )
+    const screen = yield* Screen
+    for (const line of detail === undefined ? [] : unpricedLines(detail.budgets.cost_usd)) yield* screen.note(line)
     yield* print(models, agentModelsText)
   })
 ).pipe(

@@ -87,6 +87,15 @@ const costText = ({ unpriced = [], ...cost }: AgentDetail["budgets"]["cost_usd"]
   return cost.used === 0 ? unknown : `${spent(cost)} USD, and more that is ${unknown}`
 }
 
+/** The warning of a cost limit that calls of models without a price do not count towards. */
+export const unpricedLines = ({ limit, unpriced = [] }: AgentDetail["budgets"]["cost_usd"]): ReadonlyArray<string> => {
+  if (limit === null || unpriced.length === 0) return []
+  const what = unpriced.length === 1 ? "has no price, so its calls do" : "have no price, so their calls do"
+  return [
+    `warning: ${unpriced.join(", ")} ${what} not count towards budgets.max_cost_usd (${limit}): add models.<name>.price to config.json`
+  ]
+}
+
 const bindingText = (bindings: AgentDetail["resource_bindings"]) =>
   bindings === null
     ? "none"

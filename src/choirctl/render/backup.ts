@@ -15,8 +15,11 @@ const secretsLine = ({ names, sealed }: Contents["secrets"]) => {
   return sealed ? `${counted(names.length, "secret")}, sealed` : `the names of ${counted(names.length, "secret")}`
 }
 
-const parts = ({ database, secrets, sources, workspaces }: Contents): ReadonlyArray<string> => [
+const parts = ({ archived, database, secrets, sources, workspaces }: Contents): ReadonlyArray<string> => [
   `${counted(database.sessions, "session")} with ${counted(database.events, "event")}`,
+  ...(archived === undefined || archived.sessions === 0
+    ? []
+    : [`the files of ${counted(archived.sessions, "archived session")} (${bytesText(archived.bytes)})`]),
   "config.json",
   secretsLine(secrets),
   ...(sources.length === 0

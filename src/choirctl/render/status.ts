@@ -1,5 +1,6 @@
 /** The overview of `choirctl status` for people. */
 import type { SystemStatus } from "#schema/OperatorApi.ts"
+import { tokenText } from "#src/shared/metricsPage.ts"
 import { agentTable } from "./agents.ts"
 import { approvalsWaiting } from "./approvals.ts"
 import { diskText } from "./retention.ts"
@@ -12,7 +13,7 @@ const working = (ok: boolean, color: boolean) =>
   ok ? paint(color, "green", "ok") : paint(color, "red", "does not work")
 
 export const statusText = (
-  { agents, approvals, choird, disk, gateways, postgres, runtime, warnings }: SystemStatus,
+  { agents, approvals, choird, disk, gateways, metrics, postgres, runtime, warnings }: SystemStatus,
   color: boolean
 ) => {
   const limits = runtime.limits.length === 0 ? "none" : runtime.limits.join(", ")
@@ -23,6 +24,9 @@ export const statusText = (
       `${working(postgres.ok, color)}, ${postgres.kind} ${safeLine(postgres.version)}, pgvector ${safeLine(postgres.pgvector)}`
     ],
     ...(disk === undefined ? [] : [["disk", diskText(disk, color)] as const]),
+    ...(metrics === undefined
+      ? []
+      : [["metrics", `${metrics.url}, bearer token in ${safeLine(tokenText(metrics))}`] as const]),
     ["runtime", `${runtime.type}, limits enforced: ${limits}`],
     ["approvals", approvals.pending === null ? "not known" : approvalsWaiting(approvals.pending)],
     ...gateways.map(

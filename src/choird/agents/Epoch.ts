@@ -19,6 +19,7 @@ import type { Signals } from "#src/choird/sessions/Signals.ts"
 import type { Tokens } from "#src/choird/sessions/Tokens.ts"
 import {
   AGENT_EXIT_MS_MAX,
+  AGENT_INSPECT_MS_MAX,
   AGENT_OUTPUT_MS_MAX,
   AGENT_START_MS_MAX,
   AGENT_STOP_MS_MAX,
@@ -119,10 +120,44 @@ const awaitFrozen = Effect.fnUntraced(function* ({ sessions }: EpochServices, se
 type Cause =
   | { readonly type: "goodbye"; readonly reason: string }
   | { readonly type: "stop" }
+  /** The agent sent events that are not known here; it is to send the rest and go (D53). */
+  | { readonly type: "newer" }
   | { readonly type: "frozen"; readonly reason: string }
   | { readonly type: "crash"; readonly reason: string }
 
 const crash = (reason: string): Cause => ({ type: "crash", reason })
+
+/**
+ * The crash of an agent of which nothing is heard. Its container is looked at first: one that is gone says what the agent died of, and
+ * one that runs says that the agent hangs (E8).
+ */
+const silentCrash = Effect.fnUntraced(function* ({ condition, exit }: Container, silence: string) {
+  switch (yield* condition) {
+    case "gone": {
+      const told = yield* Effect.timeoutOption(exit, AGENT_INSPECT_MS_MAX)
+      return crash(Option.match(told, { onNone: () => "its container is gone", onSome: exitText }))
+    }
+    case "paused":
+      return crash(`${silence}; its container is paused`)
+    case "running":
+      return crash(`${silence}; its container runs, so it hangs`)
+    case "unknown":
+      return crash(`${silence}; nobody can tell whether its container runs`)
+  }
+})
+
+/** An agent that misses a heartbeat may be dead without its container's exit having been told; it is not waited for (E8). */
+const awaitGone = Effect.fnUntraced(function* (
+  container: Container,
+  heard_ms: (now_ms: number) => number,
+  silence_ms_max: Effect.Effect<number>
+) {
+  const missed_ms = Effect.map(silence_ms_max, (ms) => ms / 2)
+  for (;;) {
+    const ms = yield* awaitSilence(heard_ms, missed_ms)
+    if ((yield* container.condition) === "gone") return yield* silentCrash(container, `it was silent for ${ms} ms`)
+  }
+})
 
 const watch = Effect.fnUntraced(function* (
   services: EpochServices,
@@ -138,22 +173,26 @@ const watch = Effect.fnUntraced(function* (
     Deferred.isDoneUnsafe(hearing.goodbye) ? goodbye : Effect.succeed(crash(exitText(exit)))
   )
   const stopped = Effect.as(Deferred.await(stop), { type: "stop" } satisfies Cause)
-  const late = Effect.as(
-    Effect.sleep(AGENT_START_MS_MAX),
-    crash(`it did not say hello within ${AGENT_START_MS_MAX / 1000} s`)
+  const late = Effect.delay(
+    Effect.suspend(() => silentCrash(container, `it did not say hello within ${AGENT_START_MS_MAX / 1000} s`)),
+    AGENT_START_MS_MAX
   )
   const early = yield* Effect.raceAllFirst([Deferred.await(hearing.hello), exited, stopped, late])
   if (early !== undefined) return { cause: early, ready: false }
 
   hearing.heard_ms = yield* monotonicMs
   yield* onReady
-  const silent = Effect.map(
-    awaitSilence((now_ms) => (hearing.unanswered > 0 ? now_ms : hearing.heard_ms), silence_ms_max),
-    (ms) => crash(`it was silent for ${ms} ms`)
+  const heard_ms = (now_ms: number) => (hearing.unanswered > 0 ? now_ms : hearing.heard_ms)
+  const silent = Effect.raceFirst(
+    Effect.flatMap(awaitSilence(heard_ms, silence_ms_max), (ms) =>
+      silentCrash(container, `it was silent for ${ms} ms`)
+    ),
+    awaitGone(container, heard_ms, silence_ms_max)
   )
   const frozen = Effect.map(awaitFrozen(services, session_id), (reason): Cause => ({ type: "frozen", reason }))
-  const running = yield* Effect.raceAllFirst([exited, silent, frozen, goodbye, stopped])
-  if (running.type !== "stop") return { cause: running, ready: true }
+  const newer = Effect.as(Deferred.await(hearing.newer), { type: "newer" } satisfies Cause)
+  const running = yield* Effect.raceAllFirst([exited, silent, frozen, goodbye, stopped, newer])
+  if (running.type !== "stop" && running.type !== "newer") return { cause: running, ready: true }
 
   yield* onStopping
   // The session's summary has its own time beside that of the stop itself (spec 11.8).
@@ -162,7 +201,7 @@ const watch = Effect.fnUntraced(function* (
   const asked = Effect.andThen(patiently(services.signals.stop(session_id, limit_ms)), Effect.never)
   const tooLate = Effect.as(Effect.sleep(limit_ms), running)
   const last = yield* Effect.raceAllFirst<Effect.Effect<Cause>>([exited, silent, goodbye, tooLate, asked])
-  if (last.type === "goodbye") return { cause: last, ready: true }
+  if (last.type === "goodbye") return { cause: running.type === "newer" ? running : last, ready: true }
   const known = yield* Effect.catchDefect(Effect.option(services.sessions.get(session_id)), () => Effect.succeedNone)
   yield* Effect.logWarning("the agent said no goodbye; what it committed after the acknowledged revision is lost", {
     why: last.type === "crash" ? last.reason : `it took longer than ${limit_ms / 1000} s`,
@@ -194,7 +233,7 @@ export const runEpoch = Effect.fn("Epoch.run")(function* (
   const container = yield* openContainer(services, plan)
   const written = yield* Effect.forkScoped(services.logs.follow(row.agent_id, row.session_id, container.output))
   const { cause, ready } = yield* watch(services, plan, hearing, container)
-  if (cause.type === "goodbye") yield* Effect.timeoutOption(container.exit, AGENT_EXIT_MS_MAX)
+  if (cause.type === "goodbye" || cause.type === "newer") yield* Effect.timeoutOption(container.exit, AGENT_EXIT_MS_MAX)
   const token =
     cause.type === "crash" ? yield* fence(services, row) : yield* Effect.asVoid(revoke(services, row.session_id))
   yield* Effect.logInfo("the agent's token is worthless")
@@ -216,6 +255,7 @@ export const runEpoch = Effect.fn("Epoch.run")(function* (
       return { type: "stopped" }
     case "goodbye":
     case "frozen":
+    case "newer":
       return cause
   }
 })

@@ -100,6 +100,8 @@ export class Lifecycle extends Context.Service<
     answering<A, E, R>(session_id: SessionId, answer: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
     /** How long ago an agent was heard and up to which revision, and its crashes in the breaker's window (R78). */
     pulse(agent_id: AgentId): Effect.Effect<Pulse>
+    /** A heartbeat brought events that are not known here: they are kept, and the agent is to send the rest and go (D53). */
+    newer(session_id: SessionId): Effect.Effect<void>
     /** TERMINATE_SELF was accepted: the exit that follows is no crash. `closed` is a session at its budget. */
     terminating(session_id: SessionId, reason: string): Effect.Effect<void>
     /** Views as they change. */

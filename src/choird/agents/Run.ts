@@ -45,7 +45,9 @@ const factsOf = Effect.fnUntraced(function* (
 ) {
   const known = Option.getOrElse(yield* patiently(services.sessions.get(row.session_id)), () => row)
   const { frozen_reason, last_rev } = known
-  return { now_ms: yield* monotonicMs, breaker, frozen_reason, last_rev, proven } satisfies EpochFacts
+  const found = Option.getOrUndefined(yield* patiently(services.sessions.newer(row.session_id)))
+  const newer = found === undefined ? undefined : `${found.message}; ${found.hint}`
+  return { now_ms: yield* monotonicMs, breaker, frozen_reason, newer, last_rev, proven } satisfies EpochFacts
 })
 
 /** The session ends with its run, unless the agent is started again at once. */

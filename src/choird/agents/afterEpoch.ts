@@ -9,6 +9,8 @@ export type EpochEnd =
   /** The operator asked for it, and the agent said no goodbye. */
   | { readonly type: "stopped" }
   | { readonly type: "frozen"; readonly reason: string }
+  /** The agent is of a later Choir, and its session is kept for that (D53). */
+  | { readonly type: "newer" }
   /** `ready` once it had said hello. The token is the next epoch's; making it fenced this one. */
   | {
       readonly type: "crashed"
@@ -24,6 +26,8 @@ export interface EpochFacts {
   readonly now_ms: number
   readonly breaker: Breaker
   readonly frozen_reason: string | null
+  /** Why this choird cannot run the session, if it holds events that are not known here. */
+  readonly newer: string | undefined
   readonly last_rev: number
   /** Whether an epoch of this run was ready before. */
   readonly proven: boolean
@@ -37,7 +41,7 @@ export type Next =
   | {
       readonly type: "end"
       readonly status: "crashed"
-      readonly kind: "BREAKER" | "FROZEN" | "START_FAILED"
+      readonly kind: "BREAKER" | "FROZEN" | "NEWER_EVENTS" | "START_FAILED"
       readonly reason: string
     }
 
@@ -51,6 +55,13 @@ const crashed = (reason: string, { breaker, now_ms }: EpochFacts): Next => {
     : { type: "end", status: "crashed", kind: "BREAKER", reason: `${next.tripped}; the last time ${reason}` }
 }
 
+const notRun = ({ newer = "its agent is of a later Choir" }: EpochFacts): Next => ({
+  type: "end",
+  status: "crashed",
+  kind: "NEWER_EVENTS",
+  reason: newer
+})
+
 export const afterEpoch = (end: EpochEnd, facts: EpochFacts): Next => {
   const frozen = end.type === "frozen" ? end.reason : facts.frozen_reason
   if (frozen !== null)
@@ -63,11 +74,14 @@ export const afterEpoch = (end: EpochEnd, facts: EpochFacts): Next => {
     case "stopped":
       return { type: "end", status: "stopped" }
     case "crashed":
+      if (facts.newer !== undefined) return notRun(facts)
       // Whoever started it is there to read why it does not start; trying again is for an agent that did start once.
       return end.ready || facts.proven
         ? crashed(end.reason, facts)
         : { type: "end", status: "crashed", kind: "START_FAILED", reason: end.reason }
     case "frozen":
       return { type: "end", status: "crashed", kind: "FROZEN", reason: end.reason }
+    case "newer":
+      return notRun(facts)
   }
 }

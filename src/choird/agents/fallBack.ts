@@ -9,7 +9,7 @@ export const fallBack = Effect.fn("Run.fallBack")(function* (
   context: RunContext,
   ending: Extract<Next, { readonly type: "end" }>
 ) {
-  if (ending.status === "stopped" || ending.kind === "FROZEN") return undefined
+  if (ending.status === "stopped" || ending.kind === "FROZEN" || ending.kind === "NEWER_EVENTS") return undefined
   const { agent_id, prepared, services } = context
   const { image_version: failed } = prepared.image
   const earlier = Option.getOrUndefined(yield* earlierImage(services, agent_id, prepared.image))

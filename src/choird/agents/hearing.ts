@@ -12,6 +12,8 @@ export interface Hearing {
   readonly epoch: number
   readonly hello: Deferred.Deferred<void>
   readonly goodbye: Deferred.Deferred<string>
+  /** Done once it has sent an event that is not known here (D53). */
+  readonly newer: Deferred.Deferred<void>
   /** When it was heard, by the monotonic clock; 0 for one that was not. */
   heard_ms: number
   /** Its heartbeats that choird has not answered yet: who waits for choird is not silent, however late the database is (D8). */
@@ -38,7 +40,8 @@ export const openHearing = (
     Effect.sync(() => {
       const hello = Deferred.makeUnsafe<void>()
       const goodbye = Deferred.makeUnsafe<string>()
-      const hearing: Hearing = { agent_id, epoch, hello, goodbye, heard_ms: 0, unanswered: 0, head_rev: null }
+      const newer = Deferred.makeUnsafe<void>()
+      const hearing: Hearing = { agent_id, epoch, hello, goodbye, newer, heard_ms: 0, unanswered: 0, head_rev: null }
       hearings.set(session_id, hearing)
       return hearing
     }),
@@ -97,6 +100,11 @@ export const makeHearingOf = ({ crashes, hearings, views }: Heard) => ({
         head_rev: hearing?.head_rev ?? null,
         crashes: recent.length
       }
+    }),
+  newer: (session_id: SessionId) =>
+    Effect.sync(() => {
+      const hearing = hearings.get(session_id)
+      if (hearing !== undefined) Deferred.doneUnsafe(hearing.newer, Effect.void)
     }),
   terminating: (session_id: SessionId, reason: string) =>
     Effect.sync(() => {

@@ -12,23 +12,31 @@ import type { RunRequest, RunServices } from "./RunContext.ts"
 
 const decodeContainer = Schema.decodeUnknownOption(ContainerId)
 
-/** Ends what an active session's container left, but for one that may have to say something: its run hears it. One that does not die is tried again when its agent is prepared, and keeps it from starting. */
+/** Ends what a session's container left, and says whether it is gone. One that does not die is tried again when its agent is prepared, and keeps it from starting. */
 const reap = Effect.fnUntraced(function* (services: RunServices, row: SessionRow) {
-  if (Option.exists(decodeContainer(row.container), ({ type }) => type === "docker")) return
   const reaped = yield* Effect.result(reapContainer(services, row))
   if (Result.isFailure(reaped))
     yield* Effect.logError(reaped.failure.message, { agent_id: row.agent_id, session_id: row.session_id })
+  return Result.isSuccess(reaped)
 })
 
-/** Agents without an active session that hold leases: those whose session is at its budget still await a message (D19). */
-const awaitingRuns = Effect.fnUntraced(function* ({ leases, sessions }: RunServices, active: ReadonlySet<AgentId>) {
+/** An active session's container of the engine may have to say something; its run hears it and ends it. */
+const isHeard = ({ container }: SessionRow) =>
+  Option.exists(decodeContainer(container), ({ type }) => type === "docker")
+
+/**
+ * Agents without an active session that hold leases. Those whose session is at its budget still await a message (D19); the others give
+ * them up, unless the container for which they were kept is still there (E8).
+ */
+const awaitingRuns = Effect.fnUntraced(function* (services: RunServices, active: ReadonlySet<AgentId>) {
+  const { leases, sessions } = services
   const holders = new Set((yield* leases.all).map(({ agent_id }) => agent_id))
   const awaiting: Array<SessionRow> = []
   for (const agent_id of holders) {
     if (active.has(agent_id)) continue
     const latest = yield* sessions.latest(agent_id)
     if (latest._tag === "Some" && latest.value.status === "closed") awaiting.push(latest.value)
-    else yield* leases.release(agent_id)
+    else if (Option.isNone(latest) || (yield* reap(services, latest.value))) yield* leases.release(agent_id)
   }
   return awaiting
 })
@@ -42,7 +50,8 @@ export const recoverRuns = Effect.fn("Lifecycle.recover")(function* (
   const { config: running } = yield* config.current
   const rows = yield* sessions.active
   yield* runtime.sweep(rows.flatMap(({ container }) => Option.toArray(decodeContainer(container))))
-  yield* Effect.forEach(rows, (row) => reap(services, row), { concurrency: REAPS_IN_FLIGHT_MAX, discard: true })
+  const ended = rows.filter((row) => !isHeard(row))
+  yield* Effect.forEach(ended, (row) => reap(services, row), { concurrency: REAPS_IN_FLIGHT_MAX, discard: true })
   const awaiting = yield* awaitingRuns(services, new Set(rows.map(({ agent_id }) => agent_id)))
   const runs = [...rows.map((row) => ({ row, awaiting: false })), ...awaiting.map((row) => ({ row, awaiting: true }))]
   for (const { awaiting, row } of runs) {

@@ -2,6 +2,7 @@
 import { Deferred, Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AgentApi, type Caller, Lease } from "#schema/AgentApi.ts"
+import { isKnownEvent } from "#schema/Event.ts"
 import { type CallId, type SessionId, SignalId } from "#schema/Ids.ts"
 import { agentConfig } from "#src/choird/config/agentShare.ts"
 import type { HostRequest } from "#src/choird/hosttools/HostTools.ts"
@@ -134,6 +135,10 @@ export const layerAgentHandlers = HttpApiBuilder.group(
         yield* count("heartbeats", { agent: caller.agent_id, action: reply.action })
         yield* count("heartbeat_ms", { agent: caller.agent_id }, Duration.toMillis(took))
         const { ack_rev, action } = reply
+        if (action === "OK" && payload.patches.some((event) => !isKnownEvent(event))) {
+          yield* audited(all, caller, "HEARTBEAT", { refused: "NEWER_EVENTS", reason: "kept, and the session ends" })
+          yield* lifecycle.newer(caller.session_id)
+        }
         if (action === "FENCED" || action === "CONFLICT")
           yield* audited(all, caller, "HEARTBEAT", { refused: action, base_rev: payload.base_rev, ack_rev })
         return reply

@@ -18,6 +18,7 @@ import { OfflineModels } from "#src/choird/offline/OfflineModels.ts"
 import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { DiskGuard, lowText } from "#src/choird/retention/DiskGuard.ts"
 import { overQuotaText, WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
+import { metricsPage } from "#src/shared/metricsPage.ts"
 import { DISK_FIX } from "#src/shared/diskLimit.ts"
 import { loopbackModels } from "#src/shared/offlineEndpoint.ts"
 import type { DiskStatus } from "#schema/RetentionApi.ts"
@@ -103,6 +104,7 @@ export const layerOperatorSystem = (version: string) =>
           const disk = yield* guard.status
           const used = yield* usage.all
           const { workspace_mb } = running.config.retention
+          const metrics = metricsPage(config.home, running.config)
           return {
             choird: {
               version,
@@ -118,6 +120,7 @@ export const layerOperatorSystem = (version: string) =>
             },
             runtime: runtimeRow(yield* runtime.status),
             gateways,
+            ...(metrics === undefined ? {} : { metrics }),
             ...(disk === undefined ? {} : { disk }),
             agents: yield* Effect.forEach(views, ok ? summaries.of : summaries.known),
             approvals: { pending: ok ? total(yield* approvals.pending) : null },

@@ -1,10 +1,20 @@
 /** One container of the engine, from its making to its removal. */
 import { Deferred, Effect, Schedule, Schema } from "effect"
 import { makeOutput, outputQueue } from "#src/choird/runtime/ContainerOutput.ts"
-import { type Container, ContainerError, type ContainerExit } from "#src/choird/runtime/ContainerRuntime.ts"
+import {
+  type Condition,
+  type Container,
+  ContainerError,
+  type ContainerExit
+} from "#src/choird/runtime/ContainerRuntime.ts"
 import { classifyExit } from "#src/choird/runtime/HostContainer.ts"
 import { isAlive } from "#src/choird/runtime/ProcessIdentity.ts"
-import { CONTAINER_STATUS_MS_MAX, DOCKER_AWAY_MS_MAX, DOCKER_RECONNECT_MS } from "#src/shared/limits.ts"
+import {
+  AGENT_INSPECT_MS_MAX,
+  CONTAINER_STATUS_MS_MAX,
+  DOCKER_AWAY_MS_MAX,
+  DOCKER_RECONNECT_MS
+} from "#src/shared/limits.ts"
 import type { BakedVersions } from "./BakedVersions.ts"
 import { followLog } from "./containerLog.ts"
 import type { ContainerEnd, ContainerWatch, Watched } from "./ContainerWatch.ts"
@@ -59,6 +69,18 @@ const untilDead = ({ away_since_ms }: ContainerWatch, watched: Watched) =>
   Effect.gen(function* () {
     return (yield* away_since_ms) !== undefined && watched.init !== undefined && !(yield* isAlive(watched.init))
   }).pipe(Effect.repeat({ until: (dead) => dead, schedule: Schedule.spaced(DOCKER_RECONNECT_MS) }))
+
+/** The engine's word; where it does not answer in time, that of the first process, if choird can see it. */
+const conditionOf = (watch: ContainerWatch, id: string, watched: Watched): Effect.Effect<Condition> =>
+  watch.look(id).pipe(
+    Effect.timeout(AGENT_INSPECT_MS_MAX),
+    Effect.catch(() => {
+      const { init } = watched
+      return init === undefined
+        ? Effect.succeed("unknown" as const)
+        : Effect.map(isAlive(init), (alive) => (alive ? "running" : "gone"))
+    })
+  )
 
 export interface ContainerParts {
   readonly engine: DockerEngine["Service"]
@@ -119,6 +141,7 @@ export const openContainer = Effect.fn("AgentContainer.open")(function* <E>(
   return {
     id: { type: "docker", container_id: id, name: profile.name },
     exit: Effect.map(Deferred.await(watched.ended), (ended) => exitOf(ended, killed)),
+    condition: conditionOf(watch, id, watched),
     kill: end(id),
     output: output.lines
   } satisfies Container

@@ -5,6 +5,7 @@
 import type { Readable } from "node:stream"
 import { NodeStream } from "@effect/platform-node"
 import { Clock, Deferred, Effect, Option, type Scope, Schedule, Schema, Stream } from "effect"
+import type { Condition } from "#src/choird/runtime/ContainerRuntime.ts"
 import { isAlive, type ProcessIdentity, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 import { DOCKER_RECONCILE_MS, DOCKER_RECONNECT_MS } from "#src/shared/limits.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
@@ -28,8 +29,8 @@ export interface Watched {
 export interface ContainerWatch {
   /** Watches a container until the scope closes. */
   watch(container_id: string): Effect.Effect<Watched, never, Scope.Scope>
-  /** Looks at it now: a container may have ended before it was watched, and its first process is known once it runs. */
-  look(container_id: string): Effect.Effect<void, DockerError>
+  /** The condition of a watched container now: it may have ended before it was watched, and its first process is known once it runs. */
+  look(container_id: string): Effect.Effect<Condition, DockerError>
   /** Since when the engine is away, `undefined` while it is heard. */
   readonly away_since_ms: Effect.Effect<number | undefined>
   /** Which of the connections to the engine's events is open, counted from 1, `undefined` while none is. It ends when the engine does. */
@@ -62,9 +63,9 @@ export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine
 
   const settle = ({ ended }: Watched, end: ContainerEnd) => Effect.asVoid(Deferred.succeed(ended, end))
 
-  const look = Effect.fnUntraced(function* (container_id: string) {
+  const look = Effect.fnUntraced(function* (container_id: string): Effect.fn.Return<Condition, DockerError> {
     const watched = all.get(container_id)
-    if (watched === undefined) return
+    if (watched === undefined) return "unknown"
     const what = `the container ${container_id.slice(0, 12)} could not be looked at`
     const answer = yield* engine
       .use(what, (docker, abortSignal) => docker.getContainer(container_id).inspect({ abortSignal }))
@@ -75,11 +76,12 @@ export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine
           () => Effect.succeedNone
         )
       )
-    if (Option.isNone(answer)) return yield* settle(watched, GONE)
+    if (Option.isNone(answer)) return yield* Effect.as(settle(watched, GONE), "gone" as const)
     const { State } = yield* Effect.mapError(decodeState(answer.value), (error) => dockerError(what, error))
     if (State.Pid > 1) watched.init = yield* statOf(State.Pid)
-    if (!State.Running && ENDED.has(State.Status))
-      yield* settle(watched, { code: State.ExitCode, out_of_memory: State.OOMKilled })
+    if (State.Running || !ENDED.has(State.Status)) return State.Status === "paused" ? "paused" : "running"
+    yield* settle(watched, { code: State.ExitCode, out_of_memory: State.OOMKilled })
+    return "gone"
   })
 
   const lookAtAll = Effect.suspend(() => Effect.forEach([...all.keys()], look, { discard: true }))
@@ -99,7 +101,10 @@ export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine
       Stream.decodeText(),
       Stream.splitLines,
       Stream.runForEach((line) =>
-        Option.match(decodeEvent(line), { onNone: () => Effect.void, onSome: ({ Actor }) => look(Actor.ID) })
+        Option.match(decodeEvent(line), {
+          onNone: () => Effect.void,
+          onSome: ({ Actor }) => Effect.asVoid(look(Actor.ID))
+        })
       )
     )
     away_since_ms = undefined

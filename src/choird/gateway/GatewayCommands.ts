@@ -1,9 +1,11 @@
 /** Does what a command of a chat asks for, and answers in words for a person (spec 19.3). */
 import { Clock, Context, Effect, Layer, Option } from "effect"
+import type { Budgets } from "#schema/Config.ts"
 import type { CoreReport } from "#schema/Core.ts"
 import type { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { newestReports } from "#src/choird/sessions/newestReports.ts"
@@ -67,9 +69,19 @@ const standing = ({ agent_id, since_ms, status }: AgentView, now_ms: number): st
   return `${agent_id} has been running for ${minutes < 1 ? "less than a minute" : `${minutes} min`}.`
 }
 
+/** What the session has used of its limits, and the skill that edge is in. */
+const usedText = ({ edge, spent }: SessionState, { max_cost_usd, max_tool_calls_per_session, ...budgets }: Budgets) => {
+  const cost = max_cost_usd === null ? "" : `, ${spent.cost_usd.toFixed(2)} of ${max_cost_usd} USD`
+  return [
+    ...(edge.skill === undefined ? [] : [`Skill: ${edge.skill.name}, step ${edge.skill.state}.`]),
+    `Used: ${spent.tokens} of ${budgets.total_session_tokens} tokens, ${spent.tool_calls} of ${max_tool_calls_per_session} tool calls${cost}.`
+  ]
+}
+
 const statusText = (
   view: AgentView,
   state: SessionState | undefined,
+  budgets: Budgets,
   approvals: { readonly lines: ReadonlyArray<string>; readonly edge: boolean },
   now_ms: number
 ): Answer => {
@@ -79,7 +91,8 @@ const statusText = (
     ...(view.reason === null ? [] : [`${view.reason}.`]),
     ...(state === undefined ? [] : activityText(state, approvals.edge)),
     ...approvals.lines,
-    ...(cores.length === 0 ? [] : [`Jobs: ${cores.join(", ")}.`])
+    ...(cores.length === 0 ? [] : [`Jobs: ${cores.join(", ")}.`]),
+    ...(state === undefined ? [] : usedText(state, budgets))
   )
 }
 
@@ -110,6 +123,7 @@ const orderOf = (command: Extract<Command, { readonly type: "inject" | "compact"
 
 const make = Effect.fnUntraced(function* () {
   const audit = yield* Audit
+  const config = yield* ConfigStore
   const decisions = yield* makeChatDecisions
   const events = yield* EventStore
   const lifecycle = yield* Lifecycle
@@ -167,7 +181,8 @@ const make = Effect.fnUntraced(function* () {
       switch (command.type) {
         case "status": {
           const { state, view } = yield* look(speaker.agent_id)
-          return statusText(view, state, yield* decisions.waiting(speaker), yield* Clock.currentTimeMillis)
+          const { budgets } = (yield* config.current).config
+          return statusText(view, state, budgets, yield* decisions.waiting(speaker), yield* Clock.currentTimeMillis)
         }
         case "decide":
           return yield* decisions.decide(command, speaker)

@@ -105,10 +105,15 @@ export interface ContainerExit {
   readonly reason: "exited" | "signalled" | "out_of_memory" | "killed" | "setup_failed"
 }
 
+/** A container at one moment; `unknown` where nobody who could tell answers. */
+export type Condition = "running" | "paused" | "gone" | "unknown"
+
 export interface Container {
   readonly id: ContainerId
   /** Resolves within a second of the death (R7). */
   readonly exit: Effect.Effect<ContainerExit>
+  /** Its condition as the host or the engine sees it, within AGENT_INSPECT_MS_MAX, whatever `exit` has told so far (E8). */
+  readonly condition: Effect.Effect<Condition>
   /** Kills and waits until every process is gone. Idempotent; the scope of `start` does the same. */
   readonly kill: Effect.Effect<void, ContainerError>
   /**

@@ -5,7 +5,7 @@ import { CONTAINER_GONE_MS_MAX, CONTAINER_START_MS_MAX, CONTAINER_STATUS_MS_MAX 
 import { cgroupOf } from "./AgentCommand.ts"
 import type { Cgroup, Cgroups } from "./Cgroups.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
-import type { Container, ContainerExit, HostContainerId, ContainerSpec } from "./ContainerRuntime.ts"
+import type { Condition, Container, ContainerExit, HostContainerId, ContainerSpec } from "./ContainerRuntime.ts"
 import { launch } from "./HostProcess.ts"
 import type { ExitStatus, HostProcess, Launch } from "./HostProcess.ts"
 import { bootId, statOf } from "./ProcessIdentity.ts"
@@ -53,6 +53,15 @@ const identityOf = (pid: number) =>
   Effect.map(statOf(pid), (stat): ReadonlyArray<ProcessIdentity> =>
     stat === undefined ? [] : [{ pid: stat.pid, start: stat.start }]
   )
+
+/** The condition of a container by its processes, each of which ends with the others. */
+const conditionOf = Effect.fnUntraced(function* (processes: ReadonlyArray<ProcessIdentity>) {
+  const found = yield* Effect.forEach(processes, ({ pid }) => statOf(pid))
+  const isDead = processes.some(({ start }, at) => found[at]?.start !== start || found[at]?.state === "Z")
+  if (isDead) return "gone"
+  const isStopped = found.some((stat) => stat?.state === "T")
+  return (processes.length === 0 ? "unknown" : isStopped ? "paused" : "running") satisfies Condition
+})
 
 /** The first process of a new pid namespace. A sandbox that ends before it tells that one never came to be. */
 const namespaceInit = Effect.fnUntraced(function* (process: HostProcess) {
@@ -132,6 +141,7 @@ export const openHostContainer = Effect.fnUntraced(function* (cgroups: Cgroups["
   return {
     id: idNow(),
     exit: Deferred.await(exit),
+    condition: conditionOf(processes),
     kill: end(process),
     output: process.output
   } satisfies Container

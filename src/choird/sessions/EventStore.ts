@@ -5,7 +5,7 @@
 import { Context, Effect, Layer, Option, PubSub, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller, Heartbeat, HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
-import type { ChoirEvent } from "#schema/Event.ts"
+import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { type AgentId, ResourceName, Rev, SessionId } from "#schema/Ids.ts"
 import type { LogLine, Verification } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -73,7 +73,8 @@ export class EventStore extends Context.Service<
     /**
      * Stores the patches of a heartbeat in one transaction with what follows from them: acknowledged inbox rows and signals,
      * and an outbox row for each AgentMessage (D6). Resent events are a no-op, a gap is asked for, a difference or a refused
-     * event freezes the session, an older epoch is fenced (D4). BACKOFF says that the database cannot take it now.
+     * event freezes the session, an older epoch is fenced (D4). BACKOFF says that the database cannot take it now. From the first event
+     * on that is not known here the chain alone is checked (D53).
      */
     append(caller: Caller, heartbeat: Heartbeat): Effect.Effect<HeartbeatReply, EventTooLarge>
     /** The fold of what is acknowledged. */
@@ -135,15 +136,21 @@ export class EventStore extends Context.Service<
         return yield* states.at(session_id, last_rev, hash)
       })
 
-      const appendPatches = yield* makeAppendPatches(sql, states, store.current, ({ dms, hash, ...appended }) =>
-        Effect.gen(function* () {
-          const at = { hash, state: appended.state }
-          states.keep(appended.session_id, at)
-          yield* snapshots.progressed(appended.session_id, at)
-          yield* PubSub.publish(appends, appended)
-          yield* readers.wake(appended.session_id)
-          yield* Effect.forEach(dms, outbox.wake, { discard: true })
-        })
+      const appendPatches = yield* makeAppendPatches(
+        sql,
+        states,
+        store.current,
+        ({ dms, hash, isNewer, ...appended }) =>
+          Effect.gen(function* () {
+            if (!isNewer) {
+              const at = { hash, state: appended.state }
+              states.keep(appended.session_id, at)
+              yield* snapshots.progressed(appended.session_id, at)
+            }
+            if (appended.events.length > 0) yield* PubSub.publish(appends, appended)
+            yield* readers.wake(appended.session_id)
+            yield* Effect.forEach(dms, outbox.wake, { discard: true })
+          })
       )
 
       /** Sessions whose newest request failed, though the database may have committed it; the newest of them. */
@@ -159,7 +166,8 @@ export class EventStore extends Context.Service<
         if (unheard.has(session_id)) {
           const proved = yield* Effect.option(prove(session_id))
           const state = Option.getOrUndefined(proved)?.at.state
-          if (state !== undefined) yield* PubSub.publish(appends, { session_id, agent_id, events: patches, state })
+          const events = patches.filter((event) => isKnownEvent(event))
+          if (state !== undefined) yield* PubSub.publish(appends, { session_id, agent_id, events, state })
         }
         yield* readers.wake(session_id)
         const { dms } = (yield* store.current).config

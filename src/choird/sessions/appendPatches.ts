@@ -2,7 +2,7 @@
 import { Effect, Result } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Caller, Heartbeat } from "#schema/AgentApi.ts"
-import type { ChoirEvent } from "#schema/Event.ts"
+import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { stepsOfCalls, takeSteps } from "#src/choird/approvals/callApprovals.ts"
 import type { RunningConfig } from "#src/choird/config/ConfigStore.ts"
@@ -17,13 +17,15 @@ import { freezeSession } from "./SessionStore.ts"
 import type { SessionStates } from "./sessionStates.ts"
 import { insertEvents, lockSession, readDigests } from "./storedEvents.ts"
 
-/** What was stored, with the digest of its last event and the DMs that have something new. */
+/** What was stored and folded, with the digest of the session's last event and the DMs that have something new. */
 interface Committed {
   readonly session_id: SessionId
   readonly agent_id: AgentId
   readonly events: ReadonlyArray<ChoirEvent>
   readonly state: SessionState
   readonly hash: Buffer
+  /** Whether the session holds events that are not known here; the state is of before them. */
+  readonly isNewer: boolean
   readonly dms: ReadonlyArray<ResourceName>
 }
 
@@ -44,14 +46,16 @@ export const makeAppendPatches = Effect.fnUntraced(function* (
     if (session === undefined || prepared.type !== "chain" || early !== undefined)
       return { decision: early ?? FENCED, last_rev: session?.last_rev ?? 0 }
     const { dm, head_hash, last_rev } = session
-    const stored = yield* states.at(session_id, last_rev, headHash(session_id, head_hash))
+    const hash_before = headHash(session_id, head_hash)
+    const stored = yield* states.at(session_id, last_rev, hash_before)
+    const held = { ...stored, head: { rev: last_rev, hash: hash_before } }
     const digests = yield* earlierDigests(sql, session_id, heartbeat, last_rev)
-    const decision = decide(heartbeat, prepared.links, stored, (rev) =>
+    const decision = decide(heartbeat, prepared.links, held, (rev) =>
       rev === 0 ? genesis(session_id) : digests.get(rev)
     )
     if (decision.type !== "store") return { decision, last_rev }
-    const { hash, links, state } = decision
-    const events = links.map(({ event }) => event)
+    const { folded, hash, links, newer, state } = decision
+    const events = links.flatMap(({ event }) => (isKnownEvent(event) ? [event] : []))
     const approvals = yield* stepsOfCalls(sql, session_id, stored.at.state, events)
     if (Result.isFailure(approvals))
       return { decision: { type: "conflict", reason: approvals.failure } as const, last_rev }
@@ -59,7 +63,9 @@ export const makeAppendPatches = Effect.fnUntraced(function* (
     const { config } = yield* current
     const dms = yield* applyConsequences(sql, config, { session_id, agent_id, dm }, events)
     yield* takeSteps(sql, approvals.success)
-    yield* sql.afterCommit(announce({ session_id, agent_id, events, state, hash, dms }))
+    yield* sql.afterCommit(
+      announce({ session_id, agent_id, events: folded, state, hash, isNewer: newer !== undefined, dms })
+    )
     return { decision, last_rev }
   })
 

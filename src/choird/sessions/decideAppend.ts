@@ -1,8 +1,10 @@
 /** What becomes of a heartbeat's patches: the cells of D4, decided without touching anything (R11). */
 import { Result } from "effect"
 import type { Heartbeat } from "#schema/AgentApi.ts"
+import { type ChoirEvent, isKnownEvent, type SentEvent } from "#schema/Event.ts"
 import { isDeeperThan } from "#src/shared/canonicalJson.ts"
 import { chain, hex, type Link } from "#src/shared/hashChain.ts"
+import type { NewerEvent } from "#src/shared/eventRow.ts"
 import { EVENT_BYTES_MAX, EVENT_DEPTH_MAX } from "#src/shared/limits.ts"
 import { foldAll } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -10,7 +12,7 @@ import type { LockedSession, Replay } from "./storedEvents.ts"
 
 /** The patches as a chain that starts at `hash_prev`, or why they cannot be one. */
 export type Prepared =
-  | { readonly type: "chain"; readonly links: ReadonlyArray<Link> }
+  | { readonly type: "chain"; readonly links: ReadonlyArray<Link<SentEvent>> }
   | { readonly type: "conflict"; readonly reason: string }
   | { readonly type: "too_large"; readonly rev: number; readonly bytes: number }
 
@@ -26,8 +28,12 @@ export type Decision =
   | { readonly type: "duplicate" }
   | {
       readonly type: "store"
-      readonly links: ReadonlyArray<Link>
+      readonly links: ReadonlyArray<Link<SentEvent>>
+      /** Those that are known and come before all that are not, and the state after them. */
+      readonly folded: ReadonlyArray<ChoirEvent>
       readonly state: SessionState
+      /** The first event of the session that is not known here, stored before or one of these. */
+      readonly newer: NewerEvent | undefined
       /** The digest of the last of them. */
       readonly hash: Buffer
     }
@@ -41,13 +47,13 @@ const conflict = (reason: string) => ({ type: "conflict" as const, reason })
 export const prepare = ({ base_rev, hash_prev, new_rev, patches }: Heartbeat): Prepared => {
   if (new_rev !== base_rev + patches.length || patches.some(({ rev }, index) => rev !== base_rev + 1 + index))
     return conflict(`the patches are not the events after ${base_rev} up to ${new_rev}`)
-  const links: Array<Link> = []
+  const links: Array<Link<SentEvent>> = []
   for (const event of patches) {
     const { rev } = event
     if (isDeeperThan(event, EVENT_DEPTH_MAX))
       return conflict(`event ${rev} is nested deeper than ${EVENT_DEPTH_MAX} levels`)
     // Only choird reduces a payload: an agent could commit to another one than it sends.
-    if (event.payload_digest !== undefined) return conflict(`event ${rev} brings the digest of another payload`)
+    if ("payload_digest" in event) return conflict(`event ${rev} brings the digest of another payload`)
     // Canonical JSON refuses lone surrogates, which agents replace as well.
     const next = Result.try(() => chain(links.at(-1)?.hash ?? Buffer.from(hash_prev, "hex"), event))
     if (Result.isFailure(next)) return conflict(`event ${rev} has no canonical form`)
@@ -74,24 +80,39 @@ export const admit = (
   return heartbeat.base_rev > session.last_rev ? { type: "gap" } : undefined
 }
 
+/** Events of a session after the first one that is not known here: what its agent had still to send. */
+export const NEWER_EVENTS_MAX = 10_000
+
+/** The known events before all that are not, and the first of those. */
+const splitAtNewer = (events: ReadonlyArray<SentEvent>) => {
+  const at = events.findIndex((event) => !isKnownEvent(event))
+  const known = (at === -1 ? events : events.slice(0, at)).filter((event) => isKnownEvent(event))
+  const newer = events[at]
+  return { known, newer: newer && { rev: newer.rev, v: newer.v, event_type: newer.event_type } }
+}
+
+/** What is known of a session before a heartbeat: its head, and its log as far as it is proved and folded. */
+interface Held extends Pick<Replay, "at" | "problem"> {
+  readonly head: { readonly rev: number; readonly hash: Buffer }
+}
+
 /**
  * Compares an admitted chain with what is stored. `digestAt` knows the digests at `base_rev` and at the newest revision that both
- * sides have. The part that was stored before has to be the same; the rest has to follow from it and from the state.
+ * sides have. The part that was stored before has to be the same; the rest has to follow from it and from the state. From the first
+ * event on that is not known here the chain alone counts: the session is not run, and a later choird folds what was kept (D53).
  */
 export const decide = (
   heartbeat: Heartbeat,
-  links: ReadonlyArray<Link>,
-  stored: Pick<Replay, "at" | "problem">,
+  links: ReadonlyArray<Link<SentEvent>>,
+  held: Held,
   digestAt: (rev: number) => Buffer | undefined
 ): Decision => {
   const { base_rev, hash_new, hash_prev, new_rev } = heartbeat
-  // Nothing is wrong with the session: it goes on once a later choird runs again, which a frozen one would not.
-  if (stored.problem?.newer !== undefined) return { type: "frozen" }
-  if (stored.problem !== undefined)
-    return conflict(`the stored log is broken at ${stored.problem.rev}: ${stored.problem.reason}`)
-  const { hash: head, state } = stored.at
-  const shared_rev = Math.min(new_rev, state.rev)
-  const known = (rev: number) => (rev === state.rev ? head : digestAt(rev))
+  const { at, head, problem } = held
+  if (problem !== undefined && problem.newer === undefined)
+    return conflict(`the stored log is broken at ${problem.rev}: ${problem.reason}`)
+  const shared_rev = Math.min(new_rev, head.rev)
+  const known = (rev: number) => (rev === head.rev ? head.hash : digestAt(rev))
   const sent = (rev: number) => (rev === base_rev ? hash_prev : hex(links[rev - base_rev - 1]?.hash ?? Buffer.of()))
   const differs = [base_rev, shared_rev].find((rev) => sent(rev) !== hex(known(rev) ?? Buffer.of()))
   if (differs !== undefined) return conflict(`the digest at ${differs} differs`)
@@ -99,11 +120,13 @@ export const decide = (
   const fresh = links.slice(shared_rev - base_rev)
   const hash = fresh.at(-1)?.hash
   if (hash === undefined) return { type: "duplicate" }
-  const folded = foldAll(
-    state,
-    fresh.map(({ event }) => event)
-  )
+  const split = splitAtNewer(fresh.map(({ event }) => event))
+  const newer = problem?.newer ?? split.newer
+  // Nothing is wrong with the session: it goes on once a later choird runs again, which a frozen one would not.
+  if (newer !== undefined && new_rev - newer.rev >= NEWER_EVENTS_MAX) return { type: "frozen" }
+  const folding = problem === undefined ? split.known : []
+  const folded = foldAll(at.state, folding)
   return Result.isFailure(folded)
     ? conflict(`event ${folded.failure.rev} does not fit: ${folded.failure.reason}`)
-    : { type: "store", links: fresh, state: folded.success, hash }
+    : { type: "store", links: fresh, folded: folding, state: folded.success, newer, hash }
 }

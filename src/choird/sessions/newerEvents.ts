@@ -3,6 +3,7 @@ import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { EVENT_TYPES, EVENT_VERSION } from "#schema/Event.ts"
 import { Rev, SessionId } from "#schema/Ids.ts"
+import { VERSION } from "#src/choird/version.ts"
 import type { NewerEvent } from "#src/shared/eventRow.ts"
 
 export class NewerEvents extends Schema.TaggedError<NewerEvents>()("NewerEvents", {
@@ -16,8 +17,8 @@ export class NewerEvents extends Schema.TaggedError<NewerEvents>()("NewerEvents"
 }) {
   override get message() {
     const { choird_version, event_type, rev, session_id, v } = this
-    const writer = choird_version === null ? "a later choird" : `choird ${choird_version}`
-    return `the session ${session_id} holds events that this choird does not know, from revision ${rev} on (${event_type}, version ${v}); ${writer} ran it last`
+    const writer = choird_version === null ? "a later Choir wrote them" : `choird ${choird_version} ran it last`
+    return `the session ${session_id} holds events that this choird does not know, from revision ${rev} on (${event_type}, version ${v}); ${writer}`
   }
   get hint() {
     const writer = this.choird_version === null ? "the later choird" : `choird ${this.choird_version} or later`
@@ -30,7 +31,11 @@ export const newerFrom = (sql: SqlClient.SqlClient, session_id: SessionId, newer
   Effect.map(
     sql<{ readonly choird_version: string | null }>`SELECT choird_version FROM choir_control.sessions
       WHERE session_id = ${session_id}`,
-    ([row]) => new NewerEvents({ session_id, ...newer, choird_version: row?.choird_version ?? null })
+    ([row]) => {
+      // Where this choird itself ran it, only its agent was of a later Choir.
+      const choird_version = row === undefined || row.choird_version === VERSION ? null : row.choird_version
+      return new NewerEvents({ session_id, ...newer, choird_version })
+    }
   )
 
 /** The first stored event of a session that is not known here. A row of before migration 0009 has no version of its own, and is of version 1. */

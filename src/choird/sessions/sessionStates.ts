@@ -29,6 +29,8 @@ export const makeSessionStates = (sql: SqlClient.SqlClient): SessionStates => {
   }
   const provedFrom = Effect.fnUntraced(function* (session_id: SessionId, from: Replayed, rev: number, head: Buffer) {
     const replay = yield* replayLog(storedLog(sql, session_id, rev), from)
+    // Up to the first event that is not known here all is proved, and none of it is folded twice.
+    if (replay.problem?.newer !== undefined) keep(session_id, replay.at)
     if (replay.problem !== undefined) return replay
     if (!replay.at.hash.equals(head))
       return { ...replay, problem: { rev, reason: `the session's own row says ${hex(head)}` } }
@@ -41,7 +43,7 @@ export const makeSessionStates = (sql: SqlClient.SqlClient): SessionStates => {
     const snapshot = rev === 0 ? undefined : yield* newestSnapshot(sql, session_id, rev)
     if (snapshot !== undefined) {
       const replay = yield* provedFrom(session_id, snapshot, rev, head)
-      if (replay.problem === undefined) return replay
+      if (replay.problem === undefined || replay.problem.newer !== undefined) return replay
       // Only the whole log says that it is broken: the snapshot may be what is wrong.
       yield* Effect.logWarning(`session ${session_id} does not go on from its snapshot: ${replay.problem.reason}`)
     }

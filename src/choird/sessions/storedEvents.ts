@@ -1,6 +1,7 @@
 /** The rows of `session_events`: how they are written, read in pages, and proved. */
 import { Effect, Option, Result, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
+import type { SentEvent } from "#schema/Event.ts"
 import type { ResourceName, SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import {
@@ -196,7 +197,7 @@ export const readDigests = (sql: SqlClient.SqlClient, session_id: SessionId, rev
 export const insertEvents = (
   sql: SqlClient.SqlClient,
   session_id: SessionId,
-  links: ReadonlyArray<Link>,
+  links: ReadonlyArray<Link<SentEvent>>,
   head: Buffer
 ) => {
   const rows = links.map(rowOf)

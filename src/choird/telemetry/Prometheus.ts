@@ -1,7 +1,8 @@
-/** The page that Prometheus reads: `GET /metrics` on a port of the loopback interface (spec 22.1). It holds numbers and no texts. */
+/** The page that Prometheus reads: `GET /metrics` on a port of the loopback interface, with a bearer token (spec 22.1). It holds numbers and no texts. */
+import { createHash, timingSafeEqual } from "node:crypto"
 import { createServer, type Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
-import { Effect, Layer, Schema } from "effect"
+import { Effect, Layer, Redacted, Schema } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MS_MAX, PROMETHEUS_CONNECTIONS_MAX } from "#src/shared/limits.ts"
 
@@ -20,11 +21,24 @@ const LOCAL = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/u
 const answer = (response: ServerResponse, status: number, text: string) =>
   response.writeHead(status, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }).end(text)
 
-const makeServer = (page: () => string): Server => {
+const digest = (text: string) => createHash("sha256").update(text).digest()
+
+/** Whether a header brings the token, in a time that says nothing of how much of it is right. */
+const brings = (header: string | undefined, expected: Buffer): boolean =>
+  timingSafeEqual(digest(header ?? ""), expected)
+
+const NO_TOKEN = "the metrics ask for a bearer token: choirctl status says where it is\n"
+
+const makeServer = (page: () => string, token: Redacted.Redacted): Server => {
+  const expected = digest(`Bearer ${Redacted.value(token)}`)
   const server = createServer(
     { maxHeaderSize: HTTP_HEADER_BYTES_MAX, headersTimeout: HTTP_HEADERS_MS_MAX, requestTimeout: HTTP_HEADERS_MS_MAX },
     ({ headers, method, url }, response) => {
       if (!LOCAL.test(headers.host ?? "") || headers.origin !== undefined) return answer(response, 403, "forbidden\n")
+      if (!brings(headers.authorization, expected)) {
+        response.setHeader("www-authenticate", "Bearer")
+        return answer(response, 401, NO_TOKEN)
+      }
       if (url !== "/metrics") return answer(response, 404, "the metrics are at /metrics\n")
       return method === "GET" ? answer(response, 200, page()) : answer(response, 405, "GET only\n")
     }
@@ -59,13 +73,13 @@ const bind = (server: Server, listen: string) =>
     })
   })
 
-/** Serves the page until the scope closes. A port that is taken is a warning: choird works on without it. */
-export const layerPrometheus = (listen: string) =>
+/** Serves the page to requests with the token, until the scope closes. A port that is taken is a warning: choird works on without it. */
+export const layerPrometheus = (listen: string, token: Redacted.Redacted) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const context = yield* Effect.context()
       const server = yield* Effect.acquireRelease(
-        Effect.sync(() => makeServer(() => PrometheusMetrics.formatUnsafe(context))),
+        Effect.sync(() => makeServer(() => PrometheusMetrics.formatUnsafe(context), token)),
         (server) =>
           Effect.sync(() => {
             server.close()

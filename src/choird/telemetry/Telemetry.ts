@@ -60,6 +60,7 @@ const make = Effect.gen(function* () {
   const store = yield* ConfigStore
   const tracer = yield* SessionTracer
   const models = makeLabels()
+  const skills = makeLabels()
   const tools = makeLabels()
   const watches = new Map<SessionId, Watch>()
 
@@ -84,6 +85,9 @@ const make = Effect.gen(function* () {
       yield* count("model_tokens", { agent, model, direction: "output" }, Number(fields["output_tokens"]))
       return yield* count("model_latency", { model }, Number(fields["latency_ms"]))
     }
+    if (kind === "skill") return yield* count("skills", { agent, skill: skills(text("skill")), status: text("status") })
+    if (kind === "inject") return yield* count("injections", { agent, source: text("source"), status: text("status") })
+    if (kind === "cancel") return yield* count("cancels", { agent, by: text("by"), what: text("what") })
     if (kind !== "tool") return
     const tool = tools(text("tool"))
     if (fields["lock_wait_ms"] !== undefined) yield* count("lock_wait", { agent }, Number(fields["lock_wait_ms"]))

@@ -21,7 +21,7 @@ export interface Interval {
 
 /** What one event, or the state after it, adds to the telemetry of its session. */
 export interface Fact {
-  readonly kind: "lane" | "model" | "tool" | "job" | "turn" | "memory"
+  readonly kind: "lane" | "model" | "tool" | "job" | "turn" | "memory" | "skill" | "inject" | "cancel"
   readonly lane: LaneId
   readonly message: string
   readonly fields: Fields
@@ -169,6 +169,26 @@ const turnEnded = (watch: Watch, event: EventOf<"AgentMessage">): ReadonlyArray<
   return [{ kind: "turn", lane: EDGE, message: "turn ended", fields, interval }]
 }
 
+/** A skill began, moved to another of its states, or ended. */
+const skillFact = ({ lane, payload, rev }: EventOf<"SkillTransitionCommitted">): Fact => {
+  const skill = named(payload.skill)
+  const status = payload.ended ?? (payload.from === "" ? "started" : "moved")
+  const fields = { rev, skill, from: named(payload.from), to: named(payload.to), status, step: payload.step }
+  return { kind: "skill", lane, message: `skill ${skill}: ${status}`, fields }
+}
+
+const injectFact = ({ lane, payload, rev }: EventOf<"InjectedInstruction">): Fact => {
+  const { refused, source, target } = payload
+  const status = refused === undefined ? "taken" : "refused"
+  return { kind: "inject", lane, message: `instruction ${status}`, fields: { rev, source, target, status } }
+}
+
+const cancelFact = ({ lane, payload, rev }: EventOf<"Cancelled">): Fact => {
+  const { by, target, turn } = payload
+  const what = turn !== undefined ? "turn" : target === EDGE ? "session" : "job"
+  return { kind: "cancel", lane, message: `cancelled by ${by}: ${what}`, fields: { rev, by, target, what } }
+}
+
 /** What an event tells. Its texts stay where they are. */
 export const factsOf = (watch: Watch, event: ChoirEvent): ReadonlyArray<Fact> => {
   switch (event.event_type) {
@@ -200,10 +220,13 @@ export const factsOf = (watch: Watch, event: ChoirEvent): ReadonlyArray<Fact> =>
       return [jobEnded(watch, event)]
     case "CompactionCommitted":
       return [{ kind: "memory", lane: event.lane, message: "working memory compacted", fields: { rev: event.rev } }]
-    case "MemoryWriteCommitted":
-    case "InjectedInstruction":
-    case "Cancelled":
     case "SkillTransitionCommitted":
+      return [skillFact(event)]
+    case "InjectedInstruction":
+      return [injectFact(event)]
+    case "Cancelled":
+      return [cancelFact(event)]
+    case "MemoryWriteCommitted":
       return []
   }
 }

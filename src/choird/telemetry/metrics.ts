@@ -25,6 +25,9 @@ type MetricName =
   | "tool_calls"
   | "tool_duration"
   | "lock_wait"
+  | "skills"
+  | "injections"
+  | "cancels"
   | "heartbeats"
   | "heartbeat_ms"
   | "approvals"
@@ -44,6 +47,9 @@ const METRICS: Readonly<Record<MetricName, Metric.Metric<number, unknown>>> = {
   tool_calls: counter("choir_tool_calls_total", "Tool calls, by their outcome"),
   tool_duration: histogram("choir_tool_duration_ms", "Milliseconds of a tool call"),
   lock_wait: histogram("choir_lock_wait_ms", "Milliseconds that a tool call waited for its locks"),
+  skills: counter("choir_skill_transitions_total", "Starts, moves and ends of skills"),
+  injections: counter("choir_injections_total", "Instructions put into a lane, by their source, or refused"),
+  cancels: counter("choir_cancels_total", "Sessions, turns and jobs that were cancelled, by whom"),
   heartbeats: counter("choir_heartbeats_total", "Heartbeats, by what they were answered"),
   heartbeat_ms: histogram("choir_heartbeat_ms", "Milliseconds until a heartbeat was answered"),
   approvals: counter("choir_approvals_total", "Approvals, by what became of them"),

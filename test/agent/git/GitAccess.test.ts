@@ -1,17 +1,21 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Redacted, Schema } from "effect"
 import { CallId, SecretName } from "#schema/Ids.ts"
 import type { GitIdentity } from "#schema/GitIdentity.ts"
 import { AgentSettings } from "#src/agent/AgentSettings.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
+import { external } from "#src/agent/tools/external.ts"
+import { Workspace } from "#src/agent/Workspace.ts"
+import { ToolManifest } from "#schema/Tool.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { makeRemoteRepo, newestCommit, startGitHttps, startSshd } from "../../support/gitServers.ts"
 import { ensureDebianPackages } from "../../support/packages.ts"
+import { laneThatSaw } from "../../support/workspace.ts"
 import { agentConfig, settingsOf } from "../../support/testing/TestAgent.ts"
 
 const leftOut = ensureDebianPackages(["git", "openssh-client", "openssh-server"], "git remotes")
@@ -43,7 +47,7 @@ const withIdentity = Effect.fnUntraced(function* (identity: Partial<GitIdentity>
     assert.strictEqual(survivors, 0)
     return { code: exit_code, out: scrub(stdout.text), raw: stdout.text, err: stderr.text, env }
   })
-  return { ...parts, run, cwd }
+  return { ...parts, context, run, cwd }
 })
 
 describe.skipIf(leftOut !== undefined)("the git identity of an agent (spec 14.4)", () => {
@@ -67,6 +71,46 @@ describe.skipIf(leftOut !== undefined)("the git identity of an agent (spec 14.4)
         const file = join(cwd, name)
         if (existsSync(file) && !readdirSyncSafe(file)) assert.notInclude(readFileSync(file, "latin1"), "canary", name)
       }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is also that of git in a tool whose manifest names the identity's secret, and of git in no other tool", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryFolder
+      const bare = makeRemoteRepo(root, "app.git")
+      const server = yield* startGitHttps({ root, user: "bot", password: "canary-token" })
+      const remote = `https://${server.host}/app.git`
+      const { context, cwd } = yield* withIdentity({ remotes: [remote] }, "bot:canary-token")
+      const script = join(cwd, "push")
+      writeFileSync(
+        script,
+        `#!/bin/sh
+exec 2>&1
+export GIT_SSL_CAINFO=${server.cert} GIT_TERMINAL_PROMPT=0
+cd "$(mktemp -d ${cwd}/XXXXXX)" && git clone -q ${remote} app && cd app && echo more >> README &&
+  git commit -qam "by a tool" && git push -q origin main >/dev/null && echo '"pushed"' || { echo '"failed"'; git config user.name; }
+`
+      )
+      chmodSync(script, 0o755)
+      const toolOf = (secret_resources: ReadonlyArray<string>) =>
+        external(
+          Schema.decodeUnknownSync(ToolManifest)({
+            llm: { name: "repo.push", description: "Pushes.", input_schema: { type: "object" } },
+            runtime: { exec_path: "push", network: true, secret_resources }
+          }),
+          script
+        ).pipe(Effect.provide(Layer.merge(Layer.succeedContext(context), Workspace.layer({ root: cwd }))))
+      const answerOf = Effect.fnUntraced(function* (secret_resources: ReadonlyArray<string>, call: string) {
+        const tool = yield* toolOf(secret_resources)
+        return yield* (yield* tool.prepare({})).run({ ...laneThatSaw(), call_id: CallId.make(call) })
+      })
+      const before = newestCommit(bare)
+      const without = yield* answerOf([], "s-2-1-0")
+      assert.notDeepInclude(without, { output: "pushed" })
+      assert.strictEqual(newestCommit(bare), before)
+      const answer = yield* answerOf(["git_identity"], "s-2-2-0")
+      assert.deepInclude(answer, { status: "success", output: "pushed" })
+      assert.match(newestCommit(bare), /^Ada "the" Agent <ada@example\.org> .*: by a tool$/u)
     }).pipe(Effect.scoped)
   )
 

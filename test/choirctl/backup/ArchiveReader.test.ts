@@ -93,6 +93,22 @@ describe("the reader of a backup", () => {
     ["a way up", [{ name: "workspaces/main/../../../x", text: "x" }], /member that no backup has/u],
     ["an unknown member", [{ name: "socks/choird.sock", text: "x" }], /member that no backup has/u],
     ["a way up in a bundle", [{ name: "sources/../x.bundle", text: "x" }], /member that no backup has/u],
+    [
+      "an archived session of no agent",
+      [{ name: "archive/A B/0123456789abcdef.jsonl.gz", text: "x" }],
+      /no backup has/u
+    ],
+    ["an archived session without an id", [{ name: "archive/agent/notes.jsonl.gz", text: "x" }], /no backup has/u],
+    [
+      "an archived session elsewhere",
+      [{ name: "archive/agent/x/0123456789abcdef.jsonl.gz", text: "x" }],
+      /no backup has/u
+    ],
+    [
+      "a link in the place of an archived session",
+      [{ name: "archive/agent/0123456789abcdef.jsonl.gz", type: "symlink", linkname: "/etc/passwd" }],
+      /is not a file/u
+    ],
     ["a control character", [{ name: "workspaces/main/a\u001Bb", text: "x" }], /member that no backup has/u],
     ["a workspace without a legal name", [{ name: "workspaces/..a/b", text: "x" }], /member that no backup has/u],
     [

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
@@ -9,6 +9,8 @@ import { restoreHome } from "#src/choirctl/backup/restoreHome.ts"
 import { restoredHomeText } from "#src/choirctl/render/backup.ts"
 import { Screen } from "#src/choirctl/Screen.ts"
 import { temporaryFolder } from "../../support/engines.ts"
+
+const ARCHIVED = "archive/agent/0123456789abcdef.jsonl.gz"
 
 const contents = {
   format: ARCHIVE_FORMAT,
@@ -24,7 +26,13 @@ const contents = {
 }
 
 /** A backup without a database whose configuration has these workspaces below the old home, restored to `home`. */
-const restored = Effect.fnUntraced(function* (folder: string, home: string, path: string, contentsToo = true) {
+const restored = Effect.fnUntraced(function* (
+  folder: string,
+  home: string,
+  path: string,
+  contentsToo = true,
+  format = ARCHIVE_FORMAT
+) {
   const file = join(folder, "choir.tar.gz")
   const at = new Date(0)
   const config = {
@@ -34,12 +42,13 @@ const restored = Effect.fnUntraced(function* (folder: string, home: string, path
   }
   yield* Effect.gen(function* () {
     const archive = yield* makeArchive(file)
-    yield* archive.text(FORMAT, JSON.stringify({ format: ARCHIVE_FORMAT, choir: "0.1.0" }), at)
+    yield* archive.text(FORMAT, JSON.stringify({ format, choir: "0.1.0" }), at)
     yield* archive.text(CONFIG, JSON.stringify(config), at)
     yield* archive.text("database.gz", "dump", at)
     if (contentsToo) yield* archive.text("workspaces/main/post-checkout", "#!/bin/sh\n", at)
+    if (format > 1) yield* archive.text(ARCHIVED, "events", at)
     const members = archive.members().filter(({ name }) => name !== FORMAT)
-    yield* archive.text(MANIFEST, JSON.stringify({ ...contents, members }), at)
+    yield* archive.text(MANIFEST, JSON.stringify({ ...contents, format, members }), at)
     yield* archive.end
   }).pipe(Effect.scoped)
   return yield* restoreHome<never, never>({
@@ -77,6 +86,27 @@ describe("a restored home", () => {
         assert.deepStrictEqual(readdirSync(folder), ["choir.tar.gz"])
       }).pipe(Effect.provide(live), Effect.scoped)
     )
+
+  it.live("has the archived sessions, for its owner alone; a backup of format 1 has none", () =>
+    Effect.gen(function* () {
+      for (const format of [1, ARCHIVE_FORMAT]) {
+        const folder = yield* temporaryFolder
+        const home = join(folder, "choir")
+        const result = yield* restored(folder, home, "workspaces/main", true, format)
+        if (Result.isFailure(result)) return assert.fail(result.failure.message)
+        assert.strictEqual(existsSync(join(home, "archive")), format > 1)
+        if (format === 1) continue
+        assert.strictEqual(readFileSync(join(home, ARCHIVED), "utf8"), "events")
+        for (const [name, mode] of [
+          [ARCHIVED, 0o600],
+          ["archive/agent", 0o700],
+          ["archive", 0o700]
+        ] as const)
+          assert.strictEqual(statSync(join(home, name)).mode & 0o777, mode, name)
+      }
+      return undefined
+    }).pipe(Effect.provide(live), Effect.scoped)
+  )
 
   it.live("has its workspaces, and its paths are quoted in the commands to paste", () =>
     Effect.gen(function* () {

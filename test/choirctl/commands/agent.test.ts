@@ -61,6 +61,23 @@ describe("choirctl agent", () => {
     })
   )
 
+  it.effect("warns at a start of models without a price only where the cost is limited", () =>
+    Effect.gen(function* () {
+      const unpriced = [ResourceName.make("opus"), ResourceName.make("haiku")]
+      for (const limit of [5, null]) {
+        const home = yield* temporaryFolder
+        const tokens = { used: 0, limit: 100 }
+        const health = { epoch: 1, lag_revs: 0, heartbeat_age_ms: 10, crashes: 0, crashes_max: 3, tokens }
+        const started = { ...summary, health: { ...health, cost_usd: { used: 0, limit, unpriced } } }
+        yield* fakeChoird(home, { changed: Effect.succeed(started) })
+        const ran = yield* choirctl(home, ["agent", "start", "agent-1", "--llm=opus"])
+        const warning =
+          "warning: opus, haiku have no price, so their calls do not count towards budgets.max_cost_usd (5)"
+        assert.strictEqual(ran.err.includes(warning), limit !== null, ran.err)
+      }
+    })
+  )
+
   it.effect("starts on several DMs, named one by one or in a list, and refuses what is not a name", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder

@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Conflict } from "#schema/ApiError.ts"
+import { ResourceName } from "#schema/Ids.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
-import { agentModels, fakeChoird } from "../../support/fakeChoird.ts"
+import { agentModels, detail, fakeChoird } from "../../support/fakeChoird.ts"
 
 describe("choirctl model", () => {
   it.effect("lists what there is and shows what an agent uses beside its defaults", () =>
@@ -26,13 +27,24 @@ describe("choirctl model", () => {
       yield* choirctl(home, ["model", "set", "agent-1", "--llm=opus"])
       yield* choirctl(home, ["model", "set", "agent-1", "--core-llm", "sonnet", "--llm", "opus"])
       yield* choirctl(home, ["model", "set", "agent-1", "--core-llm", "sonnet"])
+      const sets = () => calls.filter(({ name }) => name !== "agent")
       assert.deepStrictEqual(
-        calls.map(({ input }) => input),
+        sets().map(({ input }) => input),
         [{ llm: "opus" }, { llm: "opus", core_llm: "sonnet" }, { core_llm: "sonnet" }]
       )
       for (const args of [[], ["--llm", "No Name"]])
         assert.strictEqual((yield* choirctl(home, ["model", "set", "agent-1", ...args])).code, 2)
-      assert.lengthOf(calls, 3)
+      assert.lengthOf(sets(), 3)
+    })
+  )
+
+  it.effect("warns of a model without a price where the cost is limited", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const cost_usd = { used: 0, limit: 5, unpriced: [ResourceName.make("opus")] }
+      yield* fakeChoird(home, { agent: Effect.succeed({ ...detail, budgets: { ...detail.budgets, cost_usd } }) })
+      const ran = yield* choirctl(home, ["model", "set", "agent-1", "--llm=opus"])
+      assert.include(ran.err, "warning: opus has no price, so its calls do not count towards budgets.max_cost_usd (5)")
     })
   )
 

@@ -134,6 +134,14 @@ describe("statusText", () => {
     const text = statusText({ ...systemStatus, postgres: { ...systemStatus.postgres, ok: false } }, true)
     assert.include(text, "\u001b[31mdoes not work\u001b[0m, embedded")
   })
+
+  it("says where the metrics are and what holds their token", () => {
+    const url = "http://127.0.0.1:9464/metrics"
+    const own = statusText({ ...systemStatus, metrics: { url, token: { file: "/h/metrics.token" } } }, false)
+    assert.match(own, /^metrics +http:\/\/127\.0\.0\.1:9464\/metrics, bearer token in \/h\/metrics\.token$/mu)
+    const named = statusText({ ...systemStatus, metrics: { url, token: { secret: "scraper" } } }, false)
+    assert.include(named, `${url}, bearer token in the secret "scraper"`)
+  })
 })
 
 describe("buildLine", () => {

@@ -8,7 +8,12 @@ import { type EpochPlan, type EpochServices, runEpoch } from "#src/choird/agents
 import type { Hearing } from "#src/choird/agents/hearing.ts"
 import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
-import { type ContainerExit, ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import {
+  type Condition,
+  type ContainerExit,
+  ContainerError,
+  ContainerRuntime
+} from "#src/choird/runtime/ContainerRuntime.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/sessions/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
@@ -31,7 +36,7 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
   const note = (what: string) => Effect.sync(() => void did.push(what))
   const exit = yield* Deferred.make<ContainerExit>()
   const frozen = { reason: null as string | null }
-  const world = { away: false }
+  const world = { away: false, condition: "running" as Condition, inspected: 0 }
   const row = activeSession(AGENT, SESSION)
   const mocks = Layer.mergeAll(
     Layer.mock(LogFiles, { follow: () => Effect.undefined, logger: Logger.make(() => undefined) }),
@@ -59,6 +64,10 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
         Effect.succeed({
           id: { type: "process", boot_id: "b", processes: [], cgroup: "choir-x-1" as never, workspace: "/w" },
           exit: Deferred.await(exit),
+          condition: Effect.sync(() => {
+            world.inspected += 1
+            return world.condition
+          }),
           kill: Effect.andThen(note("killed"), Effect.andThen(kill, Deferred.succeed(exit, KILLED))).pipe(
             Effect.asVoid
           ),
@@ -133,7 +142,8 @@ describe("Epoch", () => {
       yield* TestClock.adjust("29999 millis")
       assert.isUndefined(epoch.pollUnsafe())
       yield* TestClock.adjust("1 millis")
-      assert.deepInclude(yield* end, { type: "crashed", ready: false, reason: "it did not say hello within 30 s" })
+      const reason = "it did not say hello within 30 s; its container runs, so it hangs"
+      assert.deepInclude(yield* end, { type: "crashed", ready: false, reason })
       assert.deepStrictEqual(did, ["recorded", "fenced by 2", "killed", "socket closed"])
       assert.strictEqual(hearings.size, 0)
     })
@@ -153,6 +163,47 @@ describe("Epoch", () => {
       assert.match(JSON.stringify(yield* other.end), /it was silent for 11000 ms/u)
       assert.deepStrictEqual(other.did, ["recorded", "ready", "fenced by 2", "killed", "socket closed"])
     })
+  )
+
+  it.effect(
+    "takes a silent agent whose container is gone for crashed before the threshold, by what its exit says (E8)",
+    () =>
+      Effect.gen(function* () {
+        for (const told of [true, false]) {
+          const { did, end, exit, hearing, hello, world } = yield* setUp()
+          yield* hello
+          yield* seconds(hearing, 3)
+          assert.strictEqual(world.inspected, 0)
+          world.condition = "gone"
+          if (told)
+            yield* Effect.forkChild(
+              Effect.delay(Deferred.succeed(exit, { code: 7, signal: null, reason: "exited" }), "6500 millis"),
+              { startImmediately: true }
+            )
+          yield* TestClock.adjust("7 seconds")
+          const reason = told ? "it exited with code 7" : "its container is gone"
+          assert.deepInclude(yield* end, { type: "crashed", ready: true, reason })
+          assert.deepStrictEqual(did, ["recorded", "ready", "fenced by 2", "killed", "socket closed"])
+        }
+      })
+  )
+
+  it.effect(
+    "says of a silent agent whose container is not gone why it is ended, and only after the threshold (E8)",
+    () =>
+      Effect.gen(function* () {
+        const ends = { running: /its container runs, so it hangs/u, paused: /is paused/u, unknown: /nobody can tell/u }
+        for (const [condition, reason] of Object.entries(ends)) {
+          const { end, epoch, hello, world } = yield* setUp()
+          yield* hello
+          world.condition = condition as Condition
+          yield* TestClock.adjust("10 seconds")
+          assert.isUndefined(epoch.pollUnsafe())
+          yield* TestClock.adjust("1 second")
+          assert.match(JSON.stringify(yield* end), reason)
+          assert.isAtLeast(world.inspected, 2)
+        }
+      })
   )
 
   it.effect("takes nobody for silent who waits for choird's own answer, however late that is (D8)", () =>

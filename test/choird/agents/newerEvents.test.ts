@@ -1,11 +1,36 @@
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
 
 describe("an agent whose session has events of a later choird", LIVE, () => {
   layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
+    it.effect("keeps all that an agent of a later Choir sends, then ends it, and does not start it again (D53)", () =>
+      Effect.gen(function* () {
+        const { agent_id, home } = yield* makeAgentHome()
+        const life = yield* beginLife(home)
+        const { lifecycle, views } = life
+        const { session_id } = yield* lifecycle.start(agent_id, {})
+        yield* life.say(agent_id, "later")
+        const ended = yield* views.first((view) => view.status === "crashed")
+        assert.match(
+          ended.reason ?? "",
+          /from revision 4 on \(PlanCommitted, version 2\); a later Choir wrote them; run /u
+        )
+        yield* life.told(agent_id, /^1: later$/u)
+        yield* life.told(agent_id, /stopped working: the session .* holds events/u)
+        const store = yield* life.within(EventStore)
+        const verified = yield* store.verify(session_id!)
+        assert.deepInclude(verified, { ok: true, events: 4, newer: { rev: 4, v: 2, event_type: "PlanCommitted" } })
+        const sessions = yield* life.within(SessionStore)
+        const row = Option.getOrThrow(yield* sessions.get(session_id!))
+        assert.deepInclude(row, { status: "crashed", epoch: 1, last_rev: 4, frozen_reason: null })
+        assert.strictEqual((yield* Effect.flip(lifecycle.start(agent_id, {}))).kind, "NEWER_EVENTS")
+      })
+    )
+
     it.effect("does not run a session that a later choird went on with, and leaves it to that one (D53)", () =>
       Effect.gen(function* () {
         const { agent_id, home } = yield* makeAgentHome()

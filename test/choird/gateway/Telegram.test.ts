@@ -201,7 +201,10 @@ describe("Telegram inbound", () => {
       const answers = yield* texts(bot)
       assert.match(answers[0] ?? "", /do not know the command \/nonsense/u)
       assert.match(answers[1] ?? "", /only read text/u)
-      assert.match(answers[2] ?? "", /^◆ helper has been running for less than a minute\.\nNothing is open\.$/u)
+      assert.match(
+        answers[2] ?? "",
+        /^◆ helper has been running for less than a minute\.\nNothing is open\.\nUsed: 0 of \d+ tokens, 0 of \d+ tool calls\.$/u
+      )
       assert.strictEqual((yield* stored.all).length, 1)
       // What is from nobody, or of no person's chat, is no action of anybody's (R77).
       assert.deepStrictEqual(refusalsIn(refusals), ["STRANGER", "NO_TEXT"])

@@ -389,16 +389,17 @@ describeEngines("decisions in a chat", (it) => {
         Effect.flatMap(GatewayCommands, (commands) =>
           commands.run({ type: "status" }, { agent_id, gateway: BOT, dm, request_id: "status" })
         )
+      // After how long it has been running, and before what it has used.
+      const between = (text: string) => text.split("\n").slice(1, -1).join("\n")
       assert.strictEqual(
-        (yield* status(PHONE)).text.split("\n").slice(1).join("\n"),
+        between((yield* status(PHONE)).text),
         `It waits for your approval ${s}: ${SUMMARY}.\nTo decide: /approve ${s} or /reject ${s}`
       )
-      assert.strictEqual(
-        (yield* status(TABLET)).text.split("\n").slice(1).join("\n"),
-        `It waits for approval ${s}: ${SUMMARY}.`
-      )
+      assert.strictEqual(between((yield* status(TABLET)).text), `It waits for approval ${s}: ${SUMMARY}.`)
       yield* say(agent_id, "rejected", s)
-      assert.strictEqual((yield* status(PHONE)).text, `${agent_id} has been running for 5 min.\nIt is at work.`)
+      const lines = (yield* status(PHONE)).text.split("\n")
+      assert.deepStrictEqual(lines.slice(0, -1), [`${agent_id} has been running for 5 min.`, "It is at work."])
+      assert.match(lines.at(-1) ?? "", /^Used: \d+ of \d+ tokens, 1 of \d+ tool calls\.$/u)
     }).pipe(alive)
   )
 

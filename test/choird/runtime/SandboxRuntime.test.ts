@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Option } from "effect"
 import { spawnSync } from "node:child_process"
 import {
   chownSync,
@@ -17,7 +17,7 @@ import { join } from "node:path"
 import { afterAll } from "vitest"
 import { uidOf } from "#src/choird/runtime/AgentUids.ts"
 import { CgroupName, Cgroups } from "#src/choird/runtime/Cgroups.ts"
-import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { type Condition, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { listProcesses } from "#src/choird/runtime/ProcessIdentity.ts"
 import { fixFor, layer } from "#src/choird/runtime/SandboxRuntime.ts"
 import { SANDBOX_UID_FIRST } from "#src/shared/limits.ts"
@@ -212,6 +212,20 @@ describe.skipIf(reason !== undefined)("SandboxRuntime", LIVE, () => {
       if (!isRoot) return
       const broken = yield* Effect.flip(runtime.start({ ...spec, program: "/usr/share" }))
       assert.match(broken.message, /could not be set up: .*(mount|bwrap)/u)
+    }).pipe(Effect.provide(Sandbox))
+  )
+
+  it.live("sees that a sandbox is gone whose own program cannot say so (E8)", () =>
+    Effect.gen(function* () {
+      const { container } = yield* started
+      const [leader, init] = hostId(container.id).processes
+      process.kill(leader?.pid ?? 0, "SIGSTOP")
+      const is = (expected: Condition) => Effect.map(container.condition, (condition) => condition === expected)
+      assert.isTrue(yield* within1s(is("paused")))
+      process.kill(init?.pid ?? 0, "SIGKILL")
+      assert.isTrue(yield* within1s(is("gone")))
+      assert.isTrue(Option.isNone(yield* Effect.timeoutOption(container.exit, 0)))
+      yield* container.kill
     }).pipe(Effect.provide(Sandbox))
   )
 

@@ -40,6 +40,16 @@ describeRuntimes("a runtime", ({ gone, home, inside, lacks, rig, type }) => {
     }).pipe(inside)
   )
 
+  it.live("says of a container whether it runs or is gone, also before its exit was told (E8)", () =>
+    Effect.gen(function* () {
+      const { agent, container } = yield* started()
+      assert.strictEqual(yield* container.condition, "running")
+      yield* Effect.forkScoped(agent.ask("process.kill(process.pid, 'SIGSEGV')"))
+      yield* container.exit
+      assert.strictEqual(yield* container.condition, "gone")
+    }).pipe(inside)
+  )
+
   it.live("kills with everything that the agent started, and has it gone when kill returns (R8, R22)", () =>
     Effect.gen(function* () {
       const { agent, container } = yield* started()

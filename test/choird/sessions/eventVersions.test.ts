@@ -4,11 +4,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Result, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ChoirEvent } from "#schema/Event.ts"
-import type { SessionId } from "#schema/Ids.ts"
+import { EDGE, Rev, type SessionId, Sha256 } from "#schema/Ids.ts"
+import { decide, NEWER_EVENTS_MAX } from "#src/choird/sessions/decideAppend.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { replay, replayStart } from "#src/choird/sessions/storedEvents.ts"
-import { VERSION } from "#src/choird/version.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { ForgottenPayloads, rowOf as eventRowOf } from "#src/shared/eventRow.ts"
 import { chain, genesis, hex } from "#src/shared/hashChain.ts"
@@ -18,7 +18,7 @@ import { packPayload } from "#src/shared/storedPayload.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { makeHistory } from "../../support/history.ts"
 import { RECORDED_SESSION } from "../../support/mixedHistory.ts"
-import { BINDINGS, newTalk, rowOf, stores, type Talk } from "../../support/stores.ts"
+import { BINDINGS, newTalk, reply, rowOf, SALT, stores, type Talk } from "../../support/stores.ts"
 import { addNewer, forgets, LATER, PLAN, reductions, storeVersion1 } from "../../support/storedVersions.ts"
 import { historyProblems } from "../../support/verifyHistory.ts"
 
@@ -62,6 +62,26 @@ describe("a reduced payload", () => {
     }
     assert.deepStrictEqual([payloads.count, payloads.unlisted], [1, undefined])
     assert.strictEqual(hex(at.hash), "f8f679ac3512cc4ee040c8967a0f2b55c9069b6bf2d02ab94c2bf2e108542bb7")
+  })
+})
+
+describe("events of a later Choir", () => {
+  it("are taken up to a limit, and nothing is frozen beyond it (D53)", () => {
+    const hash = genesis(RECORDED_SESSION)
+    const newer = { rev: 5, v: 2, event_type: "PlanCommitted" }
+    const taken = (rev: number) => {
+      const event = { ...newer, rev, lane: EDGE, payload: {}, created_at: "2026-01-01T00:00:00.000Z", salt: SALT }
+      const link = chain(hash, event)
+      const ends = { base_rev: Rev.make(rev - 1), new_rev: Rev.make(rev) }
+      const hashes = { hash_prev: Sha256.make(hex(hash)), hash_new: Sha256.make(hex(link.hash)) }
+      const heartbeat = { epoch: 1 as never, ...ends, ...hashes, patches: [event], config_version: 1, timestamp: "" }
+      const problem = { rev: 5, reason: "a later Choir wrote it", newer }
+      const at = replayStart(RECORDED_SESSION)
+      return decide(heartbeat, [link], { at, head: { rev: rev - 1, hash }, problem }, () => undefined).type
+    }
+    assert.strictEqual(taken(6), "store")
+    assert.strictEqual(taken(4 + NEWER_EVENTS_MAX), "store")
+    assert.strictEqual(taken(5 + NEWER_EVENTS_MAX), "frozen")
   })
 })
 
@@ -176,9 +196,10 @@ describeEngines("versions of events", (it) => {
         assert.deepStrictEqual(printed[1], { opaque: talk.events[6] as never, hash: talk.hash(7) })
         assert.deepStrictEqual(printed[2], { opaque: talk.events[7] as never, hash: talk.hash(8) })
 
-        // An agent that goes on is told to end, and the session is not marked: the later choird goes on with it.
+        // What an agent still sends is kept, and the session is not marked: the later choird goes on with it.
         talk.turn(9)
-        assert.strictEqual((yield* store.append(talk.caller, talk.heartbeat(8))).action, "CONFLICT")
+        assert.strictEqual((yield* store.append(talk.caller, talk.heartbeat(8))).action, "OK")
+        assert.deepInclude(yield* store.verify(session_id), { ok: true, events: 11, newer })
         assert.isNull((yield* rowOf(talk)).frozen_reason)
 
         const sql = yield* SqlClient.SqlClient
@@ -186,6 +207,32 @@ describeEngines("versions of events", (it) => {
           WHERE session_id = ${session_id} AND rev = 8`
         assert.deepInclude(yield* store.verify(session_id), { ok: false, events: 7 })
       }).pipe(Effect.provide(stores))
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("stores what an agent of a later Choir sends by its chain alone (D53)", () =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const talk = yield* stored
+      const { session_id } = talk.caller
+      const later = { ...PLAN, lane: "edge", payload: { plan: [1] } } as never
+      // The known event after it does not fit this fold, and may fit that of the later choird.
+      talk.turn(3).commit(later, reply(3, "again"))
+      const forged = { ...talk.heartbeat(6), hash_prev: talk.hash(1) } as never
+      assert.deepInclude(yield* store.append(talk.caller, talk.heartbeat(6)), { action: "OK", ack_rev: 11 })
+      assert.deepInclude(yield* store.append(talk.caller, talk.heartbeat(6)), { action: "OK", ack_rev: 11 })
+      const newer = { rev: 10, v: 2, event_type: "PlanCommitted" }
+      assert.deepStrictEqual(yield* store.verify(session_id), { ok: true, events: 11, head: talk.hash(11), newer })
+      assert.strictEqual((yield* Effect.flip(store.state(session_id)))._tag, "NewerEvents")
+
+      const afresh = Effect.gen(function* () {
+        const again = yield* EventStore
+        talk.commit(later)
+        assert.deepInclude(yield* again.append(talk.caller, talk.heartbeat(11)), { action: "OK", ack_rev: 12 })
+      })
+      yield* afresh.pipe(Effect.provide(stores))
+      assert.strictEqual((yield* store.append(talk.caller, forged)).action, "CONFLICT")
+      assert.match((yield* rowOf(talk)).frozen_reason ?? "", /the digest at 6 differs/u)
     }).pipe(Effect.provide(stores))
   )
 
@@ -203,7 +250,7 @@ describeEngines("versions of events", (it) => {
       // Whoever begins it next is noted.
       yield* sessions.end(session_id, "stopped")
       yield* sessions.resume(session_id, BINDINGS, "0000000")
-      assert.deepInclude(yield* newerOf(session_id), { choird_version: VERSION })
+      assert.deepInclude(yield* newerOf(session_id), { choird_version: null }, "this choird wrote none of them")
       assert.isString(agent_id)
     }).pipe(Effect.provide(stores))
   )

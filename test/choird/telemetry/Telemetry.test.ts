@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Logger, PubSub, Redacted, References, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
-import { CallId, coreLane, EDGE, InboxId, JobName } from "#schema/Ids.ts"
+import { CallId, coreLane, EDGE, InboxId, JobName, Rev } from "#schema/Ids.ts"
 import { layerCollector } from "#src/choird/telemetry/Collector.ts"
 import { makeLabels } from "#src/choird/telemetry/metrics.ts"
 import { layerPrometheus } from "#src/choird/telemetry/Prometheus.ts"
@@ -60,6 +60,23 @@ const turn: ReadonlyArray<EventDraft> = [
     lane: EDGE,
     payload: { call_id: refused_id, status: "rejected", summary: CANARY, duration_ms: 0 }
   },
+  {
+    event_type: "SkillTransitionCommitted",
+    lane: EDGE,
+    payload: { skill: "review", from: "", to: "read", on: "start", step: 0, input: CANARY }
+  },
+  {
+    event_type: "SkillTransitionCommitted",
+    lane: EDGE,
+    payload: { skill: "review", from: "read", to: "", on: "done", step: 2, ended: "completed", output: CANARY }
+  },
+  { event_type: "InjectedInstruction", lane: EDGE, payload: { target: EDGE, source: "user", content: CANARY } },
+  {
+    event_type: "InjectedInstruction",
+    lane: EDGE,
+    payload: { target: EDGE, source: "edge", content: CANARY, refused: CANARY }
+  },
+  { event_type: "Cancelled", lane: EDGE, payload: { target: EDGE, by: "user", reason: CANARY, turn: Rev.make(1) } },
   started("research"),
   stopped("research"),
   answered("reply", one, CANARY)
@@ -128,6 +145,11 @@ describe("telemetry of a session (spec 22.1)", () => {
           "edge: locks acquired: choir.exec",
           "edge: tool call ended: choir.exec success",
           "edge: tool call ended: choir.fs.read rejected",
+          "edge: skill review: started",
+          "edge: skill review: completed",
+          "edge: instruction taken",
+          "edge: instruction refused",
+          "edge: cancelled by user: turn",
           `${research}: job begins`,
           `${research}: job ended: completed`,
           "edge: turn ended",
@@ -158,7 +180,7 @@ describe("telemetry of a session (spec 22.1)", () => {
           ["tool call", "edge", 2000, true],
           ["tool call", "edge", 4000, false],
           ["job", "core:research", 1000, true],
-          ["turn", "edge", 8000, true]
+          ["turn", "edge", 13000, true]
         ]
       )
       for (const { attributes } of spans) assert.include(attributes, { session_id: SESSION, agent_id: AGENT })
@@ -212,24 +234,30 @@ const page = (port: number, headers: Record<string, string> = {}, path = "/metri
 
 describe("the page for Prometheus", () => {
   const PORT = 20_000 + (process.pid % 20_000)
+  const TOKEN = Redacted.make("token")
+  const authorization = "Bearer token"
 
   it.live("has a line for each series, labelled with agents, models, tools and outcomes and nothing else", () =>
     Effect.gen(function* () {
       const world = yield* makeWorld
-      const { told } = yield* running(world, layerPrometheus(`127.0.0.1:${PORT}`))
+      const { told } = yield* running(world, layerPrometheus(`127.0.0.1:${PORT}`, TOKEN))
       yield* tell(world)
       yield* told
-      const { status, text } = yield* page(PORT)
+      const { status, text } = yield* page(PORT, { authorization })
       assert.strictEqual(status, 200)
       const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"))
       for (const line of lines) assert.match(line, /^[a-zA-Z_:][\w:]*(?:\{(?:\w+="[^"]*",?)*\})? [-+.\deInfNa]+$/u)
       const labels = new Set(lines.flatMap((line) => [...line.matchAll(/(\w+)="/gu)].map(([, name]) => name)))
-      const allowed = new Set("agent model lane status outcome direction tool type state kind action le".split(" "))
+      const names = "agent model lane status outcome direction tool type state kind action le skill source by what"
+      const allowed = new Set(names.split(" "))
       assert.deepStrictEqual(
         [...labels].filter((label) => !allowed.has(label ?? "")),
         []
       )
       assert.match(text, /choir_tool_calls_total\{[^}]*tool="choir\.exec"[^}]*\} \d/u)
+      assert.match(text, /choir_skill_transitions_total\{[^}]*skill="review"[^}]*status="completed"[^}]*\} \d/u)
+      assert.match(text, /choir_injections_total\{[^}]*status="refused"[^}]*\} \d/u)
+      assert.match(text, /choir_cancels_total\{[^}]*what="turn"[^}]*\} \d/u)
       assert.notInclude(text, SESSION)
       assert.notInclude(text, CANARY)
     })
@@ -237,12 +265,12 @@ describe("the page for Prometheus", () => {
 
   it.live("answers nobody under another name, no page of a browser, and nothing but GET /metrics", () =>
     Effect.gen(function* () {
-      yield* Layer.build(layerPrometheus(`127.0.0.1:${PORT}`))
-      assert.strictEqual((yield* page(PORT, { host: "evil.example" })).status, 403)
-      assert.strictEqual((yield* page(PORT, { origin: "http://127.0.0.1" })).status, 403)
-      assert.strictEqual((yield* page(PORT, {}, "/")).status, 404)
+      yield* Layer.build(layerPrometheus(`127.0.0.1:${PORT}`, TOKEN))
+      assert.strictEqual((yield* page(PORT, { authorization, host: "evil.example" })).status, 403)
+      assert.strictEqual((yield* page(PORT, { authorization, origin: "http://127.0.0.1" })).status, 403)
+      assert.strictEqual((yield* page(PORT, { authorization }, "/")).status, 404)
       // A second one finds the port taken, and goes on without a page.
-      yield* Layer.build(layerPrometheus(`127.0.0.1:${PORT}`)).pipe(Effect.provide(Logger.layer([])))
+      yield* Layer.build(layerPrometheus(`127.0.0.1:${PORT}`, TOKEN)).pipe(Effect.provide(Logger.layer([])))
     })
   )
 })

@@ -5,7 +5,7 @@
 import { Deferred, Effect, Layer, PubSub, Result, Schema, Stream } from "effect"
 import type { HeartbeatReply, Snapshot } from "#schema/AgentApi.ts"
 import type { AskedApproval, ConfirmTool, Resolution } from "#schema/Approval.ts"
-import { ChoirEvent } from "#schema/Event.ts"
+import { ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { ApprovalId, type CallId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
 import type { Summary } from "#schema/Summary.ts"
@@ -251,7 +251,7 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
               if (!present) return Effect.succeed({ ...reply, action: "BACKOFF", retry_after_ms: APPEND_RETRY_MS })
               if (base_rev !== events.length)
                 return Effect.succeed({ ...reply, action: "RESEND_FROM", resend_from: events.length + 1 })
-              store(patches)
+              store(patches.filter((event) => isKnownEvent(event)))
               if (hex(hash) !== hash_new) throw new Error("the chain differs")
               return isDeaf() ? Effect.never : Effect.succeed({ ...reply, ack_rev: events.length, action: "OK" })
             }),
