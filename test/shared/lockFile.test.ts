@@ -49,7 +49,7 @@ describe("a lock file", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is free the moment its holder is killed, whoever has the pid that the file names", () =>
+  it.live("is free the moment its holder is killed, even if another process has the pid that the file names", () =>
     Effect.gen(function* () {
       const path = yield* lockPath
       const { child, pid, said } = yield* otherHolder(path)

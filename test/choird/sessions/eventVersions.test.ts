@@ -89,7 +89,7 @@ describeEngines("versions of events", (it) => {
     }).pipe(Effect.provide(stores))
   )
 
-  it.effect("goes on with version 2 where a session began with version 1, in rows of before migration 0009 (D52)", () =>
+  it.effect("continues with version 2 where a session began with version 1, in rows of before migration 0009 (D52)", () =>
     Effect.gen(function* () {
       const talk = (yield* newTalk).turn(1)
       yield* storeVersion1(talk)
@@ -131,7 +131,7 @@ describeEngines("versions of events", (it) => {
       const printed = yield* Stream.runCollect(store.events(session_id, { follow: false }))
       assert.deepStrictEqual(historyProblems(session_id, printed as never), [])
 
-      // The agent goes on, also with a choird that folds the log anew.
+      // The agent continues, also with a choird that folds the log from its beginning.
       yield* append(talk.turn(3), 7).pipe(Effect.provide(stores))
       yield* sql`UPDATE choir_control.session_events SET body = ${packPayload('{"in_reply_to":"1","kind":"reply","text":"forged"}')}
         WHERE session_id = ${session_id} AND rev = 3`
@@ -176,7 +176,7 @@ describeEngines("versions of events", (it) => {
         assert.deepStrictEqual(printed[1], { opaque: talk.events[6] as never, hash: talk.hash(7) })
         assert.deepStrictEqual(printed[2], { opaque: talk.events[7] as never, hash: talk.hash(8) })
 
-        // An agent that goes on is told to end, and the session is not marked: the later choird goes on with it.
+        // An agent that continues is told to end, and the session is not marked: the later choird runs it again.
         talk.turn(9)
         assert.strictEqual((yield* store.append(talk.caller, talk.heartbeat(8))).action, "CONFLICT")
         assert.isNull((yield* rowOf(talk)).frozen_reason)
@@ -200,7 +200,7 @@ describeEngines("versions of events", (it) => {
       const found = yield* newerOf(session_id)
       assert.deepInclude(found, { rev: 7, v: 3, event_type: "UserMsg", choird_version: "9.1.0" })
       assert.match(found?.hint ?? "", /^run choird 9\.1\.0 or later; /u)
-      // Whoever begins it next is noted.
+      // The next choird that begins it is noted.
       yield* sessions.end(session_id, "stopped")
       yield* sessions.resume(session_id, BINDINGS, "0000000")
       assert.deepInclude(yield* newerOf(session_id), { choird_version: VERSION })

@@ -1,4 +1,4 @@
-/** What a history may cost whoever folds it: choird folds every agent's on its one thread, and keeps the states. */
+/** Limits on what it costs to fold a history: choird folds every agent's on its one thread, and keeps the states. */
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Result } from "effect"
 import { CORE_JOBS_MAX } from "#schema/Core.ts"
