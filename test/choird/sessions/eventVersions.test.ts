@@ -89,22 +89,24 @@ describeEngines("versions of events", (it) => {
     }).pipe(Effect.provide(stores))
   )
 
-  it.effect("continues with version 2 where a session began with version 1, in rows of before migration 0009 (D52)", () =>
-    Effect.gen(function* () {
-      const talk = (yield* newTalk).turn(1)
-      yield* storeVersion1(talk)
-      yield* append(talk.turn(2), 3)
-      const { events, tail, verify } = yield* EventStore
-      const { session_id } = talk.caller
-      assert.deepStrictEqual(yield* verify(session_id), { ok: true, events: 6, head: talk.hash(6) })
-      assert.deepStrictEqual((yield* tail(session_id, 1)).events, talk.events)
-      const printed = yield* Stream.runCollect(events(session_id, { follow: false }))
-      assert.deepStrictEqual(historyProblems(session_id, printed as never), [])
-      assert.deepStrictEqual(
-        talk.events.map(({ v }) => v),
-        [1, 1, 1, 2, 2, 2]
-      )
-    }).pipe(Effect.provide(stores))
+  it.effect(
+    "continues with version 2 where a session began with version 1, in rows of before migration 0009 (D52)",
+    () =>
+      Effect.gen(function* () {
+        const talk = (yield* newTalk).turn(1)
+        yield* storeVersion1(talk)
+        yield* append(talk.turn(2), 3)
+        const { events, tail, verify } = yield* EventStore
+        const { session_id } = talk.caller
+        assert.deepStrictEqual(yield* verify(session_id), { ok: true, events: 6, head: talk.hash(6) })
+        assert.deepStrictEqual((yield* tail(session_id, 1)).events, talk.events)
+        const printed = yield* Stream.runCollect(events(session_id, { follow: false }))
+        assert.deepStrictEqual(historyProblems(session_id, printed as never), [])
+        assert.deepStrictEqual(
+          talk.events.map(({ v }) => v),
+          [1, 1, 1, 2, 2, 2]
+        )
+      }).pipe(Effect.provide(stores))
   )
 
   it.effect("reduces what a chained event lists, and nothing else (D52)", () =>
