@@ -65,4 +65,11 @@ describe("the description of choir.skill.start", () => {
     assert.include(text, "skill-63: ")
     assert.include(text, "member_0, member_1")
   })
+
+  it("names the members of one long schema, though all of it would fit", () => {
+    const input_schema = { type: "object", properties: { goal: { type: "string", description: "z".repeat(3000) } } }
+    const text = JSON.stringify(skillStart(bookOf({ ...skillSpec({}), input_schema })).llm)
+    assert.isBelow(text.length, 2500)
+    assert.include(text, "an object with goal")
+  })
 })
