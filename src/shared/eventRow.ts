@@ -1,7 +1,7 @@
 /** A row of `session_events`: what its chain is proved from, and the event that it holds. Shared by choird and the reader of backups. */
 import { Option, Result, Schema } from "effect"
 import { ChoirEvent, type Forgotten, isKnownEvent, OpaqueEvent } from "#schema/Event.ts"
-import { chainedText, type Envelope, hex, type Link, payloadDigest, SALT_BYTES } from "./hashChain.ts"
+import { chainedText, type Envelope, hex, type Link, payloadDigest } from "./hashChain.ts"
 import { packPayload, unpackPayload } from "./storedPayload.ts"
 
 /** As it is stored. A row of before migration 0009 has its whole text in `canonical`, and of the rest only place and digest count. */
@@ -41,6 +41,8 @@ export interface RowText {
   readonly payload?: string
   readonly envelope?: Envelope
 }
+
+const SALT_BYTES = 16
 
 /** The texts of a row, or why it has none. */
 export const readRow = (row: EventRow): Result.Result<RowText, string> => {
@@ -87,6 +89,9 @@ const newerIn = (value: unknown): NewerEvent | undefined => {
 const parse = (text: string): Result.Result<unknown, NoEvent> =>
   Result.try({ try: (): unknown => JSON.parse(text), catch: () => ({ reason: "its text is not JSON" }) })
 
+const textOf = (salt: string | Uint8Array): string =>
+  typeof salt === "string" ? salt : Buffer.from(salt.buffer, salt.byteOffset, salt.byteLength).toString("hex")
+
 /** The value that a row's texts stand for, as it is sent and printed. */
 export const valueOf = (text: RowText): Result.Result<unknown, NoEvent> => {
   const { chained, envelope } = text
@@ -96,7 +101,7 @@ export const valueOf = (text: RowText): Result.Result<unknown, NoEvent> => {
   const { created_at, event_type, lane, payload_digest, rev, v } = envelope
   const payload = parsed.success
   if (envelope.salt === undefined) return Result.succeed({ v, rev, event_type, lane, payload, created_at })
-  const salt = typeof envelope.salt === "string" ? envelope.salt : hex(envelope.salt)
+  const salt = textOf(envelope.salt)
   return Result.succeed(
     payload_digest === undefined
       ? { v, rev, event_type, lane, payload, created_at, salt }

@@ -178,7 +178,7 @@ describeEngines("versions of events", (it) => {
         assert.deepStrictEqual(printed[1], { opaque: talk.events[6] as never, hash: talk.hash(7) })
         assert.deepStrictEqual(printed[2], { opaque: talk.events[7] as never, hash: talk.hash(8) })
 
-        // An agent that continues is told to end, and the session is not marked: the later choird runs it again.
+        // An agent that goes on is told to end, and the session is not marked: the later choird goes on with it.
         talk.turn(9)
         assert.strictEqual((yield* store.append(talk.caller, talk.heartbeat(8))).action, "CONFLICT")
         assert.isNull((yield* rowOf(talk)).frozen_reason)
