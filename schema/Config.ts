@@ -129,7 +129,10 @@ export type RuntimeConfig = typeof RuntimeConfig.Type
 
 const Transport = Schema.Struct({ http: Schema.optionalKey(HttpTransport) })
 
-/** The limits of a session and its jobs (7.6). `turn_max_steps` bounds the model calls of one edge turn. */
+/**
+ * The limits of a session and its jobs (7.6). `turn_max_steps` bounds the model calls of one edge turn, `message_max_steps` those of one
+ * message with its jobs and reports.
+ */
 export const Budgets = Schema.Struct({
   max_core_jobs: withDefault(Positive.check(Schema.isLessThanOrEqualTo(CORE_JOBS_MAX)), 8),
   total_session_tokens: withDefault(Positive, 2_000_000),

@@ -108,7 +108,7 @@ const make = Effect.fnUntraced(function* () {
           return arbiter.commit({ type: "Output", lane, output })
         }
       ),
-      // Whoever asked would ask again for as long as the lane is there, and pay each time.
+      // The lane would ask again for as long as it is there, and pay each time.
       Effect.catch((refused): Effect.Effect<ReadonlyArray<ChoirEvent>> =>
         isThere(arbiter.state(), lane) ? Effect.die(refused) : Effect.succeed([])
       )

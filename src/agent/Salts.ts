@@ -1,8 +1,8 @@
 /** The random bytes that hide a payload behind its digest (D52), in hex: 16 for each event. */
 import { Context } from "effect"
 import { randomFillSync } from "node:crypto"
+import { SALT_BYTES } from "#src/shared/hashChain.ts"
 
-const SALT_BYTES = 16
 /** Salts that are drawn at once: one by one they would cost as much as the digest. */
 const SALTS_DRAWN = 256
 

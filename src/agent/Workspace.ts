@@ -126,7 +126,7 @@ const attempt = <A>(
 /** What still goes on in an open folder, whose number must not become another one's meanwhile. */
 const working = new Map<number, Set<Promise<unknown>>>()
 
-/** Does something in an open folder, which stays open until it is done, whoever stopped waiting for it. */
+/** Does something in an open folder, which stays open until it is done, even if nobody waits for it any more. */
 const inFolder = <A>(
   path: string,
   folder: number,

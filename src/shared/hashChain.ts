@@ -46,7 +46,8 @@ export interface Envelope {
   readonly payload_digest?: string | undefined
 }
 
-const SALT_BYTES = 16
+/** Bytes of the salt that each event of version 2 has. */
+export const SALT_BYTES = 16
 
 /** `SHA-256(salt ‖ payload)` in hex, of a payload's canonical text. The salt is its bytes, or their hex. */
 export const payloadDigest = (salt: string | Uint8Array, payload: string): string => {

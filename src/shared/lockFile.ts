@@ -4,7 +4,7 @@
  * reach of other users and of sandboxes, which do not see the folder that it lies in.
  *
  * Node cannot call flock. The program of that name locks the open file that it is handed, which stays locked for as long as this process
- * keeps its descriptor. The holder removes the file when it is done; whoever locked a removed file starts over with the new one.
+ * keeps its descriptor. The holder removes the file when it is done; a process that locked a removed file starts over with the new one.
  */
 import { spawn } from "node:child_process"
 import {

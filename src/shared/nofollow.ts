@@ -1,5 +1,5 @@
 /**
- * Folders below an open one, reached one name at a time so that no symbolic link is ever followed, whoever swaps folders for
+ * Folders below an open one, reached one name at a time so that no symbolic link is ever followed, even if folders are swapped for
  * links meanwhile (D20, R39). `/proc/self/fd/N/name` with O_NOFOLLOW is what openat(2) is elsewhere.
  *
  * These functions are synchronous, for folders of Choir's own, and throw errors of the file system, with its codes; `ELOOP` for any

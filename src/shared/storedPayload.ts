@@ -118,7 +118,7 @@ export const packPayload = (payload: string): Buffer => {
   return Buffer.from(out.subarray(0, packed))
 }
 
-/** Fills `out` from START on, or says that the block is none of this size. */
+/** Fills `out` from START on. Answers whether the block holds exactly that many bytes. */
 const decompress = (block: Uint8Array, out: Uint8Array, end: number): boolean => {
   let [at, to] = [HEAD_BYTES, START]
   const lengthOf = (nibble: number): number => {

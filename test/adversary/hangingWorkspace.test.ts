@@ -35,7 +35,7 @@ const canMount =
 if (!canMount) leaveOut("a workspace that hangs", "it needs root and FUSE")
 
 describe.skipIf(!canMount)("a workspace that hangs", () => {
-  it.live("ends a call at its deadline and goes on with other files meanwhile", () =>
+  it.live("ends a call at its deadline and serves other files meanwhile", () =>
     Effect.gen(function* () {
       const { root } = yield* temporaryWorkspace
       mkdirSync(join(root, "hung"))

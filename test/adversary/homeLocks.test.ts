@@ -76,6 +76,6 @@ describe("the locks of a home", () => {
           assert.strictEqual(stopped.code, 0, stopped.err)
           assert.strictEqual(yield* choird.exited, 0)
         }).pipe(Effect.scoped),
-      60_000
+      180_000
     )
 })

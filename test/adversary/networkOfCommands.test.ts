@@ -7,6 +7,7 @@ import { offlineFilterFor, offlineProgramFor } from "#src/shared/offlineProgram.
 import { coreLane, JobName } from "#schema/Ids.ts"
 import type { AgentConfig } from "#schema/Config.ts"
 import { exec } from "#src/agent/tools/exec.ts"
+import { externalTool } from "../support/externalTool.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, inOrder, says } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, testTool } from "../support/testing/TestAgent.ts"
@@ -86,6 +87,22 @@ describe.skipIf(sandboxReason !== undefined)("a command without a network in a s
         "kept"
       )
     }).pipe(inside)
+  )
+})
+
+describe("a tool of a manifest", LIVE, () => {
+  it.live("has a network only where its manifest asks for one", () =>
+    Effect.gen(function* () {
+      const { port } = yield* listening
+      const script = `bash -c 'exec 3<>/dev/tcp/127.0.0.1/${port}' 2>/dev/null && echo '"reached"' || echo '"cut off"'`
+      for (const [network, said] of [
+        [false, "cut off"],
+        [true, "reached"]
+      ] as const) {
+        const { run } = yield* externalTool(script, { runtime: { network } })
+        assert.strictEqual((yield* run()).output, said)
+      }
+    })
   )
 })
 

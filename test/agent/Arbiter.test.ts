@@ -41,7 +41,7 @@ describe("Arbiter", () => {
     }).pipe(Effect.provide(arbiterLayer))
   )
 
-  it.effect("goes on with salted events of version 2 in a session that began with version 1 (D52)", () =>
+  it.effect("continues with salted events of version 2 in a session that began with version 1 (D52)", () =>
     Effect.gen(function* () {
       const arbiter = yield* Arbiter
       const log = yield* EventLog

@@ -64,7 +64,7 @@ describe("content that no event can hold", () => {
     })
   )
 
-  it.effect("answers a message that fits no event, and goes on with the next", () =>
+  it.effect("answers a message that fits no event, and takes the next one", () =>
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane

@@ -1,5 +1,5 @@
 /**
- * A recorded history of version 1 that goes on with version 2 and has a forgotten payload, as `choirctl session events --json` prints it:
+ * A recorded history of version 1 that continues with version 2 and has a forgotten payload, as `choirctl session events --json` prints it:
  * `node test/support/mixedHistory.ts > test/shared/session/recorded/mixed.jsonl`. It is recorded once; a test proves that it still verifies.
  */
 import { readFileSync } from "node:fs"

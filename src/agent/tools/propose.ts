@@ -48,7 +48,7 @@ const WORDS: Readonly<Record<AskedApproval["status"], string>> = {
   expired: "nobody decided in time; nothing was changed"
 }
 
-/** The digest of the payload is for people alone: whoever knows it can word a card that looks like choird's. */
+/** The digest of the payload is for people alone: a model that knew it could word a card that looks like choird's. */
 const outcomeOf = ({ approval_id, status }: AskedApproval): ToolOutcome => ({
   status: "success",
   summary: `proposal ${approval_id} was submitted: ${WORDS[status]}`,

@@ -210,7 +210,7 @@ const make = Effect.fnUntraced(function* () {
     // The listings alone tell how much would have to be read: a few kilobytes that were pushed may unpack to hundreds of megabytes.
     const trees = [asRefusal(git.tree(place, base, label)), asRefusal(git.tree(place, commit, label))] as const
     const changes = changedEntries(...(yield* Effect.all(trees)))
-    // They name programs that git runs on a checkout, with the settings of whoever checks out.
+    // They name programs that git runs on a checkout, with the settings of the person who checks out.
     const attributes = [...changes.paths].find((path) => /(?:^|\/)\.gitattributes$/iu.test(path))
     if (attributes !== undefined)
       return yield* bad(`${visibleLine(attributes)} says which programs git runs on a checkout: leave it out`)

@@ -12,7 +12,7 @@ import { BINDINGS, CONFIG } from "../../support/stores.ts"
 
 describe("patience with the database", () => {
   for (const outage of ["6 minutes", "3 hours", "2 days"] as const)
-    it.effect(`waits out ${outage}, asks at most once a minute in the end, and goes on within a minute`, () =>
+    it.effect(`waits out ${outage}, asks at most once a minute in the end, and continues within a minute`, () =>
       Effect.gen(function* () {
         const world = { away: true }
         let asked = 0

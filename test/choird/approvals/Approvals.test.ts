@@ -96,6 +96,8 @@ describeEngines("Approvals", (it) => {
 
   it.effect("refuses what would be one too many for a person", () =>
     Effect.gen(function* () {
+      // As many as a person reads one after the other in a chat.
+      assert.isAtMost(APPROVALS_PENDING_MAX, 8)
       const ids = Array.from({ length: APPROVALS_PENDING_MAX + 1 }, (_, index) => `call-d-${index}`)
       const talk = yield* waiting(...ids)
       const outcomes = yield* Effect.forEach(ids, (id) => Effect.result(request(talk, id)))

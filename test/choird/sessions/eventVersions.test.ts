@@ -109,22 +109,24 @@ describeEngines("versions of events", (it) => {
     }).pipe(Effect.provide(stores))
   )
 
-  it.effect("goes on with version 2 where a session began with version 1, in rows of before migration 0009 (D52)", () =>
-    Effect.gen(function* () {
-      const talk = (yield* newTalk).turn(1)
-      yield* storeVersion1(talk)
-      yield* append(talk.turn(2), 3)
-      const { events, tail, verify } = yield* EventStore
-      const { session_id } = talk.caller
-      assert.deepStrictEqual(yield* verify(session_id), { ok: true, events: 6, head: talk.hash(6) })
-      assert.deepStrictEqual((yield* tail(session_id, 1)).events, talk.events)
-      const printed = yield* Stream.runCollect(events(session_id, { follow: false }))
-      assert.deepStrictEqual(historyProblems(session_id, printed as never), [])
-      assert.deepStrictEqual(
-        talk.events.map(({ v }) => v),
-        [1, 1, 1, 2, 2, 2]
-      )
-    }).pipe(Effect.provide(stores))
+  it.effect(
+    "continues with version 2 where a session began with version 1, in rows of before migration 0009 (D52)",
+    () =>
+      Effect.gen(function* () {
+        const talk = (yield* newTalk).turn(1)
+        yield* storeVersion1(talk)
+        yield* append(talk.turn(2), 3)
+        const { events, tail, verify } = yield* EventStore
+        const { session_id } = talk.caller
+        assert.deepStrictEqual(yield* verify(session_id), { ok: true, events: 6, head: talk.hash(6) })
+        assert.deepStrictEqual((yield* tail(session_id, 1)).events, talk.events)
+        const printed = yield* Stream.runCollect(events(session_id, { follow: false }))
+        assert.deepStrictEqual(historyProblems(session_id, printed as never), [])
+        assert.deepStrictEqual(
+          talk.events.map(({ v }) => v),
+          [1, 1, 1, 2, 2, 2]
+        )
+      }).pipe(Effect.provide(stores))
   )
 
   it.effect("reduces what a chained event lists, and nothing else (D52)", () =>
@@ -151,7 +153,7 @@ describeEngines("versions of events", (it) => {
       const printed = yield* Stream.runCollect(store.events(session_id, { follow: false }))
       assert.deepStrictEqual(historyProblems(session_id, printed as never), [])
 
-      // The agent goes on, also with a choird that folds the log anew.
+      // The agent continues, also with a choird that folds the log from its beginning.
       yield* append(talk.turn(3), 7).pipe(Effect.provide(stores))
       yield* sql`UPDATE choir_control.session_events SET body = ${packPayload('{"in_reply_to":"1","kind":"reply","text":"forged"}')}
         WHERE session_id = ${session_id} AND rev = 3`
@@ -247,7 +249,7 @@ describeEngines("versions of events", (it) => {
       const found = yield* newerOf(session_id)
       assert.deepInclude(found, { rev: 7, v: 3, event_type: "UserMsg", choird_version: "9.1.0" })
       assert.match(found?.hint ?? "", /^run choird 9\.1\.0 or later; /u)
-      // Whoever begins it next is noted.
+      // The next choird that begins it is noted.
       yield* sessions.end(session_id, "stopped")
       yield* sessions.resume(session_id, BINDINGS, "0000000")
       assert.deepInclude(yield* newerOf(session_id), { choird_version: null }, "this choird wrote none of them")

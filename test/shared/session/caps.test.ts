@@ -1,4 +1,4 @@
-/** What a history may cost whoever folds it: choird folds every agent's on its one thread, and keeps the states. */
+/** Limits on what it costs to fold a history: choird folds every agent's on its one thread, and keeps the states. */
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Result } from "effect"
 import { CORE_JOBS_MAX } from "#schema/Core.ts"
@@ -123,12 +123,18 @@ describe("a history of an agent that means harm", () => {
     state = after(state, last.map(started))
     const lanes = ["edge", ...last.slice(0, 2).map((name) => `core:${name}`)]
     for (const [index, lane] of lanes.entries())
-      for (let file = 0; file < SEEN_FILES_MAX; file++)
+      for (let file = 0; file < SEEN_FILES_MAX + 50; file++)
         state = after(state, reading(lane, `${index}-${file}`, [`${lane}/${file}`]))
-    for (let signal = 0; signal < SIGNALS_REMEMBERED_MAX; signal++)
+    for (let signal = 0; signal < 2 * SIGNALS_REMEMBERED_MAX; signal++)
       state = after(state, [
         draft("InjectedInstruction", "edge", { signal_id: `${signal}`, target: "edge", source: "user", content: "c" })
       ])
+    assert.lengthOf(state.signals, SIGNALS_REMEMBERED_MAX)
+    for (const { repetitions, seen, window } of [state.edge, ...state.cores.values()]) {
+      assert.isAtMost(window.length, WINDOW_REVS_MAX)
+      assert.isAtMost(seen.size, SEEN_FILES_MAX)
+      assert.isAtMost(repetitions.length, REPETITIONS_REMEMBERED_MAX)
+    }
     const ids = jobs(OUTPUT_CALLS_MAX, 5000)
     const dear = [
       output("core:j1000000", ids),

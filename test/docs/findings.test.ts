@@ -1,0 +1,42 @@
+/** The tables of docs/reliability.md: each test that a defect's row names is there, so that a renamed test is not lost. */
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+
+const ROOT = join(import.meta.dirname, "../..")
+const page = readFileSync(join(ROOT, "docs/reliability.md"), "utf8")
+const [, findings = ""] = page.split("## Defects that a review found")
+
+/** The cells of each row of the tables with a test column. */
+const rows = findings
+  .split("\n")
+  .filter((line) => line.startsWith("|"))
+  .map((line) => line.split(/(?<!\\)\|/u).map((cell) => cell.trim()))
+  .filter((cells) => cells.length === 5)
+  .map(([, defect = "", test = "", seen = ""]) => ({ defect, test, seen }))
+  .filter(({ defect }) => defect !== "defect" && !/^-+$/u.test(defect))
+
+/** A file of tests, and the beginnings and ends of the names that follow it; the … of a name stands for anything. */
+const named = (cell: string) => {
+  const found: Array<{ readonly path: string; readonly names: Array<string> }> = []
+  for (const [, path, name] of cell.matchAll(/(test\/[\w./-]+\.ts)|"([^"]+)"/gu))
+    if (path !== undefined) found.push({ path, names: [] })
+    else if (name !== undefined) found.at(-1)?.names.push(name)
+  return found
+}
+
+describe("a row of the defects that a review found", () => {
+  it("says whether its test fails without the fix", () => {
+    assert.isAbove(rows.length, 90)
+    for (const { defect, seen } of rows) assert.include(["yes", "not tried", "true before", "-"], seen, defect)
+  })
+
+  it("names tests that are there", () => {
+    for (const { defect, test } of rows)
+      for (const { names, path } of named(test)) {
+        assert.isTrue(existsSync(join(ROOT, path)), `${defect}: ${path}`)
+        const text = readFileSync(join(ROOT, path), "utf8")
+        for (const name of names) for (const part of name.split("…")) assert.include(text, part, `${defect}: ${path}`)
+      }
+  })
+})
