@@ -152,7 +152,9 @@ export const CoreStarted = Schema.Struct({
   model: Schema.String,
   budgets: CoreBudgets,
   /** The skill of edge within whose step it was started. */
-  in_skill: Schema.optionalKey(Schema.String)
+  in_skill: Schema.optionalKey(Schema.String),
+  /** The job of the same name that a model's error ended: this one continues with its conversation and its counters. */
+  resumes: Schema.optionalKey(CallId)
 })
 
 export const CoreOutcome = Schema.Literals(["completed", "error", "cancelled", "budget", "stuck"])
@@ -164,7 +166,9 @@ export const CoreStopped = Schema.Struct({
   outcome: CoreOutcome,
   summary: Schema.String,
   result: Schema.optionalKey(Schema.Json),
-  usage: Usage
+  usage: Usage,
+  /** A model's error ended it, so that it can be resumed with what is left of its wall time. */
+  resumable: Schema.optionalKey(Schema.Struct({ left_ms: Schema.Natural }))
 })
 
 /** Text put into a lane's context; `control_plane` is choird's own words. `refused` says why it was not, and the lane never sees it. */

@@ -8,7 +8,7 @@ import { EDGE, SignalId } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { endOfCall, grant, output, request } from "./decideCalls.ts"
-import { cancelCore, injectCore, signalCancel, spawn, stopCore } from "./decideCores.ts"
+import { cancelCore, injectCore, resumeCore, signalCancel, spawn, stopCore } from "./decideCores.ts"
 import { endedWithLane, failSkill, moveSkill, startSkill } from "./decideSkills.ts"
 import { stopTurn } from "./decideStop.ts"
 import { accept, type Decision, type Proposal, reject, type Situation } from "./Proposal.ts"
@@ -130,6 +130,8 @@ export const decide = (state: SessionState, proposal: Proposal, situation: Situa
       return accept(...endOfCall(state, proposal))
     case "Spawn":
       return spawn(state, proposal, situation)
+    case "ResumeCore":
+      return resumeCore(state, proposal, situation)
     case "StartSkill":
       return startSkill(state, proposal, situation)
     case "MoveSkill":

@@ -54,7 +54,8 @@ export const stopped = ({ payload }: EventOf<"CoreStopped">, bytes_max = TOOL_RE
     job_name: payload.job_name,
     outcome: payload.outcome,
     summary: payload.summary,
-    ...(payload.result === undefined ? {} : { result: inlineResult(payload.result, bytes_max) })
+    ...(payload.result === undefined ? {} : { result: inlineResult(payload.result, bytes_max) }),
+    ...(payload.resumable === undefined ? {} : { resumable: "choir-core-spawn with resume: true continues it" })
   })
 
 const injected = ({ payload: { content, source } }: EventOf<"InjectedInstruction">): string =>
