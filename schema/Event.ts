@@ -46,7 +46,9 @@ export const UserMsg = Schema.Struct({
   inbox_id: InboxId,
   dm: ResourceName,
   text: Schema.String,
-  attachments: Schema.Array(Attachment)
+  attachments: Schema.Array(Attachment),
+  /** Somebody else wrote it, so that it taints edge (D31). */
+  forwarded: Schema.optionalKey(Schema.Boolean)
 })
 
 /** Tokens and money of one model call: the greater of what was reported and what was estimated. */
@@ -70,9 +72,10 @@ export type ModelError = typeof ModelError.Type
 export const ModelToolCall = Schema.Struct({ call_id: CallId, name: Schema.String, input: Schema.Json })
 export type ModelToolCall = typeof ModelToolCall.Type
 
+/** `interrupted` is what a call may have cost whose answer nobody waited for, whatever it was for; it moves no lane. */
 export const ModelOutput = Schema.Struct({
   call_id: CallId,
-  purpose: Schema.Literals(["turn", "report", "compaction", "summary"]),
+  purpose: Schema.Literals(["turn", "report", "compaction", "summary", "interrupted"]),
   model: Schema.String,
   text: Schema.optionalKey(Schema.String),
   tool_calls: Schema.Array(ModelToolCall),
@@ -153,8 +156,8 @@ export const CoreStarted = Schema.Struct({
   budgets: CoreBudgets,
   /** The skill of edge within whose step it was started. */
   in_skill: Schema.optionalKey(Schema.String),
-  /** The job of the same name that a model's error ended: this one continues with its conversation and its counters. */
-  resumes: Schema.optionalKey(CallId)
+  /** The job of the same name that a model's error ended: this one continues with its conversation and its counters, as edge tells it. */
+  resumes: Schema.optionalKey(Schema.Struct({ job_id: CallId, instruction: Schema.String }))
 })
 
 export const CoreOutcome = Schema.Literals(["completed", "error", "cancelled", "budget", "stuck"])

@@ -69,7 +69,7 @@ export type Proposal =
       readonly type: "ResumeCore"
       readonly call_id: CallId
       readonly job_name: JobName
-      readonly content: string
+      readonly instruction: string
       readonly model: string
     }
   | {

@@ -78,10 +78,14 @@ const queued = (state: SessionState, { inbox_id, position }: Extract<Proposal, {
   return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, in_reply_to: inbox_id } })
 }
 
-const userMessage = (state: SessionState, { attachments, dm, inbox_id, text }: UserMessage): Decision =>
+const userMessage = (state: SessionState, { attachments, dm, forwarded, inbox_id, text }: UserMessage): Decision =>
   BigInt(inbox_id) <= state.last_inbox_id
     ? reject("the message was taken before")
-    : accept({ event_type: "UserMsg", lane: EDGE, payload: { inbox_id, dm, text, attachments } })
+    : accept({
+        event_type: "UserMsg",
+        lane: EDGE,
+        payload: { inbox_id, dm, text, attachments, ...(forwarded === true ? { forwarded } : {}) }
+      })
 
 /** The message's place in the log without its content, and the reply that says so. */
 const refuseMessage = (

@@ -4,7 +4,7 @@ import type { PayloadOf } from "#schema/Event.ts"
 import { coreLane, EDGE, type JobName } from "#schema/Ids.ts"
 import { shownName, type ToolName } from "#schema/Tool.ts"
 import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
-import type { CoreLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
+import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { controlBatch } from "./controlBatch.ts"
 import { reportsFull } from "./decideCalls.ts"
 import { beginning, endedWithLane, skillRules } from "./decideSkills.ts"
@@ -90,18 +90,10 @@ export const spawn = (
   )
 }
 
-/** The limit that leaves a job nothing to continue with, in words. */
-const usedUp = ({ budgets, injections, step }: CoreLane): string | undefined => {
-  if (step >= budgets.max_steps) return `its limit of ${budgets.max_steps} steps is reached`
-  return injections >= budgets.max_injections
-    ? `it took its limit of ${budgets.max_injections} injections`
-    : undefined
-}
-
 /** The same job again: what it was started with comes from the log, what it has used up from the state (D49). */
 export const resumeCore = (
   state: SessionState,
-  { call_id, content, job_name, model }: Extract<Proposal, { type: "ResumeCore" }>,
+  { call_id, instruction, job_name, model }: Extract<Proposal, { type: "ResumeCore" }>,
   { budgets, find, skills }: Situation
 ): Decision => {
   const barred = noStart(state, job_name, budgets)
@@ -112,8 +104,9 @@ export const resumeCore = (
     return reject(
       `no job named ${job_name} can be resumed; resumable: ${[...state.resumable.keys()].join(", ") || "none"}`
     )
-  const spent = usedUp(core)
-  if (spent !== undefined) return reject(`the job ${job_name} cannot be resumed: ${spent}; start a new one`)
+  const { max_steps } = core.budgets
+  if (core.step >= max_steps)
+    return reject(`the job ${job_name} cannot be resumed: its limit of ${max_steps} steps is reached; start a new one`)
   const { start } = started.payload
   const allowed_tools = allowedWithin(state, start.tool_constraints.allowed_tools, skills)
   if (typeof allowed_tools === "string") return reject(allowed_tools)
@@ -140,12 +133,11 @@ export const resumeCore = (
         start: { ...start, job_id: call_id, tool_constraints: { ...start.tool_constraints, allowed_tools } },
         model,
         budgets: core.budgets,
-        resumes: core.job_id,
+        resumes: { job_id: core.job_id, instruction },
         ...(in_skill === undefined ? {} : { in_skill })
       }
     },
     ...(begun === undefined ? [] : [begun]),
-    { event_type: "InjectedInstruction", lane, payload: { target: lane, source: "edge", content } },
     result
   )
 }

@@ -111,6 +111,10 @@ const coreMessages = (event: ChoirEvent, isMasked: boolean): Rendered => {
       return [toolResult(event, isMasked)]
     case "SkillTransitionCommitted":
       return skillMoved(event)
+    case "CoreStarted": {
+      const { resumes } = event.payload
+      return resumes === undefined ? [] : [note(`Further instruction: ${resumes.instruction}`)]
+    }
     case "InjectedInstruction":
       return [note(`Further instruction: ${event.payload.content}`)]
     default:

@@ -74,7 +74,7 @@ export const coreSpawn = (settings: AgentSettings["Service"]): ControlTool => {
           return yield* Effect.fail(
             invalidInput(`a resumed job keeps what it was started with: leave out ${given.join(", ")}`)
           )
-        return { type: "ResumeCore", call_id, job_name: input.job_name, content: input.task_spec, model }
+        return { type: "ResumeCore", call_id, job_name: input.job_name, instruction: input.task_spec, model }
       }
       const { context_bundle, output_schema, skill, tool_constraints, verbosity, ...task } = input
       return {

@@ -71,6 +71,7 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
           turn: { kind: "turn", inbox_id: payload.inbox_id, dm: payload.dm, rev },
           step: 0,
           output_rev: 0,
+          tainted: ready.edge.tainted || payload.forwarded === true,
           // What the user asks for again is no loop of the model's.
           repetitions: freshLane.repetitions
         }),

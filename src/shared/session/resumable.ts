@@ -39,7 +39,8 @@ export const laneToResume = (
 ): Result.Result<Partial<CoreLane>, string> => {
   if (resumes === undefined) return Result.succeed({})
   const kept = resumable.get(job_name)?.core
-  if (kept?.job_id !== resumes) return Result.fail(`no job ${job_name} of the id ${resumes} can be resumed`)
+  if (kept?.job_id !== resumes.job_id)
+    return Result.fail(`no job ${job_name} of the id ${resumes.job_id} can be resumed`)
   const { boundary, budgets, injections, report_rev, repetitions, seen, step, summary, tainted, tool_calls, window } = kept
   const kept_of_events = { boundary, repetitions, report_rev, seen, summary, window: [...window, rev] }
   return Result.succeed({ ...kept_of_events, budgets, injections, step, tainted, tool_calls })
