@@ -8,6 +8,8 @@ import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
 import { MODEL_RETRY_AFTER_MS_MAX, MODEL_TOTAL_MS_MAX } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { withoutRefused } from "#src/shared/refusedParameter.ts"
+import { type ParameterChanges, requestParameters } from "#src/shared/requestParameters.ts"
 import { boundModel } from "./AgentSettings.ts"
 import {
   CHARS_A_TOKEN,
@@ -17,12 +19,9 @@ import {
   estimateTokens,
   outputTokensMax,
   problem,
-  type ParameterChanges,
-  requestBody,
-  requestParameters
+  requestBody
 } from "./chatCompletion.ts"
 import { request, type RequestFailed } from "./modelRequest.ts"
-import { withoutRefused } from "./refusedParameter.ts"
 import { makeScrub } from "./scrub.ts"
 import { SecretStore } from "./SecretStore.ts"
 

@@ -47,7 +47,10 @@ describe("a forwarded text", () => {
         [undefined, undefined]
       ] as const) {
         const plane = yield* makeMemoryControlPlane
-        const config = { ...agentConfig(), approvals: { ...agentConfig().approvals, confirm_external: "tainted" as const } }
+        const config = {
+          ...agentConfig(),
+          approvals: { ...agentConfig().approvals, confirm_external: "tainted" as const }
+        }
         const send = testTool("out.send", () => Effect.succeed({ status: "success", summary: "sent" }), {
           effect: "external",
           readOnly: true

@@ -13,7 +13,10 @@ import { agentConfig, ofType, quiet, runAgent, spoken } from "../support/testing
 const PRICE = { input: 3, output: 15 }
 
 /** An agent with the real client of models, and a provider that answers as scripted. */
-const agent = Effect.fnUntraced(function* (budgets: Parameters<typeof agentConfig>[0], ...replies: ReadonlyArray<double.Reply>) {
+const agent = Effect.fnUntraced(function* (
+  budgets: Parameters<typeof agentConfig>[0],
+  ...replies: ReadonlyArray<double.Reply>
+) {
   const provider = yield* double.makeProvider
   yield* provider.script(...replies)
   const small = { provider: "p", model: "m", endpoint: provider.endpoint, price: PRICE }
@@ -36,8 +39,15 @@ const SPAWN = double.callTools([{ name: "choir-core-spawn", input: { job_name: "
 const counted = (plane: MemoryControlPlane) => {
   const usages = ofType(plane.events, "ModelOutput").map(({ payload }) => payload.usage)
   const { cost_usd, tokens } = plane.state().spent
-  assert.strictEqual(tokens, usages.reduce((sum, { input_tokens, output_tokens }) => sum + input_tokens + output_tokens, 0))
-  assert.closeTo(cost_usd, usages.reduce((sum, usage) => sum + (usage.cost_usd ?? 0), 0), 1e-12)
+  assert.strictEqual(
+    tokens,
+    usages.reduce((sum, { input_tokens, output_tokens }) => sum + input_tokens + output_tokens, 0)
+  )
+  assert.closeTo(
+    cost_usd,
+    usages.reduce((sum, usage) => sum + (usage.cost_usd ?? 0), 0),
+    1e-12
+  )
 }
 
 describe("a model call that is interrupted", () => {

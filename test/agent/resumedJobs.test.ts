@@ -100,7 +100,9 @@ describe("a job that a model's error ended", () => {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
       const script: Script = (messages) =>
-        Effect.sync(() => (isCore(messages) ? failed : edgeSays(messages, { go: spawn(), a: resume(), b: resume(), c: resume() })))
+        Effect.sync(() =>
+          isCore(messages) ? failed : edgeSays(messages, { go: spawn(), a: resume(), b: resume(), c: resume() })
+        )
       const config = agentConfig({ per_job_max_steps: 3 })
       yield* Effect.forkScoped(runAgent({ plane, script, tools: [read], config }))
       yield* through(plane, "go", 1)

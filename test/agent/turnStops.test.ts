@@ -97,6 +97,7 @@ describe("an order to stop a turn", () => {
       yield* send("1", "phone")
       yield* Deferred.await(asked)
       yield* send("2", "desk")
+      yield* plane.until((events) => ofType(events, "UserMsg").length === 1)
       // Whoever gives it, choird names the turn so: an agent has one edge, and the message of the other DM waits for it.
       const turn = turnToStop(plane.state(), InboxId.make("2"))
       assert.deepStrictEqual(turn, { inbox_id: InboxId.make("1") })

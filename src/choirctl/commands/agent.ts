@@ -26,7 +26,10 @@ const resource = (name: string, description: string) =>
 
 const workspace = resource("workspace", "Workspace of config.json")
 const llm = resource("llm", "Model of config.json")
-const core_llm = resource("core-llm", "Model of config.json for core jobs; without it they use the agent's core_llm, else --llm")
+const core_llm = resource(
+  "core-llm",
+  "Model of config.json for core jobs; without it they use the agent's core_llm, else --llm"
+)
 const dm = resource("dm", "DM of config.json that the agent talks in")
 
 /** `--dm phone --dm terminal`, or `--dm phone,terminal`. */

@@ -69,7 +69,8 @@ export class Signals extends Context.Service<
       const versions = new Map<SessionId, number>()
 
       const page = Effect.fnUntraced(function* (session_id: SessionId, after: bigint) {
-        const rows = yield* sql<Stored>`SELECT s.signal_id, s.kind, s.payload, i.dm, i.text, i.attachments, i.forwarded, i.created_at
+        const rows =
+          yield* sql<Stored>`SELECT s.signal_id, s.kind, s.payload, i.dm, i.text, i.attachments, i.forwarded, i.created_at
           FROM choir_control.signals AS s
           LEFT JOIN choir_control.inbox AS i
             ON s.kind = 'UserMessage' AND i.inbox_id = (s.payload ->> 'inbox_id')::bigint

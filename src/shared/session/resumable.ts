@@ -41,16 +41,15 @@ export const laneToResume = (
   const kept = resumable.get(job_name)?.core
   if (kept?.job_id !== resumes.job_id)
     return Result.fail(`no job ${job_name} of the id ${resumes.job_id} can be resumed`)
-  const { boundary, budgets, injections, report_rev, repetitions, seen, step, summary, tainted, tool_calls, window } = kept
+  const { boundary, budgets, injections, report_rev, repetitions, seen, step, summary, tainted, tool_calls, window } =
+    kept
   const kept_of_events = { boundary, repetitions, report_rev, seen, summary, window: [...window, rev] }
   return Result.succeed({ ...kept_of_events, budgets, injections, step, tainted, tool_calls })
 }
 
 /** Without the job of a name that is taken again. */
 export const nameTaken = (state: SessionState, { payload }: EventOf<"CoreStarted">): SessionState =>
-  state.resumable.has(payload.job_name)
-    ? { ...state, resumable: new Map(withoutJob(state, payload.job_name)) }
-    : state
+  state.resumable.has(payload.job_name) ? { ...state, resumable: new Map(withoutJob(state, payload.job_name)) } : state
 
 /** Without the jobs that ended too long ago. */
 export const withoutExpired = (state: SessionState, rev: number): SessionState => {
