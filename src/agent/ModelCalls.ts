@@ -157,28 +157,25 @@ const make = Effect.fnUntraced(function* () {
     if (messages.length === 0) return undefined
     const { rev } = arbiter.state()
     const most = reservation(config, name, estimateTokens(size(messages)) + described)
-    return yield* Effect.scoped(
-      Effect.gen(function* () {
-        yield* budget.reserve(most)
-        const [completion, size] = yield* Effect.all(
-          [
-            llm.complete(
-              name,
-              messages,
-              tools,
-              config,
-              purpose === "summary" ? unannounced : announce(name),
-              unanswered(lane)
-            ),
-            counted(config, name, [offered, ...textsOf(messages)])
-          ],
-          { concurrency: 2 }
-        )
-        const { prompt_tokens: reported, ...said } = completion
-        if (reported !== undefined && (purpose === "turn" || purpose === "report"))
-          remember(lane, { rev, model: said.model, reported, ...(size === undefined ? {} : { counted: size }) })
-        return yield* commit(lane, purpose, said)
+    // An answer that came and is not committed yet. Whoever is interrupted then has it to pay for all the same.
+    let came: Unanswered | undefined
+    const answered = llm
+      .complete(name, messages, tools, config, purpose === "summary" ? unannounced : announce(name), unanswered(lane))
+      .pipe(Effect.tap((completion) => Effect.sync(() => (came = completion))))
+    return yield* Effect.gen(function* () {
+      yield* budget.reserve(most)
+      const [completion, size] = yield* Effect.all([answered, counted(config, name, [offered, ...textsOf(messages)])], {
+        concurrency: 2
       })
+      const { prompt_tokens: reported, ...said } = completion
+      if (reported !== undefined && (purpose === "turn" || purpose === "report"))
+        remember(lane, { rev, model: said.model, reported, ...(size === undefined ? {} : { counted: size }) })
+      return yield* Effect.uninterruptible(
+        Effect.tap(commit(lane, purpose, said), () => Effect.sync(() => (came = undefined)))
+      )
+    }).pipe(
+      Effect.onInterrupt(() => Effect.suspend(() => (came === undefined ? Effect.void : unanswered(lane)(came)))),
+      Effect.scoped
     )
   })
 
