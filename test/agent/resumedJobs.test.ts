@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Result, type Schema } from "effect"
 import type { ChatMessage } from "#src/agent/chatCompletion.ts"
 import { fold, foldAll, initialState } from "#src/shared/session/fold.ts"
-import { RESUMABLE_EVENTS_MAX } from "#src/shared/session/resumable.ts"
+import { RESUMABLE_EVENTS_MAX, RESUMABLE_JOBS_MAX } from "#src/shared/session/resumable.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { Rev } from "#schema/Ids.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
@@ -174,6 +174,20 @@ describe("a job that a model's error ended", () => {
         const state = Result.getOrThrow(foldAll(initialState, plane.events))
         assert.deepStrictEqual(state, plane.state(), where)
       }
+    })
+  )
+
+  it.effect("is one of the four newest that can be resumed", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const names = Array.from({ length: RESUMABLE_JOBS_MAX + 1 }, (_, index) => `dig-${index}`)
+      const go = calls(...names.map((job_name) => ["choir.core.spawn", { job_name, task_spec: "dig" }] as const))
+      const script: Script = (messages) => Effect.sync(() => (isCore(messages) ? failed : edgeSays(messages, { go })))
+      yield* Effect.forkScoped(runAgent({ plane, script }))
+      yield* through(plane, "go", names.length)
+      const ended = stopped(plane).map(({ job_name }) => job_name)
+      assert.deepStrictEqual([...plane.state().resumable.keys()], ended.slice(1))
     })
   )
 
