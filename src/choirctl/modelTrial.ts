@@ -10,7 +10,7 @@ import { ask, isWebPage, quoted, type TrialAnswer, TrialFailed } from "./trialHt
 export type TriedModel = Pick<Model, "endpoint" | "model"> | Model
 
 /** How a trial went. */
-export interface Tried {
+interface Tried {
   readonly took_ms: number
   /** Parameters that the provider refused, in its words; agents leave them out, or send a limit under its other name (D47). */
   readonly refused_parameters: ReadonlyArray<string>
