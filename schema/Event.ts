@@ -46,7 +46,9 @@ export const UserMsg = Schema.Struct({
   inbox_id: InboxId,
   dm: ResourceName,
   text: Schema.String,
-  attachments: Schema.Array(Attachment)
+  attachments: Schema.Array(Attachment),
+  /** Somebody else wrote it, so that it taints edge (D31). */
+  forwarded: Schema.optionalKey(Schema.Boolean)
 })
 
 /** Tokens and money of one model call: the greater of what was reported and what was estimated. */
@@ -70,9 +72,10 @@ export type ModelError = typeof ModelError.Type
 export const ModelToolCall = Schema.Struct({ call_id: CallId, name: Schema.String, input: Schema.Json })
 export type ModelToolCall = typeof ModelToolCall.Type
 
+/** `interrupted` is what a call may have cost whose answer nobody waited for, whatever it was for; it moves no lane. */
 export const ModelOutput = Schema.Struct({
   call_id: CallId,
-  purpose: Schema.Literals(["turn", "report", "compaction", "summary"]),
+  purpose: Schema.Literals(["turn", "report", "compaction", "summary", "interrupted"]),
   model: Schema.String,
   text: Schema.optionalKey(Schema.String),
   tool_calls: Schema.Array(ModelToolCall),
@@ -152,7 +155,9 @@ export const CoreStarted = Schema.Struct({
   model: Schema.String,
   budgets: CoreBudgets,
   /** The skill of edge within whose step it was started. */
-  in_skill: Schema.optionalKey(Schema.String)
+  in_skill: Schema.optionalKey(Schema.String),
+  /** The job of the same name that a model's error ended: this one continues with its conversation and its counters, as edge tells it. */
+  resumes: Schema.optionalKey(Schema.Struct({ job_id: CallId, instruction: Schema.String }))
 })
 
 export const CoreOutcome = Schema.Literals(["completed", "error", "cancelled", "budget", "stuck"])
@@ -164,7 +169,9 @@ export const CoreStopped = Schema.Struct({
   outcome: CoreOutcome,
   summary: Schema.String,
   result: Schema.optionalKey(Schema.Json),
-  usage: Usage
+  usage: Usage,
+  /** A model's error ended it, so that it can be resumed with what is left of its wall time. */
+  resumable: Schema.optionalKey(Schema.Struct({ left_ms: Schema.Natural }))
 })
 
 /** Text put into a lane's context; `control_plane` is choird's own words. `refused` says why it was not, and the lane never sees it. */

@@ -237,6 +237,7 @@ export type SystemStatus = typeof SystemStatus.Type
 export const StartAgent = Schema.Struct({
   workspace: Schema.optionalKey(ResourceName),
   llm: Schema.optionalKey(ResourceName),
+  core_llm: Schema.optionalKey(ResourceName),
   voice_profile: Schema.optionalKey(ResourceName),
   git_identity: Schema.optionalKey(ResourceName),
   notion: Schema.optionalKey(ResourceName),

@@ -40,8 +40,17 @@ export type ResourceBindings = typeof ResourceBindings.Type
 /** Every DM of a session, the first one first. */
 export const boundDms = ({ dm, dms }: Pick<ResourceBindings, "dm" | "dms">): ReadonlyArray<ResourceName> => dms ?? [dm]
 
-/** The bindings that a start may name; core jobs' model follows from the rest. */
-export const NAMED_BINDINGS = ["workspace", "llm", "dm", "voice_profile", "git_identity", "notion", "email"] as const
+/** The bindings that a start may name. */
+export const NAMED_BINDINGS = [
+  "workspace",
+  "llm",
+  "core_llm",
+  "dm",
+  "voice_profile",
+  "git_identity",
+  "notion",
+  "email"
+] as const
 export type NamedBinding = (typeof NAMED_BINDINGS)[number]
 
 /** The bindings of a run, with those that its start named and that a restart therefore keeps. Absent in rows of earlier versions. */

@@ -13,7 +13,9 @@ export const UserMessage = kind("UserMessage", {
   dm: ResourceName,
   text: Schema.String,
   attachments: Schema.Array(Attachment),
-  created_at: Schema.String
+  created_at: Schema.String,
+  /** Somebody else wrote it; the person only handed it on. */
+  forwarded: Schema.optionalKey(Schema.Boolean)
 })
 export type UserMessage = typeof UserMessage.Type
 

@@ -115,6 +115,13 @@ const skillFinish = ({ payload }: EventOf<"SkillTransitionCommitted">): CoreStep
     : stop("error", `the skill ${skill} failed: ${why}`)
 }
 
+/** Edge may resume it while time is left. */
+const modelFailed = ({ budgets }: CoreLane, problem: string, { job_ms }: Ages): CoreStep => {
+  const left_ms = Math.max(0, Math.floor(budgets.wall_time_ms - job_ms))
+  const next = stop("error", problem)
+  return next.type === "stop" && left_ms > 0 ? { ...next, stop: { ...next.stop, resumable: { left_ms } } } : next
+}
+
 /** Words do not end a skill (spec 10.2). */
 const unfinished = ({ name, state }: ActiveSkill): string =>
   `The skill ${name} is not at its end: do its step ${state} and leave it with choir-skill-transition. Text alone ends nothing.`
@@ -131,7 +138,7 @@ const coreStep = (core: CoreLane, record: CoreRecord, ages: Ages): CoreStep => {
   }
   const { output, skillEnd, started } = record
   if (started.payload.start.skill !== undefined && skillEnd !== undefined) return skillFinish(skillEnd)
-  if (output?.payload.error !== undefined) return stop("error", output.payload.error.message)
+  if (output?.payload.error !== undefined) return modelFailed(core, output.payload.error.message, ages)
   if (mostRepeated(core.repetitions) >= REPETITIONS_STUCK_MIN)
     return stop("stuck", cutCalls(output?.payload) ?? "the job kept repeating the same step")
   const { isFinal, isSuperseded, rev } = core.output

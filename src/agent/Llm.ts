@@ -8,6 +8,8 @@ import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
 import { MODEL_RETRY_AFTER_MS_MAX, MODEL_TOTAL_MS_MAX } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { withoutRefused } from "#src/shared/refusedParameter.ts"
+import { type ParameterChanges, requestParameters } from "#src/shared/requestParameters.ts"
 import { boundModel } from "./AgentSettings.ts"
 import {
   CHARS_A_TOKEN,
@@ -17,12 +19,9 @@ import {
   estimateTokens,
   outputTokensMax,
   problem,
-  type ParameterChanges,
-  requestBody,
-  requestParameters
+  requestBody
 } from "./chatCompletion.ts"
 import { request, type RequestFailed } from "./modelRequest.ts"
-import { withoutRefused } from "./refusedParameter.ts"
 import { makeScrub } from "./scrub.ts"
 import { SecretStore } from "./SecretStore.ts"
 
@@ -40,6 +39,9 @@ export interface Completion {
   readonly error?: ModelError
 }
 
+/** What a call may have cost that was interrupted before its end. */
+export type Unanswered = Pick<Completion, "latency_ms" | "model" | "usage">
+
 /** What an attempt needs besides the prompt, taken once for a whole call: a switch meanwhile counts for the next one (R35, R58). */
 interface Candidate {
   readonly name: string
@@ -55,14 +57,16 @@ export class Llm extends Context.Service<
      * One completion by a model of `config`. A connection that broke before any byte of an answer is tried once more. After a 429, or a 503
      * or 529 that says when to come back, it announces the wait, obeys Retry-After up to a minute and asks once
      * more (R26); after that, or after a timeout or a 5xx, the model's fallbacks take over (E9). All attempts use `config` and
-     * the secrets of the call's beginning (R35). Never fails: the last attempt's error is in the completion.
+     * the secrets of the call's beginning (R35). Never fails: the last attempt's error is in the completion. `interrupted` hears what a call
+     * may have cost that is interrupted, before the interruption is done.
      */
     complete(
       model: string,
       messages: ReadonlyArray<ChatMessage>,
       tools: ReadonlyArray<ChatTool>,
       config: AgentConfig,
-      announce: (wait: Duration.Duration) => Effect.Effect<void>
+      announce: (wait: Duration.Duration) => Effect.Effect<void>,
+      interrupted?: (cost: Unanswered) => Effect.Effect<void>
     ): Effect.Effect<Completion>
   }
 >()("choir/agent/Llm") {
@@ -157,7 +161,9 @@ const make = Effect.fnUntraced(function* () {
           duration: MODEL_TOTAL_MS_MAX,
           // The provider may have written all the while.
           orElse: () => Effect.fail<RequestFailed>({ error: tooLate, answered: 0 })
-        })
+        }),
+        // It may go on writing for a while, as after a timeout.
+        Effect.onInterrupt(() => Effect.sync(() => bill(model, asked)))
       )
     )
     const latency_ms = (yield* monotonicMs) - started
@@ -200,8 +206,10 @@ const make = Effect.fnUntraced(function* () {
     messages: ReadonlyArray<ChatMessage>,
     tools: ReadonlyArray<ChatTool>,
     config: AgentConfig,
-    announce: (wait: Duration.Duration) => Effect.Effect<void>
+    announce: (wait: Duration.Duration) => Effect.Effect<void>,
+    interrupted: (cost: Unanswered) => Effect.Effect<void> = () => Effect.void
   ) {
+    const began = yield* monotonicMs
     const [first, ...others] = yield* candidates(config, name)
     const prompt = { messages, tools }
     let usage: Usage = NO_USAGE
@@ -210,24 +218,32 @@ const make = Effect.fnUntraced(function* () {
     }
     if (first === undefined)
       return { ...failed(name, problem("http", `the model "${name}" is not configured`), 0), usage }
-    let completion: Attempt = yield* attempt(first, prompt, bill)
-    if (completion.error?.kind === "rate_limited") {
-      const asked = completion.error.retry_after_ms ?? config.rate_limit_retry_ms
-      const wait = Duration.millis(Math.min(asked, MODEL_RETRY_AFTER_MS_MAX))
-      yield* announce(wait)
-      yield* Effect.sleep(wait)
-      completion = yield* attempt(first, prompt, bill)
-    }
-    for (const other of others) {
-      if (!mayFallBack(completion.error)) break
-      yield* Effect.logWarning("a fallback model takes over", {
-        from: completion.model,
-        to: other.name,
-        error: completion.error
-      })
-      completion = yield* attempt(other, prompt, bill)
-    }
-    return { ...completion, usage }
+    const attempts = Effect.gen(function* () {
+      let completion: Attempt = yield* attempt(first, prompt, bill)
+      if (completion.error?.kind === "rate_limited") {
+        const asked = completion.error.retry_after_ms ?? config.rate_limit_retry_ms
+        const wait = Duration.millis(Math.min(asked, MODEL_RETRY_AFTER_MS_MAX))
+        yield* announce(wait)
+        yield* Effect.sleep(wait)
+        completion = yield* attempt(first, prompt, bill)
+      }
+      for (const other of others) {
+        if (!mayFallBack(completion.error)) break
+        yield* Effect.logWarning("a fallback model takes over", {
+          from: completion.model,
+          to: other.name,
+          error: completion.error
+        })
+        completion = yield* attempt(other, prompt, bill)
+      }
+      return { ...completion, usage }
+    })
+    const told = Effect.flatMap(monotonicMs, (now) =>
+      usage.input_tokens + usage.output_tokens === 0
+        ? Effect.void
+        : interrupted({ model: name, usage, latency_ms: now - began })
+    )
+    return yield* Effect.onInterrupt(attempts, () => told)
   })
   return Llm.of({ complete })
 })

@@ -10,7 +10,7 @@ import { Arbiter } from "./Arbiter.ts"
 import { commitIfDue } from "./commits.ts"
 import { Budget, type Reservation } from "./Budget.ts"
 import { type ChatMessage, type ChatTool, estimateTokens, jsonOf, outputTokensMax, textsOf } from "./chatCompletion.ts"
-import { type Completion, Llm } from "./Llm.ts"
+import { type Completion, Llm, type Unanswered } from "./Llm.ts"
 import { type Room, size } from "./promptRoom.ts"
 import { Replication } from "./Replication.ts"
 import { Tokens } from "./Tokens.ts"
@@ -92,6 +92,17 @@ const make = Effect.fnUntraced(function* () {
     const text = `The provider of the model "${model}" is busy or limits its rate; asking again in ${Duration.format(wait)}.`
     return Effect.andThen(Effect.logWarning(text), commitIfDue(arbiter, { type: "Notice", text }))
   }
+  /** What nobody has an answer for still counts: with its lane, or with edge once the lane is gone. */
+  const unanswered =
+    (lane: LaneId) =>
+    ({ latency_ms, model, usage }: Unanswered) =>
+      Effect.suspend(() =>
+        commitIfDue(arbiter, {
+          type: "Output",
+          lane: laneOf(arbiter.state(), lane) === undefined ? EDGE : lane,
+          output: { purpose: "interrupted", model, tool_calls: [], finish_reason: "interrupted", usage, latency_ms }
+        })
+      )
   const commit = Effect.fnUntraced(function* (
     lane: LaneId,
     purpose: PayloadOf<"ModelOutput">["purpose"],
@@ -110,7 +121,7 @@ const make = Effect.fnUntraced(function* () {
       ),
       // The lane would ask again for as long as it is there, and pay each time.
       Effect.catch((refused): Effect.Effect<ReadonlyArray<ChoirEvent>> =>
-        isThere(arbiter.state(), lane) ? Effect.die(refused) : Effect.succeed([])
+        isThere(arbiter.state(), lane) ? Effect.die(refused) : Effect.as(unanswered(lane)(completion), [])
       )
     )
     return committed.find((event) => event.event_type === "ModelOutput")
@@ -146,21 +157,25 @@ const make = Effect.fnUntraced(function* () {
     if (messages.length === 0) return undefined
     const { rev } = arbiter.state()
     const most = reservation(config, name, estimateTokens(size(messages)) + described)
-    return yield* Effect.scoped(
-      Effect.gen(function* () {
-        yield* budget.reserve(most)
-        const [completion, size] = yield* Effect.all(
-          [
-            llm.complete(name, messages, tools, config, purpose === "summary" ? unannounced : announce(name)),
-            counted(config, name, [offered, ...textsOf(messages)])
-          ],
-          { concurrency: 2 }
-        )
-        const { prompt_tokens: reported, ...said } = completion
-        if (reported !== undefined && (purpose === "turn" || purpose === "report"))
-          remember(lane, { rev, model: said.model, reported, ...(size === undefined ? {} : { counted: size }) })
-        return yield* commit(lane, purpose, said)
+    // An answer that came and is not committed yet. Whoever is interrupted then has it to pay for all the same.
+    let came: Unanswered | undefined
+    const answered = llm
+      .complete(name, messages, tools, config, purpose === "summary" ? unannounced : announce(name), unanswered(lane))
+      .pipe(Effect.tap((completion) => Effect.sync(() => (came = completion))))
+    return yield* Effect.gen(function* () {
+      yield* budget.reserve(most)
+      const [completion, size] = yield* Effect.all([answered, counted(config, name, [offered, ...textsOf(messages)])], {
+        concurrency: 2
       })
+      const { prompt_tokens: reported, ...said } = completion
+      if (reported !== undefined && (purpose === "turn" || purpose === "report"))
+        remember(lane, { rev, model: said.model, reported, ...(size === undefined ? {} : { counted: size }) })
+      return yield* Effect.uninterruptible(
+        Effect.tap(commit(lane, purpose, said), () => Effect.sync(() => (came = undefined)))
+      )
+    }).pipe(
+      Effect.onInterrupt(() => Effect.suspend(() => (came === undefined ? Effect.void : unanswered(lane)(came)))),
+      Effect.scoped
     )
   })
 

@@ -64,6 +64,14 @@ export type Proposal =
       readonly start: Omit<CoreJobStart, "job_id">
       readonly model: string
     }
+  /** Starts a job again that a model's error ended, with the instruction of how to continue. */
+  | {
+      readonly type: "ResumeCore"
+      readonly call_id: CallId
+      readonly job_name: JobName
+      readonly instruction: string
+      readonly model: string
+    }
   | {
       readonly type: "StartSkill"
       readonly lane: LaneId
@@ -116,6 +124,7 @@ export type Proposal =
       readonly outcome: CoreOutcome
       readonly summary: string
       readonly result?: PayloadOf<"CoreStopped">["result"]
+      readonly resumable?: PayloadOf<"CoreStopped">["resumable"]
     }
   /** Answers the open turn, or reports on the oldest stopped job. */
   | { readonly type: "Answer"; readonly text: string; readonly failed?: "again" | "final" }

@@ -145,7 +145,7 @@ const make = Effect.fnUntraced(function* () {
   ) {
     const proposal = yield* tool.propose(input, call.call_id, lane)
     if (call.stage === "proposed") yield* request(lane, call, tool, input)
-    if (proposal.type === "Spawn") return yield* spawned(proposal)
+    if (proposal.type === "Spawn" || proposal.type === "ResumeCore") return yield* spawned(proposal)
     if (proposal.type === "StartSkill" || proposal.type === "MoveSkill")
       yield* arbiter.until((state) => isSkillTurn(state, lane, call))
     yield* arbiter.commit(proposal)

@@ -9,7 +9,7 @@ import {
   MODEL_TOOL_CALLS_MAX,
   MODEL_USAGE_TOKENS_MAX
 } from "#src/shared/limits.ts"
-import { limitKey, takesTemperature } from "./modelQuirks.ts"
+import { type ParameterChanges, requestParameters } from "#src/shared/requestParameters.ts"
 
 /** A message of the chat completions API, as this client sends it. */
 export type ChatMessage =
@@ -160,35 +160,6 @@ export const jsonOf = (part: ChatMessage | ChatTool): string => {
 }
 
 const jsonList = (parts: ReadonlyArray<ChatMessage | ChatTool>): string => `[${parts.map(jsonOf).join(",")}]`
-
-/**
- * The keys of a request beside its messages and tools. The model's template has the last word on every key that the schema lets it set; null
- * leaves one out.
- */
-export const requestParameters = (
-  config: Model,
-  changes: ParameterChanges = NO_CHANGES
-): ReadonlyArray<readonly [key: string, value: Schema.Json]> => {
-  const { max_tokens, model, reasoning_effort, request_template, temperature } = config
-  const limits =
-    Object.hasOwn(request_template, "max_tokens") || Object.hasOwn(request_template, "max_completion_tokens")
-  const own: Readonly<Record<string, Schema.Json>> = {
-    model,
-    ...(limits ? {} : { [limitKey(config)]: max_tokens }),
-    ...(takesTemperature(config) ? { temperature } : {}),
-    reasoning_effort,
-    ...request_template
-  }
-  return Object.entries(own).flatMap(([key, value]) => {
-    const sent = changes.has(key) ? changes.get(key) : key
-    return value === null || sent === undefined ? [] : [[sent, value] as const]
-  })
-}
-
-/** What a model's provider refused: the keys that are left out, or sent under another name. */
-export type ParameterChanges = ReadonlyMap<string, string | undefined>
-
-const NO_CHANGES: ParameterChanges = new Map()
 
 /** A request as JSON. */
 export const requestBody = (

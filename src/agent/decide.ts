@@ -8,7 +8,7 @@ import { EDGE, SignalId } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { endOfCall, grant, output, request } from "./decideCalls.ts"
-import { cancelCore, injectCore, signalCancel, spawn, stopCore } from "./decideCores.ts"
+import { cancelCore, injectCore, resumeCore, signalCancel, spawn, stopCore } from "./decideCores.ts"
 import { endedWithLane, failSkill, moveSkill, startSkill } from "./decideSkills.ts"
 import { stopTurn } from "./decideStop.ts"
 import { accept, type Decision, type Proposal, reject, type Situation } from "./Proposal.ts"
@@ -78,10 +78,14 @@ const queued = (state: SessionState, { inbox_id, position }: Extract<Proposal, {
   return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, in_reply_to: inbox_id } })
 }
 
-const userMessage = (state: SessionState, { attachments, dm, inbox_id, text }: UserMessage): Decision =>
+const userMessage = (state: SessionState, { attachments, dm, forwarded, inbox_id, text }: UserMessage): Decision =>
   BigInt(inbox_id) <= state.last_inbox_id
     ? reject("the message was taken before")
-    : accept({ event_type: "UserMsg", lane: EDGE, payload: { inbox_id, dm, text, attachments } })
+    : accept({
+        event_type: "UserMsg",
+        lane: EDGE,
+        payload: { inbox_id, dm, text, attachments, ...(forwarded === true ? { forwarded } : {}) }
+      })
 
 /** The message's place in the log without its content, and the reply that says so. */
 const refuseMessage = (
@@ -130,6 +134,8 @@ export const decide = (state: SessionState, proposal: Proposal, situation: Situa
       return accept(...endOfCall(state, proposal))
     case "Spawn":
       return spawn(state, proposal, situation)
+    case "ResumeCore":
+      return resumeCore(state, proposal, situation)
     case "StartSkill":
       return startSkill(state, proposal, situation)
     case "MoveSkill":

@@ -1,4 +1,5 @@
 /** What starts, instructs, cancels and ends core jobs (spec 7.3, 12.7, 12.8). Each has its effect and its result in one batch. */
+import type { Budgets } from "#schema/Config.ts"
 import type { PayloadOf } from "#schema/Event.ts"
 import { coreLane, EDGE, type JobName } from "#schema/Ids.ts"
 import { shownName, type ToolName } from "#schema/Tool.ts"
@@ -28,23 +29,28 @@ const allowedWithin = (
     : `the step of the skill ${edge.skill?.name} allows none of these tools; it allows ${rules.tools.map(shownName).join(", ")}`
 }
 
+/** Why no job may begin under a name just now. */
+const noStart = (state: SessionState, job_name: JobName, budgets: Budgets): string | undefined => {
+  const [write] = edgeWrites(state)
+  if (write !== undefined) return `${write.name} still runs; start the job when it has ended`
+  if (state.cores.has(job_name)) return `a job named ${job_name} already runs; choose another name`
+  if (state.cores.size >= budgets.max_core_jobs)
+    return `${budgets.max_core_jobs} jobs run already (budgets.max_core_jobs); wait for one to end`
+  const full = reportsFull(state)
+  if (full !== undefined) return full
+  return stepsFor(state, messageOf(state.edge.turn)) >= budgets.message_max_steps
+    ? `the limit of ${budgets.message_max_steps} steps for one message (budgets.message_max_steps) is reached`
+    : undefined
+}
+
 export const spawn = (
   state: SessionState,
   { call_id, model, start }: Extract<Proposal, { type: "Spawn" }>,
   { budgets, skills }: Situation
 ): Decision => {
   const { job_name, skill, tool_constraints } = start
-  const [write] = edgeWrites(state)
-  if (write !== undefined) return reject(`${write.name} still runs; start the job when it has ended`)
-  if (state.cores.has(job_name)) return reject(`a job named ${job_name} already runs; choose another name`)
-  if (state.cores.size >= budgets.max_core_jobs)
-    return reject(`${budgets.max_core_jobs} jobs run already (budgets.max_core_jobs); wait for one to end`)
-  const full = reportsFull(state)
-  if (full !== undefined) return reject(full)
-  if (stepsFor(state, messageOf(state.edge.turn)) >= budgets.message_max_steps)
-    return reject(
-      `the limit of ${budgets.message_max_steps} steps for one message (budgets.message_max_steps) is reached`
-    )
+  const barred = noStart(state, job_name, budgets)
+  if (barred !== undefined) return reject(barred)
   const begun = skill === undefined ? undefined : beginning(coreLane(job_name), skill.name, skill.input, skills)
   if (skill !== undefined && state.edge.skill !== undefined)
     return reject(
@@ -77,6 +83,58 @@ export const spawn = (
           max_injections: budgets.max_injections_per_job
         },
         ...(state.edge.skill === undefined ? {} : { in_skill: state.edge.skill.name })
+      }
+    },
+    ...(begun === undefined ? [] : [begun]),
+    result
+  )
+}
+
+/** The same job again: what it was started with comes from the log, what it has used up from the state (D49). */
+export const resumeCore = (
+  state: SessionState,
+  { call_id, instruction, job_name, model }: Extract<Proposal, { type: "ResumeCore" }>,
+  { budgets, find, skills }: Situation
+): Decision => {
+  const barred = noStart(state, job_name, budgets)
+  if (barred !== undefined) return reject(barred)
+  const core = state.resumable.get(job_name)?.core
+  const started = core === undefined ? undefined : find(core.started_rev)
+  if (core === undefined || started?.event_type !== "CoreStarted")
+    return reject(
+      `no job named ${job_name} can be resumed; resumable: ${[...state.resumable.keys()].join(", ") || "none"}`
+    )
+  const { max_steps } = core.budgets
+  if (core.step >= max_steps)
+    return reject(`the job ${job_name} cannot be resumed: its limit of ${max_steps} steps is reached; start a new one`)
+  const { start } = started.payload
+  const allowed_tools = allowedWithin(state, start.tool_constraints.allowed_tools, skills)
+  if (typeof allowed_tools === "string") return reject(allowed_tools)
+  if (start.skill !== undefined && state.edge.skill !== undefined)
+    return reject(`the skill ${state.edge.skill.name} is at work, and a skill starts no other one`)
+  // The skill ended with the job, so that it begins again; the conversation shows how far it came.
+  const begun =
+    start.skill === undefined ? undefined : beginning(coreLane(job_name), start.skill.name, start.skill.input, skills)
+  if (typeof begun === "string") return reject(begun)
+  const lane = coreLane(job_name)
+  const in_skill = state.edge.skill?.name ?? core.in_skill
+  const [committed, result] = controlBatch(EDGE, call_id, `job ${job_name} was resumed`, {
+    job_name,
+    status: "resumed"
+  })
+  return accept(
+    committed,
+    {
+      event_type: "CoreStarted",
+      lane,
+      payload: {
+        job_id: call_id,
+        job_name,
+        start: { ...start, job_id: call_id, tool_constraints: { ...start.tool_constraints, allowed_tools } },
+        model,
+        budgets: core.budgets,
+        resumes: { job_id: core.job_id, instruction },
+        ...(in_skill === undefined ? {} : { in_skill })
       }
     },
     ...(begun === undefined ? [] : [begun]),
@@ -126,7 +184,7 @@ export const signalCancel = (state: SessionState, signal_id: string, job_name: J
 }
 
 export const stopCore = (state: SessionState, proposal: Extract<Proposal, { type: "StopCore" }>): Decision => {
-  const { job_name, outcome, result, summary } = proposal
+  const { job_name, outcome, result, resumable, summary } = proposal
   const core = state.cores.get(job_name)
   if (core === undefined) return reject(noJob(state, job_name))
   const { cost_usd, input_tokens, output_tokens } = core.spent
@@ -139,7 +197,8 @@ export const stopCore = (state: SessionState, proposal: Extract<Proposal, { type
       outcome,
       summary,
       usage: { input_tokens, output_tokens, ...(cost_usd > 0 ? { cost_usd } : {}) },
-      ...(result === undefined ? {} : { result })
+      ...(result === undefined ? {} : { result }),
+      ...(resumable === undefined ? {} : { resumable })
     }
   })
 }

@@ -27,6 +27,7 @@ import { Replication } from "./Replication.ts"
 import { runSession } from "./Session.ts"
 import { layerModels, layerRecovered } from "./sessionLayers.ts"
 import { layerSkills, SkillRegistry } from "./SkillRegistry.ts"
+import { CONTAINER_SOCKET, linkSocket } from "./socketLink.ts"
 import { ToolRegistry } from "./ToolRegistry.ts"
 import { ToolRunner } from "./ToolRunner.ts"
 import { Tokens } from "./Tokens.ts"
@@ -48,7 +49,7 @@ const flags = Effect.try({
       strict: true,
       options: {
         "control-plane": { type: "string", default: "uds" },
-        socket: { type: "string", default: "/run/choir/choird.sock" },
+        socket: { type: "string", default: CONTAINER_SOCKET },
         endpoint: { type: "string" },
         ca: { type: "string" },
         workspace: { type: "string", default: "/workspace" },
@@ -117,6 +118,7 @@ const program = Effect.gen(function* () {
   const options = yield* flags
   const { AGENT_ID: agent_id, CHOIR_BOOTSTRAP_TOKEN: bootstrap, CHOIR_SESSION_ID: session_id } = yield* environment
   const choird = yield* wayToChoird(options)
+  if (options["control-plane"] === "uds" && options.socket === CONTAINER_SOCKET) yield* linkSocket(options.socket)
   const fs = yield* FileSystem.FileSystem
   const versionFile = `${options.choir}/version.json`
   const image = yield* decodeFile(ImageVersionFile)(versionFile, yield* fs.readFileString(versionFile))

@@ -54,7 +54,8 @@ export const stopped = ({ payload }: EventOf<"CoreStopped">, bytes_max = TOOL_RE
     job_name: payload.job_name,
     outcome: payload.outcome,
     summary: payload.summary,
-    ...(payload.result === undefined ? {} : { result: inlineResult(payload.result, bytes_max) })
+    ...(payload.result === undefined ? {} : { result: inlineResult(payload.result, bytes_max) }),
+    ...(payload.resumable === undefined ? {} : { resumable: "choir-core-spawn with resume: true continues it" })
   })
 
 const injected = ({ payload: { content, source } }: EventOf<"InjectedInstruction">): string =>
@@ -110,6 +111,10 @@ const coreMessages = (event: ChoirEvent, isMasked: boolean): Rendered => {
       return [toolResult(event, isMasked)]
     case "SkillTransitionCommitted":
       return skillMoved(event)
+    case "CoreStarted": {
+      const { resumes } = event.payload
+      return resumes === undefined ? [] : [note(`Further instruction: ${resumes.instruction}`)]
+    }
     case "InjectedInstruction":
       return [note(`Further instruction: ${event.payload.content}`)]
     default:

@@ -2,10 +2,19 @@
 import { Clock, Effect, Redacted, Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import { apiAddress, hasRequestPath } from "#src/shared/apiAddress.ts"
+import { withoutRefused } from "#src/shared/refusedParameter.ts"
+import { type ParameterChanges, requestParameters } from "#src/shared/requestParameters.ts"
 import { ask, isWebPage, quoted, type TrialAnswer, TrialFailed } from "./trialHttp.ts"
 
-/** What a trial needs of a model's entry in config.json. */
-export type TriedModel = Pick<Model, "endpoint" | "model"> & Partial<Pick<Model, "request_template">>
+/** A model's entry in config.json, or the part that the wizard has asked for. */
+export type TriedModel = Pick<Model, "endpoint" | "model"> | Model
+
+/** How a trial went. */
+interface Tried {
+  readonly took_ms: number
+  /** Parameters that the provider refused, in its words; agents leave them out, or send a limit under its other name (D47). */
+  readonly refused_parameters: ReadonlyArray<string>
+}
 
 const TOOL = "choir_check"
 /** What can stand in a header. */
@@ -115,7 +124,33 @@ const understood = (model: TriedModel, answer: TrialAnswer, key: string | undefi
   return calls.some((call) => call.function.name === TOOL) ? Effect.void : Effect.fail(noTools(model.model, ""))
 }
 
-/** Asks the model for one tool call; answers how long that took. Costs a few hundred tokens. */
+const NONE: ParameterChanges = new Map()
+
+const parametersOf = (model: TriedModel, changes: ParameterChanges) =>
+  "max_tokens" in model ? requestParameters(model, changes) : [["model", model.model] as const]
+
+/** Asks as an agent would: again without each parameter that the provider names as the one it refuses. */
+const negotiated = Effect.fnUntraced(function* (model: TriedModel, key: string | undefined) {
+  let changes = NONE
+  while (true) {
+    const parameters = parametersOf(model, changes)
+    const answer = yield* ask(`${model.endpoint.replace(/\/+$/u, "")}/chat/completions`, {
+      method: "POST",
+      headers: {
+        accept: "application/json",
+        "content-type": "application/json",
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` })
+      },
+      body: JSON.stringify({ ...Object.fromEntries(parameters), messages: MESSAGES, tools: TOOLS })
+    })
+    const sent = parameters.map(([name]) => name)
+    const next = answer.status === 400 ? withoutRefused(answer.text, sent, changes) : undefined
+    if (next === undefined) return { answer, refused_parameters: [...changes.keys()] }
+    changes = next.changes
+  }
+})
+
+/** Asks the model for one tool call. Costs a few hundred tokens. */
 export const tryModel = Effect.fn("tryModel")(function* (model: TriedModel, key: Redacted.Redacted | undefined) {
   const secret = key === undefined ? undefined : Redacted.value(key)
   if (secret !== undefined && !KEY.test(secret))
@@ -124,18 +159,8 @@ export const tryModel = Effect.fn("tryModel")(function* (model: TriedModel, key:
       problem: "the key has a space, a line break or another character that no key has",
       fix: "Copy the key again from your account at the provider, as one line"
     })
-  const own = Object.entries(model.request_template ?? {}).filter(([, value]) => value !== null)
-  const body = { model: model.model, ...Object.fromEntries(own), messages: MESSAGES, tools: TOOLS }
   const started_ms = yield* Clock.currentTimeMillis
-  const answer = yield* ask(`${model.endpoint.replace(/\/+$/u, "")}/chat/completions`, {
-    method: "POST",
-    headers: {
-      accept: "application/json",
-      "content-type": "application/json",
-      ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` })
-    },
-    body: JSON.stringify(body)
-  })
+  const { answer, refused_parameters } = yield* negotiated(model, secret)
   yield* understood(model, answer, secret)
-  return (yield* Clock.currentTimeMillis) - started_ms
+  return { took_ms: (yield* Clock.currentTimeMillis) - started_ms, refused_parameters } satisfies Tried
 })

@@ -7,6 +7,7 @@ import { hasValue } from "#src/shared/configFiles.ts"
 import { OFFLINE_PROVIDER } from "#src/shared/offlineEndpoint.ts"
 import { tryBot } from "./botTrial.ts"
 import { check, type Check } from "./doctorTrials.ts"
+import { triedWords } from "./render/models.ts"
 import { tryModel } from "./modelTrial.ts"
 import { TrialFailed } from "./trialHttp.ts"
 
@@ -28,7 +29,7 @@ const valueOf = (secrets: SecretsFile, secret: SecretName | undefined) => {
     : Effect.fail(withoutValue(secret))
 }
 
-/** Tries a model as config.json has it; answers the milliseconds that it took. */
+/** Tries a model as config.json has it. */
 export const tryConfigured = (model: Model, secrets: SecretsFile) =>
   Effect.flatMap(valueOf(secrets, model.secret), (key) => tryModel(model, key))
 
@@ -48,7 +49,7 @@ const modelCheck = Effect.fnUntraced(function* (name: string, model: Model, secr
   return yield* tryConfigured(model, secrets).pipe(
     Effect.match({
       onFailure: ({ fix, problem }) => check(title, "fail", problem, fix),
-      onSuccess: (took_ms) => check(title, "ok", `${model.model} called a tool after ${(took_ms / 1000).toFixed(1)} s`)
+      onSuccess: (tried) => check(title, "ok", triedWords(model.model, tried))
     })
   )
 })

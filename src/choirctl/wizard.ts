@@ -97,7 +97,7 @@ const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDr
     }
     const tried = yield* Effect.result(tryModel({ endpoint, model: name }, key).pipe(withProgress(`asking ${name}`)))
     if (tried._tag === "Success") {
-      yield* screen.note(`${name} works: it called a tool after ${(tried.success / 1000).toFixed(1)} s`)
+      yield* screen.note(`${name} works: it called a tool after ${(tried.success.took_ms / 1000).toFixed(1)} s`)
       yield* draft.keep({ model_accepted: true })
       return model
     }

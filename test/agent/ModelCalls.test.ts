@@ -19,6 +19,7 @@ import { Tokens } from "#src/agent/Tokens.ts"
 import { configOf } from "../support/askedModel.ts"
 import { makeMemoryControlPlane, SESSION } from "../support/testing/MemoryControlPlane.ts"
 import * as double from "../support/testing/Provider.ts"
+import { layerScriptedModel, says } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, settingsOf } from "../support/testing/TestAgent.ts"
 
 const model = (provider: double.Provider, more: object = {}) => ({
@@ -48,7 +49,8 @@ const TOOL: ChatTool = { type: "function", function: { name: "t", description: "
 /** An agent whose edge has an open turn. */
 const withCalls = <A, E>(
   config: AgentConfig,
-  use: Effect.Effect<A, E, ModelCalls | AgentSettings | SecretStore | Arbiter | Tokens>
+  use: Effect.Effect<A, E, ModelCalls | AgentSettings | SecretStore | Arbiter | Tokens>,
+  { llm = Llm.layer.pipe(Layer.provide(NodeHttpClient.layerUndici)), tokens = Tokens.layer } = {}
 ) =>
   Effect.gen(function* () {
     const plane = yield* makeMemoryControlPlane
@@ -62,12 +64,7 @@ const withCalls = <A, E>(
         )
       )
     )
-    const guards = Layer.mergeAll(
-      Replication.layer,
-      Budget.layer,
-      Tokens.layer,
-      Llm.layer.pipe(Layer.provide(NodeHttpClient.layerUndici))
-    ).pipe(Layer.provideMerge(base))
+    const guards = Layer.mergeAll(Replication.layer, Budget.layer, tokens, llm).pipe(Layer.provideMerge(base))
     return yield* Effect.andThen(say, use).pipe(Effect.provide(ModelCalls.layer.pipe(Layer.provideMerge(guards))))
   }).pipe(Effect.provide(Logger.layer([])))
 
@@ -84,6 +81,43 @@ const ask = (name: string, lane: LaneId = EDGE, seen: Array<Room> = []) =>
 const start = Effect.forkChild({ startImmediately: true })
 
 describe("ModelCalls", () => {
+  it.effect("counts an answer that came when its asker is interrupted before it is committed (D28)", () =>
+    Effect.gen(function* () {
+      const counting = yield* Deferred.make<void>()
+      // A long prompt is counted beside the call, and may take longer.
+      const tokens = Layer.succeed(Tokens, {
+        certainlyBelow: () => false,
+        count: () => Effect.andThen(Deferred.succeed(counting, undefined), Effect.never),
+        factor: () => 1,
+        observe: () => undefined
+      })
+      const config = configOf({ small: { provider: "p", model: "m", endpoint: "http://127.0.0.1:9" } })
+      const interrupted = Effect.gen(function* () {
+        const arbiter = yield* Arbiter
+        const asked = yield* start(ask("small"))
+        yield* Deferred.await(counting)
+        yield* Fiber.interrupt(asked)
+        assert.strictEqual(arbiter.state().spent.tokens, 15)
+        assert.strictEqual(arbiter.state().edge.state, "EDGE_CONTEXT_READY")
+      })
+      yield* withCalls(config, interrupted, { tokens, llm: layerScriptedModel(() => Effect.succeed(says("unread"))) })
+    })
+  )
+
+  it.effect("writes a line to the agent's log for the first 429, beside the notice to the user (spec 7.7)", () =>
+    Effect.gen(function* () {
+      const provider = yield* double.makeProvider
+      yield* provider.script(double.rateLimited({ seconds: 0 }), double.answer("at last"))
+      const lines: Array<string> = []
+      const listening = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))
+      yield* withCalls(configOf({ small: model(provider) }), Effect.provide(ask("small"), Logger.layer([listening])))
+      assert.lengthOf(
+        lines.filter((line) => line.includes('The provider of the model "small" is busy or limits its rate')),
+        1
+      )
+    })
+  )
+
   it.effect(
     "uses one snapshot of settings and secrets for a whole call; a switch counts for the next one (R35, R58)",
     () =>

@@ -1,9 +1,10 @@
 /** `/stop`: the turn that it names ends at once and for good, with everything real but choird, the model and the tools. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { type InboxId, SignalId } from "#schema/Ids.ts"
+import { InboxId, ResourceName, SignalId } from "#schema/Ids.ts"
 import type { TurnName } from "#schema/Signal.ts"
 import { LockRequest } from "#schema/Tool.ts"
+import { turnToStop } from "#src/shared/session/turns.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, inOrder, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
@@ -80,6 +81,32 @@ describe("an order to stop a turn", () => {
       yield* plane.say("hello")
       yield* plane.until((events, state) => spoken(events).length === 2 && quiet(state))
       assert.deepStrictEqual(plane.state().spent, { tokens: 15, cost_usd: 0, tool_calls: 0 })
+    })
+  )
+
+  it.effect("given in one of several DMs ends the turn that runs, and each DM gets its own answer", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const { asked, script } = yield* hanging
+      yield* Effect.forkScoped(runAgent({ plane, script }))
+      const send = (id: string, dm: string) => {
+        const message = { inbox_id: InboxId.make(id), dm: ResourceName.make(dm), text: dm, attachments: [] }
+        return plane.push({ type: "UserMessage", ...message, created_at: "" })
+      }
+      yield* send("1", "phone")
+      yield* Deferred.await(asked)
+      yield* send("2", "desk")
+      yield* plane.until((events) => ofType(events, "UserMsg").length === 1)
+      // Whoever gives it, choird names the turn so: an agent has one edge, and the message of the other DM waits for it.
+      const turn = turnToStop(plane.state(), InboxId.make("2"))
+      assert.deepStrictEqual(turn, { inbox_id: InboxId.make("1") })
+      if (turn !== undefined) yield* stop(plane, turn)
+      yield* plane.until((events, state) => spoken(events).length === 2 && quiet(state))
+      assert.deepStrictEqual(said(plane), [
+        ["reply", "1", "Stopped."],
+        ["reply", "2", "hello again"]
+      ])
     })
   )
 

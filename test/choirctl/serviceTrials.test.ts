@@ -13,6 +13,7 @@ import { serveOfflineModel } from "#src/offline-model/OfflineModel.ts"
 import { choirctl, document } from "../support/choirctl.ts"
 import { temporaryFolder } from "../support/engines.ts"
 import { CONFIG } from "../support/stores.ts"
+import { callTools, makeProviderOf } from "../support/testing/Provider.ts"
 import { makeTelegram } from "../support/testing/Telegram.ts"
 
 const KEY = "sk-test-0123456789"
@@ -116,7 +117,7 @@ describe("the trial of a model", () => {
   it.live("is passed by the offline model, which calls the tool", () =>
     Effect.gen(function* () {
       const endpoint = yield* serveOfflineModel({ host: "127.0.0.1", port: 0 })
-      assert.isAtLeast(yield* tryModel({ endpoint, model: "offline-model" }, undefined), 0)
+      assert.isAtLeast((yield* tryModel({ endpoint, model: "offline-model" }, undefined)).took_ms, 0)
     }).pipe(Effect.scoped)
   )
 })
@@ -161,6 +162,26 @@ describe("choirctl model test and doctor", () => {
       assert.strictEqual(doctor.code, 1)
       assert.match(doctor.out, /fail +model main +.*refuses the key/u)
       assert.match(doctor.out, /skip +telegram/u)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("send a model what agents send it, and show which parameters its provider refuses (D47)", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      const provider = yield* makeProviderOf({ refuses: ["temperature", "max_tokens"] })
+      yield* provider.otherwise(() => callTools([{ name: "choir_check", input: { word: "ready" } }]))
+      yield* choirctl(home, ["init", "--model-endpoint", provider.endpoint, "--model-name", "thinker"])
+      yield* provider.takeRefusals
+      const tested = yield* choirctl(home, ["model", "test", "main", "--json"])
+      assert.strictEqual(tested.code, 0, tested.err)
+      const { refused_parameters } = document(tested) as { readonly refused_parameters: ReadonlyArray<string> }
+      assert.sameMembers([...refused_parameters], ["temperature", "max_tokens"])
+      const words = yield* choirctl(home, ["model", "test", "main"])
+      assert.match(words.out, /^main works: thinker .*; the provider refuses .*, and agents stop sending it/u)
+      const last = (yield* provider.requests.all).at(-1)?.body as Readonly<Record<string, unknown>>
+      assert.notProperty(last, "temperature")
+      assert.property(last, "max_completion_tokens")
+      yield* provider.takeRefusals
     }).pipe(Effect.scoped)
   )
 

@@ -28,6 +28,8 @@ export class JobRules {
   /** Lanes that saw what nobody vouches for. */
   readonly #tainted = new Set<LaneId>()
   readonly #jobs = new Map<LaneId, Job>()
+  /** Jobs that can be resumed, and what they used up. */
+  readonly #resumable = new Map<string, Job>()
   readonly #calls = new Map<string, { readonly lane: LaneId; readonly digest: string; readonly name: string }>()
   readonly #streaks = new Map<LaneId, Streak>()
   #toolCalls = 0
@@ -70,12 +72,17 @@ export class JobRules {
         return this.#request(event)
       case "ToolResultCommitted":
         return this.#result(event)
-      case "CoreStarted":
-        this.#jobs.set(event.lane, { started: event, steps: 0, toolCalls: 0, injections: 0 })
+      case "CoreStarted": {
+        const used = this.#resumable.get(event.payload.resumes?.job_id ?? "")
+        const { injections, steps, toolCalls } = used ?? { steps: 0, toolCalls: 0, injections: 0 }
+        this.#jobs.set(event.lane, { started: event, steps, toolCalls, injections })
         this.#streaks.delete(event.lane)
         if (this.#tainted.has(EDGE)) this.#tainted.add(event.lane)
         return this.#limit(this.#jobs.size, this.#budgets.max_core_jobs, "jobs at once")
+      }
       case "CoreStopped":
+        if (event.payload.resumable !== undefined)
+          this.#resumable.set(event.payload.job_id, this.#jobs.get(event.lane) as Job)
         this.#jobs.delete(event.lane)
         if (this.#tainted.delete(event.lane)) this.#tainted.add(EDGE)
         return

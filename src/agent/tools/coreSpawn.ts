@@ -6,7 +6,7 @@ import { ToolName } from "#schema/Tool.ts"
 import { CORE_TASK_CHARS_MAX } from "#src/shared/limits.ts"
 import type { AgentSettings } from "#src/agent/AgentSettings.ts"
 import type { ControlTool } from "./ControlTool.ts"
-import { decodeInput, llmView } from "./toolInput.ts"
+import { decodeInput, invalidInput, llmView } from "./toolInput.ts"
 
 /** A tool by the name that models see, or by the canonical one. */
 const OfferedName = Schema.String.check(
@@ -44,8 +44,17 @@ const Input = Schema.Struct({
   ),
   verbosity: Schema.optionalKey(
     Schema.Literals(["quiet", "normal", "detailed"]).annotate({ description: "How much it reports. Default normal" })
+  ),
+  resume: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description:
+        "true continues the job of this name that a model's error ended: it keeps what it knows, its limits and its constraints. task_spec then says how to continue; leave the other fields out"
+    })
   )
 })
+
+/** What a resumed job keeps as it was started. */
+const KEPT = ["context_bundle", "tool_constraints", "output_schema", "skill", "verbosity"] as const
 
 export const coreSpawn = (settings: AgentSettings["Service"]): ControlTool => {
   const decode = decodeInput(Input)
@@ -57,11 +66,21 @@ export const coreSpawn = (settings: AgentSettings["Service"]): ControlTool => {
     ),
     lanes: "edge",
     propose: Effect.fn("coreSpawn.propose")(function* (raw, call_id) {
-      const { context_bundle, output_schema, skill, tool_constraints, verbosity, ...task } = yield* decode(raw)
+      const { resume = false, ...input } = yield* decode(raw)
+      const model = settings.current().config.core_llm
+      if (resume) {
+        const given = KEPT.filter((key) => input[key] !== undefined)
+        if (given.length > 0)
+          return yield* Effect.fail(
+            invalidInput(`a resumed job keeps what it was started with: leave out ${given.join(", ")}`)
+          )
+        return { type: "ResumeCore", call_id, job_name: input.job_name, instruction: input.task_spec, model }
+      }
+      const { context_bundle, output_schema, skill, tool_constraints, verbosity, ...task } = input
       return {
         type: "Spawn",
         call_id,
-        model: settings.current().config.core_llm,
+        model,
         start: {
           ...task,
           context_bundle: context_bundle ?? { facts: [], excerpts: [], constraints: [] },

@@ -22,7 +22,7 @@ export const llmView = (name: string, description: string, input: Schema.Top): T
   input_schema: inputSchema(input)
 })
 
-const invalidInput = (problem: string): InvalidInput => ({ _tag: "InvalidInput", problem })
+export const invalidInput = (problem: string): InvalidInput => ({ _tag: "InvalidInput", problem })
 
 /** Strict on types; unknown keys are dropped (wire.md, Lanes and models). Every problem is told at once. */
 export const decodeInput = <S extends Schema.Decoder<unknown>>(

@@ -35,6 +35,10 @@ const resource = (name: string, description: string) =>
 
 const workspace = resource("workspace", "Workspace of config.json")
 const llm = resource("llm", "Model of config.json")
+const core_llm = resource(
+  "core-llm",
+  "Model of config.json for core jobs; without it they use the agent's core_llm, else --llm"
+)
 const dm = resource("dm", "DM of config.json that the agent talks in")
 
 /** `--dm phone --dm terminal`, or `--dm phone,terminal`. */
@@ -80,6 +84,7 @@ const given = <A extends Readonly<Record<string, Option.Option<unknown>>>>(flags
 const overrides = {
   workspace,
   llm,
+  core_llm,
   voice_profile: resource("voice-profile", "Voice profile of config.json"),
   git_identity: resource("git-identity", "Git identity of config.json"),
   notion: resource("notion", "Notion integration of config.json"),

@@ -91,11 +91,11 @@ const test = Command.make(
         `there is no model ${name} in config.json`,
         `known: ${Object.keys(config.models).join(", ") || "none"}`
       )
-    const took_ms = yield* tryConfigured(model, secrets).pipe(
+    const tried = yield* tryConfigured(model, secrets).pipe(
       withProgress(`asking ${name}`),
       Effect.mapError(({ fix, obstacle, problem }) => failed(`MODEL_${obstacle.toUpperCase()}`, problem, fix))
     )
-    yield* print({ ok: true, name, model: model.model, took_ms }, testedText)
+    yield* print({ ok: true, name, model: model.model, ...tried }, testedText)
   })
 ).pipe(
   Command.withDescription("Ask a model of config.json for one tool call; exits with 1 and the cause when that fails"),

@@ -24,11 +24,18 @@ export const agentModelsText = (models: AgentModels): string =>
     ["in use", models.in_use ? "yes" : "from the agent's next heartbeat or start on"]
   ])
 
-interface Tested {
-  readonly name: string
-  readonly model: string
+interface Tried {
   readonly took_ms: number
+  readonly refused_parameters: ReadonlyArray<string>
 }
 
-export const testedText = ({ model, name, took_ms }: Tested): string =>
-  `${name} works: ${safeLine(model)} called a tool after ${(took_ms / 1000).toFixed(1)} s`
+/** How a model that works answered. */
+export const triedWords = (model: string, { refused_parameters, took_ms }: Tried): string => {
+  const called = `${safeLine(model)} called a tool after ${(took_ms / 1000).toFixed(1)} s`
+  return refused_parameters.length === 0
+    ? called
+    : `${called}; the provider refuses ${refused_parameters.join(", ")}, and agents stop sending it after the first refusal`
+}
+
+export const testedText = ({ model, name, ...tried }: Tried & { readonly name: string; readonly model: string }) =>
+  `${name} works: ${triedWords(model, tried)}`

@@ -55,7 +55,7 @@ export interface StartOptions extends StartAgent {
 
 type Agent = Config["agents"][AgentId]
 
-/** An `llm` of the start is edge's; core jobs use it as well unless the agent names a `core_llm` (E14). */
+/** An `llm` of the start is edge's; core jobs use it as well unless the start or the agent names a `core_llm` (E14). */
 export const bindingsOf = (
   config: Config,
   agent_id: AgentId,
@@ -77,7 +77,7 @@ export const bindingsOf = (
     const name = options[key] ?? defaults[key]
     if (name !== undefined) rest[key] = name
   }
-  const core_llm = defaults.core_llm ?? llm
+  const core_llm = options.core_llm ?? defaults.core_llm ?? llm
   const bindings = { workspace: options.workspace ?? defaults.workspace, llm, core_llm, dm, dms, ...rest }
   const unknown = unknownBinding(config, bindings)
   if (unknown !== undefined) return Result.fail(unknown)
@@ -87,14 +87,20 @@ export const bindingsOf = (
 
 /** What a run is bound to, or an agent's defaults name, for one binding; DMs as a list, however they are written. */
 const bound = (bindings: RunBindings, key: NamedBinding) => (key === "dm" ? boundDms(bindings) : bindings[key])
-const usualOf = (defaults: Agent["defaults"], key: NamedBinding) =>
-  key === "dm" ? (defaults.dm === undefined ? undefined : dmList(defaults.dm)) : defaults[key]
+const usualOf = (defaults: Agent["defaults"], key: NamedBinding) => {
+  if (key === "core_llm") return defaults.core_llm ?? defaults.llm
+  return key === "dm" ? (defaults.dm === undefined ? undefined : dmList(defaults.dm)) : defaults[key]
+}
 
 const isSame = (one: unknown, other: unknown) => canonicalJson({ one }) === canonicalJson({ one: other })
 
-/** What a start named. A run of an earlier version does not say it: what differs from these defaults, those that it began with. */
+/**
+ * What a start named. A run of an earlier version does not say it: what differs from these defaults, those that it began with, except for
+ * `core_llm`, which no such start could name.
+ */
 export const explicitOf = (bindings: RunBindings, defaults: Agent["defaults"]): ReadonlyArray<NamedBinding> =>
-  bindings.explicit ?? NAMED_BINDINGS.filter((key) => !isSame(bound(bindings, key), usualOf(defaults, key)))
+  bindings.explicit ??
+  NAMED_BINDINGS.filter((key) => key !== "core_llm" && !isSame(bound(bindings, key), usualOf(defaults, key)))
 
 /**
  * The bindings of a run that is started again: what its start named and what `options` name, and for the rest the defaults as they are.

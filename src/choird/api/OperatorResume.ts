@@ -29,11 +29,13 @@ const refusal = ({ agent_id, session_id, status }: SessionRow, latest: SessionRo
     : undefined
 }
 
-/** On the resources that the session had. Which model core jobs use, the agent's defaults say. */
+/** On the resources that the session had. Which model core jobs use, the agent's defaults say where the start did not. */
 const asBefore = ({ resource_bindings }: SessionRow, agent: Config["agents"][AgentId] | undefined): StartOptions => {
-  const { core_llm: _, dms: __, ...bindings } = resource_bindings
-  const explicit = agent === undefined ? {} : { explicit: explicitOf(resource_bindings, agent.defaults) }
-  return { ...bindings, ...explicit, dm: boundDms(resource_bindings) }
+  const { core_llm, dms: _, ...bindings } = resource_bindings
+  const dm = boundDms(resource_bindings)
+  if (agent === undefined) return { ...bindings, dm }
+  const explicit = explicitOf(resource_bindings, agent.defaults)
+  return { ...bindings, ...(explicit.includes("core_llm") ? { core_llm } : {}), dm, explicit }
 }
 
 export const layerOperatorResume = HttpApiBuilder.group(

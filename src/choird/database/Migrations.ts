@@ -13,6 +13,7 @@ import { eventsV2 } from "./migrations/0009_events_v2.ts"
 import { retention } from "./migrations/0011_retention.ts"
 import { unusedColumns } from "./migrations/0012_unused_columns.ts"
 import { undeliverable } from "./migrations/0014_undeliverable.ts"
+import { forwardedMessages } from "./migrations/0016_forwarded_messages.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** Every migration there is, by `<number>_<name>`. One that was released is never changed: a later one mends it. */
@@ -28,7 +29,8 @@ export const MIGRATIONS = {
   "0009_events_v2": eventsV2,
   "0011_retention": retention,
   "0012_unused_columns": unusedColumns,
-  "0014_undeliverable": undeliverable
+  "0014_undeliverable": undeliverable,
+  "0016_forwarded_messages": forwardedMessages
 }
 
 /** What a migration is: it runs in the transaction that also records it. */

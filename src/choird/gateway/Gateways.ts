@@ -70,12 +70,13 @@ export class Gateways extends Context.Service<
       /** What the messages came to; a repeated batch finds them stored. */
       const store = Effect.fnUntraced(function* (gateway: ResourceName, messages: ReadonlyArray<Message>) {
         const received = yield* inbox.receiveAll(
-          messages.map(({ agent_id, dm, id, text }) => ({
+          messages.map(({ agent_id, dm, forwarded = false, id, text }) => ({
             gateway,
             client_id: id,
             agent_id,
             dm,
             text,
+            forwarded,
             attachments: []
           }))
         )

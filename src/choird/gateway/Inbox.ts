@@ -15,6 +15,8 @@ export interface Incoming {
   readonly agent_id: AgentId
   readonly dm: ResourceName
   readonly text: string
+  /** Somebody else wrote it; the person only handed it on. */
+  readonly forwarded?: boolean
   readonly attachments: ReadonlyArray<typeof Attachment.Type>
 }
 
@@ -99,12 +101,15 @@ const find = (sql: SqlClient.SqlClient, { client_id, gateway }: Incoming) =>
   )
 
 /** Text is made storable here as it will be in the event (wire.md, Events). */
-const insert = (sql: SqlClient.SqlClient, { agent_id, attachments, client_id, dm, gateway, text }: Incoming) =>
+const insert = (
+  sql: SqlClient.SqlClient,
+  { agent_id, attachments, client_id, dm, forwarded = false, gateway, text }: Incoming
+) =>
   Effect.flatMap(
     sql<{ readonly inbox_id: InboxId }>`INSERT INTO choir_control.inbox
-        (gateway, client_id, agent_id, dm, text, attachments)
+        (gateway, client_id, agent_id, dm, text, attachments, forwarded)
       VALUES (${gateway}, ${client_id}, ${agent_id}, ${dm}, ${storableJson(text)},
-        ${canonicalJson(storableJson(attachments))}::jsonb)
+        ${canonicalJson(storableJson(attachments))}::jsonb, ${forwarded})
       RETURNING inbox_id::text`,
     ([row]) => (row === undefined ? Effect.die(new Error("the inbox took no row")) : Effect.succeed(row.inbox_id))
   )

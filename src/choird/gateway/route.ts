@@ -32,7 +32,7 @@ export type Route =
   | ({ readonly type: "refuse"; readonly kind: "NO_AGENT" | "NO_TEXT" | "TOO_LARGE"; readonly text: string } & Place)
   | ({ readonly type: "say"; readonly text: string } & Place)
   | ({ readonly type: "command"; readonly command: Command } & Place)
-  | ({ readonly type: "message"; readonly text: string } & Place)
+  | ({ readonly type: "message"; readonly text: string; readonly forwarded?: boolean } & Place)
 
 /** Speaks where a DM has no agent at all. */
 const NOBODY = AgentId.make("choird")
@@ -68,7 +68,7 @@ export const route = (
   if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read text messages." }
   if (isTooLong(text)) return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
   // A stranger's words give no orders, whoever hands them on.
-  if (forwarded) return { type: "message", ...place, text: `${FORWARDED}\n${text}` }
+  if (forwarded) return { type: "message", ...place, text: `${FORWARDED}\n${text}`, forwarded }
   const read = readCommand(text)
   if (read === undefined) return { type: "message", ...place, text }
   return read.type === "say" ? { type: "say", ...place, text: read.text } : { ...read, ...place }

@@ -43,8 +43,12 @@ const notBuilt = (error: BuildError) =>
 
 /** What a start has to be told so that it binds the same again. */
 const optionsOf = (bindings: RunBindings, rebound: Rebound): StartOptions =>
-  // No start names a core_llm: it is the default's.
-  Object.fromEntries(Object.entries(bindings).filter(([key]) => key !== "core_llm" && !rebound.has(key)))
+  // A core_llm that the start did not name is the default's.
+  Object.fromEntries(
+    Object.entries(bindings).filter(
+      ([key]) => !rebound.has(key) && (key !== "core_llm" || bindings.explicit?.includes(key) === true)
+    )
+  )
 
 const make = Effect.fnUntraced(function* () {
   const config = yield* ConfigStore

@@ -69,7 +69,8 @@ export class Signals extends Context.Service<
       const versions = new Map<SessionId, number>()
 
       const page = Effect.fnUntraced(function* (session_id: SessionId, after: bigint) {
-        const rows = yield* sql<Stored>`SELECT s.signal_id, s.kind, s.payload, i.dm, i.text, i.attachments, i.created_at
+        const rows =
+          yield* sql<Stored>`SELECT s.signal_id, s.kind, s.payload, i.dm, i.text, i.attachments, i.forwarded, i.created_at
           FROM choir_control.signals AS s
           LEFT JOIN choir_control.inbox AS i
             ON s.kind = 'UserMessage' AND i.inbox_id = (s.payload ->> 'inbox_id')::bigint
@@ -146,6 +147,7 @@ interface Stored {
   readonly dm: string | null
   readonly text: string | null
   readonly attachments: unknown
+  readonly forwarded: boolean | null
   readonly created_at: Date | null
 }
 
@@ -156,7 +158,13 @@ const pushed = Effect.fnUntraced(function* (row: Stored) {
   const id = String(row.signal_id)
   const rest =
     row.kind === "UserMessage"
-      ? { dm: row.dm, text: row.text, attachments: row.attachments, created_at: row.created_at?.toISOString() }
+      ? {
+          dm: row.dm,
+          text: row.text,
+          attachments: row.attachments,
+          created_at: row.created_at?.toISOString(),
+          ...(row.forwarded === true ? { forwarded: true } : {})
+        }
       : row.kind === "ApprovalResolved" && !("note" in row.payload)
         ? {}
         : { signal_id: id }

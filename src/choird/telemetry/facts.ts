@@ -60,7 +60,7 @@ const msOf = ({ created_at }: ChoirEvent) => Date.parse(created_at)
 const modelFact = ({ lane, payload, ...event }: EventOf<"ModelOutput">, end_ms: number): Fact => {
   const { error, latency_ms, purpose, tool_calls, usage } = payload
   const model = named(payload.model)
-  const status = error === undefined ? "ok" : error.kind
+  const status = error?.kind ?? (purpose === "interrupted" ? purpose : "ok")
   const fields = {
     rev: event.rev,
     model,
@@ -78,7 +78,7 @@ const modelFact = ({ lane, payload, ...event }: EventOf<"ModelOutput">, end_ms: 
     lane,
     message: `model call: ${model} ${status}`,
     fields,
-    interval: { name: "model call", lane, start_ms, end_ms, ok: error === undefined, fields }
+    interval: { name: "model call", lane, start_ms, end_ms, ok: status === "ok", fields }
   }
 }
 

@@ -149,6 +149,12 @@ export interface CoreLane extends LaneMemory {
   readonly in_skill: string | undefined
 }
 
+/** A job that a model's error ended, as it can be resumed (D49): its wall time is what is left of it, and no call of it is open. */
+export interface ResumableJob {
+  readonly core: CoreLane
+  readonly stopped_rev: number
+}
+
 /** What edge still has to tell the user of a job: how it ended (spec 7.1), or what it needs to know (12.7). */
 export interface PendingReport {
   readonly kind: "stopped" | "question"
@@ -164,6 +170,8 @@ export interface SessionState {
   readonly edge: EdgeLane
   /** Running jobs by name, at most CORE_JOBS_MAX. A job leaves when it stops. */
   readonly cores: ReadonlyMap<JobName, CoreLane>
+  /** Jobs that can be resumed, by name, the newest last; kept within the limits of `resumable.ts`. */
+  readonly resumable: ReadonlyMap<JobName, ResumableJob>
   readonly spent: Spent
   /** The message last committed; later ones have greater ids. */
   readonly last_inbox_id: bigint

@@ -34,7 +34,7 @@ export const modelOutput = (state: SessionState, { lane, payload, rev }: EventOf
   const memory = laneOf(state, lane)
   if (memory === undefined) return Result.fail(`no job runs on ${lane}`)
   const counted = countUsage({ ...state, spent }, lane, usage)
-  if (payload.purpose === "compaction" || payload.purpose === "summary") return Result.succeed(counted)
+  if (payload.purpose !== "turn" && payload.purpose !== "report") return Result.succeed(counted)
   if (memory.calls.length > 0) return Result.fail("calls of the output before are still open")
   const refusal = callsRefused(payload)
   if (refusal !== undefined) return Result.fail(refusal)

@@ -19,6 +19,7 @@ import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } fr
 import { compacted } from "./compacted.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
 import { parked, resumed } from "./parked.ts"
+import { keptForResume, laneToResume, nameTaken, withoutExpired } from "./resumable.ts"
 import { skillTransition } from "./skills.ts"
 import type { CoreLane, PendingReport, SessionState } from "./State.ts"
 import { turnCancelled } from "./turns.ts"
@@ -34,6 +35,7 @@ export const initialState: SessionState = {
   rev: 0,
   edge: { ...freshLane, state: "EDGE_IDLE", turn: undefined, parked: undefined, output_rev: 0 },
   cores: new Map(),
+  resumable: new Map(),
   spent: { tokens: 0, cost_usd: 0, tool_calls: 0 },
   last_inbox_id: 0n,
   queued_inbox_id: 0n,
@@ -69,6 +71,7 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
           turn: { kind: "turn", inbox_id: payload.inbox_id, dm: payload.dm, rev },
           step: 0,
           output_rev: 0,
+          tainted: ready.edge.tainted || payload.forwarded === true,
           // What the user asks for again is no loop of the model's.
           repetitions: freshLane.repetitions
         }),
@@ -80,15 +83,17 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
   )
 }
 
-const coreStarted = (state: SessionState, { created_at, lane, payload, rev }: EventOf<"CoreStarted">): Folded => {
+const coreStarted = (state: SessionState, event: EventOf<"CoreStarted">): Folded => {
+  const { created_at, lane, payload, rev } = event
   if (jobOf(lane) !== payload.job_name) return Result.fail(`the lane ${lane} is not the job's`)
   if (state.edge.state === "EDGE_TERMINATED") return Result.fail("a job cannot outlive edge")
   if (state.cores.has(payload.job_name)) return Result.fail(`a job ${payload.job_name} already runs`)
   if (state.cores.size >= CORE_JOBS_MAX) return Result.fail(`${CORE_JOBS_MAX} jobs run already`)
+  const kept = laneToResume(state, event)
+  if (Result.isFailure(kept)) return Result.fail(kept.failure)
   const inbox_id = messageOf(state.edge.turn)
   const core: CoreLane = {
     ...freshLane,
-    tainted: state.edge.tainted,
     window: [rev],
     state: "CORE_CREATED",
     job_id: payload.job_id,
@@ -109,21 +114,26 @@ const coreStarted = (state: SessionState, { created_at, lane, payload, rev }: Ev
     cancelled: undefined,
     skill_end_rev: 0,
     inbox_id,
-    in_skill: payload.in_skill
+    in_skill: payload.in_skill,
+    ...kept.success,
+    tainted: state.edge.tainted || kept.success.tainted === true
   }
-  return move(inWindow(withCore(withStep(state, inbox_id), core), EDGE, rev), lane, "CoreStarted")
+  const counted = withStep(nameTaken(state, event), inbox_id)
+  return move(inWindow(withCore(counted, core), EDGE, rev), lane, "CoreStarted")
 }
 
 const openReportOf = ({ edge }: SessionState): PendingReport | undefined =>
   edge.turn?.kind === "report" ? edge.turn.report : undefined
 
-const coreStopped = (state: SessionState, { lane, payload, rev }: EventOf<"CoreStopped">): Folded => {
+const coreStopped = (state: SessionState, event: EventOf<"CoreStopped">): Folded => {
+  const { lane, payload, rev } = event
   const core = coreOf(state, lane)
   if (core?.job_id !== payload.job_id) return Result.fail(`job ${payload.job_name} does not run`)
   if (core.calls.length > 0) return Result.fail(`job ${payload.job_name} has open calls`)
   if (state.reports.length >= REPORTS_OWED_MAX) return Result.fail(REPORTS_FULL)
   const name = payload.outcome === "completed" ? "CoreStopped.completed" : "CoreStopped.other"
-  return Result.map(move(state, lane, name), (moved) => {
+  const ended = Result.flatMap(keptForResume(state, core, event), (kept) => move(kept, lane, name))
+  return Result.map(ended, (moved) => {
     const cores = new Map(moved.cores)
     cores.delete(payload.job_name)
     const { inbox_id, job_id, job_name, tainted } = core
@@ -238,7 +248,7 @@ export const fold = (state: SessionState, event: ChoirEvent): Result.Result<Sess
   if (event.rev !== state.rev + 1)
     return Result.fail({ rev: event.rev, reason: `revision ${event.rev} does not follow ${state.rev}` })
   return Result.mapBoth(apply(state, event), {
-    onSuccess: (next) => ({ ...next, rev: event.rev }),
+    onSuccess: (next) => ({ ...withoutExpired(next, event.rev), rev: event.rev }),
     onFailure: (reason) => ({ rev: event.rev, reason: `${event.event_type}: ${reason}` })
   })
 }

@@ -2,7 +2,7 @@
  * The revisions whose events a state cannot do without: it names them, and what comes next is read from them. The tail of a recovery
  * starts at the oldest of them (wire.md, Snapshots).
  */
-import type { EdgeLane, LaneMemory, PendingReport, SessionState } from "./State.ts"
+import type { CoreLane, EdgeLane, LaneMemory, PendingReport, SessionState } from "./State.ts"
 
 const ofCalls = ({ calls }: Pick<LaneMemory, "calls">): ReadonlyArray<number> =>
   calls.flatMap(({ output_rev }) => output_rev)
@@ -24,14 +24,20 @@ const ofTurn = ({
   ...(turn === undefined ? [] : [turn.rev, ...(turn.kind === "report" ? [turn.report.rev] : [])])
 ]
 
+/** The jobs that run and those that can be resumed. */
+const jobsOf = ({ cores, resumable }: SessionState): ReadonlyArray<CoreLane> => [
+  ...cores.values(),
+  ...[...resumable.values()].map(({ core }) => core)
+]
+
 /** Without the windows, which only prompts read; see {@link windowsOf}. */
-export const namedRevs = ({ cores, edge, reports }: SessionState): ReadonlyArray<number> =>
+export const namedRevs = (state: SessionState): ReadonlyArray<number> =>
   [
-    ...ofTurn(edge),
-    ...(edge.parked === undefined ? [] : ofTurn(edge.parked)),
-    ...ofSkill(edge),
-    ...ofReports(reports),
-    ...[...cores.values()].flatMap((core) => [
+    ...ofTurn(state.edge),
+    ...(state.edge.parked === undefined ? [] : ofTurn(state.edge.parked)),
+    ...ofSkill(state.edge),
+    ...ofReports(state.reports),
+    ...jobsOf(state).flatMap((core) => [
       ...ofCalls(core),
       ...ofSkill(core),
       core.skill_end_rev,
@@ -43,9 +49,9 @@ export const namedRevs = ({ cores, edge, reports }: SessionState): ReadonlyArray
   ].filter((rev) => rev > 0)
 
 /** The window of each lane, oldest first. */
-export const windowsOf = ({ cores, edge }: SessionState): ReadonlyArray<ReadonlyArray<number>> => [
-  edge.window,
-  ...[...cores.values()].map(({ window }) => window)
+export const windowsOf = (state: SessionState): ReadonlyArray<ReadonlyArray<number>> => [
+  state.edge.window,
+  ...jobsOf(state).map(({ window }) => window)
 ]
 
 /**

@@ -22,8 +22,9 @@ const modelOutput = ({ error, text, tool_calls, ...kept }: PayloadOf<"ModelOutpu
   tool_calls: tool_calls.map((call) => ({ ...call, input: inputOf(call.call_id, call.input) }))
 })
 
-const coreStarted = ({ start, ...kept }: PayloadOf<"CoreStarted">): PayloadOf<"CoreStarted"> => ({
+const coreStarted = ({ resumes, start, ...kept }: PayloadOf<"CoreStarted">): PayloadOf<"CoreStarted"> => ({
   ...kept,
+  ...(resumes === undefined ? {} : { resumes: { ...resumes, instruction: FORGOTTEN } }),
   start: {
     ...start,
     task_spec: FORGOTTEN,

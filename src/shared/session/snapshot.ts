@@ -24,7 +24,7 @@ import type { SessionState } from "./State.ts"
  * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
  * no state of another fold is ever gone on from. The golden histories of the tests turn red when it should have grown.
  */
-export const FOLD_VERSION = 4
+export const FOLD_VERSION = 5
 
 const Call = Schema.Struct({
   call_id: CallId,
@@ -128,6 +128,7 @@ const State: Schema.Codec<SessionState, unknown> = Schema.toCodecJson(
     rev: Rev,
     edge: Edge,
     cores: Schema.ReadonlyMap(JobName, Core),
+    resumable: Schema.ReadonlyMap(JobName, Schema.Struct({ core: Core, stopped_rev: Rev })),
     spent: Schema.Struct({ tokens: Schema.Natural, cost_usd: Schema.Finite, tool_calls: Schema.Natural }),
     last_inbox_id: Schema.BigInt,
     queued_inbox_id: Schema.BigInt,

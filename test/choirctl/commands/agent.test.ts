@@ -43,7 +43,7 @@ describe("choirctl agent", () => {
     Effect.gen(function* () {
       const home = yield* temporaryFolder
       const calls = yield* fakeChoird(home)
-      const overrides = ["workspace", "llm", "voice-profile", "git-identity", "notion", "email"]
+      const overrides = ["workspace", "llm", "core-llm", "voice-profile", "git-identity", "notion", "email"]
       const flags = overrides.map((name) => `--${name}=x-${name}`)
       const ran = yield* choirctl(home, ["agent", "start", "agent-1", "--fresh", "--dm=phone", ...flags])
       assert.strictEqual(ran.out, `agent-1 is running, session ${SESSION}\n`)

@@ -4,7 +4,7 @@ import { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { RestartAgent, StartAgent } from "#schema/OperatorApi.ts"
 import { boundDms, type RunBindings } from "#schema/ResourceBindings.ts"
-import { bindingsOf, keptOf, restartBindings, unknownBinding } from "#src/choird/agents/bindings.ts"
+import { bindingsOf, explicitOf, keptOf, restartBindings, unknownBinding } from "#src/choird/agents/bindings.ts"
 import { CONFIG } from "../../support/stores.ts"
 
 const config = Schema.decodeUnknownSync(Config)({
@@ -49,6 +49,26 @@ describe("bindingsOf", () => {
       explicit: ["llm"]
     }
     assert.deepStrictEqual(Result.getOrThrow(bind("deep", { llm: OTHER })) as object, deep)
+  })
+
+  it("takes core jobs' model from the start before the agent's own, and a restart keeps it (spec 6.4.3)", () => {
+    const core_llm = ResourceName.make("other")
+    for (const id of ["both", "deep"]) {
+      const started = Result.getOrThrow(bind(id, { core_llm }))
+      assert.deepInclude(started as object, { llm: "small", core_llm: "other", explicit: ["core_llm"] })
+      const agent = config.agents[AgentId.make(id)]
+      assert.isDefined(agent)
+      const before = { bindings: started, defaults: agent.defaults }
+      const again = restartBindings(config, AgentId.make(id), agent, before, {})
+      assert.deepStrictEqual(Result.getOrThrow(again), started)
+      assert.deepStrictEqual<unknown>(keptOf(started, agent), [
+        { binding: "core_llm", name: "other", default: id === "deep" ? "large" : "small" }
+      ])
+    }
+    assert.include(problemOf(bind("both", { core_llm: ResourceName.make("gone") })).reason, '"gone"')
+    // A run of an earlier version cannot have named it, whatever it is bound to.
+    const { explicit: _, ...old } = Result.getOrThrow(bind("deep", { core_llm }))
+    assert.deepStrictEqual(explicitOf(old, config.agents[AgentId.make("deep")]!.defaults), [])
   })
 
   it("asks for a DM when there is none by default, and names those that there are", () => {

@@ -37,6 +37,20 @@ describe("resuming a session (D19)", () => {
     })
   )
 
+  it.effect("gives core jobs the model that the start named, and the default where it named none", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const core_llm = ResourceName.make("large")
+      for (const explicit of [["core_llm"], []] as const) {
+        const resource_bindings = { ...world.row.resource_bindings, core_llm, explicit }
+        world.row = { ...world.row, status: "stopped", resource_bindings }
+        yield* api.resume.resume({ params: { id: SESSION } })
+        const { core_llm: asked } = world.asked as { core_llm?: string }
+        assert.strictEqual(asked, explicit.length === 0 ? undefined : "large")
+      }
+    })
+  )
+
   it.effect("is refused for one that there is not, an older one, and one at its budget, and starts nothing", () =>
     Effect.gen(function* () {
       const { api, world } = yield* openOperator()

@@ -51,6 +51,20 @@ describeEngines("Inbox", (it) => {
       }).pipe(Effect.provide(stores))
   )
 
+  it.effect("tells the agent which messages hold somebody else's words", () =>
+    Effect.gen(function* () {
+      const [inbox, sessions, signals] = [yield* Inbox, yield* SessionStore, yield* Signals]
+      const { agent_id, session_id } = yield* sessions.create(newAgent(), BINDINGS, "0000000")
+      yield* inbox.receive({ ...message(agent_id, "a"), forwarded: true })
+      yield* inbox.receive(message(agent_id, "b"))
+      const pushed = yield* signals.stream(session_id, undefined).pipe(Stream.take(2), Stream.runCollect)
+      assert.deepStrictEqual(
+        pushed.map(({ signal }) => "forwarded" in signal && signal.forwarded),
+        [true, false]
+      )
+    }).pipe(Effect.provide(stores))
+  )
+
   it.effect("replaces what neither Postgres nor an event can hold", () =>
     Effect.gen(function* () {
       const [inbox, sessions, signals] = [yield* Inbox, yield* SessionStore, yield* Signals]

@@ -140,6 +140,7 @@ describe("Telegram inbound", () => {
         agent_id: AGENT,
         dm: PHONE,
         text: "hello",
+        forwarded: false,
         attachments: []
       }
       assert.deepStrictEqual(yield* stored.at(0), message)

@@ -1,6 +1,6 @@
 /** What to change in the requests to a model whose provider answered 400 and named one of their parameters (D47). */
 import { Predicate } from "effect"
-import type { ParameterChanges } from "./chatCompletion.ts"
+import type { ParameterChanges } from "./requestParameters.ts"
 
 /** Without these there is no request. */
 const NEEDED: ReadonlySet<string> = new Set(["model", "messages", "tools"])

@@ -1,7 +1,7 @@
 /** What is known of models before they are asked, and what is learned from a 400 (D47). */
 import { assert, describe, it } from "@effect/vitest"
-import { limitKey, takesTemperature } from "#src/agent/modelQuirks.ts"
-import { withoutRefused } from "#src/agent/refusedParameter.ts"
+import { limitKey, takesTemperature } from "#src/shared/modelQuirks.ts"
+import { withoutRefused } from "#src/shared/refusedParameter.ts"
 
 const LIKES_TEMPERATURE = [
   "gpt-4o",
