@@ -10,6 +10,8 @@ export const EPOCH_MS = Date.UTC(2026, 0, 1)
 
 /** Tasks without any time passing after which the simulation counts as stuck: something spins. */
 const STEPS_PER_INSTANT_MAX = 5000
+/** The same for operations of fibers, so that a loop around something expensive is found before it has cost minutes. */
+const OPERATIONS_PER_INSTANT_MAX = 100_000
 
 /** A program of the simulated machine. What it had in memory is gone when it dies; no finalizer runs. */
 export interface Process {
@@ -97,6 +99,8 @@ class Heap {
 export class Kernel {
   now = EPOCH_MS
   steps = 0
+  /** Operations of fibers in this instant. */
+  operations = 0
   readonly digest = new Digest()
   /** Runs after each step of a process. */
   watch: (process: Process) => void = () => undefined
@@ -156,6 +160,8 @@ export class Kernel {
       if (this.#ready.length > 0) {
         if (++instant > STEPS_PER_INSTANT_MAX)
           throw new Violation("L2", `${STEPS_PER_INSTANT_MAX} steps within one instant: something spins`)
+        if (this.operations > OPERATIONS_PER_INSTANT_MAX)
+          throw new Violation("L2", `${OPERATIONS_PER_INSTANT_MAX} operations within one instant: something spins`)
         this.#step()
         continue
       }
@@ -167,6 +173,7 @@ export class Kernel {
       if (next.at > this.now) {
         this.now = next.at
         instant = 0
+        this.operations = 0
       }
       this.#timers.pop()
       if (!next.cancelled && next.process.alive) this.#ready.push(next)

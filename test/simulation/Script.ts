@@ -1,4 +1,5 @@
 /** What the simulated model says next: sensible steps of a conversation and of jobs, and now and then what no program expects. */
+import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
 import type { Faults } from "./Faults.ts"
 import type { Seed } from "./Seed.ts"
 import type { Setup } from "./Setup.ts"
@@ -43,6 +44,8 @@ const TOOLS = [
   "sim-send",
   "sim-post"
 ] as const
+/** Words of a job that one event can hold, and the event of its end beside a summary of them cannot. */
+const LAST_WORDS_CHARS = EVENT_BYTES_MAX - 2048
 const SCHEMA = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] }
 
 /** Who asks: edge has the tool that spawns, a core the one that reports, and a summary has neither. */
@@ -63,6 +66,8 @@ export class Script {
   readonly #hands: boolean
   /** Things to say yet that hardly fit an event; few, since each costs as much as a whole conversation. */
   #large: number
+  /** The same for the last words of jobs. */
+  #long: number
   /** Lanes whose model repeats itself, with what it says and how often yet. */
   readonly #stuck = new Map<string, { readonly said: Said; left: number }>()
   #count = 0
@@ -72,6 +77,7 @@ export class Script {
   constructor(faults: Faults, draw: Seed, { large, proposes, skills }: Pick<Setup, "large" | "proposes" | "skills">) {
     this.#hands = large
     this.#large = large ? 3 : 0
+    this.#long = large ? 1 : 0
     this.#faults = faults
     this.#draw = draw
     this.#skills = [...skills.keys()]
@@ -202,6 +208,10 @@ export class Script {
   #core(final: string): Said {
     const draw = this.#draw
     const roll = draw.unit()
+    if (roll < 0.22 && this.#long > 0) {
+      this.#long--
+      return says("x".repeat(LAST_WORDS_CHARS))
+    }
     if (roll < 0.22) return says(draw.chance(0.1) ? "not what was asked for" : final)
     if (roll < 0.32) {
       const kind = draw.pick(["progress", "plan", "need_info", "partial_result"])

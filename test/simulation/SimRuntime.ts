@@ -24,6 +24,7 @@ const makeScheduler = (kernel: Kernel, process: Process, seed: Seed): Scheduler.
     // Never at the first operation of a turn: a fiber that was interrupted before it began would lose the interrupt, which the
     // library's own scheduler, whose first pause is far later, cannot do either.
     shouldYield: (fiber) => {
+      kernel.operations++
       if (--left > 0 || fiber.currentOpCount < 2) return false
       left = seed.between(1, most)
       return true

@@ -68,11 +68,13 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("agents/Epoch.ts"),
     find: "  yield* Effect.raceFirst(container.kill, Effect.andThen(told, Effect.never))\n",
     replace: "",
-    also: {
-      file: "test/simulation/Epochs.ts",
-      find: "(container) => this.#killed(container)",
-      replace: "() => Effect.void"
-    },
+    also: [
+      {
+        file: "test/simulation/Epochs.ts",
+        find: "(container) => this.#killed(container)",
+        replace: "() => Effect.void"
+      }
+    ],
     knownSeed: 1,
     breaks: ["I6"]
   },
@@ -137,7 +139,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("callEnds.ts"),
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
-    also: RECOMMIT,
+    also: [RECOMMIT],
     knownSeed: 1,
     breaks: ["I4", "L1", "L2"]
   },
@@ -146,7 +148,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("Session.ts"),
     find: "  yield* runner.closeInDoubt\n",
     replace: "",
-    also: RECOMMIT,
+    also: [RECOMMIT],
     knownSeed: 1,
     breaks: ["I4", "L1", "L2"]
   },
@@ -379,11 +381,13 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("farewell.ts"),
     find: "    yield* replication.flush\n",
     replace: "",
-    also: {
-      file: "test/simulation/Verbs.ts",
-      find: "if (session.events.length !== final_rev || hex(session.hash) !== final_hash)",
-      replace: "if (final_hash === reason)"
-    },
+    also: [
+      {
+        file: "test/simulation/Verbs.ts",
+        find: "if (session.events.length !== final_rev || hex(session.hash) !== final_hash)",
+        replace: "if (final_hash === reason)"
+      }
+    ],
     knownSeed: 9,
     breaks: ["L1", "I10", "I3"]
   },
