@@ -66,6 +66,7 @@ export class Script {
   readonly #hands: boolean
   /** Things to say yet that hardly fit an event; few, since each costs as much as a whole conversation. */
   #large: number
+  readonly #busy: boolean
   /** The same for the last words of jobs. */
   #long: number
   /** Lanes whose model repeats itself, with what it says and how often yet. */
@@ -74,7 +75,12 @@ export class Script {
   /** The job that was asked for last, which probably runs. */
   #newest: string = JOBS[0]
 
-  constructor(faults: Faults, draw: Seed, { large, proposes, skills }: Pick<Setup, "large" | "proposes" | "skills">) {
+  constructor(
+    faults: Faults,
+    draw: Seed,
+    { busy, large, proposes, skills }: Pick<Setup, "busy" | "large" | "proposes" | "skills">
+  ) {
+    this.#busy = busy
     this.#hands = large
     this.#large = large ? 3 : 0
     this.#long = large ? 1 : 0
@@ -130,6 +136,15 @@ export class Script {
 
   #tools(): ReadonlyArray<Call> {
     return Array.from({ length: this.#draw.pick([1, 1, 2, 3, 6]) }, () => this.#tool())
+  }
+
+  /** More at once than may run, for as long as a tool may take. */
+  #slowTools(): ReadonlyArray<Call> {
+    const draw = this.#draw
+    const name = draw.pick(["sim-look", "sim-look", "sim-send"])
+    return Array.from({ length: 10 }, (_, index) => {
+      return { name, args: { path: "slow", ms: draw.between(5000, 7500), note: `${++this.#count} ${index}` } }
+    })
   }
 
   #spawn(): Call {
@@ -190,6 +205,8 @@ export class Script {
   #edge(final: string): Said {
     const draw = this.#draw
     const job_name = draw.chance(0.7) ? this.#newest : draw.pick(JOBS)
+    if (this.#busy && draw.chance(0.5))
+      return { calls: draw.chance(0.6) ? [this.#tool()] : [this.#spawn(), this.#spawn()] }
     const roll = draw.unit()
     if (roll < 0.35) return says(final)
     if (roll < 0.6) return { calls: this.#tools() }
@@ -207,6 +224,7 @@ export class Script {
 
   #core(final: string): Said {
     const draw = this.#draw
+    if (this.#busy && draw.chance(0.6)) return { calls: this.#slowTools() }
     const roll = draw.unit()
     if (roll < 0.22 && this.#long > 0) {
       this.#long--

@@ -36,6 +36,8 @@ export interface Setup {
   readonly skills: ReadonlyMap<string, SkillSpec>
   /** Whether people and models say things that hardly fit an event, or do not. */
   readonly large: boolean
+  /** Whether jobs begin so many slow tools at once that they take up all that they may. */
+  readonly busy: boolean
 }
 
 export const makeSetup = (seed: number, faults: Faults): Setup => {
@@ -90,6 +92,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
     proposes: seed % 10 === 0,
     skills: skillsOf(seed),
     large: isLarge(seed),
+    busy: seed % 13 === 0,
     config: (version) => {
       const config = versions.get(version) ?? make(version)
       versions.set(version, config)

@@ -8,6 +8,7 @@ import type { Mutant } from "./Mutant.ts"
 import { PROPOSAL_MUTANTS } from "./proposalMutants.ts"
 import { REQUEST_MUTANTS } from "./requestMutants.ts"
 import { SKILL_MUTANTS } from "./skillMutants.ts"
+import { SLOT_MUTANTS } from "./slotMutants.ts"
 import { STOP_MUTANTS } from "./stopMutants.ts"
 import type { Edit } from "./patchSources.ts"
 
@@ -394,6 +395,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   ...APPROVAL_MUTANTS,
   ...PROPOSAL_MUTANTS,
   ...SKILL_MUTANTS,
+  ...SLOT_MUTANTS,
   ...STOP_MUTANTS,
   ...REQUEST_MUTANTS,
   ...CAP_MUTANTS
