@@ -8,6 +8,7 @@ import type { Probe } from "./Agent.ts"
 import { fingerprint } from "./fingerprint.ts"
 import { Violation } from "./Kernel.ts"
 import type { Run } from "./Ledger.ts"
+import { ClockRules } from "./ClockRules.ts"
 import { excludes, type Holding } from "./lockRules.ts"
 import { SlotRules } from "./SlotRules.ts"
 import { TurnRules } from "./TurnRules.ts"
@@ -35,6 +36,7 @@ export class AgentChecks {
   readonly #since = new Map<unknown, number>()
   readonly #turns: TurnRules
   readonly #slots: SlotRules
+  readonly #clocks: ClockRules
   ended = false
 
   constructor(world: World, probe: Probe) {
@@ -44,6 +46,7 @@ export class AgentChecks {
     this.#checked = this.#restored
     this.#turns = new TurnRules(probe, () => this.#running())
     this.#slots = new SlotRules(probe, () => this.#running())
+    this.#clocks = new ClockRules(world.kernel, probe)
   }
 
   get probe(): Probe {
@@ -56,6 +59,7 @@ export class AgentChecks {
     for (const event of events) this.#texts.push(canonicalJson(event))
     this.#turns.committed(events)
     this.#slots.committed(events)
+    this.#clocks.committed(events)
     const { cores, edge } = arbiter.state()
     if (edge.state === "EDGE_TERMINATED" && cores.size > 0) throw new Violation("I8", "a job outlives edge")
     const spawned = events.some(({ event_type }) => event_type === "CoreStarted")
@@ -156,7 +160,7 @@ export class AgentChecks {
     this.#awake_ms += 1000
     const { cores } = arbiter.state()
     for (const [name, core] of cores) {
-      const out_of_time = now >= Date.parse(core.started_at) + core.budgets.wall_time_ms
+      const out_of_time = this.#clocks.isOver(core.lane)
       if (core.cancelled === undefined && !out_of_time) continue
       const since = this.#overdue.get(name) ?? this.#awake_ms
       this.#overdue.set(name, since)

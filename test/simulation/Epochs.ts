@@ -2,13 +2,14 @@
  * The run of the simulated agent: one epoch after the other, watched, fenced and ended by choird's own code (`Epoch.ts`,
  * `Liveness.ts`, `afterEpoch.ts`), over a database and a host in memory.
  */
-import { Clock, Deferred, Effect, Option, Redacted, Stream } from "effect"
+import { Deferred, Effect, Option, Redacted, Stream } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { afterEpoch } from "#src/choird/agents/afterEpoch.ts"
 import { BREAKER } from "#src/choird/agents/Breaker.ts"
 import { type EpochPlan, type EpochServices, runEpoch } from "#src/choird/agents/Epoch.ts"
 import type { Hearing } from "#src/choird/agents/hearing.ts"
 import { SUCCESSOR_LOOK_MS } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionTable } from "./Database.ts"
 import type { Process } from "./Kernel.ts"
 import type { Container, Machine } from "./Machine.ts"
@@ -158,7 +159,7 @@ export class Epochs {
         session ??= yield* this.#successor()
         const end = yield* this.#epoch(session, token)
         yield* this.#patiently
-        const now_ms = yield* Clock.currentTimeMillis
+        const now_ms = yield* monotonicMs
         const { events, frozen_reason } = session
         const next = afterEpoch(end, { now_ms, breaker, frozen_reason, last_rev: events.length, proven: true })
         token = next.type === "restart" && end.type === "crashed" ? end.token : undefined

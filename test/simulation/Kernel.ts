@@ -97,7 +97,11 @@ class Heap {
 }
 
 export class Kernel {
+  /** What nobody sets. */
   now = EPOCH_MS
+  /** How far the time of day is from it, in ms. */
+  #moved = 0
+  #isTimeSet = false
   steps = 0
   /** Operations of fibers in this instant. */
   operations = 0
@@ -119,6 +123,22 @@ export class Kernel {
     // Some seeds run tasks mostly in the order in which they became ready, as Node does; others in any order.
     this.#inOrder = seed.pick([0, 0, 0.5, 0.9])
     this.world = this.process("world")
+  }
+
+  /** The host's time of day, in ms since 1970. */
+  timeOfDay(): number {
+    return this.now + this.#moved
+  }
+
+  /** Whether it was ever set. */
+  get isTimeSet(): boolean {
+    return this.#isTimeSet
+  }
+
+  /** Sets the host's time of day; no span gets longer or shorter by it. */
+  setTimeOfDay(by_ms: number): void {
+    this.#moved += by_ms
+    this.#isTimeSet = true
   }
 
   process(name: string): Process {

@@ -4,6 +4,7 @@
  */
 import { APPROVAL_MUTANTS } from "./approvalMutants.ts"
 import { CAP_MUTANTS } from "./capMutants.ts"
+import { CLOCK_MUTANTS } from "./clockMutants.ts"
 import type { Mutant } from "./Mutant.ts"
 import { PROPOSAL_MUTANTS } from "./proposalMutants.ts"
 import { REQUEST_MUTANTS } from "./requestMutants.ts"
@@ -396,6 +397,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   ...PROPOSAL_MUTANTS,
   ...SKILL_MUTANTS,
   ...SLOT_MUTANTS,
+  ...CLOCK_MUTANTS,
   ...STOP_MUTANTS,
   ...REQUEST_MUTANTS,
   ...CAP_MUTANTS
