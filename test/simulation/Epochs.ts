@@ -32,10 +32,15 @@ export interface Host {
   stoppable(stop: Deferred.Deferred<void>): void
 }
 
+/** The answer to what was heard last may get lost as well, in ms before it was. */
+const SILENCE_BEGINS_MS = 1000
+
 export class Epochs {
   readonly #world: World
   readonly #host: Host
   readonly #draw: Seed
+  /** Why the agent of the epoch that ends may have been silent. */
+  #excuse: string | undefined
 
   constructor(world: World, host: Host) {
     this.#world = world
@@ -101,7 +106,10 @@ export class Epochs {
       sockets: { open: () => Effect.succeed({ dir: "" }) },
       tokens: {
         bootstrap: (session_id: SessionId, _agent: string, epoch: number) =>
-          Effect.sync(() => Redacted.make(this.#host.tokens.bootstrap(session_id, epoch))),
+          Effect.sync(() => {
+            this.#excuse = this.#excused(session_id)
+            return Redacted.make(this.#host.tokens.bootstrap(session_id, epoch))
+          }),
         revoke: (session_id: SessionId) => Effect.sync(() => this.#host.tokens.revoke(session_id))
       }
     }
@@ -183,7 +191,7 @@ export class Epochs {
 
   /** One epoch, by choird's own code. */
   #epoch(session: SessionTable, token: Redacted.Redacted | undefined) {
-    const { note, setup } = this.#world
+    const { invariants, note, setup } = this.#world
     const { epoch, session_id } = session
     const stop = Deferred.makeUnsafe<void>()
     this.#host.stoppable(stop)
@@ -208,10 +216,25 @@ export class Epochs {
       Effect.tap((end) =>
         Effect.sync(() => {
           this.#host.stopping(session_id, undefined)
+          if (end.type === "crashed" && end.reason.startsWith("it was silent") && this.#excuse === undefined)
+            invariants.needless(`epoch ${epoch} of ${session_id} ended since ${end.reason}`)
           note(`epoch ${epoch} of ${session_id} ended: ${end.type} ${"reason" in end ? end.reason : ""}`)
         })
       )
     )
+  }
+
+  /** N1: what excuses an agent's silence until now. One lost message does not. */
+  #excused(session_id: SessionId): string | undefined {
+    const { kernel } = this.#world
+    const { containers, wire } = this.#host.machine
+    const process = containers.findLast((container) => container.session_id === session_id)?.process
+    const heard_ms = this.#host.hearings.get(session_id)?.heard_ms
+    if (process?.alive !== true || heard_ms === undefined) return "it died"
+    if (process.frozen_until > heard_ms || this.#host.process.frozen_until > heard_ms) return "somebody stood still"
+    if (wire.cut_until > heard_ms) return "the wire was cut"
+    const troubles = wire.troubles.filter(({ at_ms, of }) => of === process && at_ms >= heard_ms - SILENCE_BEGINS_MS)
+    return troubles.length > 1 ? `${troubles.length} messages got lost or came late by ${kernel.now}` : undefined
   }
 
   #end(session: SessionTable, status: SessionTable["status"]): void {

@@ -42,6 +42,10 @@ export class Invariants {
   frozen(session: SessionTable, reason: string): void {
     throw new Violation("I2", `choird froze ${session.session_id}: ${reason}`)
   }
+  /** N1: no epoch is lost to a single message that got lost or came late. */
+  needless(what: string): void {
+    throw new Violation("N1", what)
+  }
   resumed(session: SessionTable): void {
     this.#world.note(`${session.session_id} is resumed in epoch ${session.epoch}`)
   }

@@ -84,6 +84,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
       memory: { ...base.memory, event_window },
       approvals: { timeout_ms, confirm_external },
       heartbeat_interval_ms,
+      crash_detection_threshold_ms: base.crash_detection_threshold_ms,
       rate_limit_retry_ms: base.rate_limit_retry_ms
     })
   }

@@ -133,6 +133,7 @@ export class Verbs {
     const page = hello.tail_from
     if (hearing?.epoch !== caller.epoch || (page !== undefined && caller.standing !== "current"))
       return exchange.reply(401, refusal("AUTH", "no valid token for this session"))
+    if (page !== undefined) hearing.heard_ms = this.#world.kernel.now
     this.#transaction(
       () => (page === undefined ? this.#serving.tokens.lease(caller, this.#world.kernel.now) : token),
       (lease_token) => {
@@ -162,7 +163,6 @@ export class Verbs {
   }
 
   #heartbeat(caller: Caller, session: SessionTable, request: Request, exchange: Exchange): void {
-    const { kernel } = this.#world
     const heartbeat = this.#read(readHeartbeat, request, exchange)
     if (heartbeat === undefined) return
     const config_version_latest = this.#world.config_version
@@ -171,12 +171,30 @@ export class Verbs {
     if (caller.standing === "superseded") return answer({ action: "FENCED", ack_rev: session.events.length })
     // Liveness is that it arrived, so that a slow database never looks like a dead agent (D8).
     const hearing = this.#serving.hearings.get(session.session_id)
-    if (hearing !== undefined && hearing.epoch === caller.epoch) hearing.heard_ms = kernel.now
+    const answered = this.#hears(hearing?.epoch === caller.epoch ? hearing : undefined)
     this.#transaction(
       () => this.#append(caller, session, heartbeat),
-      answer,
-      () => answer({ ...Database.away, ack_rev: heartbeat.base_rev })
+      (reply) => {
+        answered()
+        answer(reply)
+      },
+      () => {
+        answered()
+        answer({ ...Database.away, ack_rev: heartbeat.base_rev })
+      }
     )
+  }
+
+  /** As choird's lifecycle counts it: an agent whose heartbeat is not answered yet is not silent. */
+  #hears(hearing: Hearing | undefined): () => void {
+    const { kernel } = this.#world
+    if (hearing === undefined) return () => undefined
+    hearing.heard_ms = kernel.now
+    hearing.unanswered += 1
+    return () => {
+      hearing.heard_ms = kernel.now
+      hearing.unanswered -= 1
+    }
   }
 
   #append(caller: Caller, session: SessionTable, heartbeat: Heartbeat) {

@@ -17,5 +17,21 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
     replace: "Effect.map(Clock.currentTimeMillis, (now) => Math.max(0, now - Date.parse(created_at)))",
     knownSeed: 2,
     breaks: ["M1", "J1"]
+  },
+  {
+    name: "heartbeat-outwaits-the-threshold",
+    file: "src/agent/Replication.ts",
+    find: "threshold_ms === undefined ? RPC_TIMEOUT_MS",
+    replace: "threshold_ms !== 0 ? RPC_TIMEOUT_MS",
+    knownSeed: 2,
+    breaks: ["N1"]
+  },
+  {
+    name: "verb-outwaits-the-threshold",
+    file: "src/agent/ControlPlane.ts",
+    find: "asked(verb, answerTime(silence_ms, attempts++))(call)",
+    replace: "asked(verb)(call)",
+    knownSeed: 1,
+    breaks: ["N1"]
   }
 ]
