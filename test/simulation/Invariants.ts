@@ -3,6 +3,7 @@ import { Cause } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { AgentIdentity, Probe } from "./Agent.ts"
 import { AgentChecks } from "./AgentChecks.ts"
+import type { ApprovalRow } from "./ApprovalTable.ts"
 import type { SessionTable, StoredRow } from "./Database.ts"
 import { type Process, Violation } from "./Kernel.ts"
 import type { Run } from "./Ledger.ts"
@@ -45,6 +46,10 @@ export class Invariants {
   /** N1: no epoch is lost to a single message that got lost or came late. */
   needless(what: string): void {
     throw new Violation("N1", what)
+  }
+  /** I12: an approved proposal that never ends keeps all later ones from being carried out. */
+  stuck({ approval_id }: ApprovalRow): void {
+    throw new Violation("I12", `approval ${approval_id} does not end, and nothing behind it is carried out`)
   }
   resumed(session: SessionTable): void {
     this.#world.note(`${session.session_id} is resumed in epoch ${session.epoch}`)
