@@ -265,8 +265,8 @@ describe("a choird that wants to be left alone, or says nothing", () => {
       )
       const plane = yield* planeOver(silent)
       for (const [verb, call] of [
-        ["FETCH_DYNAMIC_CONFIG", plane.config(1)],
-        ["GET_SECRETS", plane.secrets([])]
+        ["FETCH_DYNAMIC_CONFIG", Effect.asVoid(plane.config(1))],
+        ["GET_SECRETS", Effect.asVoid(plane.secrets([]))]
       ] as const) {
         const reply = yield* fork(Effect.result(call))
         assert.strictEqual(yield* Queue.take(asked), verb)

@@ -21,6 +21,8 @@ import type { World } from "./World.ts"
 /** The life of choird that the run belongs to. */
 export interface Host {
   readonly process: Process
+  /** Whether what it writes would be committed. */
+  readonly mayWrite: () => boolean
   readonly machine: Machine
   readonly tokens: Tokens
   readonly hearings: Map<SessionId, Hearing>
@@ -52,7 +54,7 @@ export class Epochs {
   readonly #patiently = Effect.suspend(() => {
     const { database, io, kernel } = this.#world
     const away: Effect.Effect<void> = Effect.suspend(() =>
-      database.isAway(kernel.now) || io.meets("query") === "query-refused"
+      database.isAway(kernel.now) || io.meets("query") === "query-refused" || !this.#host.mayWrite()
         ? Effect.andThen(Effect.sleep(500), away)
         : Effect.void
     )

@@ -13,6 +13,9 @@ import { CANARY } from "./Setup.ts"
 import { type Acknowledgement, type Head, StoreChecks } from "./StoreChecks.ts"
 import type { World } from "./World.ts"
 
+/** How long a choird may take to see that it has lost the database: the server may be away, and is asked every few seconds. */
+const DISPLACED_MS_MAX = 20_000
+
 export class Invariants {
   readonly #world: World
   readonly #store: StoreChecks
@@ -25,6 +28,8 @@ export class Invariants {
   readonly #happened = new Set<string>()
   /** Hears of each commit of an agent. */
   onCommitted: (events: ReadonlyArray<ChoirEvent>) => void = () => undefined
+  /** The choird that serves. */
+  choird: () => Process | undefined = () => undefined
   #newest: Container | undefined
 
   constructor(world: World) {
@@ -50,6 +55,22 @@ export class Invariants {
   /** I12: an approved proposal that never ends keeps all later ones from being carried out. */
   stuck({ approval_id }: ApprovalRow): void {
     throw new Violation("I12", `approval ${approval_id} does not end, and nothing behind it is carried out`)
+  }
+  /** D1: once another choird has taken the database, this one commits nothing. */
+  wrote(process: Process): void {
+    const { owner } = this.#world.locks
+    if (owner !== undefined && owner.process !== process)
+      throw new Violation("D1", `${process.name} writes though ${owner.process.name} has taken the database`)
+  }
+  /** D1: and it ends. */
+  #displaced(): void {
+    const { kernel, locks } = this.#world
+    const { owner } = locks
+    const process = this.choird()
+    if (owner === undefined || process === undefined || owner.process === process) return
+    const since_ms = Math.max(owner.since_ms, process.frozen_until)
+    if (kernel.now - since_ms > DISPLACED_MS_MAX)
+      throw new Violation("D1", `${process.name} runs on though ${owner.process.name} took the database`)
   }
   resumed(session: SessionTable): void {
     this.#world.note(`${session.session_id} is resumed in epoch ${session.epoch}`)
@@ -182,6 +203,7 @@ export class Invariants {
 
   second(): void {
     this.#store.second()
+    this.#displaced()
     for (const checks of this.#agents.values()) if (checks.probe.process.alive) checks.second()
     if (this.#world.kernel.seconds() % 10 === 0)
       for (const checks of this.#agents.values()) if (checks.probe.process.alive) checks.same()

@@ -58,10 +58,8 @@ export class Machine {
     this.containers.push(container)
     invariants.launched(container, this.containers)
     note(`${process.name} starts: epoch ${epoch} of ${session_id}`)
-    const ways = {
-      choird: [this.wire, choird],
-      provider: [{ latency_ms: 5, cut_until: 0, troubles: [] }, this.#provider]
-    } as const
+    const toProvider: Wire = { latency_ms: 5, cut_until: 0, troubles: [] }
+    const ways = { choird: [this.wire, choird], provider: [toProvider, this.#provider] } as const
     kernel.after(kernel.world, this.#draw.wait(200), () => {
       if (!process.alive) return
       startAgent(this.#world, { number, session_id, epoch, token }, process, ways, (code) => {

@@ -38,6 +38,8 @@ export interface Setup {
   readonly large: boolean
   /** Whether jobs begin so many slow tools at once that they take up all that they may. */
   readonly busy: boolean
+  /** Whether a choird of another home wants the same database. */
+  readonly rivalled: boolean
 }
 
 export const makeSetup = (seed: number, faults: Faults): Setup => {
@@ -94,6 +96,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
     skills: skillsOf(seed),
     large: isLarge(seed),
     busy: seed % 13 === 0,
+    rivalled: seed % 17 === 0,
     config: (version) => {
       const config = versions.get(version) ?? make(version)
       versions.set(version, config)

@@ -43,6 +43,8 @@ const refusal = (type: string, message: string) => JSON.stringify({ error: { typ
 export interface Serving {
   readonly process: Process
   readonly tokens: Tokens
+  /** Whether a transaction of this choird is committed. */
+  readonly mayWrite: () => boolean
   readonly hearings: ReadonlyMap<SessionId, Hearing>
   /** An approval waits for a person, until its time is up. */
   readonly asked: () => void
@@ -114,11 +116,12 @@ export class Verbs {
 
   /** A transaction, after what it takes, and its answer; `away` when the database does not answer, though it may have committed. */
   #transaction<A>(commit: () => A, answer: (committed: A) => void, away: () => void): void {
-    const { database, io, kernel } = this.#world
+    const { database, invariants, io, kernel } = this.#world
     const work = () => {
       const met = io.meets("query")
-      if (met === "query-refused") return away()
+      if (met === "query-refused" || !this.#serving.mayWrite()) return away()
       const committed = commit()
+      invariants.wrote(this.#serving.process)
       if (met === "query-unheard") return away()
       // Who dies at this moment has committed and answers nobody.
       if (met !== "choird-crash") answer(committed)

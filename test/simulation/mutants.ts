@@ -9,6 +9,7 @@ import type { Mutant } from "./Mutant.ts"
 import { PROPOSAL_MUTANTS } from "./proposalMutants.ts"
 import { REQUEST_MUTANTS } from "./requestMutants.ts"
 import { SKILL_MUTANTS } from "./skillMutants.ts"
+import { RIVAL_MUTANTS } from "./rivalMutants.ts"
 import { SLOT_MUTANTS } from "./slotMutants.ts"
 import { STOP_MUTANTS } from "./stopMutants.ts"
 import type { Edit } from "./patchSources.ts"
@@ -397,6 +398,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   ...PROPOSAL_MUTANTS,
   ...SKILL_MUTANTS,
   ...SLOT_MUTANTS,
+  ...RIVAL_MUTANTS,
   ...CLOCK_MUTANTS,
   ...STOP_MUTANTS,
   ...REQUEST_MUTANTS,
