@@ -15,7 +15,7 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/age.ts",
     find: "Effect.map(monotonicMs, (now) => before + now - began)",
     replace: "Effect.map(Clock.currentTimeMillis, (now) => Math.max(0, now - Date.parse(created_at)))",
-    knownSeed: 2,
+    knownSeed: 4,
     breaks: ["M1", "J1"]
   },
   {
@@ -23,7 +23,7 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/Replication.ts",
     find: "threshold_ms === undefined ? RPC_TIMEOUT_MS",
     replace: "threshold_ms !== 0 ? RPC_TIMEOUT_MS",
-    knownSeed: 2,
+    knownSeed: 1,
     breaks: ["N1"]
   },
   {

@@ -7,7 +7,7 @@ export const SLOT_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/ToolRunner.ts",
     find: "reserved: TOOLS_RESERVED_FOR_EDGE",
     replace: "reserved: 0",
-    knownSeed: 13,
+    knownSeed: 26,
     breaks: ["E1"]
   },
   {
@@ -15,7 +15,7 @@ export const SLOT_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/grantedCall.ts",
     find: "behindBarrier(ready, grant, deadline, inSlot(running))",
     replace: "inSlot(behindBarrier(ready, grant, deadline, running))",
-    knownSeed: 13,
+    knownSeed: 78,
     breaks: ["E1"]
   }
 ]
