@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
-import type { Kernel, Process } from "./Kernel.ts"
+import type { Process } from "./Kernel.ts"
 
 /** How a transaction is refused whose choird does not have the database any more. */
 const DISPLACED = "CH001"
@@ -21,16 +21,14 @@ interface Connection {
 }
 
 export class Locks {
-  readonly #kernel: Kernel
   readonly #isAway: () => boolean
   #connections = 0
   #holder: Connection | undefined
   #token: unknown
-  /** Whose choird may commit, and since when. */
-  owner: { readonly process: Process; readonly since_ms: number } | undefined
+  /** Whose choird may commit. */
+  owner: Process | undefined
 
-  constructor(kernel: Kernel, isAway: () => boolean) {
-    this.#kernel = kernel
+  constructor(isAway: () => boolean) {
     this.#isAway = isAway
   }
 
@@ -79,7 +77,7 @@ export class Locks {
     if (text.includes("pg_locks")) return Effect.succeed([{ pid: this.#current()?.number ?? null }])
     if (text.startsWith("INSERT INTO choird.holder")) {
       this.#token = value
-      this.owner = { process, since_ms: this.#kernel.now }
+      this.owner = process
     }
     if (text.startsWith("SELECT choird.require_holder") && value !== this.#token)
       return Effect.fail(failed(DISPLACED, "another choird has taken this database"))

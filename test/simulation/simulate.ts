@@ -77,7 +77,7 @@ export const simulate = (seed: number, options: Options = {}): Outcome => {
     faults,
     io,
     database,
-    locks: new Locks(kernel, () => database.isAway(kernel.now)),
+    locks: new Locks(() => database.isAway(kernel.now)),
     ledger,
     draw,
     note,
