@@ -15,7 +15,7 @@ import type { ToolName } from "#schema/Tool.ts"
 import { jobToken } from "#src/shared/jobToken.ts"
 import { PROPOSAL_ASK_MS_MAX, RPC_RETRY_MS, RPC_TIMEOUT_MS } from "#src/shared/limits.ts"
 import { makeConnections } from "./choirdConnections.ts"
-import { type Asked, asked, type Denied, failure, patiently } from "./verbAnswer.ts"
+import { answerTime, type Asked, asked, type Denied, failure, patiently } from "./verbAnswer.ts"
 
 /** A signal with the id to resume after. */
 export interface Pushed {
@@ -49,6 +49,9 @@ export interface HostReply {
   readonly status: ToolStatus
   readonly output: Schema.Json
 }
+
+/** The silence after which choird takes an agent for crashed, until its configuration says another one. */
+const SILENCE_MS = 10_000
 
 /** Speaks to choird. It holds the token: the bootstrap one until INIT_HELLO answers, then the lease's, in memory only (D12). */
 export class ControlPlane extends Context.Service<
@@ -103,6 +106,14 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
       return { ...headers, "x-choir-job": jobToken(Redacted.value(lease), job.job_id, job.expires_ms) }
     })
 
+  let silence_ms = SILENCE_MS
+  /** Asks until choird answers. The agent sends no heartbeat while it waits for these, so that each attempt is as short as theirs. */
+  const insistently = <A, E>(verb: string, call: Effect.Effect<A, E>): Asked<A> =>
+    Effect.suspend(() => {
+      let attempts = 0
+      return patiently(Effect.suspend(() => asked(verb, answerTime(silence_ms, attempts++))(call)))
+    })
+
   const last = yield* Ref.make<string | undefined>(undefined)
   const connect = Effect.fnUntraced(function* () {
     const after = yield* Ref.get(last)
@@ -124,13 +135,14 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
   return ControlPlane.of({
     hello: Effect.fn("ControlPlane.hello")(function* (payload) {
       const request = { ...envelope(), payload }
-      const reply = yield* patiently(asked("INIT_HELLO")(rpc.INIT_HELLO(request)))
+      const reply = yield* insistently("INIT_HELLO", rpc.INIT_HELLO(request))
+      silence_ms = reply.config.crash_detection_threshold_ms ?? SILENCE_MS
       yield* Ref.set(token, Redacted.make(reply.lease_token))
       return reply
     }),
     secrets: Effect.fn("ControlPlane.secrets")(function* (resources) {
       const request = { ...envelope(), payload: { resources } }
-      const { secrets } = yield* patiently(asked("GET_SECRETS")(rpc.GET_SECRETS(request)))
+      const { secrets } = yield* insistently("GET_SECRETS", rpc.GET_SECRETS(request))
       return new Map(Object.entries(secrets).map(([name, value]) => [name as SecretName, Redacted.make(value)]))
     }),
     heartbeat: (payload, timeout_ms) => asked("HEARTBEAT", timeout_ms)(rpc.HEARTBEAT({ ...envelope(), payload })),
@@ -150,11 +162,12 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
     }),
     terminate: Effect.fn("ControlPlane.terminate")(function* (payload) {
       const request = { ...envelope(), payload }
-      yield* patiently(asked("TERMINATE_SELF")(rpc.TERMINATE_SELF(request)))
+      yield* insistently("TERMINATE_SELF", rpc.TERMINATE_SELF(request))
     }),
     config: (current_config_version) =>
-      patiently(
-        asked("FETCH_DYNAMIC_CONFIG")(rpc.FETCH_DYNAMIC_CONFIG({ ...envelope(), payload: { current_config_version } }))
+      insistently(
+        "FETCH_DYNAMIC_CONFIG",
+        rpc.FETCH_DYNAMIC_CONFIG({ ...envelope(), payload: { current_config_version } })
       ),
     signals
   })

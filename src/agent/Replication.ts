@@ -22,6 +22,7 @@ import { fetchSecrets } from "./fetchSecrets.ts"
 import { residentRevs } from "./residentRevs.ts"
 import { SecretStore } from "./SecretStore.ts"
 import { urgencyOf } from "./urgency.ts"
+import { answerTime } from "./verbAnswer.ts"
 
 /** choird will not take this agent's events any more: a newer epoch runs, or the session is frozen or over. */
 export class Severed extends Schema.TaggedError<Severed>()("Severed", { reason: Schema.String }) {
@@ -29,19 +30,6 @@ export class Severed extends Schema.TaggedError<Severed>()("Severed", { reason: 
     return `the session was taken from this agent: ${this.reason}`
   }
 }
-
-/** The attempts that fit into the silence after which choird takes an agent for crashed. */
-const BEATS_BEFORE_CRASH = 3
-
-/**
- * How long a heartbeat waits for its answer: short enough that a lost packet is made up for in time, and twice as long after each one that
- * was given up, since a slow choird needs the time to answer at all.
- */
-const answerTime = (threshold_ms: number | undefined, given_up: number) =>
-  threshold_ms === undefined
-    ? RPC_TIMEOUT_MS
-    : Math.min(RPC_TIMEOUT_MS, Math.ceil(threshold_ms / BEATS_BEFORE_CRASH) * 2 ** Math.min(given_up, DOUBLINGS_MAX))
-const DOUBLINGS_MAX = 10
 
 /** Sends heartbeats and knows what choird has. */
 export class Replication extends Context.Service<
@@ -130,7 +118,8 @@ const make = Effect.fnUntraced(function* () {
       config_version,
       timestamp: new Date(now).toISOString()
     }
-    const timeout_ms = answerTime(config.crash_detection_threshold_ms, given_up)
+    const { crash_detection_threshold_ms: threshold_ms } = config
+    const timeout_ms = threshold_ms === undefined ? RPC_TIMEOUT_MS : answerTime(threshold_ms, given_up)
     const asked_ms = yield* monotonicMs
     // A choird that refuses the connection is away, and not slow.
     const answerless = Effect.map(monotonicMs, (now_ms) => {

@@ -61,6 +61,17 @@ const pauses = Schedule.spaced(0).pipe(
   Schedule.modifyDelay(({ input }) => Effect.succeed(input._tag === "Unreachable" ? input.wait_ms : 0))
 )
 
+/** The attempts that fit into the silence after which choird takes an agent for crashed. */
+const ATTEMPTS_BEFORE_CRASH = 3
+const DOUBLINGS_MAX = 10
+
+/**
+ * How long an attempt waits for its answer: short enough that a lost packet is made up for in time, and twice as long after each one that
+ * was given up, since a slow choird needs the time to answer at all.
+ */
+export const answerTime = (threshold_ms: number, given_up: number): number =>
+  Math.min(RPC_TIMEOUT_MS, Math.ceil(threshold_ms / ATTEMPTS_BEFORE_CRASH) * 2 ** Math.min(given_up, DOUBLINGS_MAX))
+
 /** Repeats a request with its id while choird is away or wants to be left alone; a lost reply is answered again (R28). */
 export const patiently = <A>(call: Asked<A>): Asked<A> =>
   Effect.retry(call, { while: (error) => error._tag === "Unreachable", schedule: pauses, times: RPC_ATTEMPTS_MAX })

@@ -248,6 +248,35 @@ describe("a choird that wants to be left alone, or says nothing", () => {
     })
   )
 
+  it.effect("is asked again for answers that got lost before it takes the silence for a crash (R7)", () =>
+    Effect.gen(function* () {
+      const { http, planeOver } = yield* connect
+      const THRESHOLD_MS = 10_000
+      const asked = yield* Queue.bounded<string>(10)
+      const seen = new Set<string>()
+      // The first answer to each verb never arrives, and nobody is told.
+      const silent = HttpClient.make((request) =>
+        Effect.suspend(() => {
+          const verb = new URL(request.url).pathname.split("/").at(-1) ?? ""
+          const isLost = !seen.has(verb)
+          seen.add(verb)
+          return Effect.andThen(Queue.offer(asked, verb), isLost ? Effect.never : http.execute(request))
+        })
+      )
+      const plane = yield* planeOver(silent)
+      for (const [verb, call] of [
+        ["FETCH_DYNAMIC_CONFIG", Effect.asVoid(plane.config(1))],
+        ["GET_SECRETS", Effect.asVoid(plane.secrets([]))]
+      ] as const) {
+        const reply = yield* fork(Effect.result(call))
+        assert.strictEqual(yield* Queue.take(asked), verb)
+        yield* TestClock.adjust(THRESHOLD_MS / 2)
+        assert.strictEqual(yield* Queue.take(asked), verb)
+        yield* Fiber.join(reply)
+      }
+    })
+  )
+
   it("makes nobody wait for longer than a minute", () => {
     const wait = (retry_after_ms: number) => new Unreachable({ verb: "x", reason: "y", retry_after_ms }).wait_ms
     assert.deepStrictEqual([0, 1000, 1e9].map(wait), [RPC_RETRY_MS, 1000, RPC_RETRY_AFTER_MS_MAX])

@@ -8,7 +8,9 @@ import type { Probe } from "./Agent.ts"
 import { fingerprint } from "./fingerprint.ts"
 import { Violation } from "./Kernel.ts"
 import type { Run } from "./Ledger.ts"
+import { ClockRules } from "./ClockRules.ts"
 import { excludes, type Holding } from "./lockRules.ts"
+import { SlotRules } from "./SlotRules.ts"
 import { TurnRules } from "./TurnRules.ts"
 import type { World } from "./World.ts"
 
@@ -33,6 +35,8 @@ export class AgentChecks {
   readonly #overdue = new Map<JobName, number>()
   readonly #since = new Map<unknown, number>()
   readonly #turns: TurnRules
+  readonly #slots: SlotRules
+  readonly #clocks: ClockRules
   ended = false
 
   constructor(world: World, probe: Probe) {
@@ -41,6 +45,8 @@ export class AgentChecks {
     this.#restored = probe.log.head()
     this.#checked = this.#restored
     this.#turns = new TurnRules(probe, () => this.#running())
+    this.#slots = new SlotRules(probe, () => this.#running())
+    this.#clocks = new ClockRules(world.kernel, probe)
   }
 
   get probe(): Probe {
@@ -52,6 +58,8 @@ export class AgentChecks {
     if (this.ended) throw new Violation("I17", `agent ${agent.number} commits after its end`)
     for (const event of events) this.#texts.push(canonicalJson(event))
     this.#turns.committed(events)
+    this.#slots.committed(events)
+    this.#clocks.committed(events)
     const { cores, edge } = arbiter.state()
     if (edge.state === "EDGE_TERMINATED" && cores.size > 0) throw new Violation("I8", "a job outlives edge")
     const spawned = events.some(({ event_type }) => event_type === "CoreStarted")
@@ -152,7 +160,7 @@ export class AgentChecks {
     this.#awake_ms += 1000
     const { cores } = arbiter.state()
     for (const [name, core] of cores) {
-      const out_of_time = now >= Date.parse(core.started_at) + core.budgets.wall_time_ms
+      const out_of_time = this.#clocks.isOver(core.lane)
       if (core.cancelled === undefined && !out_of_time) continue
       const since = this.#overdue.get(name) ?? this.#awake_ms
       this.#overdue.set(name, since)
@@ -160,6 +168,8 @@ export class AgentChecks {
         throw new Violation("J1", `the job ${name} does not end: ${core.cancelled ?? "it is out of time"}`)
     }
     this.#waits()
+    // What an agent asks of choird within a tool takes up a slot that nobody sees here.
+    if (!this.#world.setup.proposes) this.#slots.second()
     for (const name of this.#overdue.keys()) if (!cores.has(name)) this.#overdue.delete(name)
     const { max_core_jobs } = settings.current().config.budgets
     if (cores.size > max_core_jobs) throw new Violation("I16", `${cores.size} jobs run at once`)

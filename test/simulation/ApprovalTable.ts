@@ -11,7 +11,7 @@ import { isAsked, proposedOn } from "#src/choird/approvals/askedCalls.ts"
 import { type ApprovalStep, mayFollow, resolutionOf, verdict } from "#src/choird/approvals/approvalStatus.ts"
 import { Approved } from "#src/choird/approvals/Approved.ts"
 import type { ApprovalRow as StoredRow } from "#src/choird/approvals/approvalRows.ts"
-import { decidedNote, endedNote } from "#src/choird/approvals/proposalNotes.ts"
+import { decidedNote, endedNote, type Ending } from "#src/choird/approvals/proposalNotes.ts"
 import { understand } from "#src/choird/approvals/requestTypes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { Violation } from "./Kernel.ts"
@@ -23,6 +23,11 @@ export interface ApprovalRow {
   readonly hash: string
   readonly summary: string
   readonly isProposal: boolean
+  readonly request_type: string
+  /** The payload as it was stored, which a later version may not be able to read. */
+  canonical: string
+  /** What choird found out about a proposal. */
+  readonly facts: unknown
   readonly expires_ms: number
   status: ApprovalStatus
   /** The one decision, beside the status that the product's rules move. */
@@ -83,6 +88,9 @@ export class ApprovalTable {
         hash,
         summary,
         isProposal,
+        request_type,
+        canonical: asked.canonical,
+        facts: {},
         expires_ms,
         status: "pending",
         decided: undefined,
@@ -108,10 +116,17 @@ export class ApprovalTable {
 
   /** What choird's proof lets be carried out now. */
   provable(): ReadonlyArray<ApprovalRow> {
-    return this.rows.filter((row) => {
-      const stored = row as unknown as StoredRow
-      return row.isProposal && (Approved.of(stored) ?? Approved.begun(stored)) !== undefined
-    })
+    return this.rows.filter((row) => row.isProposal && this.proofOf(row) !== undefined)
+  }
+
+  proofOf(row: ApprovalRow): Approved | undefined {
+    const stored = row as unknown as StoredRow
+    return Approved.of(stored) ?? Approved.begun(stored)
+  }
+
+  /** Proposals whose execution has not begun. */
+  undecided(): ReadonlyArray<ApprovalRow> {
+    return this.rows.filter(({ isProposal, status }) => isProposal && (status === "pending" || status === "approved"))
   }
 
   /** I12: what is carried out was approved. Whoever was cut short begins again. */
@@ -122,11 +137,10 @@ export class ApprovalTable {
   }
 
   /** I12: it is carried out once. */
-  finish(row: ApprovalRow, status: "done" | "failed"): void {
+  finish(row: ApprovalRow, ending: Ending): void {
     row.carried += 1
     if (row.carried > 1) throw new Violation("I12", `approval ${row.approval_id} was carried out twice`)
-    this.#become(row, status)
-    const ending = status === "done" ? { status, outcome: "done" } : { status, kind: "BUILD", reason: "it broke" }
+    this.#become(row, ending.status)
     this.#telling.resolved(row, "approved", endedNote(row, ending))
   }
 

@@ -6,11 +6,15 @@ import type { Machine } from "./Machine.ts"
 import type { Seed } from "./Seed.ts"
 import type { World } from "./World.ts"
 
+/** By how much the time of day is set: as by a person, after a resume of the machine, or by a time server. */
+const CLOCK_STEPS_MS = [-3_600_000, -20_000, 20_000, 3_600_000] as const
+
 export class Chaos {
   readonly #world: World
   readonly #machine: Machine
   readonly #choird: Choird
   readonly #draw: Seed
+  readonly #clock: Seed
   #steps_left: number
 
   constructor(world: World, machine: Machine, choird: Choird) {
@@ -18,6 +22,7 @@ export class Chaos {
     this.#machine = machine
     this.#choird = choird
     this.#draw = world.draw("chaos")
+    this.#clock = world.draw("clock")
     this.#steps_left = this.#nextCrash()
   }
 
@@ -42,6 +47,8 @@ export class Chaos {
       if (this.#draw.chance(0.5)) this.#choird.stopAgent()
       else this.#world.config_version++
     })
+    if (this.#world.faults.kinds.has("clock"))
+      this.#strike("clock", rates.clock_ms, () => this.#setClock(), this.#clock)
   }
 
   /** After each step of a process: an agent dies in the middle of whatever it does. */
@@ -57,10 +64,17 @@ export class Chaos {
     this.#machine.crash(container)
   }
 
-  #strike(kind: FaultKind, typical_ms: number, act: () => void): void {
+  #setClock(): void {
+    const { kernel, note } = this.#world
+    const by_ms = this.#clock.pick(CLOCK_STEPS_MS)
+    kernel.setTimeOfDay(by_ms)
+    note(`the time of day is set by ${by_ms} ms`)
+  }
+
+  #strike(kind: FaultKind, typical_ms: number, act: () => void, draw = this.#draw): void {
     const { faults, kernel } = this.#world
     const again = () =>
-      kernel.after(kernel.world, this.#draw.wait(typical_ms), () => {
+      kernel.after(kernel.world, draw.wait(typical_ms), () => {
         if (faults.calm) return
         if (faults.active(kind)) act()
         again()

@@ -2,10 +2,13 @@
  * choird as its agent sees it: verbs and push stream over the simulated network. It dies with all that it had in memory, and comes
  * back with what the database has.
  */
-import { Deferred, Effect, Schema } from "effect"
+import { Deferred, Effect, Exit, Schema } from "effect"
+import { SqlClient } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
 import { Signal } from "#schema/Signal.ts"
 import type { Hearing } from "#src/choird/agents/hearing.ts"
+import { makeDatabaseFence } from "#src/choird/database/DatabaseFence.ts"
+import { holdDatabase } from "#src/choird/database/DatabaseLock.ts"
 import type { SessionTable } from "./Database.ts"
 import { Delivery } from "./Delivery.ts"
 import { Executor } from "./Executor.ts"
@@ -14,6 +17,7 @@ import type { Process } from "./Kernel.ts"
 import type { Machine } from "./Machine.ts"
 import type { Exchange, Pieces } from "./Network.ts"
 import type { Seed } from "./Seed.ts"
+import { ADDRESS } from "./Rival.ts"
 import { runtimeOf } from "./SimRuntime.ts"
 import { Tokens } from "./Tokens.ts"
 import { Verbs } from "./Verbs.ts"
@@ -54,10 +58,38 @@ export class Choird {
     return this.#life?.process
   }
 
-  /** Starts it, and with it what was active. */
+  /** Starts it, and with it what was active. Where another choird wants the database it first takes it, and ends when it has lost it. */
   start(): void {
-    const { kernel, note } = this.#world
+    const { kernel, locks, note, setup } = this.#world
     const process = kernel.process("choird")
+    const runtime = runtimeOf(kernel, process, this.#world.draw(`scheduler choird ${this.#lives++}`), note)
+    if (!setup.rivalled) return this.#serve(process, runtime, () => true)
+    const sql = locks.client(process)
+    const fence = makeDatabaseFence(ADDRESS)
+    const life = Effect.gen({ self: this }, function* () {
+      const taken = yield* holdDatabase(ADDRESS, fence)
+      this.#serve(process, runtime, () => Exit.isSuccess(Effect.runSyncExit(fence.prove(sql))))
+      yield* taken
+    })
+    const held = Effect.scoped(Effect.provideService(life, SqlClient.SqlClient, sql))
+    runtime.start(
+      Effect.andThen(
+        Effect.ignore(held),
+        Effect.sync(() => this.#ends(process))
+      )
+    )
+  }
+
+  /** It ends by itself, and is started again like one that died. */
+  #ends(process: Process): void {
+    const { kernel } = this.#world
+    if (this.#life?.process === process) return this.crash()
+    kernel.kill(process)
+    kernel.after(kernel.world, this.#draw.between(200, 4000), () => this.start())
+  }
+
+  #serve(process: Process, runtime: ReturnType<typeof runtimeOf>, mayWrite: () => boolean): void {
+    const { note } = this.#world
     const hearings = new Map<SessionId, Hearing>()
     const life: Life = {
       process,
@@ -68,6 +100,7 @@ export class Choird {
         process,
         tokens: this.#tokens,
         hearings,
+        mayWrite,
         asked: () => this.#expire(life),
         stream: (session, after, exchange) => this.#stream(session, after, exchange)
       }),
@@ -76,16 +109,16 @@ export class Choird {
     this.#life = life
     note(`${process.name} starts`)
     this.#tokens.restart()
-    const runtime = runtimeOf(kernel, process, this.#world.draw(`scheduler choird ${this.#lives++}`), note)
-    runtime.start(this.#epochs(life).run())
+    runtime.start(this.#epochs(life, mayWrite).run())
     this.#delivery.start(process)
     this.#executor.start(process)
     this.#expire(life)
   }
 
-  #epochs(life: Life): Epochs {
+  #epochs(life: Life, mayWrite: () => boolean): Epochs {
     return new Epochs(this.#world, {
       process: life.process,
+      mayWrite,
       machine: this.#machine,
       tokens: this.#tokens,
       hearings: life.hearings,

@@ -2,13 +2,14 @@
  * The run of the simulated agent: one epoch after the other, watched, fenced and ended by choird's own code (`Epoch.ts`,
  * `Liveness.ts`, `afterEpoch.ts`), over a database and a host in memory.
  */
-import { Clock, Deferred, Effect, Option, Redacted, Stream } from "effect"
+import { Deferred, Effect, Option, Redacted, Stream } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { afterEpoch } from "#src/choird/agents/afterEpoch.ts"
 import { BREAKER } from "#src/choird/agents/Breaker.ts"
 import { type EpochPlan, type EpochServices, runEpoch } from "#src/choird/agents/Epoch.ts"
 import type { Hearing } from "#src/choird/agents/hearing.ts"
 import { SUCCESSOR_LOOK_MS } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionTable } from "./Database.ts"
 import type { Process } from "./Kernel.ts"
 import type { Container, Machine } from "./Machine.ts"
@@ -20,6 +21,8 @@ import type { World } from "./World.ts"
 /** The life of choird that the run belongs to. */
 export interface Host {
   readonly process: Process
+  /** Whether what it writes would be committed. */
+  readonly mayWrite: () => boolean
   readonly machine: Machine
   readonly tokens: Tokens
   readonly hearings: Map<SessionId, Hearing>
@@ -31,10 +34,15 @@ export interface Host {
   stoppable(stop: Deferred.Deferred<void>): void
 }
 
+/** The answer to what was heard last may get lost as well, in ms before it was. */
+const SILENCE_BEGINS_MS = 1000
+
 export class Epochs {
   readonly #world: World
   readonly #host: Host
   readonly #draw: Seed
+  /** Why the agent of the epoch that ends may have been silent. */
+  #excuse: string | undefined
 
   constructor(world: World, host: Host) {
     this.#world = world
@@ -46,7 +54,7 @@ export class Epochs {
   readonly #patiently = Effect.suspend(() => {
     const { database, io, kernel } = this.#world
     const away: Effect.Effect<void> = Effect.suspend(() =>
-      database.isAway(kernel.now) || io.meets("query") === "query-refused"
+      database.isAway(kernel.now) || io.meets("query") === "query-refused" || !this.#host.mayWrite()
         ? Effect.andThen(Effect.sleep(500), away)
         : Effect.void
     )
@@ -101,7 +109,10 @@ export class Epochs {
       sockets: { open: () => Effect.succeed({ dir: "" }) },
       tokens: {
         bootstrap: (session_id: SessionId, _agent: string, epoch: number) =>
-          Effect.sync(() => Redacted.make(this.#host.tokens.bootstrap(session_id, epoch))),
+          Effect.sync(() => {
+            this.#excuse = this.#excused(session_id)
+            return Redacted.make(this.#host.tokens.bootstrap(session_id, epoch))
+          }),
         revoke: (session_id: SessionId) => Effect.sync(() => this.#host.tokens.revoke(session_id))
       }
     }
@@ -159,7 +170,7 @@ export class Epochs {
         session ??= yield* this.#successor()
         const end = yield* this.#epoch(session, token)
         yield* this.#patiently
-        const now_ms = yield* Clock.currentTimeMillis
+        const now_ms = yield* monotonicMs
         const { events, frozen_reason } = session
         const next = afterEpoch(end, {
           now_ms,
@@ -190,7 +201,7 @@ export class Epochs {
 
   /** One epoch, by choird's own code. */
   #epoch(session: SessionTable, token: Redacted.Redacted | undefined) {
-    const { note, setup } = this.#world
+    const { invariants, note, setup } = this.#world
     const { epoch, session_id } = session
     const stop = Deferred.makeUnsafe<void>()
     this.#host.stoppable(stop)
@@ -215,10 +226,24 @@ export class Epochs {
       Effect.tap((end) =>
         Effect.sync(() => {
           this.#host.stopping(session_id, undefined)
+          if (end.type === "crashed" && end.reason.startsWith("it was silent") && this.#excuse === undefined)
+            invariants.needless(`epoch ${epoch} of ${session_id} ended since ${end.reason}`)
           note(`epoch ${epoch} of ${session_id} ended: ${end.type} ${"reason" in end ? end.reason : ""}`)
         })
       )
     )
+  }
+
+  /** N1: what excuses an agent's silence until now. One lost message does not. */
+  #excused(session_id: SessionId): string | undefined {
+    const { containers, wire } = this.#host.machine
+    const process = containers.findLast((container) => container.session_id === session_id)?.process
+    const heard_ms = this.#host.hearings.get(session_id)?.heard_ms
+    if (process?.alive !== true || heard_ms === undefined) return "it died"
+    if (process.frozen_until > heard_ms || this.#host.process.frozen_until > heard_ms) return "somebody stood still"
+    if (wire.cut_until > heard_ms) return "the wire was cut"
+    const troubles = wire.troubles.filter(({ at_ms, of }) => of === process && at_ms >= heard_ms - SILENCE_BEGINS_MS)
+    return troubles.length > 1 ? "more than one message got lost or came late" : undefined
   }
 
   #end(session: SessionTable, status: SessionTable["status"]): void {

@@ -34,7 +34,9 @@ export const FAULT_KINDS = [
   /** The operator stops, starts and reconfigures the agent. */
   "operator",
   /** Limits are so small that they are reached. */
-  "small-budgets"
+  "small-budgets",
+  /** The host's time of day is set. */
+  "clock"
 ] as const
 export type FaultKind = (typeof FAULT_KINDS)[number]
 
@@ -54,6 +56,7 @@ interface Rates {
   readonly hostile: number
   readonly tools: number
   readonly operator_ms: number
+  readonly clock_ms: number
 }
 
 export interface FaultOptions {
@@ -69,8 +72,9 @@ export class Faults {
 
   constructor(seed: number, { without }: FaultOptions) {
     const draw = makeSeed(seed, "faults")
+    const clock = makeSeed(seed, "faults of the clock")
     // Each kind is drawn whether it counts or not, so that switching one off leaves the others as they are.
-    const drawn = FAULT_KINDS.filter(() => draw.chance(0.5))
+    const drawn = FAULT_KINDS.filter((kind) => (kind === "clock" ? clock : draw).chance(0.5))
     this.kinds = new Set(drawn.filter((kind) => !without.includes(kind)))
     this.rates = {
       loss: draw.pick([0.01, 0.05, 0.2]),
@@ -86,7 +90,8 @@ export class Faults {
       provider: draw.pick([0.05, 0.25]),
       hostile: draw.pick([0.1, 0.4]),
       tools: draw.pick([0.1, 0.3]),
-      operator_ms: draw.pick([40_000, 100_000])
+      operator_ms: draw.pick([40_000, 100_000]),
+      clock_ms: clock.pick([15_000, 45_000])
     }
   }
 

@@ -3,6 +3,7 @@ import { Cause } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { AgentIdentity, Probe } from "./Agent.ts"
 import { AgentChecks } from "./AgentChecks.ts"
+import type { ApprovalRow } from "./ApprovalTable.ts"
 import type { SessionTable, StoredRow } from "./Database.ts"
 import { type Process, Violation } from "./Kernel.ts"
 import type { Run } from "./Ledger.ts"
@@ -11,6 +12,9 @@ import type { Asked } from "./Script.ts"
 import { CANARY } from "./Setup.ts"
 import { type Acknowledgement, type Head, StoreChecks } from "./StoreChecks.ts"
 import type { World } from "./World.ts"
+
+/** How long a choird may take to see that it has lost the database, in seconds: it asks every few of them. */
+const DISPLACED_S_MAX = 20
 
 export class Invariants {
   readonly #world: World
@@ -24,7 +28,10 @@ export class Invariants {
   readonly #happened = new Set<string>()
   /** Hears of each commit of an agent. */
   onCommitted: (events: ReadonlyArray<ChoirEvent>) => void = () => undefined
+  /** The choird that serves. */
+  choird: () => Process | undefined = () => undefined
   #newest: Container | undefined
+  #displaced_s = 0
 
   constructor(world: World) {
     this.#world = world
@@ -41,6 +48,34 @@ export class Invariants {
   }
   frozen(session: SessionTable, reason: string): void {
     throw new Violation("I2", `choird froze ${session.session_id}: ${reason}`)
+  }
+  /** N1: no epoch is lost to a single message that got lost or came late. */
+  needless(what: string): void {
+    throw new Violation("N1", what)
+  }
+  /** I12: an approved proposal that never ends keeps all later ones from being carried out. */
+  stuck({ approval_id }: ApprovalRow): void {
+    throw new Violation("I12", `approval ${approval_id} does not end, and nothing behind it is carried out`)
+  }
+  /** D1: once another choird has taken the database, this one commits nothing. */
+  wrote(process: Process): void {
+    const { owner } = this.#world.locks
+    if (owner !== undefined && owner !== process)
+      throw new Violation("D1", `${process.name} writes though ${owner.name} has taken the database`)
+  }
+  /** D1: and it ends. */
+  #displaced(): void {
+    const { database, kernel, locks } = this.#world
+    const { owner } = locks
+    const process = this.choird()
+    if (owner === undefined || process === undefined || owner === process) {
+      this.#displaced_s = 0
+      return
+    }
+    // While it stands still, or the server is away, it cannot see that.
+    if (process.frozen_until > kernel.now || database.isAway(kernel.now)) return
+    if (++this.#displaced_s > DISPLACED_S_MAX)
+      throw new Violation("D1", `${process.name} runs on though ${owner.name} took the database`)
   }
   resumed(session: SessionTable): void {
     this.#world.note(`${session.session_id} is resumed in epoch ${session.epoch}`)
@@ -173,6 +208,7 @@ export class Invariants {
 
   second(): void {
     this.#store.second()
+    this.#displaced()
     for (const checks of this.#agents.values()) if (checks.probe.process.alive) checks.second()
     if (this.#world.kernel.seconds() % 10 === 0)
       for (const checks of this.#agents.values()) if (checks.probe.process.alive) checks.same()

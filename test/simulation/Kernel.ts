@@ -10,6 +10,8 @@ export const EPOCH_MS = Date.UTC(2026, 0, 1)
 
 /** Tasks without any time passing after which the simulation counts as stuck: something spins. */
 const STEPS_PER_INSTANT_MAX = 5000
+/** The same for operations of fibers, so that a loop around something expensive is found before it has cost minutes. */
+const OPERATIONS_PER_INSTANT_MAX = 100_000
 
 /** A program of the simulated machine. What it had in memory is gone when it dies; no finalizer runs. */
 export interface Process {
@@ -95,8 +97,14 @@ class Heap {
 }
 
 export class Kernel {
+  /** What nobody sets. */
   now = EPOCH_MS
+  /** How far the time of day is from it, in ms. */
+  #moved = 0
+  #isTimeSet = false
   steps = 0
+  /** Operations of fibers in this instant. */
+  operations = 0
   readonly digest = new Digest()
   /** Runs after each step of a process. */
   watch: (process: Process) => void = () => undefined
@@ -115,6 +123,22 @@ export class Kernel {
     // Some seeds run tasks mostly in the order in which they became ready, as Node does; others in any order.
     this.#inOrder = seed.pick([0, 0, 0.5, 0.9])
     this.world = this.process("world")
+  }
+
+  /** The host's time of day, in ms since 1970. */
+  timeOfDay(): number {
+    return this.now + this.#moved
+  }
+
+  /** Whether it was ever set. */
+  get isTimeSet(): boolean {
+    return this.#isTimeSet
+  }
+
+  /** Sets the host's time of day; no span gets longer or shorter by it. */
+  setTimeOfDay(by_ms: number): void {
+    this.#moved += by_ms
+    this.#isTimeSet = true
   }
 
   process(name: string): Process {
@@ -156,6 +180,8 @@ export class Kernel {
       if (this.#ready.length > 0) {
         if (++instant > STEPS_PER_INSTANT_MAX)
           throw new Violation("L2", `${STEPS_PER_INSTANT_MAX} steps within one instant: something spins`)
+        if (this.operations > OPERATIONS_PER_INSTANT_MAX)
+          throw new Violation("L2", `${OPERATIONS_PER_INSTANT_MAX} operations within one instant: something spins`)
         this.#step()
         continue
       }
@@ -167,6 +193,7 @@ export class Kernel {
       if (next.at > this.now) {
         this.now = next.at
         instant = 0
+        this.operations = 0
       }
       this.#timers.pop()
       if (!next.cancelled && next.process.alive) this.#ready.push(next)

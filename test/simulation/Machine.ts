@@ -34,7 +34,7 @@ export class Machine {
     this.#world = world
     this.#draw = world.draw("machine")
     this.#provider = provider
-    this.wire = { latency_ms: 1, cut_until: 0 }
+    this.wire = { latency_ms: 1, cut_until: 0, troubles: [] }
   }
 
   /** Agents whose process runs, zombies included. */
@@ -58,10 +58,8 @@ export class Machine {
     this.containers.push(container)
     invariants.launched(container, this.containers)
     note(`${process.name} starts: epoch ${epoch} of ${session_id}`)
-    const ways = {
-      choird: [this.wire, choird],
-      provider: [{ latency_ms: 5, cut_until: 0 }, this.#provider]
-    } as const
+    const toProvider: Wire = { latency_ms: 5, cut_until: 0, troubles: [] }
+    const ways = { choird: [this.wire, choird], provider: [toProvider, this.#provider] } as const
     kernel.after(kernel.world, this.#draw.wait(200), () => {
       if (!process.alive) return
       startAgent(this.#world, { number, session_id, epoch, token }, process, ways, (code) => {

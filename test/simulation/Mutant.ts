@@ -3,8 +3,8 @@ import type { Edit } from "./patchSources.ts"
 
 export interface Mutant extends Edit {
   readonly name: string
-  /** A second check behind the first, which would hide its absence. */
-  readonly also?: Edit
+  /** Checks behind the first, which would hide its absence. */
+  readonly also?: ReadonlyArray<Edit>
   /** A seed that finds it. */
   readonly knownSeed: number
   /** The invariants that it may break first. */

@@ -44,7 +44,18 @@ export interface Wire {
   readonly latency_ms: number
   /** Nothing passes until then. */
   cut_until: number
+  /** Requests and answers that got lost or came late, the newest last. */
+  readonly troubles: Array<Trouble>
 }
+
+/** What befell a message; `of` asked. */
+export interface Trouble {
+  readonly of: Process
+  readonly at_ms: number
+}
+
+/** A message that takes longer is late, in ms. */
+const LATE_MS = 1000
 
 /** One request of a client, from its end. */
 interface Call {
@@ -194,6 +205,7 @@ export class Network {
     const met = this.#io.meets("request")
     if (met === "request-twice") this.#send(call, asked, connection)
     const passage = this.#passage(call.wire, met)
+    this.#watched(call, passage)
     if (passage === undefined) return this.#lose(connection)
     this.#kernel.after(this.#kernel.world, passage, () => {
       const listener = call.server.listener()
@@ -203,10 +215,16 @@ export class Network {
     })
   }
 
-  #exchange({ wire }: Call, connection: Connection): Exchange {
+  #watched({ from, wire }: Call, passage: number | undefined): void {
+    if (passage === undefined || passage > LATE_MS) wire.troubles.push({ of: from, at_ms: this.#kernel.now })
+  }
+
+  #exchange(call: Call, connection: Connection): Exchange {
+    const { wire } = call
     const toClient = (deliver: () => void) => {
       if (!connection.open) return
       const passage = this.#passage(wire, this.#io.meets("answer"))
+      this.#watched(call, passage)
       if (passage === undefined) this.#lose(connection)
       else connection.arrive(passage, deliver)
     }

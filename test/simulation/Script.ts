@@ -1,4 +1,5 @@
 /** What the simulated model says next: sensible steps of a conversation and of jobs, and now and then what no program expects. */
+import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
 import type { Faults } from "./Faults.ts"
 import type { Seed } from "./Seed.ts"
 import type { Setup } from "./Setup.ts"
@@ -43,6 +44,8 @@ const TOOLS = [
   "sim-send",
   "sim-post"
 ] as const
+/** Words of a job that one event can hold, and the event of its end beside a summary of them cannot. */
+const LAST_WORDS_CHARS = EVENT_BYTES_MAX - 2048
 const SCHEMA = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] }
 
 /** Who asks: edge has the tool that spawns, a core the one that reports, and a summary has neither. */
@@ -63,15 +66,24 @@ export class Script {
   readonly #hands: boolean
   /** Things to say yet that hardly fit an event; few, since each costs as much as a whole conversation. */
   #large: number
+  readonly #busy: boolean
+  /** The same for the last words of jobs. */
+  #long: number
   /** Lanes whose model repeats itself, with what it says and how often yet. */
   readonly #stuck = new Map<string, { readonly said: Said; left: number }>()
   #count = 0
   /** The job that was asked for last, which probably runs. */
   #newest: string = JOBS[0]
 
-  constructor(faults: Faults, draw: Seed, { large, proposes, skills }: Pick<Setup, "large" | "proposes" | "skills">) {
+  constructor(
+    faults: Faults,
+    draw: Seed,
+    { busy, large, proposes, skills }: Pick<Setup, "busy" | "large" | "proposes" | "skills">
+  ) {
+    this.#busy = busy
     this.#hands = large
     this.#large = large ? 3 : 0
+    this.#long = large ? 1 : 0
     this.#faults = faults
     this.#draw = draw
     this.#skills = [...skills.keys()]
@@ -124,6 +136,15 @@ export class Script {
 
   #tools(): ReadonlyArray<Call> {
     return Array.from({ length: this.#draw.pick([1, 1, 2, 3, 6]) }, () => this.#tool())
+  }
+
+  /** More at once than may run, for as long as a tool may take. */
+  #slowTools(): ReadonlyArray<Call> {
+    const draw = this.#draw
+    const name = draw.pick(["sim-look", "sim-look", "sim-send"])
+    return Array.from({ length: 10 }, (_, index) => {
+      return { name, args: { path: "slow", ms: draw.between(5000, 7500), note: `${++this.#count} ${index}` } }
+    })
   }
 
   #spawn(): Call {
@@ -184,6 +205,8 @@ export class Script {
   #edge(final: string): Said {
     const draw = this.#draw
     const job_name = draw.chance(0.7) ? this.#newest : draw.pick(JOBS)
+    if (this.#busy && draw.chance(0.5))
+      return { calls: draw.chance(0.6) ? [this.#tool()] : [this.#spawn(), this.#spawn()] }
     const roll = draw.unit()
     if (roll < 0.35) return says(final)
     if (roll < 0.6) return { calls: this.#tools() }
@@ -201,7 +224,12 @@ export class Script {
 
   #core(final: string): Said {
     const draw = this.#draw
+    if (this.#busy && draw.chance(0.6)) return { calls: this.#slowTools() }
     const roll = draw.unit()
+    if (roll < 0.22 && this.#long > 0) {
+      this.#long--
+      return says("x".repeat(LAST_WORDS_CHARS))
+    }
     if (roll < 0.22) return says(draw.chance(0.1) ? "not what was asked for" : final)
     if (roll < 0.32) {
       const kind = draw.pick(["progress", "plan", "need_info", "partial_result"])

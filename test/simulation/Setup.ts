@@ -36,6 +36,10 @@ export interface Setup {
   readonly skills: ReadonlyMap<string, SkillSpec>
   /** Whether people and models say things that hardly fit an event, or do not. */
   readonly large: boolean
+  /** Whether jobs begin so many slow tools at once that they take up all that they may. */
+  readonly busy: boolean
+  /** Whether a choird of another home wants the same database. */
+  readonly rivalled: boolean
 }
 
 export const makeSetup = (seed: number, faults: Faults): Setup => {
@@ -82,6 +86,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
       memory: { ...base.memory, event_window },
       approvals: { timeout_ms, confirm_external },
       heartbeat_interval_ms,
+      crash_detection_threshold_ms: base.crash_detection_threshold_ms,
       rate_limit_retry_ms: base.rate_limit_retry_ms
     })
   }
@@ -90,6 +95,8 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
     proposes: seed % 10 === 0,
     skills: skillsOf(seed),
     large: isLarge(seed),
+    busy: seed % 13 === 0,
+    rivalled: seed % 17 === 0,
     config: (version) => {
       const config = versions.get(version) ?? make(version)
       versions.set(version, config)

@@ -24,6 +24,7 @@ const makeScheduler = (kernel: Kernel, process: Process, seed: Seed): Scheduler.
     // Never at the first operation of a turn: a fiber that was interrupted before it began would lose the interrupt, which the
     // library's own scheduler, whose first pause is far later, cannot do either.
     shouldYield: (fiber) => {
+      kernel.operations++
       if (--left > 0 || fiber.currentOpCount < 2) return false
       left = seed.between(1, most)
       return true
@@ -33,15 +34,16 @@ const makeScheduler = (kernel: Kernel, process: Process, seed: Seed): Scheduler.
 }
 
 const makeClock = (kernel: Kernel, process: Process): Clock.Clock => {
-  const millis = () => kernel.now
-  const nanos = () => BigInt(kernel.now) * 1_000_000n
+  const millis = () => kernel.timeOfDay()
+  const nanos = () => BigInt(kernel.timeOfDay()) * 1_000_000n
+  const monotonic = () => BigInt(kernel.now) * 1_000_000n
   return {
     currentTimeMillisUnsafe: millis,
     currentTimeMillis: Effect.sync(millis),
     currentTimeNanosUnsafe: nanos,
     currentTimeNanos: Effect.sync(nanos),
-    monotonicTimeNanosUnsafe: nanos,
-    monotonicTimeNanos: Effect.sync(nanos),
+    monotonicTimeNanosUnsafe: monotonic,
+    monotonicTimeNanos: Effect.sync(monotonic),
     sleep: (duration) => {
       const ms = Duration.toMillis(duration)
       if (ms <= 0) return Effect.yieldNow

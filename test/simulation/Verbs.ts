@@ -43,6 +43,8 @@ const refusal = (type: string, message: string) => JSON.stringify({ error: { typ
 export interface Serving {
   readonly process: Process
   readonly tokens: Tokens
+  /** Whether a transaction of this choird is committed. */
+  readonly mayWrite: () => boolean
   readonly hearings: ReadonlyMap<SessionId, Hearing>
   /** An approval waits for a person, until its time is up. */
   readonly asked: () => void
@@ -99,7 +101,7 @@ export class Verbs {
     if (caller.standing === "superseded" && verb !== "HEARTBEAT") return false
     const job = headers["x-choir-job"]
     if (job === undefined) return true
-    const job_id = jobOfToken(token, job, this.#world.kernel.now)
+    const job_id = jobOfToken(token, job, this.#world.kernel.timeOfDay())
     return job_id !== undefined && [...session.state.cores.values()].some((core) => core.job_id === job_id)
   }
 
@@ -114,11 +116,12 @@ export class Verbs {
 
   /** A transaction, after what it takes, and its answer; `away` when the database does not answer, though it may have committed. */
   #transaction<A>(commit: () => A, answer: (committed: A) => void, away: () => void): void {
-    const { database, io, kernel } = this.#world
+    const { database, invariants, io, kernel } = this.#world
     const work = () => {
       const met = io.meets("query")
-      if (met === "query-refused") return away()
+      if (met === "query-refused" || !this.#serving.mayWrite()) return away()
       const committed = commit()
+      invariants.wrote(this.#serving.process)
       if (met === "query-unheard") return away()
       // Who dies at this moment has committed and answers nobody.
       if (met !== "choird-crash") answer(committed)
@@ -133,6 +136,7 @@ export class Verbs {
     const page = hello.tail_from
     if (hearing?.epoch !== caller.epoch || (page !== undefined && caller.standing !== "current"))
       return exchange.reply(401, refusal("AUTH", "no valid token for this session"))
+    if (page !== undefined) hearing.heard_ms = this.#world.kernel.now
     this.#transaction(
       () => (page === undefined ? this.#serving.tokens.lease(caller, this.#world.kernel.now) : token),
       (lease_token) => {
@@ -162,7 +166,6 @@ export class Verbs {
   }
 
   #heartbeat(caller: Caller, session: SessionTable, request: Request, exchange: Exchange): void {
-    const { kernel } = this.#world
     const heartbeat = this.#read(readHeartbeat, request, exchange)
     if (heartbeat === undefined) return
     const config_version_latest = this.#world.config_version
@@ -171,12 +174,30 @@ export class Verbs {
     if (caller.standing === "superseded") return answer({ action: "FENCED", ack_rev: session.events.length })
     // Liveness is that it arrived, so that a slow database never looks like a dead agent (D8).
     const hearing = this.#serving.hearings.get(session.session_id)
-    if (hearing !== undefined && hearing.epoch === caller.epoch) hearing.heard_ms = kernel.now
+    const answered = this.#hears(hearing?.epoch === caller.epoch ? hearing : undefined)
     this.#transaction(
       () => this.#append(caller, session, heartbeat),
-      answer,
-      () => answer({ ...Database.away, ack_rev: heartbeat.base_rev })
+      (reply) => {
+        answered()
+        answer(reply)
+      },
+      () => {
+        answered()
+        answer({ ...Database.away, ack_rev: heartbeat.base_rev })
+      }
     )
+  }
+
+  /** As choird's lifecycle counts it: an agent whose heartbeat is not answered yet is not silent. */
+  #hears(hearing: Hearing | undefined): () => void {
+    const { kernel } = this.#world
+    if (hearing === undefined) return () => undefined
+    hearing.heard_ms = kernel.now
+    hearing.unanswered += 1
+    return () => {
+      hearing.heard_ms = kernel.now
+      hearing.unanswered -= 1
+    }
   }
 
   #append(caller: Caller, session: SessionTable, heartbeat: Heartbeat) {

@@ -5,6 +5,7 @@ import type { Faults } from "./Faults.ts"
 import type { IoFault } from "./IoFault.ts"
 import type { Kernel } from "./Kernel.ts"
 import type { Ledger } from "./Ledger.ts"
+import type { Locks } from "./Locks.ts"
 import type { Network } from "./Network.ts"
 import type { Seed } from "./Seed.ts"
 import type { Setup } from "./Setup.ts"
@@ -16,6 +17,7 @@ export interface World {
   readonly io: IoFault
   readonly network: Network
   readonly database: Database
+  readonly locks: Locks
   readonly ledger: Ledger
   readonly invariants: Invariants
   readonly setup: Setup

@@ -1,5 +1,13 @@
 /** Planted bugs of what has a limit. What hardly fits an event is said only in seeds that 23 divides. */
 import type { Mutant } from "./Mutant.ts"
+import type { Edit } from "./patchSources.ts"
+
+/** What no event can hold is passed over as if it had been committed. */
+const REFUSAL_IGNORED: Edit = {
+  file: "src/agent/commits.ts",
+  find: "if (refused.unfit === true && smaller !== undefined) return commitEnd(arbiter, smaller(refused.reason), isOpen)",
+  replace: "if (refused.unfit === true) return Effect.void"
+}
 
 export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
   {
@@ -21,9 +29,30 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "large-message-vanishes",
     file: "src/agent/commits.ts",
-    find: "if (refused.unfit === true && smaller !== undefined) return commitEnd(arbiter, smaller(refused.reason), isOpen)",
-    replace: "if (refused.unfit === true) return Effect.void",
+    find: REFUSAL_IGNORED.find,
+    replace: REFUSAL_IGNORED.replace,
     knownSeed: 23,
     breaks: ["L1", "L2", "I10"]
+  },
+  {
+    name: "job-that-cannot-end",
+    file: "src/agent/CoreJob.ts",
+    find: "result: inlineResult(result, TOOL_RESULT_BYTES_MAX)",
+    replace: "result",
+    also: [REFUSAL_IGNORED],
+    knownSeed: 46,
+    breaks: ["L2", "J1"]
+  },
+  {
+    name: "references-unbounded",
+    file: "src/agent/compaction.ts",
+    find: "[...new Set([...new Set(references)].flatMap(resolve))].slice(-SUMMARY_REFERENCES_MAX)",
+    replace: "references.flatMap(resolve)",
+    also: [
+      { file: "src/agent/compaction.ts", find: "return affordable(deltas)", replace: "return deltas" },
+      { file: "src/agent/EventLog.ts", find: "> COMMIT_BYTES_MAX)", replace: "> Number.MAX_SAFE_INTEGER)" }
+    ],
+    knownSeed: 23,
+    breaks: ["W1"]
   }
 ]

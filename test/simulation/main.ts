@@ -38,7 +38,7 @@ const { oneOf, values } = programOptions(USAGE, {
 const names = MUTANTS.map(({ name }) => name)
 const chosen = values.mutant === undefined ? undefined : oneOf("mutant", values.mutant, names)
 const mutant = MUTANTS.find(({ name }) => name === chosen)
-patchSources(mutant === undefined ? [] : [mutant, ...(mutant.also === undefined ? [] : [mutant.also])])
+patchSources(mutant === undefined ? [] : [mutant, ...(mutant.also ?? [])])
 if (values["io-faults"]) {
   const { runIoFaults } = await import("./runIoFaults.ts")
   process.exitCode = await runIoFaults(values)

@@ -4,10 +4,13 @@
  */
 import { APPROVAL_MUTANTS } from "./approvalMutants.ts"
 import { CAP_MUTANTS } from "./capMutants.ts"
+import { CLOCK_MUTANTS } from "./clockMutants.ts"
 import type { Mutant } from "./Mutant.ts"
 import { PROPOSAL_MUTANTS } from "./proposalMutants.ts"
 import { REQUEST_MUTANTS } from "./requestMutants.ts"
 import { SKILL_MUTANTS } from "./skillMutants.ts"
+import { RIVAL_MUTANTS } from "./rivalMutants.ts"
+import { SLOT_MUTANTS } from "./slotMutants.ts"
 import { STOP_MUTANTS } from "./stopMutants.ts"
 import type { Edit } from "./patchSources.ts"
 
@@ -68,11 +71,13 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("agents/Epoch.ts"),
     find: "  yield* Effect.raceFirst(container.kill, Effect.andThen(told, Effect.never))\n",
     replace: "",
-    also: {
-      file: "test/simulation/Epochs.ts",
-      find: "(container) => this.#killed(container)",
-      replace: "() => Effect.void"
-    },
+    also: [
+      {
+        file: "test/simulation/Epochs.ts",
+        find: "(container) => this.#killed(container)",
+        replace: "() => Effect.void"
+      }
+    ],
     knownSeed: 1,
     breaks: ["I6"]
   },
@@ -137,7 +142,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("callEnds.ts"),
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
-    also: RECOMMIT,
+    also: [RECOMMIT],
     knownSeed: 1,
     breaks: ["I4", "L1", "L2"]
   },
@@ -146,7 +151,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("Session.ts"),
     find: "  yield* runner.closeInDoubt\n",
     replace: "",
-    also: RECOMMIT,
+    also: [RECOMMIT],
     knownSeed: 1,
     breaks: ["I4", "L1", "L2"]
   },
@@ -379,17 +384,22 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("farewell.ts"),
     find: "    yield* replication.flush\n",
     replace: "",
-    also: {
-      file: "test/simulation/Verbs.ts",
-      find: "if (session.events.length !== final_rev || hex(session.hash) !== final_hash)",
-      replace: "if (final_hash === reason)"
-    },
+    also: [
+      {
+        file: "test/simulation/Verbs.ts",
+        find: "if (session.events.length !== final_rev || hex(session.hash) !== final_hash)",
+        replace: "if (final_hash === reason)"
+      }
+    ],
     knownSeed: 9,
     breaks: ["L1", "I10", "I3"]
   },
   ...APPROVAL_MUTANTS,
   ...PROPOSAL_MUTANTS,
   ...SKILL_MUTANTS,
+  ...SLOT_MUTANTS,
+  ...RIVAL_MUTANTS,
+  ...CLOCK_MUTANTS,
   ...STOP_MUTANTS,
   ...REQUEST_MUTANTS,
   ...CAP_MUTANTS

@@ -8,10 +8,12 @@ import { IoFault, type IoFaultOptions, type IoPlace } from "./IoFault.ts"
 import { Invariants } from "./Invariants.ts"
 import { EPOCH_MS, Kernel, Violation } from "./Kernel.ts"
 import { Ledger } from "./Ledger.ts"
+import { Locks } from "./Locks.ts"
 import { Machine } from "./Machine.ts"
 import { Network } from "./Network.ts"
 import { People } from "./People.ts"
 import { Provider } from "./Provider.ts"
+import { Rival } from "./Rival.ts"
 import { makeSeed } from "./Seed.ts"
 import { makeSetup } from "./Setup.ts"
 import { Stopper } from "./Stopper.ts"
@@ -75,6 +77,7 @@ export const simulate = (seed: number, options: Options = {}): Outcome => {
     faults,
     io,
     database,
+    locks: new Locks(() => database.isAway(kernel.now)),
     ledger,
     draw,
     note,
@@ -86,6 +89,7 @@ export const simulate = (seed: number, options: Options = {}): Outcome => {
   Object.assign(world, { invariants })
   const machine = new Machine(world, new Provider(world))
   const choird = new Choird(world, machine)
+  invariants.choird = () => choird.process
   const chaos = new Chaos(world, machine, choird)
   database.onStored = (session, rows) => invariants.stored(session, rows)
   database.onFrozen = (session, reason) => invariants.frozen(session, reason)
@@ -115,6 +119,7 @@ export const simulate = (seed: number, options: Options = {}): Outcome => {
     new People(world, choird).start()
     new Approver(world, choird).start()
     chaos.start()
+    if (world.setup.rivalled) new Rival(world).start()
     const calm = options.calm_s ?? CALM_S
     const end = mode === "safety" ? (options.seconds ?? END_S) : calm + END_S - CALM_S
     for (let second = 1; second <= end; second++) {

@@ -1,4 +1,4 @@
-/** Planted bugs of skills (K1 to K3). Only seeds that 7 divides have skills. */
+/** Planted bugs of skills (K1 to K4). Only seeds that 7 divides have skills, and those that 23 divides one that hands its work to a job. */
 import type { Mutant } from "./Mutant.ts"
 
 export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
@@ -41,5 +41,21 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     replace: "violations: skill.violations",
     knownSeed: 7,
     breaks: ["K3"]
+  },
+  {
+    name: "skill-within-a-skill-by-a-job",
+    file: "src/agent/decideSkills.ts",
+    find: `if ("job_id" in memory && memory.in_skill !== undefined)`,
+    replace: "if (false)",
+    knownSeed: 46,
+    breaks: ["K4"]
+  },
+  {
+    name: "job-leaves-the-tools-of-its-skill",
+    file: "src/agent/decideCores.ts",
+    find: "if (rules === undefined) return wanted",
+    replace: "if (rules !== undefined || rules === undefined) return wanted",
+    knownSeed: 46,
+    breaks: ["K4"]
   }
 ]

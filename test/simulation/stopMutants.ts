@@ -7,11 +7,13 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/EdgeLane.ts",
     find: "yield* Effect.raceFirst(step, stopped)",
     replace: "yield* Effect.raceFirst(Effect.flatMap(Effect.forkDetach(step), Fiber.join), stopped)",
-    also: {
-      file: "src/agent/EdgeLane.ts",
-      find: `import { Deferred, Effect } from "effect"`,
-      replace: `import { Deferred, Effect, Fiber } from "effect"`
-    },
+    also: [
+      {
+        file: "src/agent/EdgeLane.ts",
+        find: `import { Deferred, Effect } from "effect"`,
+        replace: `import { Deferred, Effect, Fiber } from "effect"`
+      }
+    ],
     knownSeed: 4,
     breaks: ["T1"]
   },

@@ -44,6 +44,9 @@ const KINDS: ReadonlyArray<Kind> = [
   { name: "sim.post", effect: "external", readOnly: false, timeout_ms: 20_000, locks: (path) => [[path, "S"]] }
 ]
 
+/** How long a call of a tool may take, in ms. */
+export const timeoutOf = (tool: string): number | undefined => KINDS.find(({ name }) => name === tool)?.timeout_ms
+
 /** How a run ends. */
 const FATES = ["fails", "breaks", "hangs", "untrusted"] as const
 

@@ -1,0 +1,37 @@
+/** Planted bugs of spans (M1, N1). */
+import type { Mutant } from "./Mutant.ts"
+
+export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
+  {
+    name: "call-measured-by-the-time-of-day",
+    file: "src/agent/callDeadline.ts",
+    find: `import { monotonicMs } from "#src/shared/monotonicMs.ts"`,
+    replace: `import { Clock } from "effect"\nconst monotonicMs = Clock.currentTimeMillis`,
+    knownSeed: 2,
+    breaks: ["M1"]
+  },
+  {
+    name: "job-measured-by-the-time-of-day",
+    file: "src/agent/age.ts",
+    find: "Effect.map(monotonicMs, (now) => before + now - began)",
+    replace: "Effect.map(Clock.currentTimeMillis, (now) => Math.max(0, now - Date.parse(created_at)))",
+    knownSeed: 4,
+    breaks: ["M1", "J1"]
+  },
+  {
+    name: "heartbeat-outwaits-the-threshold",
+    file: "src/agent/Replication.ts",
+    find: "threshold_ms === undefined ? RPC_TIMEOUT_MS",
+    replace: "threshold_ms !== 0 ? RPC_TIMEOUT_MS",
+    knownSeed: 1,
+    breaks: ["N1"]
+  },
+  {
+    name: "verb-outwaits-the-threshold",
+    file: "src/agent/ControlPlane.ts",
+    find: "asked(verb, answerTime(silence_ms, attempts++))(call)",
+    replace: "asked(verb)(call)",
+    knownSeed: 1,
+    breaks: ["N1"]
+  }
+]
