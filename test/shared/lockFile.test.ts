@@ -113,8 +113,12 @@ describe("a lock file", () => {
   it.live("follows no link, and a folder that is not there has no holder", () =>
     Effect.gen(function* () {
       const path = yield* lockPath
-      symlinkSync("/etc/passwd", path)
+      // A file of the test's own: a lock that followed the link would write to it.
+      const other = `${path}.other`
+      writeFileSync(other, "somebody's")
+      symlinkSync(other, path)
       assert.match((yield* Effect.flip(holdLockFile(path))).message, /it is a symbolic link/u)
+      assert.strictEqual(readFileSync(other, "utf8"), "somebody's")
       assert.deepStrictEqual(yield* lockHolder(`${path}.d/a.lock`), { held: false, pid: null })
     }).pipe(Effect.scoped)
   )
