@@ -47,7 +47,7 @@ export const LEAVER = AgentId.make("leaver")
 const often = Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(1200)])
 /** Looks again until it holds, for a minute at most. */
 export const until = <E, R>(what: string, holds: Effect.Effect<boolean, E, R>) =>
-  Effect.flatMap(holds, (yes) => (yes ? Effect.void : Effect.fail(new Error(`not yet: ${what}`)))).pipe(
+  Effect.flatMap(holds, (yes) => (yes ? Effect.void : Effect.fail(`not yet: ${what}`))).pipe(
     Effect.retry(often),
     Effect.orDie
   )
@@ -204,12 +204,8 @@ export const beginMonth = Effect.fnUntraced(function* (days: number, retention: 
     provider,
     within,
     config: () => JSON.parse(readFileSync(join(home, "config.json"), "utf8")) as Record<string, unknown>,
-    /** Lets the rest of the days pass that a step stands for. */
-    pass: (step: number) =>
-      Effect.gen(function* () {
-        yield* within(datedBack(calendar.ago()))
-        calendar.pass(step)
-      }),
+    /** Dates what the database wrote today to the day that it is for choird. */
+    evening: Effect.suspend(() => within(datedBack(calendar.ago()))),
     /** Dates a folder's last change to the day that it is. */
     touched: (path: string) => {
       const at = (Date.now() - calendar.ago() * DAY_MS) / 1000
