@@ -118,8 +118,13 @@ const proposals = Effect.fnUntraced(function* (month: months.Month, step: number
 const conversations = Effect.fnUntraced(function* (month: months.Month, step: number) {
   const { agent_id, api, bot } = month
   if (step % 4 === 3) {
-    yield* api.agents.stop({ params: { id: agent_id } })
+    yield* Effect.ignore(api.agents.stop({ params: { id: agent_id } }))
     yield* api.agents.start({ params: { id: agent_id }, payload: { fresh: true } })
+  }
+  // A machine that is too busy for an agent ends it, and its operator starts it again.
+  for (const id of [agent_id, months.MOBILE]) {
+    const { status } = yield* api.agents.status({ params: { id } })
+    if (status === "crashed") yield* api.agents.start({ params: { id }, payload: {} })
   }
   yield* api.chat.send({ params: { id: agent_id }, payload: { client_id: `day-${step}`, text: "hello" } })
   yield* bot.text(months.userOf(0), `hello on day ${step}`)
@@ -296,7 +301,8 @@ const assertLimits = ({ counts, events, folders, found, heaps, left, month, size
   assert.deepStrictEqual(found.status.warnings, [])
   assert.isTrue(found.status.postgres.ok)
   for (const { name, ok } of found.status.gateways) assert.isTrue(ok, name)
-  assert.strictEqual(found.status.approvals.pending, 0)
+  // Those of the last day are not due yet.
+  assert.isAtMost(found.status.approvals.pending ?? SESSIONS, SESSIONS / DECISIONS.length + 1)
   assert.isTrue(found.doctor.ok, JSON.stringify(found.doctor))
 }
 
