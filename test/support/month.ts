@@ -25,7 +25,7 @@ import { makeTelegram } from "./testing/Telegram.ts"
 
 const DAY_MS = 86_400_000
 /** People with a Telegram chat: a bot writes to each at most once a second. */
-export const PHONES = 8
+const PHONES = 8
 const TOKEN = "1000:month"
 const HOME_FOLDERS = Object.keys(FOLDERS).filter((name) => name !== "sources" && name !== "workspaces")
 
@@ -200,8 +200,6 @@ export const beginMonth = Effect.fnUntraced(function* (days: number, retention: 
     bot: telegram.bot(TOKEN),
     build,
     calendar,
-    logs,
-    provider,
     within,
     config: () => JSON.parse(readFileSync(join(home, "config.json"), "utf8")) as Record<string, unknown>,
     /** Dates what the database wrote today to the day that it is for choird. */

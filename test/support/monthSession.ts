@@ -34,7 +34,7 @@ const transition = (from: string, to: string, step: number, ended?: "completed")
 })
 
 /** A turn that starts a job of a skill with two steps, and the turn that reports it. */
-export const turnWithJob = (inbox_id: InboxId): ReadonlyArray<EventDraft> => [
+const turnWithJob = (inbox_id: InboxId): ReadonlyArray<EventDraft> => [
   userMsg(inbox_id),
   started(JOB),
   modelOutput("spawned"),
