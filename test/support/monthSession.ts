@@ -1,6 +1,6 @@
 /** A session of a month: messages, a job that runs a skill, a call of a host tool, a call that a person decides about, and its end. */
 import { Effect } from "effect"
-import { type EventDraft } from "#schema/Event.ts"
+import type { EventDraft } from "#schema/Event.ts"
 import { CallId, coreLane, EDGE, type InboxId, JobName, type LaneId, type ResourceName } from "#schema/Ids.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { CallResults } from "#src/choird/hosttools/CallResults.ts"
