@@ -120,7 +120,12 @@ export const makeHomeFolder = Effect.fnUntraced(function* (also: Also = () => ({
 
 type Runtime = ContainerRuntime["Service"]
 
-const life = (home: string, changed: (runtime: Runtime) => Runtime) =>
+/** choird's services over the suite's database, with agents that are real processes; `logs` may be made elsewhere. */
+export const layerLife = (
+  home: string,
+  changed: (runtime: Runtime) => Runtime = (runtime) => runtime,
+  logs: Layer.Layer<LogFiles> = LogFiles.layer(home, undefined)
+) =>
   layerControlPlane(Effect.succeed(fakePrograms)).pipe(
     Layer.provideMerge(
       Layer.effect(ContainerRuntime, Effect.map(ContainerRuntime, changed)).pipe(
@@ -128,16 +133,13 @@ const life = (home: string, changed: (runtime: Runtime) => Runtime) =>
         Layer.provide([NoCgroups, DockerEngine.layer({})])
       )
     ),
-    Layer.provideMerge(Layer.mergeAll(ConfigStore.layer({ home }), LogFiles.layer(home, undefined), NodeServices.layer))
+    Layer.provideMerge(Layer.mergeAll(ConfigStore.layer({ home }), logs, NodeServices.layer))
   )
 
 /** Begins a life of choird in this home; closing `scope` is its stop. It ends with the caller's at the latest. `changed` goes over its runtime. */
-export const beginLife = Effect.fnUntraced(function* (
-  home: string,
-  changed: (runtime: Runtime) => Runtime = (runtime) => runtime
-) {
+export const beginLife = Effect.fnUntraced(function* (home: string, changed?: (runtime: Runtime) => Runtime) {
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const services = yield* Layer.build(life(home, changed)).pipe(Scope.provide(scope))
+  const services = yield* Layer.build(layerLife(home, changed)).pipe(Scope.provide(scope))
   const views = makeJournal<AgentView>()
   const within = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provideContext(effect, services)
   const { logger } = yield* within(LogFiles)

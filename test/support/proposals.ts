@@ -99,7 +99,7 @@ export type ProposalHome = Effect.Success<typeof makeProposalHome>
 
 /** A branch of the agent's, ahead of `parent` by one commit. */
 export const pushBranch = (
-  { agent, base }: ProposalHome,
+  { agent, base }: Pick<ProposalHome, "agent" | "base">,
   branch: string,
   files: Readonly<Record<string, string>>,
   parent = base
@@ -283,7 +283,10 @@ export type ProposalLife = Effect.Success<ReturnType<typeof beginLife>>
 let messages = 2_000_000
 
 /** A new session of the agent; `call` makes it call choir.propose.<kind>, and `request` is what follows. */
-export const makeProposer = Effect.fnUntraced(function* ({ agent_id }: ProposalHome, { within }: ProposalLife) {
+export const makeProposer = Effect.fnUntraced(function* (
+  { agent_id }: Pick<ProposalHome, "agent_id">,
+  { within }: Pick<ProposalLife, "within">
+) {
   const sessions = yield* within(SessionStore)
   const { session_id } = yield* sessions.create(agent_id, BINDINGS, "0000000")
   const talk = new Talk(session_id, agent_id)

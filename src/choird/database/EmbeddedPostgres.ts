@@ -22,6 +22,13 @@ export class EmbeddedUnusable extends Schema.TaggedError<EmbeddedUnusable>()("Em
   }
 }
 
+/** The folder may be sound: nothing was found wrong with it in the time that there is. */
+export class EmbeddedLate extends Schema.TaggedError<EmbeddedLate>()("EmbeddedLate", { folder: Schema.String }) {
+  override get message() {
+    return `the embedded database in ${this.folder} did not open within ${EMBEDDED_OPEN_MS_MAX / 1000} s: the machine or its disk is too busy. Start choird again`
+  }
+}
+
 /** The database ended while choird was using it. Everything committed is in the folder; a restart goes on from there. */
 export class DatabaseLost extends Schema.TaggedError<DatabaseLost>()("DatabaseLost", { folder: Schema.String }) {
   override get message() {
@@ -53,7 +60,7 @@ const WORKER = new URL(`./postgres-worker${extname(import.meta.url)}`, import.me
 const TEMPLATE = join(packageFolder, "dist", "postgres-template.tar.gz")
 
 const start = (options: WorkerOptions) =>
-  Effect.callback<Worker, EmbeddedUnusable>((resume) => {
+  Effect.callback<Worker, EmbeddedUnusable | EmbeddedLate>((resume) => {
     const worker = new Worker(WORKER, { workerData: options, name: "postgres" })
     const unusable = (problem: string) => resume(Effect.fail(new EmbeddedUnusable({ folder: options.folder, problem })))
     worker.once("error", (error) => unusable(error.message))
@@ -64,8 +71,7 @@ const start = (options: WorkerOptions) =>
   }).pipe(
     Effect.timeoutOrElse({
       duration: EMBEDDED_OPEN_MS_MAX,
-      orElse: () =>
-        new EmbeddedUnusable({ folder: options.folder, problem: `it did not open in ${EMBEDDED_OPEN_MS_MAX} ms` })
+      orElse: () => new EmbeddedLate({ folder: options.folder })
     })
   )
 
@@ -91,7 +97,7 @@ const stop = (worker: Worker) =>
 /** Opens the database in a thread of its own, and closes it with the scope. */
 export const openEmbedded = Effect.fn("EmbeddedPostgres.open")(function* (
   options: EmbeddedOptions
-): Effect.fn.Return<EmbeddedPostgres, EmbeddedUnusable, Scope.Scope> {
+): Effect.fn.Return<EmbeddedPostgres, EmbeddedUnusable | EmbeddedLate, Scope.Scope> {
   const lost = yield* Deferred.make<never, DatabaseLost>()
   let open = true
   const worker = yield* Effect.acquireRelease(

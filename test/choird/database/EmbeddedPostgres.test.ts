@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
@@ -8,7 +9,7 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { Database } from "#src/choird/database/Database.ts"
 import type { EmbeddedOptions } from "#src/choird/database/EmbeddedPostgres.ts"
-import { EMBEDDED_ANSWER_BYTES_MAX, EMBEDDED_CONNECTIONS_MAX } from "#src/shared/limits.ts"
+import { EMBEDDED_ANSWER_BYTES_MAX, EMBEDDED_CONNECTIONS_MAX, EMBEDDED_OPEN_MS_MAX } from "#src/shared/limits.ts"
 import { embeddedTemplate, temporaryFolder } from "../../support/engines.ts"
 
 const open = (folder: string, waits: Pick<EmbeddedOptions, "idleInTransactionMs" | "stuckMs"> = {}) =>
@@ -79,6 +80,19 @@ describe("EmbeddedPostgres", { timeout: 120_000 }, () => {
       const error = yield* Effect.flip(Effect.provide(Database, open(folder)))
       assert.strictEqual(error._tag, "EmbeddedUnusable")
       assert.include(error.message, folder)
+    })
+  )
+
+  it.effect("asks for another start, and not for an empty database, when the machine is too busy to open it", () =>
+    Effect.gen(function* () {
+      const folder = join(yield* temporaryFolder, "data")
+      const opening = yield* Effect.forkChild(Effect.flip(Effect.provide(Database, open(folder))), {
+        startImmediately: true
+      })
+      yield* TestClock.adjust(EMBEDDED_OPEN_MS_MAX)
+      const error = yield* Fiber.join(opening)
+      assert.strictEqual(error._tag, "EmbeddedLate")
+      assert.match(error.message, /too busy\. Start choird again$/u)
     })
   )
 
