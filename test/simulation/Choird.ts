@@ -69,7 +69,7 @@ export class Choird {
     const life = Effect.gen({ self: this }, function* () {
       const taken = yield* holdDatabase(ADDRESS, fence)
       this.#serve(process, runtime, () => Exit.isSuccess(Effect.runSyncExit(fence.prove(sql))))
-      yield* taken
+      return yield* taken
     })
     const held = Effect.scoped(Effect.provideService(life, SqlClient.SqlClient, sql))
     runtime.start(
