@@ -24,6 +24,8 @@ import { GO, KIND, PROGRAM } from "./places.ts"
 
 export const HONEST = ["ada", "bea", "cyd"].map((name) => AgentId.make(name))
 
+/** Processors that each agent may use, as an operator allows them who has more agents than processors. */
+const CPUS = 0.5
 const ENOUGH = 1_000_000_000
 const PACKED_FILES = 9
 const PACKED_BYTES = 19 * 1024 * 1024
@@ -129,7 +131,7 @@ export const openSiege = Effect.fnUntraced(function* ({ database, kinds, runtime
     runtime,
     programs,
     endpoint: models.honest,
-    config: ({ home }) => configOf(home, kinds, models)
+    config: ({ home }) => ({ ...configOf(home, kinds, models), runtime: { type: runtime, cpus: CPUS } })
   })
   const workspaceOf = (id: AgentId) => join(choir.home, "workspaces", id)
   for (const id of HONEST) mkdirSync(workspaceOf(id), { recursive: true })

@@ -2,9 +2,7 @@
 import { randomBytes } from "node:crypto"
 import { Deferred, Effect, Random, Schedule, Stream } from "effect"
 import type { AgentId, InboxId } from "#schema/Ids.ts"
-import type { makeInstallation } from "../support/installation.ts"
-
-type Choir = Effect.Success<ReturnType<typeof makeInstallation>>
+import { operator } from "../support/installation.ts"
 
 /** A message that was answered. */
 export interface Turn {
@@ -31,7 +29,9 @@ const TEXTS: ReadonlyArray<(n: number, canary: string) => string> = [
 ]
 
 /** Talks until it is interrupted or told to end. */
-export const makeHonest = Effect.fnUntraced(function* (choir: Choir, id: AgentId) {
+export const makeHonest = Effect.fnUntraced(function* (home: string, id: AgentId) {
+  // A client of its own: the connections of one are too few for the terminals of all.
+  const api = yield* operator(home)
   const params = { id }
   const sent: Array<InboxId> = []
   const turns: Array<Turn> = []
@@ -42,7 +42,7 @@ export const makeHonest = Effect.fnUntraced(function* (choir: Choir, id: AgentId
   let ended = false
 
   /** A terminal that stays open; what it shows twice was not acknowledged the first time. */
-  const terminal = Stream.unwrap(choir.api.chat.stream({ params })).pipe(
+  const terminal = Stream.unwrap(api.chat.stream({ params })).pipe(
     Stream.runForEach(({ data }) => {
       if (data.type !== "message") return Effect.void
       const { in_reply_to, kind } = data
@@ -53,7 +53,7 @@ export const makeHonest = Effect.fnUntraced(function* (choir: Choir, id: AgentId
         else Deferred.doneUnsafe(asked, Effect.succeed(now_ms))
         if (kind !== "reply") problems.push(`${id} answered with an ${kind}: ${data.text.slice(0, 200)}`)
       }
-      return choir.api.chat.ack({ params, payload: { outbox_ids: [data.outbox_id] } })
+      return api.chat.ack({ params, payload: { outbox_ids: [data.outbox_id] } })
     }),
     Effect.ignore,
     Effect.repeat(Schedule.spaced("100 millis"))
@@ -66,7 +66,7 @@ export const makeHonest = Effect.fnUntraced(function* (choir: Choir, id: AgentId
     const payload = { client_id: `${id}-${n}`, text: TEXTS[text]?.(n, canary) ?? "" }
     const began_ms = performance.now()
     // A client that gets no answer asks again with the same id, as a person's program does.
-    const { inbox_id } = yield* Effect.retry(choir.api.chat.send({ params, payload }), Schedule.spaced("100 millis"))
+    const { inbox_id } = yield* Effect.retry(api.chat.send({ params, payload }), Schedule.spaced("100 millis"))
     sent.push(inbox_id)
     const answered = yield* Deferred.make<number>()
     waiting.set(inbox_id, answered)

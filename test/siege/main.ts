@@ -13,6 +13,7 @@ Lets one hostile agent of each kind attack beside three honest ones, in windows 
   --minutes N     of all kinds at once (10); quiet windows and one of each kind alone come on top
   --seed N        of the order and the pauses (1)
   --kind K        one alone, by its name
+  --each N        seconds of each kind alone (10), 0 for none
   --database D    embedded, or server for a choird on a Postgres server
   --runtime R     sandbox where bubblewrap works, else process
 The last line counts the checks; the exit code is 1 when one failed.`
@@ -21,16 +22,18 @@ const options = {
   minutes: { type: "string", default: "10" },
   seed: { type: "string", default: "1" },
   kind: { type: "string" },
+  each: { type: "string", default: "10" },
   database: { type: "string", default: "embedded" },
   runtime: { type: "string" }
 } as const
 
 const RATIO_MAX = 2
 const GROWN_MIB_MAX = 100
-const WINDOWS = { quiet_ms: 15_000, one_ms: 10_000, all_ms: 40_000, settle_ms: 2000 }
+const WINDOWS = { first_ms: 60_000, quiet_ms: 20_000, all_ms: 40_000, settle_ms: 5000 }
 
 const { oneOf, positive, values } = programOptions(USAGE, options)
 const minutes = positive("minutes", values.minutes)
+const each_ms = values.each === "0" ? 0 : 1000 * positive("each", values.each)
 const database = oneOf("database", values.database, ["embedded", "server"])
 const names = KINDS.map(({ id }) => id as string)
 const one = values.kind === undefined ? undefined : oneOf("kind", values.kind, names)
@@ -41,7 +44,7 @@ const row = (name: string, { most_ms, p50_ms, p99_ms, turns }: Times) =>
   `${name.padEnd(14)} ${String(turns).padStart(6)} turns  p50 ${p50_ms.toFixed(0).padStart(6)}  p99 ${p99_ms.toFixed(0).padStart(6)}  most ${most_ms.toFixed(0).padStart(6)} ms`
 
 const main = Effect.gen(function* () {
-  const windows = one === undefined ? WINDOWS : { ...WINDOWS, one_ms: 0 }
+  const windows = { ...WINDOWS, one_ms: one === undefined ? each_ms : 0 }
   const chosen = runtime ?? ((yield* sandboxWorks) ? "sandbox" : "process")
   const progress = (what: string) => void process.stderr.write(`${what}, load ${loadavg()[0]?.toFixed(1)}\n`)
   const it = yield* siege({ minutes, seed: values.seed, kinds, database, runtime: chosen, windows, progress })

@@ -8,6 +8,7 @@ import { ALL, QUIET, type Times, timesOf, watchMemory, type Window } from "./fig
 import { type HomeOptions, HONEST, openSiege, type Siege } from "./home.ts"
 import { makeHonest } from "./honest.ts"
 import { type Kind, PACKED } from "./kinds.ts"
+import { operator } from "../support/installation.ts"
 import { judge } from "./judge.ts"
 
 export interface SiegeOptions extends HomeOptions {
@@ -15,6 +16,7 @@ export interface SiegeOptions extends HomeOptions {
   readonly minutes: number
   readonly seed: string
   readonly windows: {
+    readonly first_ms: number
     readonly quiet_ms: number
     readonly one_ms: number
     readonly all_ms: number
@@ -40,6 +42,8 @@ export interface SiegeReport {
 
 const ANSWER_MS_MAX = 20_000
 const STOP_MS_MAX = 30_000
+/** Its messages are read, as an open terminal does. */
+const FLOODED = "cards"
 const FIRST_QUIET = "before"
 
 /** The person of a hostile agent whose model is told what to do, again and again while it attacks. */
@@ -48,13 +52,14 @@ const drive = Effect.fnUntraced(function* (
   { id, words }: Kind,
   goes: () => boolean
 ) {
+  const api = yield* operator(choir.home)
   const params = { id }
   let answered = 0
-  const terminal = Stream.unwrap(choir.api.chat.stream({ params })).pipe(
+  const terminal = Stream.unwrap(api.chat.stream({ params })).pipe(
     Stream.runForEach(({ data }) => {
       if (data.type !== "message") return Effect.void
       if (data.in_reply_to !== null && data.kind !== "notice") answered += 1
-      return choir.api.chat.ack({ params, payload: { outbox_ids: [data.outbox_id] } })
+      return api.chat.ack({ params, payload: { outbox_ids: [data.outbox_id] } })
     }),
     Effect.ignore,
     Effect.repeat(Schedule.spaced("200 millis"))
@@ -67,7 +72,7 @@ const drive = Effect.fnUntraced(function* (
     const before = answered
     n += 1
     const text = words(n, session(id)).replace(PACKED, packed)
-    yield* choir.api.chat.send({ params, payload: { client_id: `${id}-${n}`, text } })
+    yield* api.chat.send({ params, payload: { client_id: `${id}-${n}`, text } })
     const waits = Effect.suspend(() => (answered > before ? Effect.void : Effect.fail("not yet")))
     yield* Effect.retry(waits, Schedule.spaced("50 millis")).pipe(Effect.timeoutOption(ANSWER_MS_MAX))
   })
@@ -101,12 +106,15 @@ export const siege = Effect.fnUntraced(
   function* (options: SiegeOptions) {
     const { kinds, minutes, progress, windows: lengths } = options
     const it = yield* openSiege(options)
-    const honest = yield* Effect.forEach(HONEST, (id) => makeHonest(it.choir, id))
+    progress?.(`${HONEST.length} honest and ${kinds.length} hostile agents run`)
+    const honest = yield* Effect.forEach(HONEST, (id) => makeHonest(it.choir.home, id))
     const windows: Array<Window> = []
     const problems: Array<string> = []
     let going: ReadonlyArray<Kind> = []
     let label = FIRST_QUIET
-    for (const kind of kinds) yield* drive(it, kind, () => going.includes(kind))
+    // Programs have no use for a terminal, but for the one that floods it.
+    for (const kind of kinds)
+      if (kind.words !== undefined || kind.id === FLOODED) yield* drive(it, kind, () => going.includes(kind))
     const most = yield* watchMemory(it.choird.pid, () => label)
     const talks = yield* Effect.forEach(honest, ({ talk }) => Effect.forkScoped(talk))
 
@@ -127,7 +135,7 @@ export const siege = Effect.fnUntraced(
       progress?.(`${of}: ${turns} turns, choird ${Math.round(most.get(of) ?? 0)} MiB`)
     })
 
-    yield* open(FIRST_QUIET, [], lengths.quiet_ms)
+    yield* open(FIRST_QUIET, [], lengths.first_ms)
     const rounds = Math.max(1, Math.ceil((minutes * 60_000) / lengths.all_ms))
     const order = lengths.one_ms === 0 ? [] : yield* Random.shuffle(kinds)
     for (let round = 0; round < rounds; round++) {

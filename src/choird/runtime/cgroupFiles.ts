@@ -84,11 +84,18 @@ export const groupParents = (mountinfo: string, own: string): ReadonlyArray<Grou
 interface LimitFile {
   readonly file: string
   readonly text: string
-  /** Kernels without swap accounting lack the file. */
+  /** Kernels without swap accounting or scheduling by groups lack the file. */
   readonly optional?: boolean
 }
 
 const PERIOD_US = 100_000
+
+/**
+ * A tenth of what any other group or process gets where processors are short, so that agents that take all they may keep neither choird
+ * nor the operator waiting: version 1 counts from 1024, version 2 from 100.
+ */
+const AGENT_CPU_SHARES = 102
+const AGENT_CPU_WEIGHT = 10
 
 /** What to write, in order: version 1 refuses a limit on memory and swap below the one on memory. */
 export const limitFiles = (
@@ -106,7 +113,8 @@ export const limitFiles = (
         ],
         cpu: [
           { file: "cpu.cfs_period_us", text: String(PERIOD_US) },
-          { file: "cpu.cfs_quota_us", text: quota }
+          { file: "cpu.cfs_quota_us", text: quota },
+          { file: "cpu.shares", text: String(AGENT_CPU_SHARES), optional: true }
         ],
         pids: [pids]
       }
@@ -115,7 +123,10 @@ export const limitFiles = (
           { file: "memory.max", text: bytes },
           { file: "memory.swap.max", text: "0", optional: true }
         ],
-        cpu: [{ file: "cpu.max", text: `${quota} ${PERIOD_US}` }],
+        cpu: [
+          { file: "cpu.max", text: `${quota} ${PERIOD_US}` },
+          { file: "cpu.weight", text: String(AGENT_CPU_WEIGHT), optional: true }
+        ],
         pids: [pids]
       }
   return controllers.flatMap((controller) => files[controller])

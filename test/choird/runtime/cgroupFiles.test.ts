@@ -45,21 +45,23 @@ describe("limitFiles", () => {
       text
     ])
 
-  it("writes version 1", () => {
+  it("writes version 1, and lets everybody else go first where processors are short", () => {
     assert.deepStrictEqual(files(1), [
       ["memory.limit_in_bytes", "536870912"],
       ["memory.memsw.limit_in_bytes", "536870912"],
       ["cpu.cfs_period_us", "100000"],
       ["cpu.cfs_quota_us", "150000"],
+      ["cpu.shares", "102"],
       ["pids.max", "128"]
     ])
   })
 
-  it("writes version 2", () => {
+  it("writes version 2, and lets everybody else go first where processors are short", () => {
     assert.deepStrictEqual(files(2), [
       ["memory.max", "536870912"],
       ["memory.swap.max", "0"],
       ["cpu.max", "150000 100000"],
+      ["cpu.weight", "10"],
       ["pids.max", "128"]
     ])
   })
