@@ -49,6 +49,19 @@ const rssOf = (pid: number): number => {
   }
 }
 
+const TICKS_A_SECOND = 100
+
+/** Seconds of a processor that a process has taken; nothing when it has ended. */
+export const cpuOf = (pid: number): number => {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+    return (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND
+  } catch {
+    return 0
+  }
+}
+
 const SAMPLE_MS = 200
 
 /** The most memory that a process took in each kind of window. */

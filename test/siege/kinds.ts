@@ -56,11 +56,11 @@ export const KINDS: ReadonlyArray<Kind> = [
       `call choir.propose.repo_change {"branch":"proposal/${session_id}/x","commit":"${PACKED}","reason":"notes ${n}"}`
   ),
   words("processes", "processes, memory and processor time in a command", () => "run sh burn.sh"),
-  words("disk", "a full workspace, with many files", () => "run sh disk.sh"),
+  words("disk", "a full workspace, with many files", () => "run timeout 5 sh disk.sh"),
   words(
     "probes",
     "ports of loopback, abstract names, other agents' sockets, the metrics page, setuid files",
-    () => "run node probe.mjs"
+    () => "run timeout 5 node probe.mjs"
   ),
   words(
     "hanging",
@@ -79,7 +79,7 @@ timeout -s KILL 4 perl -e '$a = "x" x (1 << 30); sleep 4' 2>/dev/null &
 wait 2>/dev/null
 exit 0
 `,
-  "disk.sh": `mkdir -p full && cd full || exit 1
+  "disk.sh": `rm -rf full; mkdir full && cd full || exit 1
 head -c 300000000 /dev/zero > large
 perl -e 'for (1 .. 5000) { open F, ">", "f$_"; print F "x" }'
 cd .. && rm -rf full
@@ -90,6 +90,7 @@ perl -e 'print "a" x 100000, "!\\n"' > long
   "probe.mjs": `import { chmodSync, copyFileSync, readFileSync, readdirSync, writeFileSync } from "node:fs"
 import { connect, createServer } from "node:net"
 const loot = []
+setTimeout(() => { writeFileSync("loot", loot.join("\\n")); process.exit(0) }, 4000)
 const tried = (name, work) => { try { loot.push(name + " " + work()) } catch (error) { loot.push(name + " " + error.code) } }
 tried("setuid", () => { copyFileSync("/bin/true", "sb"); chmodSync("sb", 0o4755) })
 for (const pid of readdirSync("/proc").filter((name) => /^[0-9]+$/.test(name)))

@@ -4,7 +4,7 @@
  */
 import { Effect, Fiber, Option, Random, Schedule, Stream } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
-import { ALL, QUIET, type Times, timesOf, watchMemory, type Window } from "./figures.ts"
+import { ALL, cpuOf, QUIET, type Times, timesOf, watchMemory, type Window } from "./figures.ts"
 import { type HomeOptions, HONEST, openSiege, type Siege } from "./home.ts"
 import { makeHonest } from "./honest.ts"
 import { type Kind, PACKED } from "./kinds.ts"
@@ -125,14 +125,17 @@ export const siege = Effect.fnUntraced(
       it.let(attackers)
       yield* Effect.sleep(lengths.settle_ms)
       const from_ms = performance.now()
+      const cpu_s = cpuOf(it.choird.pid)
       yield* Effect.sleep(ms)
       windows.push({ of, from_ms, until_ms: performance.now() })
-      const { turns } = timesOf(
+      const busy = (100_000 * (cpuOf(it.choird.pid) - cpu_s)) / ms
+      const { p50_ms, p99_ms, turns } = timesOf(
         honest.flatMap((each) => each.turns),
         windows.slice(-1),
         of
       )
-      progress?.(`${of}: ${turns} turns, choird ${Math.round(most.get(of) ?? 0)} MiB`)
+      const took = `${turns} turns, p50 ${p50_ms.toFixed(0)} ms, p99 ${p99_ms.toFixed(0)} ms`
+      progress?.(`${of}: ${took}, choird ${Math.round(most.get(of) ?? 0)} MiB, ${busy.toFixed(0)} % of a processor`)
     })
 
     yield* open(FIRST_QUIET, [], lengths.first_ms)
