@@ -25,7 +25,7 @@ import { GO, KIND, PROGRAM } from "./places.ts"
 export const HONEST = ["ada", "bea", "cyd"].map((name) => AgentId.make(name))
 
 /** Processors that each agent may use, as an operator allows them who has more agents than processors. */
-const CPUS = 0.5
+const CPUS = 0.25
 const ENOUGH = 1_000_000_000
 const PACKED_FILES = 9
 const PACKED_BYTES = 19 * 1024 * 1024

@@ -12,8 +12,8 @@ export interface Turn {
   readonly text: number
 }
 
-/** Between an answer and the next message. */
-const PAUSE_MS = [50, 250] as const
+/** Between an answer and the next message, as of a person who types quickly. */
+const PAUSE_MS = [700, 1500] as const
 /** Longer than any answer may take; it counts as lost. */
 const ANSWER_MS_MAX = 120_000
 const CANARY_BYTES = 12

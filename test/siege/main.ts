@@ -29,7 +29,7 @@ const options = {
 
 const RATIO_MAX = 2
 const GROWN_MIB_MAX = 100
-const WINDOWS = { first_ms: 60_000, quiet_ms: 15_000, all_ms: 60_000, settle_ms: 3000 }
+const WINDOWS = { first_ms: 40_000, quiet_ms: 15_000, all_ms: 60_000, settle_ms: 3000 }
 
 const { oneOf, positive, values } = programOptions(USAGE, options)
 const minutes = positive("minutes", values.minutes)

@@ -1,5 +1,5 @@
 /** What the requests of one session share, whichever listener they come by. It lives as long as the session's epoch (D10). */
-import { Context, Deferred, Effect, type Scope } from "effect"
+import { Context, Deferred, Effect, type Scope, Semaphore } from "effect"
 import type { Socket } from "node:net"
 import type { SessionId } from "#schema/Ids.ts"
 import {
@@ -22,6 +22,8 @@ export interface OpenSession {
   readonly runs: Scope.Closeable
   /** Counts a request and the bytes of its body; the time in ms to wait when either is too much, else 0. */
   admit(now_ms: number, bytes: number): number
+  /** Decodes and stores one heartbeat at a time: they are stored in turn anyway, and one that waits decoded takes ten times its body. */
+  readonly heartbeats: Semaphore.Semaphore
   /** Counts a connection as the session's until it closes; `false` when it would be one too many (R47). */
   claim(connection: Socket): boolean
   /** Cuts every connection of the session. */
@@ -39,6 +41,7 @@ export const makeOpenSession = (session_id: SessionId, now_ms: number, runs: Sco
     session_id,
     requests: makeRequestMemory(),
     runs,
+    heartbeats: Semaphore.makeUnsafe(1),
     admit: (now_ms, bytes) => {
       const [next, wait_ms] = take(bucket, RATE, now_ms)
       bucket = next
