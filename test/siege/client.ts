@@ -13,13 +13,9 @@ const attack = ATTACKS[kind]
 if (attack === undefined) throw new Error(`there is no attack ${kind}`)
 const interval_ms = await begin()
 void listen().catch(() => undefined)
-let busy = false
-setInterval(() => void (busy ? undefined : post("HEARTBEAT", emptyBeat())), interval_ms)
+setInterval(() => void post("HEARTBEAT", emptyBeat()), interval_ms)
 setInterval(() => writeFileSync(join(workspace, TOLD), JSON.stringify({ counts, seen: [...seen] })), TELL_MS)
 for (;;) {
-  if (existsSync(join(workspace, GO))) {
-    busy = true
-    await attack()
-    busy = false
-  } else await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  if (existsSync(join(workspace, GO))) await attack()
+  else await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
 }
