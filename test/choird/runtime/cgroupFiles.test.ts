@@ -13,7 +13,7 @@ describe("groupParents", () => {
     ].join("\n")
     const own = "12:pids:/user.slice\n7:cpu,cpuacct:/\n4:memory:/choir/d\n3:freezer:/\n"
     assert.deepStrictEqual(groupParents(mounts, own), [
-      { version: 1, controllers: ["cpu"], folders: ["/sys/fs/cgroup/cpu,cpuacct"] },
+      { version: 1, controllers: ["cpu"], folders: ["/sys/fs/cgroup/cpu,cpuacct"], isRoot: true },
       { version: 1, controllers: ["memory"], folders: ["/sys/fs/cgroup/memory/choir/d"] },
       { version: 1, controllers: ["pids"], folders: ["/sys/fs/cgroup/pids/user.slice"] }
     ])
@@ -54,6 +54,14 @@ describe("limitFiles", () => {
       ["cpu.shares", "102"],
       ["pids.max", "128"]
     ])
+  })
+
+  it("leaves an agent its whole share in the host's root group, among all processes", () => {
+    const parent = { version: 1, controllers: ["cpu"], folders: [], isRoot: true } as const
+    assert.deepStrictEqual(
+      limitFiles(parent, limits).map(({ file }) => file),
+      ["cpu.cfs_period_us", "cpu.cfs_quota_us"]
+    )
   })
 
   it("writes version 2, and lets everybody else go first where processors are short", () => {
