@@ -1,5 +1,5 @@
 /** What is left after a siege, looked at with none of Choir's own code: histories, replies, effects, and what the hostile agents got to see. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Schedule } from "effect"
@@ -71,7 +71,8 @@ export const judge = Effect.fnUntraced(function* (
     const { reason, status } = yield* siege.choir.api.agents.status({ params: { id } })
     const { counts, seen } = readTold(join(siege.workspaceOf(id), TOLD))
     const log = yield* logsOf(siege, id)
-    writeFileSync(join(folder, `${id}.log`), log.join("\n"))
+    // Together they may be longer than a text can be.
+    for (const line of log) appendFileSync(join(folder, `${id}.log`), `${line}\n`)
     told[id] =
       `${status}${reason === null ? "" : ` (${reason.slice(0, 80)})`}, ${log.length} events ${JSON.stringify(counts)}`
     problems.push(...seen.map((canary) => `${id} was answered ${canary}`))
