@@ -152,7 +152,7 @@ export const siege = Effect.fnUntraced(
     }
     const stops = yield* stopAll(
       it.choir,
-      kinds.map(({ id }) => id),
+      kinds.filter(({ ends }) => ends !== true).map(({ id }) => id),
       problems
     )
     it.let([])
