@@ -332,6 +332,10 @@ export const OPERATOR_CONNECTIONS_MAX = 64
 export const AGENT_REQUESTS_PER_SECOND = 100
 /** Requests that a session may send at once after a pause (R47). */
 export const AGENT_REQUESTS_BURST = 200
+/** Bytes of bodies that a session may send per second in the long run: decoding, hashing and storing them takes choird's one thread. */
+export const AGENT_BYTES_PER_SECOND = MIB
+/** Bytes of bodies that a session may send at once after a pause; more than an agent holds back while choird is away. */
+export const AGENT_BYTES_BURST = 16 * MIB
 /** Request ids that are remembered per session (R28). */
 export const REQUEST_IDS_MAX = 10_000
 /** How long a request id is remembered (R28). */

@@ -18,7 +18,7 @@ const BUDGETS = {
 }
 
 /** Where choird keeps its tables, and the server when it is one. */
-const makeStore = Effect.fnUntraced(function* (database: "embedded" | "server") {
+export const makeStore = Effect.fnUntraced(function* (database: "embedded" | "server") {
   if (database === "embedded") return { server: undefined, options: {} }
   const server = yield* Effect.acquireRelease(
     Effect.promise(() => startPostgres({ vector: true })),

@@ -107,6 +107,8 @@ export interface World {
   nextMessage: InboxId | undefined
   /** What TERMINATE_SELF waits for inside the lifecycle. */
   terminated: Effect.Effect<void>
+  /** What a heartbeat waits for while it is stored. */
+  appending: Effect.Effect<void>
   readonly tokens: Map<string, Caller>
   readonly effects: Array<string>
   readonly audit: Array<AuditEntry>
@@ -133,6 +135,7 @@ export const makeWorld = Effect.gen(function* () {
     away: false,
     wishes: new Map(),
     nextMessage: undefined,
+    appending: Effect.void,
     terminated: Effect.void,
     tokens: new Map([
       ["boot", caller("bootstrap")],
@@ -268,8 +271,9 @@ const firstTwo = ({ events }: World, after: number) => {
 const eventStore = (world: World) =>
   Layer.mock(EventStore, {
     append: (_, heartbeat) =>
-      Effect.sync(() => {
+      Effect.gen(function* () {
         world.effects.push("append")
+        yield* world.appending
         return { ack_rev: heartbeat.new_rev, action: "OK" as const, config_version_latest: 1 }
       }),
     state: (session_id) =>

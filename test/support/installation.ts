@@ -78,7 +78,7 @@ export interface InstallationOptions {
 }
 
 /** The client lives as long as the scope does, and its connections with it. */
-const operator = Effect.fnUntraced(function* (home: string) {
+export const operator = Effect.fnUntraced(function* (home: string) {
   const http = yield* Layer.build(layerSocketClient(join(home, "socks/choird.sock")))
   return yield* Effect.provideContext(HttpApiClient.make(OperatorApi, { baseUrl: "http://choird" }), http)
 })

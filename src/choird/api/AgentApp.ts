@@ -1,12 +1,21 @@
 /** The one application of the agents' API, and the sessions that may be asked for: what the sockets and the TCP listener share. */
 import { Clock, Context, Deferred, Effect, Layer, Scope } from "effect"
+import { type Headers, HttpServerRequest } from "effect/http"
 import type { SessionId } from "#schema/Ids.ts"
 import { type HttpApp, refusalResponse } from "#src/shared/http.ts"
+import { BODY_BYTES_MAX } from "#src/shared/limits.ts"
 import { CurrentOpenSession, makeOpenSession, type OpenSession } from "./OpenSession.ts"
 
 /** A refusal over a rate, with the time to wait. */
 export const rateLimited = (wait_ms: number, message = "too many requests: wait before the next one") =>
   refusalResponse({ status: 429, type: "RATE_LIMITED", message, retry_after_ms: wait_ms })
+
+/** What the head of a request says of its body; one that does not say may have the largest. */
+const bodyBytes = (headers: Headers.Headers): number => {
+  const declared = headers["content-length"]
+  if (declared === undefined) return headers["transfer-encoding"] === undefined ? 0 : BODY_BYTES_MAX
+  return Math.min(Number(declared), BODY_BYTES_MAX)
+}
 
 export class AgentApp extends Context.Service<
   AgentApp,
@@ -42,11 +51,11 @@ export class AgentApp extends Context.Service<
         find: (session_id) => sessions.get(session_id),
         mount: (routes) => Effect.asVoid(Deferred.succeed(mounted, routes)),
         of: (session) =>
-          Effect.flatMap(Clock.currentTimeMillis, (now_ms) => {
-            const wait_ms = session.admit(now_ms)
-            return wait_ms === 0
-              ? Effect.provideService(app, CurrentOpenSession, session)
-              : Effect.succeed(rateLimited(wait_ms))
+          Effect.gen(function* () {
+            const { headers } = yield* HttpServerRequest.HttpServerRequest
+            const wait_ms = session.admit(yield* Clock.currentTimeMillis, bodyBytes(headers))
+            if (wait_ms > 0) return rateLimited(wait_ms)
+            return yield* Effect.provideService(app, CurrentOpenSession, session)
           }),
         open: Effect.fn("AgentApp.open")(function* (session_id) {
           const runs = yield* Scope.make()

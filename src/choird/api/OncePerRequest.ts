@@ -36,7 +36,7 @@ export const layerOncePerRequest = Layer.succeed(
         case "reply":
           return found.reply
         case "run":
-          return yield* httpEffect
+          return yield* endpoint.identifier === "HEARTBEAT" ? session.heartbeats.withPermit(httpEffect) : httpEffect
         case "wait": {
           const outcome = yield* Deferred.await(found.running)
           if (outcome !== undefined) return outcome

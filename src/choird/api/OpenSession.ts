@@ -1,20 +1,29 @@
 /** What the requests of one session share, whichever listener they come by. It lives as long as the session's epoch (D10). */
-import { Context, Deferred, Effect, type Scope } from "effect"
+import { Context, Deferred, Effect, type Scope, Semaphore } from "effect"
 import type { Socket } from "node:net"
 import type { SessionId } from "#schema/Ids.ts"
-import { AGENT_CONNECTIONS_MAX, AGENT_REQUESTS_BURST, AGENT_REQUESTS_PER_SECOND } from "#src/shared/limits.ts"
+import {
+  AGENT_BYTES_BURST,
+  AGENT_BYTES_PER_SECOND,
+  AGENT_CONNECTIONS_MAX,
+  AGENT_REQUESTS_BURST,
+  AGENT_REQUESTS_PER_SECOND
+} from "#src/shared/limits.ts"
 import { makeRequestMemory, type RequestMemory } from "./RequestMemory.ts"
 import { take, type TokenBucket } from "./TokenBucket.ts"
 
 const RATE = { perSecond: AGENT_REQUESTS_PER_SECOND, burst: AGENT_REQUESTS_BURST }
+const BYTES = { perSecond: AGENT_BYTES_PER_SECOND, burst: AGENT_BYTES_BURST }
 
 export interface OpenSession {
   readonly session_id: SessionId
   readonly requests: RequestMemory
   /** What was begun for the agent and may outlive the request that began it ends with this (EXECUTE_HOST_TOOL). */
   readonly runs: Scope.Closeable
-  /** Counts a request; the time in ms to wait when it is one too many, else 0. */
-  admit(now_ms: number): number
+  /** Counts a request and the bytes of its body; the time in ms to wait when either is too much, else 0. */
+  admit(now_ms: number, bytes: number): number
+  /** Decodes and stores one heartbeat at a time: they are stored in turn anyway, and one that waits decoded takes ten times its body. */
+  readonly heartbeats: Semaphore.Semaphore
   /** Counts a connection as the session's until it closes; `false` when it would be one too many (R47). */
   claim(connection: Socket): boolean
   /** Cuts every connection of the session. */
@@ -25,16 +34,21 @@ export interface OpenSession {
 
 export const makeOpenSession = (session_id: SessionId, now_ms: number, runs: Scope.Closeable): OpenSession => {
   let bucket: TokenBucket = { tokens: RATE.burst, at_ms: now_ms }
+  let bodies: TokenBucket = { tokens: BYTES.burst, at_ms: now_ms }
   let stream: Deferred.Deferred<void> | undefined
   const connections = new Set<Socket>()
   return {
     session_id,
     requests: makeRequestMemory(),
     runs,
-    admit: (now_ms) => {
+    heartbeats: Semaphore.makeUnsafe(1),
+    admit: (now_ms, bytes) => {
       const [next, wait_ms] = take(bucket, RATE, now_ms)
       bucket = next
-      return wait_ms
+      if (wait_ms > 0) return wait_ms
+      const [left, bodies_ms] = take(bodies, BYTES, now_ms, bytes)
+      bodies = left
+      return bodies_ms
     },
     claim: (connection) => {
       if (connections.has(connection)) return true

@@ -10,15 +10,16 @@ interface Rate {
   readonly burst: number
 }
 
-/** Takes one token; `wait_ms` is 0 when there was one, else the time until there will be. A clock set back gives no tokens. */
+/** Takes tokens; `wait_ms` is 0 when there were so many, else the time until there will be. A clock set back gives no tokens. */
 export const take = (
   bucket: TokenBucket,
   rate: Rate,
-  now_ms: number
+  now_ms: number,
+  wanted = 1
 ): readonly [next: TokenBucket, wait_ms: number] => {
   const elapsed_ms = Math.max(0, now_ms - bucket.at_ms)
   const tokens = Math.min(rate.burst, bucket.tokens + (elapsed_ms * rate.perSecond) / 1000)
-  return tokens >= 1
-    ? [{ tokens: tokens - 1, at_ms: now_ms }, 0]
-    : [{ tokens, at_ms: now_ms }, Math.ceil(((1 - tokens) * 1000) / rate.perSecond)]
+  return tokens >= wanted
+    ? [{ tokens: tokens - wanted, at_ms: now_ms }, 0]
+    : [{ tokens, at_ms: now_ms }, Math.ceil(((wanted - tokens) * 1000) / rate.perSecond)]
 }

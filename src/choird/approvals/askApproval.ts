@@ -5,7 +5,7 @@ import type { Caller } from "#schema/AgentApi.ts"
 import type { CallId, LaneId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/gateway/Outbox.ts"
-import { ProposalFacts } from "#src/choird/proposals/ProposalFacts.ts"
+import { type Examined, ProposalFacts } from "#src/choird/proposals/ProposalFacts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { APPROVALS_PENDING_MAX } from "#src/shared/limits.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -33,7 +33,10 @@ export const makeAsk = Effect.gen(function* () {
   const outbox = yield* Outbox
   const sql = yield* SqlClient.SqlClient
 
-  /** What a proposal would change; nothing for a call, and for what was looked at before. No transaction is open meanwhile. */
+  /**
+   * What a proposal would change; nothing for a call, for what was looked at before, and where no further row may wait, since to look at a
+   * repository takes programs and time. No transaction is open meanwhile.
+   */
   const look = Effect.fnUntraced(function* (
     { agent_id, session_id }: Caller,
     { call_id }: ApprovalRequest,
@@ -44,6 +47,8 @@ export const makeAsk = Effect.gen(function* () {
     if (earlier !== undefined) return undefined
     const state = yield* Effect.orDie(events.state(session_id))
     if (askingLane(state, call_id, asked) === undefined) return undefined
+    const waiting = yield* Effect.orDie(rows.countPending(sql, session_id))
+    if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
     return yield* facts.examine({ agent_id, session_id, kind: asked.kind, payload: asked.payload })
   })
 
@@ -52,7 +57,7 @@ export const makeAsk = Effect.gen(function* () {
       { agent_id, session_id }: Caller,
       { call_id, request_type }: ApprovalRequest,
       asked: Understood,
-      examined: Effect.Success<ReturnType<typeof look>>
+      examined: Examined | undefined
     ) {
       const session = yield* rows.lockSession(sql, session_id)
       const earlier = yield* rows.findCall(sql, session_id, call_id)
@@ -90,6 +95,8 @@ export const makeAsk = Effect.gen(function* () {
   return Effect.fnUntraced(function* (caller: Caller, request: ApprovalRequest, asked: Understood) {
     // A long log is folded before its session is locked.
     yield* Effect.ignore(events.state(caller.session_id))
-    return yield* store(caller, request, asked, yield* look(caller, request, asked))
+    const examined = yield* look(caller, request, asked)
+    if (examined !== undefined && "type" in examined) return examined
+    return yield* store(caller, request, asked, examined)
   })
 })

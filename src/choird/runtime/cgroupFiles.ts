@@ -19,6 +19,8 @@ export interface GroupParent {
   readonly version: 1 | 2
   readonly controllers: ReadonlyArray<Controller>
   readonly folders: ReadonlyArray<string>
+  /** Whether it is the host's root group of version 1, where an agent's group competes with each process of the host. */
+  readonly isRoot?: true
 }
 
 interface Mount {
@@ -76,7 +78,8 @@ export const groupParents = (mountinfo: string, own: string): ReadonlyArray<Grou
     const below = relative(mount.root, group)
     const folder = below.startsWith("..") ? mount.point : join(mount.point, below)
     const folders = mount.version === 1 ? [folder] : upTo(mount.point, folder)
-    parents.push({ version: mount.version, controllers: mount.controllers, folders })
+    const isRoot = mount.version === 1 && folder === mount.point ? { isRoot: true as const } : {}
+    parents.push({ version: mount.version, controllers: mount.controllers, folders, ...isRoot })
   }
   return parents
 }
@@ -84,15 +87,23 @@ export const groupParents = (mountinfo: string, own: string): ReadonlyArray<Grou
 interface LimitFile {
   readonly file: string
   readonly text: string
-  /** Kernels without swap accounting lack the file. */
+  /** Kernels without swap accounting or scheduling by groups lack the file. */
   readonly optional?: boolean
 }
 
 const PERIOD_US = 100_000
 
+/**
+ * A tenth of what any other group or process gets where processors are short, so that agents that take all they may keep neither choird
+ * nor the operator waiting: version 1 counts from 1024, version 2 from 100. In the root group of version 1 it would be a tenth of what
+ * each process of the host gets, and agents would not even start beside a busy one.
+ */
+const AGENT_CPU_SHARES = 102
+const AGENT_CPU_WEIGHT = 10
+
 /** What to write, in order: version 1 refuses a limit on memory and swap below the one on memory. */
 export const limitFiles = (
-  { version, controllers }: GroupParent,
+  { version, controllers, isRoot }: GroupParent,
   limits: ContainerLimits
 ): ReadonlyArray<LimitFile> => {
   const bytes = String(Math.floor(limits.memory_mb * 1024 * 1024))
@@ -106,7 +117,8 @@ export const limitFiles = (
         ],
         cpu: [
           { file: "cpu.cfs_period_us", text: String(PERIOD_US) },
-          { file: "cpu.cfs_quota_us", text: quota }
+          { file: "cpu.cfs_quota_us", text: quota },
+          ...(isRoot === true ? [] : [{ file: "cpu.shares", text: String(AGENT_CPU_SHARES), optional: true }])
         ],
         pids: [pids]
       }
@@ -115,7 +127,10 @@ export const limitFiles = (
           { file: "memory.max", text: bytes },
           { file: "memory.swap.max", text: "0", optional: true }
         ],
-        cpu: [{ file: "cpu.max", text: `${quota} ${PERIOD_US}` }],
+        cpu: [
+          { file: "cpu.max", text: `${quota} ${PERIOD_US}` },
+          { file: "cpu.weight", text: String(AGENT_CPU_WEIGHT), optional: true }
+        ],
         pids: [pids]
       }
   return controllers.flatMap((controller) => files[controller])

@@ -13,7 +13,7 @@ describe("groupParents", () => {
     ].join("\n")
     const own = "12:pids:/user.slice\n7:cpu,cpuacct:/\n4:memory:/choir/d\n3:freezer:/\n"
     assert.deepStrictEqual(groupParents(mounts, own), [
-      { version: 1, controllers: ["cpu"], folders: ["/sys/fs/cgroup/cpu,cpuacct"] },
+      { version: 1, controllers: ["cpu"], folders: ["/sys/fs/cgroup/cpu,cpuacct"], isRoot: true },
       { version: 1, controllers: ["memory"], folders: ["/sys/fs/cgroup/memory/choir/d"] },
       { version: 1, controllers: ["pids"], folders: ["/sys/fs/cgroup/pids/user.slice"] }
     ])
@@ -45,21 +45,31 @@ describe("limitFiles", () => {
       text
     ])
 
-  it("writes version 1", () => {
+  it("writes version 1, and lets everybody else go first where processors are short", () => {
     assert.deepStrictEqual(files(1), [
       ["memory.limit_in_bytes", "536870912"],
       ["memory.memsw.limit_in_bytes", "536870912"],
       ["cpu.cfs_period_us", "100000"],
       ["cpu.cfs_quota_us", "150000"],
+      ["cpu.shares", "102"],
       ["pids.max", "128"]
     ])
   })
 
-  it("writes version 2", () => {
+  it("leaves an agent its whole share in the host's root group, among all processes", () => {
+    const parent = { version: 1, controllers: ["cpu"], folders: [], isRoot: true } as const
+    assert.deepStrictEqual(
+      limitFiles(parent, limits).map(({ file }) => file),
+      ["cpu.cfs_period_us", "cpu.cfs_quota_us"]
+    )
+  })
+
+  it("writes version 2, and lets everybody else go first where processors are short", () => {
     assert.deepStrictEqual(files(2), [
       ["memory.max", "536870912"],
       ["memory.swap.max", "0"],
       ["cpu.max", "150000 100000"],
+      ["cpu.weight", "10"],
       ["pids.max", "128"]
     ])
   })

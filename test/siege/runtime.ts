@@ -1,0 +1,5 @@
+/** Whether this machine can hold hostile agents in sandboxes. */
+import { Effect } from "effect"
+import { probe } from "#src/choird/runtime/SandboxRuntime.ts"
+
+export const sandboxWorks = Effect.isSuccess(probe)

@@ -1,0 +1,45 @@
+import { spawnSync } from "node:child_process"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { KINDS } from "./kinds.ts"
+import { sandboxWorks } from "./runtime.ts"
+import { siege } from "./siege.ts"
+
+const MINUTES_MAX = 5 * 60_000
+const WINDOWS = { first_ms: 3000, quiet_ms: 5000, one_ms: 0, all_ms: 10_000, settle_ms: 500 }
+/** `npm run siege` has all of them, and narrower limits: here the machine may be busy. */
+const SHORT = new Set(["heartbeats", "replays", "cards", "bodies", "tokens", "slow", "crashes", "rewrite"])
+const SLOWER_MAX = 10
+const GROWN_MIB_MAX = 250
+
+describe("three honest agents beside hostile ones", () => {
+  it.live(
+    "are answered, lose nothing and show nothing, while floods, replays, forgeries and slow connections go on",
+    () =>
+      Effect.gen(function* () {
+        const runtime = (yield* sandboxWorks) ? "sandbox" : "process"
+        const kinds = KINDS.filter(({ id }) => SHORT.has(id))
+        const minutes = WINDOWS.all_ms / 60_000
+        const it = yield* siege({ minutes, seed: "ci", database: "embedded", runtime, kinds, windows: WINDOWS })
+        assert.deepStrictEqual(it.problems, [])
+        assert.isAbove(it.all.turns, 0)
+        assert.isBelow(it.all.p50_ms, SLOWER_MAX * it.quiet.p50_ms)
+        assert.isBelow(it.rss.most - it.rss.before, GROWN_MIB_MAX)
+        // The attacks were made: some requests were taken, and the floods were told to wait.
+        assert.match(it.told["replays"] ?? "", /"429":\d/u)
+        assert.match(it.told["tokens"] ?? "", /"401":\d/u)
+      }),
+    MINUTES_MAX
+  )
+})
+
+describe("the command line of the siege", () => {
+  it("is told by --help, and a kind that is none is refused with the known ones", () => {
+    const run = (...args: ReadonlyArray<string>) =>
+      spawnSync(process.execPath, [join(import.meta.dirname, "main.ts"), ...args], { encoding: "utf8" })
+    assert.match(run("--help").stdout, /^npm run siege -- \[options\]\n/u)
+    const wrong = run("--kind", "x")
+    assert.deepStrictEqual([wrong.status, wrong.stderr.startsWith("--kind takes one of heartbeats, ")], [2, true])
+  })
+})
