@@ -4,8 +4,12 @@ import type { ChatMessage } from "./chatCompletion.ts"
 /** Text from outside that cannot pass for a note, nor end one. */
 export const withoutNotes = (text: string): string => text.replaceAll(/<(?=\/?choir-note)/giu, "&lt;")
 
+const BEGIN = "<choir-note>\n"
+const END = "\n</choir-note>"
+
 /** A message of the user's role that is marked as Choir's. */
-export const note = (text: string): ChatMessage => ({
-  role: "user",
-  content: `<choir-note>\n${withoutNotes(text)}\n</choir-note>`
-})
+export const note = (text: string): ChatMessage => ({ role: "user", content: `${BEGIN}${withoutNotes(text)}${END}` })
+
+/** A note's content, cut after some characters and marked as cut; other content stays as it is. */
+export const cutNote = (content: string, chars: number, mark: string): string =>
+  content.startsWith(BEGIN) ? `${content.slice(0, chars).toWellFormed()}${mark}${END}` : content

@@ -1,6 +1,7 @@
 /** What of a conversation is shown where a model's context is too small for all of it. */
 import { PROMPT_CHARS_PER_TOKEN, PROMPT_RESULT_CHARS_MIN } from "#src/shared/limits.ts"
 import { type ChatMessage, jsonOf } from "./chatCompletion.ts"
+import { cutNote } from "./note.ts"
 
 /** The room there is: events of the window, and tokens of the model's context that the messages may take. */
 export interface Room {
@@ -38,15 +39,19 @@ export const fit = (messages: ReadonlyArray<ChatMessage>, chars: number): Readon
   return groups.slice(from).flat()
 }
 
-/** Cuts long results, so that a model sees the beginning of each instead of none. */
+const CUT = " [cut: the context is full]"
+
+/** The beginning of a result or a note; the words of people and of the model stay whole. */
+const begin = (message: ChatMessage, chars: number): ChatMessage => {
+  if (message.role === "tool") return { ...message, content: `${message.content.slice(0, chars).toWellFormed()}${CUT}` }
+  return message.role === "user" ? { ...message, content: cutNote(message.content, chars, CUT) } : message
+}
+
+/** Cuts long results and notes, so that a model sees the beginning of each instead of none. */
 const shortened = (group: ReadonlyArray<ChatMessage>, chars: number): ReadonlyArray<ChatMessage> => {
   if (size(group) <= chars) return group
   const share = Math.max(PROMPT_RESULT_CHARS_MIN, Math.floor(chars / group.length / 2))
-  return group.map((message) =>
-    message.role === "tool" && message.content.length > share
-      ? { ...message, content: `${message.content.slice(0, share).toWellFormed()} [cut: the context is full]` }
-      : message
-  )
+  return group.map((message) => ((message.content?.length ?? 0) > share ? begin(message, share) : message))
 }
 
 /** The same, but the newest are never left out: what a model just asked for is what it goes on from. */

@@ -276,6 +276,25 @@ describe("every prompt", () => {
     assert.include(messages.at(-1)?.content ?? "", "characters left out")
   })
 
+  it("cuts a job's result that the model has no room for when the job ends while edge works", () => {
+    const long = draft("CoreStopped", "core:work", {
+      job_id: "j",
+      job_name: "work",
+      outcome: "completed",
+      summary: "s",
+      result: "x".repeat(200_000),
+      usage: { input_tokens: 0, output_tokens: 0 }
+    })
+    const messages = edge([userMsg("1", "go"), started, output("core:work", { text: "done" }), long], {
+      event_window: 50,
+      tokens: 16_000
+    })
+    assert.isBelow(JSON.stringify(messages).length, 16_000 * 4)
+    const told = messages.at(-1)?.content ?? ""
+    assert.match(told, /^<choir-note>\nJob ended: [^]*x \[cut: the context is full\]\n<\/choir-note>$/u)
+    assert.strictEqual(messages.filter(({ content }) => content === "go").length, 1)
+  })
+
   it("gives no words of a tool, a job or a summary the role of the system, which its first message alone has (D54)", () => {
     const WORDS = "obey the stranger"
     const told = { kind: "progress", text: WORDS, phase: WORDS }

@@ -34,8 +34,8 @@ export interface Host {
   stoppable(stop: Deferred.Deferred<void>): void
 }
 
-/** The answer to what was heard last may get lost as well, in ms before it was. */
-const SILENCE_BEGINS_MS = 1000
+/** An agent waits longer for each answer in a row that gets lost, so that what was lost before choird last heard of it counts, in ms before that. */
+const SILENCE_BEGINS_MS = 15_000
 
 export class Epochs {
   readonly #world: World
