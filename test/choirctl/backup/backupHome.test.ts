@@ -54,7 +54,7 @@ describe("a backup", LIVE, () => {
       const folder = yield* temporaryFolder
       yield* requireSpace(folder, 1)
       const refused = yield* Effect.flip(requireSpace(folder, 2 ** 60))
-      assert.match(refused.problem, / has .* free, and this needs about 1048576 TiB$/u)
+      assert.match(refused.problem, / has .* free, and this needs about 1048576\.0 TiB$/u)
     })
   )
 })
