@@ -98,9 +98,9 @@ export const makeArchive = Effect.fn("ArchiveWriter.make")(function* (path: stri
   const fromStream = (header: Announced & { readonly size: number }, source: () => AsyncIterable<Uint8Array>) =>
     Effect.map(
       whileWritten(() => copy(source(), tar, header)),
-      ({ exact, sha256 }) => {
-        members.push({ name: header.name, type: "file", bytes: header.size, sha256 })
-        return exact
+      (copied) => {
+        members.push({ name: header.name, type: "file", bytes: header.size, sha256: copied.sha256 })
+        return copied
       }
     )
   const bare = (header: Announced, member: Member) =>
@@ -122,7 +122,7 @@ export const makeArchive = Effect.fn("ArchiveWriter.make")(function* (path: stri
         const header = { name, size: statSync(source).size, mode: FILE_MODE, mtime }
         return Effect.asVoid(fromStream(header, () => createReadStream(source, { highWaterMark: READ_BYTES })))
       }),
-    /** A file that somebody may write meanwhile. Answers whether it had the announced size. */
+    /** A file that somebody may write meanwhile. Answers whether it had the announced size, and the digest of what was copied. */
     open: (name: string, { bytes, descriptor, mode, mtime }: OpenFile) =>
       fromStream({ name, size: bytes, mode, mtime }, () => contentsOf(descriptor)),
     folder: (name: string, mtime: Date) =>

@@ -2,6 +2,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { homeBackupLockPath } from "#src/shared/homeBackupLock.ts"
+import { holdLockFile } from "#src/shared/lockFile.ts"
 import { requireSpace } from "#src/choirctl/backup/requireSpace.ts"
 import { choirctl } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
@@ -47,6 +49,17 @@ describe("a backup", LIVE, () => {
       const kept = [...stays, ".choir.gz.backup-0123456789ab", "home"]
       assert.deepStrictEqual(readdirSync(folder).toSorted(), kept.toSorted())
     })
+  )
+
+  it.live("waits for no other backup of the home, which it names", () =>
+    Effect.gen(function* () {
+      const { file, home } = yield* withWorkspaceAt("workspaces/work")
+      yield* holdLockFile(homeBackupLockPath(home))
+      const ran = yield* choirctl(home, ["backup", file, "--without-secrets", "--json"])
+      assert.strictEqual(ran.code, 1)
+      assert.include(ran.err + ran.out, `another choirctl backs up ${home}`)
+      assert.isFalse(existsSync(file))
+    }).pipe(Effect.scoped)
   )
 
   it.effect("is not begun on a disk without room for it", () =>
