@@ -29,7 +29,7 @@ const decodeRow = Schema.decodeUnknownOption(
 )
 
 /** An archived session whose file is not what was archived. */
-export interface DamagedArchive {
+interface DamagedArchive {
   readonly session_id: SessionId
   readonly reason: string
 }
@@ -108,14 +108,14 @@ const open = (path: string): number | undefined => {
 const unsound = (problems: ReadonlyArray<DamagedArchive & { readonly member: string }>) => [
   ...problems.slice(0, DAMAGED_MAX).map(({ member, reason }) => `${member} as it was archived: ${reason}`),
   ...(problems.length > DAMAGED_MAX
-    ? [`${problems.length - DAMAGED_MAX} more archived sessions as they were archived`]
+    ? [`${problems.length - DAMAGED_MAX} more archived sessions, whose files are missing or were changed`]
     : [])
 ]
 
 /** A session that is archived meanwhile has its events in the copy of the database; one that is deleted is not to come back. */
 const unnamed = ([first, ...more]: ReadonlyArray<string>) => {
   if (first === undefined) return []
-  const others = more.length === 0 ? "" : ` and ${more.length} more files of archive/`
+  const others = more.length === 0 ? "" : ` and ${more.length} more in archive/`
   return [`${first}${others}: the copy of the database names no such archived session`]
 }
 

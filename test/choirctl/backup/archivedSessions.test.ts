@@ -69,7 +69,7 @@ describe("the archived sessions of a backup", () => {
       assert.deepStrictEqual(contents, { sessions: 0, bytes: 0 })
       assert.strictEqual(damaged.length, 20)
       assert.strictEqual(left_out[0], `${memberOf(0)} as it was archived: its file is missing`)
-      assert.deepStrictEqual(left_out.slice(20), ["5 more archived sessions as they were archived"])
+      assert.deepStrictEqual(left_out.slice(20), ["5 more archived sessions, whose files are missing or were changed"])
     })
   )
 
@@ -82,7 +82,7 @@ describe("the archived sessions of a backup", () => {
         [memberOf(2)]
       )
       assert.deepStrictEqual(left_out, [
-        `${memberOf(1)} and 1 more files of archive/: the copy of the database names no such archived session`
+        `${memberOf(1)} and 1 more in archive/: the copy of the database names no such archived session`
       ])
     })
   )
