@@ -51,7 +51,7 @@ describe("a backup", LIVE, () => {
     })
   )
 
-  it.live("waits for no other backup of the home, which it names", () =>
+  it.live("is refused while another backup of the home runs", () =>
     Effect.gen(function* () {
       const { file, home } = yield* withWorkspaceAt("workspaces/work")
       yield* holdLockFile(homeBackupLockPath(home))
