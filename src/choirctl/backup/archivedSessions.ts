@@ -56,7 +56,7 @@ export const makeArchivedRows = () => {
 
 /**
  * Keeps choird from deleting the files of archived sessions until the scope closes, so that those which the copy of the database names are
- * still there to be added. What it answers fails when the lock is lost.
+ * still there to be added. `lost` fails when the lock is lost.
  */
 export const holdArchived = Effect.fn("archivedSessions.hold")(function* (home: string) {
   const unusable = ({ message }: Error) =>
@@ -67,7 +67,7 @@ export const holdArchived = Effect.fn("archivedSessions.hold")(function* (home: 
       LockUnusable: unusable
     })
   )
-  return Effect.mapError(lost, unusable)
+  return { lost: Effect.mapError(lost, unusable) }
 })
 
 const namesIn = (folder: string): ReadonlyArray<string> => {

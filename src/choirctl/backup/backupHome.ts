@@ -310,6 +310,6 @@ export const backupHome = Effect.fn("backupHome")(function* <Needs>(options: Bac
   const read = yield* readHome(home).pipe(options.step("reading the configuration"))
   yield* checkWorkspaces(read.config, read.base)
   yield* checkSpace(work, home, read, options)
-  const unkept = options.archives ? yield* holdArchived(home) : Effect.never
-  return yield* Effect.raceAllFirst([writeBackup(options, work, read), lost, unkept])
+  const archives = options.archives ? yield* holdArchived(home) : { lost: Effect.never }
+  return yield* Effect.raceAllFirst([writeBackup(options, work, read), lost, archives.lost])
 }, Effect.scoped)
