@@ -2,11 +2,11 @@
 import { fstatSync, statSync, writeFileSync } from "node:fs"
 import { Effect, Schema, Stream } from "effect"
 import { bytesText } from "#src/shared/bytesText.ts"
-import { readBackup } from "#src/shared/BackupReader.ts"
+import { type BackupItem, readBackup } from "#src/shared/BackupReader.ts"
 import { askStream } from "./ask.ts"
 import { choirdAnswers } from "./choirdAnswers.ts"
 import { runTask } from "./choirdProgram.ts"
-import { failed } from "./failure.ts"
+import { type CommandFailed, failed } from "./failure.ts"
 import { freshFile, onFile, putInPlace } from "./freshFile.ts"
 import { withProgress } from "./progress.ts"
 import { root } from "./root.ts"
@@ -24,14 +24,17 @@ const fill = Effect.fnUntraced(function* (path: string, descriptor: number) {
   )
 })
 
+/** Takes what is read back, before the end is known to be sound. */
+type Use = (items: ReadonlyArray<BackupItem>) => Effect.Effect<void, CommandFailed>
+
 /** Makes or replaces the backup at a path, reads it back, and answers what it holds. */
-export const makeBackup = Effect.fn("choirctl.makeBackup")(function* (path: string) {
+export const makeBackup = Effect.fn("choirctl.makeBackup")(function* (path: string, use: Use = () => Effect.void) {
   const there = statSync(path, { throwIfNoEntry: false })
   if (there !== undefined && !there.isFile())
     return yield* failed("FILE", `${path} is not a file`, "name a file for the backup")
   const { descriptor, fresh } = yield* freshFile(path)
   yield* fill(path, descriptor).pipe(withProgress(() => `backing up: ${bytesText(fstatSync(descriptor).size)}`))
-  const summary = yield* readBackup(fresh, () => Effect.void).pipe(
+  const summary = yield* readBackup(fresh, use).pipe(
     Effect.mapError(({ problem }) =>
       failed("BACKUP_UNUSABLE", `what was written is not a whole backup: ${problem}`, "choirctl logs choird")
     ),

@@ -23,7 +23,7 @@ const ATTACK = `
   const listed = readFileSync("/proc/net/unix", "utf8").split("\\n").map((line) => line.split(" ").at(-1))
   const abstract = listed.filter((name) => name.startsWith("@") && name.includes(hash)).map((name) => "\\0" + name.slice(1))
   const done = { opened: [], connected: 0 }
-  for (const file of ["choird.lock", "files.lock"])
+  for (const file of ["choird.lock", "files.lock", "backup.lock"])
     try { openSync(home + "/" + file, "r"); done.opened.push(file) } catch {}
   for (const name of new Set([...named, ...abstract])) {
     createServer(() => {}).on("error", () => {}).listen({ path: name })

@@ -1,10 +1,24 @@
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
+import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
+import { Command } from "effect/cli"
 import type { ChatEvent } from "#schema/OperatorApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
+import { backupHome } from "#src/choirctl/backup/backupHome.ts"
+import { root } from "#src/choirctl/root.ts"
+import { Screen } from "#src/choirctl/Screen.ts"
 import { choirctl, document } from "../support/choirctl.ts"
 import { postgresDatabase, temporaryFolder } from "../support/engines.ts"
 import { makeInstallation } from "../support/installation.ts"
@@ -54,6 +68,30 @@ const livedIn = Effect.fnUntraced(function* (
   writeFileSync(join(lost.workspace, "notes/one.txt"), "one")
   symlinkSync("/etc/passwd", join(lost.workspace, "link"))
   return lost
+})
+
+/** A backup in this process, which does something as each of its steps begins. */
+const backedUp = Effect.fnUntraced(function* (
+  home: string,
+  file: string,
+  before: (step: string) => Effect.Effect<void>
+) {
+  const made: Array<Effect.Success<ReturnType<typeof backupHome>>> = []
+  const work = backupHome<never>({
+    home,
+    file,
+    version: "0.1.0",
+    workspaces: false,
+    archives: true,
+    passphrase: undefined,
+    step: (name) => (work) => Effect.andThen(before(name), work)
+  }).pipe(Effect.map((done) => void made.push(done)))
+  const command = root.pipe(Command.withSubcommands([Command.make("work", {}, () => work)]))
+  yield* Command.runWith(command, { version: "0" })(["--home", home, "work"]).pipe(
+    Effect.provide(Layer.merge(NodeServices.layer, Screen.layer))
+  )
+  const [done] = made
+  return done ?? assert.fail("the backup ended without a result")
 })
 
 describe("a backup of a whole home", () => {
@@ -185,6 +223,63 @@ describe("a backup of a whole home", () => {
         yield* found.start
         assert.deepStrictEqual(yield* found.events(id), events)
         const verified = yield* choirctl(home, ["session", "verify", id])
+        assert.strictEqual(verified.code, 0, verified.err)
+      }).pipe(Effect.scoped),
+    240_000
+  )
+
+  it.live(
+    "has the file of an archived session that is deleted while it is made, and tells of one that was changed",
+    () =>
+      Effect.gen(function* () {
+        const provider = yield* makeProvider
+        yield* provider.otherwise((request) => offlineModel(request, 0))
+        const folder = yield* temporaryFolder
+        const lost = yield* livedIn(provider.endpoint)
+        const first = yield* lost.start
+        yield* lost.build
+        const archive = Effect.gen(function* () {
+          const { session_id } = yield* lost.api.agents.start({ params: lost.params, payload: {} })
+          const id = session_id as SessionId
+          yield* lost.api.agents.stop({ params: lost.params })
+          const archived = yield* choirctl(lost.home, ["session", "archive", id])
+          assert.strictEqual(archived.code, 0, archived.err)
+          return { id, path: join(lost.home, `archive/demo/${id}.jsonl.gz`) }
+        })
+        const [deleted, changed] = [yield* archive, yield* archive]
+        appendFileSync(changed.path, "rot")
+
+        const file = join(folder, "choir.tar.gz")
+        const made = yield* backedUp(lost.home, file, (step) =>
+          // The database is copied by then, and no file of an archived session.
+          step === "bundling the sources"
+            ? Effect.map(choirctl(lost.home, ["session", "delete", deleted.id, "--yes"]), ({ code, err }) =>
+                assert.strictEqual(code, 0, err)
+              )
+            : Effect.void
+        )
+        assert.deepStrictEqual(
+          made.damaged.map(({ session_id }) => session_id),
+          [changed.id]
+        )
+        assert.deepInclude(made.manifest.archived, { sessions: 2 })
+        yield* choirctl(lost.home, ["prune"])
+        assert.isFalse(existsSync(deleted.path))
+        const home = join(folder, "elsewhere")
+        const restored = yield* choirctl(home, ["restore", file])
+        assert.strictEqual(restored.code, 0, restored.err + restored.out)
+        assert.isTrue(existsSync(join(home, `archive/demo/${deleted.id}.jsonl.gz`)))
+
+        const told = yield* choirctl(lost.home, ["backup", file, "--without-secrets", "--yes"])
+        assert.strictEqual(told.code, 0, told.err)
+        assert.include(told.err, `warning: the archived session ${changed.id} is not sound: its file was changed since`)
+        assert.include(told.out, `archive/demo/${changed.id}.jsonl.gz as it was archived: its file was changed since`)
+        yield* first.signal("SIGTERM")
+        yield* first.exited
+        yield* choirctl(home, ["secret", "set", "model-key"], { stdin: SECRET })
+        const found = yield* makeInstallation({ endpoint: provider.endpoint, home })
+        yield* found.start
+        const verified = yield* choirctl(home, ["session", "verify", deleted.id])
         assert.strictEqual(verified.code, 0, verified.err)
       }).pipe(Effect.scoped),
     240_000

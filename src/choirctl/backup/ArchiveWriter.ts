@@ -1,8 +1,9 @@
 /** Writes the tar of a backup member by member, and keeps the size and digest of each for its manifest. */
 import { createHash } from "node:crypto"
-import { createReadStream, createWriteStream, statSync } from "node:fs"
+import { createReadStream, createWriteStream, read, statSync } from "node:fs"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
+import { promisify } from "node:util"
 import { createGzip } from "node:zlib"
 import { Effect, Fiber } from "effect"
 import type { Header, Pack } from "tar-stream"
@@ -36,6 +37,17 @@ const sink = (tar: Pack, header: Announced) => {
   entry.on("error", () => undefined)
   promise.catch(() => undefined)
   return { entry, done: promise }
+}
+
+const readSome = promisify(read)
+
+/** The contents of an open file. A stream of Node's would close the descriptor when it is left before its end, and it is its owner's. */
+async function* contentsOf(descriptor: number): AsyncGenerator<Uint8Array, void> {
+  for (;;) {
+    const { buffer, bytesRead } = await readSome(descriptor, Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES, null)
+    if (bytesRead === 0) return
+    yield buffer.subarray(0, bytesRead)
+  }
 }
 
 /** Exactly the announced number of bytes: a file that has grown is cut, one that has shrunk is filled with zeros. */
@@ -86,9 +98,9 @@ export const makeArchive = Effect.fn("ArchiveWriter.make")(function* (path: stri
   const fromStream = (header: Announced & { readonly size: number }, source: () => AsyncIterable<Uint8Array>) =>
     Effect.map(
       whileWritten(() => copy(source(), tar, header)),
-      ({ exact, sha256 }) => {
-        members.push({ name: header.name, type: "file", bytes: header.size, sha256 })
-        return exact
+      (copied) => {
+        members.push({ name: header.name, type: "file", bytes: header.size, sha256: copied.sha256 })
+        return copied
       }
     )
   const bare = (header: Announced, member: Member) =>
@@ -110,11 +122,9 @@ export const makeArchive = Effect.fn("ArchiveWriter.make")(function* (path: stri
         const header = { name, size: statSync(source).size, mode: FILE_MODE, mtime }
         return Effect.asVoid(fromStream(header, () => createReadStream(source, { highWaterMark: READ_BYTES })))
       }),
-    /** A file that somebody may write meanwhile. Answers whether it had the announced size. */
+    /** A file that somebody may write meanwhile. Answers whether it had the announced size, and the digest of what was copied. */
     open: (name: string, { bytes, descriptor, mode, mtime }: OpenFile) =>
-      fromStream({ name, size: bytes, mode, mtime }, () =>
-        createReadStream("", { fd: descriptor, autoClose: false, highWaterMark: READ_BYTES })
-      ),
+      fromStream({ name, size: bytes, mode, mtime }, () => contentsOf(descriptor)),
     folder: (name: string, mtime: Date) =>
       bare(
         { name, type: "directory", mode: FOLDER_MODE, mtime },

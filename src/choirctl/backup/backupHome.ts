@@ -12,7 +12,7 @@ import { failed } from "#src/choirctl/failure.ts"
 import { measureFolder } from "#src/choirctl/folderContents.ts"
 import { putInPlace } from "#src/choirctl/freshFile.ts"
 import { secretsPath } from "#src/choirctl/homeFiles.ts"
-import { addArchived } from "./archivedSessions.ts"
+import { addArchived, holdArchived, makeArchivedRows } from "./archivedSessions.ts"
 import { nowhere, readArchive } from "./ArchiveReader.ts"
 import { type Archive, makeArchive } from "./ArchiveWriter.ts"
 import {
@@ -73,6 +73,7 @@ const KNOWN = new Set([
   "data",
   "socks",
   "metrics.token",
+  "backup.lock",
   "choird.lock",
   "files.lock"
 ])
@@ -217,14 +218,16 @@ const uncommittedNotes = (sources: ReadonlyArray<Source>) =>
   )
 
 /** Makes the backup, reads it back, and only then gives it its name. Answers what it holds. */
-const writeBackup = Effect.fnUntraced(function* <Needs>(options: BackupOptions<Needs>, work: string) {
+const writeBackup = Effect.fnUntraced(function* <Needs>(
+  options: BackupOptions<Needs>,
+  work: string,
+  read: Effect.Success<ReturnType<typeof readHome>>
+) {
   const { file, home, passphrase, step, version } = options
   const now = DateTime.makeUnsafe(yield* Clock.currentTimeMillis)
   const mtime = DateTime.toDateUtc(now)
-  const read = yield* readHome(home).pipe(step("reading the configuration"))
-  yield* checkWorkspaces(read.config, read.base)
-  yield* checkSpace(work, home, read, options)
-  const database = yield* makeBackup(join(work, DATABASE)).pipe(step("copying the database"))
+  const rows = makeArchivedRows()
+  const database = yield* makeBackup(join(work, DATABASE), rows.take).pipe(step("copying the database"))
   const found = findRepositories(join(home, "sources"))
   const sources = yield* Effect.forEach(found.repositories, (path) => bundle(join(home, "sources"), path, work)).pipe(
     step("bundling the sources")
@@ -239,7 +242,7 @@ const writeBackup = Effect.fnUntraced(function* <Needs>(options: BackupOptions<N
     for (const { empty, path } of sources)
       if (!empty) yield* archive.file(bundleName(path), join(work, bundleName(path)), mtime)
     return {
-      archived: options.archives ? yield* addArchived(archive, home) : undefined,
+      archived: options.archives ? yield* addArchived(archive, home, rows.all()) : undefined,
       workspaces: yield* addWorkspaces(archive, read.config, read.base, options.workspaces)
     }
   }).pipe(step("writing the file"))
@@ -295,7 +298,7 @@ const writeBackup = Effect.fnUntraced(function* <Needs>(options: BackupOptions<N
     (descriptor) => Effect.sync(() => closeSync(descriptor))
   ).pipe(step("putting it in place"))
   const { broken } = database
-  return { bytes, broken, manifest: complete }
+  return { bytes, broken, damaged: archived?.damaged ?? [], manifest: complete }
 })
 
 /** Makes a backup, unless another program writes the same file or comes to write it. */
@@ -304,5 +307,9 @@ export const backupHome = Effect.fn("backupHome")(function* <Needs>(options: Bac
   const problem = checkPlace(home, file)
   if (problem !== undefined) return yield* problem
   const { lost, work } = yield* workFolder(file)
-  return yield* Effect.raceFirst(writeBackup(options, work), lost)
+  const read = yield* readHome(home).pipe(options.step("reading the configuration"))
+  yield* checkWorkspaces(read.config, read.base)
+  yield* checkSpace(work, home, read, options)
+  const archives = options.archives ? yield* holdArchived(home) : { lost: Effect.never }
+  return yield* Effect.raceAllFirst([writeBackup(options, work, read), lost, archives.lost])
 }, Effect.scoped)

@@ -71,7 +71,7 @@ const takeFile = (walk: Walk, parent: number, name: string, path: string) =>
       if (!stat.isFile()) return yield* skip(walk, SPECIAL)
       yield* count(walk, stat.size)
       const file = { descriptor, bytes: stat.size, mode: stat.mode & 0o777, mtime: stat.mtime }
-      const exact = yield* walk.archive.open(workspaceMember(walk.name, path), file)
+      const { exact } = yield* walk.archive.open(workspaceMember(walk.name, path), file)
       if (!exact) yield* skip(walk, CHANGED)
     })
   )

@@ -13,6 +13,7 @@ const CHOIRS_OWN = new Set([
   "logs",
   "archive",
   "metrics.token",
+  "backup.lock",
   "choird.lock",
   "files.lock"
 ])

@@ -49,7 +49,7 @@ export const backup = Command.make(
     yield* confirmReplaced(file, yes, "choirctl backup")
     const passphrase = yield* passphraseFor(home, passphrase_stdin, without_secrets)
     const { backupHome } = yield* Effect.promise(() => import("#src/choirctl/backup/backupHome.ts"))
-    const { broken, bytes, manifest } = yield* backupHome<Progress>({
+    const { broken, bytes, damaged, manifest } = yield* backupHome<Progress>({
       home,
       file,
       version: VERSION,
@@ -61,8 +61,12 @@ export const backup = Command.make(
     })
     for (const { reason, session_id } of broken)
       yield* screen.note(`warning: the session ${session_id} does not verify: ${safeLine(reason)}`)
+    for (const { reason, session_id } of damaged)
+      yield* screen.note(
+        `warning: the archived session ${session_id} is not sound: ${reason}. Put the file back from an earlier backup`
+      )
     const { members: _, ...contents } = manifest
-    yield* printAdvice({ ok: true, path: file, bytes, ...contents, broken }, backupText)
+    yield* printAdvice({ ok: true, path: file, bytes, ...contents, broken, damaged_archives: damaged }, backupText)
   }, onHost)
 ).pipe(
   Command.withDescription("Write the whole home into one file, while agents work or without choird"),

@@ -1,4 +1,5 @@
 /** Sessions that leave the database: into a file of the home, or for good. What was begun is finished by a later life of choird. */
+import { existsSync } from "node:fs"
 import { Clock, Context, Effect, Layer, Option, Schema, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
@@ -11,6 +12,7 @@ import { headHash } from "#src/choird/sessions/readLog.ts"
 import { lockSession, readPage } from "#src/choird/sessions/storedEvents.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { hex } from "#src/shared/hashChain.ts"
+import { homeBackupRuns } from "#src/shared/homeBackupLock.ts"
 import { removeArchive, writeArchive } from "./archiveFile.ts"
 import { EVENTS_REMOVED_MAX, PRUNE_PAUSE_MS, PRUNE_ROWS_MAX } from "./limits.ts"
 import { removeEvents } from "./sessionEvents.ts"
@@ -146,7 +148,10 @@ const make = Effect.gen(function* () {
     yield* sql`UPDATE choir_control.sessions SET archive = archive || '{"cleared": true}' WHERE session_id = ${session_id}`
   })
 
-  /** Texts that were acknowledged, and those that were delivered or given up, are the session's; the others still have somewhere to go. */
+  /**
+   * Texts that were acknowledged, and those that were delivered or given up, are the session's; the others still have somewhere to go. The
+   * file stays while a backup of the home runs, which may have copied the session's row before it was deleted; the next look removes it.
+   */
   const clearDeleted = Effect.fnUntraced(function* (session_id: SessionId) {
     yield* clear(session_id)
     yield* removeAll("pending_approvals", session_id)
@@ -156,7 +161,12 @@ const make = Effect.gen(function* () {
       WHERE session_id = ${session_id} AND (delivered_at IS NOT NULL OR failed_at IS NOT NULL) AND text <> ''`
     const [row] = yield* sql<{ readonly agent_id: AgentId }>`SELECT agent_id FROM choir_control.deleted_sessions
       WHERE session_id = ${session_id}`
-    if (row !== undefined) yield* removeArchive(archivePath(home, { agent_id: row.agent_id, session_id }))
+    if (row !== undefined) {
+      const path = archivePath(home, { agent_id: row.agent_id, session_id })
+      if (existsSync(path) && (yield* homeBackupRuns(home)))
+        return yield* Effect.logInfo(`${path} is deleted after the backup that is running`)
+      yield* removeArchive(path)
+    }
     yield* sql`UPDATE choir_control.deleted_sessions SET cleared = true WHERE session_id = ${session_id}`
   })
 

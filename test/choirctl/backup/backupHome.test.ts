@@ -2,6 +2,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { homeBackupLockPath } from "#src/shared/homeBackupLock.ts"
+import { holdLockFile } from "#src/shared/lockFile.ts"
 import { requireSpace } from "#src/choirctl/backup/requireSpace.ts"
 import { choirctl } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
@@ -49,12 +51,23 @@ describe("a backup", LIVE, () => {
     })
   )
 
+  it.live("is refused while another backup of the home runs", () =>
+    Effect.gen(function* () {
+      const { file, home } = yield* withWorkspaceAt("workspaces/work")
+      yield* holdLockFile(homeBackupLockPath(home))
+      const ran = yield* choirctl(home, ["backup", file, "--without-secrets", "--json"])
+      assert.strictEqual(ran.code, 1)
+      assert.include(ran.err + ran.out, `another choirctl backs up ${home}`)
+      assert.isFalse(existsSync(file))
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("is not begun on a disk without room for it", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       yield* requireSpace(folder, 1)
       const refused = yield* Effect.flip(requireSpace(folder, 2 ** 60))
-      assert.match(refused.problem, / has .* free, and this needs about 1048576 TiB$/u)
+      assert.match(refused.problem, / has .* free, and this needs about 1048576\.0 TiB$/u)
     })
   )
 })

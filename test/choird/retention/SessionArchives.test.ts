@@ -7,6 +7,8 @@ import { isPrintedEvent } from "#schema/OperatorApi.ts"
 import { Inbox } from "#src/choird/gateway/Inbox.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
+import { homeBackupLockPath } from "#src/shared/homeBackupLock.ts"
+import { holdLockFile } from "#src/shared/lockFile.ts"
 import { archivePath } from "#src/choird/sessions/archivedLog.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -123,6 +125,27 @@ describeEmbedded("SessionArchives", (it) => {
       const fresh = yield* sessions.create(agent_id, BINDINGS, "0000000")
       assert.deepStrictEqual(Option.getOrThrow(yield* sessions.latest(agent_id)).session_id, fresh.session_id)
     }).pipe(Effect.provide(retentionWith({})))
+  )
+
+  it.effect(
+    "keeps the file of a session that is deleted while a backup of the home runs, and deletes it afterwards",
+    () =>
+      Effect.gen(function* () {
+        const archives = yield* SessionArchives
+        const { home } = yield* ConfigStore
+        const { caller } = yield* ended()
+        const { path } = yield* archives.archive(caller.session_id, "operator")
+        yield* Effect.gen(function* () {
+          yield* holdLockFile(homeBackupLockPath(home))
+          yield* archives.remove(caller.session_id, "operator")
+          yield* pruned()
+          assert.isTrue(existsSync(path))
+          assert.isTrue(Option.isSome(yield* archives.deleted(caller.session_id)))
+        }).pipe(Effect.scoped)
+        yield* pruned()
+        assert.isFalse(existsSync(path))
+        assert.strictEqual(yield* archives.finish, 0)
+      }).pipe(Effect.provide(retentionWith({})))
   )
 
   it.effect("is finished by a later life of choird when it was cut short", () =>
