@@ -238,8 +238,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "compaction-not-counted",
     file: session("calls.ts"),
-    find: `if (payload.purpose === "compaction" || payload.purpose === "summary") return Result.succeed(counted)`,
-    replace: `if (payload.purpose === "compaction" || payload.purpose === "summary") return Result.succeed(state)`,
+    find: `if (payload.purpose !== "turn" && payload.purpose !== "report") return Result.succeed(counted)`,
+    replace: `if (payload.purpose !== "turn" && payload.purpose !== "report") return Result.succeed(state)`,
     knownSeed: 1,
     breaks: ["I9"]
   },

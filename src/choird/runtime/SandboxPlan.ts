@@ -144,9 +144,9 @@ export const bwrapArguments = (
 
 /**
  * Waits for every orphan of the namespace until the agent ends, and ends as it did. The kernel keeps signals of the inside from it, but
- * for those that a shell handles itself.
+ * for those that a shell handles itself. What the shell says of a child that was killed is no output of the agent's.
  */
-const INIT = '"$@" & trap "" HUP INT QUIT TERM; wait "$!"'
+const INIT = '"$@" & exec 2>/dev/null; trap "" HUP INT QUIT TERM; wait "$!"'
 
 /**
  * The sealed first process, and the agent below it. The count of processes is limited here too: in a user namespace of its own the
