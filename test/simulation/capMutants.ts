@@ -15,7 +15,7 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/shared/session/seenFiles.ts",
     find: "if (next.size <= SEEN_FILES_MAX && chars <= SEEN_PATHS_CHARS_MAX) break",
     replace: "break",
-    knownSeed: 1,
+    knownSeed: 2,
     breaks: ["C1"]
   },
   {
@@ -40,7 +40,7 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
     find: "result: inlineResult(result, TOOL_RESULT_BYTES_MAX)",
     replace: "result",
     also: [REFUSAL_IGNORED],
-    knownSeed: 46,
+    knownSeed: 207,
     breaks: ["L2", "J1"]
   },
   {

@@ -63,7 +63,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 3,
+    knownSeed: 23,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -143,7 +143,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],
-    knownSeed: 1,
+    knownSeed: 2,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -152,7 +152,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: "  yield* runner.closeInDoubt\n",
     replace: "",
     also: [RECOMMIT],
-    knownSeed: 1,
+    knownSeed: 4,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -176,7 +176,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("decideCores.ts"),
     find: "if (state.cores.size >= budgets.max_core_jobs)",
     replace: "if (state.cores.size > budgets.max_core_jobs)",
-    knownSeed: 11,
+    knownSeed: 9,
     breaks: ["I9", "I16"]
   },
   {
@@ -240,7 +240,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: session("calls.ts"),
     find: `if (payload.purpose !== "turn" && payload.purpose !== "report") return Result.succeed(counted)`,
     replace: `if (payload.purpose !== "turn" && payload.purpose !== "report") return Result.succeed(state)`,
-    knownSeed: 1,
+    knownSeed: 2,
     breaks: ["I9"]
   },
   {
@@ -248,7 +248,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("Budget.ts"),
     find: "running.add(taken)",
     replace: "running.delete(taken)",
-    knownSeed: 26,
+    knownSeed: 16,
     breaks: ["I9"]
   },
   {
@@ -288,7 +288,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: session("repetitions.ts"),
     find: "times: before.times + 1",
     replace: "times: before.times",
-    knownSeed: 2,
+    knownSeed: 7,
     breaks: ["I9"]
   },
   {

@@ -56,7 +56,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/shared/session/turns.ts",
     find: "open.inbox_id === name.inbox_id",
     replace: "name.inbox_id !== undefined",
-    knownSeed: 4,
+    knownSeed: 8,
     breaks: ["T2"]
   },
   {
@@ -64,7 +64,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/finalWords.ts",
     find: `edge.state === "EDGE_FINALIZING" ? find(edge.output_rev) : undefined`,
     replace: "undefined as ChoirEvent | undefined",
-    knownSeed: 8,
+    knownSeed: 84,
     breaks: ["T2"]
   },
   {
