@@ -126,7 +126,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("ToolSlots.ts"),
     find: "const isFree = mayRun(turn)",
     replace: "const isFree = true",
-    knownSeed: 151,
+    knownSeed: 3,
     breaks: ["I16"]
   },
   {
@@ -264,7 +264,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("CoreJob.ts"),
     find: "core.step >= core.budgets.max_steps",
     replace: "core.step > core.budgets.max_steps",
-    knownSeed: 60,
+    knownSeed: 40,
     breaks: ["I9"]
   },
   {
