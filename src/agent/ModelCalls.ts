@@ -157,7 +157,7 @@ const make = Effect.fnUntraced(function* () {
     if (messages.length === 0) return undefined
     const { rev } = arbiter.state()
     const most = reservation(config, name, estimateTokens(size(messages)) + described)
-    // An answer that came and is not committed yet. Whoever is interrupted then has it to pay for all the same.
+    // An answer that came and is not committed yet: it has to be paid for even if the call is interrupted now.
     let came: Unanswered | undefined
     const answered = llm
       .complete(name, messages, tools, config, purpose === "summary" ? unannounced : announce(name), unanswered(lane))

@@ -1,7 +1,7 @@
 /** What starts, instructs, cancels and ends core jobs (spec 7.3, 12.7, 12.8). Each has its effect and its result in one batch. */
 import type { Budgets } from "#schema/Config.ts"
-import type { PayloadOf } from "#schema/Event.ts"
-import { coreLane, EDGE, type JobName } from "#schema/Ids.ts"
+import type { EventDraft, PayloadOf } from "#schema/Event.ts"
+import { type CallId, coreLane, EDGE, type JobName } from "#schema/Ids.ts"
 import { shownName, type ToolName } from "#schema/Tool.ts"
 import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
@@ -43,6 +43,23 @@ const noStart = (state: SessionState, job_name: JobName, budgets: Budgets): stri
     : undefined
 }
 
+/** The batch that begins a job's lane, with its skill if it has one, and ends the call that asked for it. */
+const began = (
+  call_id: CallId,
+  status: "started" | "resumed",
+  skill: EventDraft | undefined,
+  payload: PayloadOf<"CoreStarted">
+): Decision => {
+  const { job_name } = payload
+  const [committed, result] = controlBatch(EDGE, call_id, `job ${job_name} was ${status}`, { job_name, status })
+  return accept(
+    committed,
+    { event_type: "CoreStarted", lane: coreLane(job_name), payload },
+    ...(skill === undefined ? [] : [skill]),
+    result
+  )
+}
+
 export const spawn = (
   state: SessionState,
   { call_id, model, start }: Extract<Proposal, { type: "Spawn" }>,
@@ -62,32 +79,19 @@ export const spawn = (
   const allowed_tools = allowedWithin(state, tool_constraints.allowed_tools, skills)
   if (typeof allowed_tools === "string") return reject(allowed_tools)
   const wall = tool_constraints.time_budget_ms
-  const [committed, result] = controlBatch(EDGE, call_id, `job ${job_name} was started`, {
+  return began(call_id, "started", begun, {
+    job_id: call_id,
     job_name,
-    status: "started"
-  })
-  return accept(
-    committed,
-    {
-      event_type: "CoreStarted",
-      lane: coreLane(job_name),
-      payload: {
-        job_id: call_id,
-        job_name,
-        start: { ...start, job_id: call_id, tool_constraints: { ...tool_constraints, allowed_tools } },
-        model,
-        budgets: {
-          max_steps: budgets.per_job_max_steps,
-          max_tool_calls: budgets.per_job_max_tool_calls,
-          wall_time_ms: wall > 0 ? Math.min(wall, budgets.per_job_wall_time_ms) : budgets.per_job_wall_time_ms,
-          max_injections: budgets.max_injections_per_job
-        },
-        ...(state.edge.skill === undefined ? {} : { in_skill: state.edge.skill.name })
-      }
+    start: { ...start, job_id: call_id, tool_constraints: { ...tool_constraints, allowed_tools } },
+    model,
+    budgets: {
+      max_steps: budgets.per_job_max_steps,
+      max_tool_calls: budgets.per_job_max_tool_calls,
+      wall_time_ms: wall > 0 ? Math.min(wall, budgets.per_job_wall_time_ms) : budgets.per_job_wall_time_ms,
+      max_injections: budgets.max_injections_per_job
     },
-    ...(begun === undefined ? [] : [begun]),
-    result
-  )
+    ...(state.edge.skill === undefined ? {} : { in_skill: state.edge.skill.name })
+  })
 }
 
 /** The same job again: what it was started with comes from the log, what it has used up from the state (D49). */
@@ -116,30 +120,16 @@ export const resumeCore = (
   const begun =
     start.skill === undefined ? undefined : beginning(coreLane(job_name), start.skill.name, start.skill.input, skills)
   if (typeof begun === "string") return reject(begun)
-  const lane = coreLane(job_name)
   const in_skill = state.edge.skill?.name ?? core.in_skill
-  const [committed, result] = controlBatch(EDGE, call_id, `job ${job_name} was resumed`, {
+  return began(call_id, "resumed", begun, {
+    job_id: call_id,
     job_name,
-    status: "resumed"
+    start: { ...start, job_id: call_id, tool_constraints: { ...start.tool_constraints, allowed_tools } },
+    model,
+    budgets: core.budgets,
+    resumes: { job_id: core.job_id, instruction },
+    ...(in_skill === undefined ? {} : { in_skill })
   })
-  return accept(
-    committed,
-    {
-      event_type: "CoreStarted",
-      lane,
-      payload: {
-        job_id: call_id,
-        job_name,
-        start: { ...start, job_id: call_id, tool_constraints: { ...start.tool_constraints, allowed_tools } },
-        model,
-        budgets: core.budgets,
-        resumes: { job_id: core.job_id, instruction },
-        ...(in_skill === undefined ? {} : { in_skill })
-      }
-    },
-    ...(begun === undefined ? [] : [begun]),
-    result
-  )
 }
 
 const noJob = (state: SessionState, job: string): string =>

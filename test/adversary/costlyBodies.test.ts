@@ -29,7 +29,7 @@ describeTransports("a body of an agent with", ({ openSession }) => {
         const { call } = yield* openSession
         const answer = yield* call("HEARTBEAT", { body })
         assert.strictEqual(answer.status, 400)
-        // Whoever looks for all problems of the largest body finds many, and needs seconds of choird's one thread.
+        // To find every problem of the largest body takes seconds of choird's one thread.
         assert.isBelow(answer.text.length, TOLD_CHARS_MAX)
       })
     )

@@ -258,15 +258,16 @@ describe("corePrompt", () => {
 })
 
 describe("every prompt", () => {
+  const long = draft("CoreStopped", "core:work", {
+    job_id: "j",
+    job_name: "work",
+    outcome: "completed",
+    summary: "s",
+    result: "x".repeat(200_000),
+    usage: { input_tokens: 0, output_tokens: 0 }
+  })
+
   it("cuts a job's result that the model has no room for when edge reports on it", () => {
-    const long = draft("CoreStopped", "core:work", {
-      job_id: "j",
-      job_name: "work",
-      outcome: "completed",
-      summary: "s",
-      result: "x".repeat(200_000),
-      usage: { input_tokens: 0, output_tokens: 0 }
-    })
     const told = [userMsg("1", "go"), started, output("core:work", { text: "done" }), long]
     const messages = edge([...told, output("edge", { text: "soon" }), answer("reply", "soon", "1")], {
       event_window: 50,
@@ -277,14 +278,6 @@ describe("every prompt", () => {
   })
 
   it("cuts a job's result that the model has no room for when the job ends while edge works", () => {
-    const long = draft("CoreStopped", "core:work", {
-      job_id: "j",
-      job_name: "work",
-      outcome: "completed",
-      summary: "s",
-      result: "x".repeat(200_000),
-      usage: { input_tokens: 0, output_tokens: 0 }
-    })
     const messages = edge([userMsg("1", "go"), started, output("core:work", { text: "done" }), long], {
       event_window: 50,
       tokens: 16_000

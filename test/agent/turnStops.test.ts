@@ -98,7 +98,7 @@ describe("an order to stop a turn", () => {
       yield* Deferred.await(asked)
       yield* send("2", "desk")
       yield* plane.until((events) => ofType(events, "UserMsg").length === 1)
-      // Whoever gives it, choird names the turn so: an agent has one edge, and the message of the other DM waits for it.
+      // choird names the turn this way for every DM: an agent has one edge, and the message of the other DM waits for it.
       const turn = turnToStop(plane.state(), InboxId.make("2"))
       assert.deepStrictEqual(turn, { inbox_id: InboxId.make("1") })
       if (turn !== undefined) yield* stop(plane, turn)

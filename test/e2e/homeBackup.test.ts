@@ -94,6 +94,17 @@ const backedUp = Effect.fnUntraced(function* (
   return done ?? assert.fail("the backup ended without a result")
 })
 
+/** A running installation with a built agent, and a folder for what is made of it. */
+const lived = Effect.gen(function* () {
+  const provider = yield* makeProvider
+  yield* provider.otherwise((request) => offlineModel(request, 0))
+  const folder = yield* temporaryFolder
+  const lost = yield* livedIn(provider.endpoint)
+  const first = yield* lost.start
+  yield* lost.build
+  return { provider, folder, lost, first }
+})
+
 describe("a backup of a whole home", () => {
   it.live(
     "brings sessions, own tools, identity, secrets and workspaces to another path, where the agent builds and answers",
@@ -188,12 +199,7 @@ describe("a backup of a whole home", () => {
     "has the archived sessions, which are read and verified in the restored home, unless they are left out",
     () =>
       Effect.gen(function* () {
-        const provider = yield* makeProvider
-        yield* provider.otherwise((request) => offlineModel(request, 0))
-        const folder = yield* temporaryFolder
-        const lost = yield* livedIn(provider.endpoint)
-        const first = yield* lost.start
-        yield* lost.build
+        const { first, folder, lost, provider } = yield* lived
         const { session_id } = yield* lost.api.agents.start({ params: lost.params, payload: {} })
         const id = session_id as SessionId
         yield* Effect.flatMap(lost.send("one", "hello"), ({ inbox_id }) => lost.settled(inbox_id))
@@ -232,12 +238,7 @@ describe("a backup of a whole home", () => {
     "has the file of an archived session that is deleted while it is made, and tells of one that was changed",
     () =>
       Effect.gen(function* () {
-        const provider = yield* makeProvider
-        yield* provider.otherwise((request) => offlineModel(request, 0))
-        const folder = yield* temporaryFolder
-        const lost = yield* livedIn(provider.endpoint)
-        const first = yield* lost.start
-        yield* lost.build
+        const { first, folder, lost, provider } = yield* lived
         const archive = Effect.gen(function* () {
           const { session_id } = yield* lost.api.agents.start({ params: lost.params, payload: {} })
           const id = session_id as SessionId

@@ -33,7 +33,7 @@ describe("three honest agents beside hostile ones", () => {
 })
 
 describe("the command line of the siege", () => {
-  it("is told by --help, and a kind that is none is refused with the known ones", () => {
+  it("is explained by --help, and an unknown kind is refused with the known ones", () => {
     const run = (...args: ReadonlyArray<string>) =>
       spawnSync(process.execPath, [join(import.meta.dirname, "main.ts"), ...args], { encoding: "utf8" })
     assert.match(run("--help").stdout, /^npm run siege -- \[options\]\n/u)

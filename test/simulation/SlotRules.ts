@@ -28,7 +28,7 @@ export class SlotRules {
     }
   }
 
-  /** Each second of a process that does not stand still: whoever is kept waiting twice in a row had no reason to wait. */
+  /** Each second of a process that does not stand still: a call that is kept waiting twice in a row had no reason to wait. */
   second(): void {
     const running = [...this.#running()]
     const edge = running.filter(({ lane }) => lane === EDGE).length

@@ -92,7 +92,7 @@ const membersIn = (home: string): ReadonlyArray<string> =>
 
 const GONE = new Set(["ENOENT", "ENOTDIR", "ELOOP"])
 
-/** Opens a file; nothing where there is none, or something else. */
+/** Opens a file, or answers nothing if it is missing or is no regular file. */
 const open = (path: string): number | undefined => {
   try {
     const descriptor = openSync(path, FILE)

@@ -198,7 +198,7 @@ describeEngines("versions of events", (it) => {
         assert.deepStrictEqual(printed[1], { opaque: talk.events[6] as never, hash: talk.hash(7) })
         assert.deepStrictEqual(printed[2], { opaque: talk.events[7] as never, hash: talk.hash(8) })
 
-        // What an agent still sends is kept, and the session is not marked: the later choird goes on with it.
+        // What an agent still sends is kept, and the session is not marked: the later choird continues it.
         talk.turn(9)
         assert.strictEqual((yield* store.append(talk.caller, talk.heartbeat(8))).action, "OK")
         assert.deepInclude(yield* store.verify(session_id), { ok: true, events: 11, newer })
