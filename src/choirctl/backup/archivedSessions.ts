@@ -9,7 +9,7 @@ import { homeBackupLockPath } from "#src/shared/homeBackupLock.ts"
 import { holdLockFile } from "#src/shared/lockFile.ts"
 import { codeOf } from "#src/shared/nofollow.ts"
 import type { Archive } from "./ArchiveWriter.ts"
-import { ARCHIVED_FILES_MAX, ARCHIVED_BYTES_MAX, ARCHIVED_SUFFIX, archivedMember, ARCHIVES } from "./manifest.ts"
+import { ARCHIVED_FILES_MAX, ARCHIVED_BYTES_MAX, archivedMember, archivedSession, ARCHIVES } from "./manifest.ts"
 
 const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 const FILE_MODE = 0o600
@@ -18,7 +18,6 @@ const DAMAGED_MAX = 20
 const SESSIONS = { schema: "choir_control", table: "sessions" } as const
 
 const isAgent = Schema.is(AgentId)
-const isSession = Schema.is(SessionId)
 
 /** What the row of an archived session says of its file. */
 const ArchivedRow = Schema.Struct({ agent_id: AgentId, session_id: SessionId, sha256: Sha256 })
@@ -85,8 +84,8 @@ const membersIn = (home: string): ReadonlyArray<string> =>
     !isAgent(agent_id)
       ? []
       : namesIn(join(home, ARCHIVES, agent_id)).flatMap((name) => {
-          const session_id = name.slice(0, -ARCHIVED_SUFFIX.length)
-          return name.endsWith(ARCHIVED_SUFFIX) && isSession(session_id) ? [archivedMember(agent_id, session_id)] : []
+          const session_id = archivedSession(name)
+          return session_id === undefined ? [] : [archivedMember(agent_id, session_id)]
         })
   )
 

@@ -19,7 +19,7 @@ export const SOURCES = "sources"
 export const WORKSPACES = "workspaces"
 /** The folder of archived sessions, in the home and in the backup. */
 export const ARCHIVES = "archive"
-export const ARCHIVED_SUFFIX = ".jsonl.gz"
+const ARCHIVED_SUFFIX = ".jsonl.gz"
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -146,11 +146,14 @@ export interface Place {
 const isAgent = Schema.is(AgentId)
 const isSession = Schema.is(SessionId)
 
+/** The session that a file in the folder of its agent is the archive of. */
+export const archivedSession = (file: string): SessionId | undefined => {
+  const id = file.slice(0, -ARCHIVED_SUFFIX.length)
+  return file.endsWith(ARCHIVED_SUFFIX) && isSession(id) ? id : undefined
+}
+
 const isArchived = (agent_id: string, [file = "", ...more]: ReadonlyArray<string>): boolean =>
-  isAgent(agent_id) &&
-  more.length === 0 &&
-  file.endsWith(ARCHIVED_SUFFIX) &&
-  isSession(file.slice(0, -ARCHIVED_SUFFIX.length))
+  isAgent(agent_id) && more.length === 0 && archivedSession(file) !== undefined
 
 /** Nothing for a member that no backup of this format has. */
 export const placeOf = (name: string): Place | undefined => {
