@@ -26,7 +26,8 @@ const listening = Effect.gen(function* () {
   let connected = 0
   const listen = Effect.fnUntraced(function* (at: number | string) {
     const server = yield* Effect.acquireRelease(
-      Effect.sync(() => createServer((socket) => void (connected++, socket.end("hello")))),
+      // A shell that ends without reading what it is told resets the connection.
+      Effect.sync(() => createServer((socket) => void (connected++, socket.on("error", () => undefined).end("hello")))),
       (server) => Effect.sync(() => server.close())
     )
     yield* Effect.callback<void>((resume) => {

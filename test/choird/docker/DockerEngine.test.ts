@@ -91,7 +91,9 @@ describe("DockerEngine without an engine", () => {
       const late = yield* Effect.flip(use("a look", (docker) => docker.ping(), { ms_max: 50 }))
       assert.deepStrictEqual([late.reason, late.detail], ["late", "the engine did not answer within 50 ms"])
       server.on("connection", (connection) =>
-        connection.once("data", () => connection.end("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
+        connection
+          .on("error", () => undefined)
+          .once("data", () => connection.end("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
       )
       const other = yield* Effect.flip(info)
       assert.strictEqual(other.reason, "failed")
