@@ -8,7 +8,7 @@ import { ContainerError } from "./ContainerRuntime.ts"
 import type { Condition, Container, ContainerExit, HostContainerId, ContainerSpec } from "./ContainerRuntime.ts"
 import { launch } from "./HostProcess.ts"
 import type { ExitStatus, HostProcess, Launch } from "./HostProcess.ts"
-import { bootId, conditionOf, statOf } from "./ProcessIdentity.ts"
+import { bootId, conditionOf, visibleStatOf } from "./ProcessIdentity.ts"
 import type { ProcessIdentity, ProcUnreadable } from "./ProcessIdentity.ts"
 import { endTree, OPEN_FILES_FIX, stuck } from "./ProcessTree.ts"
 
@@ -53,14 +53,14 @@ const unread = ({ message }: ProcUnreadable) =>
   new ContainerError({ reason: "failed", problem: message, fix: OPEN_FILES_FIX })
 
 const identityOf = (pid: number) =>
-  statOf(pid).pipe(
+  visibleStatOf(pid).pipe(
     Effect.map((stat): ReadonlyArray<ProcessIdentity> =>
       stat === undefined ? [] : [{ pid: stat.pid, start: stat.start }]
     ),
     Effect.mapError(unread)
   )
 
-/** The gravest first: one process that is gone tells of all, and one that cannot be seen leaves it open. */
+/** Most telling first: one process that is gone speaks for all, and one that cannot be seen leaves it open. */
 const CONDITIONS = ["gone", "unknown", "paused", "running"] as const
 
 /** The condition of a container by its processes, each of which ends with the others. */

@@ -76,20 +76,23 @@ export const conditionOf = (identity: ProcessIdentity): Effect.Effect<"running" 
     Effect.catch(() => Effect.succeed("unknown" as const))
   )
 
-/** What the kernel answers for another user's process where /proc is mounted with hidepid=1. */
+/** What the kernel answers for a process that choird may not see, where /proc is mounted with hidepid=1. */
 const HIDDEN = new Set(["EACCES", "EPERM"])
+
+/** The process that has this pid now, or `undefined` when choird cannot see any. */
+export const visibleStatOf = (pid: number): Effect.Effect<ProcessStat | undefined, ProcUnreadable> =>
+  Effect.catchIf(
+    statOf(pid),
+    ({ cause }) => HIDDEN.has(codeOf(cause) ?? ""),
+    () => Effect.undefined
+  )
 
 /** Every living process of this machine that choird can see. */
 export const listProcesses = Effect.gen(function* () {
   const names = (yield* readProc("/proc", (path) => readdirSync(path))) ?? []
   const stats = yield* Effect.forEach(
     names.filter((name) => /^[0-9]+$/u.test(name)),
-    (name) =>
-      Effect.catchIf(
-        statOf(Number(name)),
-        ({ cause }) => HIDDEN.has(codeOf(cause) ?? ""),
-        () => Effect.undefined
-      )
+    (name) => visibleStatOf(Number(name))
   )
   return stats.filter((stat) => stat !== undefined && stat.state !== "Z") as ReadonlyArray<ProcessStat>
 })

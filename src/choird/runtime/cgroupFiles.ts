@@ -78,7 +78,7 @@ export const groupParents = (mountinfo: string, own: string): ReadonlyArray<Grou
     const below = relative(mount.root, group)
     const folder = below.startsWith("..") ? mount.point : join(mount.point, below)
     const folders = mount.version === 1 ? [folder] : upTo(mount.point, folder)
-    // Version 2 tells it by the name: a group with processes and groups below it is the host's root, whatever is mounted.
+    // In version 2 only the host's root group may hold both processes and groups with limits, so a usable group named / is that one.
     const isRoot = mount.version === 1 ? folder === mount.point : group === "/"
     parents.push({ version: mount.version, controllers: mount.controllers, folders, ...(isRoot ? { isRoot } : {}) })
   }
