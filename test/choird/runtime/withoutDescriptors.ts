@@ -36,7 +36,7 @@ const PROGRAM = `echo "{ \\"child-pid\\": $$ }" >&3; exec sleep 300`
 const takeAll = Effect.sync(() => {
   const taken: Array<number> = []
   try {
-    for (;;) taken.push(openSync("/dev/null"))
+    for (;;) taken.push(openSync("/dev/null", "r"))
   } catch {
     return taken
   }
@@ -59,7 +59,6 @@ const look = Effect.gen(function* () {
   const launch = { program: "/bin/sh", args: ["-c", PROGRAM], cwd: "/", env: { PATH: "/usr/bin:/bin" }, inputs: [] }
   const container = yield* openHostContainer(cgroups, { type, spec, group, workspace, launch })
   const { id } = container
-  if (id.type === "docker") return yield* Effect.die("an engine made it")
   const before = yield* container.condition
   const stat = openSync(`/proc/${id.processes[0]?.pid}/stat`, "r")
   const taken = yield* takeAll
