@@ -9,6 +9,7 @@ import type { SessionId } from "#schema/Ids.ts"
 import type { AgentSockets } from "#src/choird/api/AgentSockets.ts"
 import type { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import type {
+  Condition,
   Container,
   ContainerError,
   ContainerExit,
@@ -128,11 +129,11 @@ type Cause =
 const crash = (reason: string): Cause => ({ type: "crash", reason })
 
 /**
- * The crash of an agent of which nothing is heard. Its container is looked at first: one that is gone says what the agent died of, and
+ * The crash of an agent of which nothing is heard, after a look at its container: one that is gone says what the agent died of, and
  * one that runs says that the agent hangs (E8).
  */
-const silentCrash = Effect.fnUntraced(function* ({ condition, exit }: Container, silence: string) {
-  switch (yield* condition) {
+const silentCrash = Effect.fnUntraced(function* ({ exit }: Container, condition: Condition, silence: string) {
+  switch (condition) {
     case "gone": {
       const told = yield* Effect.timeoutOption(exit, AGENT_INSPECT_MS_MAX)
       return crash(Option.match(told, { onNone: () => "its container is gone", onSome: exitText }))
@@ -155,7 +156,25 @@ const awaitGone = Effect.fnUntraced(function* (
   const missed_ms = Effect.map(silence_ms_max, (ms) => ms / 2)
   for (;;) {
     const ms = yield* awaitSilence(heard_ms, missed_ms)
-    if ((yield* container.condition) === "gone") return yield* silentCrash(container, `it was silent for ${ms} ms`)
+    const condition = yield* container.condition
+    if (condition === "gone") return yield* silentCrash(container, condition, `it was silent for ${ms} ms`)
+  }
+})
+
+/** An agent that is heard while its container is looked at does not hang. */
+const awaitHung = Effect.fnUntraced(function* (
+  container: Container,
+  heard_ms: (now_ms: number) => number,
+  silence_ms_max: Effect.Effect<number>
+) {
+  for (;;) {
+    const ms = yield* awaitSilence(heard_ms, silence_ms_max)
+    const asked_ms = yield* monotonicMs
+    const condition = yield* container.condition
+    const isHeard = heard_ms(yield* monotonicMs) >= asked_ms
+    if (condition === "gone" || !isHeard) {
+      return yield* silentCrash(container, condition, `it was silent for ${ms} ms`)
+    }
   }
 })
 
@@ -174,7 +193,9 @@ const watch = Effect.fnUntraced(function* (
   )
   const stopped = Effect.as(Deferred.await(stop), { type: "stop" } satisfies Cause)
   const late = Effect.delay(
-    Effect.suspend(() => silentCrash(container, `it did not say hello within ${AGENT_START_MS_MAX / 1000} s`)),
+    Effect.flatMap(container.condition, (condition) =>
+      silentCrash(container, condition, `it did not say hello within ${AGENT_START_MS_MAX / 1000} s`)
+    ),
     AGENT_START_MS_MAX
   )
   const early = yield* Effect.raceAllFirst([Deferred.await(hearing.hello), exited, stopped, late])
@@ -184,9 +205,7 @@ const watch = Effect.fnUntraced(function* (
   yield* onReady
   const heard_ms = (now_ms: number) => (hearing.unanswered > 0 ? now_ms : hearing.heard_ms)
   const silent = Effect.raceFirst(
-    Effect.flatMap(awaitSilence(heard_ms, silence_ms_max), (ms) =>
-      silentCrash(container, `it was silent for ${ms} ms`)
-    ),
+    awaitHung(container, heard_ms, silence_ms_max),
     awaitGone(container, heard_ms, silence_ms_max)
   )
   const frozen = Effect.map(awaitFrozen(services, session_id), (reason): Cause => ({ type: "frozen", reason }))

@@ -8,7 +8,7 @@ import {
   type ContainerExit
 } from "#src/choird/runtime/ContainerRuntime.ts"
 import { classifyExit } from "#src/choird/runtime/HostContainer.ts"
-import { isAlive } from "#src/choird/runtime/ProcessIdentity.ts"
+import { conditionOf as processCondition } from "#src/choird/runtime/ProcessIdentity.ts"
 import {
   AGENT_INSPECT_MS_MAX,
   CONTAINER_STATUS_MS_MAX,
@@ -67,7 +67,11 @@ const exitOf = ({ code, out_of_memory }: ContainerEnd, killed: boolean): Contain
 /** While the engine is away only the process itself tells that it is gone. */
 const untilDead = ({ away_since_ms }: ContainerWatch, watched: Watched) =>
   Effect.gen(function* () {
-    return (yield* away_since_ms) !== undefined && watched.init !== undefined && !(yield* isAlive(watched.init))
+    return (
+      (yield* away_since_ms) !== undefined &&
+      watched.init !== undefined &&
+      (yield* processCondition(watched.init)) === "gone"
+    )
   }).pipe(Effect.repeat({ until: (dead) => dead, schedule: Schedule.spaced(DOCKER_RECONNECT_MS) }))
 
 /** The engine's word; where it does not answer in time, that of the first process, if choird can see it. */
@@ -76,9 +80,7 @@ const conditionOf = (watch: ContainerWatch, id: string, watched: Watched): Effec
     Effect.timeout(AGENT_INSPECT_MS_MAX),
     Effect.catch(() => {
       const { init } = watched
-      return init === undefined
-        ? Effect.succeed("unknown" as const)
-        : Effect.map(isAlive(init), (alive) => (alive ? "running" : "gone"))
+      return init === undefined ? Effect.succeed("unknown" as const) : processCondition(init)
     })
   )
 

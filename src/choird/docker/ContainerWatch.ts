@@ -6,7 +6,7 @@ import type { Readable } from "node:stream"
 import { NodeStream } from "@effect/platform-node"
 import { Clock, Deferred, Effect, Option, type Scope, Schedule, Schema, Stream } from "effect"
 import type { Condition } from "#src/choird/runtime/ContainerRuntime.ts"
-import { isAlive, type ProcessIdentity, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
+import { conditionOf, type ProcessIdentity, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 import { DOCKER_RECONCILE_MS, DOCKER_RECONNECT_MS } from "#src/shared/limits.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
 import { dockerError, type DockerError } from "./DockerError.ts"
@@ -78,7 +78,7 @@ export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine
       )
     if (Option.isNone(answer)) return yield* Effect.as(settle(watched, GONE), "gone" as const)
     const { State } = yield* Effect.mapError(decodeState(answer.value), (error) => dockerError(what, error))
-    if (State.Pid > 1) watched.init = yield* statOf(State.Pid)
+    if (State.Pid > 1) watched.init = yield* Effect.catch(statOf(State.Pid), () => Effect.succeed(watched.init))
     if (State.Running || !ENDED.has(State.Status)) return State.Status === "paused" ? "paused" : "running"
     yield* settle(watched, { code: State.ExitCode, out_of_memory: State.OOMKilled })
     return "gone"
@@ -117,7 +117,7 @@ export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine
   /** What can be known without the engine: a container whose first process is gone has ended. */
   const lookAtProcesses = Effect.gen(function* () {
     for (const watched of all.values()) {
-      if (watched.init !== undefined && !(yield* isAlive(watched.init))) yield* settle(watched, GONE)
+      if (watched.init !== undefined && (yield* conditionOf(watched.init)) === "gone") yield* settle(watched, GONE)
     }
   })
 

@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { Context, Effect, Layer, Option, Schedule, Schema } from "effect"
 import type { Scope } from "effect"
 import { CONTAINER_GONE_POLL_MS, CONTAINER_GONE_MS_MAX } from "#src/shared/limits.ts"
+import { codeOf } from "#src/shared/nofollow.ts"
 import { groupParents, joinFile, limitFiles, oomKillsIn } from "./cgroupFiles.ts"
 import type { ContainerLimits, Controller, GroupParent } from "./cgroupFiles.ts"
 
@@ -16,13 +17,13 @@ export const CgroupName = Schema.String.check(Schema.isPattern(/^choir-[0-9a-z]{
 )
 export type CgroupName = typeof CgroupName.Type
 
-/** A group that could not be made or given its limits. */
+/** A group that could not be made, given its limits, or looked at. */
 export class CgroupError extends Schema.TaggedError<CgroupError>()("CgroupError", {
   file: Schema.String,
   cause: Schema.Defect()
 }) {
   override get message() {
-    return `the control group file ${this.file} cannot be written: ${String(this.cause)}`
+    return `the control group file ${this.file} cannot be used: ${String(this.cause)}`
   }
 }
 
@@ -40,7 +41,7 @@ export class Cgroups extends Context.Service<
     /** Makes a group with these limits; the scope removes it, after its processes are gone. */
     create(name: CgroupName, limits: ContainerLimits): Effect.Effect<Cgroup, CgroupError, Scope.Scope>
     /** The pids in a group, also of an earlier life of choird; none when there is no such group. */
-    members(name: CgroupName): Effect.Effect<ReadonlyArray<number>>
+    members(name: CgroupName): Effect.Effect<ReadonlyArray<number>, CgroupError>
     /** Removes a group whose processes are gone; nothing when there is none. */
     remove(name: CgroupName): Effect.Effect<void>
   }
@@ -67,6 +68,18 @@ const readText = (path: string) =>
   Effect.map(
     quietly(() => readFileSync(path, "utf8")),
     Option.getOrElse(() => "")
+  )
+
+/** The kernel answers ENODEV for a group that is removed while its file is open. */
+const NO_GROUP = new Set(["ENOENT", "ENODEV"])
+
+/** The text of a `cgroup.procs`, empty when there is no such group. A group that cannot be read is not an empty one. */
+const readProcs = (file: string) =>
+  Effect.try({ try: () => readFileSync(file, "utf8"), catch: (cause) => new CgroupError({ file, cause }) }).pipe(
+    Effect.catchIf(
+      ({ cause }) => NO_GROUP.has(codeOf(cause) ?? ""),
+      () => Effect.succeed("")
+    )
   )
 
 const canWrite = (path: string) =>
@@ -101,7 +114,7 @@ const make = (parents: ReadonlyArray<GroupParent>): Cgroups["Service"] => {
   const members = Effect.fnUntraced(function* (name: CgroupName) {
     const pids = new Set<number>()
     for (const folder of folders(name)) {
-      const text = yield* readText(join(folder, "cgroup.procs"))
+      const text = yield* readProcs(join(folder, "cgroup.procs"))
       for (const line of text.split("\n")) if (line !== "") pids.add(Number(line))
     }
     return [...pids]

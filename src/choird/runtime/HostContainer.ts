@@ -8,9 +8,9 @@ import { ContainerError } from "./ContainerRuntime.ts"
 import type { Condition, Container, ContainerExit, HostContainerId, ContainerSpec } from "./ContainerRuntime.ts"
 import { launch } from "./HostProcess.ts"
 import type { ExitStatus, HostProcess, Launch } from "./HostProcess.ts"
-import { bootId, statOf } from "./ProcessIdentity.ts"
-import type { ProcessIdentity } from "./ProcessIdentity.ts"
-import { endTree } from "./ProcessTree.ts"
+import { bootId, conditionOf, visibleStatOf } from "./ProcessIdentity.ts"
+import type { ProcessIdentity, ProcUnreadable } from "./ProcessIdentity.ts"
+import { endTree, OPEN_FILES_FIX, stuck } from "./ProcessTree.ts"
 
 interface HostContainerPlan {
   readonly type: HostContainerId["type"]
@@ -49,19 +49,26 @@ export const classifyExit = (
   return { code: status.code, signal, reason: facts.ranAgent === false || failed ? "setup_failed" : "exited" }
 }
 
+const unread = ({ message }: ProcUnreadable) =>
+  new ContainerError({ reason: "failed", problem: message, fix: OPEN_FILES_FIX })
+
 const identityOf = (pid: number) =>
-  Effect.map(statOf(pid), (stat): ReadonlyArray<ProcessIdentity> =>
-    stat === undefined ? [] : [{ pid: stat.pid, start: stat.start }]
+  visibleStatOf(pid).pipe(
+    Effect.map((stat): ReadonlyArray<ProcessIdentity> =>
+      stat === undefined ? [] : [{ pid: stat.pid, start: stat.start }]
+    ),
+    Effect.mapError(unread)
   )
 
+/** Most telling first: one process that is gone speaks for all, and one that cannot be seen leaves it open. */
+const CONDITIONS = ["gone", "unknown", "paused", "running"] as const
+
 /** The condition of a container by its processes, each of which ends with the others. */
-const conditionOf = Effect.fnUntraced(function* (processes: ReadonlyArray<ProcessIdentity>) {
-  const found = yield* Effect.forEach(processes, ({ pid }) => statOf(pid))
-  const isDead = processes.some(({ start }, at) => found[at]?.start !== start || found[at]?.state === "Z")
-  if (isDead) return "gone"
-  const isStopped = found.some((stat) => stat?.state === "T")
-  return (processes.length === 0 ? "unknown" : isStopped ? "paused" : "running") satisfies Condition
-})
+const conditionOfAll = (processes: ReadonlyArray<ProcessIdentity>) =>
+  Effect.map(
+    Effect.forEach(processes, conditionOf),
+    (found): Condition => CONDITIONS.find((condition) => found.includes(condition)) ?? "unknown"
+  )
 
 /** The first process of a new pid namespace. A sandbox that ends before it tells that one never came to be. */
 const namespaceInit = Effect.fnUntraced(function* (process: HostProcess) {
@@ -95,7 +102,7 @@ export const limitGroup = (cgroups: Cgroups["Service"], spec: ContainerSpec) =>
 
 /** Starts it; the scope kills it and waits until every process is gone. */
 export const openHostContainer = Effect.fnUntraced(function* (cgroups: Cgroups["Service"], plan: HostContainerPlan) {
-  const boot_id = yield* bootId
+  const boot_id = yield* Effect.mapError(bootId, unread)
   const exit = yield* Deferred.make<ContainerExit>()
   let processes: ReadonlyArray<ProcessIdentity> = []
   let killed = false
@@ -121,31 +128,31 @@ export const openHostContainer = Effect.fnUntraced(function* (cgroups: Cgroups["
 
   const end = Effect.fnUntraced(function* (process: HostProcess) {
     killed ||= !(yield* Deferred.isDone(exit))
-    yield* endTree(cgroups, idNow())
+    const isKnown = processes.length > 0
     // Where the host has no /proc there is no tree to search, only the group.
-    if (processes.length === 0) yield* signalGroup(process.pid)
-    yield* settle(process).pipe(Effect.interruptible, Effect.timeoutOption(CONTAINER_GONE_MS_MAX))
+    if (!isKnown) yield* signalGroup(process.pid, "SIGKILL")
+    // A sandbox dies as a whole; elsewhere a group that stands still can be searched once /proc can be read.
+    const unseen = signalGroup(process.pid, plan.type === "sandbox" ? "SIGKILL" : "SIGSTOP")
+    yield* endTree(cgroups, idNow(), Effect.when(unseen, process.isUnreaped))
+    const settled = yield* settle(process).pipe(Effect.interruptible, Effect.timeoutOption(CONTAINER_GONE_MS_MAX))
     yield* process.close
+    if (!isKnown && Option.isNone(settled)) return yield* stuck([process.pid], undefined)
   })
 
-  const process = yield* Effect.acquireRelease(
-    Effect.tap(launch(plan.launch), ({ pid }) =>
-      Effect.map(identityOf(pid), (found) => {
-        processes = found
-      })
-    ),
-    (process) => Effect.catch(end(process), (error) => Effect.logError(error))
+  const process = yield* Effect.acquireRelease(launch(plan.launch), (process) =>
+    Effect.catch(end(process), (error) => Effect.logError(error))
   )
+  processes = yield* identityOf(process.pid)
   yield* Effect.forkScoped(settle(process))
   if (plan.type === "sandbox") processes = [...processes, ...(yield* namespaceInit(process))]
   return {
     id: idNow(),
     exit: Deferred.await(exit),
-    condition: conditionOf(processes),
+    condition: conditionOfAll(processes),
     kill: end(process),
     output: process.output
   } satisfies Container
 })
 
-const signalGroup = (pid: number) =>
-  Effect.ignore(Effect.try({ try: () => process.kill(-pid, "SIGKILL"), catch: () => undefined }))
+const signalGroup = (pid: number, signal: "SIGKILL" | "SIGSTOP") =>
+  Effect.ignore(Effect.try({ try: () => process.kill(-pid, signal), catch: () => undefined }))

@@ -30,6 +30,8 @@ export interface ExitStatus {
 export interface HostProcess {
   readonly pid: number
   readonly exited: Effect.Effect<ExitStatus>
+  /** Whether its end is still to be taken note of. Until then the kernel gives its pid to nobody else. */
+  readonly isUnreaped: Effect.Effect<boolean>
   readonly output: Stream.Stream<string>
   /** What it has written on descriptor 3 so far. */
   readonly written: Effect.Effect<string>
@@ -115,7 +117,13 @@ const wire = (child: ChildProcess, request: Launch, queue: OutputQueue) => {
     for (const stream of child.stdio) stream?.destroy()
     output.end()
   })
-  return { exited: Deferred.await(exited), ready: Deferred.await(ready), output: output.lines, close }
+  return {
+    exited: Deferred.await(exited),
+    isUnreaped: Effect.map(Deferred.isDone(exited), (isDone) => !isDone),
+    ready: Deferred.await(ready),
+    output: output.lines,
+    close
+  }
 }
 
 /** Starts a program. Not interruptible: a started child is always known to its caller. */

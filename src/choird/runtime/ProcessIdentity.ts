@@ -4,6 +4,7 @@
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { Effect, Option, Schema } from "effect"
+import { codeOf } from "#src/shared/nofollow.ts"
 
 export const ProcessIdentity = Schema.Struct({
   pid: Schema.Int.check(Schema.isBetween({ minimum: 2, maximum: 4_194_304 })),
@@ -31,24 +32,67 @@ export const parseStat = (text: string): ProcessStat | undefined => {
     : { pid, state, parent: Number(parent), group: Number(group), session: Number(session), start }
 }
 
+/** A file of /proc that is there and could not be read, as for want of descriptors. It says nothing about any process. */
+export class ProcUnreadable extends Schema.TaggedError<ProcUnreadable>()("ProcUnreadable", {
+  path: Schema.String,
+  cause: Schema.Defect()
+}) {
+  override get message() {
+    return `${this.path} cannot be read: ${String(this.cause)}`
+  }
+}
+
 const attempt = <A>(read: () => A) => Effect.option(Effect.try({ try: read, catch: () => undefined }))
 
-/** The process that has this pid now, a zombie too, or `undefined`. */
-export const statOf = (pid: number): Effect.Effect<ProcessStat | undefined> =>
-  attempt(() => readFileSync(`/proc/${pid}/stat`, "utf8")).pipe(
-    Effect.map((text) => Option.match(text, { onNone: () => undefined, onSome: parseStat }))
+/** What the kernel answers for a process that is gone: before its file is open, and after. */
+const ABSENT = new Set(["ENOENT", "ESRCH"])
+
+/** What a read of /proc answers, or `undefined` when there is no such file. */
+const readProc = <A>(path: string, read: (path: string) => A): Effect.Effect<A | undefined, ProcUnreadable> =>
+  Effect.try({ try: () => read(path), catch: (cause) => new ProcUnreadable({ path, cause }) }).pipe(
+    Effect.catchIf(
+      ({ cause }) => ABSENT.has(codeOf(cause) ?? ""),
+      () => Effect.undefined
+    )
   )
 
-/** Whether this very process still runs. A zombie does not: nothing of it is left but its exit code. */
-export const isAlive = (identity: ProcessIdentity): Effect.Effect<boolean> =>
-  Effect.map(statOf(identity.pid), (now) => now !== undefined && now.start === identity.start && now.state !== "Z")
+/** The process that has this pid now, a zombie too, or `undefined` when there is none. */
+export const statOf = Effect.fnUntraced(function* (
+  pid: number
+): Effect.fn.Return<ProcessStat | undefined, ProcUnreadable> {
+  const path = `/proc/${pid}/stat`
+  const text = yield* readProc(path, (path) => readFileSync(path, "utf8"))
+  if (text === undefined) return undefined
+  return parseStat(text) ?? (yield* new ProcUnreadable({ path, cause: "its text is cut off" }))
+})
+
+const isSame = (identity: ProcessIdentity, now: ProcessStat | undefined): now is ProcessStat =>
+  now !== undefined && now.start === identity.start && now.state !== "Z"
+
+/** The condition of this very process. A zombie is gone: nothing of it is left but its exit code. */
+export const conditionOf = (identity: ProcessIdentity): Effect.Effect<"running" | "paused" | "gone" | "unknown"> =>
+  statOf(identity.pid).pipe(
+    Effect.map((now) => (!isSame(identity, now) ? "gone" : now.state === "T" ? "paused" : "running")),
+    Effect.catch(() => Effect.succeed("unknown" as const))
+  )
+
+/** What the kernel answers for a process that choird may not see, where /proc is mounted with hidepid=1. */
+const HIDDEN = new Set(["EACCES", "EPERM"])
+
+/** The process that has this pid now, or `undefined` when choird cannot see any. */
+export const visibleStatOf = (pid: number): Effect.Effect<ProcessStat | undefined, ProcUnreadable> =>
+  Effect.catchIf(
+    statOf(pid),
+    ({ cause }) => HIDDEN.has(codeOf(cause) ?? ""),
+    () => Effect.undefined
+  )
 
 /** Every living process of this machine that choird can see. */
-export const listProcesses: Effect.Effect<ReadonlyArray<ProcessStat>> = Effect.gen(function* () {
-  const names = Option.getOrElse(yield* attempt(() => readdirSync("/proc")), () => [])
+export const listProcesses = Effect.gen(function* () {
+  const names = (yield* readProc("/proc", (path) => readdirSync(path))) ?? []
   const stats = yield* Effect.forEach(
     names.filter((name) => /^[0-9]+$/u.test(name)),
-    (name) => statOf(Number(name))
+    (name) => visibleStatOf(Number(name))
   )
   return stats.filter((stat) => stat !== undefined && stat.state !== "Z") as ReadonlyArray<ProcessStat>
 })
@@ -60,14 +104,15 @@ export const workingFolderOf = (pid: number): Effect.Effect<string | undefined> 
     Option.getOrUndefined
   )
 
-/** Sends a signal to this very process; nothing when it is gone. */
-export const signalTo = (identity: ProcessIdentity, signal: "SIGKILL" | "SIGSTOP"): Effect.Effect<void> =>
-  Effect.flatMap(isAlive(identity), (alive) =>
-    alive ? attempt(() => process.kill(identity.pid, signal)) : Effect.void
-  )
+/** Sends a signal to this very process, and says whether it was there. */
+export const signalTo = Effect.fnUntraced(function* (identity: ProcessIdentity, signal: "SIGKILL" | "SIGSTOP") {
+  const isThere = isSame(identity, yield* statOf(identity.pid))
+  if (isThere) yield* attempt(() => process.kill(identity.pid, signal))
+  return isThere
+})
 
 /** Differs after each boot; empty where the platform does not tell, which matches no recorded identity. */
-export const bootId: Effect.Effect<string> = Effect.map(
-  attempt(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()),
-  Option.getOrElse(() => "")
+export const bootId: Effect.Effect<string, ProcUnreadable> = Effect.map(
+  readProc("/proc/sys/kernel/random/boot_id", (path) => readFileSync(path, "utf8").trim()),
+  (text) => text ?? ""
 )

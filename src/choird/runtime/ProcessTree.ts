@@ -1,12 +1,12 @@
 /** Ends everything that a container started, as far as the host can tell what that is. */
 import { Effect, Schedule } from "effect"
 import { CONTAINER_GONE_MS_MAX, CONTAINER_GONE_POLL_MS, PROCESS_SEARCHES_MAX } from "#src/shared/limits.ts"
-import type { Cgroups } from "./Cgroups.ts"
+import type { CgroupError, Cgroups } from "./Cgroups.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import type { HostContainerId } from "./ContainerRuntime.ts"
 import { isInside } from "./Ownership.ts"
-import { bootId, isAlive, listProcesses, signalTo, statOf, workingFolderOf } from "./ProcessIdentity.ts"
-import type { ProcessIdentity, ProcessStat } from "./ProcessIdentity.ts"
+import { bootId, listProcesses, signalTo, statOf, workingFolderOf } from "./ProcessIdentity.ts"
+import type { ProcessIdentity, ProcessStat, ProcUnreadable } from "./ProcessIdentity.ts"
 
 /**
  * The processes of a container that has no pid namespace: its leader, what descends from anything `known`, and what is in the
@@ -33,6 +33,9 @@ export const treeOf = (
   }
   return processes.filter(({ pid }) => tree.has(pid))
 }
+
+/** What helps where /proc cannot be read, which is so when choird has no descriptor left. */
+export const OPEN_FILES_FIX = "Raise choird's limit of open files (ulimit -n, LimitNOFILE=), then start the agent again"
 
 /** Stops the tree while it is searched, so that none of it forks its way out of the search. */
 const freezeTree = Effect.fnUntraced(function* (id: HostContainerId) {
@@ -63,22 +66,55 @@ const membersOf = Effect.fnUntraced(function* (cgroups: Cgroups["Service"], id: 
   return stats.filter((stat) => stat !== undefined && stat.state !== "Z") as ReadonlyArray<ProcessIdentity>
 })
 
+/** Why an end is not confirmed. */
+export const stuck = (pids: ReadonlyArray<number>, unread: CgroupError | ProcUnreadable | undefined) =>
+  unread === undefined
+    ? new ContainerError({
+        reason: "stuck",
+        problem: `processes ${pids.join(", ")} of an agent are still there after SIGKILL`,
+        fix: "Look for a hung file system or device, then start the agent again"
+      })
+    : new ContainerError({
+        reason: "stuck",
+        problem: `nobody can tell whether processes of an agent are gone: ${unread.message}`,
+        fix: OPEN_FILES_FIX
+      })
+
 /**
- * Kills every process of a container and waits until they are gone. In a sandbox the end of the namespace's first process is
- * the end of all; elsewhere it is the group, the session, the descendants, and the cgroup where there is one.
+ * Kills every process of a container and waits until it has seen that they are gone. In a sandbox the end of the namespace's first
+ * process is the end of all; elsewhere it is the group, the session, the descendants, and the cgroup where there is one. What
+ * cannot be looked at may live: it is looked for again, and `signalUnseen` may do to it what needs no look.
  */
-export const endTree = Effect.fn("ProcessTree.end")(function* (cgroups: Cgroups["Service"], id: HostContainerId) {
+export const endTree = Effect.fn("ProcessTree.end")(function* (
+  cgroups: Cgroups["Service"],
+  id: HostContainerId,
+  signalUnseen: Effect.Effect<unknown> = Effect.void
+) {
   const doomed = new Map<number, ProcessIdentity>()
-  const tree = id.type === "sandbox" ? id.processes : yield* freezeTree(id)
-  for (const identity of tree) doomed.set(identity.pid, identity)
+  const doom = (identities: ReadonlyArray<ProcessIdentity>) => {
+    for (const identity of identities) doomed.set(identity.pid, identity)
+  }
+  if (id.type === "sandbox") doom(id.processes)
+  let isSearched = id.type === "sandbox"
+  let unread: CgroupError | ProcUnreadable | undefined
+  const search = Effect.gen(function* () {
+    if (!isSearched) doom(yield* freezeTree(id))
+    isSearched = true
+    doom(yield* membersOf(cgroups, id))
+    return false
+  })
+  /** Whether something may be left, which it is when that cannot be seen. */
+  const leaves = (work: Effect.Effect<boolean, CgroupError | ProcUnreadable>) =>
+    Effect.catch(work, (error) => {
+      unread = error
+      return Effect.as(signalUnseen, true)
+    })
   const sweep = Effect.gen(function* () {
-    for (const identity of yield* membersOf(cgroups, id)) doomed.set(identity.pid, identity)
-    let left = 0
+    unread = undefined
+    let left = (yield* leaves(search)) ? 1 : 0
     // The namespace's first process goes before the program that waits for it, which then still reports its end.
     for (const identity of [...doomed.values()].reverse()) {
-      if (!(yield* isAlive(identity))) continue
-      left++
-      yield* signalTo(identity, "SIGKILL")
+      if (yield* leaves(signalTo(identity, "SIGKILL"))) left++
     }
     return left
   })
@@ -91,19 +127,15 @@ export const endTree = Effect.fn("ProcessTree.end")(function* (cgroups: Cgroups[
     Effect.interruptible,
     Effect.timeoutOrElse({
       duration: CONTAINER_GONE_MS_MAX,
-      orElse: () =>
-        new ContainerError({
-          reason: "stuck",
-          problem: `processes ${[...doomed.keys()].join(", ")} of an agent are still there after SIGKILL`,
-          fix: "Look for a hung file system or device, then start the agent again"
-        })
+      orElse: () => stuck([...doomed.keys()], unread)
     })
   )
 })
 
 /** Ends what is left of a container of an earlier life of choird. After a reboot nothing is, and its pids are others'. */
 export const reapTree = Effect.fn("ProcessTree.reap")(function* (cgroups: Cgroups["Service"], id: HostContainerId) {
-  if (id.boot_id !== (yield* bootId)) return
+  const boot_id = yield* Effect.mapError(bootId, (error) => stuck([], error))
+  if (id.boot_id !== boot_id) return
   yield* endTree(cgroups, id)
   yield* cgroups.remove(id.cgroup)
 })

@@ -19,7 +19,7 @@ export interface GroupParent {
   readonly version: 1 | 2
   readonly controllers: ReadonlyArray<Controller>
   readonly folders: ReadonlyArray<string>
-  /** Whether it is the host's root group of version 1, where an agent's group competes with each process of the host. */
+  /** Whether choird runs in the host's root group, where an agent's group competes with each process of the host. */
   readonly isRoot?: true
 }
 
@@ -78,8 +78,9 @@ export const groupParents = (mountinfo: string, own: string): ReadonlyArray<Grou
     const below = relative(mount.root, group)
     const folder = below.startsWith("..") ? mount.point : join(mount.point, below)
     const folders = mount.version === 1 ? [folder] : upTo(mount.point, folder)
-    const isRoot = mount.version === 1 && folder === mount.point ? { isRoot: true as const } : {}
-    parents.push({ version: mount.version, controllers: mount.controllers, folders, ...isRoot })
+    // In version 2 only the host's root group may hold both processes and groups with limits, so a usable group named / is that one.
+    const isRoot = mount.version === 1 ? folder === mount.point : group === "/"
+    parents.push({ version: mount.version, controllers: mount.controllers, folders, ...(isRoot ? { isRoot } : {}) })
   }
   return parents
 }
@@ -95,8 +96,8 @@ const PERIOD_US = 100_000
 
 /**
  * A tenth of what any other group or process gets where processors are short, so that agents that take all they may keep neither choird
- * nor the operator waiting: version 1 counts from 1024, version 2 from 100. In the root group of version 1 it would be a tenth of what
- * each process of the host gets, and agents would not even start beside a busy one.
+ * nor the operator waiting: version 1 counts from 1024, version 2 from 100. In the root group it would be a tenth of what each process
+ * of the host gets, and agents would not even start beside a busy one.
  */
 const AGENT_CPU_SHARES = 102
 const AGENT_CPU_WEIGHT = 10
@@ -109,6 +110,8 @@ export const limitFiles = (
   const bytes = String(Math.floor(limits.memory_mb * 1024 * 1024))
   const quota = String(Math.max(1000, Math.floor(limits.cpus * PERIOD_US)))
   const pids = { file: "pids.max", text: String(limits.pids) }
+  const yielding = (file: string, share: number): ReadonlyArray<LimitFile> =>
+    isRoot === true ? [] : [{ file, text: String(share), optional: true }]
   const files: Record<Controller, ReadonlyArray<LimitFile>> = version === 1
     ? {
         memory: [
@@ -118,7 +121,7 @@ export const limitFiles = (
         cpu: [
           { file: "cpu.cfs_period_us", text: String(PERIOD_US) },
           { file: "cpu.cfs_quota_us", text: quota },
-          ...(isRoot === true ? [] : [{ file: "cpu.shares", text: String(AGENT_CPU_SHARES), optional: true }])
+          ...yielding("cpu.shares", AGENT_CPU_SHARES)
         ],
         pids: [pids]
       }
@@ -127,10 +130,7 @@ export const limitFiles = (
           { file: "memory.max", text: bytes },
           { file: "memory.swap.max", text: "0", optional: true }
         ],
-        cpu: [
-          { file: "cpu.max", text: `${quota} ${PERIOD_US}` },
-          { file: "cpu.weight", text: String(AGENT_CPU_WEIGHT), optional: true }
-        ],
+        cpu: [{ file: "cpu.max", text: `${quota} ${PERIOD_US}` }, ...yielding("cpu.weight", AGENT_CPU_WEIGHT)],
         pids: [pids]
       }
   return controllers.flatMap((controller) => files[controller])

@@ -36,7 +36,7 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
   const note = (what: string) => Effect.sync(() => void did.push(what))
   const exit = yield* Deferred.make<ContainerExit>()
   const frozen = { reason: null as string | null }
-  const world = { away: false, condition: "running" as Condition, inspected: 0 }
+  const world = { away: false, condition: "running" as Condition, inspected: 0, look_ms: 0 }
   const row = activeSession(AGENT, SESSION)
   const mocks = Layer.mergeAll(
     Layer.mock(LogFiles, { follow: () => Effect.undefined, logger: Logger.make(() => undefined) }),
@@ -64,9 +64,12 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
         Effect.succeed({
           id: { type: "process", boot_id: "b", processes: [], cgroup: "choir-x-1" as never, workspace: "/w" },
           exit: Deferred.await(exit),
-          condition: Effect.sync(() => {
+          condition: Effect.suspend(() => {
             world.inspected += 1
-            return world.condition
+            return Effect.delay(
+              Effect.sync(() => world.condition),
+              world.look_ms
+            )
           }),
           kill: Effect.andThen(note("killed"), Effect.andThen(kill, Deferred.succeed(exit, KILLED))).pipe(
             Effect.asVoid
@@ -125,15 +128,12 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
   }
 })
 
-/** Whoever is heard every second is not silent. */
+const isHeard = (hearing: Hearing) =>
+  TestClock.testClockWith((clock) => Effect.sync(() => void (hearing.heard_ms = clock.currentTimeMillisUnsafe())))
+
+/** An agent that is heard every second is not silent. */
 const seconds = (hearing: Hearing, count: number) =>
-  Effect.repeat(
-    Effect.andThen(
-      TestClock.adjust("1 second"),
-      TestClock.testClockWith((clock) => Effect.sync(() => void (hearing.heard_ms = clock.currentTimeMillisUnsafe())))
-    ),
-    { times: count - 1 }
-  )
+  Effect.repeat(Effect.andThen(TestClock.adjust("1 second"), isHeard(hearing)), { times: count - 1 })
 
 describe("Epoch", () => {
   it.effect("gives an agent 30 s to say hello, then fences, kills and closes, in this order (D8)", () =>
@@ -204,6 +204,30 @@ describe("Epoch", () => {
           assert.isAtLeast(world.inspected, 2)
         }
       })
+  )
+
+  it.effect("lets an agent live that is heard while its container is looked at, unless that is gone (E8)", () =>
+    Effect.gen(function* () {
+      for (const condition of ["running", "unknown", "gone"] as const) {
+        const { end, epoch, hearing, hello, world } = yield* setUp()
+        yield* hello
+        world.look_ms = 800
+        yield* TestClock.adjust("11 seconds")
+        world.condition = condition
+        yield* TestClock.adjust("400 millis")
+        yield* isHeard(hearing)
+        yield* TestClock.adjust("500 millis")
+        if (condition === "gone") {
+          yield* TestClock.adjust("1 second")
+          assert.deepInclude(yield* end, { type: "crashed", reason: "its container is gone" })
+          continue
+        }
+        yield* seconds(hearing, 5)
+        assert.isUndefined(epoch.pollUnsafe())
+        yield* TestClock.adjust("13 seconds")
+        assert.match(JSON.stringify(yield* end), /it was silent for/u)
+      }
+    })
   )
 
   it.effect("takes nobody for silent who waits for choird's own answer, however late that is (D8)", () =>

@@ -1,10 +1,14 @@
+import { execFile } from "node:child_process"
+import { join } from "node:path"
+import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { CgroupName } from "#src/choird/runtime/Cgroups.ts"
-import { bootId, isAlive, parseStat, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
+import { bootId, conditionOf, parseStat, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 import type { ProcessStat } from "#src/choird/runtime/ProcessIdentity.ts"
 import { endTree, treeOf } from "#src/choird/runtime/ProcessTree.ts"
+import { LIVE } from "./rig.ts"
 
 describe("ProcessIdentity", () => {
   it("reads the fields behind a name that holds spaces and parentheses", () => {
@@ -27,8 +31,8 @@ describe("ProcessIdentity", () => {
       assert.isDefined(own)
       if (own === undefined) return
       assert.strictEqual(own.parent, process.ppid)
-      assert.isTrue(yield* isAlive(own))
-      assert.isFalse(yield* isAlive({ ...own, start: `${own.start}0` }))
+      assert.strictEqual(yield* conditionOf(own), "running")
+      assert.strictEqual(yield* conditionOf({ ...own, start: `${own.start}0` }), "gone")
     })
   )
 })
@@ -93,5 +97,43 @@ describe("endTree", () => {
       const error = yield* Fiber.join(ending)
       assert.strictEqual(error.reason, "stuck")
     })
+  )
+})
+
+describe("a choird that has no descriptor left", () => {
+  /** What a process with few descriptors sees of its container once it has none. */
+  const seen = (type: "sandbox" | "process") =>
+    Effect.promise(async () => {
+      const program = join(import.meta.dirname, "withoutDescriptors.ts")
+      const words = ["-c", 'ulimit -n 128 && exec "$@"', "sh", process.execPath, program, type]
+      const { stdout } = await promisify(execFile)("/bin/sh", words)
+      return JSON.parse(stdout) as Readonly<Record<string, unknown>>
+    })
+
+  const SEEN = {
+    before: "running",
+    without: "unknown",
+    calledEmpty: false,
+    calledGone: false,
+    killed: "Success",
+    after: "gone"
+  }
+
+  it.live(
+    "stops a container that it cannot see, does not call it gone, and ends it once it can (R8)",
+    () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* seen("process"), { ...SEEN, state: "T" })
+      }),
+    LIVE
+  )
+
+  it.live(
+    "kills a sandbox that it cannot see, and calls it gone only once it has looked (R8)",
+    () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* seen("sandbox"), { ...SEEN, state: "Z" })
+      }),
+    LIVE
   )
 })

@@ -30,6 +30,14 @@ describe("groupParents", () => {
     ])
   })
 
+  it("tells the root group of version 2 from a group below it, which a mount shows as its root", () => {
+    const rootOf = (root: string, own: string) =>
+      groupParents(`24 30 0:22 ${root} /sys/fs/cgroup rw - cgroup2 cgroup2 rw`, own)[0]?.isRoot
+    assert.isTrue(rootOf("/", "0::/\n"))
+    assert.isUndefined(rootOf("/", "0::/init.scope\n"))
+    assert.isUndefined(rootOf("/choir", "0::/choir\n"))
+  })
+
   it("reads a mount of a part of the tree, escaped names, and the mount of a container that sees no more", () => {
     const part = "24 30 0:22 /choir /cg\\040two rw - cgroup2 cgroup2 rw"
     assert.deepStrictEqual(groupParents(part, "0::/choir/a\n")[0]?.folders, ["/cg two/a", "/cg two"])
@@ -57,11 +65,10 @@ describe("limitFiles", () => {
   })
 
   it("leaves an agent its whole share in the host's root group, among all processes", () => {
-    const parent = { version: 1, controllers: ["cpu"], folders: [], isRoot: true } as const
-    assert.deepStrictEqual(
-      limitFiles(parent, limits).map(({ file }) => file),
-      ["cpu.cfs_period_us", "cpu.cfs_quota_us"]
-    )
+    const filesAt = (version: 1 | 2) =>
+      limitFiles({ version, controllers: ["cpu"], folders: [], isRoot: true }, limits).map(({ file }) => file)
+    assert.deepStrictEqual(filesAt(1), ["cpu.cfs_period_us", "cpu.cfs_quota_us"])
+    assert.deepStrictEqual(filesAt(2), ["cpu.max"])
   })
 
   it("writes version 2, and lets everybody else go first where processors are short", () => {

@@ -118,7 +118,7 @@ export const makeRig = Effect.fnUntraced(function* (agent = "dev") {
 export const isGone = (pid: number) => Effect.map(statOf(pid), (stat) => stat === undefined || stat.state === "Z")
 
 /** Waits for a condition that the kernel brings about, at most a second. */
-export const within1s = (condition: Effect.Effect<boolean>) =>
+export const within1s = <E>(condition: Effect.Effect<boolean, E>) =>
   condition.pipe(
     Effect.repeat({ until: (met) => met, schedule: Schedule.spaced("5 millis") }),
     Effect.timeoutOption("1 second"),

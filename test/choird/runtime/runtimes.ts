@@ -64,7 +64,7 @@ const onHost = (
       if (id.type === "docker") return false
       const ended = yield* Effect.forEach(id.processes, ({ pid }) => isGone(pid))
       return ended.every((one) => one) && (yield* (yield* Cgroups).members(id.cgroup)).length === 0
-    }),
+    }, Effect.orDie),
     inside: (test) => test.pipe(Effect.scoped, Effect.provide(layer))
   }
 }
