@@ -128,7 +128,7 @@ describe("an agent whose host's clock is set", () => {
           )
           const others = Layer.merge(
             Layer.mock(Arbiter, { state: () => state }),
-            Layer.mock(Replication, { reached: () => Effect.void })
+            Layer.mock(Replication, { acked: () => state.rev, reached: () => Effect.void })
           )
           const ask = yield* Effect.provide(makeAskHost, yield* Layer.build(Layer.merge(plane, others)))
           set(by_ms)
