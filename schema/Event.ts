@@ -281,7 +281,7 @@ export const isKnownEvent = <E extends { readonly v: number; readonly event_type
   event: E
 ): event is Extract<E, ChoirEvent> => event.v <= EVENT_VERSION && EVENT_TYPES.has(event.event_type)
 
-/** An event that a later Choir wrote: of a version or a type that is not known here. It is kept, chained and printed as it is (D53). */
+/** An event that a later Choir wrote: its version, type or payload is not known here. It is kept, chained and printed as it is (D53). */
 export const OpaqueEvent = Schema.Struct({
   v: Schema.Natural,
   rev: Rev,

@@ -23,12 +23,6 @@ export interface Pushed {
   readonly signal: Signal
 }
 
-/** A core job and when its time is up, in milliseconds since 1970. */
-export interface RunningJob {
-  readonly job_id: CallId
-  readonly expires_ms: number
-}
-
 /** A tool that choird is to run. `timeout_ms` covers everything: the wait for a connection, repeats, and the tool itself. */
 export interface HostCall {
   readonly tool_name: ToolName
@@ -67,7 +61,7 @@ export class ControlPlane extends Context.Service<
      * so that it runs once (R28). At most SLOW_HOST_CALLS_MAX of those with more than RPC_TIMEOUT_MS are with choird at once, the
      * others wait in order: quick calls, heartbeats and the push stream always find a connection (R62).
      */
-    execute(call: HostCall, job?: RunningJob): Asked<HostReply>
+    execute(call: HostCall, job?: CallId): Asked<HostReply>
     /** How a person decided, asking for it at the first time. Once, without patience: who waits asks again anyway. */
     approval(wish: ApprovalWish): Asked<AskedApproval>
     /** Says goodbye; Denied NOT_FLUSHED when choird lacks events. */
@@ -99,11 +93,11 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
     headers: { "x-choir-request-id": request_id, "x-choir-session-id": session_id }
   })
   /** The envelope of a core's call with the proof that its job runs (D35). */
-  const proven = (job: RunningJob | undefined) =>
+  const proven = (job: CallId | undefined) =>
     Effect.map(Ref.get(token), (lease) => {
       const { headers } = envelope()
       if (job === undefined) return headers
-      return { ...headers, "x-choir-job": jobToken(Redacted.value(lease), job.job_id, job.expires_ms) }
+      return { ...headers, "x-choir-job": jobToken(Redacted.value(lease), job) }
     })
 
   let silence_ms = SILENCE_MS

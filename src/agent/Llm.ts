@@ -6,7 +6,7 @@ import { Context, Duration, Effect, Layer, Redacted, Result, type Schema } from 
 import { HttpClient } from "effect/http"
 import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
-import { MODEL_RETRY_AFTER_MS_MAX, MODEL_TOTAL_MS_MAX } from "#src/shared/limits.ts"
+import { MODEL_RETRY_AFTER_MS_MAX, MODEL_TOTAL_MS_MAX, OUTPUT_TOKENS_PER_SECOND_MAX } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { withoutRefused } from "#src/shared/refusedParameter.ts"
 import { type ParameterChanges, requestParameters } from "#src/shared/requestParameters.ts"
@@ -104,6 +104,10 @@ const usageOf = (...[model, sent, came = 0, counted]: Parameters<Bill>): Usage =
   }
 }
 
+/** The most characters that a model may have written in a time. */
+const writtenIn = (model: Model, ms: number): number =>
+  CHARS_A_TOKEN * Math.min(outputTokensMax(model), Math.ceil((ms * OUTPUT_TOKENS_PER_SECOND_MAX) / 1000))
+
 const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 }
 
 const sumOf = (a: Usage, b: Usage): Usage => ({
@@ -123,16 +127,26 @@ const make = Effect.fnUntraced(function* () {
   // By endpoint and model, of which a configuration has few.
   const refusedParameters = new Map<string, ParameterChanges>()
 
-  /** Asks again without each parameter that the provider names as the one it refuses; what it refused once is not sent any more. */
-  const negotiated = Effect.fnUntraced(function* (candidate: Candidate, prompt: Prompt, bill: Bill) {
+  /**
+   * Asks again without each parameter that the provider names as the one it refuses; what it refused once is not sent any more. `sending`
+   * hears of each request, `lost` of each whose connection broke before its answer.
+   */
+  const negotiated = Effect.fnUntraced(function* (
+    candidate: Candidate,
+    prompt: Prompt,
+    sending: Effect.Effect<void>,
+    lost: Effect.Effect<void>
+  ) {
     const { model, name } = candidate
     const kind = `${model.endpoint} ${model.model}`
     while (true) {
       const changes = refusedParameters.get(kind) ?? new Map<string, string | undefined>()
       const body = requestBody(model, prompt.messages, prompt.tools, changes)
       const broken = Effect.logWarning(`the connection to the model "${name}" broke before its answer`).pipe(
-        Effect.andThen(Effect.sync(() => bill(model, body.length)))
+        Effect.andThen(lost),
+        Effect.andThen(sending)
       )
+      yield* sending
       const answer = yield* request(http, { ...candidate, redact: withoutKey(candidate) }, body, broken)
       if (!("refused" in answer)) return answer
       const sent = requestParameters(model, changes).map(([key]) => key)
@@ -154,24 +168,29 @@ const make = Effect.fnUntraced(function* () {
     const { model, name } = candidate
     const started = yield* monotonicMs
     const asked = requestBody(model, prompt.messages, prompt.tools).length
+    let sent = started
+    const sending = Effect.map(monotonicMs, (now) => void (sent = now))
+    /** Bills a request without a whole answer: the provider may have written all the while, and what it writes for itself never comes. */
+    const billUnfinished = (came: number) =>
+      Effect.map(monotonicMs, (now) => bill(model, asked, Math.max(came, writtenIn(model, now - sent))))
     const outcome = yield* Effect.result(
-      negotiated(candidate, prompt, bill).pipe(
+      negotiated(candidate, prompt, sending, billUnfinished(0)).pipe(
         Effect.scoped,
         Effect.timeoutOrElse({
           duration: MODEL_TOTAL_MS_MAX,
-          // The provider may have written all the while.
-          orElse: () => Effect.fail<RequestFailed>({ error: tooLate, answered: 0 })
+          orElse: () => Effect.fail<RequestFailed>({ error: tooLate, answered: 0, unfinished: true })
         }),
-        // It may go on writing for a while, as after a timeout.
-        Effect.onInterrupt(() => Effect.sync(() => bill(model, asked)))
+        Effect.onInterrupt(() => billUnfinished(0))
       )
     )
     const latency_ms = (yield* monotonicMs) - started
     if (Result.isFailure(outcome)) {
-      const { answered, error } = outcome.failure
-      // What came may be a page of nonsense that no model wrote. Where no answer began, the price is known to be none.
-      if (answered === undefined) bill(model, 0)
-      else bill(model, asked, Math.min(answered, CHARS_A_TOKEN * outputTokensMax(model)))
+      const { answered, error, unfinished } = outcome.failure
+      // What came may be a page of nonsense that no model wrote.
+      const came = Math.min(answered ?? 0, CHARS_A_TOKEN * outputTokensMax(model))
+      if (unfinished === true) yield* billUnfinished(came)
+      // Where no answer began, the price is known to be none.
+      else bill(model, answered === undefined ? 0 : asked, came)
       return failed(name, { ...error, message: `the model "${name}": ${error.message}` }, latency_ms)
     }
     const { content, finish_reason, tool_calls, usage } = outcome.success

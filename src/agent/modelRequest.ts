@@ -14,10 +14,13 @@ export interface Endpoint {
   readonly redact: (text: string) => string
 }
 
-/** A failed request. `answered` are the bytes that came of an answer, for which the provider has worked; absent where none began. */
+/** A failed request. */
 export interface RequestFailed {
   readonly error: ModelError
+  /** The bytes that came of an answer, for which the provider has worked; absent where none began. */
   readonly answered?: number
+  /** Whether the answer was not whole, so that the provider may have written more than came. */
+  readonly unfinished?: true
 }
 
 /** Connections that broke once they stood. Of one that never stood nobody can know that a second try helps. */
@@ -69,7 +72,8 @@ export const request = Effect.fnUntraced(function* (
     return yield* Effect.fail<RequestFailed>({ error: yield* statusProblem(response, redact) })
   const text = yield* Effect.mapError(bodyText(response), ({ error, received }): RequestFailed => ({
     error,
-    answered: received
+    answered: received,
+    unfinished: true
   }))
   return yield* Effect.mapError(interpret(text, redact), (error): RequestFailed => ({ error, answered: text.length }))
 })

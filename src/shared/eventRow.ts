@@ -1,6 +1,15 @@
 /** A row of `session_events`: what its chain is proved from, and the event that it holds. Shared by choird and the reader of backups. */
 import { Option, Result, Schema } from "effect"
-import { ChoirEvent, type Forgotten, isKnownEvent, OpaqueEvent, type SentEvent } from "#schema/Event.ts"
+import {
+  ChoirEvent,
+  EVENT_VERSION,
+  type Forgotten,
+  isKnownEvent,
+  OpaqueEvent,
+  Salt,
+  type SentEvent
+} from "#schema/Event.ts"
+import { IsoInstant, LaneId } from "#schema/Ids.ts"
 import { chainedText, type Envelope, hex, type Link, payloadDigest } from "./hashChain.ts"
 import { packPayload, unpackPayload } from "./storedPayload.ts"
 
@@ -59,7 +68,7 @@ export const readRow = (row: EventRow): Result.Result<RowText, string> => {
   return Result.succeed({ chained: chainedText(envelope, payload), payload, envelope })
 }
 
-/** An event of a version or type that a later Choir writes. It is kept and chained, and nobody here knows what it does (D53). */
+/** An event of a version, type or payload that a later Choir writes. It is kept and chained, and nobody here knows what it does (D53). */
 export interface NewerEvent {
   readonly rev: number
   readonly v: number
@@ -81,10 +90,25 @@ export const opaqueOf = (text: RowText): OpaqueEvent | undefined =>
 /** Strict, so that what the log holds is what an agent may send. */
 const decodeEvent = Schema.decodeUnknownResult(ChoirEvent, { onExcessProperty: "error" })
 
+/** What every Choir writes around a payload of version 2. */
+const isEnveloped = Schema.is(
+  Schema.Struct({
+    ...OpaqueEvent.fields,
+    v: Schema.Literal(EVENT_VERSION),
+    lane: LaneId,
+    created_at: IsoInstant,
+    salt: Salt
+  })
+)
+
+/**
+ * What a later Choir may have written, of a value that is no event here. A payload of a known type is of one too, since a version only
+ * gets fields and literals added; choird takes none from an agent that it cannot decode. Version 1 has got all that it ever gets.
+ */
 const newerIn = (value: unknown): NewerEvent | undefined => {
   const { event_type, rev, v } = Object(value) as { readonly [Key in keyof NewerEvent]: unknown }
   if (typeof v !== "number" || typeof event_type !== "string" || typeof rev !== "number") return undefined
-  return isKnownEvent({ v, event_type }) ? undefined : { rev, v, event_type }
+  return isKnownEvent({ v, event_type }) && !isEnveloped(value) ? undefined : { rev, v, event_type }
 }
 
 const parse = (text: string): Result.Result<unknown, NoEvent> =>
@@ -124,6 +148,12 @@ export const eventOf = (text: RowText): Result.Result<ChoirEvent, NoEvent> => {
   )
 }
 
+const decodeInPart = Schema.decodeUnknownOption(ChoirEvent)
+
+/** The known part of an event, also of one with fields that a later Choir added. */
+export const knownPartOf = (text: RowText): ChoirEvent | undefined =>
+  Option.getOrUndefined(Option.flatMap(Result.getSuccess(valueOf(text)), decodeInPart))
+
 /** What is wrong with a payload that is not the one that was committed, and that no event lists. */
 export const UNLISTED = "its payload was changed, and no later event lists the change"
 
@@ -135,7 +165,7 @@ export class ForgottenPayloads {
   readonly #unlisted = new Map<number, string>()
   #count = 0
 
-  /** Hears of the next row, and of its event where it is known. */
+  /** Hears of the next row, and of its event as far as it is known. */
   row(text: RowText, event: ChoirEvent | undefined): void {
     const { envelope, payload } = text
     if (envelope?.payload_digest !== undefined && payload !== undefined)

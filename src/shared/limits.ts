@@ -297,6 +297,11 @@ export const MODEL_USAGE_TOKENS_MAX = 1_000_000_000
 export const MODEL_IDLE_MS_MAX = 60_000
 /** How long a whole answer may take. */
 export const MODEL_TOTAL_MS_MAX = 600_000
+/**
+ * Output tokens that a model is taken to write in a second where nobody knows how many it wrote: above what models that think reach, so
+ * that a call that ended early is rather counted too high (D28).
+ */
+export const OUTPUT_TOKENS_PER_SECOND_MAX = 300
 /** The longest Retry-After that is obeyed (R26). */
 export const MODEL_RETRY_AFTER_MS_MAX = 60_000
 /** Characters of a prompt that are taken for one token where no provider counted yet; low, so that prompts rather come out short. */

@@ -187,20 +187,20 @@ describe("EXECUTE_HOST_TOOL from an agent", () => {
   it.effect("carries a job's proof, and is refused when the job does not run (R21, D35)", () =>
     Effect.gen(function* () {
       const { call, plane, seen, world } = yield* connect
-      const job = { job_id: CallId.make("c-7-0"), expires_ms: 60_000 }
-      assert.strictEqual((yield* Effect.flip(plane.execute(call("quick.read", "1"), job)))._tag, "Denied")
+      const job_id = CallId.make("c-7-0")
+      assert.strictEqual((yield* Effect.flip(plane.execute(call("quick.read", "1"), job_id)))._tag, "Denied")
       world.state = {
         ...world.state,
-        cores: new Map([[WORK, { job_id: job.job_id, calls: [] } as unknown as CoreLane]])
+        cores: new Map([[WORK, { job_id, calls: [] } as unknown as CoreLane]])
       }
-      yield* plane.execute(call("quick.read", "2"), job)
+      yield* plane.execute(call("quick.read", "2"), job_id)
       yield* plane.execute(call("quick.read", "3"))
-      assert.deepStrictEqual(seen, [job.job_id, undefined])
+      assert.deepStrictEqual(seen, [job_id, undefined])
       const calls = [{ call_id: call("quick.read", "4").call_id }]
-      world.state = { ...world.state, cores: new Map([[WORK, { job_id: job.job_id, calls } as unknown as CoreLane]]) }
+      world.state = { ...world.state, cores: new Map([[WORK, { job_id, calls } as unknown as CoreLane]]) }
       assert.strictEqual((yield* Effect.flip(plane.execute(call("quick.read", "4"))))._tag, "Denied")
-      yield* plane.execute(call("quick.read", "4"), job)
-      assert.deepStrictEqual(seen, [job.job_id, undefined, job.job_id])
+      yield* plane.execute(call("quick.read", "4"), job_id)
+      assert.deepStrictEqual(seen, [job_id, undefined, job_id])
     })
   )
 

@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import type { ChatTool } from "#src/agent/chatCompletion.ts"
-import { MODEL_IDLE_MS_MAX, MODEL_TOTAL_MS_MAX } from "#src/shared/limits.ts"
+import type { Unanswered } from "#src/agent/Llm.ts"
+import { MODEL_IDLE_MS_MAX, MODEL_TOTAL_MS_MAX, OUTPUT_TOKENS_PER_SECOND_MAX } from "#src/shared/limits.ts"
 import { answering, asking, KEY, MESSAGES } from "../support/askedModel.ts"
 import * as double from "../support/testing/Provider.ts"
 
@@ -11,6 +12,8 @@ const TOOL: ChatTool = {
   type: "function",
   function: { name: "choir-exec", description: "d", parameters: { type: "object" } }
 }
+/** The default of config.json. */
+const MAX_TOKENS = 4096
 const start = Effect.forkChild({ startImmediately: true })
 
 describe("Llm", () => {
@@ -202,12 +205,64 @@ describe("Llm", () => {
       }
       const { completion } = yield* Fiber.join(asked)
       assert.strictEqual(completion.text, "from the fallback")
-      assert.deepStrictEqual(completion.usage, {
-        input_tokens: 1000 + broken.input_tokens,
-        output_tokens: 200,
-        cost_usd: 2000 + broken.input_tokens
-      })
+      // In ten minutes the first model may have written all that it was allowed to.
+      assert.deepStrictEqual(
+        [completion.usage.input_tokens, completion.usage.output_tokens],
+        [1000 + broken.input_tokens, MAX_TOKENS + 200]
+      )
+      assert.closeTo(completion.usage.cost_usd ?? 0, 2000 + broken.input_tokens + MAX_TOKENS / 1e6, 1e-9)
     }).pipe(Effect.provide(Logger.layer([])))
+  )
+
+  it.effect(
+    "counts for an answer that did not come whole what may be written in its time, up to max_tokens (D28)",
+    () =>
+      Effect.gen(function* () {
+        const most = OUTPUT_TOKENS_PER_SECOND_MAX * (MODEL_IDLE_MS_MAX / 1000)
+        for (const [max_tokens, expected] of [
+          [2 * most, [most, 2 * most]],
+          [77, [77, 77]]
+        ] as const) {
+          const provider = yield* double.makeProvider
+          yield* provider.script(double.dripping("slow", MODEL_IDLE_MS_MAX * 2))
+          const asked = yield* start(asking(provider, { max_tokens }))
+          yield* provider.requests.at(0)
+          while (asked.pollUnsafe() === undefined) {
+            yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+            yield* TestClock.adjust(MODEL_IDLE_MS_MAX / 100)
+          }
+          const { error, usage } = (yield* Fiber.join(asked)).completion
+          assert.strictEqual(error?.kind, "timeout")
+          // The silence is counted from the first bytes on, which came while the clock went.
+          assert.isAtLeast(usage.output_tokens, expected[0])
+          assert.isAtMost(usage.output_tokens, expected[1])
+        }
+      })
+  )
+
+  it.effect("counts for a call that is interrupted what may be written until then, and nothing more (D28)", () =>
+    Effect.gen(function* () {
+      for (const [after_ms, output_tokens] of [
+        [0, 0],
+        [1000, OUTPUT_TOKENS_PER_SECOND_MAX],
+        [MODEL_TOTAL_MS_MAX - 1, MAX_TOKENS]
+      ] as const) {
+        const provider = yield* double.makeProvider
+        yield* provider.script(double.hang)
+        const costs: Array<Unanswered> = []
+        const asked = yield* start(
+          asking(provider, {}, {}, [], undefined, (cost) => Effect.sync(() => costs.push(cost)))
+        )
+        yield* provider.requests.at(0)
+        yield* TestClock.adjust(after_ms)
+        yield* Fiber.interrupt(asked)
+        assert.deepStrictEqual(
+          costs.map(({ latency_ms, usage }) => [latency_ms, usage.output_tokens]),
+          [[after_ms, output_tokens]]
+        )
+        assert.isAbove(costs[0]?.usage.input_tokens ?? 0, 0)
+      }
+    })
   )
 
   it.effect("leaves to a person what another model would not do better (E9)", () =>

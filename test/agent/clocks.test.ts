@@ -2,8 +2,22 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Layer, Redacted, Result, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { CallId, coreLane, JobName } from "#schema/Ids.ts"
+import { ToolName } from "#schema/Tool.ts"
 import { ageSince } from "#src/agent/age.ts"
+import { Arbiter } from "#src/agent/Arbiter.ts"
+import { ControlPlane } from "#src/agent/ControlPlane.ts"
+import { Replication } from "#src/agent/Replication.ts"
+import { makeAskHost } from "#src/agent/tools/hostTool.ts"
+import { makeHostTool } from "#src/choird/hosttools/HostTool.ts"
+import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import { layerSocketClient } from "#src/shared/sockets.ts"
+import { openSessionWith } from "../support/agentSocket.ts"
+import { SESSION } from "../support/control.ts"
+import { placed } from "../support/history.ts"
+import { started } from "../support/operatorSocket.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../support/testing/TestAgent.ts"
@@ -88,6 +102,47 @@ describe("an agent whose host's clock is set", () => {
       })
     )
 
+  // The two may also be on two machines, whose clocks differ by as much.
+  for (const [name, by_ms] of [
+    ["forth", HOUR_MS],
+    ["back", -HOUR_MS]
+  ] as const)
+    it.effect(`has its job's host calls taken by choird when it goes an hour ${name}`, () =>
+      Effect.gen(function* () {
+        // The time at which the job started, whose milliseconds are not over.
+        yield* TestClock.adjust(1000)
+        const { clock, set } = yield* settable
+        const hello = makeHostTool({
+          name: "test.hello",
+          effect: "none",
+          timeout_ms: 1000,
+          input: Schema.Struct({}),
+          run: (_, { job_id }) => Effect.succeed({ status: "success", output: job_id ?? "nobody" })
+        })
+        const state = Result.getOrThrow(foldAll(initialState, placed(initialState, [started("work")])))
+        const reply = yield* Effect.gen(function* () {
+          const { socket, world } = yield* openSessionWith([hello])
+          world.state = state
+          const plane = ControlPlane.layer(SESSION, Redacted.make("lease")).pipe(
+            Layer.provide(layerSocketClient(socket.path))
+          )
+          const others = Layer.merge(
+            Layer.mock(Arbiter, { state: () => state }),
+            Layer.mock(Replication, { acked: () => state.rev, reached: () => Effect.void })
+          )
+          const ask = yield* Effect.provide(makeAskHost, yield* Layer.build(Layer.merge(plane, others)))
+          set(by_ms)
+          return yield* ask(coreLane(JobName.make("work")), {
+            tool_name: ToolName.make("test.hello"),
+            call_id: CallId.make("c-1-0"),
+            input: {},
+            timeout_ms: 1000
+          })
+        }).pipe(Effect.provideService(Clock.Clock, clock))
+        assert.deepStrictEqual(reply, { status: "success", output: "job-work" })
+      })
+    )
+
   it.effect("takes the age that something has from an earlier epoch, and none from a time that is still to come", () =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
@@ -102,7 +157,6 @@ const TIME_OF_DAY: Readonly<Record<string, string>> = {
   "age.ts": "what an earlier epoch committed is as old as its event says",
   "Arbiter.ts": "the time of an event",
   "Replication.ts": "the time of a heartbeat",
-  "jobProof.ts": "the time until which choird takes a job's calls",
   "modelResponse.ts": "the date of Retry-After"
 }
 

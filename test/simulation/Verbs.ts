@@ -101,7 +101,7 @@ export class Verbs {
     if (caller.standing === "superseded" && verb !== "HEARTBEAT") return false
     const job = headers["x-choir-job"]
     if (job === undefined) return true
-    const job_id = jobOfToken(token, job, this.#world.kernel.timeOfDay())
+    const job_id = jobOfToken(token, job)
     return job_id !== undefined && [...session.state.cores.values()].some((core) => core.job_id === job_id)
   }
 

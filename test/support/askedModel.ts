@@ -4,7 +4,7 @@ import { Deferred, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { type AgentConfig, Config } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
 import { type ChatTool } from "#src/agent/chatCompletion.ts"
-import { Llm } from "#src/agent/Llm.ts"
+import { Llm, type Unanswered } from "#src/agent/Llm.ts"
 import { SecretStore } from "#src/agent/SecretStore.ts"
 import { agentConfig } from "./testing/TestAgent.ts"
 import * as double from "./testing/Provider.ts"
@@ -30,7 +30,8 @@ export const asking = Effect.fnUntraced(function* (
   more: object = {},
   models: object = {},
   tools: ReadonlyArray<ChatTool> = [],
-  announced: Deferred.Deferred<void> = Deferred.makeUnsafe()
+  announced: Deferred.Deferred<void> = Deferred.makeUnsafe(),
+  interrupted?: (cost: Unanswered) => Effect.Effect<unknown>
 ) {
   const small = { provider: "p", model: "m", endpoint: provider.endpoint, secret: "key", ...more }
   const waits: Array<number> = []
@@ -39,11 +40,17 @@ export const asking = Effect.fnUntraced(function* (
   ).pipe(Layer.provideMerge(SecretStore.layer))
   const layer = Llm.layer.pipe(Layer.provide([secrets, NodeHttpClient.layerUndici]))
   const completion = yield* Effect.flatMap(Llm, (llm) =>
-    llm.complete("small", MESSAGES, tools, configOf({ small, ...models }), (wait) =>
-      Effect.suspend(() => {
-        waits.push(Duration.toMillis(wait))
-        return Effect.asVoid(Deferred.succeed(announced, undefined))
-      })
+    llm.complete(
+      "small",
+      MESSAGES,
+      tools,
+      configOf({ small, ...models }),
+      (wait) =>
+        Effect.suspend(() => {
+          waits.push(Duration.toMillis(wait))
+          return Effect.asVoid(Deferred.succeed(announced, undefined))
+        }),
+      (cost) => Effect.asVoid(interrupted?.(cost) ?? Effect.void)
     )
   ).pipe(Effect.provide(layer))
   return { completion, waits }

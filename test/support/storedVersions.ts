@@ -7,13 +7,16 @@ import { reductionOf } from "#src/choird/sessions/forgetPayloads.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
 import { rowOf } from "#src/shared/eventRow.ts"
 import { chain, genesis } from "#src/shared/hashChain.ts"
-import { SALT, type Talk } from "./stores.ts"
+import { reply, SALT, type Talk, userMsg } from "./stores.ts"
 
 const NEW_SALT = "fe".repeat(16)
 
 /** Events of a later Choir. */
 export const PLAN = { v: 2, event_type: "PlanCommitted" }
 export const LATER = { v: 3, event_type: "UserMsg" }
+/** Of a known type, with a payload that this program refuses: an added field, and an added literal. */
+export const GROWN = { v: 2, event_type: "UserMsg", payload: { ...userMsg(3).payload, mood: "calm" } }
+export const WIDENED = { v: 2, event_type: "AgentMessage", payload: { ...reply(3).payload, kind: "poem" } }
 
 /** An event that lists what is left of others of the talk. */
 export const forgets = (talk: Talk, ...revs: ReadonlyArray<number>): EventDraft => ({
@@ -49,13 +52,13 @@ export const storeVersion1 = Effect.fnUntraced(function* (talk: Talk) {
 /** Stores events as a later Choir would write them. */
 export const addNewer = Effect.fnUntraced(function* (
   talk: Talk,
-  ...added: ReadonlyArray<{ readonly v: number; readonly event_type: string }>
+  ...added: ReadonlyArray<{ readonly v: number; readonly event_type: string; readonly payload?: object }>
 ) {
   const sql = yield* SqlClient.SqlClient
   const { session_id } = talk.caller
   for (const newer of added) {
     const payload = { plan: [1, "two"] }
-    const event = { ...talk.events.at(-1)!, ...newer, rev: talk.rev + 1, salt: SALT, payload } as never
+    const event = { ...talk.events.at(-1)!, payload, ...newer, rev: talk.rev + 1, salt: SALT } as never
     const link = chain(talk.links.at(-1)!.hash, event)
     talk.links.push(link)
     const row = rowOf(link)

@@ -9,7 +9,6 @@ import { HOST_CALL_GRACE_MS } from "#src/shared/limits.ts"
 import { coreOf } from "#src/shared/session/lanes.ts"
 import { Arbiter } from "#src/agent/Arbiter.ts"
 import { ControlPlane, type HostCall, type HostReply } from "#src/agent/ControlPlane.ts"
-import { jobProof } from "#src/agent/jobProof.ts"
 import { Replication } from "#src/agent/Replication.ts"
 import { Denied, type Unreachable } from "#src/agent/verbAnswer.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
@@ -29,7 +28,8 @@ export const makeAskHost = Effect.gen(function* () {
       return Effect.fail(
         new Denied({ verb: "EXECUTE_HOST_TOOL", type: "NOT_RUNNING", reason: "the job does not run any more" })
       )
-    return Effect.flatMap(jobProof(core, replication), (proof) => plane.execute(call, proof))
+    // choird takes a job's word only once it knows that the job runs.
+    return Effect.andThen(replication.reached(core.started_rev), plane.execute(call, core.job_id))
   }
   return ask
 })

@@ -2,7 +2,7 @@
  * Who may ask, before any of the body is decoded: the token, the listener's knowledge of whose request it is, and the session that
  * is named must agree on one session.
  */
-import { Clock, Effect, Layer, Option, Redacted } from "effect"
+import { Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { type Caller, Lease, LeaseAuth } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
@@ -37,9 +37,9 @@ export const layerLeaseAuth = Layer.effect(
     const audit = yield* Audit
     const events = yield* EventStore
 
-    /** The job of a token. It counts while its job runs, by what is acknowledged (R21). */
+    /** The job of a token, which counts while the job runs, by what is acknowledged (R21). */
     const runningJob = Effect.fnUntraced(function* (caller: Caller, lease: Redacted.Redacted, token: string) {
-      const job_id = jobOfToken(Redacted.value(lease), token, yield* Clock.currentTimeMillis)
+      const job_id = jobOfToken(Redacted.value(lease), token)
       if (job_id === undefined) return undefined
       const state = yield* Effect.option(events.state(caller.session_id))
       const runs = Option.exists(state, ({ cores }) => [...cores.values()].some((core) => core.job_id === job_id))

@@ -5,6 +5,8 @@ import { EVENT_TYPES, EVENT_VERSION } from "#schema/Event.ts"
 import { Rev, SessionId } from "#schema/Ids.ts"
 import { VERSION } from "#src/choird/version.ts"
 import type { NewerEvent } from "#src/shared/eventRow.ts"
+import { newestSnapshot } from "./snapshots.ts"
+import { replayLog, replayStart, storedLog } from "./storedEvents.ts"
 
 export class NewerEvents extends Schema.TaggedError<NewerEvents>()("NewerEvents", {
   session_id: SessionId,
@@ -38,11 +40,30 @@ export const newerFrom = (sql: SqlClient.SqlClient, session_id: SessionId, newer
     }
   )
 
+/** Whether the choird that ran a session last is a later one than this. */
+const isLater = (choird_version: string | null): boolean =>
+  choird_version !== null && choird_version.localeCompare(VERSION, "en", { numeric: true }) > 0
+
+/**
+ * The first event up to a revision whose payload is not known here. A snapshot stands for the events before it, unless a later choird
+ * may have written it.
+ */
+const newerPayload = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId, until: number) {
+  const [session] = yield* sql<{ readonly last_rev: number; readonly choird_version: string | null }>`SELECT last_rev,
+      choird_version FROM choir_control.sessions WHERE session_id = ${session_id}`
+  if (session === undefined) return undefined
+  const last = Math.min(until, session.last_rev)
+  const snapshot = isLater(session.choird_version) ? undefined : yield* newestSnapshot(sql, session_id, last)
+  const { problem } = yield* replayLog(storedLog(sql, session_id, last), snapshot ?? replayStart(session_id))
+  return problem?.newer
+})
+
 /** The first stored event of a session that is not known here. A row of before migration 0009 has no version of its own, and is of version 1. */
 export const newerEvents = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId) {
   const [row] = yield* sql<NewerEvent>`SELECT rev, coalesce(v, 1) AS v, event_type
     FROM choir_control.session_events
     WHERE session_id = ${session_id} AND (v > ${EVENT_VERSION} OR event_type <> ALL(${[...EVENT_TYPES]}::text[]))
     ORDER BY rev LIMIT 1`
-  return row === undefined ? undefined : yield* newerFrom(sql, session_id, row)
+  const newer = (yield* newerPayload(sql, session_id, row === undefined ? Infinity : row.rev - 1)) ?? row
+  return newer === undefined ? undefined : yield* newerFrom(sql, session_id, newer)
 })

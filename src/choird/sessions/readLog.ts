@@ -5,7 +5,7 @@ import type { SessionId } from "#schema/Ids.ts"
 import type { LogLine, Verification } from "#schema/OperatorApi.ts"
 import { eventOf, type EventRow, ForgottenPayloads, type NoEvent, opaqueOf, readRow } from "#src/shared/eventRow.ts"
 import { genesis, hex } from "#src/shared/hashChain.ts"
-import { newerEvents } from "./newerEvents.ts"
+import { newerEvents, newerFrom } from "./newerEvents.ts"
 import { chainLog, type Log, readPage, replayLog, replayStart } from "./storedEvents.ts"
 
 /** What a session's own row says of its newest event. */
@@ -48,8 +48,10 @@ export const storedEvent = Effect.fnUntraced(function* (
     eventOf
   )
   if (Result.isSuccess(event)) return event.success
-  const newer = event.failure.newer === undefined ? undefined : yield* Effect.orDie(newerEvents(sql, session_id))
-  return yield* newer ?? Effect.die(new Error(`stored event ${row.rev}: ${event.failure.reason}`))
+  const { newer, reason } = event.failure
+  if (newer === undefined) return yield* Effect.die(new Error(`stored event ${row.rev}: ${reason}`))
+  const first = yield* Effect.orDie(newerEvents(sql, session_id))
+  return yield* first ?? (yield* Effect.orDie(newerFrom(sql, session_id, newer)))
 })
 
 const lineOf = (row: EventRow): Effect.Effect<LogLine> => {

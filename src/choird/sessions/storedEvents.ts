@@ -8,6 +8,7 @@ import {
   eventOf,
   type EventRow,
   ForgottenPayloads,
+  knownPartOf,
   type NewerEvent,
   readRow,
   rowOf,
@@ -167,7 +168,7 @@ export const chainLog = Effect.fnUntraced(function* <E>(
         problem = linked.failure
         return false
       }
-      payloads.row(linked.success.text, Result.getOrUndefined(eventOf(linked.success.text)))
+      payloads.row(linked.success.text, knownPartOf(linked.success.text))
       hash = linked.success.hash
       rev += 1
       return true

@@ -7,6 +7,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { EDGE, Rev, type SessionId, Sha256 } from "#schema/Ids.ts"
 import { decide, NEWER_EVENTS_MAX } from "#src/choird/sessions/decideAppend.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { VERSION } from "#src/choird/version.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { replay, replayStart } from "#src/choird/sessions/storedEvents.ts"
 import { canonicalJson } from "#src/shared/canonicalJson.ts"
@@ -19,7 +20,16 @@ import { describeEngines } from "../../support/engines.ts"
 import { makeHistory } from "../../support/history.ts"
 import { RECORDED_SESSION } from "../../support/mixedHistory.ts"
 import { BINDINGS, newTalk, reply, rowOf, SALT, stores, type Talk } from "../../support/stores.ts"
-import { addNewer, forgets, LATER, PLAN, reductions, storeVersion1 } from "../../support/storedVersions.ts"
+import {
+  addNewer,
+  forgets,
+  GROWN,
+  LATER,
+  PLAN,
+  reductions,
+  storeVersion1,
+  WIDENED
+} from "../../support/storedVersions.ts"
 import { historyProblems } from "../../support/verifyHistory.ts"
 
 describe("a reduced payload", () => {
@@ -238,6 +248,60 @@ describeEngines("versions of events", (it) => {
     }).pipe(Effect.provide(stores))
   )
 
+  it.effect("keeps and does not run events of known types whose payloads a later Choir let grow (D53)", () =>
+    Effect.gen(function* () {
+      for (const grown of [GROWN, WIDENED]) {
+        const talk = yield* stored
+        const { session_id } = talk.caller
+        yield* addNewer(talk, grown, PLAN)
+        yield* Effect.gen(function* () {
+          const store = yield* EventStore
+          const newer = { rev: 7, v: 2, event_type: grown.event_type }
+          assert.deepStrictEqual(yield* store.verify(session_id), { ok: true, events: 8, head: talk.hash(8), newer })
+          for (const ask of [store.state(session_id), store.tail(session_id, 1), store.recovery(session_id)]) {
+            const error = yield* Effect.flip<unknown, { readonly _tag: string; readonly message: string }, never>(ask)
+            assert.strictEqual(error._tag, "NewerEvents")
+            assert.include(
+              error.message,
+              `from revision 7 on (${grown.event_type}, version 2); choird 9.1.0 ran it last`
+            )
+          }
+          const printed = yield* Stream.runCollect(store.events(session_id, { from: 6, follow: false }))
+          assert.deepStrictEqual(printed[1], { opaque: talk.events[6] as never, hash: talk.hash(7) })
+          const sessions = yield* SessionStore
+          assert.deepInclude(Option.getOrUndefined(yield* sessions.newer(session_id)), newer)
+
+          talk.turn(9)
+          assert.strictEqual((yield* store.append(talk.caller, talk.heartbeat(8))).action, "OK")
+          assert.isNull((yield* rowOf(talk)).frozen_reason)
+
+          const sql = yield* SqlClient.SqlClient
+          yield* sql`UPDATE choir_control.session_events SET body = ${Buffer.from('{"plan":[]}')}
+            WHERE session_id = ${session_id} AND rev = 7`
+          assert.deepInclude(yield* store.verify(session_id), { ok: false, events: 6 })
+        }).pipe(Effect.provide(stores))
+      }
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("counts what a later Choir's event lists as reduced, though its payload has grown", () =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const talk = yield* stored
+      const { session_id } = talk.caller
+      const { event_type, payload } = forgets(talk, 2, 3)
+      yield* append(talk.commit(forgets(talk, 2, 3)), 6)
+      yield* store.forget(session_id, reductions(2, 3))
+      assert.deepInclude(yield* store.verify(session_id), { ok: true, forgotten: 2 })
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`DELETE FROM choir_control.session_events WHERE session_id = ${session_id} AND rev = 7`
+      talk.links.pop()
+      yield* addNewer(talk, { v: 2, event_type, payload: { ...payload, why: "asked" } })
+      const proved = yield* store.verify(session_id).pipe(Effect.provide(stores))
+      assert.deepInclude(proved, { ok: true, forgotten: 2, newer: { rev: 7, v: 2, event_type } })
+    }).pipe(Effect.provide(stores))
+  )
+
   it.effect("finds the first event of a later Choir, and the choird that wrote it", () =>
     Effect.gen(function* () {
       const sessions = yield* SessionStore
@@ -254,6 +318,12 @@ describeEngines("versions of events", (it) => {
       yield* sessions.resume(session_id, BINDINGS, "0000000")
       assert.deepInclude(yield* newerOf(session_id), { choird_version: null }, "this choird wrote none of them")
       assert.isString(agent_id)
+      // One of a known type may be before it, whichever version the choird that wrote it had.
+      const other = yield* stored
+      yield* addNewer(other, GROWN, LATER)
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE choir_control.sessions SET choird_version = ${VERSION} WHERE session_id = ${other.caller.session_id}`
+      assert.deepInclude(yield* newerOf(other.caller.session_id), { rev: 7, v: 2, event_type: "UserMsg" })
     }).pipe(Effect.provide(stores))
   )
 })
