@@ -166,6 +166,7 @@ const Mebibytes = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_073
 
 /** How long what grows stays, and how much room it may take (docs/retention.md). `null` is no limit. */
 export const RetentionConfig = Schema.Struct({
+  session_mb: withDefault(Mebibytes, 4096),
   sessions_days: withDefault(Schema.NullOr(Days), 90),
   archives_days: withDefault(Schema.NullOr(Days), 730),
   archives_mb: withDefault(Schema.NullOr(Mebibytes), 10_240),

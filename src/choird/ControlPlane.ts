@@ -30,6 +30,7 @@ import { layerRepoAccess } from "./repos/RepoAccess.ts"
 import { Repos } from "./repos/Repos.ts"
 import { Disk } from "./retention/Disk.ts"
 import { DiskGuard } from "./retention/DiskGuard.ts"
+import { DiskHolders } from "./retention/DiskHolders.ts"
 import { Retention } from "./retention/Retention.ts"
 import { SessionArchives } from "./retention/SessionArchives.ts"
 import { WorkspaceUsage } from "./retention/WorkspaceUsage.ts"
@@ -62,8 +63,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Layer.provide(layerAgentRoutes, layerHostTools),
     Models.layer,
     OfflineModels.layer,
-    DiskGuard.layer,
-    WorkspaceUsage.layer,
+    Layer.provideMerge(Layer.provide(DiskGuard.layer, DiskHolders.layer), WorkspaceUsage.layer),
     Retention.layer,
     layerTelemetry,
     Layer.provide(Executions.layer, Layer.mergeAll(AgentSteps.layer, ConfigSteps.layer, RepoSteps.layer))

@@ -426,6 +426,9 @@ export const SIGNALS_PAGE_MAX = 100
 export const APPROVAL_PAYLOAD_BYTES_MAX = 128 * KIB
 /** Approvals of one session that wait for a person; the next request is refused. */
 export const APPROVALS_PENDING_MAX = 8
+/** Proposals of one agent that choird looks at in a row, which starts programs of git; beyond it, one each PROPOSAL_LOOK_MS. */
+export const PROPOSAL_LOOKS_BURST = 10
+export const PROPOSAL_LOOK_MS = 10_000
 /** Rows that `approval list` shows. */
 export const APPROVALS_LISTED_MAX = 500
 /** The one line that a list shows of an approval. */

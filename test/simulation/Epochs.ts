@@ -177,6 +177,7 @@ export class Epochs {
           breaker,
           frozen_reason,
           newer: undefined,
+          full: undefined,
           last_rev: events.length,
           proven: true
         })
@@ -211,6 +212,7 @@ export class Epochs {
       row: this.#row(session),
       bindings: { workspace: "ws" },
       config: { runtime: {}, workspaces: {} },
+      fullAt: () => Effect.undefined,
       summary_ms_max: Effect.succeed(summary_timeout_ms),
       silence_ms_max: Effect.succeed(crash_detection_threshold_ms),
       image: { path: "" },

@@ -72,6 +72,7 @@ const row: SessionRow = {
   resource_bindings: bindings,
   epoch: 1,
   last_rev: 0,
+  log_bytes: 0,
   frozen_reason: null,
   image_version: "abc1234",
   container: null

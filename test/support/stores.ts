@@ -82,6 +82,7 @@ export const activeSession = (agent_id: AgentId, session_id: SessionId): Session
   resource_bindings: BINDINGS,
   epoch: 1,
   last_rev: 0,
+  log_bytes: 0,
   frozen_reason: null,
   image_version: "abc1234",
   container: null

@@ -52,6 +52,8 @@ export interface EpochPlan {
   readonly config: Config
   /** How long the agent may be silent, as things stand. */
   readonly silence_ms_max: Effect.Effect<number>
+  /** Why a session with so many bytes of events is to end, as things stand; undefined for one that may go on. */
+  readonly fullAt: (log_bytes: number) => Effect.Effect<string | undefined>
   /** How long its model may take to sum the session up, as things stand. */
   readonly summary_ms_max: Effect.Effect<number>
   readonly image: Image
@@ -106,14 +108,20 @@ const openContainer = Effect.fnUntraced(function* (services: EpochServices, plan
   return container
 })
 
-/** An agent exits by itself when it is told that its session is frozen; one that does not is found here. */
-const awaitFrozen = Effect.fnUntraced(function* ({ sessions }: EpochServices, session_id: SessionId) {
+/** Why the session's row wants the agent gone. An agent that is told of a frozen session exits by itself; one that does not is found here. */
+const awaitRow = Effect.fnUntraced(function* (
+  { sessions }: EpochServices,
+  { fullAt, row: { session_id } }: EpochPlan
+): Effect.fn.Return<Cause> {
   for (;;) {
     yield* Effect.sleep(FROZEN_LOOK_MS)
     // A database that does not answer says nothing about the agent.
     const row = yield* Effect.catchDefect(Effect.option(sessions.get(session_id)), () => Effect.succeedNone)
-    const reason = row._tag === "Some" && row.value._tag === "Some" ? row.value.value.frozen_reason : null
-    if (reason !== null) return reason
+    const known = Option.getOrUndefined(Option.flatten(row))
+    if (known === undefined) continue
+    if (known.frozen_reason !== null) return { type: "frozen", reason: known.frozen_reason }
+    const full = yield* fullAt(known.log_bytes)
+    if (full !== undefined) return { type: "full", reason: full }
   }
 })
 
@@ -124,7 +132,12 @@ type Cause =
   /** The agent sent events that are not known here; it is to send the rest and go (D53). */
   | { readonly type: "newer" }
   | { readonly type: "frozen"; readonly reason: string }
+  /** The session's log is at its limit; the agent is to send the rest and go. */
+  | { readonly type: "full"; readonly reason: string }
   | { readonly type: "crash"; readonly reason: string }
+
+/** Of these the agent is told, and it has its time to say goodbye. */
+const ENDED_GRACEFULLY: ReadonlySet<Cause["type"]> = new Set(["stop", "newer", "full"])
 
 const crash = (reason: string): Cause => ({ type: "crash", reason })
 
@@ -208,10 +221,9 @@ const watch = Effect.fnUntraced(function* (
     awaitHung(container, heard_ms, silence_ms_max),
     awaitGone(container, heard_ms, silence_ms_max)
   )
-  const frozen = Effect.map(awaitFrozen(services, session_id), (reason): Cause => ({ type: "frozen", reason }))
   const newer = Effect.as(Deferred.await(hearing.newer), { type: "newer" } satisfies Cause)
-  const running = yield* Effect.raceAllFirst([exited, silent, frozen, goodbye, stopped, newer])
-  if (running.type !== "stop" && running.type !== "newer") return { cause: running, ready: true }
+  const running = yield* Effect.raceAllFirst([exited, silent, awaitRow(services, plan), goodbye, stopped, newer])
+  if (!ENDED_GRACEFULLY.has(running.type)) return { cause: running, ready: true }
 
   yield* onStopping
   // The session's summary has its own time beside that of the stop itself (spec 11.8).
@@ -220,7 +232,7 @@ const watch = Effect.fnUntraced(function* (
   const asked = Effect.andThen(patiently(services.signals.stop(session_id, limit_ms)), Effect.never)
   const tooLate = Effect.as(Effect.sleep(limit_ms), running)
   const last = yield* Effect.raceAllFirst<Effect.Effect<Cause>>([exited, silent, goodbye, tooLate, asked])
-  if (last.type === "goodbye") return { cause: running.type === "newer" ? running : last, ready: true }
+  if (last.type === "goodbye") return { cause: running.type === "stop" ? last : running, ready: true }
   const known = yield* Effect.catchDefect(Effect.option(services.sessions.get(session_id)), () => Effect.succeedNone)
   yield* Effect.logWarning("the agent said no goodbye; what it committed after the acknowledged revision is lost", {
     why: last.type === "crash" ? last.reason : `it took longer than ${limit_ms / 1000} s`,
@@ -252,7 +264,8 @@ export const runEpoch = Effect.fn("Epoch.run")(function* (
   const container = yield* openContainer(services, plan)
   const written = yield* Effect.forkScoped(services.logs.follow(row.agent_id, row.session_id, container.output))
   const { cause, ready } = yield* watch(services, plan, hearing, container)
-  if (cause.type === "goodbye" || cause.type === "newer") yield* Effect.timeoutOption(container.exit, AGENT_EXIT_MS_MAX)
+  if (cause.type === "goodbye" || cause.type === "newer" || cause.type === "full")
+    yield* Effect.timeoutOption(container.exit, AGENT_EXIT_MS_MAX)
   const token =
     cause.type === "crash" ? yield* fence(services, row) : yield* Effect.asVoid(revoke(services, row.session_id))
   yield* Effect.logInfo("the agent's token is worthless")
@@ -274,6 +287,7 @@ export const runEpoch = Effect.fn("Epoch.run")(function* (
       return { type: "stopped" }
     case "goodbye":
     case "frozen":
+    case "full":
     case "newer":
       return cause
   }

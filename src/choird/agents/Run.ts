@@ -4,6 +4,7 @@
  */
 import { Deferred, Effect, Option, type Redacted, Result } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
+import { logFull } from "#src/choird/sessions/logLimit.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { BREAKER_HOURLY_CRASHES_MAX } from "#src/shared/limits.ts"
@@ -44,10 +45,11 @@ const factsOf = Effect.fnUntraced(function* (
   proven: boolean
 ) {
   const known = Option.getOrElse(yield* patiently(services.sessions.get(row.session_id)), () => row)
-  const { frozen_reason, last_rev } = known
+  const { frozen_reason, last_rev, log_bytes } = known
   const found = Option.getOrUndefined(yield* patiently(services.sessions.newer(row.session_id)))
   const newer = found === undefined ? undefined : `${found.message}; ${found.hint}`
-  return { now_ms: yield* monotonicMs, breaker, frozen_reason, newer, last_rev, proven } satisfies EpochFacts
+  const full = logFull(log_bytes, (yield* services.config.current).config.retention)
+  return { now_ms: yield* monotonicMs, breaker, frozen_reason, newer, full, last_rev, proven } satisfies EpochFacts
 })
 
 /** The session ends with its run, unless the agent is started again at once. */

@@ -11,6 +11,8 @@ export type EpochEnd =
   | { readonly type: "frozen"; readonly reason: string }
   /** The agent is of a later Choir, and its session is kept for that (D53). */
   | { readonly type: "newer" }
+  /** The session's log is at its limit, for this reason. */
+  | { readonly type: "full"; readonly reason: string }
   /** `ready` once it had said hello. The token is the next epoch's; making it fenced this one. */
   | {
       readonly type: "crashed"
@@ -28,6 +30,8 @@ export interface EpochFacts {
   readonly frozen_reason: string | null
   /** Why this choird cannot run the session, if it holds events that are not known here. */
   readonly newer: string | undefined
+  /** Why the session takes no further events, if its log is at its limit. */
+  readonly full: string | undefined
   readonly last_rev: number
   /** Whether an epoch of this run was ready before. */
   readonly proven: boolean
@@ -41,7 +45,7 @@ export type Next =
   | {
       readonly type: "end"
       readonly status: "crashed"
-      readonly kind: "BREAKER" | "FROZEN" | "NEWER_EVENTS" | "START_FAILED"
+      readonly kind: "BREAKER" | "FROZEN" | "LOG_FULL" | "NEWER_EVENTS" | "START_FAILED"
       readonly reason: string
     }
 
@@ -62,6 +66,8 @@ const notRun = ({ newer = "its agent is of a later Choir" }: EpochFacts): Next =
   reason: newer
 })
 
+const logFull = (reason: string): Next => ({ type: "end", status: "crashed", kind: "LOG_FULL", reason })
+
 export const afterEpoch = (end: EpochEnd, facts: EpochFacts): Next => {
   const frozen = end.type === "frozen" ? end.reason : facts.frozen_reason
   if (frozen !== null)
@@ -75,6 +81,7 @@ export const afterEpoch = (end: EpochEnd, facts: EpochFacts): Next => {
       return { type: "end", status: "stopped" }
     case "crashed":
       if (facts.newer !== undefined) return notRun(facts)
+      if (facts.full !== undefined) return logFull(facts.full)
       // Whoever started it is there to read why it does not start; trying again is for an agent that did start once.
       return end.ready || facts.proven
         ? crashed(end.reason, facts)
@@ -83,5 +90,7 @@ export const afterEpoch = (end: EpochEnd, facts: EpochFacts): Next => {
       return { type: "end", status: "crashed", kind: "FROZEN", reason: end.reason }
     case "newer":
       return notRun(facts)
+    case "full":
+      return logFull(end.reason)
   }
 }

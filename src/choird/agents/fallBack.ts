@@ -4,12 +4,15 @@ import type { Next } from "./afterEpoch.ts"
 import { tell, type RunContext } from "./RunContext.ts"
 import { earlierImage } from "./startImage.ts"
 
+/** Ends for which no image is to blame. */
+const OF_THE_SESSION: ReadonlySet<string> = new Set(["FROZEN", "LOG_FULL", "NEWER_EVENTS"])
+
 /** The run with the image to go back to; nothing where there is none, or the image is not to blame. */
 export const fallBack = Effect.fn("Run.fallBack")(function* (
   context: RunContext,
   ending: Extract<Next, { readonly type: "end" }>
 ) {
-  if (ending.status === "stopped" || ending.kind === "FROZEN" || ending.kind === "NEWER_EVENTS") return undefined
+  if (ending.status === "stopped" || OF_THE_SESSION.has(ending.kind)) return undefined
   const { agent_id, prepared, services } = context
   const { image_version: failed } = prepared.image
   const earlier = Option.getOrUndefined(yield* earlierImage(services, agent_id, prepared.image))

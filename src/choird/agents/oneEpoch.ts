@@ -1,6 +1,7 @@
 /** One epoch as its run sees it: what it begins with, and what it means when it does not come up. */
 import { Clock, Deferred, Effect, type Redacted, Result } from "effect"
 import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
+import { logFull } from "#src/choird/sessions/logLimit.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import type { EpochEnd } from "./afterEpoch.ts"
 import { runEpoch } from "./Epoch.ts"
@@ -58,6 +59,8 @@ export const oneEpoch = Effect.fnUntraced(function* (
     bindings,
     config: prepared.config,
     silence_ms_max: patienceOf(context),
+    fullAt: (log_bytes: number) =>
+      Effect.map(services.config.current, ({ config }) => logFull(log_bytes, config.retention)),
     summary_ms_max: Effect.map(services.config.current, ({ config }) => config.memory.summary_timeout_ms),
     image: prepared.image,
     programs,

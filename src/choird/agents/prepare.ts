@@ -8,6 +8,7 @@ import type { ResourceBindings, RunBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { isInside, realOf } from "#src/choird/runtime/Ownership.ts"
+import { logFull } from "#src/choird/sessions/logLimit.ts"
 import { sessionId } from "#src/choird/sessions/sessionId.ts"
 import type { SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { unknownBinding } from "./bindings.ts"
@@ -115,14 +116,20 @@ const decodeContainer = Schema.decodeUnknownOption(ContainerId)
 export const reapContainer = ({ runtime }: Pick<PrepareServices, "runtime">, { container }: SessionRow) =>
   Option.match(decodeContainer(container), { onNone: () => Effect.void, onSome: runtime.reap })
 
+/** Whether a start goes on with the newest session; a closed one and one whose log is at its limit stay as they are. */
+const isResumed = ({ log_bytes, status }: SessionRow, { fresh }: StartRequest, { retention }: Config) =>
+  !fresh && status !== "closed" && logFull(log_bytes, retention) === undefined
+
 /** Makes the session active in its next epoch: the newest one, when it was stopped or broken off, else a new one (D19). */
 const beginSession = Effect.fnUntraced(function* (
   { leases, sessions }: PrepareServices,
-  { agent_id, bindings, fresh }: StartRequest,
+  request: StartRequest,
+  config: Config,
   latest: SessionRow | undefined,
   image_version: string
 ) {
-  const goesOn = latest !== undefined && !fresh && latest.status !== "closed"
+  const { agent_id, bindings } = request
+  const goesOn = latest !== undefined && isResumed(latest, request, config)
   if (latest?.status === "active" && !goesOn) yield* sessions.end(latest.session_id, "stopped")
   const row = goesOn
     ? yield* sessions.resume(latest.session_id, bindings, image_version)
@@ -147,7 +154,7 @@ export const prepare = Effect.fn("Lifecycle.prepare")(function* (
       hint: `choirctl agent start ${agent_id} --fresh leaves it behind`
     })
   }
-  const goesOn = latest !== undefined && !fresh && latest.status !== "closed"
+  const goesOn = latest !== undefined && isResumed(latest, request, config)
   const newer = !goesOn ? undefined : Option.getOrUndefined(yield* sessions.newer(latest.session_id))
   if (newer !== undefined)
     return yield* Effect.fail<Refusal>({ kind: "NEWER_EVENTS", reason: newer.message, hint: newer.hint })
@@ -171,6 +178,6 @@ export const prepare = Effect.fn("Lifecycle.prepare")(function* (
     leases.acquire(agent_id, leased_to, exclusive(config, agent_id, bindings)),
     ({ hint, message }) => notReady(message, hint)
   )
-  const row = awaiting ? undefined : yield* beginSession(services, request, latest, image.image_version)
+  const row = awaiting ? undefined : yield* beginSession(services, request, config, latest, image.image_version)
   return { config, row, image }
 })

@@ -87,7 +87,7 @@ export const fromSteeringRefused = ({ hint, kind, reason }: SteeringRefused): Ap
   }
 }
 
-export const fromApprovalRefused = ({ hint, kind, reason }: ApprovalRefused): ApiError => {
+export const fromApprovalRefused = ({ hint, kind, reason, retry_after_ms }: ApprovalRefused): ApiError => {
   switch (kind) {
     case "BAD_REQUEST":
       return badRequest(reason)
@@ -98,6 +98,10 @@ export const fromApprovalRefused = ({ hint, kind, reason }: ApprovalRefused): Ap
       return notFound(kind, reason, hint)
     case "APPROVALS_FULL":
       return new TooMany({ error: detail(kind, reason, hint) })
+    case "RATE_LIMITED":
+      return new TooMany({
+        error: { ...detail(kind, reason, hint), ...(retry_after_ms === undefined ? {} : { retry_after_ms }) }
+      })
     case "CALL_ID_REUSED":
     case "NOT_OPEN":
     case "REPOSITORY":

@@ -9,6 +9,7 @@ export class ApprovalRefused extends Schema.TaggedError<ApprovalRefused>()("Appr
     "CALL_ID_REUSED",
     "NOT_OPEN",
     "APPROVALS_FULL",
+    "RATE_LIMITED",
     "UNKNOWN_APPROVAL",
     "ALREADY_DECIDED",
     "EXPIRED",
@@ -18,7 +19,9 @@ export class ApprovalRefused extends Schema.TaggedError<ApprovalRefused>()("Appr
     "REPOSITORY"
   ]),
   reason: Schema.String,
-  hint: Schema.String
+  hint: Schema.String,
+  /** When the same request may come again, where only time is missing. */
+  retry_after_ms: Schema.optionalKey(Schema.Natural)
 }) {
   override get message() {
     return this.reason

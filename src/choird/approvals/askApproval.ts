@@ -8,10 +8,13 @@ import { Outbox } from "#src/choird/gateway/Outbox.ts"
 import { type Examined, ProposalFacts } from "#src/choird/proposals/ProposalFacts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { APPROVALS_PENDING_MAX } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { ApprovalRefused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
 import { isAsked, proposedOn } from "./askedCalls.ts"
 import { tellAsked } from "./askPerson.ts"
+import { makeLookBudget } from "./lookBudget.ts"
 import type { Understood } from "./requestTypes.ts"
 
 export interface ApprovalRequest {
@@ -32,10 +35,12 @@ export const makeAsk = Effect.gen(function* () {
   const facts = yield* ProposalFacts
   const outbox = yield* Outbox
   const sql = yield* SqlClient.SqlClient
+  const lookBudget = makeLookBudget()
 
   /**
    * What a proposal would change; nothing for a call, for what was looked at before, and where no further row may wait, since to look at a
-   * repository takes programs and time. No transaction is open meanwhile.
+   * repository takes programs and time. A refused proposal leaves no row, so that the looks themselves have a budget. No transaction is
+   * open meanwhile.
    */
   const look = Effect.fnUntraced(function* (
     { agent_id, session_id }: Caller,
@@ -49,6 +54,14 @@ export const makeAsk = Effect.gen(function* () {
     if (askingLane(state, call_id, asked) === undefined) return undefined
     const waiting = yield* Effect.orDie(rows.countPending(sql, session_id))
     if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
+    const wait_ms = lookBudget(agent_id, yield* monotonicMs)
+    if (wait_ms > 0)
+      return yield* new ApprovalRefused({
+        kind: "RATE_LIMITED",
+        reason: `too many proposals in a row: the next one is looked at in ${Math.ceil(wait_ms / 1000)} s`,
+        hint: "wait, then ask again",
+        retry_after_ms: wait_ms
+      })
     return yield* facts.examine({ agent_id, session_id, kind: asked.kind, payload: asked.payload })
   })
 

@@ -14,6 +14,7 @@ import { retention } from "./migrations/0011_retention.ts"
 import { unusedColumns } from "./migrations/0012_unused_columns.ts"
 import { undeliverable } from "./migrations/0014_undeliverable.ts"
 import { forwardedMessages } from "./migrations/0016_forwarded_messages.ts"
+import { logBytes } from "./migrations/0017_log_bytes.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** Every migration there is, by `<number>_<name>`. One that was released is never changed: a later one mends it. */
@@ -30,7 +31,8 @@ export const MIGRATIONS = {
   "0011_retention": retention,
   "0012_unused_columns": unusedColumns,
   "0014_undeliverable": undeliverable,
-  "0016_forwarded_messages": forwardedMessages
+  "0016_forwarded_messages": forwardedMessages,
+  "0017_log_bytes": logBytes
 }
 
 /** What a migration is: it runs in the transaction that also records it. */

@@ -1,6 +1,6 @@
 /**
- * Watches the home's file system (R50): agents are paused before the database has no room left, and woken when there is space again.
- * Nobody has to do anything for it but make the room.
+ * Watches the home's file system (R50): agents are paused before the database has no room left, those that hold the most first, and woken
+ * when there is space again. Nobody has to do anything for it but make the room.
  */
 import { Cause, Clock, Context, Effect, Layer, Result, Schedule, Semaphore } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
@@ -12,7 +12,9 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { bytesText } from "#src/shared/bytesText.ts"
 import { DISK_FIX, diskLimit } from "#src/shared/diskLimit.ts"
 import { Disk } from "./Disk.ts"
-import { DISK_LOOK_MS, DISK_WAKE_FACTOR } from "./limits.ts"
+import { DiskHolders, firstToPause } from "./DiskHolders.ts"
+import { DISK_ALL_SHARE, DISK_LOOK_MS, DISK_WAKE_FACTOR } from "./limits.ts"
+import { WorkspaceUsage } from "./WorkspaceUsage.ts"
 
 /** Whether the disk is low now. Once it is, a little more than the limit has to be free before it no longer is. */
 export const isLow = (wasLow: boolean, free_bytes: number, limit_bytes: number): boolean =>
@@ -20,7 +22,7 @@ export const isLow = (wasLow: boolean, free_bytes: number, limit_bytes: number):
 
 /** The cause and the fix, for `status`, doctor and refusals. */
 export const lowText = (home: string, { free_bytes, limit_bytes }: Pick<DiskStatus, "free_bytes" | "limit_bytes">) =>
-  `the disk of ${home} is almost full: ${bytesText(free_bytes)} are free, and agents are paused below ${bytesText(limit_bytes)}`
+  `the disk of ${home} is almost full: ${bytesText(free_bytes)} are free; agents that hold the most are paused below ${bytesText(limit_bytes)}, all of them below ${bytesText(limit_bytes * DISK_ALL_SHARE)}`
 
 export class DiskGuard extends Context.Service<
   DiskGuard,
@@ -42,8 +44,11 @@ const make = Effect.gen(function* () {
   const audit = yield* Audit
   const config = yield* ConfigStore
   const disk = yield* Disk
+  const holders = yield* DiskHolders
   const lifecycle = yield* Lifecycle
   const outbox = yield* Outbox
+  const scope = yield* Effect.scope
+  const usage = yield* WorkspaceUsage
   const paused = new Map<AgentId, AgentView>()
   const one = yield* Semaphore.make(1)
   let status: Omit<DiskStatus, "paused"> | undefined
@@ -80,12 +85,22 @@ const make = Effect.gen(function* () {
     yield* tell(view, "woken", "There is space on the disk again, and I go on.")
   })
 
+  const counting = Effect.catchCause(usage.look, (cause) => Effect.logWarning("the workspaces were not counted", cause))
+  const first = (running: ReadonlyArray<AgentView>) =>
+    Effect.map(holders.holdersOf(running), (held) => firstToPause(held, paused.size > 0).map(({ view }) => view))
+
   const low = Effect.fnUntraced(function* (found: Omit<DiskStatus, "paused">, wasLow: boolean) {
     const reason = lowText(config.home, found)
     yield* lifecycle.hold({ reason, hint: DISK_FIX })
-    if (!wasLow) yield* Effect.logError(`${reason}; to fix it: ${DISK_FIX}`)
+    if (!wasLow) {
+      yield* Effect.logError(`${reason}; to fix it: ${DISK_FIX}`)
+      // Whoever filled the disk did so since the newest count.
+      yield* Effect.forkIn(counting, scope)
+    }
     const running = (yield* lifecycle.list).filter((view) => view.status === "running" && !paused.has(view.agent_id))
-    yield* Effect.forEach(running, (view) => pause(view, reason), { concurrency: "unbounded", discard: true })
+    const isForAll = found.free_bytes < found.limit_bytes * DISK_ALL_SHARE
+    const chosen = isForAll ? running : yield* first(running)
+    yield* Effect.forEach(chosen, (view) => pause(view, reason), { concurrency: "unbounded", discard: true })
   })
 
   const look = Effect.gen(function* () {

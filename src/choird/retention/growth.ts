@@ -33,7 +33,7 @@ export type Bound =
 export const TABLES: Readonly<Record<string, Bound>> = {
   agents: { bounded: "a row an agent" },
   sessions: { kinds: ["archives"], keys: ["archives_days", "archives_mb"] },
-  session_events: { kinds: ["sessions"], keys: ["sessions_days"] },
+  session_events: { kinds: ["sessions"], keys: ["session_mb", "sessions_days"] },
   session_snapshots: { kinds: ["snapshots"], keys: ["snapshots_days"] },
   pending_approvals: { kinds: ["approvals"], keys: ["approvals_days"] },
   inbox: { kinds: ["messages", "message ids"], keys: ["messages_days"] },

@@ -18,6 +18,8 @@ export const IDS_KEPT_DAYS = 30
 export const DISK_LOOK_MS = 5000
 /** How far above its limit the free disk has to come before agents are woken. */
 export const DISK_WAKE_FACTOR = 1.1
+/** The share of that limit below which all agents are paused; above it only those that hold the most. */
+export const DISK_ALL_SHARE = 0.5
 /** Between two counts of the workspaces, the entries of one step of it, and the pause after each. */
 export const WORKSPACE_LOOK_MS = 600_000
 export const WORKSPACE_STEP_ENTRIES = 256

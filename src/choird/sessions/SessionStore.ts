@@ -24,6 +24,8 @@ export interface SessionRow {
   readonly resource_bindings: RunBindings
   readonly epoch: number
   readonly last_rev: number
+  /** Canonical bytes of all its events. */
+  readonly log_bytes: number
   readonly frozen_reason: string | null
   readonly image_version: string
   /** The runtime's identity of the newest container, to end it in a later life of choird. */
@@ -179,7 +181,7 @@ type Stored = Omit<SessionRow, "started_at" | "ended_at" | "image_version"> & {
 }
 
 const COLUMNS =
-  "session_id, agent_id, status, started_at, ended_at, resource_bindings, epoch, last_rev, frozen_reason, image_version, container"
+  "session_id, agent_id, status, started_at, ended_at, resource_bindings, epoch, last_rev, log_bytes::float8 AS log_bytes, frozen_reason, image_version, container"
 
 const sessionRow = (row: Stored): SessionRow => ({
   ...row,

@@ -12,10 +12,11 @@ import { makeKeyedLock } from "#src/shared/keyedLock.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { applyConsequences } from "./consequences.ts"
 import { admit, decide, type Decision, prepare, type Prepared } from "./decideAppend.ts"
+import { hasRoom } from "./logLimit.ts"
 import { headHash } from "./readLog.ts"
 import { freezeSession } from "./SessionStore.ts"
 import type { SessionStates } from "./sessionStates.ts"
-import { insertEvents, lockSession, readDigests } from "./storedEvents.ts"
+import { bytesOf, insertEvents, lockSession, readDigests } from "./storedEvents.ts"
 
 /** What was stored and folded, with the digest of the session's last event and the DMs that have something new. */
 interface Committed {
@@ -45,7 +46,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (
     const early = admit(session, caller.epoch, heartbeat, prepared)
     if (session === undefined || prepared.type !== "chain" || early !== undefined)
       return { decision: early ?? FENCED, last_rev: session?.last_rev ?? 0 }
-    const { dm, head_hash, last_rev } = session
+    const { dm, head_hash, last_rev, log_bytes } = session
     const hash_before = headHash(session_id, head_hash)
     const stored = yield* states.at(session_id, last_rev, hash_before)
     const held = { ...stored, head: { rev: last_rev, hash: hash_before } }
@@ -59,8 +60,11 @@ export const makeAppendPatches = Effect.fnUntraced(function* (
     const approvals = yield* stepsOfCalls(sql, session_id, stored.at.state, events)
     if (Result.isFailure(approvals))
       return { decision: { type: "conflict", reason: approvals.failure } as const, last_rev }
-    yield* insertEvents(sql, session_id, links, hash)
     const { config } = yield* current
+    // The session is told to end long before, and nothing is wrong with it.
+    if (!hasRoom(log_bytes, bytesOf(links), config.retention))
+      return { decision: { type: "frozen" } as const, last_rev }
+    yield* insertEvents(sql, session_id, links, hash)
     const dms = yield* applyConsequences(sql, config, { session_id, agent_id, dm }, events)
     yield* takeSteps(sql, approvals.success)
     yield* sql.afterCommit(

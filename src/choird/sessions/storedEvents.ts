@@ -180,8 +180,10 @@ export const chainLog = Effect.fnUntraced(function* <E>(
 /** A session's row under its lock: nobody appends to it, ends it or adds a signal until the transaction ends. */
 export const lockSession = (sql: SqlClient.SqlClient, session_id: SessionId) =>
   Effect.map(
-    sql<LockedSession & { readonly head_hash: Uint8Array | null; readonly dm: ResourceName }>`SELECT status, epoch,
-        frozen_reason, last_rev, head_hash, resource_bindings ->> 'dm' AS dm
+    sql<
+      LockedSession & { readonly head_hash: Uint8Array | null; readonly log_bytes: number; readonly dm: ResourceName }
+    >`SELECT status, epoch, frozen_reason, last_rev, head_hash, log_bytes::float8 AS log_bytes,
+        resource_bindings ->> 'dm' AS dm
       FROM choir_control.sessions WHERE session_id = ${session_id} FOR UPDATE`,
     ([session]) => session
   )
@@ -193,6 +195,10 @@ export const readDigests = (sql: SqlClient.SqlClient, session_id: SessionId, rev
       WHERE session_id = ${session_id} AND rev = ANY(${revs}::int[])`,
     (rows) => new Map(rows.map(({ hash, rev }) => [rev, Buffer.from(hash)]))
   )
+
+/** Canonical bytes, which are about what the rows take: a packed body is smaller, and each row has an overhead. */
+export const bytesOf = (links: ReadonlyArray<Link<SentEvent>>): number =>
+  links.reduce((sum, { bytes }) => sum + bytes, 0)
 
 /** Stores events and the session's new head as one statement, whatever their number. */
 export const insertEvents = (
@@ -219,6 +225,7 @@ export const insertEvents = (
         ${column(({ hash }) => hash)}::bytea[]
       ) AS event (rev, v, event_type, lane, created_at, bytes, salt, body, hash)
     )
-    UPDATE choir_control.sessions SET last_rev = last_rev + ${links.length}, head_hash = ${head}
+    UPDATE choir_control.sessions SET last_rev = last_rev + ${links.length}, head_hash = ${head},
+      log_bytes = log_bytes + ${bytesOf(links)}
     WHERE session_id = ${session_id}`
 }

@@ -95,6 +95,7 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
     row,
     bindings: BINDINGS,
     config,
+    fullAt: () => Effect.undefined,
     summary_ms_max: Effect.succeed(config.memory.summary_timeout_ms),
     silence_ms_max: Effect.succeed(config.crash_detection_threshold_ms),
     image: { image_version: ImageVersion.make("abc1234"), path: "/i" },

@@ -1,13 +1,18 @@
-import { statfsSync } from "node:fs"
+import { statfsSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
+import { SqlClient } from "effect/sql"
+import { AgentId } from "#schema/Ids.ts"
 import { Disk } from "#src/choird/retention/Disk.ts"
 import { DiskGuard, isLow } from "#src/choird/retention/DiskGuard.ts"
+import { DiskHolders } from "#src/choird/retention/DiskHolders.ts"
+import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { diskLimit } from "#src/shared/diskLimit.ts"
-import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
+import { beginLife, database, LIVE, makeAgentHome, makeImage } from "../../support/choird.ts"
 import { makeDisk } from "../../support/retention.ts"
 
 const GIB = 1024 ** 3
@@ -40,20 +45,54 @@ layer(Disk.layer)("the disk", (it) => {
   )
 })
 
+const MIB = 1024 ** 2
+
+/** Two agents with a workspace each, of which a quota allows 1 MiB, and a guard of a disk that the test fills. */
+const twoAgents = Effect.gen(function* () {
+  const both = (id: AgentId, { agents }: Readonly<Record<string, unknown>>) => {
+    const known = agents as Readonly<Record<string, { readonly defaults: object }>>
+    const other = { ...known[id], defaults: { ...known[id]?.defaults, workspace: "spare", dm: "hall" } }
+    return { agents: { ...known, [`${id}-b`]: other }, retention: { workspace_mb: 1 } }
+  }
+  const { agent_id: hog, home, workspace } = yield* makeAgentHome(both)
+  const calm = AgentId.make(`${hog}-b`)
+  yield* makeImage(home, calm)
+  const { guard, ...made } = yield* guarded(home)
+  for (const agent_id of [hog, calm]) yield* made.life.lifecycle.start(agent_id, {})
+  const statuses = Effect.map(made.life.lifecycle.list, (views) =>
+    Object.fromEntries(views.map(({ agent_id, status }) => [agent_id === hog ? "hog" : "calm", status]))
+  )
+  const held = (session_id: string, log_bytes: number) =>
+    Effect.flatMap(
+      SqlClient.SqlClient,
+      (sql) => sql`UPDATE choir_control.sessions SET log_bytes = ${log_bytes}
+      WHERE session_id = ${session_id}`
+    )
+  return { ...made, calm, guard, held, hog, statuses, workspace }
+})
+
 /** A choird with a running agent, and a guard of a disk that the test fills. */
 const setUp = Effect.gen(function* () {
   const { agent_id, home } = yield* makeAgentHome()
-  const life = yield* beginLife(home)
-  const disk = makeDisk()
-  const guard = Context.get(
-    yield* life.within(Layer.build(Layer.fresh(DiskGuard.layer).pipe(Layer.provide(disk.layer)))),
-    DiskGuard
-  )
+  const { disk, guard, life } = yield* guarded(home)
   const started = yield* life.lifecycle.start(agent_id, {})
   const session = life
     .within(Effect.flatMap(SessionStore, (sessions) => sessions.latest(agent_id)))
     .pipe(Effect.map(Option.getOrThrow))
   return { agent_id, disk, guard, home, life, session, session_id: started.session_id }
+})
+
+/** A choird in this home, and a guard of a disk that the test fills. */
+const guarded = Effect.fnUntraced(function* (home: string) {
+  const life = yield* beginLife(home)
+  const disk = makeDisk()
+  const guard = Context.get(
+    yield* life.within(
+      Layer.build(Layer.fresh(DiskGuard.layer).pipe(Layer.provide(Layer.merge(disk.layer, DiskHolders.layer))))
+    ),
+    DiskGuard
+  )
+  return { disk, guard, life }
 })
 
 describe("DiskGuard", LIVE, () => {
@@ -95,6 +134,39 @@ describe("DiskGuard", LIVE, () => {
           actions.map(({ action, who }) => `${who} ${action}`).filter((text) => /pause|wake/u.test(text)),
           ["choird agent.pause", "choird agent.wake"]
         )
+      })
+    )
+
+    it.effect("pauses who is over its quota at the limit, the others at half of it, and wakes them all", () =>
+      Effect.gen(function* () {
+        const { disk, guard, life, statuses, workspace } = yield* twoAgents
+        writeFileSync(join(workspace, "filled"), Buffer.alloc(2 * MIB, "x"))
+        yield* life.within(Effect.flatMap(WorkspaceUsage, ({ look }) => look))
+        disk.free(4.9 * GIB)
+        yield* guard.look
+        yield* guard.look
+        assert.deepStrictEqual(yield* statuses, { hog: "paused", calm: "running" })
+        disk.free(2.4 * GIB)
+        yield* guard.look
+        assert.deepStrictEqual(yield* statuses, { hog: "paused", calm: "paused" })
+        disk.free(4.9 * GIB)
+        yield* guard.look
+        assert.deepStrictEqual(yield* statuses, { hog: "paused", calm: "paused" })
+        disk.free(6 * GIB)
+        yield* guard.look
+        assert.deepStrictEqual(yield* statuses, { hog: "running", calm: "running" })
+      })
+    )
+
+    it.effect("pauses the one that holds most where nobody is over a quota, the events of its session included", () =>
+      Effect.gen(function* () {
+        const { disk, guard, held, hog, life, statuses } = yield* twoAgents
+        const { session_id } = yield* life.lifecycle.view(hog)
+        yield* held(session_id ?? "", 3 * GIB)
+        disk.free(4.9 * GIB)
+        yield* guard.look
+        yield* guard.look
+        assert.deepStrictEqual(yield* statuses, { hog: "paused", calm: "running" })
       })
     )
 

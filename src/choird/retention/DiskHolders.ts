@@ -1,0 +1,73 @@
+/** Which agents hold the most of the home's disk: they are paused first when it is low, so that one agent does not stop the others. */
+import { stat } from "node:fs/promises"
+import { Context, Effect, Layer, Option } from "effect"
+import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { WorkspaceUsage } from "./WorkspaceUsage.ts"
+
+/** What an agent holds: its workspace by the newest count, if that is on the home's disk, and the events of its session. */
+export interface Holder {
+  readonly view: AgentView
+  readonly bytes: number
+  /** Whether its workspace is above its quota. */
+  readonly over: boolean
+}
+
+/** Those above their quota; where there are none, and nobody is paused yet, the one that holds most. */
+export const firstToPause = (holders: ReadonlyArray<Holder>, isSomeonePaused: boolean): ReadonlyArray<Holder> => {
+  const over = holders.filter((holder) => holder.over)
+  return over.length > 0 || isSomeonePaused ? over : holders.toSorted((a, b) => b.bytes - a.bytes).slice(0, 1)
+}
+
+const deviceOf = (path: string) =>
+  Effect.promise(() =>
+    stat(path).then(
+      ({ dev }) => dev,
+      () => undefined
+    )
+  )
+
+export class DiskHolders extends Context.Service<
+  DiskHolders,
+  {
+    /** What these agents hold. A database that does not answer tells nothing of their sessions. */
+    holdersOf(views: ReadonlyArray<AgentView>): Effect.Effect<ReadonlyArray<Holder>>
+  }
+>()("choir/choird/DiskHolders") {
+  static readonly layer = Layer.effect(
+    DiskHolders,
+    Effect.gen(function* () {
+      const config = yield* ConfigStore
+      const sessions = yield* SessionStore
+      const usage = yield* WorkspaceUsage
+
+      const workspaceOf = Effect.fnUntraced(function* ({ bindings }: AgentView) {
+        const { config: running } = yield* config.current
+        const path = bindings === null ? undefined : running.workspaces[bindings.workspace]?.path
+        if (bindings === null || path === undefined) return undefined
+        const [home, own] = yield* Effect.all([deviceOf(config.home), deviceOf(path)])
+        return home === own ? (yield* usage.all).get(bindings.workspace) : undefined
+      })
+
+      const logBytes = ({ session_id }: AgentView) =>
+        session_id === null
+          ? Effect.succeed(0)
+          : sessions.get(session_id).pipe(
+              Effect.map(Option.match({ onNone: () => 0, onSome: ({ log_bytes }) => log_bytes })),
+              Effect.catchDefect(() => Effect.succeed(0))
+            )
+
+      return DiskHolders.of({
+        holdersOf: (views) =>
+          Effect.forEach(views, (view) =>
+            Effect.map(Effect.all([workspaceOf(view), logBytes(view)]), ([workspace, log_bytes]): Holder => ({
+              view,
+              bytes: (workspace?.bytes ?? 0) + log_bytes,
+              over: workspace?.over ?? false
+            }))
+          )
+      })
+    })
+  )
+}

@@ -1,0 +1,23 @@
+/**
+ * How much one session's log may hold (`retention.session_mb`). At the limit the agent is told to stop; what it still sends then is taken
+ * up to LOG_FULL_ROOM_BYTES more, so that an agent which stops as it is told loses nothing.
+ */
+import type { RetentionConfig } from "#schema/Config.ts"
+import { bytesText } from "#src/shared/bytesText.ts"
+
+const MIB = 1024 ** 2
+
+/** Room above the limit for what an agent sends before it hears of it, what it holds back, and its goodbye. */
+export const LOG_FULL_ROOM_BYTES = 64 * MIB
+
+type Limit = Pick<RetentionConfig, "session_mb">
+
+/** Why a session takes no further turn; undefined for one that is below its limit. */
+export const logFull = (log_bytes: number, { session_mb }: Limit): string | undefined =>
+  log_bytes < session_mb * MIB
+    ? undefined
+    : `its session has reached its ${bytesText(session_mb * MIB)} of events (LOG_FULL, retention.session_mb); the next start begins a new session`
+
+/** Whether events of this size may still be stored. */
+export const hasRoom = (log_bytes: number, added_bytes: number, { session_mb }: Limit): boolean =>
+  log_bytes + added_bytes <= session_mb * MIB + LOG_FULL_ROOM_BYTES
