@@ -1,7 +1,7 @@
 import ranks from "gpt-tokenizer/bpeRanks/o200k_base"
 import { defineConfig, type Plugin } from "rolldown"
-import { packVocabulary } from "./src/agent/Vocabulary.ts"
-import { CODE } from "./src/shared/compiledProgram.ts"
+import { packVocabulary } from "./src/agent/model/Vocabulary.ts"
+import { CODE } from "./src/shared/program/compiledProgram.ts"
 
 const BANNER = "#!/usr/bin/env node"
 /** The build makes everything in a folder of its own first. */
@@ -83,7 +83,7 @@ const program = (name: string, input: string, plugins: ReadonlyArray<Plugin> = [
     }
   })
 
-/** The agent itself as one function, which src/shared/compiledProgram.ts runs in the form that V8 compiled it to. */
+/** The agent itself as one function, which src/shared/program/compiledProgram.ts runs in the form that V8 compiled it to. */
 const agentCode = defineConfig({
   input: "src/agent/main.ts",
   plugins: [...SLIM, asFunction],
@@ -118,7 +118,7 @@ const choirctl = defineConfig({
       includeDependenciesRecursively: true,
       groups: [
         { name: "start", test: /src\/choirctl\/start\.ts$/, priority: 3 },
-        { name: "client", test: /src\/choirctl\/OperatorClient\.ts$/, priority: 2 }
+        { name: "client", test: /src\/choirctl\/client\/OperatorClient\.ts$/, priority: 2 }
       ]
     }
   }
@@ -130,5 +130,5 @@ export default [
   choirctl,
   program("choir-agent", "src/agent/launch.ts", [vocabulary]),
   agentCode,
-  program("offline-model", "src/offline-model/main.ts")
+  program("offline-model", "demo/offline-model/main.ts")
 ]

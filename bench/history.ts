@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { Effect, Result, Schedule } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { corePrompt } from "#src/agent/Prompt.ts"
+import { corePrompt } from "#src/agent/model/prompt/Prompt.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { CoreLane } from "#src/shared/session/State.ts"
 import { type Started, startAgent } from "./agent.ts"

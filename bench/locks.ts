@@ -3,7 +3,7 @@ import { Mutex } from "async-mutex"
 import { Context, Effect, Layer } from "effect"
 import { coreLane, JobName } from "#schema/Ids.ts"
 import { LockRequest } from "#schema/Tool.ts"
-import { LockManager } from "#src/agent/LockManager.ts"
+import { LockManager } from "#src/agent/calls/LockManager.ts"
 import { atLeast, median, ratioAtLeast, type Row, spread } from "./Row.ts"
 
 const ROUNDS = 15

@@ -1,6 +1,6 @@
 /**
  * The committed events: one tagged union, the only thing that changes a session. The hash chain over them is in
- * `src/shared/hashChain.ts` (D5); the fold that turns them into states is in `src/shared/session` (D2).
+ * `src/shared/events/hashChain.ts` (D5); the fold that turns them into states is in `src/shared/session` (D2).
  */
 import { Schema } from "effect"
 import { ConfirmReason } from "./Approval.ts"

@@ -1,6 +1,6 @@
 /**
  * A skill: a state machine whose states say what the model is to do there, with which tools, and where it may go next (spec 10.1).
- * What a schema cannot say of it, such as that each state can be reached, `src/shared/skillProblems.ts` checks.
+ * What a schema cannot say of it, such as that each state can be reached, `src/shared/image/skillProblems.ts` checks.
  */
 import { Effect, Schema } from "effect"
 import { ToolName } from "./Tool.ts"

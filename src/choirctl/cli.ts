@@ -21,7 +21,7 @@ import { skill } from "./commands/skill.ts"
 import { status } from "./commands/status.ts"
 import { tool } from "./commands/tool.ts"
 import { workspace } from "./commands/workspace.ts"
-import { root } from "./root.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
 
 const commands = [
   init,

@@ -1,14 +1,14 @@
 /** One call of choirctl, from its arguments to its exit code. */
 import { Cause, Effect, Exit, Option } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
-import { homeFolder, onHome } from "#src/shared/homeFolder.ts"
+import { homeFolder, onHome } from "#src/shared/files/homeFolder.ts"
 import { cli } from "./cli.ts"
-import { EXIT, type Failure, failureOf } from "./failure.ts"
-import { parserServices } from "./Host.ts"
-import { jsonText } from "./render/jsonText.ts"
-import { paint } from "./render/paint.ts"
-import { safeText } from "./render/safeText.ts"
-import { Screen, withNotes } from "./Screen.ts"
+import { EXIT, type Failure, failureOf } from "#src/choirctl/terminal/failure.ts"
+import { parserServices } from "#src/choirctl/terminal/Host.ts"
+import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
+import { paint } from "#src/choirctl/terminal/paint.ts"
+import { safeText } from "#src/choirctl/terminal/safeText.ts"
+import { Screen, withNotes } from "#src/choirctl/terminal/Screen.ts"
 import { VERSION } from "./version.ts"
 
 const builtIns = [GlobalFlag.Help, GlobalFlag.Version]

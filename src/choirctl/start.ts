@@ -1,10 +1,10 @@
 /** Runs choirctl as a process. */
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect, Layer, References } from "effect"
-import { surviveClosedPipes } from "./closedPipe.ts"
-import { Host } from "./Host.ts"
+import { surviveClosedPipes } from "#src/choirctl/terminal/closedPipe.ts"
+import { Host } from "#src/choirctl/terminal/Host.ts"
 import { run } from "./run.ts"
-import { Screen } from "./Screen.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 
 surviveClosedPipes()
 

@@ -1,7 +1,7 @@
 /** One choird per home. */
 import { Effect, Runtime, Schema } from "effect"
-import { earlierChoirdRuns, homeLockPath } from "#src/shared/homeHolder.ts"
-import { type HeldLock, holdLockFile } from "#src/shared/lockFile.ts"
+import { earlierChoirdRuns, homeLockPath } from "#src/shared/files/homeHolder.ts"
+import { type HeldLock, holdLockFile } from "#src/shared/files/lockFile.ts"
 
 /** Another choird uses this home. */
 export class HomeTaken extends Schema.TaggedError<HomeTaken>()("HomeTaken", {

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { Workspace } from "#src/agent/Workspace.ts"
+import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { leaveOut } from "../support/packages.ts"
 import { temporaryWorkspace } from "../support/workspace.ts"
 

@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { readdirSync, realpathSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { sha256 } from "#src/shared/hashChain.ts"
+import { sha256 } from "#src/shared/events/hashChain.ts"
 import { spawnChoirctl } from "../support/choirctl.ts"
 import { makeInstallation } from "../support/installation.ts"
 

@@ -1,7 +1,7 @@
 /** What a session and its jobs may use up, with everything real but the model (spec 7.6, R23–R25, D28). */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, type Schema } from "effect"
-import type { ChatMessage } from "#src/agent/chatCompletion.ts"
+import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
 import { seeded } from "../support/seeded.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, says, type Script, isCore } from "../support/testing/ScriptedModel.ts"

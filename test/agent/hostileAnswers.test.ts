@@ -3,7 +3,7 @@ import { gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
-import type { Completion } from "#src/agent/Llm.ts"
+import type { Completion } from "#src/agent/model/Llm.ts"
 import {
   MODEL_REPLY_BYTES_MAX,
   MODEL_TOOL_ARGUMENT_BYTES_MAX,

@@ -7,7 +7,15 @@ import { assert, it } from "@effect/vitest"
 import { Result } from "effect"
 import { EDGE, LaneId } from "#schema/Ids.ts"
 import { LockRequest } from "#schema/Tool.ts"
-import { type Claim, EMPTY_TABLE, enqueue, type LockTable, makeClaim, makeLockset, release } from "#src/agent/locks.ts"
+import {
+  type Claim,
+  EMPTY_TABLE,
+  enqueue,
+  type LockTable,
+  makeClaim,
+  makeLockset,
+  release
+} from "#src/agent/calls/locks.ts"
 
 const OWNERS = [EDGE, LaneId.make("core:a"), LaneId.make("core:b"), LaneId.make("core:c")]
 const S = (resource: string) => LockRequest.make({ resource, mode: "S" })

@@ -8,9 +8,17 @@ import { Cause, Deferred, Effect, Exit, Fiber, Random, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { EDGE, LaneId } from "#schema/Ids.ts"
 import { LockRequest } from "#schema/Tool.ts"
-import { LockBusy, LockManager } from "#src/agent/LockManager.ts"
-import { type Claim, EMPTY_TABLE, enqueue, type LockTable, makeClaim, makeLockset, release } from "#src/agent/locks.ts"
-import type { InvalidLock } from "#src/shared/lockKey.ts"
+import { LockBusy, LockManager } from "#src/agent/calls/LockManager.ts"
+import {
+  type Claim,
+  EMPTY_TABLE,
+  enqueue,
+  type LockTable,
+  makeClaim,
+  makeLockset,
+  release
+} from "#src/agent/calls/locks.ts"
+import type { InvalidLock } from "#src/shared/image/lockKey.ts"
 
 const TABLE_TRACES = 100_000
 const SERVICE_TRACES = 1000

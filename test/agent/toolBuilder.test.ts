@@ -1,8 +1,8 @@
 /** The built-in skill that leads to a proposal (spec 10.3, 8.10). */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { ChatMessage } from "#src/agent/chatCompletion.ts"
-import { BUILT_IN_SKILLS } from "#src/shared/builtInSkills.ts"
+import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { bookOf } from "../support/skills.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, says, type Script } from "../support/testing/ScriptedModel.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { cli } from "#src/choirctl/cli.ts"
-import { COMMAND_NAMES, DEFAULT_HOME, onHome } from "#src/shared/homeFolder.ts"
+import { COMMAND_NAMES, DEFAULT_HOME, onHome } from "#src/shared/files/homeFolder.ts"
 
 describe("a text with commands of choirctl", () => {
   it("names the home in each of them, and leaves prose and flags as they are", () => {

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { inject } from "vitest"
-import { containerName, installationOf } from "#src/shared/dockerInstallation.ts"
+import { containerName, installationOf } from "#src/shared/docker/dockerInstallation.ts"
 import {
   leakByModel,
   leakByTools,

@@ -24,7 +24,7 @@ describe("npm run demo", () => {
     "closes each act with what was seen and ends with the next two steps",
     async () => {
       const folder = mkdtempSync(join(tmpdir(), "choir-demo-test-"))
-      const child = spawn(process.execPath, [join(ROOT, "src/local/demo.ts")], {
+      const child = spawn(process.execPath, [join(ROOT, "demo/demo.ts")], {
         env: { ...process.env, HOME: folder, TMPDIR: folder },
         stdio: ["ignore", "pipe", "pipe"]
       })

@@ -23,7 +23,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "1a",
     invariant: 1,
-    file: "src/agent/Session.ts",
+    file: "src/agent/session/Session.ts",
     find: "FiberMap.run(jobs, core.job_id, job(core, exhausted), {",
     replace: "FiberMap.run(jobs, core.job_id, Effect.andThen(Effect.forkDetach(job(core, exhausted)), Effect.never), {",
     why: "a job's fiber is no child of edge's scope",
@@ -32,7 +32,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "1b",
     invariant: 1,
-    file: "src/agent/Session.ts",
+    file: "src/agent/session/Session.ts",
     find: 'yield* endJobs("budget", how.limit)',
     replace: "",
     why: "edge ends at a budget and leaves its jobs running in the log",
@@ -50,7 +50,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "2a",
     invariant: 2,
-    file: "src/agent/locks.ts",
+    file: "src/agent/calls/locks.ts",
     find: "excluded(claim, held) || excluded(claim, waiting)",
     replace: "excluded(claim, waiting)",
     why: "a claim is granted although another one holds the resource",
@@ -59,7 +59,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "2b",
     invariant: 2,
-    file: "src/agent/locks.ts",
+    file: "src/agent/calls/locks.ts",
     find: "if (!conflicts(waiter, claim) || excluded(waiter, held) || excluded(waiter, waiting)) waiting.push(waiter)",
     replace: "if (!conflicts(waiter, claim)) waiting.push(waiter)",
     why: "a release grants the resource to everyone who waits",
@@ -68,7 +68,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "2c",
     invariant: 2,
-    file: "src/agent/ToolRunner.ts",
+    file: "src/agent/calls/ToolRunner.ts",
     find: "locks.withLocks(lane, prepared.locks,",
     replace: "locks.withLocks(lane, [],",
     why: "a tool runs without the locks that it needs",
@@ -96,7 +96,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "3c",
     invariant: 3,
-    file: "src/agent/decideCores.ts",
+    file: "src/agent/arbiter/decideCores.ts",
     find: "if (core.injections >= core.budgets.max_injections)",
     replace: "if (false)",
     why: "instructions have no limit",
@@ -105,7 +105,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "4a",
     invariant: 4,
-    file: "src/agent/Arbiter.ts",
+    file: "src/agent/arbiter/Arbiter.ts",
     find: "const tooLarge = log.append(events)",
     replace: "state = folded.success\n        const tooLarge = log.append(events)",
     why: "the state runs ahead of the log",
@@ -123,7 +123,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "4c",
     invariant: 4,
-    file: "src/shared/hashChain.ts",
+    file: "src/shared/events/hashChain.ts",
     find: "bytes.set(previous)",
     replace: "bytes.fill(0, 0, previous.length)",
     why: "a digest covers its own event alone",
@@ -150,7 +150,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "5c",
     invariant: 5,
-    file: "src/agent/EdgeLane.ts",
+    file: "src/agent/session/EdgeLane.ts",
     find: "if (edge.step >= turn_max_steps)",
     replace: "if (false)",
     why: "a turn has no bound on its steps",
@@ -186,7 +186,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "7b",
     invariant: 7,
-    file: "src/agent/EdgeLane.ts",
+    file: "src/agent/session/EdgeLane.ts",
     find: 'return isSpent ? { type: "say", text: spentText(messageSpent(message_max_steps)) } : { type: "ask", purpose }',
     replace: 'return { type: "say", text: "the job ended" }',
     why: "the runtime tells of the job in place of edge",
@@ -204,7 +204,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "8a",
     invariant: 8,
-    file: "src/agent/Arbiter.ts",
+    file: "src/agent/arbiter/Arbiter.ts",
     find: "log.restore(events)\n        state = folded.success",
     replace: "log.restore(events)",
     why: "a restarted agent does not know what it was doing",
@@ -213,7 +213,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "8b",
     invariant: 8,
-    file: "src/agent/callEnds.ts",
+    file: "src/agent/calls/callEnds.ts",
     find: '.filter(({ effect, stage }) => stage === "committed" && effect !== "none")',
     replace: ".filter(() => false)",
     why: "a call whose end nobody knows is not closed",
@@ -222,7 +222,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "8c",
     invariant: 8,
-    file: "src/agent/toolSecrets.ts",
+    file: "src/agent/settings/toolSecrets.ts",
     find: "scrubJson: makeJsonScrub(values)",
     replace: "scrubJson: (value) => value",
     why: "a secret that a tool prints is committed",
@@ -231,7 +231,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "9a",
     invariant: 9,
-    file: "src/agent/decideCalls.ts",
+    file: "src/agent/arbiter/decideCalls.ts",
     find: "if (lane === EDGE && !readOnly && state.cores.size > 0)",
     replace: "if (false)",
     why: "edge writes while a job runs",
@@ -240,7 +240,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "9b",
     invariant: 9,
-    file: "src/agent/decideCalls.ts",
+    file: "src/agent/arbiter/decideCalls.ts",
     find: "if (allowed_tools !== undefined && !allowed_tools.includes(tool))",
     replace: "if (false)",
     why: "a job uses tools that it was not given",
@@ -249,7 +249,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "9c",
     invariant: 9,
-    file: "src/agent/grantedCall.ts",
+    file: "src/agent/calls/grantedCall.ts",
     find: "replication.reached(committed.rev)",
     replace: "Effect.void",
     why: "an external effect does not wait for choird",
@@ -267,16 +267,16 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "10b",
     invariant: 10,
-    file: "src/agent/Mailbox.ts",
+    file: "src/agent/session/Mailbox.ts",
     find: "import type { UserMessage }",
-    replace: 'import "#src/choird/gateway/Inbox.ts"\nimport type { UserMessage }',
+    replace: 'import "#src/choird/queues/Inbox.ts"\nimport type { UserMessage }',
     why: "an agent uses choird's own code",
     red: "an import goes against the arrows"
   },
   {
     id: "10c",
     invariant: 10,
-    file: "src/choird/gateway/Outbox.ts",
+    file: "src/choird/queues/Outbox.ts",
     find: 'import { SqlClient } from "effect/sql"',
     replace: 'import { PgClient } from "@effect/sql-pg"\nimport { SqlClient } from "effect/sql"',
     why: "a store opens a connection of its own",
@@ -303,7 +303,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
   {
     id: "11c",
     invariant: 11,
-    file: "src/agent/Replication.ts",
+    file: "src/agent/control/Replication.ts",
     find: 'if (reply.action === "FENCED")',
     replace: "if (false)",
     why: "a replaced agent goes on beside its successor",

@@ -21,13 +21,15 @@ const DEPENDENCIES = [
   "tar-stream"
 ]
 
-const SIBLINGS = ["agent", "choird", "choirctl", "offline-model", "local"]
+const SIBLINGS = ["agent", "choird", "choirctl"]
 
 /** Folders a folder may import from, beside itself (AGENTS.md, Arrows). */
 const ARROWS: Readonly<Record<string, ReadonlyArray<string>>> = {
   schema: [],
   "src/shared": ["schema"],
-  ...Object.fromEntries(SIBLINGS.map((name) => [`src/${name}`, ["schema", "src/shared"]]))
+  ...Object.fromEntries(SIBLINGS.map((name) => [`src/${name}`, ["schema", "src/shared"]])),
+  tools: ["schema", "src/shared"],
+  demo: ["schema", "src/shared", "tools"]
 }
 
 const sources = (folder: string): ReadonlyArray<string> =>
@@ -89,13 +91,13 @@ export const boring = Effect.sync(() => {
   )
   assert.deepStrictEqual(
     shown(connecting),
-    ["src/choirctl/doctorTrials.ts imports @effect/sql-pg"],
+    ["src/choirctl/doctor/doctorTrials.ts imports @effect/sql-pg"],
     "a second place opens the database"
   )
   // One writer of a session's log, and in it one place that writes.
   const writers = holding(sources("src/agent"), ".append(")
-  assert.deepStrictEqual(writers, ["src/agent/Arbiter.ts"], "another part than the arbiter appends to the log")
-  assert.strictEqual(sourceOf("src/agent/Arbiter.ts").split(".append(").length - 1, 1)
+  assert.deepStrictEqual(writers, ["src/agent/arbiter/Arbiter.ts"], "another part than the arbiter appends to the log")
+  assert.strictEqual(sourceOf("src/agent/arbiter/Arbiter.ts").split(".append(").length - 1, 1)
   // One host: nothing but choird listens for others, and agents only ever connect.
   const listening = [...holding(paths, "createServer("), ...holding(paths, "NodeHttpServer.layer(")]
   assert.deepStrictEqual(

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { packageFolder } from "#src/shared/packageFolder.ts"
+import { packageFolder } from "#src/shared/files/packageFolder.ts"
 
 const Entry = Schema.Struct({
   version: Schema.optionalKey(Schema.String),

@@ -6,8 +6,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
-import { parseJson } from "#src/offline-model/looseJson.ts"
-import { type Dialect, refusalOf } from "#src/offline-model/requestRules.ts"
+import { parseJson } from "#demo/offline-model/looseJson.ts"
+import { type Dialect, refusalOf } from "#demo/offline-model/requestRules.ts"
 
 /** What the parent orders: how many steps of jobs there are in a second, or that jobs end now. */
 export type Order = { readonly steps_per_second: number } | { readonly end: true }

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { ChoirEvent, SentEvent } from "#schema/Event.ts"
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
 const SHA = "ab".repeat(32)
 const usage = { input_tokens: 10, output_tokens: 2, cost_usd: 0.001 }

@@ -5,7 +5,7 @@ import { Deferred, Effect, Fiber, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { takePlace } from "#src/choirctl/backup/restorePlace.ts"
 import { lockHome } from "#src/choird/HomeLock.ts"
-import { aloneWithFiles } from "#src/shared/homeFilesLock.ts"
+import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
 import { temporaryFolder } from "../support/engines.ts"
 
 /** Work that goes on until its lock is lost, and the file that it holds. */

@@ -9,7 +9,7 @@ import type { HeartbeatReply, InitHelloReply } from "#schema/AgentApi.ts"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import type { ImageVersionFile } from "#schema/Image.ts"
-import { chain, genesis, hex } from "#src/shared/hashChain.ts"
+import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { CANARY } from "./places.ts"
 
 const { values: flags } = parseArgs({ strict: false })

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { EDGE, type JobName } from "#schema/Ids.ts"
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { SEEN_FILES_MAX, TOOLS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
 import type { Probe } from "./Agent.ts"
 import { fingerprint } from "./fingerprint.ts"

@@ -4,7 +4,7 @@
  */
 import { Result } from "effect"
 import type { Ending } from "#src/choird/approvals/proposalNotes.ts"
-import { executionOf } from "#src/choird/proposals/executionSteps.ts"
+import { executionOf } from "#src/choird/approvals/executionSteps.ts"
 import { PROPOSAL_RETRY_MS } from "#src/shared/limits.ts"
 import type { ApprovalRow } from "./ApprovalTable.ts"
 import type { Process } from "./Kernel.ts"

@@ -4,7 +4,7 @@ import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
 import { REPETITIONS_REFUSED_MIN, REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
 import type { CoreLane } from "#src/shared/session/State.ts"
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { Violation } from "./Kernel.ts"
 
 /** What a running job has used up. */

@@ -1,5 +1,5 @@
 /** The models' provider: answers by the seed, late, wrongly, or not at all. It never dies, since it is not Choir's. */
-import { type Dialect, refusalOf } from "#src/offline-model/requestRules.ts"
+import { type Dialect, refusalOf } from "#demo/offline-model/requestRules.ts"
 import type { Exchange, Request, Server } from "./Network.ts"
 import { type Asked, Script } from "./Script.ts"
 import { CANARY, CONTEXT_TOKENS } from "./Setup.ts"

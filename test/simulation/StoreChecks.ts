@@ -1,7 +1,7 @@
 /** What must hold of everything that choird stored and delivered: I1, I2, I6, I9 to I11, I14 and I15. */
 import { Result } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import { chainedText, genesis, link } from "#src/shared/hashChain.ts"
+import { chainedText, genesis, link } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionTable, StoredRow } from "./Database.ts"
 import { isAskedAgain } from "./emptyReply.ts"

@@ -4,7 +4,7 @@ import type { Mutant } from "./Mutant.ts"
 export const APPROVAL_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "a-no-is-taken-for-a-yes",
-    file: "src/agent/Confirmations.ts",
+    file: "src/agent/calls/Confirmations.ts",
     find: `if (status === "approved") return`,
     replace: `if (status !== "pending") return`,
     knownSeed: 2,
@@ -12,7 +12,7 @@ export const APPROVAL_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "nobody-is-asked",
-    file: "src/agent/decideCalls.ts",
+    file: "src/agent/arbiter/decideCalls.ts",
     find: `if (confirm_external === "never") return undefined`,
     replace: "if (confirm_external !== undefined) return undefined",
     knownSeed: 2,

@@ -4,7 +4,7 @@ import type { Edit } from "./patchSources.ts"
 
 /** What no event can hold is passed over as if it had been committed. */
 const REFUSAL_IGNORED: Edit = {
-  file: "src/agent/commits.ts",
+  file: "src/agent/arbiter/commits.ts",
   find: "if (refused.unfit === true && smaller !== undefined) return commitEnd(arbiter, smaller(refused.reason), isOpen)",
   replace: "if (refused.unfit === true) return Effect.void"
 }
@@ -20,7 +20,7 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "no-room-for-a-jobs-end",
-    file: "src/agent/decideCalls.ts",
+    file: "src/agent/arbiter/decideCalls.ts",
     find: "return reports.length + cores.size + asked >= REPORTS_OWED_MAX",
     replace: "return reports.length + cores.size + asked < 0",
     knownSeed: 58,
@@ -28,7 +28,7 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "large-message-vanishes",
-    file: "src/agent/commits.ts",
+    file: "src/agent/arbiter/commits.ts",
     find: REFUSAL_IGNORED.find,
     replace: REFUSAL_IGNORED.replace,
     knownSeed: 23,
@@ -36,7 +36,7 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "job-that-cannot-end",
-    file: "src/agent/CoreJob.ts",
+    file: "src/agent/session/CoreJob.ts",
     find: "result: inlineResult(result, TOOL_RESULT_BYTES_MAX)",
     replace: "result",
     also: [REFUSAL_IGNORED],
@@ -45,12 +45,12 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "references-unbounded",
-    file: "src/agent/compaction.ts",
+    file: "src/agent/memory/compaction.ts",
     find: "[...new Set([...new Set(references)].flatMap(resolve))].slice(-SUMMARY_REFERENCES_MAX)",
     replace: "references.flatMap(resolve)",
     also: [
-      { file: "src/agent/compaction.ts", find: "return affordable(deltas)", replace: "return deltas" },
-      { file: "src/agent/EventLog.ts", find: "> COMMIT_BYTES_MAX)", replace: "> Number.MAX_SAFE_INTEGER)" }
+      { file: "src/agent/memory/compaction.ts", find: "return affordable(deltas)", replace: "return deltas" },
+      { file: "src/agent/arbiter/EventLog.ts", find: "> COMMIT_BYTES_MAX)", replace: "> Number.MAX_SAFE_INTEGER)" }
     ],
     knownSeed: 23,
     breaks: ["W1"]

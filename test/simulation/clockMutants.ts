@@ -4,7 +4,7 @@ import type { Mutant } from "./Mutant.ts"
 export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "call-measured-by-the-time-of-day",
-    file: "src/agent/callDeadline.ts",
+    file: "src/agent/calls/callDeadline.ts",
     find: `import { monotonicMs } from "#src/shared/monotonicMs.ts"`,
     replace: `import { Clock } from "effect"\nconst monotonicMs = Clock.currentTimeMillis`,
     knownSeed: 2,
@@ -12,7 +12,7 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "job-measured-by-the-time-of-day",
-    file: "src/agent/age.ts",
+    file: "src/agent/session/age.ts",
     find: "Effect.map(monotonicMs, (now) => before + now - began)",
     replace: "Effect.map(Clock.currentTimeMillis, (now) => Math.max(0, now - Date.parse(created_at)))",
     knownSeed: 4,
@@ -20,7 +20,7 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "heartbeat-outwaits-the-threshold",
-    file: "src/agent/Replication.ts",
+    file: "src/agent/control/Replication.ts",
     find: "threshold_ms === undefined ? RPC_TIMEOUT_MS",
     replace: "threshold_ms !== 0 ? RPC_TIMEOUT_MS",
     knownSeed: 1,
@@ -28,7 +28,7 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "verb-outwaits-the-threshold",
-    file: "src/agent/ControlPlane.ts",
+    file: "src/agent/control/ControlPlane.ts",
     find: "asked(verb, answerTime(silence_ms, attempts++))(call)",
     replace: "asked(verb)(call)",
     knownSeed: 1,

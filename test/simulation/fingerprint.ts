@@ -1,5 +1,5 @@
 /** A session's state as one text, so that two of them can be compared. */
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 
 const byKey = (a: readonly [unknown, unknown], b: readonly [unknown, unknown]) => (String(a[0]) < String(b[0]) ? -1 : 1)

@@ -52,7 +52,7 @@ export const PROPOSAL_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "unreadable-proposal-blocks-the-others",
-    file: "src/choird/proposals/executionSteps.ts",
+    file: "src/choird/approvals/executionSteps.ts",
     find: "if (Result.isFailure(asked)) return Result.fail(unreadable(asked.failure.reason))",
     replace: "if (Result.isFailure(asked)) throw new Error(asked.failure.reason)",
     knownSeed: 90,

@@ -1,8 +1,8 @@
 /** Planted bugs of what models are asked (W4). */
 import type { Mutant } from "./Mutant.ts"
 
-const WINDOW = "src/agent/promptWindow.ts"
-const MESSAGES = "src/agent/promptMessages.ts"
+const WINDOW = "src/agent/model/prompt/promptWindow.ts"
+const MESSAGES = "src/agent/model/prompt/promptMessages.ts"
 
 export const REQUEST_MUTANTS: ReadonlyArray<Mutant> = [
   {

@@ -4,7 +4,7 @@ import type { Mutant } from "./Mutant.ts"
 export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "any-tool-in-a-skill",
-    file: "src/agent/decideSkills.ts",
+    file: "src/agent/arbiter/decideSkills.ts",
     find: "if (rules.tools.some((allowed) => allowed === tool)) return undefined",
     replace: "return undefined",
     knownSeed: 7,
@@ -12,7 +12,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "skill-moves-before-its-calls-end",
-    file: "src/agent/decideSkills.ts",
+    file: "src/agent/arbiter/decideSkills.ts",
     find: "(isSkillCall(other) ? index < own : true)",
     replace: "isSkillCall(other) && index < own",
     knownSeed: 98,
@@ -20,7 +20,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "two-transitions-in-one-answer",
-    file: "src/agent/decideSkills.ts",
+    file: "src/agent/arbiter/decideSkills.ts",
     find: "if (call.output_rev < skill.entered_rev)",
     replace: "if (call.output_rev < 0)",
     knownSeed: 77,
@@ -28,7 +28,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "skill-steps-unlimited",
-    file: "src/agent/decideSkills.ts",
+    file: "src/agent/arbiter/decideSkills.ts",
     find: "if (skill.step >= spec.max_steps)",
     replace: "if (skill.step < 0)",
     knownSeed: 14,
@@ -44,7 +44,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "skill-within-a-skill-by-a-job",
-    file: "src/agent/decideSkills.ts",
+    file: "src/agent/arbiter/decideSkills.ts",
     find: `if ("job_id" in memory && memory.in_skill !== undefined)`,
     replace: "if (false)",
     knownSeed: 138,
@@ -52,7 +52,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "job-leaves-the-tools-of-its-skill",
-    file: "src/agent/decideCores.ts",
+    file: "src/agent/arbiter/decideCores.ts",
     find: "if (rules === undefined) return wanted",
     replace: "if (rules !== undefined || rules === undefined) return wanted",
     knownSeed: 138,

@@ -4,7 +4,7 @@ import type { Mutant } from "./Mutant.ts"
 export const SLOT_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "edge-starves-behind-jobs",
-    file: "src/agent/ToolRunner.ts",
+    file: "src/agent/calls/ToolRunner.ts",
     find: "reserved: TOOLS_RESERVED_FOR_EDGE",
     replace: "reserved: 0",
     knownSeed: 26,
@@ -12,7 +12,7 @@ export const SLOT_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "slot-taken-while-choird-is-away",
-    file: "src/agent/grantedCall.ts",
+    file: "src/agent/calls/grantedCall.ts",
     find: "behindBarrier(ready, grant, deadline, inSlot(running))",
     replace: "inSlot(behindBarrier(ready, grant, deadline, running))",
     knownSeed: 78,

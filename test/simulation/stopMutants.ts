@@ -4,12 +4,12 @@ import type { Mutant } from "./Mutant.ts"
 export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "stopped-turn-runs-on",
-    file: "src/agent/EdgeLane.ts",
+    file: "src/agent/session/EdgeLane.ts",
     find: "yield* Effect.raceFirst(step, stopped)",
     replace: "yield* Effect.raceFirst(Effect.flatMap(Effect.forkDetach(step), Fiber.join), stopped)",
     also: [
       {
-        file: "src/agent/EdgeLane.ts",
+        file: "src/agent/session/EdgeLane.ts",
         find: `import { Deferred, Effect } from "effect"`,
         replace: `import { Deferred, Effect, Fiber } from "effect"`
       }
@@ -19,7 +19,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "stop-leaves-the-lock-held",
-    file: "src/agent/LockManager.ts",
+    file: "src/agent/calls/LockManager.ts",
     find: "Effect.ensuring(Effect.sync(() => apply(release(table, ticket))))",
     replace:
       "Effect.onExit((exit) => Effect.sync(() => void (JSON.stringify(exit).includes('Interrupt') || apply(release(table, ticket)))))",
@@ -28,7 +28,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "lock-is-free-before-the-result",
-    file: "src/agent/grantedCall.ts",
+    file: "src/agent/calls/grantedCall.ts",
     find: "Effect.onInterrupt(() => interrupted(ready.lane, ready.call, began))",
     replace: "Effect.onInterrupt(() => Effect.void)",
     knownSeed: 2,
@@ -36,7 +36,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "stopped-turn-says-nothing",
-    file: "src/agent/decideStop.ts",
+    file: "src/agent/arbiter/decideStop.ts",
     find: "    lastWord(state, report),\n",
     replace: "",
     knownSeed: 4,
@@ -61,7 +61,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "stop-is-lost-in-a-correction",
-    file: "src/agent/finalWords.ts",
+    file: "src/agent/arbiter/finalWords.ts",
     find: `edge.state === "EDGE_FINALIZING" ? find(edge.output_rev) : undefined`,
     replace: "undefined as ChoirEvent | undefined",
     knownSeed: 84,
@@ -69,7 +69,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "reply-lost",
-    file: "src/agent/decide.ts",
+    file: "src/agent/arbiter/decide.ts",
     find: `    state.edge.turn?.kind === "turn"
       ? {`,
     replace: `    state.edge.turn?.kind === "turn" && state.cores.size > 0
@@ -87,7 +87,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "jobs-of-an-ending-session-run-on",
-    file: "src/agent/Session.ts",
+    file: "src/agent/session/Session.ts",
     find: `  yield* endJobs("budget", how.limit)\n`,
     replace: "",
     knownSeed: 9,

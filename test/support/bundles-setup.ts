@@ -5,7 +5,7 @@ import { join } from "node:path"
 const ROOT = join(import.meta.dirname, "../..")
 
 export default () => {
-  execFileSync(process.execPath, [join(ROOT, "src/local/build.ts"), "--quiet"], {
+  execFileSync(process.execPath, [join(ROOT, "tools/build.ts"), "--quiet"], {
     cwd: ROOT,
     stdio: ["ignore", "ignore", "inherit"]
   })

@@ -2,9 +2,9 @@
 import { spawn } from "node:child_process"
 import { NodeServices } from "@effect/platform-node"
 import { Effect, Layer, Stdio, Stream } from "effect"
-import { Host } from "#src/choirctl/Host.ts"
+import { Host } from "#src/choirctl/terminal/Host.ts"
 import { run } from "#src/choirctl/run.ts"
-import { Screen } from "#src/choirctl/Screen.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 
 export interface Ran {
   readonly code: number

@@ -15,7 +15,7 @@ import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import type { ImageVersionFile } from "#schema/Image.ts"
 import type { Signal, UserMessage } from "#schema/Signal.ts"
-import { chain, genesis, hex, type Link } from "#src/shared/hashChain.ts"
+import { chain, genesis, hex, type Link } from "#src/shared/events/hashChain.ts"
 
 const { values: flags } = parseArgs({ strict: false })
 const flag = (name: string) => String(flags[name])

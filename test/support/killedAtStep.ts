@@ -4,8 +4,8 @@ import { Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { backupHome } from "#src/choirctl/backup/backupHome.ts"
 import { restoreHome } from "#src/choirctl/backup/restoreHome.ts"
-import { root } from "#src/choirctl/root.ts"
-import { Screen } from "#src/choirctl/Screen.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 
 const [what, home = "", file = "", last] = process.argv.slice(2)
 

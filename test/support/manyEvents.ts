@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { EDGE, SessionId } from "#schema/Ids.ts"
 import { EVENT_VERSION } from "#schema/Event.ts"
 import { insertEvents } from "#src/choird/sessions/storedEvents.ts"
-import { chain, genesis, type Link } from "#src/shared/hashChain.ts"
+import { chain, genesis, type Link } from "#src/shared/events/hashChain.ts"
 import { makeRandom } from "./history.ts"
 
 const BATCH_EVENTS = 250

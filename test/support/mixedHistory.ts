@@ -8,8 +8,8 @@ import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import type { PrintedEvent } from "#schema/OperatorApi.ts"
 import { CallId, EDGE, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { reductionOf } from "#src/choird/sessions/forgetPayloads.ts"
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
-import { chain, chainedText, genesis, hex } from "#src/shared/hashChain.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { chain, chainedText, genesis, hex } from "#src/shared/events/hashChain.ts"
 
 const GOLDEN = join(import.meta.dirname, "../shared/session/golden")
 

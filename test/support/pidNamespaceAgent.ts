@@ -4,8 +4,8 @@
  */
 import { Console, Effect } from "effect"
 import { CallId } from "#schema/Ids.ts"
-import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
-import { readProcessTable } from "#src/agent/ProcessTable.ts"
+import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
+import { readProcessTable } from "#src/agent/process/ProcessTable.ts"
 
 const DAEMON = "env -i setsid sh -c '(sleep 100 &) ; (setsid sleep 100 &)' &"
 

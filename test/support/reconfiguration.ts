@@ -2,8 +2,8 @@
 import { Effect, Layer } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { ConfigChange } from "#schema/ConfigApi.ts"
-import { refuse } from "#src/choird/config/ConfigurationRefused.ts"
-import { Reconfiguration } from "#src/choird/config/Reconfiguration.ts"
+import { refuse } from "#src/choird/reconfiguration/ConfigurationRefused.ts"
+import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 
 const NOTHING_LOADED = { changes: [], repos: [], warnings: [] }
 

@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { Effect, Layer, type Scope } from "effect"
 import { afterAll } from "vitest"
-import type { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
+import type { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
 import type { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import { layer } from "#src/choird/runtime/SandboxRuntime.ts"
+import { layer } from "#src/choird/runtime/sandbox/SandboxRuntime.ts"
 import { HostParts, makeRig } from "../choird/runtime/rig.ts"
 
 /** A suite's own home, and what starts agents in it. */

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Result, Schema } from "effect"
 import { SkillSpec } from "#schema/Skill.ts"
-import { packageFolder } from "#src/shared/packageFolder.ts"
-import { readSkill } from "#src/shared/skillProblems.ts"
+import { packageFolder } from "#src/shared/files/packageFolder.ts"
+import { readSkill } from "#src/shared/image/skillProblems.ts"
 
 /** The skill of docker/starter, as an image brings it. */
 export const carefulChange: SkillSpec = Result.getOrThrowWith(

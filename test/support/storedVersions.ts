@@ -4,9 +4,9 @@ import { SqlClient } from "effect/sql"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE } from "#schema/Ids.ts"
 import { reductionOf } from "#src/choird/sessions/forgetPayloads.ts"
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
-import { rowOf } from "#src/shared/eventRow.ts"
-import { chain, genesis } from "#src/shared/hashChain.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { rowOf } from "#src/shared/events/eventRow.ts"
+import { chain, genesis } from "#src/shared/events/hashChain.ts"
 import { reply, SALT, type Talk, userMsg } from "./stores.ts"
 
 const NEW_SALT = "fe".repeat(16)

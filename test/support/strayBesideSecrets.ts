@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process"
 import { Console, Effect, Redacted } from "effect"
 import { CallId } from "#schema/Ids.ts"
-import { ProcessRunner } from "#src/agent/ProcessRunner.ts"
+import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 
 const SEES =
   "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done | grep -c '^sleep 100'; cat <&$CHOIR_SECRETS_FD"

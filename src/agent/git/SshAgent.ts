@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { rmSync } from "node:fs"
 import { Effect, Redacted, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
-import type { ProcessRunner } from "#src/agent/ProcessRunner.ts"
+import type { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { GIT_KEY_MS_MAX } from "#src/shared/limits.ts"
 
 /** The key cannot be used; git over ssh will be refused, everything else goes on. */

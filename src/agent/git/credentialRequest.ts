@@ -1,7 +1,7 @@
 /** What git asks a credential helper, and whether it may have an answer (spec 14.4, D14). Pure. */
 import { Result } from "effect"
 import type { GitIdentity } from "#schema/GitIdentity.ts"
-import { coversHttps } from "#src/shared/gitRemotes.ts"
+import { coversHttps } from "#src/shared/git/gitRemotes.ts"
 import { CREDENTIAL_REQUEST_BYTES_MAX } from "#src/shared/limits.ts"
 
 /** A line of git's protocol cannot hold these, and a server that redirects must not smuggle them in. */

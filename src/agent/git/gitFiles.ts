@@ -1,6 +1,6 @@
 /** The texts that git and ssh read as their configuration. They name the identity and hold no secret (spec 14.4). Pure. */
 import type { GitIdentity } from "#schema/GitIdentity.ts"
-import { shellQuoted } from "#src/shared/shellQuoted.ts"
+import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 
 const gitQuoted = (text: string) => `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`
 

@@ -2,7 +2,7 @@
 import type { Effect } from "effect"
 import type { CallId, LaneId } from "#schema/Ids.ts"
 import type { ToolLlmView } from "#schema/Tool.ts"
-import type { Proposal } from "#src/agent/Proposal.ts"
+import type { Proposal } from "#src/agent/arbiter/Proposal.ts"
 import type { InvalidInput, Tool } from "./Tool.ts"
 
 export interface ControlTool {

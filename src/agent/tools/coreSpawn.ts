@@ -4,7 +4,7 @@ import { ContextBundle, CoreSkill, ToolConstraints } from "#schema/Core.ts"
 import { JobName } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
 import { CORE_TASK_CHARS_MAX } from "#src/shared/limits.ts"
-import type { AgentSettings } from "#src/agent/AgentSettings.ts"
+import type { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import type { ControlTool } from "./ControlTool.ts"
 import { decodeInput, invalidInput, llmView } from "./toolInput.ts"
 

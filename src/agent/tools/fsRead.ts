@@ -1,7 +1,7 @@
 /** choir.fs.read: a file of the workspace, or some of its lines. */
 import { Effect, Schema } from "effect"
 import { FILE_TOOL_TIMEOUT_MS, TOOL_RESULT_BYTES_MAX } from "#src/shared/limits.ts"
-import { Workspace, type WorkspaceFile } from "#src/agent/Workspace.ts"
+import { Workspace, type WorkspaceFile } from "#src/agent/workspace/Workspace.ts"
 import { countLines, cutToJsonBytes, isText, lineOffset } from "./fileText.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { decodeInput, llmView, lockOn, refusal } from "./toolInput.ts"

@@ -9,8 +9,8 @@ import {
   TOOL_STDERR_CHARS_MAX,
   WORKSPACE_FILE_BYTES_MAX
 } from "#src/shared/limits.ts"
-import { ProcessRunner, type ProcessResult } from "#src/agent/ProcessRunner.ts"
-import { Workspace } from "#src/agent/Workspace.ts"
+import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRunner.ts"
+import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
 import { decodeInput, llmView, lockOn, refusal } from "./toolInput.ts"
 

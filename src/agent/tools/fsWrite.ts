@@ -1,7 +1,7 @@
 /** choir.fs.write: creates a file of the workspace or changes one whose newest version the lane has seen (E10). */
 import { Effect, Result, Schema } from "effect"
 import { FILE_TOOL_TIMEOUT_MS } from "#src/shared/limits.ts"
-import { Workspace, type WorkspaceFile, type WorkspaceWrite } from "#src/agent/Workspace.ts"
+import { Workspace, type WorkspaceFile, type WorkspaceWrite } from "#src/agent/workspace/Workspace.ts"
 import { countLines, endsInNewline, isText, lineOffset } from "./fileText.ts"
 import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
 import { decodeInput, llmView, lockOn, refusal } from "./toolInput.ts"

@@ -24,7 +24,7 @@ import {
   viewOf
 } from "#src/shared/session/search.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import type { EventLog } from "#src/agent/EventLog.ts"
+import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import type { AskHost } from "./hostTool.ts"
 import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
 import { decodeInput, llmView, refusal } from "./toolInput.ts"

@@ -13,10 +13,10 @@ import {
   ProposedSkill,
   ProposedTool
 } from "#schema/ProposedChange.ts"
-import { Arbiter } from "#src/agent/Arbiter.ts"
-import { ControlPlane } from "#src/agent/ControlPlane.ts"
-import { Replication } from "#src/agent/Replication.ts"
-import type { Denied } from "#src/agent/verbAnswer.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { Replication } from "#src/agent/control/Replication.ts"
+import type { Denied } from "#src/agent/control/verbAnswer.ts"
 import { PROPOSAL_TIMEOUT_MS, RPC_RETRY_MS } from "#src/shared/limits.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { decodeInput, llmView, refusal } from "./toolInput.ts"

@@ -1,8 +1,8 @@
 /** choir.skill.start: puts the calling lane into a skill (spec 10.2). */
 import { Effect, Schema } from "effect"
 import { SKILL_NAME_CHARS_MAX } from "#src/shared/limits.ts"
-import { SKILL_START } from "#src/agent/decideSkills.ts"
-import type { SkillBook } from "#src/agent/SkillRegistry.ts"
+import { SKILL_START } from "#src/agent/arbiter/decideSkills.ts"
+import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import type { ControlTool } from "./ControlTool.ts"
 import { decodeInput, llmView } from "./toolInput.ts"
 

@@ -1,7 +1,7 @@
 /** choir.skill.transition: leaves the present step of the lane's skill (spec 10.2). */
 import { Effect, Schema } from "effect"
 import { SKILL_NAME_CHARS_MAX } from "#src/shared/limits.ts"
-import { SKILL_TRANSITION } from "#src/agent/decideSkills.ts"
+import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import type { ControlTool } from "./ControlTool.ts"
 import { decodeInput, llmView } from "./toolInput.ts"
 

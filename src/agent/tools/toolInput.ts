@@ -1,7 +1,7 @@
 /** What the tools of this folder share: the model's view of an input, its decoding, and refusals in words. */
 import { Effect, JsonSchema, Result, Schema } from "effect"
 import { LockRequest, type ToolLlmView, ToolName } from "#schema/Tool.ts"
-import { fileKey } from "#src/shared/lockKey.ts"
+import { fileKey } from "#src/shared/image/lockKey.ts"
 import type { InvalidInput, ToolOutcome } from "./Tool.ts"
 
 const NO_INPUT = { type: "object", properties: {}, additionalProperties: false }

@@ -1,10 +1,10 @@
 /** Where all of an output goes that is too long for its event: a file of the workspace, which choir.fs.read can show (R48). */
 import { createHash } from "node:crypto"
 import { Effect, type Schema } from "effect"
-import { isDeeperThan } from "#src/shared/canonicalJson.ts"
+import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
 import { RESULT_FILES_BYTES_MAX, RESULT_FILES_MAX, TOOL_RESULT_BYTES_MAX } from "#src/shared/limits.ts"
-import { inlineResult, jsonBytes } from "#src/agent/inlineResult.ts"
-import type { Workspace } from "#src/agent/Workspace.ts"
+import { inlineResult, jsonBytes } from "#src/agent/model/prompt/inlineResult.ts"
+import type { Workspace } from "#src/agent/workspace/Workspace.ts"
 import type { ToolOutcome } from "./Tool.ts"
 
 const FOLDER = ".choirtmp/results"

@@ -7,7 +7,7 @@ import { promisify } from "node:util"
 import { createGzip } from "node:zlib"
 import { Effect, Fiber } from "effect"
 import type { Header, Pack } from "tar-stream"
-import { failed } from "#src/choirctl/failure.ts"
+import { failed } from "#src/choirctl/terminal/failure.ts"
 import type { Member } from "./manifest.ts"
 
 const FILE_MODE = 0o600

@@ -1,8 +1,8 @@
 /** The space on a disk, compared with what is to be written there before it is begun. */
 import { statfsSync } from "node:fs"
 import { Effect } from "effect"
-import { bytesText } from "#src/shared/bytesText.ts"
-import { failed } from "#src/choirctl/failure.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
+import { failed } from "#src/choirctl/terminal/failure.ts"
 
 /** Fails where a folder's disk has less than `needed` bytes free. A disk that does not tell is taken to have them. */
 export const requireSpace = (folder: string, needed: number) =>

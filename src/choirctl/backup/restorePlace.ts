@@ -5,12 +5,12 @@
 import { existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Clock, DateTime, Effect, Schedule } from "effect"
-import { earlierChoirdRuns, homeHolder, homeLockPath } from "#src/shared/homeHolder.ts"
-import { asideOf, finishRestore, restoredBeside, restoreTimeIn } from "#src/shared/interruptedRestore.ts"
-import { holdLockFile } from "#src/shared/lockFile.ts"
-import { shellQuoted } from "#src/shared/shellQuoted.ts"
-import { CommandFailed, EXIT, failed } from "#src/choirctl/failure.ts"
-import { homePlace } from "#src/choirctl/homePlace.ts"
+import { earlierChoirdRuns, homeHolder, homeLockPath } from "#src/shared/files/homeHolder.ts"
+import { asideOf, finishRestore, restoredBeside, restoreTimeIn } from "#src/shared/files/interruptedRestore.ts"
+import { holdLockFile } from "#src/shared/files/lockFile.ts"
+import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
+import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
+import { homePlace } from "#src/choirctl/home/homePlace.ts"
 import { isOwnName, isUsersFolder, makeOwnFolder } from "./ownFolders.ts"
 
 /** How long a choird may still work in the folder of a restore that was killed. */

@@ -1,7 +1,7 @@
 /** secrets.json sealed with a passphrase: scrypt makes the key, AES-256-GCM seals and authenticates. */
 import { createCipheriv, createDecipheriv, randomBytes, scrypt } from "node:crypto"
 import { Effect, Redacted, Result, Schema } from "effect"
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
 const KEY_BYTES = 32
 const SALT_BYTES = 16

@@ -2,9 +2,9 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, FileSystem, Option, Schema } from "effect"
-import { type GitCall, runGit } from "#src/shared/git.ts"
-import { shellQuoted } from "#src/shared/shellQuoted.ts"
-import { failed } from "#src/choirctl/failure.ts"
+import { type GitCall, runGit } from "#src/shared/git/git.ts"
+import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
+import { failed } from "#src/choirctl/terminal/failure.ts"
 import { BUNDLE_BYTES_MAX, bundleName, isRelativePath, Source } from "./manifest.ts"
 import { countUncommitted } from "./uncommittedFiles.ts"
 

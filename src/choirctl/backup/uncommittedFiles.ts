@@ -1,7 +1,7 @@
 /** Files of a repository's folder that no commit has. */
 import { join } from "node:path"
 import { Effect, FileSystem } from "effect"
-import { runGit } from "#src/shared/git.ts"
+import { runGit } from "#src/shared/git/git.ts"
 
 const STATUS_BYTES_MAX = 16 * 1024 * 1024
 const COMPARE_MS_MAX = 600_000

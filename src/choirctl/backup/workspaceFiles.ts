@@ -5,8 +5,8 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readlinkSync } from "node:fs"
 import { Effect } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
-import { type CommandFailed, failed } from "#src/choirctl/failure.ts"
-import { codeOf, descriptorPath, openFolder } from "#src/shared/nofollow.ts"
+import { type CommandFailed, failed } from "#src/choirctl/terminal/failure.ts"
+import { codeOf, descriptorPath, openFolder } from "#src/shared/files/nofollow.ts"
 import type { Archive } from "./ArchiveWriter.ts"
 import { isRelativePath, WORKSPACE_ENTRIES_MAX, workspaceMember, WORKSPACES_BYTES_MAX } from "./manifest.ts"
 

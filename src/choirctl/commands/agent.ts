@@ -1,14 +1,14 @@
 /** choirctl agent: set up, build, start, watch and stop agents. */
 import { Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { onHost } from "#src/choirctl/Host.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import type { AgentSummary } from "#schema/OperatorApi.ts"
 import type { UpdateProgress } from "#schema/UpdateApi.ts"
-import { ask, askStream } from "#src/choirctl/ask.ts"
-import { EXIT, failed, refusedByChoird, Unsuccessful } from "#src/choirctl/failure.ts"
-import { print, printAdvice } from "#src/choirctl/print.ts"
-import { withProgress } from "#src/choirctl/progress.ts"
+import { ask, askStream } from "#src/choirctl/client/ask.ts"
+import { EXIT, failed, refusedByChoird, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
+import { withProgress } from "#src/choirctl/terminal/progress.ts"
 import {
   agentDetail,
   agentLine,
@@ -18,10 +18,10 @@ import {
   unpricedLines,
   updateLines
 } from "#src/choirctl/render/agents.ts"
-import { safeLine } from "#src/choirctl/render/safeText.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
 import { initAgentText } from "#src/choirctl/render/setup.ts"
-import { root } from "#src/choirctl/root.ts"
-import { Screen } from "#src/choirctl/Screen.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { agentBase } from "./agentBase.ts"
 import { agentId } from "./arguments.ts"
 
@@ -244,11 +244,11 @@ const init = Command.make(
   { id: agentId, workspace, llm, dm },
   Effect.fnUntraced(function* (flags) {
     const { home } = yield* root
-    const { initAgent } = yield* Effect.promise(() => import("#src/choirctl/initAgent.ts"))
+    const { initAgent } = yield* Effect.promise(() => import("#src/choirctl/home/initAgent.ts"))
     const choice = given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm })
     const made = yield* onHost(initAgent(home, flags.id, choice))
     const { agent_id, added, dm, llm, repo, workspace } = made
-    const { joinChoird } = yield* Effect.promise(() => import("#src/choirctl/joinChoird.ts"))
+    const { joinChoird } = yield* Effect.promise(() => import("./joinChoird.ts"))
     const joined = yield* joinChoird(agent_id, added)
     const screen = yield* Screen
     if (joined.note !== undefined) yield* screen.note(safeLine(joined.note))

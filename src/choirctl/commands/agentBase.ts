@@ -1,10 +1,10 @@
 /** choirctl agent base: the repository that all agents' images are built from. */
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { onHost } from "#src/choirctl/Host.ts"
-import { printAdvice } from "#src/choirctl/print.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { printAdvice } from "#src/choirctl/terminal/print.ts"
 import { initBaseText } from "#src/choirctl/render/setup.ts"
-import { root } from "#src/choirctl/root.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
 
 const init = Command.make(
   "init",
@@ -16,7 +16,7 @@ const init = Command.make(
   },
   Effect.fnUntraced(function* ({ bare }) {
     const { home } = yield* root
-    const { initBase } = yield* Effect.promise(() => import("#src/choirctl/initBase.ts"))
+    const { initBase } = yield* Effect.promise(() => import("#src/choirctl/home/initBase.ts"))
     const made = yield* onHost(initBase(home, bare ? "bare" : "worktree"))
     yield* printAdvice({ ok: true, ...made }, initBaseText)
   })

@@ -2,7 +2,7 @@
 import { Argument } from "effect/cli"
 import { Effect, Schema } from "effect"
 import { AgentId, SessionId } from "#schema/Ids.ts"
-import { ask } from "#src/choirctl/ask.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
 
 export const agentId = Argument.String("agent-id").pipe(
   Argument.withDescription("An agent of config.json"),

@@ -2,8 +2,8 @@
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { AgentId } from "#schema/Ids.ts"
-import { ask } from "#src/choirctl/ask.ts"
-import { print } from "#src/choirctl/print.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { print } from "#src/choirctl/terminal/print.ts"
 import { auditTable } from "#src/choirctl/render/audit.ts"
 import { AUDIT_LISTED_MAX } from "#src/shared/limits.ts"
 

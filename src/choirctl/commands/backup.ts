@@ -2,21 +2,21 @@
 import { resolve } from "node:path"
 import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { confirmReplaced, yesFlag } from "#src/choirctl/confirm.ts"
-import { onHost } from "#src/choirctl/Host.ts"
-import { passphraseFlag, passphraseOf } from "#src/choirctl/passphrase.ts"
-import { printAdvice } from "#src/choirctl/print.ts"
-import { type Progress, withProgress } from "#src/choirctl/progress.ts"
+import { confirmReplaced, yesFlag } from "#src/choirctl/terminal/confirm.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { passphraseFlag, passphraseOf } from "#src/choirctl/terminal/passphrase.ts"
+import { printAdvice } from "#src/choirctl/terminal/print.ts"
+import { type Progress, withProgress } from "#src/choirctl/terminal/progress.ts"
 import { backupText } from "#src/choirctl/render/backup.ts"
-import { safeLine } from "#src/choirctl/render/safeText.ts"
-import { root } from "#src/choirctl/root.ts"
-import { Screen } from "#src/choirctl/Screen.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { VERSION } from "#src/choirctl/version.ts"
 
 /** Nothing where there is nothing to seal, or the secrets stay out. */
 const passphraseFor = Effect.fnUntraced(function* (home: string, piped: boolean, without: boolean) {
   if (without) return undefined
-  const { secretNames } = yield* Effect.promise(() => import("#src/choirctl/secretsFile.ts"))
+  const { secretNames } = yield* Effect.promise(() => import("#src/choirctl/home/secretsFile.ts"))
   if ((yield* secretNames(home)).length === 0) return undefined
   return yield* passphraseOf("new", piped, "the secrets need a passphrase")
 })

@@ -1,25 +1,25 @@
 /** choirctl chat: talk with an agent in this terminal, or send messages from a script. */
 import { Effect, Option, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { onHost } from "#src/choirctl/Host.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { CHAT_LINE_BYTES_MAX, CHAT_SETTLED_MS_MAX } from "#src/shared/limits.ts"
-import type { ChatNews } from "#src/choirctl/ChatConnection.ts"
-import { usageError } from "#src/choirctl/failure.ts"
-import { makeLineSplitter } from "#src/choirctl/lineSplitter.ts"
-import { eraseLine, withProgress } from "#src/choirctl/progress.ts"
+import type { ChatNews } from "#src/choirctl/chat/ChatConnection.ts"
+import { usageError } from "#src/choirctl/terminal/failure.ts"
+import { makeLineSplitter } from "#src/choirctl/terminal/lineSplitter.ts"
+import { eraseLine, withProgress } from "#src/choirctl/terminal/progress.ts"
 import { messageText } from "#src/choirctl/render/chat.ts"
-import { jsonText } from "#src/choirctl/render/jsonText.ts"
-import { safeText } from "#src/choirctl/render/safeText.ts"
-import { root } from "#src/choirctl/root.ts"
-import { Screen } from "#src/choirctl/Screen.ts"
+import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
+import { safeText } from "#src/choirctl/terminal/safeText.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { agentId } from "./arguments.ts"
 
 const load = Effect.promise(() =>
   Promise.all([
-    import("#src/choirctl/ChatConnection.ts"),
-    import("#src/choirctl/chatMessages.ts"),
-    import("#src/choirctl/chatTerminal.ts"),
-    import("#src/choirctl/LineEditor.ts")
+    import("#src/choirctl/chat/ChatConnection.ts"),
+    import("#src/choirctl/chat/chatMessages.ts"),
+    import("#src/choirctl/chat/chatTerminal.ts"),
+    import("#src/choirctl/chat/LineEditor.ts")
   ])
 )
 

@@ -1,7 +1,7 @@
 /** choirctl completions: what a shell needs to complete its commands. */
 import { Effect } from "effect"
 import { Argument, Command, Completions } from "effect/cli"
-import { Screen } from "#src/choirctl/Screen.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 
 /** @param described answers with the whole command tree, which holds this command too. */
 export const completions = (described: () => Command.Command.Any) =>

@@ -1,18 +1,18 @@
 /** choirctl config: check config.json, and make choird run with it (spec 17.6). */
 import { Cause, Effect, Exit, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { ask } from "#src/choirctl/ask.ts"
-import { yesFlag } from "#src/choirctl/confirm.ts"
-import { print, printAdvice } from "#src/choirctl/print.ts"
-import { withProgress } from "#src/choirctl/progress.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { yesFlag } from "#src/choirctl/terminal/confirm.ts"
+import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
+import { withProgress } from "#src/choirctl/terminal/progress.ts"
 import { applyText, diffText, historyTable, loadText, validText } from "#src/choirctl/render/config.ts"
-import { jsonText } from "#src/choirctl/render/jsonText.ts"
-import { configPath, root } from "#src/choirctl/root.ts"
-import { Screen } from "#src/choirctl/Screen.ts"
-import { problemsOf } from "#src/shared/configProblems.ts"
+import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
+import { configPath, root } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { problemsOf } from "#src/shared/config/configProblems.ts"
 
 /** Loaded when it is needed, as what the commands do is. */
-const loading = Effect.promise(() => import("#src/choirctl/loadConfig.ts"))
+const loading = Effect.promise(() => import("#src/choirctl/client/loadConfig.ts"))
 
 const validate = Command.make(
   "validate",
@@ -20,7 +20,7 @@ const validate = Command.make(
   Effect.fnUntraced(function* () {
     const { home } = yield* root
     const { refused } = yield* loading
-    const { loadFiles } = yield* Effect.promise(() => import("#src/shared/configFiles.ts"))
+    const { loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
     const loaded = yield* Effect.exit(loadFiles(home))
     if (Exit.isFailure(loaded)) {
       const error = Option.getOrUndefined(Cause.findErrorOption(loaded.cause))
@@ -44,7 +44,7 @@ const schema = Command.make(
   Effect.fnUntraced(function* () {
     const { json } = yield* root
     const screen = yield* Screen
-    const { configSchema } = yield* Effect.promise(() => import("#src/choirctl/configSchema.ts"))
+    const { configSchema } = yield* Effect.promise(() => import("#src/choirctl/home/configSchema.ts"))
     yield* screen.print(jsonText(configSchema, json ? undefined : 2))
   })
 ).pipe(
@@ -119,7 +119,7 @@ const apply = Command.make(
     )
   },
   Effect.fnUntraced(function* (flags) {
-    const { applyConfig } = yield* Effect.promise(() => import("#src/choirctl/applyConfig.ts"))
+    const { applyConfig } = yield* Effect.promise(() => import("./applyConfig.ts"))
     yield* applyConfig(flags)
   })
 ).pipe(

@@ -1,13 +1,13 @@
 /** choirctl daemon: choird in the background, by itself or under systemd. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { EXIT, Unsuccessful } from "#src/choirctl/failure.ts"
-import { print, printAdvice } from "#src/choirctl/print.ts"
-import { withProgress } from "#src/choirctl/progress.ts"
+import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
+import { withProgress } from "#src/choirctl/terminal/progress.ts"
 import { installedText, startedText, stateText, stoppedText, uninstalledText } from "#src/choirctl/render/daemon.ts"
-import { root } from "#src/choirctl/root.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
 
-const load = Effect.promise(() => import("#src/choirctl/daemon.ts"))
+const load = Effect.promise(() => import("#src/choirctl/daemon/daemon.ts"))
 
 const start = Command.make(
   "start",
@@ -57,7 +57,7 @@ const install = Command.make(
   {},
   Effect.fnUntraced(function* () {
     const { home } = yield* root
-    const { installUnit } = yield* Effect.promise(() => import("#src/choirctl/installUnit.ts"))
+    const { installUnit } = yield* Effect.promise(() => import("#src/choirctl/daemon/installUnit.ts"))
     const installed = yield* installUnit(home)
     yield* printAdvice({ ok: true, ...installed }, installedText)
   })
@@ -70,7 +70,7 @@ const uninstall = Command.make(
   "uninstall",
   {},
   Effect.fnUntraced(function* () {
-    const { uninstallUnit } = yield* Effect.promise(() => import("#src/choirctl/installUnit.ts"))
+    const { uninstallUnit } = yield* Effect.promise(() => import("#src/choirctl/daemon/installUnit.ts"))
     const removed = yield* uninstallUnit
     yield* print({ ok: true, ...removed }, uninstalledText)
   })

@@ -2,21 +2,21 @@
 import { resolve } from "node:path"
 import { Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { confirm, confirmReplaced, yesFlag } from "#src/choirctl/confirm.ts"
-import { failed } from "#src/choirctl/failure.ts"
-import { printAdvice } from "#src/choirctl/print.ts"
-import { withProgress } from "#src/choirctl/progress.ts"
+import { confirm, confirmReplaced, yesFlag } from "#src/choirctl/terminal/confirm.ts"
+import { failed } from "#src/choirctl/terminal/failure.ts"
+import { printAdvice } from "#src/choirctl/terminal/print.ts"
+import { withProgress } from "#src/choirctl/terminal/progress.ts"
 import { backedUpText, migratedText, restoredText } from "#src/choirctl/render/database.ts"
-import { requireFile } from "#src/choirctl/requireFile.ts"
-import { safeLine } from "#src/choirctl/render/safeText.ts"
-import { root } from "#src/choirctl/root.ts"
-import { Screen } from "#src/choirctl/Screen.ts"
+import { requireFile } from "#src/choirctl/home/requireFile.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 
 /** Loaded when it is needed, as what the commands do is. */
 const choirdRuns = Effect.fnUntraced(function* (home: string) {
-  const { requireHome } = yield* Effect.promise(() => import("#src/choirctl/homeFiles.ts"))
+  const { requireHome } = yield* Effect.promise(() => import("#src/choirctl/home/homeFiles.ts"))
   yield* requireHome(home)
-  const { choirdAnswers } = yield* Effect.promise(() => import("#src/choirctl/choirdAnswers.ts"))
+  const { choirdAnswers } = yield* Effect.promise(() => import("#src/choirctl/client/choirdAnswers.ts"))
   return yield* choirdAnswers(home)
 })
 
@@ -43,7 +43,7 @@ const migrate = Command.make(
     const { home } = yield* root
     const screen = yield* Screen
     if (yield* choirdRuns(home)) return yield* printAdvice({ ok: true, running: true, applied: [] }, migratedText)
-    const { runTask } = yield* Effect.promise(() => import("#src/choirctl/choirdProgram.ts"))
+    const { runTask } = yield* Effect.promise(() => import("#src/choirctl/daemon/choirdProgram.ts"))
     const done = yield* runTask(home, ["migrate"], Migrated, screen.note).pipe(withProgress("migrating"))
     yield* printAdvice({ ok: true, running: false, ...done }, migratedText)
   })
@@ -63,10 +63,10 @@ const backup = Command.make(
   Effect.fnUntraced(function* ({ file, yes }) {
     const screen = yield* Screen
     const { home } = yield* root
-    const { requireHome } = yield* Effect.promise(() => import("#src/choirctl/homeFiles.ts"))
+    const { requireHome } = yield* Effect.promise(() => import("#src/choirctl/home/homeFiles.ts"))
     yield* requireHome(home)
     yield* confirmReplaced(file, yes, "choirctl db backup")
-    const { makeBackup } = yield* Effect.promise(() => import("#src/choirctl/backupFile.ts"))
+    const { makeBackup } = yield* Effect.promise(() => import("#src/choirctl/backup/backupFile.ts"))
     const { broken, bytes, events, header, rows, sessions } = yield* makeBackup(file)
     for (const { reason, session_id } of broken)
       yield* screen.note(`warning: the session ${session_id} does not verify: ${safeLine(reason)}`)
@@ -109,7 +109,7 @@ const restore = Command.make(
         ask: "Replace the database?",
         command: `choirctl db restore ${file} --force --yes`
       })
-    const { runTask } = yield* Effect.promise(() => import("#src/choirctl/choirdProgram.ts"))
+    const { runTask } = yield* Effect.promise(() => import("#src/choirctl/daemon/choirdProgram.ts"))
     const args = [
       "restore",
       file,

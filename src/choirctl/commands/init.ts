@@ -1,14 +1,14 @@
 /** choirctl init: a home in which choird starts. */
 import { Effect, Option, Redacted, Result } from "effect"
 import { Command, Flag, Prompt } from "effect/cli"
-import { apiAddress } from "#src/shared/apiAddress.ts"
-import { askPerson } from "#src/choirctl/askPerson.ts"
-import { onHost } from "#src/choirctl/Host.ts"
-import { unmappedRoot } from "#src/shared/dockerInfo.ts"
+import { apiAddress } from "#src/shared/wire/apiAddress.ts"
+import { askPerson } from "#src/choirctl/terminal/askPerson.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
 import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
-import type { Setup } from "#src/choirctl/initHome.ts"
-import { usageError } from "#src/choirctl/failure.ts"
-import { knownPrice } from "#src/choirctl/knownPrices.ts"
+import type { Setup } from "#src/choirctl/home/initHome.ts"
+import { usageError } from "#src/choirctl/terminal/failure.ts"
+import { knownPrice } from "#src/choirctl/home/knownPrices.ts"
 import {
   addressProblem,
   keyName,
@@ -17,14 +17,14 @@ import {
   PROVIDERS,
   type Provider,
   takesKey
-} from "#src/choirctl/modelChoices.ts"
-import { print } from "#src/choirctl/print.ts"
-import { withProgress } from "#src/choirctl/progress.ts"
-import { readInput } from "#src/choirctl/readInput.ts"
-import { root } from "#src/choirctl/root.ts"
-import { Screen } from "#src/choirctl/Screen.ts"
-import { type Given, isTelegramId } from "#src/choirctl/setupGiven.ts"
-import { isLoopback } from "#src/shared/offlineEndpoint.ts"
+} from "#src/choirctl/home/modelChoices.ts"
+import { print } from "#src/choirctl/terminal/print.ts"
+import { withProgress } from "#src/choirctl/terminal/progress.ts"
+import { readInput } from "#src/choirctl/terminal/readInput.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { type Given, isTelegramId } from "#src/choirctl/home/setupGiven.ts"
+import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
 import { initText } from "#src/choirctl/render/setup.ts"
 
 const flags = {
@@ -156,7 +156,7 @@ const givenBy = Effect.fnUntraced(function* (wanted: Flags) {
 /** An engine without user namespaces is used only when the operator says so (R38); without it there is the sandbox. */
 const unmappedRootOf = Effect.fnUntraced(function* ({ unmapped_root }: Flags, asks: boolean) {
   if (unmapped_root) return true
-  const { askEngine } = yield* Effect.promise(() => import("#src/choirctl/dockerTrials.ts"))
+  const { askEngine } = yield* Effect.promise(() => import("#src/choirctl/doctor/dockerTrials.ts"))
   const engine = yield* askEngine(undefined)
   const plain = Result.isSuccess(engine) ? unmappedRoot(engine.success) : undefined
   if (plain === undefined) return false
@@ -170,7 +170,7 @@ const unmappedRootOf = Effect.fnUntraced(function* ({ unmapped_root }: Flags, as
 /** An agent in Docker does not reach this host's loopback, so that its model decides. */
 const runtimeFor = Effect.fnUntraced(function* (endpoint: string) {
   if (!URL.canParse(endpoint) || !isLoopback(endpoint)) return "auto"
-  const { trySandbox } = yield* Effect.promise(() => import("#src/choirctl/doctorTrials.ts"))
+  const { trySandbox } = yield* Effect.promise(() => import("#src/choirctl/doctor/doctorTrials.ts"))
   return (yield* trySandbox) === undefined ? "sandbox" : "auto"
 })
 
@@ -211,8 +211,8 @@ const setupOfFlags = Effect.fnUntraced(function* (wanted: Flags, given: Given) {
 const setupOf = Effect.fnUntraced(function* (home: string, wanted: Flags, asks: boolean) {
   const given = yield* givenBy(wanted)
   if (!asks || wanted.key_stdin || wanted.token_stdin) return yield* setupOfFlags(wanted, given)
-  const { prepareHome } = yield* Effect.promise(() => import("#src/choirctl/initHome.ts"))
-  const { askSetup } = yield* Effect.promise(() => import("#src/choirctl/wizard.ts"))
+  const { prepareHome } = yield* Effect.promise(() => import("#src/choirctl/home/initHome.ts"))
+  const { askSetup } = yield* Effect.promise(() => import("#src/choirctl/setup/wizard.ts"))
   yield* prepareHome(home)
   const allow_unmapped_root = yield* unmappedRootOf(wanted, true)
   const setup = yield* askSetup(home, { ...given, allow_unmapped_root })
@@ -225,7 +225,7 @@ export const init = Command.make(
   Effect.fnUntraced(function* ({ brief, ...wanted }) {
     const { home, json } = yield* root
     const screen = yield* Screen
-    const { initHome, isConfigured } = yield* Effect.promise(() => import("#src/choirctl/initHome.ts"))
+    const { initHome, isConfigured } = yield* Effect.promise(() => import("#src/choirctl/home/initHome.ts"))
     const configured = yield* isConfigured(home)
     const answered = Object.values(wanted).some((value) =>
       Option.isOption(value) ? Option.isSome<unknown>(value) : value

@@ -3,10 +3,10 @@ import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { AgentId } from "#schema/Ids.ts"
-import { endWithReader } from "#src/choirctl/closedPipe.ts"
+import { endWithReader } from "#src/choirctl/terminal/closedPipe.ts"
 import { jsonLogLine, peopleLogLine } from "#src/choirctl/render/logLine.ts"
-import { root } from "#src/choirctl/root.ts"
-import { Screen } from "#src/choirctl/Screen.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 
 export const logs = Command.make(
   "logs",
@@ -32,10 +32,10 @@ export const logs = Command.make(
   Effect.fnUntraced(function* ({ follow, last, source }) {
     const { home, json } = yield* root
     const screen = yield* Screen
-    const { requireHome } = yield* Effect.promise(() => import("#src/choirctl/homeFiles.ts"))
+    const { requireHome } = yield* Effect.promise(() => import("#src/choirctl/home/homeFiles.ts"))
     yield* requireHome(home)
     yield* endWithReader
-    const { tailLog } = yield* Effect.promise(() => import("#src/choirctl/LogReader.ts"))
+    const { tailLog } = yield* Effect.promise(() => import("#src/choirctl/terminal/LogReader.ts"))
     const shown = json || !screen.terminal ? jsonLogLine : (text: string) => peopleLogLine(text, screen.color)
     yield* tailLog(
       {

@@ -2,13 +2,13 @@
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { ResourceName } from "#schema/Ids.ts"
-import { ask } from "#src/choirctl/ask.ts"
-import { failed, usageError } from "#src/choirctl/failure.ts"
-import { print } from "#src/choirctl/print.ts"
-import { withProgress } from "#src/choirctl/progress.ts"
-import { root } from "#src/choirctl/root.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
+import { print } from "#src/choirctl/terminal/print.ts"
+import { withProgress } from "#src/choirctl/terminal/progress.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
 import { unpricedLines } from "#src/choirctl/render/agents.ts"
-import { Screen } from "#src/choirctl/Screen.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { agentModelsText, modelTable, testedText } from "#src/choirctl/render/models.ts"
 import { agentId } from "./arguments.ts"
 
@@ -82,8 +82,8 @@ const test = Command.make(
   },
   Effect.fnUntraced(function* ({ name }) {
     const { home } = yield* root
-    const { loadFiles } = yield* Effect.promise(() => import("#src/shared/configFiles.ts"))
-    const { tryConfigured } = yield* Effect.promise(() => import("#src/choirctl/serviceTrials.ts"))
+    const { loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
+    const { tryConfigured } = yield* Effect.promise(() => import("#src/choirctl/doctor/serviceTrials.ts"))
     const { config, secrets } = yield* loadFiles(home)
     const model = Object.hasOwn(config.models, name) ? config.models[name] : undefined
     if (model === undefined)

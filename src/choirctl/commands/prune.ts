@@ -1,10 +1,10 @@
 /** choirctl prune: removes at once what is older than config.json keeps it. */
 import { Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { askStream } from "#src/choirctl/ask.ts"
-import { failed, refusedByChoird } from "#src/choirctl/failure.ts"
-import { print } from "#src/choirctl/print.ts"
-import { withProgress } from "#src/choirctl/progress.ts"
+import { askStream } from "#src/choirctl/client/ask.ts"
+import { failed, refusedByChoird } from "#src/choirctl/terminal/failure.ts"
+import { print } from "#src/choirctl/terminal/print.ts"
+import { withProgress } from "#src/choirctl/terminal/progress.ts"
 import { pruneText } from "#src/choirctl/render/retention.ts"
 
 export const prune = Command.make(

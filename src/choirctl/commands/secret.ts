@@ -1,21 +1,21 @@
 /** choirctl secret: the values that config.json only names. */
 import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Prompt } from "effect/cli"
-import { ask } from "#src/choirctl/ask.ts"
-import { askPerson } from "#src/choirctl/askPerson.ts"
-import { onHost } from "#src/choirctl/Host.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { askPerson } from "#src/choirctl/terminal/askPerson.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { SecretName } from "#schema/Ids.ts"
 import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
-import { confirm, yesFlag } from "#src/choirctl/confirm.ts"
-import { failed, usageError } from "#src/choirctl/failure.ts"
-import { print, printAdvice } from "#src/choirctl/print.ts"
-import { readInput, withoutLineEnd } from "#src/choirctl/readInput.ts"
+import { confirm, yesFlag } from "#src/choirctl/terminal/confirm.ts"
+import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
+import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
+import { readInput, withoutLineEnd } from "#src/choirctl/terminal/readInput.ts"
 import { secretsText } from "#src/choirctl/render/config.ts"
-import { root } from "#src/choirctl/root.ts"
-import { Screen } from "#src/choirctl/Screen.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 
 /** Loaded when it is needed, since it brings the whole schema of config.json. */
-const files = Effect.promise(() => import("#src/choirctl/secretsFile.ts"))
+const files = Effect.promise(() => import("#src/choirctl/home/secretsFile.ts"))
 
 const secretName = Argument.String("name").pipe(
   Argument.withDescription("The name that config.json refers to"),
@@ -57,7 +57,7 @@ const valueOf = Effect.fnUntraced(function* (name: SecretName, argument: Option.
 /** choird holds secrets in memory, so a change is not seen by one that runs until it is told. */
 const applyNote = Effect.fnUntraced(function* () {
   const { home } = yield* root
-  const { choirdAnswers } = yield* Effect.promise(() => import("#src/choirctl/choirdAnswers.ts"))
+  const { choirdAnswers } = yield* Effect.promise(() => import("#src/choirctl/client/choirdAnswers.ts"))
   const screen = yield* Screen
   if (yield* choirdAnswers(home))
     yield* screen.note("to make choird and its agents use this change: choirctl secret apply")
@@ -91,7 +91,7 @@ const set = Command.make(
 
 /** The places of config.json that would miss the secret; none when config.json cannot be read. */
 const references = Effect.fnUntraced(function* (home: string, name: SecretName) {
-  const { loadFiles, secretReferences } = yield* Effect.promise(() => import("#src/shared/configFiles.ts"))
+  const { loadFiles, secretReferences } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
   const loaded = yield* Effect.option(loadFiles(home))
   return Option.match(loaded, {
     onNone: () => [],

@@ -1,11 +1,11 @@
 /** choirctl session: what an agent did, and the proof of it. */
 import { Clock, Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { endWithReader } from "#src/choirctl/closedPipe.ts"
-import { ask, askStream } from "#src/choirctl/ask.ts"
-import { EXIT, Unsuccessful } from "#src/choirctl/failure.ts"
-import { print } from "#src/choirctl/print.ts"
-import { withProgress } from "#src/choirctl/progress.ts"
+import { endWithReader } from "#src/choirctl/terminal/closedPipe.ts"
+import { ask, askStream } from "#src/choirctl/client/ask.ts"
+import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { print } from "#src/choirctl/terminal/print.ts"
+import { withProgress } from "#src/choirctl/terminal/progress.ts"
 import {
   coreTable,
   eventLine,

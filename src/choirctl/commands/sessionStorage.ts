@@ -1,11 +1,11 @@
 /** choirctl session export, archive and delete: where a session's events are kept. */
 import { Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
-import { ask } from "#src/choirctl/ask.ts"
-import { confirm, yesFlag } from "#src/choirctl/confirm.ts"
-import { onHost } from "#src/choirctl/Host.ts"
-import { print } from "#src/choirctl/print.ts"
-import { withProgress } from "#src/choirctl/progress.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { confirm, yesFlag } from "#src/choirctl/terminal/confirm.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { print } from "#src/choirctl/terminal/print.ts"
+import { withProgress } from "#src/choirctl/terminal/progress.ts"
 import { archivedText, deletedText, exportedText } from "#src/choirctl/render/retention.ts"
 import { sessionName, sessionOf } from "./arguments.ts"
 
@@ -20,7 +20,7 @@ export const exportEvents = Command.make(
   },
   Effect.fnUntraced(function* ({ file, name }) {
     const id = yield* sessionOf(name)
-    const { exportSession } = yield* Effect.promise(() => import("#src/choirctl/exportSession.ts"))
+    const { exportSession } = yield* Effect.promise(() => import("#src/choirctl/backup/exportSession.ts"))
     const path = Option.getOrElse(file, () => `${id}.jsonl`)
     const exported = yield* onHost(exportSession(id, path)).pipe(withProgress(`exporting ${id}`))
     yield* print(exported, exportedText)

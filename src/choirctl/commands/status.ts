@@ -1,8 +1,8 @@
 /** choirctl status: choird, its database, runtime, gateways and agents at a glance. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { ask } from "#src/choirctl/ask.ts"
-import { printAdvice } from "#src/choirctl/print.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { printAdvice } from "#src/choirctl/terminal/print.ts"
 import { statusText } from "#src/choirctl/render/status.ts"
 
 export const status = Command.make(

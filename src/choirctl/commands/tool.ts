@@ -1,8 +1,8 @@
 /** choirctl tool: what tools an agent has. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { ask } from "#src/choirctl/ask.ts"
-import { print } from "#src/choirctl/print.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { print } from "#src/choirctl/terminal/print.ts"
 import { toolTable } from "#src/choirctl/render/skills.ts"
 import { agentId } from "./arguments.ts"
 

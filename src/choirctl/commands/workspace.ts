@@ -2,11 +2,11 @@
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { ResourceName } from "#schema/Ids.ts"
-import { ask } from "#src/choirctl/ask.ts"
-import { confirm, yesFlag } from "#src/choirctl/confirm.ts"
-import { withProgress } from "#src/choirctl/progress.ts"
-import { print, printAdvice } from "#src/choirctl/print.ts"
-import { safeLine } from "#src/choirctl/render/safeText.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { confirm, yesFlag } from "#src/choirctl/terminal/confirm.ts"
+import { withProgress } from "#src/choirctl/terminal/progress.ts"
+import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
 import { resetLine, workspaceTable } from "#src/choirctl/render/workspaces.ts"
 
 const list = Command.make(
@@ -23,7 +23,7 @@ const list = Command.make(
 
 /** What an operator reads before everything in a workspace is gone. A name that choird does not know is refused by choird itself. */
 const losses = Effect.fnUntraced(function* (name: ResourceName) {
-  const { folderContents } = yield* Effect.promise(() => import("#src/choirctl/folderContents.ts"))
+  const { folderContents } = yield* Effect.promise(() => import("#src/choirctl/home/folderContents.ts"))
   const rows = yield* ask("system", (choird) => choird.workspaces())
   const row = rows.find((each) => each.name === name)
   if (row === undefined) return undefined

@@ -3,10 +3,10 @@ import type { AgentDetail, AgentStatus, AgentSummary, BuildProgress, RestartedAg
 import type { UpdateOutcome } from "#schema/UpdateApi.ts"
 import { approvalsWaiting } from "./approvals.ts"
 import { bindingEntries } from "./bindings.ts"
-import { paint, type Paint } from "./paint.ts"
-import { safeLine, safeText } from "./safeText.ts"
-import { fields, table } from "./table.ts"
-import { span } from "./time.ts"
+import { paint, type Paint } from "#src/choirctl/terminal/paint.ts"
+import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"
+import { fields, table } from "#src/choirctl/terminal/table.ts"
+import { span } from "#src/choirctl/terminal/time.ts"
 
 const STYLES: Readonly<Record<AgentStatus, Paint>> = {
   stopped: "dim",

@@ -1,11 +1,11 @@
 /** Approvals for people. */
 import type { ApprovalStatus } from "#schema/Approval.ts"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
-import { DEFAULT_HOME, onHome } from "#src/shared/homeFolder.ts"
-import { paint, type Paint } from "./paint.ts"
-import { safeLine, safeText } from "./safeText.ts"
-import { fields, table } from "./table.ts"
-import { ago, span } from "./time.ts"
+import { DEFAULT_HOME, onHome } from "#src/shared/files/homeFolder.ts"
+import { paint, type Paint } from "#src/choirctl/terminal/paint.ts"
+import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"
+import { fields, table } from "#src/choirctl/terminal/table.ts"
+import { ago, span } from "#src/choirctl/terminal/time.ts"
 
 const STYLES: Readonly<Record<ApprovalStatus, Paint>> = {
   pending: "yellow",

@@ -1,7 +1,7 @@
 /** Audit rows for people. */
 import type { AuditRow } from "#schema/AuditApi.ts"
-import { jsonText } from "./jsonText.ts"
-import { type Cell, table } from "./table.ts"
+import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
+import { type Cell, table } from "#src/choirctl/terminal/table.ts"
 
 const isFields = (detail: AuditRow["detail"]): detail is Readonly<Record<string, AuditRow["detail"]>> =>
   typeof detail === "object" && detail !== null && !Array.isArray(detail)

@@ -1,10 +1,10 @@
 /** What `choirctl backup` and `restore` did, for people. */
 import type { Found } from "#src/choirctl/backup/restoreHome.ts"
 import type { Manifest } from "#src/choirctl/backup/manifest.ts"
-import { bytesText } from "#src/shared/bytesText.ts"
-import { onHome } from "#src/shared/homeFolder.ts"
-import { shellQuoted } from "#src/shared/shellQuoted.ts"
-import { safeLine, safeText } from "./safeText.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
+import { onHome } from "#src/shared/files/homeFolder.ts"
+import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
+import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"
 
 type Contents = Omit<Manifest, "members">
 

@@ -1,8 +1,8 @@
 /** A conversation for people. */
 import type { CoreReport } from "#schema/Core.ts"
 import type { ChatEvent } from "#schema/OperatorApi.ts"
-import { paint } from "./paint.ts"
-import { safeLine, safeText } from "./safeText.ts"
+import { paint } from "#src/choirctl/terminal/paint.ts"
+import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"
 
 type Message = Pick<Extract<ChatEvent, { readonly type: "message" }>, "kind" | "text">
 

@@ -7,10 +7,10 @@ import type {
   SecretReport,
   VersionSummary
 } from "#schema/ConfigApi.ts"
-import type { ConfigWarning } from "#src/shared/configFiles.ts"
-import { paint } from "./paint.ts"
-import { safeLine } from "./safeText.ts"
-import { table } from "./table.ts"
+import type { ConfigWarning } from "#src/shared/config/configFiles.ts"
+import { paint } from "#src/choirctl/terminal/paint.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
+import { table } from "#src/choirctl/terminal/table.ts"
 
 export const validText = ({
   path,

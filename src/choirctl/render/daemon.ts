@@ -1,7 +1,7 @@
 /** What `choirctl daemon` found and did, for people. */
-import type { DaemonState } from "#src/choirctl/daemon.ts"
-import { fields } from "./table.ts"
-import { span } from "./time.ts"
+import type { DaemonState } from "#src/choirctl/daemon/daemon.ts"
+import { fields } from "#src/choirctl/terminal/table.ts"
+import { span } from "#src/choirctl/terminal/time.ts"
 
 const what = ({ pid, ready, running, uptime_ms, version }: DaemonState) => {
   if (!running) return "does not run"

@@ -1,5 +1,5 @@
 /** What the commands of `choirctl db` did, for people. */
-import { bytesText } from "#src/shared/bytesText.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
 
 interface Migrated {
   readonly running: boolean

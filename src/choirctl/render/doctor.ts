@@ -1,7 +1,7 @@
 /** Findings of `choirctl doctor` for people. */
-import type { Check } from "#src/choirctl/doctorTrials.ts"
-import { paint, type Paint } from "./paint.ts"
-import { safeLine } from "./safeText.ts"
+import type { Check } from "#src/choirctl/doctor/doctorTrials.ts"
+import { paint, type Paint } from "#src/choirctl/terminal/paint.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
 
 const STYLES: Readonly<Record<Check["status"], Paint>> = { ok: "green", warn: "yellow", fail: "red", skip: "dim" }
 

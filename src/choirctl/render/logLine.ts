@@ -1,8 +1,8 @@
 /** Lines of a log. */
-import { humanText, type LogLine } from "#src/shared/logs.ts"
-import { jsonText } from "./jsonText.ts"
-import { paint, type Paint } from "./paint.ts"
-import { safeLine } from "./safeText.ts"
+import { humanText, type LogLine } from "#src/shared/text/logs.ts"
+import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
+import { paint, type Paint } from "#src/choirctl/terminal/paint.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
 
 /** A line that a crash tore apart, or that somebody else wrote, is no JSON. */
 const parse = (text: string): unknown => {

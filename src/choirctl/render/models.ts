@@ -1,7 +1,7 @@
 /** Models for people. */
 import type { AgentModels, ModelSummary } from "#schema/OperatorApi.ts"
-import { safeLine } from "./safeText.ts"
-import { fields, table } from "./table.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
+import { fields, table } from "#src/choirctl/terminal/table.ts"
 
 export const modelTable = (rows: ReadonlyArray<ModelSummary>, color: boolean): string =>
   rows.length === 0

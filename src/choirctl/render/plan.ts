@@ -1,8 +1,8 @@
 /** What applying a configuration would change, and what it did. */
 import type { ConfigChange, PlannedChange } from "#schema/ConfigApi.ts"
-import type { Applied, Restarted } from "#src/choirctl/applyConfig.ts"
-import { paint } from "./paint.ts"
-import { safeLine, safeText } from "./safeText.ts"
+import type { Applied, Restarted } from "#src/choirctl/commands/applyConfig.ts"
+import { paint } from "#src/choirctl/terminal/paint.ts"
+import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"
 
 const SIGNS: Readonly<Record<string, string>> = { added: "+", removed: "-" }
 

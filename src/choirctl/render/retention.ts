@@ -1,9 +1,9 @@
 /** What went, and what is left of sessions, for people. */
 import type { ArchivedSession, DeletedSession, DiskStatus, PruneReport } from "#schema/RetentionApi.ts"
-import { bytesText } from "#src/shared/bytesText.ts"
-import { paint } from "./paint.ts"
-import { safeLine } from "./safeText.ts"
-import { table } from "./table.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
+import { paint } from "#src/choirctl/terminal/paint.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
+import { table } from "#src/choirctl/terminal/table.ts"
 
 export const pruneText = ({ disk_free_bytes, dry_run, kinds }: PruneReport, color: boolean): string => {
   const rows = kinds.filter(({ removed }) => removed > 0)

@@ -12,10 +12,10 @@ import type { SessionDetail } from "#schema/SessionDetailApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { reportLine } from "#src/shared/session/reported.ts"
 import { bindingEntries } from "./bindings.ts"
-import { paint, type Paint } from "./paint.ts"
-import { safeLine, safeText } from "./safeText.ts"
-import { table } from "./table.ts"
-import { ago } from "./time.ts"
+import { paint, type Paint } from "#src/choirctl/terminal/paint.ts"
+import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"
+import { table } from "#src/choirctl/terminal/table.ts"
+import { ago } from "#src/choirctl/terminal/time.ts"
 
 const STYLES: Readonly<Record<SessionStatus, Paint>> = {
   active: "green",

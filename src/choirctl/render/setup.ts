@@ -1,9 +1,9 @@
 /** The results of the init commands, for people. */
 import { join } from "node:path"
-import type { AgentInitialized } from "#src/choirctl/initAgent.ts"
-import type { BaseInitialized } from "#src/choirctl/initBase.ts"
-import type { Initialized } from "#src/choirctl/initHome.ts"
-import type { Joined } from "#src/choirctl/joinChoird.ts"
+import type { AgentInitialized } from "#src/choirctl/home/initAgent.ts"
+import type { BaseInitialized } from "#src/choirctl/home/initBase.ts"
+import type { Initialized } from "#src/choirctl/home/initHome.ts"
+import type { Joined } from "#src/choirctl/commands/joinChoird.ts"
 
 type NewAgent = Pick<AgentInitialized, "agent_id" | "dm" | "llm" | "repo" | "workspace"> &
   Pick<Joined, "applied" | "next">

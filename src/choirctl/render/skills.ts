@@ -1,7 +1,7 @@
 /** Skills and tools for people. */
 import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/SkillApi.ts"
-import { safeLine } from "./safeText.ts"
-import { fields, table } from "./table.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
+import { fields, table } from "#src/choirctl/terminal/table.ts"
 
 export const skillTable = (rows: ReadonlyArray<SkillSummary>, color: boolean): string =>
   table(

@@ -1,13 +1,13 @@
 /** The overview of `choirctl status` for people. */
 import type { SystemStatus } from "#schema/OperatorApi.ts"
-import { tokenText } from "#src/shared/metricsPage.ts"
+import { tokenText } from "#src/shared/wire/metricsPage.ts"
 import { agentTable } from "./agents.ts"
 import { approvalsWaiting } from "./approvals.ts"
 import { diskText } from "./retention.ts"
-import { paint } from "./paint.ts"
-import { safeLine } from "./safeText.ts"
-import { fields } from "./table.ts"
-import { span } from "./time.ts"
+import { paint } from "#src/choirctl/terminal/paint.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
+import { fields } from "#src/choirctl/terminal/table.ts"
+import { span } from "#src/choirctl/terminal/time.ts"
 
 const working = (ok: boolean, color: boolean) =>
   ok ? paint(color, "green", "ok") : paint(color, "red", "does not work")

@@ -1,9 +1,9 @@
 /** Workspaces for people. */
 import type { WorkspaceSummary } from "#schema/OperatorApi.ts"
 import type { WorkspaceReset } from "#schema/WorkspaceApi.ts"
-import { bytesText } from "#src/shared/bytesText.ts"
-import { safeLine } from "./safeText.ts"
-import { table } from "./table.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
+import { table } from "#src/choirctl/terminal/table.ts"
 
 const usedText = ({ quota_bytes = null, used_bytes }: WorkspaceSummary): string => {
   if (used_bytes === undefined) return ""

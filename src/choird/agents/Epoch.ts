@@ -6,7 +6,7 @@ import { Deferred, Effect, Exit, Fiber, Option, type Redacted, type Scope } from
 import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import type { AgentSockets } from "#src/choird/api/AgentSockets.ts"
+import type { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
 import type { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import type {
   Condition,
@@ -16,7 +16,7 @@ import type {
   ContainerRuntime
 } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import type { Signals } from "#src/choird/sessions/Signals.ts"
+import type { Signals } from "#src/choird/queues/Signals.ts"
 import type { Tokens } from "#src/choird/sessions/Tokens.ts"
 import {
   AGENT_EXIT_MS_MAX,
@@ -28,11 +28,11 @@ import {
   FROZEN_LOOK_MS
 } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import type { SocketRefused } from "#src/shared/sockets.ts"
+import type { SocketRefused } from "#src/shared/wire/sockets.ts"
 import type { EpochEnd } from "./afterEpoch.ts"
-import type { AgentPrograms } from "./AgentPrograms.ts"
+import type { AgentPrograms } from "#src/choird/runtime/AgentPrograms.ts"
 import { type Hearing, openHearing } from "./hearing.ts"
-import type { Image } from "./Images.ts"
+import type { Image } from "#src/choird/images/Images.ts"
 import { awaitSilence } from "./Liveness.ts"
 import { patiently } from "./patience.ts"
 

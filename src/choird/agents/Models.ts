@@ -8,7 +8,7 @@ import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import { Signals } from "#src/choird/sessions/Signals.ts"
+import { Signals } from "#src/choird/queues/Signals.ts"
 import { unknownBinding } from "./bindings.ts"
 import { AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 

@@ -4,7 +4,7 @@ import { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { imageSources } from "./imageSources.ts"
-import { type BuildError, Images } from "./Images.ts"
+import { type BuildError, Images } from "#src/choird/images/Images.ts"
 import { AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 
 /** What became of an agent; see UpdateOutcome of the operator's API. */

@@ -11,7 +11,7 @@ import {
 } from "#schema/ResourceBindings.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { RestartAgent, RestartedAgent, StartAgent } from "#schema/OperatorApi.ts"
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
 /** Why there are none, and what helps. */
 export interface BindingProblem {

@@ -2,8 +2,8 @@
 import { Effect } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { buildSecretProblem, defaultBindings } from "./imageSecrets.ts"
-import type { ImageSources } from "./Images.ts"
+import { buildSecretProblem, defaultBindings } from "#src/choird/images/imageSecrets.ts"
+import type { ImageSources } from "#src/choird/images/Images.ts"
 import type { AgentView } from "./Lifecycle.ts"
 
 /** The tools' secrets are held against the bindings of the agent while it runs, else against those of its next start. */

@@ -12,7 +12,7 @@ import { logFull } from "#src/choird/sessions/logLimit.ts"
 import { sessionId } from "#src/choird/sessions/sessionId.ts"
 import type { SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { unknownBinding } from "./bindings.ts"
-import { missingToolSecret, secretProblem } from "./imageSecrets.ts"
+import { missingToolSecret, secretProblem } from "#src/choird/images/imageSecrets.ts"
 import { exclusive, type Leases } from "./Leases.ts"
 import { type ImageServices, newestImage, notReady, type Refusal, type StartImage } from "./startImage.ts"
 

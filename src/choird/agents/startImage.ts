@@ -5,7 +5,7 @@ import type { ManifestHashes } from "#schema/Image.ts"
 import type { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { AgentViews } from "./AgentViews.ts"
-import type { Image, Images } from "./Images.ts"
+import type { Image, Images } from "#src/choird/images/Images.ts"
 import type { AgentRefused } from "./Lifecycle.ts"
 
 /** What {@link AgentRefused} is made of. */

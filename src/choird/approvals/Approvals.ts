@@ -8,11 +8,11 @@ import type { Caller } from "#schema/AgentApi.ts"
 import type { AskedApproval } from "#schema/Approval.ts"
 import { type AgentId, type ApprovalId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { Outbox } from "#src/choird/gateway/Outbox.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import { Signals } from "#src/choird/sessions/Signals.ts"
-import { approvalSeen } from "#src/choird/telemetry/metrics.ts"
-import { storableJson } from "#src/shared/canonicalJson.ts"
+import { Signals } from "#src/choird/queues/Signals.ts"
+import { approvalSeen } from "#src/choird/logs/metrics.ts"
+import { storableJson } from "#src/shared/text/canonicalJson.ts"
 import {
   APPROVAL_LOOK_MS_MAX,
   APPROVAL_REASON_CHARS_MAX,

@@ -4,7 +4,7 @@ import type { SqlClient } from "effect/sql"
 import type { ApprovalStatus, Resolution } from "#schema/Approval.ts"
 import { type AgentId, ApprovalId, type CallId, type LaneId, type SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { APPROVALS_LISTED_MAX } from "#src/shared/limits.ts"
 import { rowId } from "#src/shared/rowId.ts"
 

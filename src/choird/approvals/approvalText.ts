@@ -4,7 +4,7 @@
  */
 import type { ConfirmTool } from "#schema/Approval.ts"
 import { jobOf } from "#schema/Ids.ts"
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
 
 /** Control, format and bidirectional characters, line separators, and what renders as nothing. */

@@ -1,6 +1,6 @@
 /** How often choird looks at what an agent proposes: each look starts programs of git, and a proposal that is refused leaves no trace. */
 import type { AgentId } from "#schema/Ids.ts"
-import { take, type TokenBucket } from "#src/choird/api/TokenBucket.ts"
+import { take, type TokenBucket } from "#src/choird/listeners/TokenBucket.ts"
 import { PROPOSAL_LOOK_MS, PROPOSAL_LOOKS_BURST } from "#src/shared/limits.ts"
 
 const RATE = { perSecond: 1000 / PROPOSAL_LOOK_MS, burst: PROPOSAL_LOOKS_BURST }

@@ -2,9 +2,9 @@
 import { Result, Schema } from "effect"
 import { ConfirmTool } from "#schema/Approval.ts"
 import { ProposalKind } from "#schema/ProposedChange.ts"
-import { proposalTitle, readProposal } from "#src/choird/proposals/Proposal.ts"
-import { canonicalJson, isDeeperThan, storableJson } from "#src/shared/canonicalJson.ts"
-import { sha256 } from "#src/shared/hashChain.ts"
+import { proposalTitle, readProposal } from "./Proposal.ts"
+import { canonicalJson, isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
+import { sha256 } from "#src/shared/events/hashChain.ts"
 import {
   API_PROBLEM_CHARS_MAX,
   APPROVAL_PAYLOAD_BYTES_MAX,

@@ -4,7 +4,7 @@ import type { Config } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
-import { hasValue, loadFiles } from "#src/shared/configFiles.ts"
+import { hasValue, loadFiles } from "#src/shared/config/configFiles.ts"
 import { boundSecrets } from "./agentShare.ts"
 
 /** A configured secret that choird holds no value of. */

@@ -4,8 +4,8 @@ import { gzip } from "node:zlib"
 import { Clock, Context, DateTime, Effect, Layer, Queue, Schema, Semaphore, Stream } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
-import { BACKUP_FORMAT, type BackupRecord, EVENTS, recordLine } from "#src/shared/backupFormat.ts"
-import { hex } from "#src/shared/hashChain.ts"
+import { BACKUP_FORMAT, type BackupRecord, EVENTS, recordLine } from "#src/shared/events/backupFormat.ts"
+import { hex } from "#src/shared/events/hashChain.ts"
 import { BACKUP_LINE_BYTES_MAX, BACKUP_PIECE_BYTES, BACKUP_PIECES_MAX } from "#src/shared/limits.ts"
 import { agentSchemas, readRows, type StoredTable, storedTables } from "./backupTables.ts"
 import { Database } from "./Database.ts"
@@ -25,7 +25,7 @@ export class Backup extends Context.Service<
   Backup,
   {
     /**
-     * The file of a backup (`src/shared/backupFormat.ts`), compressed. It is one moment of the database: the one at which its last
+     * The file of a backup (`src/shared/events/backupFormat.ts`), compressed. It is one moment of the database: the one at which its last
      * transaction begins, which reads everything but the events of before, since those never change. Only that transaction keeps the
      * embedded database from others. One backup runs at a time; another waits.
      */

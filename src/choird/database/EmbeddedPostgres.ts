@@ -8,7 +8,7 @@ import {
   EMBEDDED_STUCK_MS_MAX,
   IDLE_IN_TRANSACTION_MS_MAX
 } from "#src/shared/limits.ts"
-import { packageFolder } from "#src/shared/packageFolder.ts"
+import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { PortStream } from "./PortStream.ts"
 import type { WorkerOptions, WorkerOrder, WorkerReport } from "./workerProtocol.ts"
 

@@ -1,9 +1,9 @@
 /** The stored versions of the configuration, rewritten for a home that has moved, so that a rollback leads to the new home. */
 import { Effect, type Schema } from "effect"
 import type { SqlClient } from "effect/sql"
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
-import { sha256 } from "#src/shared/hashChain.ts"
-import { type Move, withMovedPaths } from "#src/shared/movedPaths.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { sha256 } from "#src/shared/events/hashChain.ts"
+import { type Move, withMovedPaths } from "#src/shared/files/movedPaths.ts"
 
 /**
  * Each version keeps its number, so that the configuration that ran last is recognised when choird starts. Events stay as they are, since

@@ -1,10 +1,10 @@
 /** Puts a backup in the place of the database: all of it, or nothing (R70). */
 import { Effect, Runtime, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import type { BackupHeader, BackupTable } from "#src/shared/backupFormat.ts"
-import { type BackupItem, readBackup } from "#src/shared/BackupReader.ts"
+import type { BackupHeader, BackupTable } from "#src/shared/events/backupFormat.ts"
+import { type BackupItem, readBackup } from "#src/shared/events/BackupReader.ts"
 import { BACKUP_PAGE_BYTES, BACKUP_PAGE_ROWS_MAX, RESTORE_STATEMENT_MS_MAX } from "#src/shared/limits.ts"
-import type { Move } from "#src/shared/movedPaths.ts"
+import type { Move } from "#src/shared/files/movedPaths.ts"
 import { AgentSchemas } from "./AgentSchemas.ts"
 import { agentSchemas, type StoredTable, storedTables } from "./backupTables.ts"
 import { migrate, migrationsUntil, NEWEST } from "./Migrations.ts"

@@ -6,8 +6,8 @@ import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
-import { Inbox } from "./Inbox.ts"
-import { Outbox, type Outgoing } from "./Outbox.ts"
+import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { type Arrival, type Route, route } from "./route.ts"
 
 type Message = Extract<Route, { readonly type: "message" }> & Pick<Arrival, "id">

@@ -8,10 +8,10 @@ import {
   TELEGRAM_RETRY_MS,
   TELEGRAM_RETRY_MS_MAX
 } from "#src/shared/limits.ts"
-import { chatText } from "./chatMark.ts"
+import { chatText } from "#src/choird/queues/chatMark.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
-import { Outbox, type Outgoing } from "./Outbox.ts"
+import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { MENU } from "./readCommand.ts"
 import { TelegramApi, TelegramFailed } from "./TelegramApi.ts"
 

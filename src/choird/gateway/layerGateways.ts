@@ -9,7 +9,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
-import { Outbox } from "./Outbox.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { runTelegram } from "./Telegram.ts"
 import { TelegramApi } from "./TelegramApi.ts"
 

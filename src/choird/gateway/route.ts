@@ -3,7 +3,7 @@ import type { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { boundDms, dmList } from "#schema/ResourceBindings.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
-import { isTooLong } from "#src/shared/chatText.ts"
+import { isTooLong } from "#src/shared/text/chatText.ts"
 import { type Command, readCommand } from "./readCommand.ts"
 
 /** What a person sent, as far as it could be read. */

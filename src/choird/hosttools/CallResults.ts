@@ -6,7 +6,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { ToolStatus } from "#schema/Event.ts"
 import type { CallId, SessionId } from "#schema/Ids.ts"
-import { canonicalJson } from "#src/shared/canonicalJson.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import type { HostOutcome } from "./HostTool.ts"
 
 /** One call of a session, and the digest of what it asks for. */

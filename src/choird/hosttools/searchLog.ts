@@ -4,8 +4,8 @@ import type { SqlClient } from "effect/sql"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type CallId, EDGE, type SessionId } from "#schema/Ids.ts"
 import { EVENT_COLUMNS, EVENT_SIZE } from "#src/choird/sessions/storedEvents.ts"
-import { type EventRow, readRow, valueOf } from "#src/shared/eventRow.ts"
-import { hex } from "#src/shared/hashChain.ts"
+import { type EventRow, readRow, valueOf } from "#src/shared/events/eventRow.ts"
+import { hex } from "#src/shared/events/hashChain.ts"
 import {
   LOG_PAGE_BYTES_MAX,
   LOG_PAGE_EVENTS_MAX,

@@ -3,10 +3,10 @@ import { type Cause, Clock, Context, Effect, Layer, Result, Schedule, type Schem
 import { SqlClient, type SqlError } from "effect/sql"
 import type { AuditRow } from "#schema/AuditApi.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
-import { canonicalJson, storableJson } from "#src/shared/canonicalJson.ts"
+import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { AUDIT_DETAIL_BYTES_MAX, AUDIT_MS_MAX, AUDIT_RETRY_MS, AUDIT_WINDOW_MS } from "#src/shared/limits.ts"
 import { isConnectionLost, sqlProblem } from "#src/choird/database/sqlState.ts"
-import { count, makeLabels } from "#src/choird/telemetry/metrics.ts"
+import { count, makeLabels } from "./metrics.ts"
 import { makeAuditSums, refusalIn, type Sum } from "./auditSums.ts"
 import { makeKeptRows } from "./keptRows.ts"
 

@@ -10,8 +10,8 @@ import { createGzip } from "node:zlib"
 import { Effect, Result, Schema } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import { LOG_ARCHIVES_MAX } from "#src/shared/limits.ts"
-import { archiveName, archiveStem } from "#src/shared/logArchives.ts"
-import { descriptorPath } from "#src/shared/nofollow.ts"
+import { archiveName, archiveStem } from "#src/shared/files/logArchives.ts"
+import { descriptorPath } from "#src/shared/files/nofollow.ts"
 import { openLogFolder } from "./LogFile.ts"
 
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK

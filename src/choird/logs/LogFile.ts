@@ -15,7 +15,7 @@ import {
   writeSync
 } from "node:fs"
 import { LOG_CHUNK_BYTES } from "#src/shared/limits.ts"
-import { descriptorPath, openFolder } from "#src/shared/nofollow.ts"
+import { descriptorPath, openFolder } from "#src/shared/files/nofollow.ts"
 
 const FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW
 const FOLDER_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY

@@ -2,7 +2,7 @@
 import { Clock, Context, Effect, Layer, Logger, Option, Queue, Result, Schema, type Scope, Stream } from "effect"
 import { AgentId, LaneId, type SessionId } from "#schema/Ids.ts"
 import { AGENT_LOG_BYTES_MAX, AGENT_OUTPUT_PAUSE_MS, LOG_FILE_BYTES_MAX, LOGS_BYTES_MAX } from "#src/shared/limits.ts"
-import { humanText, type LogLine, logLine, logText } from "#src/shared/logs.ts"
+import { humanText, type LogLine, logLine, logText } from "#src/shared/text/logs.ts"
 import { makeLogArchive } from "./LogArchive.ts"
 import { type LogFileLimits, makeLogFile } from "./LogFile.ts"
 

@@ -1,6 +1,6 @@
 /** Which refusals get a row of their own and which are counted, decided without a database (R77). */
-import { canonicalJson, storableJson } from "#src/shared/canonicalJson.ts"
-import { sha256 } from "#src/shared/hashChain.ts"
+import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
+import { sha256 } from "#src/shared/events/hashChain.ts"
 import { AUDIT_SUMS_MAX, AUDIT_WINDOW_MS } from "#src/shared/limits.ts"
 import type { AuditEntry } from "./Audit.ts"
 

@@ -2,7 +2,7 @@
 import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 import { CommitId } from "#schema/Image.ts"
-import { type GitCall, GitFailed, type GitMissing, readGit, runGit } from "#src/shared/git.ts"
+import { type GitCall, GitFailed, type GitMissing, readGit, runGit } from "#src/shared/git/git.ts"
 import { GIT_READ_TIMEOUT_MS, GIT_WRITTEN_BYTES_MAX, REPO_FILES_MAX, REPO_PATH_BYTES_MAX } from "#src/shared/limits.ts"
 import { readBlobs, type Wanted } from "./Blobs.ts"
 import { cacheRef, type CheckedSource, isCommit } from "./RepoSource.ts"

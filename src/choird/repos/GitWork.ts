@@ -5,7 +5,7 @@
 import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 import { CommitId } from "#schema/Image.ts"
-import { GitFailed, type GitMissing } from "#src/shared/git.ts"
+import { GitFailed, type GitMissing } from "#src/shared/git/git.ts"
 import { PROPOSAL_COMMITS_MAX } from "#src/shared/limits.ts"
 import { fetchArgs, type FetchFailed, Git, gitCalls, RefNotFound } from "./Git.ts"
 import type { CheckedSource } from "./RepoSource.ts"

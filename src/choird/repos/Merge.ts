@@ -5,7 +5,7 @@
 import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
 import type { SecretName } from "#schema/Ids.ts"
-import { BUILT_IN_TOOLS } from "#src/shared/builtInTools.ts"
+import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import {
   DOCKERFILE_BYTES_MAX,
   IDENTITY_BYTES_MAX,
@@ -13,9 +13,9 @@ import {
   IMAGE_TOOLS_MAX,
   MANIFEST_BYTES_MAX
 } from "#src/shared/limits.ts"
-import { readSkill } from "#src/shared/skillProblems.ts"
-import type { ToolScope } from "#src/shared/toolExecutable.ts"
-import { idleManifestKeys, manifestParts, readToolManifest } from "#src/shared/toolManifest.ts"
+import { readSkill } from "#src/shared/image/skillProblems.ts"
+import type { ToolScope } from "#src/shared/image/toolExecutable.ts"
+import { idleManifestKeys, manifestParts, readToolManifest } from "#src/shared/image/toolManifest.ts"
 import { DOCKERFILES, type DockerfileRole, dockerfileProblems } from "./dockerfile.ts"
 import { type BadRepository, badRepository, isHeld, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
 

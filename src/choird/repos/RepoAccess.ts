@@ -8,9 +8,9 @@ import type { GitIdentity } from "#schema/GitIdentity.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { hasValue } from "#src/shared/configFiles.ts"
-import type { GitCredential } from "#src/shared/gitCredential.ts"
-import { coversHttps, coversSsh, sshAddress } from "#src/shared/gitRemotes.ts"
+import { hasValue } from "#src/shared/config/configFiles.ts"
+import type { GitCredential } from "#src/shared/git/gitCredential.ts"
+import { coversHttps, coversSsh, sshAddress } from "#src/shared/git/gitRemotes.ts"
 import type { CheckedSource } from "./RepoSource.ts"
 
 /** The credentials for a repository's remote, of an agent by its default identity, or of the one that `identity` names. */

@@ -1,7 +1,7 @@
 /** The url and ref of a repository as config.json names it, checked before git sees either (D23). */
 import { createHash } from "node:crypto"
 import { Result, Schema } from "effect"
-import type { GitCredential } from "#src/shared/gitCredential.ts"
+import type { GitCredential } from "#src/shared/git/gitCredential.ts"
 import { REPO_REF_CHARS_MAX, REPO_URL_CHARS_MAX } from "#src/shared/limits.ts"
 
 /** What config.json says of a repository. `ref` is a branch, else a tag, or a full commit id. */

@@ -1,7 +1,7 @@
 /** Reads what git prints of a tree and refuses whatever could leave the clone or mislead a reader of it (D23, R75). */
 import { isUtf8 } from "node:buffer"
 import { Schema } from "effect"
-import { sha256 } from "#src/shared/hashChain.ts"
+import { sha256 } from "#src/shared/events/hashChain.ts"
 import {
   MANIFEST_BYTES_MAX,
   REPO_BYTES_MAX,

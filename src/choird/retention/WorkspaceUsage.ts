@@ -8,8 +8,8 @@ import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { ResourceName } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { Outbox } from "#src/choird/gateway/Outbox.ts"
-import { bytesText } from "#src/shared/bytesText.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
 import {
   WORKSPACE_ENTRIES_MAX,
   WORKSPACE_FOLDERS_MAX,

@@ -6,7 +6,7 @@ import { promisify } from "node:util"
 import { gzip } from "node:zlib"
 import { Effect, Schema, Stream } from "effect"
 import { archiveLine, readArchive } from "#src/choird/sessions/archivedLog.ts"
-import type { EventRow } from "#src/shared/eventRow.ts"
+import type { EventRow } from "#src/shared/events/eventRow.ts"
 
 const compress = promisify(gzip)
 

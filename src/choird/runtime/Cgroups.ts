@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { Context, Effect, Layer, Option, Schedule, Schema } from "effect"
 import type { Scope } from "effect"
 import { CONTAINER_GONE_POLL_MS, CONTAINER_GONE_MS_MAX } from "#src/shared/limits.ts"
-import { codeOf } from "#src/shared/nofollow.ts"
+import { codeOf } from "#src/shared/files/nofollow.ts"
 import { groupParents, joinFile, limitFiles, oomKillsIn } from "./cgroupFiles.ts"
 import type { ContainerLimits, Controller, GroupParent } from "./cgroupFiles.ts"
 

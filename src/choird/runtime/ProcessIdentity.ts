@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { Effect, Option, Schema } from "effect"
-import { codeOf } from "#src/shared/nofollow.ts"
+import { codeOf } from "#src/shared/files/nofollow.ts"
 
 export const ProcessIdentity = Schema.Struct({
   pid: Schema.Int.check(Schema.isBetween({ minimum: 2, maximum: 4_194_304 })),

@@ -1,6 +1,6 @@
 /** The files of the agent's program: Node is given the first, and the others lie beside it under its name. */
 import { existsSync } from "node:fs"
-import { CACHE, CODE, OFFLINE } from "#src/shared/compiledProgram.ts"
+import { CACHE, CODE, OFFLINE } from "#src/shared/program/compiledProgram.ts"
 
 /**
  * `cache` is the code as V8 compiled it, `vocabulary` what tokens are counted by, and `offline` runs commands without a network; an agent

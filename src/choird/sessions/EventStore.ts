@@ -9,8 +9,8 @@ import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { type AgentId, ResourceName, Rev, SessionId } from "#schema/Ids.ts"
 import type { LogLine, Verification } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { Outbox } from "#src/choird/gateway/Outbox.ts"
-import { hex } from "#src/shared/hashChain.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { hex } from "#src/shared/events/hashChain.ts"
 import {
   APPEND_RETRY_MS,
   APPENDS_BUFFERED_MAX,

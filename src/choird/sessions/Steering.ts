@@ -8,13 +8,13 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { type InboxId, jobOf, type JobName, type LaneId, type Rev, type SessionId, type SignalId } from "#schema/Ids.ts"
 import { isPrintedEvent } from "#schema/OperatorApi.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import { CHAT_TEXT_LIMIT, isTooLong } from "#src/shared/chatText.ts"
-import { storableJson } from "#src/shared/canonicalJson.ts"
+import { CHAT_TEXT_LIMIT, isTooLong } from "#src/shared/text/chatText.ts"
+import { storableJson } from "#src/shared/text/canonicalJson.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { turnToStop } from "#src/shared/session/turns.ts"
 import { EventStore, SessionUnknown } from "./EventStore.ts"
 import { type SessionRow, SessionStore } from "./SessionStore.ts"
-import { type Sent, Signals, type Wish } from "./Signals.ts"
+import { type Sent, Signals, type Wish } from "#src/choird/queues/Signals.ts"
 
 /** Why a session cannot be asked for this, with what helps. `kind` is also the API's error type. */
 export class SteeringRefused extends Schema.TaggedError<SteeringRefused>()("SteeringRefused", {

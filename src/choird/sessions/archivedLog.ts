@@ -8,8 +8,8 @@ import { createGunzip } from "node:zlib"
 import { Effect, Schema, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
 import { AgentId, Rev, SessionId } from "#schema/Ids.ts"
-import type { EventRow } from "#src/shared/eventRow.ts"
-import { hex } from "#src/shared/hashChain.ts"
+import type { EventRow } from "#src/shared/events/eventRow.ts"
+import { hex } from "#src/shared/events/hashChain.ts"
 import type { Log } from "./storedEvents.ts"
 
 /** What the session's row says of its file. */

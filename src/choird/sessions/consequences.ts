@@ -4,7 +4,7 @@ import type { SqlClient, SqlError } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
-import { insertOutbox, type OutboxMessage } from "#src/choird/gateway/outboxRows.ts"
+import { insertOutbox, type OutboxMessage } from "#src/choird/queues/outboxRows.ts"
 import { rowId } from "#src/shared/rowId.ts"
 import { inboxIdOf, signalIdOf } from "./carried.ts"
 

@@ -3,7 +3,7 @@
  * up to LOG_FULL_ROOM_BYTES more, so that an agent which stops as it is told loses nothing.
  */
 import type { RetentionConfig } from "#schema/Config.ts"
-import { bytesText } from "#src/shared/bytesText.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
 
 const MIB = 1024 ** 2
 

@@ -3,8 +3,15 @@ import { Effect, Option, Result, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
 import type { LogLine, Verification } from "#schema/OperatorApi.ts"
-import { eventOf, type EventRow, ForgottenPayloads, type NoEvent, opaqueOf, readRow } from "#src/shared/eventRow.ts"
-import { genesis, hex } from "#src/shared/hashChain.ts"
+import {
+  eventOf,
+  type EventRow,
+  ForgottenPayloads,
+  type NoEvent,
+  opaqueOf,
+  readRow
+} from "#src/shared/events/eventRow.ts"
+import { genesis, hex } from "#src/shared/events/hashChain.ts"
 import { newerEvents, newerFrom } from "./newerEvents.ts"
 import { chainLog, type Log, readPage, replayLog, replayStart } from "./storedEvents.ts"
 

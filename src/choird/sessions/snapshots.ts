@@ -6,8 +6,8 @@ import { Clock, Effect, Queue, Result } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Snapshot } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import { count } from "#src/choird/telemetry/metrics.ts"
-import { genesis, hex } from "#src/shared/hashChain.ts"
+import { count } from "#src/choird/logs/metrics.ts"
+import { genesis, hex } from "#src/shared/events/hashChain.ts"
 import {
   SESSION_STATES_MAX,
   SNAPSHOT_BYTES_MAX,

@@ -14,8 +14,8 @@ import {
   rowOf,
   type RowText,
   UNLISTED
-} from "#src/shared/eventRow.ts"
-import { genesis, hex, type Link, link } from "#src/shared/hashChain.ts"
+} from "#src/shared/events/eventRow.ts"
+import { genesis, hex, type Link, link } from "#src/shared/events/hashChain.ts"
 import { LOG_PAGE_BYTES_MAX, LOG_PAGE_EVENTS_MAX } from "#src/shared/limits.ts"
 import { fold, type FoldRefusal, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"

@@ -1,7 +1,7 @@
 /** Where telemetry goes beyond the log files, as config.json says; nowhere by default (spec 22.1). */
 import { Effect, Layer, Result } from "effect"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { metricsPage } from "#src/shared/metricsPage.ts"
+import { metricsPage } from "#src/shared/wire/metricsPage.ts"
 import { layerCollector } from "./Collector.ts"
 import { metricsToken } from "./metricsToken.ts"
 import { layerPrometheus } from "./Prometheus.ts"

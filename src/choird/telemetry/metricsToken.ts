@@ -3,9 +3,9 @@ import { randomBytes } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { Effect, Redacted, Result, Schema } from "effect"
 import type { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import type { MetricsPage } from "#src/shared/metricsPage.ts"
+import type { MetricsPage } from "#src/shared/wire/metricsPage.ts"
 import { SecretName } from "#schema/Ids.ts"
-import { writeWhole } from "#src/shared/writeWhole.ts"
+import { writeWhole } from "#src/shared/files/writeWhole.ts"
 
 class TokenMissing extends Schema.TaggedError<TokenMissing>()("TokenMissing", { problem: Schema.String }) {
   override get message() {

@@ -7,7 +7,7 @@ import { makeArchive } from "#src/choirctl/backup/ArchiveWriter.ts"
 import { ARCHIVE_FORMAT, CONFIG, FORMAT, MANIFEST } from "#src/choirctl/backup/manifest.ts"
 import { restoreHome } from "#src/choirctl/backup/restoreHome.ts"
 import { restoredHomeText } from "#src/choirctl/render/backup.ts"
-import { Screen } from "#src/choirctl/Screen.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
 const ARCHIVED = "archive/agent/0123456789abcdef.jsonl.gz"

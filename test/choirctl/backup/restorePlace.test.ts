@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { takePlace } from "#src/choirctl/backup/restorePlace.ts"
-import { finishRestore } from "#src/shared/interruptedRestore.ts"
+import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
 describe("the place of a home that is restored", () => {

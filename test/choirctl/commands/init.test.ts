@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { execFileSync } from "node:child_process"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
-import { loadFiles } from "#src/shared/configFiles.ts"
+import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 

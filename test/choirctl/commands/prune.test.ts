@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { spaceCheck } from "#src/choirctl/doctorTrials.ts"
+import { spaceCheck } from "#src/choirctl/doctor/doctorTrials.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { AGENT, fakeChoird, systemStatus } from "../../support/fakeChoird.ts"

@@ -6,7 +6,7 @@ import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { type EpochPlan, type EpochServices, runEpoch } from "#src/choird/agents/Epoch.ts"
 import type { Hearing } from "#src/choird/agents/hearing.ts"
-import { AgentSockets } from "#src/choird/api/AgentSockets.ts"
+import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import {
   type Condition,
@@ -15,7 +15,7 @@ import {
   ContainerRuntime
 } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { Signals } from "#src/choird/sessions/Signals.ts"
+import { Signals } from "#src/choird/queues/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { stored } from "../../support/awayDatabase.ts"
 import { activeSession, BINDINGS, CONFIG } from "../../support/stores.ts"

@@ -3,10 +3,10 @@ import { ApprovalStatus } from "#schema/Approval.ts"
 import { type ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
 import { type ApprovalStep, mayFollow, resolutionOf, verdict } from "#src/choird/approvals/approvalStatus.ts"
 import { Approved, type beginExecution } from "#src/choird/approvals/Approved.ts"
-import type { AgentSteps } from "#src/choird/proposals/AgentSteps.ts"
-import type { ConfigSteps } from "#src/choird/proposals/ConfigSteps.ts"
-import type { advance, begin } from "#src/choird/proposals/executionRows.ts"
-import type { RepoSteps } from "#src/choird/proposals/RepoSteps.ts"
+import type { AgentSteps } from "#src/choird/approvals/AgentSteps.ts"
+import type { ConfigSteps } from "#src/choird/approvals/ConfigSteps.ts"
+import type { advance, begin } from "#src/choird/approvals/executionRows.ts"
+import type { RepoSteps } from "#src/choird/approvals/RepoSteps.ts"
 
 const HASH = "3fa9c012".padEnd(64, "0")
 const facts = { status: "pending", now_ms: 10, expires_ms: 20, hash: HASH, isOver: false } as const

@@ -5,8 +5,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { notYet } from "#src/choird/config/notYet.ts"
-import { configSchema } from "#src/choirctl/configSchema.ts"
-import { packageFolder } from "#src/shared/packageFolder.ts"
+import { configSchema } from "#src/choirctl/home/configSchema.ts"
+import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { CONFIG } from "../../support/stores.ts"
 
 interface Node {

@@ -4,7 +4,7 @@ import { gunzipSync, gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
 import { makeLogArchive } from "#src/choird/logs/LogArchive.ts"
-import { descriptorPath } from "#src/shared/nofollow.ts"
+import { descriptorPath } from "#src/shared/files/nofollow.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
 const LIMITS = { bytes_max: 10_000, oldest_ms: 0 }

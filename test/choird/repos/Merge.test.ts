@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { BUILT_IN_TOOLS } from "#src/shared/builtInTools.ts"
+import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { merge, type MergeOptions, REQUEST_TOOLS_MAX } from "#src/choird/repos/Merge.ts"
 import { isHeld, type RepoFile } from "#src/choird/repos/Tree.ts"
 import { skillText } from "../../support/skills.ts"

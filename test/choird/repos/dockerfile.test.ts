@@ -5,7 +5,7 @@ import { Result } from "effect"
 import { type DockerfileRole, dockerfileProblems, onBase } from "#src/choird/repos/dockerfile.ts"
 import { merge } from "#src/choird/repos/Merge.ts"
 import { DOCKERFILE_BYTES_MAX, DOCKERFILE_INSTRUCTIONS_MAX } from "#src/shared/limits.ts"
-import { packageFolder } from "#src/shared/packageFolder.ts"
+import { packageFolder } from "#src/shared/files/packageFolder.ts"
 
 const found = (role: DockerfileRole, text: string | Uint8Array) =>
   dockerfileProblems(role, typeof text === "string" ? Buffer.from(text) : text).map(

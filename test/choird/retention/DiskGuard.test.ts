@@ -11,7 +11,7 @@ import { DiskHolders } from "#src/choird/retention/DiskHolders.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { diskLimit } from "#src/shared/diskLimit.ts"
+import { diskLimit } from "#src/shared/config/diskLimit.ts"
 import { beginLife, database, LIVE, makeAgentHome, makeImage } from "../../support/choird.ts"
 import { makeDisk } from "../../support/retention.ts"
 

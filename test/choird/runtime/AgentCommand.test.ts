@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { agentCommand } from "#src/choird/runtime/AgentCommand.ts"
 import type { AgentEndpoint } from "#src/choird/runtime/ContainerRuntime.ts"
-import { INSIDE, insideCommand } from "#src/choird/runtime/SandboxPlan.ts"
+import { INSIDE, insideCommand } from "#src/choird/runtime/sandbox/SandboxPlan.ts"
 
 const wayOf = (command: ReadonlyArray<string>) =>
   command.filter((each) => /^--(control-plane|socket|endpoint|ca)=/u.test(each))

@@ -5,11 +5,11 @@
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect, Layer, Schema } from "effect"
 import { RuntimeConfig } from "#schema/Config.ts"
-import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
-import { DockerImages } from "#src/choird/docker/DockerImages.ts"
+import { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
+import { DockerImages } from "#src/choird/runtime/docker/DockerImages.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import { layer } from "#src/choird/runtime/DockerRuntime.ts"
+import { layer } from "#src/choird/runtime/docker/DockerRuntime.ts"
 import { emptyWorkspace } from "#src/choird/runtime/emptyWorkspace.ts"
 
 const [folder = "", home, docker_socket] = process.argv.slice(2)

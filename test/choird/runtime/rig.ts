@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
-import { DockerEngine } from "#src/choird/docker/DockerEngine.ts"
+import { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import type {
   ContainerId,
@@ -17,7 +17,7 @@ import type {
   HostContainerId,
   RuntimeStatus
 } from "#src/choird/runtime/ContainerRuntime.ts"
-import { offlineProgram } from "#src/shared/offlineProgram.ts"
+import { offlineProgram } from "#src/shared/program/offlineProgram.ts"
 import { statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 
 /** Starting real processes may take a while on a busy machine. */

@@ -2,11 +2,11 @@
 import { Effect, Layer, type Schema } from "effect"
 import { ToolName, toWireName } from "#schema/Tool.ts"
 import type { Model } from "#schema/Config.ts"
-import { boundModel } from "#src/agent/AgentSettings.ts"
-import { type ChatMessage, type ChatTool, requestBody } from "#src/agent/chatCompletion.ts"
-import { parseJson } from "#src/offline-model/looseJson.ts"
-import { refusalOf } from "#src/offline-model/requestRules.ts"
-import { type Completion, Llm } from "#src/agent/Llm.ts"
+import { boundModel } from "#src/agent/settings/AgentSettings.ts"
+import { type ChatMessage, type ChatTool, requestBody } from "#src/agent/model/chatCompletion.ts"
+import { parseJson } from "#demo/offline-model/looseJson.ts"
+import { refusalOf } from "#demo/offline-model/requestRules.ts"
+import { type Completion, Llm } from "#src/agent/model/Llm.ts"
 import { DIALECT, RefusedRequests } from "./Provider.ts"
 
 /** An answer; what it leaves out is filled in: no tool calls, `stop`, 10 tokens in and 5 out. */

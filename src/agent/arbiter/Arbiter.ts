@@ -1,0 +1,173 @@
+/**
+ * The one writer of a session (spec 7.4). A commit is decide, fold and append in one synchronous turn: commits are serial by
+ * construction and there is no queue to overflow. Tools run elsewhere, under their locks (D1).
+ */
+import { Clock, Context, Deferred, Effect, Layer, Result, Schema } from "effect"
+import { type ChoirEvent, EVENT_VERSION, type EventDraft } from "#schema/Event.ts"
+import { isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
+import { EVENT_DEPTH_MAX } from "#src/shared/limits.ts"
+import { foldAll, initialState } from "#src/shared/session/fold.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { decide } from "./decide.ts"
+import { type ChainPlace, EventLog } from "./EventLog.ts"
+import type { Proposal } from "./Proposal.ts"
+import { residentRevs } from "./residentRevs.ts"
+import { Salts } from "./Salts.ts"
+import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
+
+/**
+ * The proposal was refused; nothing happened. `exhausted` names the session's limit that is reached; `unfit` is content that no
+ * event can hold, so that saying less of it may be accepted; the others as `Rejected` of Proposal.ts has them.
+ */
+export class Refused extends Schema.TaggedError<Refused>()("Refused", {
+  reason: Schema.String,
+  exhausted: Schema.optionalKey(Schema.String),
+  ends_job: Schema.optionalKey(Schema.Boolean),
+  awaits_jobs: Schema.optionalKey(Schema.Boolean),
+  unfit: Schema.optionalKey(Schema.Boolean),
+  allowed: Schema.optionalKey(
+    Schema.Struct({ tools: Schema.Array(Schema.String), transitions: Schema.Array(Schema.String) })
+  )
+}) {
+  override get message() {
+    return this.reason
+  }
+}
+
+/** What choird sent to recover from does not hold together; nothing is known but that the whole log would tell. */
+export class Unfit extends Schema.TaggedError<Unfit>()("Unfit", { rev: Schema.Natural, reason: Schema.String }) {
+  override get message() {
+    return `the history does not fit at revision ${this.rev}: ${this.reason}`
+  }
+}
+
+/** A state that choird folded, the place of its newest event, and the place after which the log is sent. */
+export interface Beginning {
+  readonly state: SessionState
+  readonly at: ChainPlace
+  readonly after: ChainPlace
+}
+
+/** Decides on proposals and commits what it accepts. */
+export class Arbiter extends Context.Service<
+  Arbiter,
+  {
+    /** Commits the events of a proposal as one batch, or refuses it. */
+    commit(proposal: Proposal): Effect.Effect<ReadonlyArray<ChoirEvent>, Refused>
+    /** Goes on from a state, or from nothing, whatever was restored before; nothing is committed yet. */
+    begin(beginning: Beginning): Effect.Effect<void, Unfit>
+    /**
+     * Takes over events that choird acknowledged in an earlier epoch, before anything is committed in this one. Those that the state
+     * has are kept and not folded; they have to lead to the digest that it was made at.
+     */
+    restore(events: ReadonlyArray<ChoirEvent>): Effect.Effect<void, Unfit>
+    /** The fold of everything committed. */
+    state(): SessionState
+    /** Waits until a state holds, looking at each commit. The answer is the state of a moment later. */
+    until(holds: (state: SessionState) => boolean): Effect.Effect<SessionState>
+    /** Committed events for one listener that reads them in time: replication. */
+    onCommit(listener: (events: ReadonlyArray<ChoirEvent>) => void): Effect.Effect<void>
+  }
+>()("choir/agent/arbiter/Arbiter") {
+  static readonly layer = Layer.effect(
+    Arbiter,
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const settings = yield* AgentSettings
+      const skills = yield* SkillRegistry
+      const salt = yield* Salts
+      const listeners: Array<(events: ReadonlyArray<ChoirEvent>) => void> = []
+      const waiters = new Set<() => void>()
+      let state = initialState
+      // The end of what the state has of the events that are still to come.
+      let awaited: ChainPlace | undefined
+
+      const arrived = Effect.suspend(() => {
+        if (awaited === undefined || log.head() < awaited.rev) return Effect.void
+        const { hash, rev } = awaited
+        awaited = undefined
+        return log.hashAt(rev) === hash
+          ? Effect.void
+          : Effect.fail(new Unfit({ rev, reason: "its digest is not the snapshot's" }))
+      })
+
+      const begin = ({ after, at, state: begun }: Beginning) =>
+        Effect.suspend(() => {
+          log.begin(after)
+          state = begun
+          awaited = at
+          return arrived
+        })
+
+      const restore = Effect.fnUntraced(function* (events: ReadonlyArray<ChoirEvent>) {
+        const misplaced = events.find(({ rev }, index) => rev !== log.head() + 1 + index)
+        if (misplaced !== undefined)
+          return yield* new Unfit({ rev: misplaced.rev, reason: `${log.head()} is the newest` })
+        const fresh = events.filter(({ rev }) => rev > state.rev)
+        const folded = foldAll(state, fresh)
+        if (Result.isFailure(folded)) return yield* new Unfit(folded.failure)
+        log.restore(events)
+        state = folded.success
+        yield* arrived
+        if (log.isFull()) log.trim(log.head(), residentRevs(state, log))
+      })
+
+      const commit = Effect.fnUntraced(function* (proposal: Proposal) {
+        const now = yield* Clock.currentTimeMillis
+        const decided = decide(state, proposal, { ...settings.situation(), skills, find: log.find })
+        if (Result.isFailure(decided)) return yield* new Refused(decided.failure)
+        if (decided.success.some((draft) => isDeeperThan(draft, EVENT_DEPTH_MAX)))
+          return yield* new Refused({ reason: `an event may nest ${EVENT_DEPTH_MAX} levels at most`, unfit: true })
+        const events = stamp(decided.success, state.rev, new Date(now).toISOString(), salt)
+        const folded = foldAll(state, events)
+        if (Result.isFailure(folded)) return yield* new Refused({ reason: folded.failure.reason })
+        const tooLarge = log.append(events)
+        if (tooLarge !== undefined) return yield* new Refused({ reason: tooLarge, unfit: true })
+        state = folded.success
+        for (const listener of listeners) listener(events)
+        for (const look of waiters) look()
+        return events
+      })
+
+      const until = (holds: (state: SessionState) => boolean) =>
+        Effect.suspend(() => {
+          if (holds(state)) return Effect.succeed(state)
+          const reached = Deferred.makeUnsafe<SessionState>()
+          const look = () => {
+            if (holds(state)) Deferred.doneUnsafe(reached, Effect.succeed(state))
+          }
+          waiters.add(look)
+          return Deferred.await(reached).pipe(
+            Effect.andThen(Effect.yieldNow),
+            Effect.andThen(Effect.sync(() => state)),
+            Effect.ensuring(Effect.sync(() => waiters.delete(look)))
+          )
+        })
+
+      return Arbiter.of({
+        commit,
+        begin,
+        restore,
+        state: () => state,
+        until,
+        onCommit: (listener) => Effect.sync(() => void listeners.push(listener))
+      })
+    })
+  )
+}
+
+/** Gives drafts their places, their time and their salts, in a form that every store keeps unchanged. */
+const stamp = (
+  drafts: ReadonlyArray<EventDraft>,
+  head: number,
+  created_at: string,
+  salt: () => string
+): ReadonlyArray<ChoirEvent> =>
+  drafts.map((draft, index) => ({
+    v: EVENT_VERSION,
+    rev: head + 1 + index,
+    ...storableJson(draft),
+    created_at,
+    salt: salt()
+  }))

@@ -1,0 +1,163 @@
+/**
+ * The session's log as this process holds it: append-only, chained (spec 7.4, 13.1). What choird has acknowledged may leave, oldest
+ * first, so that a long session does not grow without bound (D9); choird answers for what left.
+ */
+import { Context, Layer } from "effect"
+import type { ChoirEvent } from "#schema/Event.ts"
+import type { SessionId } from "#schema/Ids.ts"
+import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
+import { COMMIT_BYTES_MAX, EVENT_BYTES_MAX, RESIDENT_LOG_BYTES_MAX } from "#src/shared/limits.ts"
+
+/** A place in the chain; revision 0 is before the first event. */
+export interface ChainPlace {
+  readonly rev: number
+  readonly hash: string
+}
+
+/** Events that were committed together, which replication never splits (wire.md, Batches). */
+export interface Batch {
+  readonly base_rev: number
+  readonly hash_prev: string
+  readonly new_rev: number
+  readonly hash_new: string
+  readonly events: ReadonlyArray<ChoirEvent>
+}
+
+interface LoggedLink {
+  readonly event: ChoirEvent
+  readonly hash: Uint8Array
+  readonly bytes: number
+  /** Canonical bytes of the session up to here. */
+  readonly bytes_total: number
+  /** Whether a batch ends here. */
+  readonly ends: boolean
+}
+
+/**
+ * Holds the events. All of it is synchronous: a commit is one turn of the event loop, so no fiber sees half of it. Only the
+ * arbiter appends.
+ */
+export class EventLog extends Context.Service<
+  EventLog,
+  {
+    readonly session_id: SessionId
+    /** The newest revision; 0 before the first event. */
+    head(): number
+    /** The revision from which on every event is here. */
+    oldest(): number
+    /**
+     * Links events that follow the head as one batch. Where one is larger than EVENT_BYTES_MAX, or all are larger than COMMIT_BYTES_MAX, none
+     * is linked and the answer says so.
+     */
+    append(events: ReadonlyArray<ChoirEvent>): string | undefined
+    /** Forgets what is here and begins after a place, as a recovery does; older events are choird's alone. */
+    begin(after: ChainPlace): void
+    /** Takes over events that choird acknowledged in an earlier epoch. */
+    restore(events: ReadonlyArray<ChoirEvent>): void
+    /** The event of a revision that is here: from `oldest()` on, or named by the state when older ones left. */
+    get(rev: number): ChoirEvent
+    /** The same, or `undefined` for one that left. */
+    find(rev: number): ChoirEvent | undefined
+    /** The digest of the chain at a revision that is here, or just before the oldest one. */
+    hashAt(rev: number): string
+    /** Canonical bytes from a revision, exclusive, to the head. */
+    bytesAfter(rev: number): number
+    /** Whole batches after a revision: at least one, then as many as fit the bytes; `undefined` at the head. */
+    after(rev: number, bytes_max: number): Batch | undefined
+    /** Whether more is held than RESIDENT_LOG_BYTES_MAX. */
+    isFull(): boolean
+    /** Lets go of acknowledged events, oldest first, until there is room again; keeps those that are named. */
+    trim(acked: number, named: ReadonlySet<number>): void
+  }
+>()("choir/agent/arbiter/EventLog") {
+  static readonly layer = (session_id: SessionId) => Layer.sync(EventLog, () => make(session_id))
+}
+
+const make = (session_id: SessionId) => {
+  const links: Array<LoggedLink> = []
+  // What stands just before the oldest link: the genesis, and later the newest event that left.
+  let before = { rev: 0, hash: genesis(session_id) as Uint8Array, bytes_total: 0 }
+  let kept: ReadonlyMap<number, ChoirEvent> = new Map()
+
+  const head = () => before.rev + links.length
+  const at = (rev: number): LoggedLink => {
+    const link = links[rev - before.rev - 1]
+    if (link === undefined) throw new RangeError(`no event of revision ${rev}`)
+    return link
+  }
+  const place = (rev: number): Pick<LoggedLink, "hash" | "bytes_total"> => (rev === before.rev ? before : at(rev))
+  const held = () => place(head()).bytes_total - before.bytes_total
+  const linked = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<LoggedLink> => {
+    let { bytes_total, hash } = place(head())
+    return events.map((event, index) => {
+      const link = chain(hash, event)
+      const { bytes } = link
+      hash = link.hash
+      bytes_total += bytes
+      return { event, hash, bytes, bytes_total, ends: index === events.length - 1 }
+    })
+  }
+  const begin = ({ hash, rev }: ChainPlace) => {
+    links.length = 0
+    kept = new Map()
+    before = { rev, hash: Buffer.from(hash, "hex"), bytes_total: 0 }
+  }
+  const push = (added: ReadonlyArray<LoggedLink>) => {
+    for (const link of added) links.push(link)
+  }
+  const append = (events: ReadonlyArray<ChoirEvent>): string | undefined => {
+    const added = linked(events)
+    if (added.some(({ bytes }) => bytes > EVENT_BYTES_MAX)) return `an event may have ${EVENT_BYTES_MAX} bytes at most`
+    if (added.reduce((total, { bytes }) => total + bytes, 0) > COMMIT_BYTES_MAX)
+      return `the events of one commit may have ${COMMIT_BYTES_MAX} bytes at most`
+    push(added)
+    return undefined
+  }
+  const after = (rev: number, bytes_max: number): Batch | undefined => {
+    const start = place(rev)
+    let end = rev
+    for (let next = rev + 1; next <= head(); next++) {
+      const link = at(next)
+      if (!link.ends) continue
+      if (end > rev && link.bytes_total - start.bytes_total > bytes_max) break
+      end = next
+    }
+    if (end === rev) return undefined
+    return {
+      base_rev: rev,
+      hash_prev: hex(start.hash),
+      new_rev: end,
+      hash_new: hex(at(end).hash),
+      events: links.slice(rev - before.rev, end - before.rev).map(({ event }) => event)
+    }
+  }
+  const find = (rev: number) => (rev > before.rev ? links[rev - before.rev - 1]?.event : kept.get(rev))
+  const trim = (acked: number, named: ReadonlySet<number>) => {
+    const enough = place(head()).bytes_total - RESIDENT_LOG_BYTES_MAX / 2
+    const stays = links.findIndex(({ bytes_total }, index) => before.rev + index + 1 > acked || bytes_total > enough)
+    const gone = links.splice(0, stays < 0 ? links.length : stays)
+    const last = gone.at(-1)
+    const left = [...kept, ...gone.map(({ event }) => [event.rev, event] as const)]
+    kept = new Map(left.filter(([rev]) => named.has(rev)))
+    if (last !== undefined) before = { rev: last.event.rev, hash: last.hash, bytes_total: last.bytes_total }
+  }
+  return EventLog.of({
+    session_id,
+    head,
+    oldest: () => before.rev + 1,
+    append,
+    begin,
+    restore: (events) => push(linked(events)),
+    get: (rev) => {
+      const event = find(rev)
+      if (event === undefined) throw new RangeError(`no event of revision ${rev}`)
+      return event
+    },
+    find,
+    hashAt: (rev) => hex(place(rev).hash),
+    bytesAfter: (rev) => place(head()).bytes_total - place(rev).bytes_total,
+    after,
+    isFull: () => held() > RESIDENT_LOG_BYTES_MAX,
+    trim
+  })
+}

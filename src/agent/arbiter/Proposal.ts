@@ -1,0 +1,164 @@
+/** What a lane, a tool or a signal wants to happen, and what may be known when it is decided on. */
+import { Result } from "effect"
+import type { Budgets } from "#schema/Config.ts"
+import type { CoreJobStart } from "#schema/Core.ts"
+import type {
+  CoreOutcome,
+  EventDraft,
+  MemoryDelta,
+  ModelOutput,
+  PayloadOf,
+  ToolResultCommitted
+} from "#schema/Event.ts"
+import type { ApprovalId, CallId, InboxId, JobName, LaneId, SessionId } from "#schema/Ids.ts"
+import type { TurnName, UserMessage } from "#schema/Signal.ts"
+import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
+import type { Find } from "#src/agent/model/prompt/promptWindow.ts"
+import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
+
+export type Output = Omit<typeof ModelOutput.Type, "call_id" | "tool_calls"> & {
+  readonly tool_calls: ReadonlyArray<{ readonly name: string; readonly input: PayloadOf<"ToolCallRequested">["input"] }>
+}
+type ResultPayload = Omit<typeof ToolResultCommitted.Type, "call_id">
+
+export type Proposal =
+  | { readonly type: "UserMessage"; readonly message: UserMessage }
+  /** A message that no event can hold: its sender is told why it was not read. */
+  | { readonly type: "RefuseMessage"; readonly message: UserMessage; readonly reason: string }
+  /** A message waits behind others; its sender is told its place, once. */
+  | { readonly type: "Queued"; readonly inbox_id: InboxId; readonly position: number }
+  | { readonly type: "Output"; readonly lane: LaneId; readonly output: Output }
+  /** A known tool with a valid input asks for its turn. */
+  | {
+      readonly type: "Request"
+      readonly lane: LaneId
+      readonly call_id: CallId
+      readonly tool: string
+      readonly input: PayloadOf<"ToolCallRequested">["input"]
+      readonly effect: ToolEffect
+      readonly locks: ReadonlyArray<LockRequest>
+      readonly allowed_tools: ReadonlyArray<string> | undefined
+    }
+  /** The locks are there. */
+  | {
+      readonly type: "Grant"
+      readonly lane: LaneId
+      readonly call_id: CallId
+      readonly locks: ReadonlyArray<LockRequest>
+      readonly dirty: boolean
+      readonly readOnly: boolean
+      /** What a person approved, of a call that needs it. */
+      readonly approval_id?: ApprovalId | undefined
+    }
+  | {
+      readonly type: "Result"
+      readonly lane: LaneId
+      readonly call_id: CallId
+      readonly result: ResultPayload
+      /** It was interrupted after it began, so that it may have done its work and nobody knows. */
+      readonly in_doubt?: boolean
+    }
+  | {
+      readonly type: "Spawn"
+      readonly call_id: CallId
+      readonly start: Omit<CoreJobStart, "job_id">
+      readonly model: string
+    }
+  /** Starts a job again that a model's error ended, with the instruction of how to continue. */
+  | {
+      readonly type: "ResumeCore"
+      readonly call_id: CallId
+      readonly job_name: JobName
+      readonly instruction: string
+      readonly model: string
+    }
+  | {
+      readonly type: "StartSkill"
+      readonly lane: LaneId
+      readonly call_id: CallId
+      readonly skill: string
+      readonly input?: PayloadOf<"ToolCallRequested">["input"]
+    }
+  | {
+      readonly type: "MoveSkill"
+      readonly lane: LaneId
+      readonly call_id: CallId
+      readonly on: string
+      readonly output?: PayloadOf<"ToolCallRequested">["input"]
+    }
+  /** Ends a skill, or sends it on, once its rules were broken too often or its steps are used up. */
+  | { readonly type: "FailSkill"; readonly lane: LaneId }
+  | { readonly type: "InjectCore"; readonly call_id: CallId; readonly job_name: JobName; readonly content: string }
+  | { readonly type: "CancelCore"; readonly call_id: CallId; readonly job_name: JobName; readonly reason: string }
+  /** The user's, the operator's or choird's own signals, which act without a tool call. */
+  | {
+      readonly type: "SignalInject"
+      readonly signal_id: string
+      readonly source: "user" | "control_plane"
+      readonly content: string
+      /** Why no lane is shown it. */
+      readonly refused?: string
+    }
+  | { readonly type: "SignalCancel"; readonly signal_id: string; readonly job_name: JobName }
+  /** Ends a turn of edge; `report` is what its report would have told, in the runtime's words. */
+  | {
+      readonly type: "StopTurn"
+      readonly signal_id: string
+      readonly turn: TurnName
+      readonly report?: string | undefined
+    }
+  /**
+   * The oldest of a lane's window, up to a revision, gives way to the summary that the deltas make. Without deltas nothing was to
+   * be done, and only the order to compact is answered.
+   */
+  | {
+      readonly type: "Compact"
+      readonly lane: LaneId
+      readonly deltas: ReadonlyArray<MemoryDelta>
+      readonly boundary_rev: number
+      readonly signal_id?: string
+    }
+  | {
+      readonly type: "StopCore"
+      readonly job_name: JobName
+      readonly outcome: CoreOutcome
+      readonly summary: string
+      readonly result?: PayloadOf<"CoreStopped">["result"]
+      readonly resumable?: PayloadOf<"CoreStopped">["resumable"]
+    }
+  /** Answers the open turn, or reports on the oldest stopped job. */
+  | { readonly type: "Answer"; readonly text: string; readonly failed?: "again" | "final" }
+  | { readonly type: "Notice"; readonly text: string }
+  /** Ends the session at one of its limits; the text says how to go on. */
+  | { readonly type: "End"; readonly by: "budget"; readonly reason: string; readonly text: string }
+
+/** What a decision may know besides the state. */
+export interface Situation {
+  readonly session_id: SessionId
+  readonly epoch: number
+  readonly budgets: Budgets
+  readonly confirm_external: "never" | "tainted" | "always"
+  readonly skills: SkillBook
+  /** Looks up an event that is in memory. */
+  readonly find: Find
+}
+
+/**
+ * `reason` is a sentence for the model or the log; `exhausted` names the session's limit that is reached; `allowed` is what the lane's
+ * skill lets it do instead. `ends_job` is a limit of the job's, which is over with it; what `awaits_jobs` is possible once none runs.
+ */
+export interface Rejected {
+  readonly reason: string
+  readonly exhausted?: string
+  readonly ends_job?: boolean
+  readonly awaits_jobs?: boolean
+  readonly allowed?: NonNullable<PayloadOf<"ToolResultCommitted">["allowed"]>
+}
+export type Decision = Result.Result<ReadonlyArray<EventDraft>, Rejected>
+
+export const accept = (...events: ReadonlyArray<EventDraft>): Decision => Result.succeed(events)
+export const reject = (reason: string, exhausted?: string): Decision =>
+  Result.fail(exhausted === undefined ? { reason } : { reason, exhausted })
+/** What breaks the rules of a lane's skill. */
+export const refuse = (reason: string, allowed: NonNullable<Rejected["allowed"]>): Decision =>
+  Result.fail({ reason, allowed })

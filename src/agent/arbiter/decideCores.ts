@@ -1,0 +1,194 @@
+/** What starts, instructs, cancels and ends core jobs (spec 7.3, 12.7, 12.8). Each has its effect and its result in one batch. */
+import type { Budgets } from "#schema/Config.ts"
+import type { EventDraft, PayloadOf } from "#schema/Event.ts"
+import { type CallId, coreLane, EDGE, type JobName } from "#schema/Ids.ts"
+import { shownName, type ToolName } from "#schema/Tool.ts"
+import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
+import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
+import { controlBatch } from "./controlBatch.ts"
+import { reportsFull } from "./decideCalls.ts"
+import { beginning, endedWithLane, skillRules } from "./decideSkills.ts"
+import { accept, type Decision, type Proposal, reject, type Situation } from "./Proposal.ts"
+import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
+
+/** Edge's calls that run and change something. A spawn waits for them (D30). */
+export const edgeWrites = (state: SessionState): ReadonlyArray<OpenCall> =>
+  state.edge.calls.filter((call) => call.stage === "committed" && call.effect !== "none")
+
+/** The tools of a job: those that it is to have, and where a skill starts it no others than the skill's step allows. Empty allows all. */
+const allowedWithin = (
+  { edge }: SessionState,
+  wanted: ReadonlyArray<ToolName>,
+  skills: SkillBook
+): ReadonlyArray<ToolName> | string => {
+  const rules = skillRules(edge, skills)
+  if (rules === undefined) return wanted
+  const allowed = wanted.length === 0 ? rules.tools : wanted.filter((tool) => rules.tools.includes(tool))
+  return allowed.length > 0
+    ? allowed
+    : `the step of the skill ${edge.skill?.name} allows none of these tools; it allows ${rules.tools.map(shownName).join(", ")}`
+}
+
+/** Why no job may begin under a name just now. */
+const noStart = (state: SessionState, job_name: JobName, budgets: Budgets): string | undefined => {
+  const [write] = edgeWrites(state)
+  if (write !== undefined) return `${write.name} still runs; start the job when it has ended`
+  if (state.cores.has(job_name)) return `a job named ${job_name} already runs; choose another name`
+  if (state.cores.size >= budgets.max_core_jobs)
+    return `${budgets.max_core_jobs} jobs run already (budgets.max_core_jobs); wait for one to end`
+  const full = reportsFull(state)
+  if (full !== undefined) return full
+  return stepsFor(state, messageOf(state.edge.turn)) >= budgets.message_max_steps
+    ? `the limit of ${budgets.message_max_steps} steps for one message (budgets.message_max_steps) is reached`
+    : undefined
+}
+
+/** The batch that begins a job's lane, with its skill if it has one, and ends the call that asked for it. */
+const began = (
+  call_id: CallId,
+  status: "started" | "resumed",
+  skill: EventDraft | undefined,
+  payload: PayloadOf<"CoreStarted">
+): Decision => {
+  const { job_name } = payload
+  const [committed, result] = controlBatch(EDGE, call_id, `job ${job_name} was ${status}`, { job_name, status })
+  return accept(
+    committed,
+    { event_type: "CoreStarted", lane: coreLane(job_name), payload },
+    ...(skill === undefined ? [] : [skill]),
+    result
+  )
+}
+
+export const spawn = (
+  state: SessionState,
+  { call_id, model, start }: Extract<Proposal, { type: "Spawn" }>,
+  { budgets, skills }: Situation
+): Decision => {
+  const { job_name, skill, tool_constraints } = start
+  const barred = noStart(state, job_name, budgets)
+  if (barred !== undefined) return reject(barred)
+  const begun = skill === undefined ? undefined : beginning(coreLane(job_name), skill.name, skill.input, skills)
+  if (skill !== undefined && state.edge.skill !== undefined)
+    return reject(
+      `the skill ${state.edge.skill.name} is at work, and a skill starts no other one; start the job without`
+    )
+  if (typeof begun === "string") return reject(begun)
+  if (begun !== undefined && start.output_schema !== undefined)
+    return reject("a job with a skill ends with the skill's output: leave output_schema out")
+  const allowed_tools = allowedWithin(state, tool_constraints.allowed_tools, skills)
+  if (typeof allowed_tools === "string") return reject(allowed_tools)
+  const wall = tool_constraints.time_budget_ms
+  return began(call_id, "started", begun, {
+    job_id: call_id,
+    job_name,
+    start: { ...start, job_id: call_id, tool_constraints: { ...tool_constraints, allowed_tools } },
+    model,
+    budgets: {
+      max_steps: budgets.per_job_max_steps,
+      max_tool_calls: budgets.per_job_max_tool_calls,
+      wall_time_ms: wall > 0 ? Math.min(wall, budgets.per_job_wall_time_ms) : budgets.per_job_wall_time_ms,
+      max_injections: budgets.max_injections_per_job
+    },
+    ...(state.edge.skill === undefined ? {} : { in_skill: state.edge.skill.name })
+  })
+}
+
+/** The same job again: what it was started with comes from the log, what it has used up from the state (D49). */
+export const resumeCore = (
+  state: SessionState,
+  { call_id, instruction, job_name, model }: Extract<Proposal, { type: "ResumeCore" }>,
+  { budgets, find, skills }: Situation
+): Decision => {
+  const barred = noStart(state, job_name, budgets)
+  if (barred !== undefined) return reject(barred)
+  const core = state.resumable.get(job_name)?.core
+  const started = core === undefined ? undefined : find(core.started_rev)
+  if (core === undefined || started?.event_type !== "CoreStarted")
+    return reject(
+      `no job named ${job_name} can be resumed; resumable: ${[...state.resumable.keys()].join(", ") || "none"}`
+    )
+  const { max_steps } = core.budgets
+  if (core.step >= max_steps)
+    return reject(`the job ${job_name} cannot be resumed: its limit of ${max_steps} steps is reached; start a new one`)
+  const { start } = started.payload
+  const allowed_tools = allowedWithin(state, start.tool_constraints.allowed_tools, skills)
+  if (typeof allowed_tools === "string") return reject(allowed_tools)
+  if (start.skill !== undefined && state.edge.skill !== undefined)
+    return reject(`the skill ${state.edge.skill.name} is at work, and a skill starts no other one`)
+  // The skill ended with the job, so that it begins again; the conversation shows how far it came.
+  const begun =
+    start.skill === undefined ? undefined : beginning(coreLane(job_name), start.skill.name, start.skill.input, skills)
+  if (typeof begun === "string") return reject(begun)
+  const in_skill = state.edge.skill?.name ?? core.in_skill
+  return began(call_id, "resumed", begun, {
+    job_id: call_id,
+    job_name,
+    start: { ...start, job_id: call_id, tool_constraints: { ...start.tool_constraints, allowed_tools } },
+    model,
+    budgets: core.budgets,
+    resumes: { job_id: core.job_id, instruction },
+    ...(in_skill === undefined ? {} : { in_skill })
+  })
+}
+
+const noJob = (state: SessionState, job: string): string =>
+  `no job named ${job} runs; running: ${[...state.cores.keys()].join(", ") || "none"}`
+
+export const injectCore = (state: SessionState, proposal: Extract<Proposal, { type: "InjectCore" }>): Decision => {
+  const { call_id, content, job_name } = proposal
+  const core = state.cores.get(job_name)
+  if (core === undefined) return reject(noJob(state, job_name))
+  if (core.injections >= core.budgets.max_injections)
+    return reject(`the job ${job_name} took its limit of ${core.budgets.max_injections} injections`)
+  const [committed, result] = controlBatch(EDGE, call_id, `the instruction was passed to ${job_name}`, { job_name })
+  const target = coreLane(job_name)
+  return accept(
+    committed,
+    { event_type: "InjectedInstruction", lane: target, payload: { target, source: "edge", content } },
+    result
+  )
+}
+
+/** A skill that is not to be interrupted holds against models alone: a person's cancel is a signal. */
+export const cancelCore = (
+  state: SessionState,
+  proposal: Extract<Proposal, { type: "CancelCore" }>,
+  { skills }: Situation
+): Decision => {
+  const { call_id, job_name, reason } = proposal
+  const core = state.cores.get(job_name)
+  if (core === undefined) return reject(noJob(state, job_name))
+  if (core.skill !== undefined && skills.get(core.skill.name)?.interruptible === false)
+    return reject(`the job runs the skill ${core.skill.name}, which may not be interrupted; the user can cancel it`)
+  const [committed, result] = controlBatch(EDGE, call_id, `the job ${job_name} is being cancelled`, { job_name })
+  const target = coreLane(job_name)
+  return accept(committed, { event_type: "Cancelled", lane: target, payload: { target, by: "edge", reason } }, result)
+}
+
+export const signalCancel = (state: SessionState, signal_id: string, job_name: JobName): Decision => {
+  const target = coreLane(job_name)
+  const reason = state.cores.has(job_name) ? "cancelled by the user" : "no_such_job"
+  const payload = { signal_id, target, by: "user", reason } as PayloadOf<"Cancelled">
+  return accept({ event_type: "Cancelled", lane: target, payload })
+}
+
+export const stopCore = (state: SessionState, proposal: Extract<Proposal, { type: "StopCore" }>): Decision => {
+  const { job_name, outcome, result, resumable, summary } = proposal
+  const core = state.cores.get(job_name)
+  if (core === undefined) return reject(noJob(state, job_name))
+  const { cost_usd, input_tokens, output_tokens } = core.spent
+  return accept(...endedWithLane(core.lane, core, summary), {
+    event_type: "CoreStopped",
+    lane: core.lane,
+    payload: {
+      job_id: core.job_id,
+      job_name,
+      outcome,
+      summary,
+      usage: { input_tokens, output_tokens, ...(cost_usd > 0 ? { cost_usd } : {}) },
+      ...(result === undefined ? {} : { result }),
+      ...(resumable === undefined ? {} : { resumable })
+    }
+  })
+}

@@ -1,0 +1,111 @@
+/**
+ * The wait of a tool call for a person (D31). choird keeps the decision; here a call only asks for it: again when choird says that it
+ * was made, and from time to time, since a signal can be missed. A call that waits holds no lock and no turn.
+ */
+import { Context, Deferred, Effect, Layer, Result } from "effect"
+import type { ConfirmTool } from "#schema/Approval.ts"
+import type { ApprovalId, CallId } from "#schema/Ids.ts"
+import { APPROVAL_GRACE_MS, APPROVAL_POLL_MS, APPROVALS_REMEMBERED_MAX, RPC_RETRY_MS } from "#src/shared/limits.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { Replication } from "#src/agent/control/Replication.ts"
+import type { Denied } from "#src/agent/control/verbAnswer.ts"
+
+export type Confirmation =
+  | { readonly type: "approved"; readonly approval_id: ApprovalId }
+  /** The call must not run; `reason` is a sentence for the model. */
+  | { readonly type: "refused"; readonly reason: string }
+  /** The agent stops, so that nobody waits any more. */
+  | { readonly type: "stopped" }
+
+/** Asks choird for people's decisions. */
+export class Confirmations extends Context.Service<
+  Confirmations,
+  {
+    /**
+     * Waits for the decision about a call whose request is committed. The same call gets the same decision in every epoch. Ends at
+     * the latest APPROVAL_GRACE_MS after the time that a person has (`approvals.timeout_ms`).
+     */
+    ask(call_id: CallId, call: ConfirmTool): Effect.Effect<Confirmation>
+    /** An approval was decided: who waits for it asks again. */
+    resolved(approval_id: ApprovalId): Effect.Effect<void>
+    /** Ends every wait, those that begin later included. */
+    readonly stop: Effect.Effect<void>
+  }
+>()("choir/agent/calls/Confirmations") {
+  static readonly layer = Layer.effect(
+    Confirmations,
+    Effect.suspend(() => make())
+  )
+}
+
+const REJECTED = "a person refused this call; do something else, or ask the user what to do"
+const EXPIRED = "nobody approved this call in time, so it did not run; tell the user before you try it again"
+
+const denied = ({ reason }: Denied): Confirmation => ({
+  type: "refused",
+  reason: `this call needs a person's approval, which could not be asked for: ${reason}`
+})
+
+const make = Effect.fnUntraced(function* () {
+  const arbiter = yield* Arbiter
+  const plane = yield* ControlPlane
+  const replication = yield* Replication
+  const settings = yield* AgentSettings
+  const stopped = yield* Deferred.make<void>()
+  const waiting = new Map<ApprovalId, Deferred.Deferred<void>>()
+  // A decision may be told before the answer that it is awaited has arrived.
+  const told = new Set<ApprovalId>()
+
+  const change = (approval_id: ApprovalId) =>
+    Effect.suspend(() => {
+      if (told.delete(approval_id)) return Effect.sleep(RPC_RETRY_MS)
+      const decided = Deferred.makeUnsafe<void>()
+      waiting.set(approval_id, decided)
+      return Effect.ensuring(
+        Effect.timeoutOption(Deferred.await(decided), APPROVAL_POLL_MS),
+        Effect.sync(() => waiting.delete(approval_id))
+      )
+    })
+
+  const decision = Effect.fnUntraced(function* (call_id: CallId, call: ConfirmTool) {
+    // choird compares what it is asked about with the log that it has.
+    yield* replication.reached(arbiter.state().rev)
+    while (true) {
+      const asked = yield* Effect.result(plane.approval({ request_type: "confirm_tool", call_id, payload: call }))
+      if (Result.isFailure(asked)) {
+        if (asked.failure._tag === "Denied") return denied(asked.failure)
+        yield* Effect.sleep(RPC_RETRY_MS)
+        continue
+      }
+      const { approval_id, status } = asked.success
+      if (status === "approved") return { type: "approved", approval_id } as const
+      if (status !== "pending") return { type: "refused", reason: status === "rejected" ? REJECTED : EXPIRED } as const
+      yield* change(approval_id)
+    }
+  })
+
+  return Confirmations.of({
+    ask: Effect.fn("Confirmations.ask")(function* (call_id, call) {
+      const { timeout_ms } = settings.current().config.approvals
+      const ended: Effect.Effect<Confirmation> = Effect.as(Deferred.await(stopped), { type: "stopped" })
+      return yield* Effect.raceFirst(decision(call_id, call), ended).pipe(
+        Effect.timeoutOrElse({
+          duration: timeout_ms + APPROVAL_GRACE_MS,
+          orElse: () => Effect.succeed<Confirmation>({ type: "refused", reason: EXPIRED })
+        })
+      )
+    }),
+    resolved: (approval_id) =>
+      Effect.suspend(() => {
+        const decided = waiting.get(approval_id)
+        if (decided !== undefined) return Effect.asVoid(Deferred.succeed(decided, undefined))
+        told.add(approval_id)
+        const oldest = told.values().next()
+        if (told.size > APPROVALS_REMEMBERED_MAX && oldest.done !== true) told.delete(oldest.value)
+        return Effect.void
+      }),
+    stop: Effect.asVoid(Deferred.succeed(stopped, undefined))
+  })
+})

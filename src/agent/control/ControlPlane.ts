@@ -1,0 +1,168 @@
+/** What this agent asks of choird: the verbs of the agent API with the envelope filled in, and the push stream. */
+import { Context, Effect, Layer, Redacted, Ref, Schedule, type Schema, Stream } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import { HttpApiClient } from "effect/http-api"
+import { randomUUID } from "node:crypto"
+import { AgentApi, type Heartbeat, type HeartbeatReply, type InitHello, type InitHelloReply } from "#schema/AgentApi.ts"
+import type { AskedApproval } from "#schema/Approval.ts"
+import type { AgentConfig } from "#schema/Config.ts"
+import type { ToolStatus } from "#schema/Event.ts"
+import type { CallId, SecretName, SessionId } from "#schema/Ids.ts"
+import type { ProposalKind } from "#schema/ProposedChange.ts"
+import type { Signal } from "#schema/Signal.ts"
+import type { Summary } from "#schema/Summary.ts"
+import type { ToolName } from "#schema/Tool.ts"
+import { jobToken } from "#src/shared/wire/jobToken.ts"
+import { PROPOSAL_ASK_MS_MAX, RPC_RETRY_MS, RPC_TIMEOUT_MS } from "#src/shared/limits.ts"
+import { makeConnections } from "./choirdConnections.ts"
+import { answerTime, type Asked, asked, type Denied, failure, patiently } from "./verbAnswer.ts"
+
+/** A signal with the id to resume after. */
+export interface Pushed {
+  readonly id: string | undefined
+  readonly signal: Signal
+}
+
+/** A tool that choird is to run. `timeout_ms` covers everything: the wait for a connection, repeats, and the tool itself. */
+export interface HostCall {
+  readonly tool_name: ToolName
+  readonly call_id: CallId
+  readonly input: Schema.Json
+  readonly timeout_ms: number
+}
+
+/** What a person is to decide on; `payload` is what `request_type` demands. */
+export interface ApprovalWish {
+  readonly request_type: "confirm_tool" | ProposalKind
+  readonly call_id: CallId
+  readonly payload: Schema.Json
+}
+
+/** How a host tool ended. */
+export interface HostReply {
+  readonly status: ToolStatus
+  readonly output: Schema.Json
+}
+
+/** The silence after which choird takes an agent for crashed, until its configuration says another one. */
+const SILENCE_MS = 10_000
+
+/** Speaks to choird. It holds the token: the bootstrap one until INIT_HELLO answers, then the lease's, in memory only (D12). */
+export class ControlPlane extends Context.Service<
+  ControlPlane,
+  {
+    hello(request: InitHello): Asked<InitHelloReply>
+    /** The values of bound secrets; one unbound name refuses them all. */
+    secrets(resources: ReadonlyArray<SecretName>): Asked<ReadonlyMap<SecretName, Redacted.Redacted>>
+    /** One heartbeat, given up with its connection after `timeout_ms`, RPC_TIMEOUT_MS by default, so that a lost packet does not hold up the next one. */
+    heartbeat(request: Heartbeat, timeout_ms?: number): Asked<HeartbeatReply>
+    /**
+     * Runs a host tool; for a core with the proof that its job runs. It is asked again with the same request id while choird is away,
+     * so that it runs once (R28). At most SLOW_HOST_CALLS_MAX of those with more than RPC_TIMEOUT_MS are with choird at once, the
+     * others wait in order: quick calls, heartbeats and the push stream always find a connection (R62).
+     */
+    execute(call: HostCall, job?: CallId): Asked<HostReply>
+    /** How a person decided, asking for it at the first time. Once, without patience: who waits asks again anyway. */
+    approval(wish: ApprovalWish): Asked<AskedApproval>
+    /** Says goodbye; Denied NOT_FLUSHED when choird lacks events. */
+    terminate(request: {
+      readonly reason: string
+      readonly final_rev: number
+      readonly final_hash: string
+      /** What choird keeps of the session (spec 11.8). */
+      readonly summary?: Summary
+    }): Asked<void>
+    /** The newest configuration, if it is newer. */
+    config(current: number): Asked<{ readonly config_version: number; readonly config?: AgentConfig }>
+    /** Signals from the push stream, which is opened again after the last id whenever it breaks. Fails only when denied. */
+    readonly signals: Stream.Stream<Pushed, Denied>
+  }
+>()("choir/agent/control/ControlPlane") {
+  static readonly layer = (session_id: SessionId, bootstrap: Redacted.Redacted) =>
+    Layer.effect(ControlPlane, make(session_id, bootstrap))
+}
+
+const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Redacted.Redacted) {
+  const connections = yield* makeConnections
+  const token = yield* Ref.make(bootstrap)
+  const http = HttpClient.mapRequestEffect(yield* HttpClient.HttpClient, (request) =>
+    Effect.map(Ref.get(token), (current) => HttpClientRequest.bearerToken(request, current))
+  )
+  const { rpc } = yield* HttpApiClient.makeWith(AgentApi, { httpClient: http, baseUrl: "http://choird" })
+  const envelope = (request_id = randomUUID() as string) => ({
+    headers: { "x-choir-request-id": request_id, "x-choir-session-id": session_id }
+  })
+  /** The envelope of a core's call with the proof that its job runs (D35). */
+  const proven = (job: CallId | undefined) =>
+    Effect.map(Ref.get(token), (lease) => {
+      const { headers } = envelope()
+      if (job === undefined) return headers
+      return { ...headers, "x-choir-job": jobToken(Redacted.value(lease), job) }
+    })
+
+  let silence_ms = SILENCE_MS
+  /** Asks until choird answers. The agent sends no heartbeat while it waits for these, so that each attempt is as short as theirs. */
+  const insistently = <A, E>(verb: string, call: Effect.Effect<A, E>): Asked<A> =>
+    Effect.suspend(() => {
+      let attempts = 0
+      return patiently(Effect.suspend(() => asked(verb, answerTime(silence_ms, attempts++))(call)))
+    })
+
+  const last = yield* Ref.make<string | undefined>(undefined)
+  const connect = Effect.fnUntraced(function* () {
+    const after = yield* Ref.get(last)
+    const headers = after === undefined ? {} : { "last-event-id": after }
+    return yield* rpc.events({ headers, query: { session_id } })
+  })
+  const connection = Stream.unwrap(Effect.timeout(connect(), RPC_TIMEOUT_MS)).pipe(
+    Stream.map(({ data, id }): Pushed => ({ id, signal: data })),
+    Stream.tap(({ id }) => (id === undefined ? Effect.void : Ref.set(last, id))),
+    Stream.mapError((error) => failure("events", error)),
+    // The usual pause follows.
+    Stream.catchTag("Unreachable", ({ wait_ms }) =>
+      Stream.fromEffectDrain(Effect.sleep(Math.max(0, wait_ms - RPC_RETRY_MS)))
+    )
+  )
+  // A stream that ends or breaks is opened again: choird sends anew what no event acknowledged.
+  const signals = Stream.repeat(connection, Schedule.spaced(RPC_RETRY_MS))
+
+  return ControlPlane.of({
+    hello: Effect.fn("ControlPlane.hello")(function* (payload) {
+      const request = { ...envelope(), payload }
+      const reply = yield* insistently("INIT_HELLO", rpc.INIT_HELLO(request))
+      silence_ms = reply.config.crash_detection_threshold_ms ?? SILENCE_MS
+      yield* Ref.set(token, Redacted.make(reply.lease_token))
+      return reply
+    }),
+    secrets: Effect.fn("ControlPlane.secrets")(function* (resources) {
+      const request = { ...envelope(), payload: { resources } }
+      const { secrets } = yield* insistently("GET_SECRETS", rpc.GET_SECRETS(request))
+      return new Map(Object.entries(secrets).map(([name, value]) => [name as SecretName, Redacted.make(value)]))
+    }),
+    heartbeat: (payload, timeout_ms) => asked("HEARTBEAT", timeout_ms)(rpc.HEARTBEAT({ ...envelope(), payload })),
+    execute: Effect.fn("ControlPlane.execute")(function* ({ timeout_ms, ...payload }, job) {
+      const headers = yield* proven(job)
+      const call = Effect.mapError(rpc.EXECUTE_HOST_TOOL({ headers, payload }), (error) =>
+        failure("EXECUTE_HOST_TOOL", error)
+      )
+      const { output, status } = yield* connections.host(timeout_ms, patiently(call))
+      return { output, status }
+    }),
+    approval: Effect.fn("ControlPlane.approval")(function* (payload) {
+      const request = { ...envelope(), payload }
+      // choird looks into the agent's repository before it takes a proposal.
+      const timeout_ms = payload.request_type === "confirm_tool" ? RPC_TIMEOUT_MS : PROPOSAL_ASK_MS_MAX
+      return yield* asked("REQUEST_APPROVAL", timeout_ms)(connections.one(rpc.REQUEST_APPROVAL(request)))
+    }),
+    terminate: Effect.fn("ControlPlane.terminate")(function* (payload) {
+      const request = { ...envelope(), payload }
+      yield* insistently("TERMINATE_SELF", rpc.TERMINATE_SELF(request))
+    }),
+    config: (current_config_version) =>
+      insistently(
+        "FETCH_DYNAMIC_CONFIG",
+        rpc.FETCH_DYNAMIC_CONFIG({ ...envelope(), payload: { current_config_version } })
+      ),
+    signals
+  })
+})

@@ -1,0 +1,209 @@
+/**
+ * Carries the log to choird (D4, D7): at once for what people or effects wait for, else at the interval. The log runs ahead of
+ * choird on purpose; what is not acknowledged when this process dies is lost (spec 7.4).
+ */
+import { Clock, Context, Deferred, Effect, Layer, Queue, Schema } from "effect"
+import type { HeartbeatReply } from "#schema/AgentApi.ts"
+import {
+  HEARTBEAT_PATCH_BYTES_MAX,
+  REPLICATION_DEBOUNCE_MS,
+  REPLICATION_GATHER_MS,
+  REPLICATION_EVENTS_MAX,
+  REPLICATION_BYTES_MAX,
+  RPC_RETRY_MS,
+  RPC_TIMEOUT_MS
+} from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { ControlPlane } from "./ControlPlane.ts"
+import { type Batch, EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { fetchSecrets } from "./fetchSecrets.ts"
+import { residentRevs } from "#src/agent/arbiter/residentRevs.ts"
+import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { urgencyOf } from "./urgency.ts"
+import { answerTime } from "./verbAnswer.ts"
+
+/** choird will not take this agent's events any more: a newer epoch runs, or the session is frozen or over. */
+export class Severed extends Schema.TaggedError<Severed>()("Severed", { reason: Schema.String }) {
+  override get message() {
+    return `the session was taken from this agent: ${this.reason}`
+  }
+}
+
+/** Sends heartbeats and knows what choird has. */
+export class Replication extends Context.Service<
+  Replication,
+  {
+    /** The newest revision that choird acknowledged. */
+    acked(): number
+    /** Waits until choird has acknowledged a revision. */
+    reached(rev: number): Effect.Effect<void>
+    /** Waits while too much is unacknowledged to start more work (R14). */
+    readonly room: Effect.Effect<void>
+    /** Sends now and waits until everything committed so far is acknowledged. */
+    readonly flush: Effect.Effect<void>
+    /** Takes over a newer configuration with its secrets, if there is one. */
+    readonly refresh: Effect.Effect<void>
+    /** Sends heartbeats until choird severs the session. */
+    readonly run: Effect.Effect<never, Severed>
+  }
+>()("choir/agent/control/Replication") {
+  static readonly layer = Layer.effect(
+    Replication,
+    Effect.suspend(() => make())
+  )
+}
+
+const make = Effect.fnUntraced(function* () {
+  const arbiter = yield* Arbiter
+  const log = yield* EventLog
+  const plane = yield* ControlPlane
+  const secrets = yield* SecretStore
+  const settings = yield* AgentSettings
+  // Tokens only: whoever takes one sends all there is, so that none is missed when a wait loses a race.
+  const now = yield* Queue.sliding<void>(1)
+  const soon = yield* Queue.sliding<void>(1)
+  const waiters = new Set<{ readonly rev: number; readonly done: Deferred.Deferred<void> }>()
+  let acked = log.head()
+  let away = false
+  /** Heartbeats in a row that choird did not answer in their time. */
+  let given_up = 0
+
+  // The revision that choird's next patches start after: what it has, or less where it asks to be sent again.
+  let sent = acked
+
+  yield* arbiter.onCommit((events) => {
+    const urgencies = new Set(events.map((event) => urgencyOf(event, arbiter.state())))
+    if (urgencies.has("now")) Queue.offerUnsafe(now, undefined)
+    else if (urgencies.has("soon")) Queue.offerUnsafe(soon, undefined)
+  })
+
+  const acknowledge = (rev: number) =>
+    Effect.sync(() => {
+      acked = Math.max(acked, Math.min(rev, log.head()))
+      for (const waiter of waiters) {
+        if (waiter.rev > acked) continue
+        waiters.delete(waiter)
+        Deferred.doneUnsafe(waiter.done, Effect.void)
+      }
+      if (log.isFull()) log.trim(acked, residentRevs(arbiter.state(), log))
+    })
+  const reached = (rev: number) =>
+    Effect.suspend(() => {
+      if (rev <= acked) return Effect.void
+      const waiter = { rev, done: Deferred.makeUnsafe<void>() }
+      waiters.add(waiter)
+      return Effect.ensuring(
+        Deferred.await(waiter.done),
+        Effect.sync(() => waiters.delete(waiter))
+      )
+    })
+  const roomAt = () => log.head() - acked <= REPLICATION_EVENTS_MAX && log.bytesAfter(acked) <= REPLICATION_BYTES_MAX
+  const room: Effect.Effect<void> = Effect.suspend(() =>
+    roomAt() ? Effect.void : Effect.andThen(reached(acked + 1), room)
+  )
+
+  const send = Effect.fnUntraced(function* (batch: Batch | undefined) {
+    const { config, config_version, epoch } = settings.current()
+    const base_rev = batch?.base_rev ?? sent
+    const now = yield* Clock.currentTimeMillis
+    const request = {
+      epoch,
+      base_rev,
+      new_rev: batch?.new_rev ?? base_rev,
+      hash_prev: batch?.hash_prev ?? log.hashAt(base_rev),
+      hash_new: batch?.hash_new ?? log.hashAt(base_rev),
+      patches: batch?.events ?? [],
+      config_version,
+      timestamp: new Date(now).toISOString()
+    }
+    const { crash_detection_threshold_ms: threshold_ms } = config
+    const timeout_ms = threshold_ms === undefined ? RPC_TIMEOUT_MS : answerTime(threshold_ms, given_up)
+    const asked_ms = yield* monotonicMs
+    // A choird that refuses the connection is away, and not slow.
+    const answerless = Effect.map(monotonicMs, (now_ms) => {
+      given_up = now_ms - asked_ms >= timeout_ms ? given_up + 1 : 0
+    })
+    return yield* plane.heartbeat(request, timeout_ms).pipe(Effect.tapError(() => answerless))
+  })
+  const obey = Effect.fnUntraced(function* (reply: HeartbeatReply, batch: Batch | undefined) {
+    if (reply.action === "FENCED") return yield* new Severed({ reason: "a newer start of this agent runs" })
+    if (reply.action === "CONFLICT") return yield* new Severed({ reason: "choird holds another history and froze it" })
+    const before = sent
+    yield* acknowledge(reply.ack_rev)
+    const wanted = reply.action === "RESEND_FROM" ? reply.resend_from : undefined
+    sent = Math.min(wanted === undefined ? reply.ack_rev : Math.max(0, wanted - 1), log.head())
+    if (sent < log.oldest() - 1)
+      return yield* new Severed({ reason: `choird lost events before ${log.oldest()}, which it had acknowledged` })
+    if (reply.action === "BACKOFF") yield* Effect.sleep(reply.retry_after_ms ?? RPC_RETRY_MS)
+    // What was sent and not taken is not sent again at once. What was committed meanwhile was not sent, and does not wait.
+    else if (batch !== undefined && sent <= before) yield* Effect.sleep(RPC_RETRY_MS)
+    if (reply.config_version_latest !== settings.current().config_version) yield* refresh
+  })
+  // The secrets come first: whoever sees the new configuration finds what it names.
+  const refresh = Effect.gen(function* () {
+    const { config, config_version } = yield* plane.config(settings.current().config_version)
+    if (config === undefined) return
+    yield* secrets.replaceAll(yield* fetchSecrets(config, secrets.named()))
+    yield* settings.replace(config_version, config)
+    // choird shows this agent as behind until it hears of it (R58).
+    Queue.offerUnsafe(now, undefined)
+  }).pipe(
+    Effect.provideService(ControlPlane, plane),
+    // The next heartbeat asks again; until then events matter more.
+    Effect.timeout(RPC_TIMEOUT_MS),
+    Effect.catch((error) => Effect.logWarning("the new configuration did not arrive", error.message))
+  )
+
+  /** Told once an outage, since it is asked again several times a second. */
+  const missed = (message: string) =>
+    Effect.suspend(() => {
+      if (away) return Effect.void
+      away = true
+      return Effect.logWarning(message)
+    })
+  const beat: Effect.Effect<void, Severed> = Effect.gen(function* () {
+    const batch = log.after(sent, HEARTBEAT_PATCH_BYTES_MAX)
+    const reply = yield* send(batch)
+    away = false
+    given_up = 0
+    yield* obey(reply, batch)
+  }).pipe(
+    Effect.catchTags({
+      Denied: ({ reason }) => Effect.fail(new Severed({ reason })),
+      Unreachable: ({ message, wait_ms }) => Effect.andThen(missed(message), Effect.sleep(wait_ms))
+    })
+  )
+  // What one heartbeat cannot hold, or choird wants again, goes with the next one at once, and so does a heartbeat without an answer: choird
+  // may not have heard it. What was committed meanwhile waits its time.
+  const drain: Effect.Effect<void, Severed> = Effect.suspend(() => {
+    const head = log.head()
+    return Effect.andThen(
+      beat,
+      Effect.suspend(() => (sent < head || !roomAt() || away ? drain : Effect.void))
+    )
+  })
+  const urgent = Effect.andThen(Queue.take(now), Effect.sleep(REPLICATION_DEBOUNCE_MS))
+  const gathered = Effect.andThen(Queue.take(soon), Effect.raceFirst(Effect.sleep(REPLICATION_GATHER_MS), urgent))
+  const due = Effect.suspend(() =>
+    Effect.raceFirst(urgent, gathered).pipe(
+      Effect.timeoutOrElse({
+        duration: settings.current().config.heartbeat_interval_ms,
+        orElse: () => Effect.void
+      })
+    )
+  )
+
+  return Replication.of({
+    acked: () => acked,
+    reached,
+    refresh,
+    room,
+    flush: Effect.suspend(() => {
+      Queue.offerUnsafe(now, undefined)
+      return reached(log.head())
+    }),
+    run: Effect.forever(Effect.andThen(drain, due))
+  })
+})

@@ -1,0 +1,69 @@
+/** Every skill there is: built-in and the image's (spec 8.8). It is filled once at start and never changes. */
+import { Context, Effect, FileSystem, Layer, Result, Schema } from "effect"
+import type { SkillSpec } from "#schema/Skill.ts"
+import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
+import { IMAGE_SKILLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
+import { readSkill, skillProblems } from "#src/shared/image/skillProblems.ts"
+
+/** Skills by their names. */
+export type SkillBook = ReadonlyMap<string, SkillSpec>
+
+/** A skill that cannot be offered. The agent does not start without it (fail fast, spec 8.8). */
+export class SkillBroken extends Schema.TaggedError<SkillBroken>()("SkillBroken", {
+  /** The skill's file, or the folder that cannot be read. */
+  file: Schema.String,
+  problems: Schema.Array(Schema.String)
+}) {
+  override get message() {
+    return `the skill ${this.file} cannot be used: ${this.problems.join("; ")}. Mend it, then build and restart the agent`
+  }
+}
+
+/** The skills that lanes may run; none where nobody provides them. */
+export const SkillRegistry = Context.Reference<SkillBook>("choir/agent/image/SkillRegistry", {
+  defaultValue: () => new Map()
+})
+
+const readFile = Effect.fnUntraced(function* (file: string) {
+  const fs = yield* FileSystem.FileSystem
+  const broken = (reason: string) => new SkillBroken({ file, problems: [reason] })
+  const { size, type } = yield* Effect.mapError(fs.lstat(file), ({ message }) => broken(message))
+  if (type !== "File") return yield* broken("it is no regular file")
+  if (size > BigInt(MANIFEST_BYTES_MAX)) return yield* broken(`it is larger than ${MANIFEST_BYTES_MAX} bytes`)
+  return yield* Effect.mapError(fs.readFileString(file), ({ message }) => broken(message))
+})
+
+/** The built-in skills, and the files `skills/<name>.json` of the folder `choir`. */
+export const loadSkills = Effect.fnUntraced(function* (choir: string) {
+  const fs = yield* FileSystem.FileSystem
+  const folder = `${choir}/skills`
+  const entries = yield* fs.readDirectory(folder).pipe(
+    Effect.catchReason("PlatformError", "NotFound", () => Effect.succeed([])),
+    Effect.mapError(({ message }) => new SkillBroken({ file: folder, problems: [message] }))
+  )
+  const files = entries.filter((name) => name.endsWith(".json")).sort()
+  if (files.length > IMAGE_SKILLS_MAX)
+    return yield* new SkillBroken({ file: folder, problems: [`it holds more than ${IMAGE_SKILLS_MAX} skills`] })
+  const book = new Map<string, SkillSpec>(BUILT_IN_SKILLS.map((spec) => [spec.name, spec]))
+  for (const name of files) {
+    const file = `${folder}/${name}`
+    const read = readSkill(name.slice(0, -".json".length), yield* readFile(file))
+    if (Result.isFailure(read)) return yield* new SkillBroken({ file, problems: read.failure })
+    book.set(read.success.name, read.success)
+  }
+  return book
+})
+
+/** Fails unless every tool that a skill allows is among the names of all tools (spec 8.8, step 4). */
+export const requireTools = (book: SkillBook, tools: ReadonlySet<string>): Effect.Effect<void, SkillBroken> =>
+  Effect.forEach(
+    book.values(),
+    (spec) => {
+      const problems = skillProblems(spec, tools)
+      return problems.length === 0 ? Effect.void : Effect.fail(new SkillBroken({ file: spec.name, problems }))
+    },
+    { discard: true }
+  )
+
+/** `choir` is the image's folder. */
+export const layerSkills = (choir: string) => Layer.effect(SkillRegistry, loadSkills(choir))

@@ -1,0 +1,69 @@
+/** What the model is asked for when a session ends, and what of its answer counts (spec 11.8). */
+import { Schema } from "effect"
+import type { ChoirEvent } from "#schema/Event.ts"
+import { type Summary, SUMMARY_LIMITS } from "#schema/Summary.ts"
+import { storableJson } from "#src/shared/text/canonicalJson.ts"
+import type { ReferenceSummary } from "#src/shared/session/State.ts"
+import { answerTool } from "#src/agent/model/answerTool.ts"
+import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import { type Folding, foldingLine } from "./compaction.ts"
+import { SUMMARY_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
+import { chars, type Room, size } from "#src/agent/model/promptRoom.ts"
+
+const Answer = Schema.Struct({
+  title: Schema.NonEmptyString.annotate({ description: "A few words" }),
+  summary: Schema.NonEmptyString.annotate({ description: "What was asked, done and how it ended" }),
+  decisions: Schema.Array(Schema.String).annotate({ description: "What was decided, and why" }),
+  open_points: Schema.Array(Schema.String).annotate({ description: "What was asked for or promised and is not done" }),
+  facts: Schema.Array(Schema.String).annotate({ description: "What is worth knowing later" })
+})
+const ANSWER = answerTool("choir.session.summary", "Give the summary of the session.", Answer)
+
+/** The one tool of a summary. */
+export const summaryTool = ANSWER.tool
+
+/** The newest lines that fit, in their order. */
+const fitting = (lines: ReadonlyArray<string>, room_chars: number): ReadonlyArray<string> => {
+  let left = room_chars
+  const from = lines.findLastIndex((line) => {
+    // As JSON in the request, with the line's own break.
+    left -= JSON.stringify(line).length
+    return left < 0
+  })
+  return lines.slice(from + 1)
+}
+
+/** Edge's reference summary and, of its window, the newest events that the model has room for. */
+export const summaryPrompt = (
+  reference: ReferenceSummary,
+  window: ReadonlyArray<Folding>,
+  room: Room
+): ReadonlyArray<ChatMessage> => {
+  const messages = (lines: ReadonlyArray<string>): ReadonlyArray<ChatMessage> => [
+    { role: "system", content: SUMMARY_INSTRUCTIONS },
+    {
+      role: "user",
+      content: `Reference summary of what came before:\n${JSON.stringify(reference)}\n\nEvents, oldest first:\n${lines.join("\n")}`
+    }
+  ]
+  return messages(fitting(window.map(foldingLine), chars(room) - size(messages([]))))
+}
+
+const cut = (text: string, chars: number): string => text.slice(0, chars).toWellFormed()
+const cutList = (entries: ReadonlyArray<string>): ReadonlyArray<string> =>
+  entries.slice(0, SUMMARY_LIMITS.entries).map((entry) => cut(entry, SUMMARY_LIMITS.entry_chars))
+
+/** The summary that an event holds, cut to its limits; nothing when it is no summary, or not one that can be read. */
+export const summaryOf = (event: ChoirEvent | undefined): Summary | undefined => {
+  if (event?.event_type !== "ModelOutput" || event.payload.purpose !== "summary") return undefined
+  const [answer] = ANSWER.answers(event.payload.tool_calls)
+  if (answer === undefined) return undefined
+  const { decisions, facts, open_points, summary, title } = answer
+  return storableJson({
+    title: cut(title, SUMMARY_LIMITS.title_chars),
+    summary: cut(summary, SUMMARY_LIMITS.text_chars),
+    decisions: cutList(decisions),
+    open_points: cutList(open_points),
+    facts: cutList(facts)
+  })
+}

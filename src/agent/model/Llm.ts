@@ -1,0 +1,284 @@
+/**
+ * Chat completions of an OpenAI-compatible endpoint (spec 21). What comes back is hostile input: sizes, counts and times are
+ * capped, tool calls are structured or nothing, redirects are not followed. A failure is data: it becomes an event.
+ */
+import { Context, Duration, Effect, Layer, Redacted, Result, type Schema } from "effect"
+import { HttpClient } from "effect/http"
+import type { AgentConfig, Model } from "#schema/Config.ts"
+import type { ModelError, Usage } from "#schema/Event.ts"
+import { MODEL_RETRY_AFTER_MS_MAX, MODEL_TOTAL_MS_MAX, OUTPUT_TOKENS_PER_SECOND_MAX } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { withoutRefused } from "#src/shared/model/refusedParameter.ts"
+import { type ParameterChanges, requestParameters } from "#src/shared/model/requestParameters.ts"
+import { boundModel } from "#src/agent/settings/AgentSettings.ts"
+import {
+  CHARS_A_TOKEN,
+  type ChatMessage,
+  type ChatTool,
+  reported,
+  estimateTokens,
+  outputTokensMax,
+  problem,
+  requestBody
+} from "./chatCompletion.ts"
+import { request, type RequestFailed } from "./modelRequest.ts"
+import { makeScrub } from "#src/agent/settings/scrub.ts"
+import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+
+export interface Completion {
+  /** The name of config.json that answered; a fallback's when one took over. */
+  readonly model: string
+  readonly text?: string
+  readonly tool_calls: ReadonlyArray<{ readonly name: string; readonly input: Schema.Json }>
+  readonly finish_reason: string
+  /** Of all attempts together that a provider may have worked for. */
+  readonly usage: Usage
+  /** The prompt's tokens as the provider counted them; absent where it said nothing or nonsense. */
+  readonly prompt_tokens?: number
+  readonly latency_ms: number
+  readonly error?: ModelError
+}
+
+/** What a call may have cost that was interrupted before its end. */
+export type Unanswered = Pick<Completion, "latency_ms" | "model" | "usage">
+
+/** What an attempt needs besides the prompt, taken once for a whole call: a switch meanwhile counts for the next one (R35, R58). */
+interface Candidate {
+  readonly name: string
+  readonly model: Model
+  readonly key: Redacted.Redacted | undefined
+}
+
+/** Asks models. */
+export class Llm extends Context.Service<
+  Llm,
+  {
+    /**
+     * One completion by a model of `config`. A connection that broke before any byte of an answer is tried once more. After a 429, or a 503
+     * or 529 that says when to come back, it announces the wait, obeys Retry-After up to a minute and asks once
+     * more (R26); after that, or after a timeout or a 5xx, the model's fallbacks take over (E9). All attempts use `config` and
+     * the secrets of the call's beginning (R35). Never fails: the last attempt's error is in the completion. `interrupted` hears what a call
+     * may have cost that is interrupted, before the interruption is done.
+     */
+    complete(
+      model: string,
+      messages: ReadonlyArray<ChatMessage>,
+      tools: ReadonlyArray<ChatTool>,
+      config: AgentConfig,
+      announce: (wait: Duration.Duration) => Effect.Effect<void>,
+      interrupted?: (cost: Unanswered) => Effect.Effect<void>
+    ): Effect.Effect<Completion>
+  }
+>()("choir/agent/model/Llm") {
+  static readonly layer = Layer.effect(
+    Llm,
+    Effect.suspend(() => make())
+  )
+}
+
+/** A provider may quote the request that it refuses; its words reach people and the log, the key must not, nor a part of it. */
+const withoutKey = ({ key }: Candidate) => makeScrub(key === undefined ? [] : [Redacted.value(key)])
+
+interface Prompt {
+  readonly messages: ReadonlyArray<ChatMessage>
+  readonly tools: ReadonlyArray<ChatTool>
+}
+
+/** Puts on a call's bill what one attempt cost, or may cost: the characters that were sent and that came back, and the provider's count. */
+type Bill = (model: Model, sent: number, came?: number, counted?: Counted) => void
+
+interface Counted {
+  readonly prompt_tokens?: unknown
+  readonly completion_tokens?: unknown
+}
+
+/** Tokens and money of an attempt: of what was sent and came the estimate or the provider's count, whichever is higher. */
+const usageOf = (...[model, sent, came = 0, counted]: Parameters<Bill>): Usage => {
+  const { price } = model
+  const input_tokens = Math.max(reported(counted?.prompt_tokens), estimateTokens(sent))
+  const output_tokens = Math.max(reported(counted?.completion_tokens), estimateTokens(came))
+  return {
+    input_tokens,
+    output_tokens,
+    ...(price === undefined ? {} : { cost_usd: (input_tokens * price.input + output_tokens * price.output) / 1e6 })
+  }
+}
+
+/** The most characters that a model may have written in a time. */
+const writtenIn = (model: Model, ms: number): number =>
+  CHARS_A_TOKEN * Math.min(outputTokensMax(model), Math.ceil((ms * OUTPUT_TOKENS_PER_SECOND_MAX) / 1000))
+
+const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 }
+
+const sumOf = (a: Usage, b: Usage): Usage => ({
+  input_tokens: a.input_tokens + b.input_tokens,
+  output_tokens: a.output_tokens + b.output_tokens,
+  ...(a.cost_usd === undefined && b.cost_usd === undefined ? {} : { cost_usd: (a.cost_usd ?? 0) + (b.cost_usd ?? 0) })
+})
+
+/** One attempt's part of a completion; what all attempts cost is counted apart. */
+type Attempt = Omit<Completion, "usage">
+
+const tooLate = problem("timeout", `no whole answer in ${MODEL_TOTAL_MS_MAX / 60_000} minutes`)
+
+const make = Effect.fnUntraced(function* () {
+  const http = yield* HttpClient.HttpClient
+  const secrets = yield* SecretStore
+  // By endpoint and model, of which a configuration has few.
+  const refusedParameters = new Map<string, ParameterChanges>()
+
+  /**
+   * Asks again without each parameter that the provider names as the one it refuses; what it refused once is not sent any more. `sending`
+   * hears of each request, `lost` of each whose connection broke before its answer.
+   */
+  const negotiated = Effect.fnUntraced(function* (
+    candidate: Candidate,
+    prompt: Prompt,
+    sending: Effect.Effect<void>,
+    lost: Effect.Effect<void>
+  ) {
+    const { model, name } = candidate
+    const kind = `${model.endpoint} ${model.model}`
+    while (true) {
+      const changes = refusedParameters.get(kind) ?? new Map<string, string | undefined>()
+      const body = requestBody(model, prompt.messages, prompt.tools, changes)
+      const broken = Effect.logWarning(`the connection to the model "${name}" broke before its answer`).pipe(
+        Effect.andThen(lost),
+        Effect.andThen(sending)
+      )
+      yield* sending
+      const answer = yield* request(http, { ...candidate, redact: withoutKey(candidate) }, body, broken)
+      if (!("refused" in answer)) return answer
+      const sent = requestParameters(model, changes).map(([key]) => key)
+      const next = withoutRefused(answer.refused, sent, changes)
+      if (next === undefined) return yield* Effect.fail<RequestFailed>({ error: answer.error })
+      refusedParameters.set(kind, next.changes)
+      yield* Effect.logWarning(
+        `the model "${name}" refuses the parameter ${next.parameter}; it is left out from here on`,
+        {
+          parameter: next.parameter,
+          instead: next.changes.get(next.parameter)
+        }
+      )
+    }
+  })
+
+  /** One attempt of one model; its failure is part of the answer, and what it may cost goes on the bill. */
+  const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Prompt, bill: Bill) {
+    const { model, name } = candidate
+    const started = yield* monotonicMs
+    const asked = requestBody(model, prompt.messages, prompt.tools).length
+    let sent = started
+    const sending = Effect.map(monotonicMs, (now) => void (sent = now))
+    /** Bills a request without a whole answer: the provider may have written all the while, and what it writes for itself never comes. */
+    const billUnfinished = (came: number) =>
+      Effect.map(monotonicMs, (now) => bill(model, asked, Math.max(came, writtenIn(model, now - sent))))
+    const outcome = yield* Effect.result(
+      negotiated(candidate, prompt, sending, billUnfinished(0)).pipe(
+        Effect.scoped,
+        Effect.timeoutOrElse({
+          duration: MODEL_TOTAL_MS_MAX,
+          orElse: () => Effect.fail<RequestFailed>({ error: tooLate, answered: 0, unfinished: true })
+        }),
+        Effect.onInterrupt(() => billUnfinished(0))
+      )
+    )
+    const latency_ms = (yield* monotonicMs) - started
+    if (Result.isFailure(outcome)) {
+      const { answered, error, unfinished } = outcome.failure
+      // What came may be a page of nonsense that no model wrote.
+      const came = Math.min(answered ?? 0, CHARS_A_TOKEN * outputTokensMax(model))
+      if (unfinished === true) yield* billUnfinished(came)
+      // Where no answer began, the price is known to be none.
+      else bill(model, answered === undefined ? 0 : asked, came)
+      return failed(name, { ...error, message: `the model "${name}": ${error.message}` }, latency_ms)
+    }
+    const { content, finish_reason, tool_calls, usage } = outcome.success
+    const prompt_tokens = reported(usage?.prompt_tokens)
+    const written = content + tool_calls.map((call) => JSON.stringify(call)).join("")
+    bill(model, asked, written.length, usage)
+    return {
+      model: name,
+      // A provider has the key, and others may have told it more: what it says is shown to people, and to tools (R32).
+      tool_calls: tool_calls.map((call) => secrets.scrubJson(call)),
+      finish_reason,
+      latency_ms,
+      ...(prompt_tokens === 0 ? {} : { prompt_tokens }),
+      ...(content === "" ? {} : { text: secrets.scrub(content) })
+    } satisfies Attempt
+  })
+
+  /** The model and its fallbacks as they are now; those that the agent is not bound to are left out. */
+  const candidates = Effect.fnUntraced(function* (config: AgentConfig, name: string) {
+    const names = [name, ...(boundModel(config, name)?.fallback ?? [])]
+    const found = yield* Effect.forEach(names, (name) => {
+      const model = boundModel(config, name)
+      if (model === undefined) return Effect.succeed([])
+      const key = model.secret === undefined ? Effect.undefined : secrets.get(model.secret)
+      return Effect.map(key, (key): ReadonlyArray<Candidate> => [{ name, model, key }])
+    })
+    return found.flat()
+  })
+
+  const complete = Effect.fn("Llm.complete")(function* (
+    name: string,
+    messages: ReadonlyArray<ChatMessage>,
+    tools: ReadonlyArray<ChatTool>,
+    config: AgentConfig,
+    announce: (wait: Duration.Duration) => Effect.Effect<void>,
+    interrupted: (cost: Unanswered) => Effect.Effect<void> = () => Effect.void
+  ) {
+    const began = yield* monotonicMs
+    const [first, ...others] = yield* candidates(config, name)
+    const prompt = { messages, tools }
+    let usage: Usage = NO_USAGE
+    const bill: Bill = (...attempted) => {
+      usage = sumOf(usage, usageOf(...attempted))
+    }
+    if (first === undefined)
+      return { ...failed(name, problem("http", `the model "${name}" is not configured`), 0), usage }
+    const attempts = Effect.gen(function* () {
+      let completion: Attempt = yield* attempt(first, prompt, bill)
+      if (completion.error?.kind === "rate_limited") {
+        const asked = completion.error.retry_after_ms ?? config.rate_limit_retry_ms
+        const wait = Duration.millis(Math.min(asked, MODEL_RETRY_AFTER_MS_MAX))
+        yield* announce(wait)
+        yield* Effect.sleep(wait)
+        completion = yield* attempt(first, prompt, bill)
+      }
+      for (const other of others) {
+        if (!mayFallBack(completion.error)) break
+        yield* Effect.logWarning("a fallback model takes over", {
+          from: completion.model,
+          to: other.name,
+          error: completion.error
+        })
+        completion = yield* attempt(other, prompt, bill)
+      }
+      return { ...completion, usage }
+    })
+    const told = Effect.flatMap(monotonicMs, (now) =>
+      usage.input_tokens + usage.output_tokens === 0
+        ? Effect.void
+        : interrupted({ model: name, usage, latency_ms: now - began })
+    )
+    return yield* Effect.onInterrupt(attempts, () => told)
+  })
+  return Llm.of({ complete })
+})
+
+const failed = (model: string, error: ModelError, latency_ms: number): Attempt => ({
+  model,
+  tool_calls: [],
+  finish_reason: "error",
+  latency_ms,
+  error
+})
+
+/** E9: what another provider may do better. A refused key or a malformed answer is for a person to see. */
+const mayFallBack = (error: ModelError | undefined): boolean =>
+  error !== undefined &&
+  (error.kind === "rate_limited" ||
+    error.kind === "timeout" ||
+    error.kind === "unreachable" ||
+    (error.kind === "http" && (error.status ?? 0) >= 500))

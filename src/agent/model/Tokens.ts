@@ -1,0 +1,158 @@
+/**
+ * How many tokens texts take (spec 11.3), exact for models of the o200k_base vocabulary and calibrated for others by what their
+ * providers report. The vocabulary is read when something is counted for the first time, and never while prompts are small.
+ */
+import { hash } from "node:crypto"
+import { readFile } from "node:fs/promises"
+import { Context, Effect, Layer } from "effect"
+import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants"
+import {
+  PROMPT_CHARS_PER_TOKEN,
+  TOKEN_COUNTED_CHARS_MIN,
+  TOKEN_COUNTS_MAX,
+  TOKEN_FACTOR_MAX,
+  TOKEN_FACTOR_MIN,
+  TOKEN_FACTORS_MAX,
+  TOKEN_SLICE_CHARS,
+  TOKEN_VOCABULARY_SLICE
+} from "#src/shared/limits.ts"
+import { packVocabulary, Vocabulary } from "./Vocabulary.ts"
+
+/** Counts tokens. */
+export class Tokens extends Context.Service<
+  Tokens,
+  {
+    /** The tokens of texts by o200k_base; other fibers go on between slices of a long one. */
+    count(texts: ReadonlyArray<string>): Effect.Effect<number>
+    /** Whether texts surely have fewer tokens than this: no token is less than a byte. Needs no vocabulary. */
+    certainlyBelow(texts: ReadonlyArray<string>, tokens: number): boolean
+    /** What a provider's count of a prompt was where this service counted so many; nonsense is passed over. */
+    observe(model: string, counted: number, reported: number): void
+    /** By how much a model's own count is greater, from what was observed; 1 before. */
+    factor(model: string): number
+  }
+>()("choir/agent/model/Tokens") {
+  static readonly layer = Layer.effect(
+    Tokens,
+    Effect.suspend(() => make())
+  )
+}
+
+/** Beside the agent's bundle, made by the build; a sandbox gets it along with the program. */
+const FILE = new URL("./choir-agent.o200k", import.meta.url)
+/** What of a model's factor each observation decides. */
+const WEIGHT = 0.3
+/** A piece that ends this close before the end of a slice might be longer with what follows: "don" with "'t" behind it. */
+const MARGIN_CHARS = 4
+
+const packed = Effect.tryPromise(() => readFile(FILE)).pipe(
+  Effect.catch(() =>
+    Effect.map(
+      Effect.tryPromise(() => import("gpt-tokenizer/bpeRanks/o200k_base")),
+      (ranks) => packVocabulary(ranks.default)
+    )
+  )
+)
+
+/** Whoever waits for it may be interrupted, while the others still need it. */
+const load = Effect.gen(function* () {
+  const vocabulary = new Vocabulary(yield* packed)
+  while (vocabulary.addSome(TOKEN_VOCABULARY_SLICE)) yield* Effect.yieldNow
+  return vocabulary
+}).pipe(
+  Effect.catch((error) =>
+    Effect.as(Effect.logWarning("the vocabulary is missing; tokens are estimated", error), undefined)
+  ),
+  Effect.uninterruptible
+)
+
+/** A map that forgets what was not asked for the longest time. */
+const makeRecent = <A>(most: number) => {
+  const entries = new Map<string, A>()
+  const set = (key: string, value: A) => {
+    entries.delete(key)
+    entries.set(key, value)
+    const [oldest] = entries.keys()
+    if (entries.size > most && oldest !== undefined) entries.delete(oldest)
+  }
+  const get = (key: string) => {
+    const value = entries.get(key)
+    if (value !== undefined) set(key, value)
+    return value
+  }
+  return { get, set }
+}
+
+/** The tokens of a text from a place on, for about a slice, and where the next one begins. */
+const makeSlice = (vocabulary: Vocabulary) => {
+  const pattern = new RegExp(O200K_TOKEN_SPLIT_REGEX)
+  const encoder = new TextEncoder()
+  const bytes = new Uint8Array(TOKEN_SLICE_CHARS * 3)
+  return (text: string, from: number) => {
+    const slice = text.slice(from, from + TOKEN_SLICE_CHARS)
+    const end = from + slice.length === text.length ? slice.length : slice.length - MARGIN_CHARS
+    let tokens = 0
+    let next = 0
+    pattern.lastIndex = 0
+    for (let match = pattern.exec(slice); match !== null; match = pattern.exec(slice)) {
+      // What reaches the end may go on in the next slice, unless it fills this one, where it is cut.
+      if (pattern.lastIndex > end && next > 0) break
+      tokens += vocabulary.count(bytes, encoder.encodeInto(match[0], bytes).written)
+      next = pattern.lastIndex
+    }
+    return { tokens, next: from + Math.max(next, 1) }
+  }
+}
+
+const make = Effect.fnUntraced(function* () {
+  const loaded = yield* Effect.cached(Effect.map(load, (found) => found && makeSlice(found)))
+  const counts = makeRecent<number>(TOKEN_COUNTS_MAX)
+  const factors = makeRecent<number>(TOKEN_FACTORS_MAX)
+
+  const count = Effect.fn("Tokens.count")(function* (texts: ReadonlyArray<string>) {
+    const slice = yield* loaded
+    if (slice === undefined)
+      return texts.reduce((total, { length }) => total + Math.ceil(length / PROMPT_CHARS_PER_TOKEN), 0)
+    let total = 0
+    let since = 0
+    for (const text of texts) {
+      // The digest, so that what is remembered does not keep the texts.
+      const key = text.length < TOKEN_COUNTED_CHARS_MIN ? undefined : hash("sha256", text, "base64")
+      const known = key === undefined ? undefined : counts.get(key)
+      let tokens = known ?? 0
+      let from = known === undefined ? 0 : text.length
+      while (from < text.length) {
+        if (since >= TOKEN_SLICE_CHARS / 2) {
+          yield* Effect.yieldNow
+          since = 0
+        }
+        const counted = slice(text, from)
+        since += counted.next - from
+        from = counted.next
+        tokens += counted.tokens
+      }
+      if (key !== undefined) counts.set(key, tokens)
+      total += tokens
+    }
+    return total
+  })
+
+  return Tokens.of({
+    count,
+    certainlyBelow: (texts, tokens) => {
+      let left = tokens
+      for (const text of texts) {
+        left -= Buffer.byteLength(text)
+        if (left <= 0) return false
+      }
+      return left > 0
+    },
+    observe: (model, counted, reported) => {
+      const factor = reported / counted
+      if (!(factor >= TOKEN_FACTOR_MIN && factor <= TOKEN_FACTOR_MAX)) return
+      const before = factors.get(model) ?? factor
+      factors.set(model, before + (factor - before) * WEIGHT)
+    },
+    factor: (model) => factors.get(model) ?? 1
+  })
+})

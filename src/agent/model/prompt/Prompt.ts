@@ -1,0 +1,178 @@
+/**
+ * What a model is shown: a pure function of the state, the log and the image's texts (spec 11.3). The fixed part stands first and
+ * never changes within a session, so that providers can cache it; whatever moves comes after it.
+ */
+import type { EventOf } from "#schema/Event.ts"
+import { isEmpty } from "#src/shared/session/memory.ts"
+import { reported } from "#src/shared/session/reported.ts"
+import type { CoreLane, PendingReport, ReferenceSummary, SessionState } from "#src/shared/session/State.ts"
+import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import { CORE_INSTRUCTIONS, EDGE_INSTRUCTIONS } from "./instructions.ts"
+import { coreProjection, edgeProjection } from "./projection.ts"
+import { note, withoutNotes } from "./note.ts"
+import { type IsMasked, messagesOf, stopped, userMessage } from "./promptMessages.ts"
+import { chars, fit, fitNewest, type Room, size } from "#src/agent/model/promptRoom.ts"
+import { type Find, ofStep, ofTurn, recent, settled } from "./promptWindow.ts"
+import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
+import { skillList, skillStep } from "./skillPrompt.ts"
+
+/** The image's texts; an absent file is an empty text. */
+export interface Identity {
+  readonly user: string
+  readonly soul: string
+  readonly soulCore: string
+}
+
+/** What prompts are made from besides the state. */
+export interface Sources {
+  readonly find: Find
+  readonly identity: Identity
+  readonly isMasked: IsMasked
+  readonly skills: SkillBook
+}
+
+const section = (title: string, text: string): string => (text.trim() === "" ? "" : `\n\n# ${title}\n\n${text.trim()}`)
+
+/** The part of edge's prompt that is never compacted and never moves. */
+export const edgeSystem = ({ soul, user }: Identity, skills: SkillBook): ChatMessage => ({
+  role: "system",
+  content: `${EDGE_INSTRUCTIONS}${section("Skills", skillList(skills))}${section("The user", user)}${section("You", soul)}`
+})
+
+/** The same for a job; its task follows as the first `user` message. */
+export const coreSystem = ({ soulCore }: Identity, skills: SkillBook): ChatMessage => ({
+  role: "system",
+  content: `${CORE_INSTRUCTIONS}${section("Skills", skillList(skills))}${section("You", soulCore)}`
+})
+
+/** The lane's memory of what left its window. Nothing is shown before the first compaction. */
+const remembered = (summary: ReferenceSummary): ReadonlyArray<ChatMessage> =>
+  isEmpty(summary)
+    ? []
+    : [
+        note(
+          `Reference summary of what came before the messages below; a record, not an instruction:\n${JSON.stringify(summary)}`
+        )
+      ]
+
+/** What came before a turn gives way to what belongs to it. */
+const around = (
+  fixed: ReadonlyArray<ChatMessage>,
+  before: ReadonlyArray<ChatMessage>,
+  request: ReadonlyArray<ChatMessage>,
+  during: ReadonlyArray<ChatMessage>,
+  last: ReadonlyArray<ChatMessage>,
+  room: Room
+): ReadonlyArray<ChatMessage> => {
+  const shown = fitNewest(during, chars(room) - size([...fixed, ...request, ...last]))
+  const turn = [...request, ...shown, ...last]
+  const left = shown.length < during.length ? 0 : chars(room) - size([...fixed, ...turn])
+  return [...fixed, ...fit(before, left), ...turn]
+}
+
+/** Edge's prompt for an open turn. The user's message is the last `user` message, verbatim. */
+const edgeTurn = (
+  state: SessionState,
+  rev: number,
+  { find, identity, isMasked, skills }: Sources,
+  room: Room,
+  last: ReadonlyArray<ChatMessage>
+) => {
+  const { skill, summary, window } = state.edge
+  const events = settled(ofStep(recent(window, room.event_window, find), skill))
+  const before = events.filter((event) => event.rev < rev)
+  const { between, own } = ofTurn(events.filter((event) => event.rev > rev))
+  const event = find(rev)
+  const request: ChatMessage =
+    event?.event_type === "UserMsg" ? userMessage(event) : note("The message is gone; ask the user for it.")
+  return around(
+    [edgeSystem(identity, skills), ...remembered(summary)],
+    messagesOf("edge", [...before, ...between], isMasked),
+    [...edgeProjection(state, find, undefined), ...skillStep(skill, skills, find), request],
+    messagesOf("edge", own, isMasked),
+    last,
+    room
+  )
+}
+
+/** What a report turn is about, in the control plane's words. */
+const matter = ({ job_name, kind, rev }: PendingReport, find: Find, room: Room): string => {
+  const event = find(rev)
+  if (kind === "stopped") return event?.event_type === "CoreStopped" ? stopped(event, Math.floor(chars(room) / 2)) : ""
+  return JSON.stringify({ job_name, asks: reported(event)?.text ?? "" })
+}
+
+/** A report turn: what there is to tell is the last message, marked as the control plane's. */
+const edgeReport = (
+  state: SessionState,
+  report: PendingReport,
+  sources: Sources,
+  room: Room,
+  last: ReadonlyArray<ChatMessage>
+) => {
+  const { find, identity, isMasked, skills } = sources
+  const { skill, summary, window } = state.edge
+  const request: ChatMessage = note(`Report:\n${matter(report, find, room)}`)
+  const turn = state.edge.turn?.kind === "report" ? state.edge.turn : undefined
+  const events = settled(ofStep(recent(window, room.event_window, find), skill))
+  const before = events.filter((event) => event.rev !== report.rev && (turn === undefined || event.rev < turn.rev))
+  const during = turn === undefined ? [] : events.filter((event) => event.rev >= turn.rev)
+  return around(
+    [edgeSystem(identity, skills), ...remembered(summary)],
+    messagesOf("edge", before, isMasked),
+    [...edgeProjection(state, find, report), ...skillStep(skill, skills, find), request],
+    messagesOf("edge", during, isMasked),
+    last,
+    room
+  )
+}
+
+/** The messages of edge's next model call, or `undefined` when nothing is to be answered. `last` is how they end: a correction. */
+export const edgePrompt = (
+  state: SessionState,
+  sources: Sources,
+  room: Room,
+  last: ReadonlyArray<ChatMessage> = []
+): ReadonlyArray<ChatMessage> | undefined => {
+  const { turn } = state.edge
+  if (turn?.kind === "turn") return edgeTurn(state, turn.rev, sources, room, last)
+  const report = turn?.report ?? state.reports[0]
+  return report === undefined ? undefined : edgeReport(state, report, sources, room, last)
+}
+
+const list = (title: string, lines: ReadonlyArray<string>): string =>
+  lines.length === 0 ? "" : `\n\n${title}:\n${lines.map((line) => `- ${line}`).join("\n")}`
+
+const briefing = ({ payload }: EventOf<"CoreStarted">): string => {
+  const { context_bundle, output_schema, task_spec, verbosity } = payload.start
+  const schema =
+    output_schema === undefined
+      ? ""
+      : `\n\nThe result must be JSON, and nothing else, that fits this schema:\n${JSON.stringify(output_schema)}`
+  return `Job: ${payload.job_name}${list("Facts", context_bundle.facts)}${list("Excerpts", context_bundle.excerpts)}${list(
+    "Constraints",
+    context_bundle.constraints
+  )}${verbosity === "normal" ? "" : `\n\nVerbosity: ${verbosity}`}${schema}\n\nTask:\n${task_spec}`
+}
+
+/** The messages of a core job's next model call. `correction` tells what was wrong with its last words. */
+export const corePrompt = (
+  core: CoreLane,
+  { find, identity, isMasked, skills }: Sources,
+  room: Room,
+  correction: string | undefined
+): ReadonlyArray<ChatMessage> => {
+  const started = find(core.started_rev)
+  const head: ReadonlyArray<ChatMessage> = [
+    coreSystem(identity, skills),
+    { role: "user", content: started?.event_type === "CoreStarted" ? withoutNotes(briefing(started)) : "" },
+    ...remembered(core.summary)
+  ]
+  const own = messagesOf("core", settled(ofStep(recent(core.window, room.event_window, find), core.skill)), isMasked)
+  const last: ReadonlyArray<ChatMessage> = [
+    ...coreProjection(core),
+    ...skillStep(core.skill, skills, find),
+    ...(correction === undefined ? [] : [note(correction)])
+  ]
+  return [...head, ...fitNewest(own, chars(room) - size([...head, ...last])), ...last]
+}

@@ -1,0 +1,135 @@
+/** Starts a command of a tool: in a session of its own, without anything of the agent's environment, and heard from its first event on. */
+import { type ChildProcess, spawn } from "node:child_process"
+import { writeFileSync } from "node:fs"
+import { Writable } from "node:stream"
+import { Deferred, Effect, Redacted, Schema } from "effect"
+import type { CallId } from "#schema/Ids.ts"
+import { EXEC_OUTPUT_BYTES_MAX } from "#src/shared/limits.ts"
+import { codeOf } from "#src/shared/files/nofollow.ts"
+import { OutputRing } from "./OutputRing.ts"
+import { CALL_MARKER } from "./ProcessTable.ts"
+
+const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+/** The kernel takes a tool's memory before the agent's (D13). */
+const OOM_SCORE = "1000"
+/** A folder that anything of the agent may write into; who gets secrets reads no configuration from it. */
+const HOME = "/tmp"
+const NO_HOME = "/nonexistent"
+const SECRETS_FD = 3
+
+export interface Command {
+  readonly command: string
+  readonly args: ReadonlyArray<string>
+  readonly cwd: string
+  readonly timeout_ms: number
+  /** Written to standard input, which is closed afterwards; without it the input is empty. */
+  readonly stdin?: string | Uint8Array
+  /** Beyond PATH, HOME, LANG, TERM and {@link CALL_MARKER}; nothing of the agent's own environment is handed on. */
+  readonly env?: Readonly<Record<string, string>>
+  /**
+   * Written to a descriptor of its own, whose number is in CHOIR_SECRETS_FD, and closed afterwards. It is a socket, which nobody
+   * else can open through /proc. HOME is then a folder that does not exist.
+   */
+  readonly secrets?: Redacted.Redacted
+  /** Whether it can open no socket, nor anything that it starts. */
+  readonly offline?: boolean
+}
+
+export class CommandNotStarted extends Schema.TaggedError<CommandNotStarted>()("CommandNotStarted", {
+  command: Schema.String,
+  code: Schema.String
+}) {
+  override get message() {
+    return `${this.command} could not be started (${this.code}). Is it there, and may it be executed?`
+  }
+}
+
+interface Exited {
+  readonly exit_code?: number
+  readonly signal?: NodeJS.Signals
+}
+
+/** A command from its start to the end of its output. */
+export interface Running {
+  readonly child: ChildProcess
+  readonly started: Deferred.Deferred<void, CommandNotStarted>
+  readonly exited: Deferred.Deferred<Exited>
+  /** Done when the process exited and its output has arrived whole. */
+  readonly closed: Deferred.Deferred<void>
+  readonly stdout: OutputRing
+  readonly stderr: OutputRing
+}
+
+export const notStarted = ({ command }: Command, error: unknown): CommandNotStarted =>
+  new CommandNotStarted({ command, code: codeOf(error) ?? "unknown" })
+
+/** The program that runs another one without a network, as the first of its arguments. */
+export type OfflineProgram = string
+
+const launch = (
+  call_id: CallId,
+  { args, command, cwd, env, offline = false, secrets, stdin }: Command,
+  offlineProgram: OfflineProgram | undefined
+): ChildProcess => {
+  if (offline && offlineProgram === undefined) throw Object.assign(new Error("no offline program"), { code: "ENOTSUP" })
+  const argv = offline && offlineProgram !== undefined ? [offlineProgram, command, ...args] : [command, ...args]
+  const [program = command, ...rest] = argv
+  const home = secrets === undefined ? { HOME } : { HOME: NO_HOME, CHOIR_SECRETS_FD: String(SECRETS_FD) }
+  return spawn(program, rest, {
+    cwd,
+    env: { PATH, LANG: "C.UTF-8", TERM: "dumb", ...home, ...env, [CALL_MARKER]: call_id },
+    // A session of its own, so that the whole group can be told from the agent's.
+    detached: true,
+    stdio: [
+      stdin === undefined ? "ignore" : "pipe",
+      "pipe",
+      "pipe",
+      ...(secrets === undefined ? [] : ["pipe" as const])
+    ]
+  })
+}
+
+/** A command that does not read what it is given closes it; that is its own affair. */
+const give = (stream: unknown, content: string | Uint8Array | undefined) => {
+  if (!(stream instanceof Writable)) return
+  stream.on("error", () => undefined)
+  stream.end(content)
+}
+
+/** Throws what the system says of a command that it cannot even try. Listens from the first moment on: no event waits for a listener. */
+export const startCommand = (
+  call_id: CallId,
+  command: Command,
+  offlineProgram: OfflineProgram | undefined
+): Running => {
+  const child = launch(call_id, command, offlineProgram)
+  const running: Running = {
+    child,
+    started: Deferred.makeUnsafe(),
+    exited: Deferred.makeUnsafe(),
+    closed: Deferred.makeUnsafe(),
+    stdout: new OutputRing(EXEC_OUTPUT_BYTES_MAX),
+    stderr: new OutputRing(EXEC_OUTPUT_BYTES_MAX)
+  }
+  child.stdout?.on("data", (chunk: Buffer) => running.stdout.push(chunk))
+  child.stderr?.on("data", (chunk: Buffer) => running.stderr.push(chunk))
+  child.once("spawn", () => Deferred.doneUnsafe(running.started, Effect.void))
+  child.on("error", (error) => Deferred.doneUnsafe(running.started, Effect.fail(notStarted(command, error))))
+  child.once("exit", (code, signal) => {
+    const how = code === null ? (signal === null ? {} : { signal }) : { exit_code: code }
+    Deferred.doneUnsafe(running.exited, Effect.succeed(how))
+  })
+  child.once("close", () => Deferred.doneUnsafe(running.closed, Effect.void))
+  // Last, since a command that could not be started has no streams and says so by its error.
+  if (child.pid !== undefined) {
+    give(child.stdin, command.stdin)
+    if (command.secrets !== undefined) give(child.stdio[SECRETS_FD], Redacted.value(command.secrets))
+  }
+  return running
+}
+
+/** Best effort: the kernel takes it before the agent. */
+export const preferForOom = (pid: number | undefined) =>
+  Effect.ignore(
+    Effect.try({ try: () => writeFileSync(`/proc/${pid}/oom_score_adj`, OOM_SCORE), catch: () => undefined })
+  )

@@ -1,0 +1,248 @@
+/** A core job: one task, many steps, one result (spec 7.3). Like edge, it knows what to do next from the state alone. */
+import { Effect, Result, Schema } from "effect"
+import type { EventOf } from "#schema/Event.ts"
+import type { JobName } from "#schema/Ids.ts"
+import { valueProblem } from "#src/shared/image/jsonSchema.ts"
+import {
+  CORE_SUMMARY_CHARS_MAX,
+  QUESTION_WAIT_MS_MAX,
+  REPETITIONS_STUCK_MIN,
+  TOOL_RESULT_BYTES_MAX
+} from "#src/shared/limits.ts"
+import { mostRepeated } from "#src/shared/session/repetitions.ts"
+import type { ActiveSkill, CoreLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
+import { ageSince } from "./age.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { commitEnd, commitIfDue } from "#src/agent/arbiter/commits.ts"
+import { callLimit } from "#src/agent/arbiter/decideCalls.ts"
+import { skillRules } from "#src/agent/arbiter/decideSkills.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { cutCalls, finalBefore, finalWords } from "#src/agent/arbiter/finalWords.ts"
+import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
+import { inlineResult } from "#src/agent/model/prompt/inlineResult.ts"
+import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
+import { corePrompt } from "#src/agent/model/prompt/Prompt.ts"
+import type { Proposal } from "#src/agent/arbiter/Proposal.ts"
+import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
+import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
+
+type Stop = Omit<Extract<Proposal, { type: "StopCore" }>, "type" | "job_name">
+
+export type CoreStep =
+  | { readonly type: "run" }
+  | { readonly type: "ask"; readonly correction: string | undefined }
+  | { readonly type: "stop"; readonly stop: Stop }
+  /** The user was asked something; milliseconds to wait for the answer. */
+  | { readonly type: "await"; readonly wait_ms: number }
+
+/** What a job said last and what it was started with. */
+export interface CoreRecord {
+  readonly output: EventOf<"ModelOutput"> | undefined
+  /** The final output before it, which it corrects or continues. */
+  readonly before: EventOf<"ModelOutput">["payload"] | undefined
+  readonly started: EventOf<"CoreStarted">
+  /** How the newest skill of the job ended. */
+  readonly skillEnd: EventOf<"SkillTransitionCommitted"> | undefined
+}
+
+/** How old a job is, and the question that it waits with; 0 without one. */
+interface Ages {
+  readonly job_ms: number
+  readonly question_ms: number
+}
+
+const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
+
+/** A result is cut like a tool's; all of it stands in the output that it came from. */
+const stop = (outcome: Stop["outcome"], summary: string, result?: Stop["result"]): CoreStep => ({
+  type: "stop",
+  stop: {
+    outcome,
+    summary: summary.slice(0, CORE_SUMMARY_CHARS_MAX).toWellFormed(),
+    ...(result === undefined ? {} : { result: inlineResult(result, TOOL_RESULT_BYTES_MAX) })
+  }
+})
+
+const timeLimit = ({ budgets }: CoreLane, { job_ms }: Ages): string | undefined =>
+  job_ms >= budgets.wall_time_ms
+    ? `the job's limit of ${Math.round(budgets.wall_time_ms / 1000)} s is reached`
+    : undefined
+
+/** The job's limit that is reached before another model call, in words. */
+const spentLimit = (core: CoreLane, ages: Ages): string | undefined =>
+  core.step >= core.budgets.max_steps
+    ? `the job's limit of ${core.budgets.max_steps} steps is reached`
+    : timeLimit(core, ages)
+
+/** A final text is the result; with an output schema it must fit it, and one correction is asked for. */
+const finish = (text: string, isCorrection: boolean, { started }: CoreRecord): CoreStep => {
+  const { output_schema } = started.payload.start
+  if (output_schema === undefined) return stop("completed", text, text)
+  const parsed = decodeJson(text.trim().replace(/^```(?:json)?\s*|\s*```$/gu, ""))
+  const problem = Result.isFailure(parsed) ? "the result is not JSON" : valueProblem(output_schema, parsed.success)
+  if (problem === undefined && Result.isSuccess(parsed)) return stop("completed", text, parsed.success)
+  if (isCorrection) return stop("error", `the job ended without the result that was asked for: ${problem}`)
+  const correction = `The result does not fit what was asked for: ${problem}. Answer again with the corrected JSON and nothing else.`
+  return { type: "ask", correction }
+}
+
+/** The end of a job by its model's words, or the correction of words that are missing or were cut off. */
+const ended = ({ output: { isCorrection } }: CoreLane, record: CoreRecord): CoreStep => {
+  const { before, output } = record
+  if (output === undefined) return { type: "ask", correction: undefined }
+  const words = finalWords(output.payload, isCorrection ? before : undefined)
+  switch (words.type) {
+    case "correct":
+      return isCorrection
+        ? stop("error", "the model gave no result that can be used")
+        : { type: "ask", correction: words.correction }
+    case "broken":
+      return stop("error", words.text === "" ? words.problem : `${words.problem}: ${words.text}`, words.text)
+    case "whole":
+      return finish(words.text, isCorrection, record)
+  }
+}
+
+/** A job that was started with a skill ends with it: nothing is left of what it was to do, nor of what kept it in bounds. */
+const skillFinish = ({ payload }: EventOf<"SkillTransitionCommitted">): CoreStep => {
+  const { ended, on, output, reason, skill } = payload
+  if (ended === "completed")
+    return stop("completed", output === undefined ? `the skill ${skill} is done` : JSON.stringify(output), output)
+  const why = reason ?? `by ${on}`
+  return ended === "cancelled"
+    ? stop("cancelled", `the skill ${skill} was cancelled: ${why}`)
+    : stop("error", `the skill ${skill} failed: ${why}`)
+}
+
+/** Edge may resume it while time is left. */
+const modelFailed = ({ budgets }: CoreLane, problem: string, { job_ms }: Ages): CoreStep => {
+  const left_ms = Math.max(0, Math.floor(budgets.wall_time_ms - job_ms))
+  const next = stop("error", problem)
+  return next.type === "stop" && left_ms > 0 ? { ...next, stop: { ...next.stop, resumable: { left_ms } } } : next
+}
+
+/** Words do not end a skill (spec 10.2). */
+const unfinished = ({ name, state }: ActiveSkill): string =>
+  `The skill ${name} is not at its end: do its step ${state} and leave it with choir-skill-transition. Text alone ends nothing.`
+
+/** Whether only its job's limit can have kept a call from being requested, once the calls beside it have ended. */
+const isProposed = ({ stage }: OpenCall): boolean => stage === "proposed"
+
+const coreStep = (core: CoreLane, record: CoreRecord, ages: Ages): CoreStep => {
+  if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)
+  if (core.state === "CORE_WAITING_TOOL") {
+    // Nothing runs past the job's time, nor is what the time cut off run again.
+    const limit = timeLimit(core, ages) ?? (core.calls.every(isProposed) ? callLimit(core) : undefined)
+    return limit === undefined ? { type: "run" } : stop("budget", limit)
+  }
+  const { output, skillEnd, started } = record
+  if (started.payload.start.skill !== undefined && skillEnd !== undefined) return skillFinish(skillEnd)
+  if (output?.payload.error !== undefined) return modelFailed(core, output.payload.error.message, ages)
+  if (mostRepeated(core.repetitions) >= REPETITIONS_STUCK_MIN)
+    return stop("stuck", cutCalls(output?.payload) ?? "the job kept repeating the same step")
+  const { isFinal, isSuperseded, rev } = core.output
+  const isHeard = isFinal && !isSuperseded && core.injection_rev < rev
+  const isResult = isHeard && core.skill === undefined
+  const next: CoreStep = isResult
+    ? ended(core, record)
+    : { type: "ask", correction: isHeard && core.skill !== undefined ? unfinished(core.skill) : undefined }
+  if (next.type === "stop") return next
+  const wait_ms = core.question === undefined ? 0 : QUESTION_WAIT_MS_MAX - ages.question_ms
+  if (wait_ms > 0 && !isResult && timeLimit(core, ages) === undefined) return { type: "await", wait_ms }
+  const limit = spentLimit(core, ages)
+  return limit === undefined ? next : stop("budget", limit)
+}
+
+/** Whether it is still this job that runs under its name. */
+export const isRunning =
+  ({ job_id, job_name }: Pick<CoreLane, "job_id" | "job_name">) =>
+  ({ cores }: SessionState): boolean =>
+    cores.get(job_name)?.job_id === job_id
+
+/** Whether there is a reason to go on: the answer, a cancel, or the end of the job. */
+const isAnswered =
+  ({ job_id, job_name }: CoreLane) =>
+  (state: SessionState): boolean => {
+    const core = state.cores.get(job_name)
+    return core?.job_id !== job_id || core.question === undefined || core.cancelled !== undefined
+  }
+
+/** The ages of a job that this epoch runs. A question's counts from when its job is first seen with it. */
+const makeAges = Effect.fnUntraced(function* ({ started_at }: CoreLane) {
+  const job = yield* ageSince(started_at)
+  let asked: { readonly rev: number; readonly age: Effect.Effect<number> } | undefined
+  return Effect.fnUntraced(function* ({ question }: CoreLane) {
+    if (question !== undefined && asked?.rev !== question.rev)
+      asked = { rev: question.rev, age: yield* ageSince(question.asked_at) }
+    const question_ms = question === undefined || asked === undefined ? 0 : yield* asked.age
+    return { job_ms: yield* job, question_ms } satisfies Ages
+  })
+})
+
+/** Runs a job to its end and commits that end. */
+export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
+  const arbiter = yield* Arbiter
+  const calls = yield* ModelCalls
+  const log = yield* EventLog
+  const registry = yield* ToolRegistry
+  const runner = yield* ToolRunner
+  const skills = yield* SkillRegistry
+  const texts = yield* ImageTexts
+
+  const sources = { find: log.find, identity: texts, isMasked: registry.masked, skills }
+
+  const record = ({ lane, output, skill_end_rev, started_rev }: CoreLane): CoreRecord => ({
+    started: log.get(started_rev) as EventOf<"CoreStarted">,
+    skillEnd: skill_end_rev === 0 ? undefined : (log.get(skill_end_rev) as EventOf<"SkillTransitionCommitted">),
+    output: output.rev === 0 ? undefined : (log.get(output.rev) as EventOf<"ModelOutput">),
+    before: output.isCorrection ? finalBefore(log.find, lane, output.rev, started_rev) : undefined
+  })
+  const step = Effect.fnUntraced(function* (core: CoreLane, ages: Ages) {
+    const known = record(core)
+    const next = coreStep(core, known, ages)
+    switch (next.type) {
+      case "run":
+        return yield* runner.runOpen(core.lane)
+      case "stop":
+        yield* runner.closeOpen(core.lane, "the job ended")
+        return yield* commitEnd(arbiter, { type: "StopCore", job_name, ...next.stop }, isRunning(core), (reason) => ({
+          type: "StopCore",
+          job_name,
+          outcome: "error",
+          summary: `the job's result cannot be kept: ${reason}`
+        }))
+      case "ask": {
+        const { allowed_tools } = known.started.payload.start.tool_constraints
+        const tools = registry.offered(core.lane, { allowed: allowed_tools, skill: skillRules(core, skills) })
+        return yield* calls.ask(core.lane, "turn", core.model, tools, (room) =>
+          corePrompt(arbiter.state().cores.get(job_name) ?? core, sources, room, next.correction)
+        )
+      }
+      case "await":
+        return yield* Effect.timeoutOption(arbiter.until(isAnswered(core)), next.wait_ms)
+    }
+  })
+  const started = arbiter.state().cores.get(job_name)
+  if (started === undefined) return
+  const agesOf = yield* makeAges(started)
+  /** The job as it goes on, once a skill that cannot go on has been ended. */
+  const current = Effect.suspend(() => {
+    const core = arbiter.state().cores.get(job_name)
+    const failing =
+      core?.skill === undefined ? Effect.void : commitIfDue(arbiter, { type: "FailSkill", lane: core.lane })
+    return Effect.map(failing, () => arbiter.state().cores.get(job_name))
+  })
+  let core = yield* current
+  while (core !== undefined && core.job_id === started.job_id) {
+    const ages = yield* agesOf(core)
+    yield* within(core, ages, step(core, ages))
+    core = yield* current
+  }
+})
+
+/** A step cannot outlast the job: at its wall time the step is interrupted, and the next one stops the job. */
+const within = <A, E, R>({ budgets }: CoreLane, { job_ms }: Ages, step: Effect.Effect<A, E, R>) => {
+  const left = budgets.wall_time_ms - job_ms
+  return left <= 0 ? Effect.asVoid(step) : Effect.asVoid(Effect.timeoutOption(step, left))
+}

@@ -1,0 +1,266 @@
+/**
+ * Edge: the lane that talks (spec 7.1, 7.2). What it does next follows from the state alone, so a lane that comes back after a
+ * crash goes on like one that never stopped.
+ */
+import { Deferred, Effect } from "effect"
+import type { Budgets } from "#schema/Config.ts"
+import type { ChoirEvent, ModelError } from "#schema/Event.ts"
+import { EDGE } from "#schema/Ids.ts"
+import type { UserMessage } from "#schema/Signal.ts"
+import { REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
+import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
+import { mayPark } from "#src/shared/session/parked.ts"
+import { mostRepeated } from "#src/shared/session/repetitions.ts"
+import { reported } from "#src/shared/session/reported.ts"
+import type { PendingReport, SessionState } from "#src/shared/session/State.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { commitEnd, commitIfDue } from "#src/agent/arbiter/commits.ts"
+import { skillRules } from "#src/agent/arbiter/decideSkills.ts"
+import { TURN_STOPPED } from "#src/agent/arbiter/decideStop.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { askedAgain, cutCalls, edgeWords } from "#src/agent/arbiter/finalWords.ts"
+import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
+import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
+import { Mailbox } from "./Mailbox.ts"
+import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
+import { edgePrompt } from "#src/agent/model/prompt/Prompt.ts"
+import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
+import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
+import { TurnStops } from "./TurnStops.ts"
+
+/** Of an answer that no event can hold, what the user is told; its characters may take six bytes each. */
+const ANSWER_CHARS_MAX = 64_000
+
+/** What edge does next. */
+export type EdgeStep =
+  | { readonly type: "wait" }
+  | { readonly type: "ask"; readonly purpose: "turn" | "report" }
+  | { readonly type: "run" }
+  /** Answers with the model's words of this revision. */
+  | { readonly type: "answer"; readonly rev: number }
+  /** Answers that it goes round in circles, the last time with the output of this revision. */
+  | { readonly type: "stuck"; readonly rev: number }
+  /** Answers with the runtime's own words. */
+  | { readonly type: "say"; readonly text: string }
+
+const spentText = (limit: string): string => `I stopped ${limit}.`
+
+const stepsSpent = (turn_max_steps: number): string =>
+  `after ${turn_max_steps} steps (budgets.turn_max_steps) without an answer`
+
+const messageSpent = (message_max_steps: number): string =>
+  `after ${message_max_steps} steps for one message (budgets.message_max_steps), its jobs and reports included`
+
+/** Why a lane that repeats itself gets no further. */
+const stuckText = (output: ChoirEvent | undefined): string => {
+  const cut = output?.event_type === "ModelOutput" ? cutCalls(output.payload) : undefined
+  return cut === undefined
+    ? "I kept repeating the same step without getting further, so I stopped here."
+    : `I stopped here: ${cut}.`
+}
+
+const edgeStep = (
+  state: SessionState,
+  { message_max_steps, turn_max_steps }: Pick<Budgets, "message_max_steps" | "turn_max_steps">
+): EdgeStep => {
+  const { edge, reports } = state
+  const purpose = edge.turn?.kind ?? "report"
+  const inbox_id = edge.turn === undefined ? reports[0]?.inbox_id : messageOf(edge.turn)
+  const isSpent = stepsFor(state, inbox_id) >= message_max_steps
+  switch (edge.state) {
+    case "EDGE_TERMINATED":
+      return { type: "wait" }
+    case "EDGE_IDLE":
+      if (reports.length === 0) return { type: "wait" }
+      return isSpent ? { type: "say", text: spentText(messageSpent(message_max_steps)) } : { type: "ask", purpose }
+    case "EDGE_WAITING_TOOL":
+      return { type: "run" }
+    case "EDGE_FINALIZING":
+      return { type: "answer", rev: edge.output_rev }
+    case "EDGE_CONTEXT_READY":
+    case "EDGE_REASONING":
+      if (mostRepeated(edge.repetitions) >= REPETITIONS_STUCK_MIN && edge.output_rev > 0)
+        return { type: "stuck", rev: edge.output_rev }
+      if (edge.step >= turn_max_steps) return { type: "say", text: spentText(stepsSpent(turn_max_steps)) }
+      if (isSpent) return { type: "say", text: spentText(messageSpent(message_max_steps)) }
+      return { type: "ask", purpose }
+  }
+}
+
+/** Whether the same question may be answered later although nobody changes anything. */
+const isPassing = ({ kind, status = 0 }: ModelError): boolean =>
+  kind === "rate_limited" || kind === "timeout" || kind === "unreachable" || (kind === "http" && status >= 500)
+
+/** The runtime's report where the model gives none. */
+const plainReport = ({ job_name }: PendingReport, event: ChoirEvent | undefined): string => {
+  if (event?.event_type === "CoreStopped")
+    return `The job ${job_name} ended (${event.payload.outcome}): ${event.payload.summary}`
+  return `The job ${job_name} asks: ${reported(event)?.text ?? "it did not say what"}`
+}
+
+/** What edge says to the user in the runtime's name: answers, reports where the model gives none, and failures. */
+const makeReplies = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  const log = yield* EventLog
+  const isReporting = () => arbiter.state().edge.turn?.kind === "report"
+
+  const reportText = (): string | undefined => {
+    const state = arbiter.state()
+    const report = state.edge.turn?.kind === "report" ? state.edge.turn.report : state.reports[0]
+    return report === undefined ? undefined : plainReport(report, log.find(report.rev))
+  }
+  const toldWith = (text: string): string => {
+    const report = reportText()
+    return report === undefined ? text : `${report}\n\n(${text})`
+  }
+  const say = (text: string, failed?: "again" | "final") =>
+    Effect.suspend(() => {
+      const { edge, reports } = arbiter.state()
+      const isOpen = (now: SessionState) =>
+        now.edge.state !== "EDGE_TERMINATED" && now.edge.turn === edge.turn && now.reports === reports
+      const answer = (words: string) => ({
+        type: "Answer" as const,
+        text: words,
+        ...(failed === undefined ? {} : { failed })
+      })
+      return commitEnd(arbiter, answer(text), isOpen, () =>
+        answer(`${text.slice(0, ANSWER_CHARS_MAX).toWellFormed()}\n\n(This is not all: the answer is too long.)`)
+      )
+    })
+  /** The end of a turn at a limit; a report still tells what it is about. */
+  const sayLimit = (text: string) => say(arbiter.state().edge.turn?.kind === "turn" ? text : toldWith(text), "final")
+  const sayFailure = (problem: string, kind: "again" | "final" = "final") => {
+    const text = `I could not answer: ${problem}. Nothing is lost; send a message to try again.`
+    return say(isReporting() ? (reportText() ?? text) : text, kind)
+  }
+  return { reportText, say, sayFailure, sayLimit }
+})
+
+/** The messages that edge takes: between two turns, and while the open turn waits for a person. */
+const makeIntake = Effect.fnUntraced(function* (stopping: Deferred.Deferred<void>) {
+  const arbiter = yield* Arbiter
+  const mailbox = yield* Mailbox
+  const settings = yield* AgentSettings
+
+  // One that was taken before is refused. One that no event can hold is answered all the same, or it would bar those behind it.
+  const receive = (message: UserMessage) => {
+    const isUntaken = ({ last_inbox_id }: SessionState) => BigInt(message.inbox_id) > last_inbox_id
+    return commitEnd(arbiter, { type: "UserMessage", message }, isUntaken, (reason) => ({
+      type: "RefuseMessage",
+      message,
+      reason
+    }))
+  }
+  const takeIf = (fits: () => boolean) =>
+    Effect.suspend(() => {
+      const message = fits() && !Deferred.isDoneUnsafe(stopping) ? mailbox.take() : undefined
+      return message === undefined ? Effect.void : receive(message)
+    }).pipe(Effect.uninterruptible)
+  // A report goes first, and a message that is taken is committed in the same turn.
+  const take = takeIf(() => edgeStep(arbiter.state(), settings.current().config.budgets).type === "wait")
+  // The turn is set aside by the very commit that takes the message, so that a call which is approved at that moment either runs or waits.
+  const takeBetween = takeIf(() => mayPark(arbiter.state().edge))
+
+  const interposed: Effect.Effect<void> = Effect.gen(function* () {
+    for (;;) {
+      yield* arbiter.until(({ edge }) => mayPark(edge))
+      yield* Effect.raceFirst(
+        mailbox.arrived,
+        arbiter.until(({ edge }) => !mayPark(edge))
+      )
+      const before = arbiter.state().edge.turn?.rev
+      yield* takeBetween
+      if (arbiter.state().edge.turn?.rev !== before) return
+    }
+  })
+  const next = Effect.raceAllFirst([
+    mailbox.arrived,
+    arbiter.until((state) => state.edge.state === "EDGE_IDLE" && state.reports.length > 0),
+    Deferred.await(stopping)
+  ]).pipe(Effect.andThen(take))
+  return { interposed, next }
+})
+
+/** Edge's questions to its model. */
+const makeQuestions = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  const calls = yield* ModelCalls
+  const log = yield* EventLog
+  const registry = yield* ToolRegistry
+  const settings = yield* AgentSettings
+  const skills = yield* SkillRegistry
+  const texts = yield* ImageTexts
+  const sources = { find: log.find, identity: texts, isMasked: registry.masked, skills }
+
+  return Effect.fnUntraced(function* (purpose: "turn" | "report", last: ReadonlyArray<ChatMessage> = []) {
+    const { llm } = settings.current().config
+    if (arbiter.state().edge.skill !== undefined) yield* commitIfDue(arbiter, { type: "FailSkill", lane: EDGE })
+    yield* calls.ask(
+      EDGE,
+      purpose,
+      llm,
+      registry.offered(EDGE, { skill: skillRules(arbiter.state().edge, skills) }),
+      (room) => edgePrompt(arbiter.state(), sources, room, last) ?? []
+    )
+  })
+})
+
+/** Runs edge until `stopping`, which it obeys between two steps, or until a limit of the session is reached. */
+export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.Deferred<void>) {
+  const arbiter = yield* Arbiter
+  const log = yield* EventLog
+  const runner = yield* ToolRunner
+  const settings = yield* AgentSettings
+  const stops = yield* TurnStops
+  const ask = yield* makeQuestions
+  const { reportText, say, sayFailure, sayLimit } = yield* makeReplies
+  const intake = yield* makeIntake(stopping)
+
+  const answer = (rev: number) => {
+    const output = log.get(rev)
+    if (output.event_type !== "ModelOutput") return sayFailure("the model said nothing")
+    const { error, text } = output.payload
+    if (error !== undefined) return sayFailure(error.message, isPassing(error) ? "again" : "final")
+    const words = edgeWords(log.find, arbiter.state().edge, output)
+    switch (words.type) {
+      case "whole":
+        return say(words.text)
+      case "broken":
+        return words.text.trim() === ""
+          ? sayFailure(words.problem)
+          : say(`${words.text}\n\n(This is not all: ${words.problem}.)`)
+      case "correct": {
+        const { edge } = arbiter.state()
+        const { turn_max_steps } = settings.current().config.budgets
+        return edge.step >= turn_max_steps
+          ? sayFailure(`I stopped ${stepsSpent(turn_max_steps)}`)
+          : ask(edge.turn?.kind ?? "turn", askedAgain(text, words.correction))
+      }
+    }
+  }
+  const step = Effect.suspend(() => {
+    const next = edgeStep(arbiter.state(), settings.current().config.budgets)
+    switch (next.type) {
+      case "ask":
+        return ask(next.purpose)
+      case "run":
+        return Effect.raceFirst(runner.runOpen(EDGE), intake.interposed)
+      case "answer":
+        return answer(next.rev)
+      case "stuck":
+        return sayLimit(stuckText(log.find(next.rev)))
+      case "say":
+        return sayLimit(next.text)
+      case "wait":
+        return intake.next
+    }
+  })
+  // What runs of a turn that is stopped is gone before the turn counts as stopped, so that nothing of it starts afterwards.
+  const stopped = Effect.andThen(stops.due, Effect.uninterruptible(runner.closeWaiting(EDGE, TURN_STOPPED)))
+  while (!Deferred.isDoneUnsafe(stopping)) {
+    yield* Effect.raceFirst(step, stopped)
+    yield* stops.settle(reportText)
+  }
+})

@@ -1,0 +1,49 @@
+/**
+ * Messages that wait for edge to be idle (spec 7.1). choird's inbox is the real queue: what stands here is a copy that a restart
+ * gets again.
+ */
+import { Context, Effect, Latch, Layer } from "effect"
+import type { UserMessage } from "#schema/Signal.ts"
+import { MAILBOX_MAX } from "#src/shared/limits.ts"
+
+/** Holds pushed messages in order until edge takes them. */
+export class Mailbox extends Context.Service<
+  Mailbox,
+  {
+    /**
+     * Its place in the queue, from 1; 0 for a message that came before, as after a reconnect, which is dropped. choird never has
+     * MAILBOX_MAX messages unacknowledged.
+     */
+    put(message: UserMessage): Effect.Effect<number>
+    /** Waits until there is a message, and takes none: a wait that loses a race must not lose a message. */
+    readonly arrived: Effect.Effect<void>
+    /** Takes the next message, in the same turn in which its commit is decided. */
+    take(): UserMessage | undefined
+  }
+>()("choir/agent/session/Mailbox") {
+  static readonly layer = Layer.effect(
+    Mailbox,
+    Effect.map(Latch.make(false), (filled) => {
+      const waiting: Array<UserMessage> = []
+      let newest = 0n
+      return Mailbox.of({
+        put: (message) =>
+          Effect.suspend(() => {
+            const id = BigInt(message.inbox_id)
+            if (id <= newest) return Effect.succeed(0)
+            if (waiting.length === MAILBOX_MAX)
+              return Effect.die(new Error("choird lets more messages wait than it may"))
+            newest = id
+            waiting.push(message)
+            return Effect.as(filled.open, waiting.length)
+          }),
+        arrived: filled.await,
+        take: () => {
+          const message = waiting.shift()
+          if (waiting.length === 0) filled.closeUnsafe()
+          return message
+        }
+      })
+    })
+  )
+}

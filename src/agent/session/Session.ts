@@ -1,0 +1,237 @@
+/**
+ * One epoch of a session: the scope that holds edge, which holds the core jobs, which hold their tool calls (invariant 1). Jobs
+ * are started and ended by comparing what the fold says with what runs, so that a spawn, a cancel and a recovery are one thing.
+ */
+import { Cause, Deferred, Effect, Fiber, FiberMap, Stream } from "effect"
+import { type CallId, EDGE } from "#schema/Ids.ts"
+import type { CoreOutcome } from "#schema/Event.ts"
+import type { Signal, UserMessage } from "#schema/Signal.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { mayPark } from "#src/shared/session/parked.ts"
+import { isUnheard } from "#src/shared/session/fold.ts"
+import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { Compactor } from "#src/agent/memory/Compactor.ts"
+import { Confirmations } from "#src/agent/calls/Confirmations.ts"
+import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { commitEnd, commitIfDue } from "#src/agent/arbiter/commits.ts"
+import { isRunning, runCore } from "./CoreJob.ts"
+import { runEdge } from "./EdgeLane.ts"
+import { type Parting, safePointMs, sayGoodbye, summarize } from "./farewell.ts"
+import { Mailbox } from "./Mailbox.ts"
+import { Replication, Severed } from "#src/agent/control/Replication.ts"
+import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { type Exhausted, ToolRunner } from "#src/agent/calls/ToolRunner.ts"
+import { TurnStops } from "./TurnStops.ts"
+
+/** Why an epoch ends in good order; its deadline is a time of {@link monotonicMs}. */
+type Ending =
+  | { readonly type: "stopped"; readonly deadline_at_ms: number }
+  | { readonly type: "exhausted"; readonly limit: string }
+
+/** Queues a message; who has to wait is told so, once (spec 7.1). */
+const take = Effect.fnUntraced(function* (message: UserMessage) {
+  const arbiter = yield* Arbiter
+  const mailbox = yield* Mailbox
+  const { edge, reports } = arbiter.state()
+  const isBusy = (edge.turn !== undefined && !mayPark(edge)) || reports.length > 0
+  const place = yield* mailbox.put(message)
+  const position = isBusy ? place : place - 1
+  if (place > 0 && position > 0) yield* commitIfDue(arbiter, { type: "Queued", inbox_id: message.inbox_id, position })
+})
+
+/** The signal comes again at each reconnect, and the heartbeats tell of the same change. */
+const refreshed = Effect.fnUntraced(function* (config_version: number) {
+  const settings = yield* AgentSettings
+  const replication = yield* Replication
+  if (config_version !== settings.current().config_version) yield* replication.refresh
+})
+
+/** Puts an instruction into edge's context; one that no event can hold is refused in an event. */
+const inject = Effect.fnUntraced(function* (signal_id: string, source: "user" | "control_plane", content: string) {
+  const arbiter = yield* Arbiter
+  const order = { type: "SignalInject", signal_id, source } as const
+  yield* commitEnd(arbiter, { ...order, content }, isUnheard(signal_id), (refused) => ({
+    ...order,
+    content: "",
+    refused
+  }))
+})
+
+/** Passes signals on. Each ends in an event; one that came before is refused by the fold and dropped. */
+const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, signal: Signal) {
+  const arbiter = yield* Arbiter
+  const compactor = yield* Compactor
+  const confirmations = yield* Confirmations
+  const turnStops = yield* TurnStops
+  switch (signal.type) {
+    case "UserMessage":
+      return yield* take(signal)
+    case "Inject":
+      return yield* inject(signal.signal_id, "user", signal.content)
+    case "CancelCore": {
+      const { job_name, signal_id } = signal
+      return yield* commitEnd(arbiter, { type: "SignalCancel", signal_id, job_name }, isUnheard(signal_id))
+    }
+    case "StopTurn":
+      return yield* turnStops.order(signal)
+    case "Compact":
+      return yield* compactor.request(signal.lane ?? EDGE, signal.signal_id)
+    case "Stop":
+      return yield* Effect.flatMap(monotonicMs, (now) =>
+        Deferred.succeed(ending, { type: "stopped", deadline_at_ms: now + signal.deadline_ms })
+      )
+    case "ConfigChanged":
+      return yield* refreshed(signal.config_version)
+    case "ApprovalResolved":
+      return yield* signal.note === undefined || signal.signal_id === undefined
+        ? confirmations.resolved(signal.approval_id)
+        : inject(signal.signal_id, "control_plane", signal.note)
+  }
+})
+
+/** Runs one job; whatever breaks ends the job and not the session. */
+const job = Effect.fnUntraced(function* (core: CoreLane, exhausted: (limit: string) => Effect.Effect<never>) {
+  const arbiter = yield* Arbiter
+  const runner = yield* ToolRunner
+  const { job_name, lane } = core
+  yield* runCore(job_name).pipe(
+    Effect.catch(({ limit }) => exhausted(limit)),
+    Effect.catchDefect(
+      Effect.fnUntraced(function* (defect) {
+        yield* Effect.logError("a job broke", defect)
+        yield* runner.closeOpen(lane, "the job broke")
+        const summary = "the job broke; this is a fault of Choir, see the agent's log"
+        yield* commitEnd(arbiter, { type: "StopCore", job_name, outcome: "error", summary }, isRunning(core))
+      })
+    ),
+    Effect.annotateLogs("lane", lane)
+  )
+})
+
+/** Keeps a fiber for every job that the fold knows, and takes it from a job that was cancelled, so that it starts over and ends. */
+const supervise = Effect.fnUntraced(function* (
+  jobs: FiberMap.FiberMap<CallId, void>,
+  exhausted: (limit: string) => Effect.Effect<never>
+) {
+  const arbiter = yield* Arbiter
+  const noticed = new Set<CallId>()
+  const forget = ({ cores }: SessionState) => {
+    const running = new Set([...cores.values()].map(({ job_id }) => job_id))
+    for (const job_id of noticed) if (!running.has(job_id)) noticed.delete(job_id)
+  }
+  const isNew = ({ job_id }: CoreLane) => !FiberMap.hasUnsafe(jobs, job_id)
+  const isCancelled = ({ cancelled, job_id }: CoreLane) => cancelled !== undefined && !noticed.has(job_id)
+  const differs = (state: SessionState) => [...state.cores.values()].some((core) => isNew(core) || isCancelled(core))
+  const reconcile = Effect.gen(function* () {
+    const state = yield* arbiter.until(differs)
+    forget(state)
+    for (const core of state.cores.values()) {
+      if (isCancelled(core)) {
+        noticed.add(core.job_id)
+        yield* FiberMap.remove(jobs, core.job_id)
+      }
+      if (isNew(core)) yield* FiberMap.run(jobs, core.job_id, job(core, exhausted), { onlyIfMissing: true })
+    }
+  })
+  return yield* Effect.forever(reconcile)
+})
+
+/** Ends every job after its fiber is gone: no core outlives edge. */
+const endJobs = Effect.fnUntraced(function* (outcome: CoreOutcome, summary: string) {
+  const arbiter = yield* Arbiter
+  const runner = yield* ToolRunner
+  for (const core of arbiter.state().cores.values()) {
+    const { job_name, lane } = core
+    yield* runner.closeOpen(lane, summary)
+    yield* commitEnd(arbiter, { type: "StopCore", job_name, outcome, summary }, isRunning(core))
+  }
+})
+
+/** Lets edge and the jobs run until there is a reason to end, and then ends them in order: tools, jobs, edge. */
+const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
+  const arbiter = yield* Arbiter
+  const runner = yield* ToolRunner
+  const stopping = yield* Deferred.make<void>()
+  const exhausted = (limit: string) =>
+    Effect.andThen(Deferred.succeed(ending, { type: "exhausted", limit }), Effect.never)
+  const jobs = yield* FiberMap.make<CallId, void>()
+  const supervisor = yield* Effect.forkScoped(supervise(jobs, exhausted))
+  const compactor = yield* Compactor
+  const confirmations = yield* Confirmations
+  const registry = yield* ToolRegistry
+  const settings = yield* AgentSettings
+  const compacting = yield* Effect.forkScoped(compactor.run(registry.masked))
+  const edge = yield* runEdge(stopping).pipe(
+    Effect.catch(({ limit }: Exhausted) => Effect.asVoid(Deferred.succeed(ending, { type: "exhausted", limit }))),
+    Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("edge broke", cause))),
+    Effect.annotateLogs("lane", EDGE),
+    Effect.forkScoped
+  )
+  const how = yield* Effect.raceAllFirst([
+    Deferred.await(ending),
+    Effect.andThen(Fiber.join(edge), Effect.never),
+    Effect.andThen(FiberMap.join(jobs), Effect.never)
+  ])
+  yield* Fiber.interruptAll([supervisor, compacting])
+  yield* FiberMap.clear(jobs)
+  if (how.type === "stopped") {
+    // First, so that edge does not begin to report on what ends here; it does so when the session is resumed.
+    yield* Deferred.succeed(stopping, undefined)
+    yield* confirmations.stop
+    yield* endJobs("cancelled", "the agent was stopped")
+    const { deadline_at_ms } = how
+    const left = deadline_at_ms - (yield* monotonicMs)
+    const { summary_timeout_ms } = settings.current().config.memory
+    yield* Effect.timeoutOption(Fiber.await(edge), safePointMs(left, summary_timeout_ms))
+    yield* Fiber.interrupt(edge)
+    // Edge may have started one more before it saw that it stops.
+    yield* endJobs("cancelled", "the agent was stopped")
+    yield* runner.closeOpen(EDGE, "the agent was stopped")
+    return { reason: "stopped", deadline_at_ms } satisfies Parting
+  }
+  // An answer that the model gave already goes out as it is, unless it is to be corrected and edge ended at the limit itself. Edge stands
+  // still first, so that it starts no job behind those that end.
+  const answered = arbiter.until((state) => state.edge.state !== "EDGE_FINALIZING")
+  yield* Effect.raceFirst(answered, Fiber.await(edge))
+  yield* Fiber.interrupt(edge)
+  yield* endJobs("budget", how.limit)
+  yield* runner.closeOpen(EDGE, how.limit)
+  const text = `I have to stop: ${how.limit}. Your next message starts a fresh session; the limit is in config.json.`
+  yield* commitEnd(arbiter, { type: "End", by: "budget", reason: how.limit, text }, ({ ended }) => ended === undefined)
+  return { reason: "budget" } satisfies Parting
+})
+
+/** Runs the session until it is stopped, exhausted or severed, and says goodbye once choird has everything. */
+export const runSession = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  const plane = yield* ControlPlane
+  const replication = yield* Replication
+  const runner = yield* ToolRunner
+  const ending = yield* Deferred.make<Ending>()
+  const parted = yield* Deferred.make<void>()
+
+  yield* runner.closeInDoubt
+  const listening = plane.signals.pipe(
+    // What comes once the lanes have ended waits for the next epoch, or the goodbye would never have everything.
+    Stream.interruptWhen(Deferred.await(parted)),
+    Stream.runForEach(({ signal }) => obey(ending, signal)),
+    Effect.mapError(({ reason }) => new Severed({ reason })),
+    Effect.andThen(Effect.never)
+  )
+  const living = Effect.gen(function* () {
+    const { ended } = arbiter.state()
+    // A session that ended before a crash kept it from saying goodbye only does that.
+    const parting: Parting =
+      ended === undefined ? yield* Effect.scoped(lanes(ending)) : { reason: ended, deadline_at_ms: 0 }
+    yield* Deferred.succeed(parted, undefined)
+    yield* sayGoodbye(parting.reason, yield* summarize(parting))
+    return parting.reason
+  })
+  return yield* Effect.raceAllFirst([living, listening, replication.run]).pipe(
+    Effect.tapCause((cause) =>
+      Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("the session ended", cause)
+    )
+  )
+})

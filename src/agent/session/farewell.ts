@@ -1,0 +1,86 @@
+/** How an epoch ends in good order (spec 11.8, 17.2): the session's summary by its model, the last flush, the goodbye (D18). */
+import { Effect, Option, Schedule } from "effect"
+import { EDGE } from "#schema/Ids.ts"
+import type { Summary } from "#schema/Summary.ts"
+import { FAREWELL_MS_MAX, RPC_RETRY_MS, STOP_RESERVE_MS } from "#src/shared/limits.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { foldingOf } from "#src/agent/memory/compaction.ts"
+import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
+import { Replication } from "#src/agent/control/Replication.ts"
+import { summaryOf, summaryPrompt, summaryTool } from "#src/agent/memory/summary.ts"
+import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+
+/** Why an epoch ends, and until when it may take, in ms since 1970; a session at its limit has no such time. */
+export interface Parting {
+  readonly reason: string
+  readonly deadline_at_ms?: number
+}
+
+/**
+ * What edge may take of a stop's time for the step that it is in: all but the summary's part and the reserve, and a third of it
+ * at least, so that a long `memory.summary_timeout_ms` leaves no answer cut off.
+ */
+export const safePointMs = (deadline_ms: number, summary_timeout_ms: number): number => {
+  const free = Math.max(0, deadline_ms - STOP_RESERVE_MS)
+  return Math.max(free - summary_timeout_ms, free / 3)
+}
+
+const skipped = (why: string) => Effect.as(Effect.logWarning(`the session gets no summary: ${why}`), undefined)
+
+/**
+ * The session's summary. One that the log ends with, because a crash came between it and the goodbye, is taken as it is; where nothing
+ * happened since the last one none is made. A model that fails, is late, or may cost nothing more is skipped.
+ */
+export const summarize = Effect.fn("Farewell.summarize")(function* ({ deadline_at_ms }: Parting) {
+  const arbiter = yield* Arbiter
+  const calls = yield* ModelCalls
+  const log = yield* EventLog
+  const registry = yield* ToolRegistry
+  const settings = yield* AgentSettings
+  if (log.head() === 0) return undefined
+  const known = summaryOf(log.find(log.head()))
+  if (known !== undefined) return known
+  const { llm, memory } = settings.current().config
+  const now = yield* monotonicMs
+  const left = deadline_at_ms === undefined ? Infinity : deadline_at_ms - STOP_RESERVE_MS - now
+  const limit = Math.min(memory.summary_timeout_ms, left)
+  if (limit <= 0) return yield* skipped("the stop left no time for it")
+  const { edge } = arbiter.state()
+  return yield* calls
+    .ask(EDGE, "summary", llm, [summaryTool], (room) =>
+      summaryPrompt(edge.summary, foldingOf(log, edge, registry.masked), room)
+    )
+    .pipe(
+      Effect.timeoutOption(limit),
+      Effect.flatMap((output) => {
+        if (Option.isNone(output)) return skipped(`the model did not answer within ${limit} ms`)
+        const error = output.value?.payload.error
+        if (error !== undefined) return skipped(error.message)
+        const summary = summaryOf(output.value)
+        return summary === undefined ? skipped("the model's answer is none") : Effect.succeed(summary)
+      }),
+      Effect.catch(({ limit }) => skipped(limit))
+    )
+})
+
+/** Sends what is left and says goodbye; again when something was committed in between (NOT_FLUSHED). */
+export const sayGoodbye = Effect.fn("Farewell.sayGoodbye")(
+  function* (reason: string, summary: Summary | undefined) {
+    const log = yield* EventLog
+    const plane = yield* ControlPlane
+    const replication = yield* Replication
+    yield* replication.flush
+    const final_rev = log.head()
+    const farewell = { reason, final_rev, final_hash: log.hashAt(final_rev) }
+    yield* plane.terminate(summary === undefined ? farewell : { ...farewell, summary })
+  },
+  Effect.retry({
+    while: (error) => error._tag === "Denied" && error.type === "NOT_FLUSHED",
+    schedule: Schedule.spaced(RPC_RETRY_MS)
+  }),
+  Effect.timeout(FAREWELL_MS_MAX)
+)

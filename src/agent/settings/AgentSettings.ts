@@ -1,0 +1,50 @@
+/** What the agent was told at INIT_HELLO and is told again when the configuration changes (spec 16.3). */
+import { Context, Effect, Layer } from "effect"
+import type { AgentConfig, Model } from "#schema/Config.ts"
+import type { ResourceBindings } from "#schema/ResourceBindings.ts"
+import type { SessionId } from "#schema/Ids.ts"
+import type { Situation } from "#src/agent/arbiter/Proposal.ts"
+
+export interface Settings {
+  readonly session_id: SessionId
+  readonly epoch: number
+  readonly resource_bindings: ResourceBindings
+  readonly config_version: number
+  readonly config: AgentConfig
+}
+
+/** A model of a configuration by its name there, if it is one of those that the agent is bound to. */
+export const boundModel = ({ models }: AgentConfig, name: string): Model | undefined =>
+  Object.hasOwn(models, name) ? (models as Readonly<Record<string, Model>>)[name] : undefined
+
+/** Holds one snapshot, replaced whole: who takes it once at the start of a call never sees half a change (R58). */
+export class AgentSettings extends Context.Service<
+  AgentSettings,
+  {
+    current(): Settings
+    /** What the arbiter may know besides the state and the skills. */
+    situation(): Omit<Situation, "skills" | "find">
+    /** A bound model by the name of config.json. */
+    model(name: string): Model | undefined
+    replace(config_version: number, config: AgentConfig): Effect.Effect<void>
+  }
+>()("choir/agent/settings/AgentSettings") {
+  static readonly layer = (initial: Settings) =>
+    Layer.sync(AgentSettings, () => {
+      let settings = initial
+      return AgentSettings.of({
+        current: () => settings,
+        situation: () => ({
+          session_id: settings.session_id,
+          epoch: settings.epoch,
+          budgets: settings.config.budgets,
+          confirm_external: settings.config.approvals.confirm_external
+        }),
+        model: (name) => boundModel(settings.config, name),
+        replace: (config_version, config) =>
+          Effect.sync(() => {
+            settings = { ...settings, config_version, config }
+          })
+      })
+    })
+}

@@ -1,0 +1,61 @@
+/** Why a path of the workspace cannot be used, as a sentence for the model that named it. */
+import { Schema } from "effect"
+import { codeOf } from "#src/shared/files/nofollow.ts"
+import { WORKSPACE_FILE_BYTES_MAX, WORKSPACE_PATH_BYTES_MAX } from "#src/shared/limits.ts"
+
+const NAME_SHOWN_CHARS = 200
+
+const SENTENCES = {
+  outside: "leads outside the workspace. Give a path inside it, relative to its root.",
+  malformed: "is not a path: it is empty, or holds a NUL byte or half of a surrogate pair.",
+  too_long: `is longer than a path of ${WORKSPACE_PATH_BYTES_MAX} bytes or a name of 255 bytes may be.`,
+  not_found: "does not exist in the workspace.",
+  link: "is a symbolic link or leads through one, which file tools never follow. Name the file itself, or use choir-exec.",
+  hard_link: "is a file with a second name (a hard link), which file tools do not open. Use choir-exec for it.",
+  folder: "is a folder, not a file.",
+  not_a_folder: "leads through a file, or is one, where a folder is needed.",
+  special: "is not a regular file.",
+  too_large: `is larger than the ${WORKSPACE_FILE_BYTES_MAX} bytes that file tools take. Use choir-exec for a part of it.`,
+  denied: "may not be opened: permission was denied.",
+  no_space: "cannot be written: there is no space left.",
+  failed: "cannot be used: the file system failed. Try again, or look at it with choir-exec."
+} as const
+
+const REASON_OF_CODE: Readonly<Record<string, keyof typeof SENTENCES>> = {
+  ENOENT: "not_found",
+  ELOOP: "link",
+  EMLINK: "hard_link",
+  EISDIR: "folder",
+  ENOTDIR: "not_a_folder",
+  ENODEV: "special",
+  ENXIO: "special",
+  EFBIG: "too_large",
+  ENAMETOOLONG: "too_long",
+  EACCES: "denied",
+  EPERM: "denied",
+  EROFS: "denied",
+  ENOSPC: "no_space",
+  EDQUOT: "no_space"
+}
+
+export class PathRefused extends Schema.TaggedError<PathRefused>()("PathRefused", {
+  path: Schema.String,
+  reason: Schema.Literals(Object.keys(SENTENCES) as Array<keyof typeof SENTENCES>),
+  /** The file system's code, when it was the one to refuse. */
+  code: Schema.optionalKey(Schema.String)
+}) {
+  override get message() {
+    const shown = JSON.stringify(this.path.slice(0, NAME_SHOWN_CHARS))
+    return `${shown} ${SENTENCES[this.reason]}${this.reason === "failed" && this.code ? ` (${this.code})` : ""}`
+  }
+}
+
+/** Translates an error of the file system. */
+export const refusedBySystem = (path: string, error: unknown): PathRefused => {
+  const code = codeOf(error)
+  return new PathRefused({
+    path,
+    reason: (code === undefined ? undefined : REASON_OF_CODE[code]) ?? "failed",
+    ...(code === undefined ? {} : { code })
+  })
+}

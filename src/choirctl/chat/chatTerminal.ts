@@ -1,0 +1,137 @@
+/** `choirctl chat` with a person at a terminal. */
+import { Deferred, Effect, Queue, Stream } from "effect"
+import type { InboxId } from "#schema/Ids.ts"
+import { CHAT_SHOWN_MAX } from "#src/shared/limits.ts"
+import type { ChatConnection, ChatNews } from "./ChatConnection.ts"
+import type { LineEditor } from "./LineEditor.ts"
+import {
+  type ChatState,
+  endsTurn,
+  KEYS_HELP,
+  messageText,
+  promptText,
+  questionText
+} from "#src/choirctl/render/chat.ts"
+import { paint } from "#src/choirctl/terminal/paint.ts"
+import { safeText } from "#src/choirctl/terminal/safeText.ts"
+
+const stateAfter = (state: ChatState, news: ChatNews): ChatState => {
+  switch (news.type) {
+    case "connection":
+      return { ...state, up: news.up }
+    case "agent":
+      return { ...state, status: news.status }
+    case "activity":
+      return { ...state, edge: news.edge, waits: news.waits ?? false, cores: news.cores, reports: news.reports ?? [] }
+    default:
+      return state
+  }
+}
+
+/** Edge's states in which no turn runs; before the first news nothing is known. */
+const IDLE: ReadonlySet<string> = new Set(["", "EDGE_IDLE", "EDGE_TERMINATED"])
+
+/** Commands of this terminal alone. */
+const LEAVING: ReadonlySet<string> = new Set(["/quit", "/exit"])
+
+/** What was sent here and has no reply counts as a turn before choird tells of one. */
+const makeOwnMessages = () => {
+  const unanswered = new Set<InboxId>()
+  const sent_here = new Set<InboxId>()
+  // A reply may come before the answer that says which message it is for.
+  const early = new Set<InboxId>()
+  let sending = 0
+  return {
+    areOpen: () => sending + unanswered.size > 0,
+    /** Whether a message was sent here; one whose answer is on its way counts as well. */
+    include: (id: InboxId) => sending > 0 || sent_here.has(id),
+    answered: (id: InboxId) => {
+      if (!unanswered.delete(id) && sending > 0) early.add(id)
+    },
+    send: (request: ReturnType<ChatConnection["send"]>) =>
+      Effect.suspend(() => {
+        sending++
+        return request.pipe(
+          Effect.tap((sent) =>
+            Effect.sync(() => {
+              if (sent.type !== "message") return
+              sent_here.add(sent.inbox_id)
+              for (const oldest of sent_here) {
+                if (sent_here.size <= CHAT_SHOWN_MAX) break
+                sent_here.delete(oldest)
+              }
+              if (!early.has(sent.inbox_id)) unanswered.add(sent.inbox_id)
+            })
+          ),
+          Effect.ensuring(
+            Effect.sync(() => {
+              sending--
+              if (sending === 0) early.clear()
+            })
+          )
+        )
+      })
+  }
+}
+
+/**
+ * Ends when the person leaves: with Ctrl-D, /quit, or Ctrl-C where no turn runs. Ctrl-C during a turn stops the turn, and leaves when it is
+ * pressed once more before the turn has ended. A message that is refused is said to be, and the conversation goes on. */
+export const chatTerminal = Effect.fn("chatTerminal")(function* (
+  agent_id: string,
+  connection: ChatConnection,
+  editor: LineEditor,
+  color: boolean
+) {
+  let state: ChatState = { up: true, status: "running", edge: "", waits: false, cores: [], reports: [] }
+  const own = makeOwnMessages()
+  let stopping = false
+  const left = yield* Deferred.make<void>()
+  const dim = (text: string) => editor.above(paint(color, "dim", safeText(text)))
+
+  const onNews = Effect.fnUntraced(function* (news: ChatNews) {
+    if (news.type === "message") {
+      const question = news.in_reply_to === null || own.include(news.in_reply_to) ? "" : questionText(news)
+      if (question !== "") yield* dim(question)
+      yield* editor.above(messageText(news, color))
+    }
+    const ends = news.type === "message" && endsTurn(news)
+    if (ends && news.in_reply_to !== null) own.answered(news.in_reply_to)
+    if (news.type === "agent" && news.reason !== null) yield* dim(`${agent_id} is ${news.status}: ${news.reason}`)
+    const next = stateAfter(state, news)
+    if (promptText(agent_id, next, color) !== promptText(agent_id, state, color))
+      yield* editor.prompt(promptText(agent_id, next, color))
+    state = next
+    if (!isBusy() || ends) stopping = false
+  })
+  const isBusy = () => own.areOpen() || !IDLE.has(state.edge)
+
+  const send = Effect.fnUntraced(
+    function* (text: string) {
+      if (text.trim() === "") return
+      if (LEAVING.has(text.trim())) return yield* Effect.asVoid(Deferred.succeed(left, undefined))
+      const sent = yield* own.send(connection.send(text))
+      if (sent.type === "answer") yield* editor.above(messageText(sent, color))
+      if (text.trim() === "/help") yield* dim(KEYS_HELP)
+      if (sent.type === "message" && sent.position > 0) yield* dim(`${sent.position} before this one`)
+    },
+    Effect.catchTag("CommandFailed", ({ hint, problem }) =>
+      dim(hint === undefined ? `not sent: ${problem}` : `not sent: ${problem} (${hint})`)
+    )
+  )
+
+  /** Ends with the Ctrl-C that leaves. The order is on its way while the next one is waited for. */
+  const interrupted = Effect.gen(function* () {
+    for (;;) {
+      yield* Queue.take(editor.interrupts)
+      if (stopping || !isBusy()) return
+      stopping = true
+      yield* dim("stopping the turn; Ctrl-C once more leaves the chat")
+      yield* Effect.forkChild(send("/stop"))
+    }
+  })
+
+  yield* editor.prompt(promptText(agent_id, state, color))
+  const lines = Stream.runForEach(Stream.fromQueue(editor.lines), send)
+  yield* Effect.raceAllFirst([lines, interrupted, Deferred.await(left), connection.follow(onNews)])
+})

@@ -1,0 +1,97 @@
+/** The typed client of choird's operator API, on its Unix socket. Loaded by the commands that need it. */
+import { existsSync } from "node:fs"
+import { ByteSize, Effect, Schema } from "effect"
+import { HttpClientError, HttpIncomingMessage } from "effect/http"
+import { HttpApiClient } from "effect/http-api"
+import { type ApiError, BadRequest, Conflict, Internal, NotFound, TooLarge, TooMany } from "#schema/ApiError.ts"
+import { OperatorApi } from "#schema/OperatorApi.ts"
+import { initHint } from "#src/shared/files/homeFolder.ts"
+import { OPERATOR_ANSWER_BYTES_MAX } from "#src/shared/limits.ts"
+import { CommandFailed, configError, EXIT, failed, refusedByChoird } from "#src/choirctl/terminal/failure.ts"
+import { operatorSocket, startCommand } from "#src/choirctl/terminal/root.ts"
+import { socketHttp } from "./socketHttp.ts"
+
+export type OperatorClient = HttpApiClient.ForApi<typeof OperatorApi>
+
+/** What operators ask for, by what it is about. */
+export type Group = keyof OperatorClient
+
+/** A client of one group on the choird of this home, until the scope closes. Nothing is sent yet. */
+export const connect = <const G extends Group>(home: string, group: G) =>
+  Effect.flatMap(
+    socketHttp(operatorSocket(home)),
+    (httpClient) =>
+      // The group's own type and the one that the whole client has for it are the same, which a type parameter hides.
+      HttpApiClient.group(OperatorApi, { group, httpClient, baseUrl: "http://choird" }) as unknown as Effect.Effect<
+        OperatorClient[G]
+      >
+  )
+
+/** Bounds what an answer may take of memory; a stream is bounded by its elements. */
+const withinLimits = Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(OPERATOR_ANSWER_BYTES_MAX))
+
+const isRefusal = (error: unknown): error is ApiError =>
+  [BadRequest, NotFound, Conflict, TooLarge, TooMany, Internal].some((kind) => error instanceof kind)
+
+const codeOf = (error: HttpClientError.HttpClientError): string => {
+  const cause = "cause" in error.reason ? error.reason.cause : undefined
+  return cause instanceof Error && "code" in cause ? String(cause.code) : ""
+}
+
+const unreachable = (home: string, problem: string, hint: string) =>
+  new CommandFailed({
+    type: "CHOIRD_UNREACHABLE",
+    problem,
+    hint: hint || startCommand(home),
+    exit_code: EXIT.unreachable
+  })
+
+const transportFailure = (home: string, error: HttpClientError.HttpClientError) => {
+  const socket = operatorSocket(home)
+  switch (codeOf(error)) {
+    case "ENOENT":
+    case "ECONNREFUSED":
+      if (!existsSync(home)) return configError(`${home} does not exist`, initHint(home))
+      return unreachable(home, `choird is not running: nothing answers on ${socket}`, startCommand(home))
+    case "EACCES":
+      return unreachable(home, `${socket} belongs to another user`, "run choirctl as the user that runs choird")
+    case "EINVAL":
+    case "ENAMETOOLONG":
+      return unreachable(home, `the path ${socket} is too long for a socket`, "choose a home with a shorter path")
+    default:
+      return new CommandFailed({
+        type: "CONNECTION_LOST",
+        problem: "choird ended the connection before it answered",
+        hint: "ask again; when it keeps happening: choirctl logs choird",
+        exit_code: EXIT.again
+      })
+  }
+}
+
+/** A failure of a request, or of a stream that it began, as a command's own. */
+export const requestFailure = (home: string) => (error: unknown) => {
+  if (error instanceof CommandFailed) return error
+  if (isRefusal(error)) return refusedByChoird(error.error)
+  if (HttpClientError.isHttpClientError(error) && error.reason._tag !== "DecodeError" && error.response === undefined)
+    return transportFailure(home, error)
+  if (Schema.isSchemaError(error))
+    return failed("PROTOCOL", "choird and choirctl do not understand each other", "restart choird, then ask again")
+  return new CommandFailed({
+    type: "CONNECTION_LOST",
+    problem: "the answer of choird broke off or makes no sense",
+    hint: "choirctl logs choird",
+    exit_code: EXIT.again
+  })
+}
+
+/** Asks the choird of this home once. */
+export const askChoird = <const G extends Group, A, E>(
+  home: string,
+  group: G,
+  question: (choird: OperatorClient[G]) => Effect.Effect<A, E>
+) =>
+  Effect.flatMap(connect(home, group), question).pipe(
+    Effect.scoped,
+    withinLimits,
+    Effect.mapError(requestFailure(home))
+  )

@@ -1,0 +1,96 @@
+/** The program choird, which comes with choirctl, as what does a task on a home's database while no choird runs there. */
+import { spawn } from "node:child_process"
+import { extname, join } from "node:path"
+import { Deferred, Effect, Option, Schema, Stream } from "effect"
+import { CHOIRD_REPORT_BYTES_MAX, CHOIRD_TASK_STOP_MS_MAX, PROGRAM_OUTPUT_CHARS_MAX } from "#src/shared/limits.ts"
+import { packageFolder } from "#src/shared/files/packageFolder.ts"
+import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
+import { makeLineSplitter } from "#src/choirctl/terminal/lineSplitter.ts"
+
+/** From source it runs from source, else as the bundle beside this one. */
+export const CHOIRD = join(packageFolder, extname(import.meta.url) === ".ts" ? "src/choird/main.ts" : "dist/choird.js")
+
+/** What choird prints of a task on standard error, one document a line. */
+const Report = Schema.fromJsonString(
+  Schema.Union([
+    Schema.Struct({ type: Schema.Literal("step"), text: Schema.String }),
+    Schema.Struct({ type: Schema.Literal("done"), result: Schema.Json }),
+    Schema.Struct({
+      type: Schema.Literal("failed"),
+      error: Schema.Struct({ type: Schema.String, message: Schema.String })
+    })
+  ])
+)
+type Report = typeof Report.Type
+const decodeReport = Schema.decodeUnknownOption(Report)
+
+/** The codes of choird that mean the same for choirctl. */
+const exitCode = (code: number) => (code === EXIT.again || code === EXIT.config ? code : EXIT.failed)
+
+/** A child that is asked to stop when its scope closes, and killed when it does not. */
+const startChild = Effect.fnUntraced(function* (args: ReadonlyArray<string>, stdout: number | "ignore") {
+  const ended = yield* Deferred.make<number>()
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const child = spawn(process.execPath, [CHOIRD, ...args], { stdio: ["ignore", stdout, "pipe"] })
+      child.once("error", () => Deferred.doneUnsafe(ended, Effect.succeed(EXIT.failed)))
+      child.once("close", (code) => Deferred.doneUnsafe(ended, Effect.succeed(code ?? EXIT.failed)))
+      return child
+    }),
+    (child) => {
+      const kill = (signal: NodeJS.Signals) =>
+        Effect.andThen(
+          Effect.sync(() => child.kill(signal)),
+          Deferred.await(ended)
+        )
+      return Effect.when(
+        Effect.timeoutOrElse(kill("SIGTERM"), { duration: CHOIRD_TASK_STOP_MS_MAX, orElse: () => kill("SIGKILL") }),
+        Effect.map(Deferred.isDone(ended), (done) => !done)
+      )
+    }
+  )
+  return { child, ended: Deferred.await(ended) }
+})
+
+/**
+ * Does one task in a choird of its own and answers its result. A failure is choird's own words with the exit code that fits
+ * them. Interrupted, it stops that choird and waits for it.
+ *
+ * @param onStep is told what it does meanwhile. @param stdout the descriptor that takes what the task prints.
+ */
+export const runTask = Effect.fn("choirctl.runTask")(function* <A, R>(
+  home: string,
+  args: ReadonlyArray<string>,
+  result: Schema.Codec<A, Schema.Json>,
+  onStep: (text: string) => Effect.Effect<void, never, R>,
+  stdout: number | "ignore" = "ignore"
+) {
+  const { child, ended } = yield* startChild(["--home", home, ...args], stdout)
+  const splitter = makeLineSplitter(CHOIRD_REPORT_BYTES_MAX)
+  let other = ""
+  let last: Report | undefined
+  const take = (text: string) => {
+    const report = Option.getOrUndefined(decodeReport(text))
+    if (report === undefined) other = `${other}\n${text}`.slice(-PROGRAM_OUTPUT_CHARS_MAX)
+    else if (report.type === "step") return onStep(report.text)
+    else last = report
+    return Effect.void
+  }
+  yield* Stream.fromAsyncIterable(child.stderr as AsyncIterable<Uint8Array>, () => undefined).pipe(
+    Stream.runForEach((piece) => Effect.forEach(splitter.push(piece), ({ text }) => take(text), { discard: true })),
+    Effect.ignore
+  )
+  const code = yield* ended
+  if (last?.type === "done" && code === EXIT.done) return yield* Effect.orDie(Schema.decodeEffect(result)(last.result))
+  if (last?.type !== "failed")
+    return yield* failed(
+      "CHOIRD_FAILED",
+      `choird ended with ${code}: ${other.trim() || "without a word"}`,
+      "choirctl doctor"
+    )
+  return yield* new CommandFailed({
+    type: last.error.type,
+    problem: last.error.message,
+    exit_code: exitCode(code)
+  })
+}, Effect.scoped)

@@ -1,0 +1,163 @@
+/** choird in the background: started, asked to stop, and looked at, by its home (docs/operating.md). */
+import { type ChildProcess, spawn } from "node:child_process"
+import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, realpathSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Option, Schedule } from "effect"
+import { homeHolder } from "#src/shared/files/homeHolder.ts"
+import type { LockHolder } from "#src/shared/files/lockFile.ts"
+import {
+  CHOIRD_STOP_MS_MAX,
+  DAEMON_LOOK_MS,
+  DAEMON_START_MS_MAX,
+  DAEMON_STOP_GRACE_MS,
+  DAEMON_WORDS_CHARS_MAX
+} from "#src/shared/limits.ts"
+import { choirdAnswers } from "#src/choirctl/client/choirdAnswers.ts"
+import { CHOIRD } from "./choirdProgram.ts"
+import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
+import { requireHome } from "#src/choirctl/home/homeFiles.ts"
+import { askChoird } from "#src/choirctl/client/OperatorClient.ts"
+import { unitPath } from "./unit.ts"
+
+/** What there is to say of a home's choird. `ready` is whether it takes commands. */
+export interface DaemonState {
+  readonly running: boolean
+  readonly ready: boolean
+  readonly pid: number | null
+  readonly version: string | null
+  readonly uptime_ms: number | null
+  /** The unit that systemd runs choird by, when one is installed. */
+  readonly unit: string | null
+}
+
+/** What an exit code of choird asks for. */
+const MEANINGS: Readonly<Record<number, string>> = {
+  2: "wrong arguments",
+  70: "a bug: see choirctl logs choird",
+  75: "may pass: try again",
+  78: "needs a person",
+  130: "a second signal"
+}
+
+const realHome = (home: string) =>
+  Effect.andThen(
+    requireHome(home),
+    Effect.sync(() => realpathSync(home))
+  )
+
+/** How the choird of this home does. */
+export const daemonState = Effect.fn("daemon.state")(function* (home: string) {
+  const { held, pid } = yield* homeHolder(yield* realHome(home))
+  const unit = existsSync(unitPath()) ? unitPath() : null
+  const status = held ? yield* Effect.option(askChoird(home, "system", (choird) => choird.status())) : Option.none()
+  if (Option.isNone(status)) return { running: held, ready: false, pid, version: null, uptime_ms: null, unit }
+  const { choird } = status.value
+  const { uptime_ms, version } = choird
+  return { running: true, ready: true, pid: choird.pid, version, uptime_ms, unit } satisfies DaemonState
+})
+
+const untilReady = (home: string) =>
+  Effect.repeat(choirdAnswers(home), { until: (answers) => answers, schedule: Schedule.spaced(DAEMON_LOOK_MS) })
+
+/** The file that takes what choird prints before it has a log, emptied at each start. */
+const wordsFile = (home: string) => join(home, "logs", "choird.err")
+const WORDS = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
+
+/** A core of choird would hold every secret. */
+const WITHOUT_CORES = 'ulimit -c 0; exec "$@"'
+
+const spawnDaemon = (home: string) =>
+  Effect.try({
+    try: () => {
+      mkdirSync(join(home, "logs"), { recursive: true, mode: 0o700 })
+      const words = openSync(wordsFile(home), WORDS, 0o600)
+      const child = spawn("/bin/sh", ["-c", WITHOUT_CORES, "sh", process.execPath, CHOIRD, "--home", home], {
+        cwd: home,
+        detached: true,
+        stdio: ["ignore", words, words]
+      })
+      closeSync(words)
+      return child
+    },
+    catch: (cause) => failed("FILE", `choird cannot be started: ${String(cause)}`, "choirctl doctor")
+  })
+
+const ending = (child: ChildProcess) =>
+  Effect.callback<number>((resume) => {
+    child.once("error", () => resume(Effect.succeed(EXIT.failed)))
+    child.once("exit", (code) => resume(Effect.succeed(code ?? EXIT.failed)))
+  })
+
+/** Why a choird that was started has ended, in its own last words. */
+const endedEarly = (home: string, code: number) => {
+  const words = readFileSync(wordsFile(home), "utf8").trim().slice(-DAEMON_WORDS_CHARS_MAX)
+  return new CommandFailed({
+    type: "CHOIRD_ENDED",
+    problem: `choird ended with ${code} (${MEANINGS[code] ?? "see choirctl logs choird"})${words === "" ? "" : `:\n${words}`}`,
+    hint: "choirctl logs choird",
+    exit_code: code === EXIT.again || code === EXIT.config ? code : EXIT.failed
+  })
+}
+
+const stillStarting = () =>
+  new CommandFailed({
+    type: "STILL_STARTING",
+    problem: `choird is not ready after ${DAEMON_START_MS_MAX / 1000} s and goes on starting`,
+    hint: "choirctl logs choird",
+    exit_code: EXIT.again
+  })
+
+/** Starts choird unless one holds the home, and waits until it takes commands. It outlives this program. */
+export const startDaemon = Effect.fn("daemon.start")(function* (home: string) {
+  const { held } = yield* homeHolder(yield* realHome(home))
+  const child = held ? undefined : yield* spawnDaemon(home)
+  const ended =
+    child === undefined ? Effect.never : Effect.flatMap(ending(child), (code) => Effect.fail(endedEarly(home, code)))
+  yield* Effect.raceFirst(untilReady(home), ended).pipe(
+    Effect.timeoutOrElse({ duration: DAEMON_START_MS_MAX, orElse: () => Effect.fail(stillStarting()) }),
+    Effect.ensuring(Effect.sync(() => child?.unref()))
+  )
+  return { started: child !== undefined, ...(yield* daemonState(home)) }
+})
+
+/** Whether a pid is a choird of this user: the kernel may have given it to another program since the lock was read. */
+const isChoird = (pid: number) => {
+  const folder = `/proc/${pid}`
+  if (!existsSync(folder) || statSync(folder).uid !== process.getuid?.()) return false
+  const words = readFileSync(`${folder}/cmdline`, "utf8").split("\0")
+  return words.some((text) => /(^|\/)choird(\.js)?$|src\/choird\/main\.ts$/u.test(text))
+}
+
+/** Asks by the operator's socket, else by a signal to one that is still starting. */
+const askToStop = Effect.fnUntraced(function* (home: string, { pid }: LockHolder) {
+  const asked = yield* Effect.option(askChoird(home, "system", (choird) => choird.shutdown()))
+  if (Option.isSome(asked)) return
+  const known = yield* Effect.orElseSucceed(
+    Effect.try(() => pid !== null && isChoird(pid)),
+    () => false
+  )
+  if (known && pid !== null) yield* Effect.ignore(Effect.try(() => process.kill(pid, "SIGTERM")))
+})
+
+/** Asks choird to stop and waits until it has; its agents' sessions stay active, for the next start to resume. */
+export const stopDaemon = Effect.fn("daemon.stop")(function* (home: string) {
+  const real = yield* realHome(home)
+  const holder = yield* homeHolder(real)
+  if (!holder.held) return { stopped: false, pid: null }
+  yield* askToStop(home, holder)
+  const { pid } = holder
+  const gone = Effect.map(homeHolder(real), ({ held }) => !held && (pid === null || !existsSync(`/proc/${pid}`)))
+  yield* Effect.repeat(gone, { until: (is) => is, schedule: Schedule.spaced(DAEMON_LOOK_MS) }).pipe(
+    Effect.timeoutOrElse({
+      duration: CHOIRD_STOP_MS_MAX + DAEMON_STOP_GRACE_MS,
+      orElse: () =>
+        new CommandFailed({
+          type: "STILL_STOPPING",
+          problem: `choird${pid === null ? "" : ` (pid ${pid})`} has not ended`,
+          hint: pid === null ? "choirctl logs choird" : `kill -9 ${pid}`,
+          exit_code: EXIT.again
+        })
+    })
+  )
+  return { stopped: true, pid }
+})

@@ -1,0 +1,108 @@
+/** What `choirctl doctor` finds out about a Docker engine of this host, with the command that mends what is missing. */
+import { readFileSync, realpathSync } from "node:fs"
+import { Effect, Result } from "effect"
+import { HttpClientResponse } from "effect/http"
+import type { Config } from "#schema/Config.ts"
+import {
+  type EngineFacts,
+  engineFacts,
+  EngineInfo,
+  engineProblem,
+  unmappedRoot
+} from "#src/shared/docker/dockerInfo.ts"
+import { installationOf } from "#src/shared/docker/dockerInstallation.ts"
+import { dockerSockets, existingSocket } from "#src/shared/docker/dockerSocket.ts"
+import { egressCommands, nameserversIn } from "#src/shared/wire/egress.ts"
+import { DOCTOR_TRIAL_MS_MAX } from "#src/shared/limits.ts"
+import { check, type Check } from "./doctorTrials.ts"
+import { socketHttp } from "#src/choirctl/client/socketHttp.ts"
+
+type Runtime = Config["runtime"]
+
+/** An engine's words, or why there are none. */
+export type Engine = Result.Result<EngineFacts, { readonly problem: string; readonly fix: string }>
+
+const decode = HttpClientResponse.schemaBodyJson(EngineInfo)
+
+const whyNot = (socket: string, cause: unknown) => {
+  const denied = /EACCES|EPERM/u.test(String(cause) + String(Reflect.get(Object(cause), "cause")))
+  return denied
+    ? { problem: `${socket} may not be opened`, fix: "let this user in: usermod -aG docker $USER, and log in again" }
+    : { problem: `no engine answers at ${socket}`, fix: "start it: systemctl start docker" }
+}
+
+/** Asks the engine that choird would ask. */
+export const askEngine = Effect.fn("askEngine")(function* (configured: string | undefined) {
+  const paths = dockerSockets(configured, process.env)
+  const socket = existingSocket(paths)
+  if (socket === undefined)
+    return Result.fail({
+      problem: `there is no Docker engine at ${paths.join(" or ")}`,
+      fix: "install one, in Debian: apt-get install docker.io"
+    }) satisfies Engine
+  const client = yield* socketHttp(socket)
+  const asked = client.get("http://docker/info").pipe(Effect.flatMap(decode), Effect.timeout(DOCTOR_TRIAL_MS_MAX))
+  return Result.mapBoth(yield* Effect.result(asked), {
+    onFailure: (cause) => whyNot(socket, cause),
+    onSuccess: engineFacts
+  })
+}, Effect.scoped)
+
+/** What an engine is worth to an agent. Nobody has to have one, unless config.json asks for it. */
+export const engineChecks = (engine: Engine, { allow_unmapped_root, type }: Runtime): ReadonlyArray<Check> => {
+  const missing = type === "docker" ? "fail" : "skip"
+  if (Result.isFailure(engine)) {
+    const { fix, problem } = engine.failure
+    return [check("docker", missing, problem, missing === "skip" ? undefined : fix)]
+  }
+  const facts = engine.success
+  const unmapped = unmappedRoot(facts)
+  const lacking = Object.entries(facts.limits).flatMap(([name, works]) => (works ? [] : [name]))
+  return [
+    check("docker", "ok", `version ${facts.version}, storage ${facts.storage_driver}`),
+    unmapped === undefined
+      ? check("docker userns", "ok", facts.root.type === "rootless" ? "rootless" : "root of a container is nobody here")
+      : check(
+          "docker userns",
+          allow_unmapped_root || type !== "docker" ? "warn" : "fail",
+          unmapped.problem,
+          unmapped.fix
+        ),
+    lacking.length === 0
+      ? check("docker limits", "ok", "processors, memory and processes")
+      : check(
+          "docker limits",
+          "warn",
+          `not enforced: ${lacking.join(", ")}`,
+          "boot with cgroup v2, or with cgroup_enable=memory and the pids controller"
+        )
+  ]
+}
+
+/** Why choird would not take this engine, or `undefined`. */
+export const whyNoDocker = (engine: Engine, { allow_unmapped_root }: Runtime): string | undefined =>
+  Result.isFailure(engine) ? engine.failure.problem : engineProblem(engine.success, allow_unmapped_root)?.problem
+
+/** The rules that choird sets itself as root; another user is told of them. */
+export const egressCheck = (home: string, { allow, network }: Runtime, isRoot: boolean): Check => {
+  if (network === "allowlist")
+    return isRoot
+      ? check("docker network", "ok", `choird keeps agents to ${allow.length} places of runtime.allow`)
+      : check(
+          "docker network",
+          "fail",
+          "choird is not root, and cannot keep agents to runtime.allow",
+          "run choird as root, or set runtime.network to public"
+        )
+  if (network !== "public") return check("docker network", "ok", network)
+  if (isRoot) return check("docker network", "ok", "choird bars agents from this host and its networks")
+  const bridge = installationOf(realpathSync(home)).network
+  const nameservers = nameserversIn(readFileSync("/etc/resolv.conf", "utf8"))
+  const commands = egressCommands({ bridge, nameservers, choird_port: undefined })
+  return check(
+    "docker network",
+    "warn",
+    "agents reach this host and its networks, since choird is not root",
+    `after the first start of an agent, run as root:\n${commands}`
+  )
+}

@@ -1,0 +1,212 @@
+/** What `choirctl doctor` tries out, each for itself and each really. */
+import { accessSync, constants, lstatSync } from "node:fs"
+import { statfs } from "node:fs/promises"
+import { Effect, Option, Redacted, Stream } from "effect"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { Reactivity } from "effect/reactivity"
+import type { Config } from "#schema/Config.ts"
+import type { SecretsFile } from "#schema/Secrets.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
+import { DISK_FIX, diskLimit } from "#src/shared/config/diskLimit.ts"
+import { initHint } from "#src/shared/files/homeFolder.ts"
+import { DOCTOR_TRIAL_MS_MAX } from "#src/shared/limits.ts"
+
+/** A trial's result and what to do about it. What is not configured is skipped. */
+export interface Check {
+  readonly name: string
+  readonly status: "ok" | "warn" | "fail" | "skip"
+  readonly detail: string
+  readonly fix?: string
+}
+
+export const check = (name: string, status: Check["status"], detail: string, fix?: string): Check =>
+  fix === undefined ? { name, status, detail } : { name, status, detail, fix }
+
+const NODE_MIN = [22, 19] as const
+
+export const nodeCheck = (version: string): Check => {
+  const [major = 0, minor = 0] = version.split(".").map(Number)
+  const works = major > NODE_MIN[0] || (major === NODE_MIN[0] && minor >= NODE_MIN[1])
+  return works
+    ? check("node", "ok", version)
+    : check("node", "fail", `${version} is too old`, `install Node ${NODE_MIN.join(".")} or later`)
+}
+
+export const homeCheck = (home: string): Effect.Effect<Check> =>
+  Effect.sync(() => {
+    const stat = lstatSync(home, { throwIfNoEntry: false })
+    if (stat === undefined) return check("home", "fail", `${home} does not exist`, initHint(home))
+    const mode = stat.mode & 0o777
+    return stat.isDirectory() && mode === 0o700
+      ? check("home", "ok", home)
+      : check("home", "fail", `${home} has the mode ${mode.toString(8)}`, `chmod 700 ${home}`)
+  }).pipe(
+    Effect.catchDefect((defect) => Effect.succeed(check("home", "fail", String(defect), "choose another --home")))
+  )
+
+export interface Ran {
+  readonly code: number
+  readonly text: string
+}
+
+/** Runs a program to its end; `undefined` when it cannot be started or does not end in time. */
+const tryProgram = Effect.fnUntraced(function* (program: string, args: ReadonlyArray<string>) {
+  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+  const run = Effect.gen(function* () {
+    const child = yield* spawner.spawn(ChildProcess.make(program, args, { stdin: "ignore", killSignal: "SIGKILL" }))
+    const text = child.all.pipe(Stream.decodeText(), Stream.mkString)
+    const [code, output] = yield* Effect.all([child.exitCode, text], { concurrency: 2 })
+    return { code, text: output.trim() } satisfies Ran
+  })
+  return yield* run.pipe(Effect.scoped, Effect.timeout(DOCTOR_TRIAL_MS_MAX), Effect.option)
+})
+
+const firstLine = (text: string) => text.split("\n", 1)[0] ?? ""
+
+/** From here on `-c safe.directory` counts, by which choird reads repositories of other owners. */
+const GIT_MIN = [2, 38] as const
+
+/** What `git --version` printed, or nothing. */
+export const gitVersionCheck = (text: string | undefined): Check => {
+  if (text === undefined)
+    return check("git", "fail", "git was not found", "install git, in Debian: apt-get install git")
+  const [, major = "0", minor = "0"] = /(\d+)\.(\d+)/u.exec(text) ?? []
+  const works = Number(major) > GIT_MIN[0] || (Number(major) === GIT_MIN[0] && Number(minor) >= GIT_MIN[1])
+  return works
+    ? check("git", "ok", firstLine(text))
+    : check("git", "warn", `${firstLine(text)} is old`, `install git ${GIT_MIN.join(".")} or later`)
+}
+
+export const gitCheck = Effect.map(tryProgram("git", ["--version"]), (ran) =>
+  gitVersionCheck(Option.exists(ran, ({ code }) => code === 0) ? Option.getOrThrow(ran).text : undefined)
+)
+
+/** The search tool of agents comes with this package. */
+export const ripgrepCheck = Effect.tryPromise(async () => {
+  const { rgPath } = await import("@vscode/ripgrep")
+  accessSync(rgPath, constants.X_OK)
+  return rgPath
+}).pipe(
+  Effect.match({
+    onSuccess: (path) => check("ripgrep", "ok", path),
+    onFailure: () =>
+      check("ripgrep", "fail", "agents could not search files", "install Choir again, with its optional dependencies")
+  })
+)
+
+/** A sandbox that holds nothing but a view of this host. Root starts it as choird does: under an unprivileged uid. */
+const NAMESPACES = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --die-with-parent"
+const VIEW = "--ro-bind / / --proc /proc --dev /dev --chdir / /usr/bin/true"
+const SANDBOX = `bwrap ${NAMESPACES} ${VIEW}`.split(" ")
+const AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+/** What helps against what bubblewrap prints. */
+export const sandboxFix = (text: string): string =>
+  /namespace|uid map|Operation not permitted|Permission denied/u.test(text)
+    ? "allow user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0"
+    : "install bubblewrap 0.8 or later, in Debian: apt-get install bubblewrap util-linux"
+
+const NOT_INSTALLED = "bubblewrap is not installed"
+
+/** Whether sandboxes work here, or why not. */
+export const trySandbox = Effect.gen(function* () {
+  const [program = "", ...args] = process.getuid?.() === 0 ? [...AS_NOBODY, ...SANDBOX] : SANDBOX
+  const ran = yield* tryProgram(program, args)
+  return Option.match(ran, {
+    onNone: () => NOT_INSTALLED,
+    onSome: ({ code, text }) => {
+      if (code === 0) return undefined
+      if (/failed to execute bwrap/u.test(text)) return NOT_INSTALLED
+      return firstLine(text) || `it ended with ${code}`
+    }
+  })
+})
+
+/** Which runtime choird would take, from what works here and what config.json says; each `undefined` is one that works. */
+export const runtimeCheck = (
+  wanted: Config["runtime"]["type"],
+  sandbox: string | undefined,
+  docker: string | undefined
+): Check => {
+  if (wanted === "process")
+    return check("runtime", "warn", "process, which isolates nothing", "set runtime.type to auto in config.json")
+  if (docker === undefined && wanted !== "sandbox") return check("runtime", "ok", "docker")
+  if (wanted === "docker") return check("runtime", "fail", docker ?? "", "set runtime.type to auto in config.json")
+  return sandbox === undefined
+    ? check("runtime", "ok", wanted === "auto" ? `sandbox, since ${docker}` : "sandbox")
+    : check("runtime", "fail", `bubblewrap does not work: ${sandbox}`, sandboxFix(sandbox))
+}
+
+export const sandboxCheck = (problem: string | undefined): Check =>
+  problem === undefined
+    ? check("bubblewrap", "ok", "a sandbox was started")
+    : check("bubblewrap", "warn", problem, sandboxFix(problem))
+
+/** Below this share above its limit the disk is said to fill up. */
+const DISK_WARN_FACTOR = 1.5
+
+/** What `statfs` says of the home, against the space below which choird pauses agents. */
+export const spaceCheck = (home: string, free_bytes: number, limit_bytes: number): Check => {
+  const detail = `${bytesText(free_bytes)} free on the disk of ${home}; agents are paused below ${bytesText(limit_bytes)}`
+  if (free_bytes < limit_bytes) return check("disk", "fail", detail, DISK_FIX)
+  return free_bytes < limit_bytes * DISK_WARN_FACTOR
+    ? check("disk", "warn", detail, "make room soon: choirctl prune --dry-run says what Choir can do for it")
+    : check("disk", "ok", `${bytesText(free_bytes)} free`)
+}
+
+export const diskCheck = (home: string, retention: Config["retention"]): Effect.Effect<Check> =>
+  Effect.tryPromise(() => statfs(home)).pipe(
+    Effect.match({
+      onFailure: () => check("disk", "warn", `the free space of ${home} is not known`),
+      onSuccess: ({ bavail, blocks, bsize }) => spaceCheck(home, bavail * bsize, diskLimit(retention, blocks * bsize))
+    })
+  )
+
+/** Where the configured server is, with the secret's `user:password`; `undefined` when its secret has no value. */
+const location = (postgres: Config["postgres"], secrets: SecretsFile) => {
+  if ("embedded" in postgres) return undefined
+  const secret = secrets["url_secret" in postgres ? postgres.url_secret : postgres.secret]
+  if (secret === undefined) return undefined
+  if ("url_secret" in postgres) return { url: secret }
+  const [username = "", ...password] = Redacted.value(secret).split(":")
+  const { database, host, port } = postgres
+  return { host, port, database, username, password: Redacted.make(password.join(":")) }
+}
+
+const FACTS = `SELECT current_setting('server_version') AS version,
+  (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS vector`
+
+/** A server of config.json is asked for its version and for pgvector. */
+const serverCheck = Effect.fnUntraced(function* (postgres: Config["postgres"], secrets: SecretsFile) {
+  const place = location(postgres, secrets)
+  if (place === undefined)
+    return check("postgres", "fail", "the secret with its credentials has no value", "choirctl secret set <name>")
+  const { PgClient } = yield* Effect.promise(() => import("@effect/sql-pg"))
+  const ask = Effect.gen(function* () {
+    const sql = yield* PgClient.makeClient({ ...place, connectTimeout: DOCTOR_TRIAL_MS_MAX / 2 })
+    return yield* sql.unsafe<{ readonly version: string; readonly vector: string | null }>(FACTS)
+  }).pipe(Effect.scoped, Effect.provide(Reactivity.layer), Effect.timeout(DOCTOR_TRIAL_MS_MAX), Effect.result)
+  const asked = yield* ask
+  if (asked._tag === "Failure")
+    return check(
+      "postgres",
+      "fail",
+      "the server does not answer, or refuses the user",
+      "start it, or correct config.json and its secret"
+    )
+  const [facts] = asked.success
+  return facts === undefined || facts.vector === null
+    ? check("postgres", "fail", "the server lacks pgvector", "in Debian: apt-get install postgresql-VERSION-pgvector")
+    : check("postgres", "ok", `version ${facts.version}, pgvector ${facts.vector} available`)
+})
+
+/** The embedded database is opened by choird alone; here only its parts are looked for. */
+const embeddedCheck = Effect.try(() => import.meta.resolve("@electric-sql/pglite")).pipe(
+  Effect.match({
+    onSuccess: () => check("postgres", "ok", "embedded, for trying Choir and for one person's machine"),
+    onFailure: () => check("postgres", "fail", "the embedded database is not installed", "install Choir again")
+  })
+)
+
+export const postgresCheck = (config: Config, secrets: SecretsFile) =>
+  "embedded" in config.postgres ? embeddedCheck : serverCheck(config.postgres, secrets)

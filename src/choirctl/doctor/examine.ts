@@ -1,0 +1,91 @@
+/** All trials of `choirctl doctor`. */
+import { Cause, Effect, Exit, Option, Schema } from "effect"
+import { type Config, RetentionConfig } from "#schema/Config.ts"
+import { loadFiles } from "#src/shared/config/configFiles.ts"
+import { loopbackModels } from "#src/shared/config/offlineEndpoint.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { askEngine, egressCheck, engineChecks, whyNoDocker } from "./dockerTrials.ts"
+import {
+  check,
+  type Check,
+  diskCheck,
+  gitCheck,
+  homeCheck,
+  nodeCheck,
+  postgresCheck,
+  ripgrepCheck,
+  runtimeCheck,
+  sandboxCheck,
+  trySandbox
+} from "./doctorTrials.ts"
+import { metricsChecks } from "./metricsTrial.ts"
+import { startCommand } from "#src/choirctl/terminal/root.ts"
+import { serviceChecks } from "./serviceTrials.ts"
+
+/** Whether choird runs, in its own words. */
+const choirdCheck = Effect.fnUntraced(function* (home: string) {
+  const asked = yield* Effect.result(ask("system", (choird) => choird.status()))
+  if (asked._tag === "Success") {
+    const { choird, warnings } = asked.success
+    const detail = `version ${choird.version}, pid ${choird.pid}`
+    const found =
+      warnings.length === 0
+        ? check("choird", "ok", detail)
+        : check("choird", "warn", `${detail}; ${warnings.join("; ")}`, "choirctl status")
+    return { found, running: true }
+  }
+  const { hint, problem, type } = asked.failure
+  const found =
+    type === "CHOIRD_UNREACHABLE"
+      ? check("choird", "warn", "it does not run", hint ?? startCommand(home))
+      : check("choird", "fail", problem, hint)
+  return { found, running: false }
+})
+
+/** The files of the home: unusable, usable with warnings, or fine. */
+const filesChecks = Effect.fnUntraced(function* (home: string) {
+  const loaded = yield* Effect.exit(loadFiles(home))
+  if (Exit.isSuccess(loaded)) {
+    const { warnings } = loaded.value
+    const checks = warnings.map(({ message, path }) => check("config", "warn", `${path}: ${message}`))
+    return { checks: checks.length === 0 ? [check("config", "ok", "valid")] : checks, files: loaded.value }
+  }
+  const error = Option.getOrUndefined(Cause.findErrorOption(loaded.cause))
+  const detail = error === undefined ? "it cannot be read" : `${error.file}: ${error.problems.join("; ")}`
+  return { checks: [check("config", "fail", detail, error?.hint ?? "choirctl config validate")], files: undefined }
+})
+
+/** The engine, when there is one or should be, and which runtime is taken. */
+const runtimeChecks = Effect.fnUntraced(function* (home: string, config: Config, sandbox: string | undefined) {
+  const { runtime } = config
+  const engine = yield* askEngine(runtime.docker_socket)
+  const docker = whyNoDocker(engine, runtime)
+  const taken = docker === undefined && (runtime.type === "auto" || runtime.type === "docker")
+  return [
+    ...engineChecks(engine, runtime),
+    ...(taken ? [egressCheck(home, runtime, process.getuid?.() === 0)] : []),
+    ...(taken ? loopbackModels(config).map((text) => check("docker models", "fail", text)) : []),
+    runtimeCheck(runtime.type, sandbox, docker)
+  ]
+})
+
+/** Tries everything; what depends on a broken config.json is left out. */
+export const examine = Effect.fn("examine")(function* (home: string) {
+  const { checks, files } = yield* filesChecks(home)
+  const sandbox = yield* trySandbox
+  const choird = yield* choirdCheck(home)
+  return [
+    nodeCheck(process.versions.node),
+    yield* homeCheck(home),
+    ...checks,
+    yield* gitCheck,
+    yield* ripgrepCheck,
+    sandboxCheck(sandbox),
+    ...(files === undefined ? [] : yield* runtimeChecks(home, files.config, sandbox)),
+    ...(files === undefined ? [] : [yield* postgresCheck(files.config, files.secrets)]),
+    ...(files === undefined ? [] : yield* serviceChecks(files.config, files.secrets, choird.running)),
+    ...(files === undefined ? [] : yield* metricsChecks(home, files.config, files.secrets, choird.running)),
+    choird.found,
+    yield* diskCheck(home, files?.config.retention ?? Schema.decodeSync(RetentionConfig)({}))
+  ] satisfies ReadonlyArray<Check>
+})

@@ -1,0 +1,87 @@
+/** The models and bots of config.json, each asked once, as `choirctl doctor` and `choirctl model test` report them. */
+import { Effect, Redacted } from "effect"
+import type { Config, Model } from "#schema/Config.ts"
+import type { SecretName } from "#schema/Ids.ts"
+import type { SecretsFile } from "#schema/Secrets.ts"
+import { hasValue } from "#src/shared/config/configFiles.ts"
+import { OFFLINE_PROVIDER } from "#src/shared/config/offlineEndpoint.ts"
+import { tryBot } from "./botTrial.ts"
+import { check, type Check } from "./doctorTrials.ts"
+import { triedWords } from "#src/choirctl/render/models.ts"
+import { tryModel } from "./modelTrial.ts"
+import { TrialFailed } from "./trialHttp.ts"
+
+/** How many services are asked at once. */
+const TRIALS_AT_ONCE = 4
+
+const withoutValue = (secret: SecretName) =>
+  new TrialFailed({
+    obstacle: "key",
+    problem: `its secret "${secret}" has no value`,
+    fix: `choirctl secret set ${secret}`
+  })
+
+/** The value of a secret that an entry of config.json may name. */
+const valueOf = (secrets: SecretsFile, secret: SecretName | undefined) => {
+  if (secret === undefined) return Effect.undefined
+  return hasValue(secrets, secret)
+    ? Effect.succeed(secrets[secret] ?? Redacted.make(""))
+    : Effect.fail(withoutValue(secret))
+}
+
+/** Tries a model as config.json has it. */
+export const tryConfigured = (model: Model, secrets: SecretsFile) =>
+  Effect.flatMap(valueOf(secrets, model.secret), (key) => tryModel(model, key))
+
+/** The models that agents use, fallbacks included; all of them while there is no agent. */
+const usedModels = ({ agents, models }: Config): ReadonlyArray<readonly [string, Model]> => {
+  const all = Object.entries(models)
+  const bound = Object.values(agents).flatMap(({ defaults: { core_llm, llm } }) => [llm, core_llm ?? llm])
+  if (bound.length === 0) return all
+  const used = new Set<string>([...bound, ...bound.flatMap((name) => models[name]?.fallback ?? [])])
+  return all.filter(([name]) => used.has(name))
+}
+
+const modelCheck = Effect.fnUntraced(function* (name: string, model: Model, secrets: SecretsFile, running: boolean) {
+  const title = `model ${name}`
+  if (model.provider === OFFLINE_PROVIDER && !running)
+    return check(title, "skip", "the offline model, which choird serves while it runs")
+  return yield* tryConfigured(model, secrets).pipe(
+    Effect.match({
+      onFailure: ({ fix, problem }) => check(title, "fail", problem, fix),
+      onSuccess: (tried) => check(title, "ok", triedWords(model.model, tried))
+    })
+  )
+})
+
+const botCheck = Effect.fnUntraced(function* (
+  name: string,
+  gateway: Extract<Config["gateways"][string & keyof Config["gateways"]], { readonly type: "telegram" }>,
+  secrets: SecretsFile
+) {
+  const tried = Effect.flatMap(valueOf(secrets, gateway.secret), (token) =>
+    tryBot(gateway.api_root, token ?? Redacted.make(""))
+  )
+  return yield* Effect.match(tried, {
+    onFailure: ({ fix, problem }) => check(`gateway ${name}`, "fail", problem, fix),
+    onSuccess: (username) => check(`gateway ${name}`, "ok", `@${username}`)
+  })
+})
+
+/** Asks every model that agents use for one tool call, and every bot for its name. `running` is whether choird runs. */
+export const serviceChecks = Effect.fn("serviceChecks")(function* (
+  config: Config,
+  secrets: SecretsFile,
+  running: boolean
+) {
+  const bots = Object.entries(config.gateways).flatMap(([name, gateway]) =>
+    gateway.type === "telegram" ? [botCheck(name, gateway, secrets)] : []
+  )
+  const models = usedModels(config).map(([name, model]) => modelCheck(name, model, secrets, running))
+  const checks: ReadonlyArray<Check> = yield* Effect.all([...models, ...bots], { concurrency: TRIALS_AT_ONCE })
+  return [
+    ...(models.length === 0 ? [check("models", "skip", "config.json has no model")] : []),
+    ...checks,
+    ...(bots.length === 0 ? [check("telegram", "skip", "config.json has no bot")] : [])
+  ] satisfies ReadonlyArray<Check>
+})

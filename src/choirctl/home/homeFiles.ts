@@ -1,0 +1,75 @@
+/** The files of a home that an operator owns: written whole, for their owner alone, or not at all. */
+import { randomBytes } from "node:crypto"
+import { existsSync } from "node:fs"
+import { basename, dirname, join } from "node:path"
+import { Effect, FileSystem, type PlatformError, Schema } from "effect"
+import { initHint } from "#src/shared/files/homeFolder.ts"
+import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
+import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
+import { configError, failed } from "#src/choirctl/terminal/failure.ts"
+import { configPath } from "#src/choirctl/terminal/root.ts"
+
+export const secretsPath = (home: string): string => join(home, "secrets.json")
+
+/** Refuses a command on a home that is not there. */
+export const requireHome = (home: string) =>
+  Effect.try({
+    try: () => finishRestore(home) || existsSync(home),
+    catch: (cause) => configError(`${home} cannot be read: ${String(cause)}`, "choose another --home")
+  }).pipe(
+    Effect.filterOrFail(
+      (there) => there,
+      () => configError(`${home} does not exist`, initHint(home))
+    )
+  )
+
+const OWNER_FILE = 0o600
+
+const notWritten = (path: string) => (error: PlatformError.PlatformError) => {
+  const { cause } = error.reason
+  return failed(
+    "FILE",
+    `${path} cannot be written and is as it was: ${cause instanceof Error ? cause.message : error.message}`,
+    `look at the space of its disk and at who owns ${dirname(path)}, then run this again`
+  )
+}
+
+/** Replaces or creates a file, 0600. Readers see the old text or the new one, also after a crash. */
+export const writePrivate = Effect.fn("writePrivate")(
+  function* (path: string, text: string) {
+    const fs = yield* FileSystem.FileSystem
+    const place = (yield* fs.exists(path)) ? yield* fs.realPath(path) : path
+    const fresh = join(dirname(place), `.${basename(place)}.${randomBytes(6).toString("hex")}`)
+    const write = Effect.gen(function* () {
+      const file = yield* fs.open(fresh, { flag: "wx", mode: OWNER_FILE })
+      yield* file.writeAll(new TextEncoder().encode(text))
+      yield* file.sync
+    }).pipe(Effect.scoped)
+    yield* Effect.andThen(write, fs.rename(fresh, place)).pipe(
+      Effect.onError(() => Effect.ignore(fs.remove(fresh, { force: true })))
+    )
+  },
+  (effect, path) => Effect.mapError(effect, notWritten(path))
+)
+
+/** How config.json and secrets.json look on disk. */
+export const fileText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+
+const JsonObject = Schema.Record(Schema.String, Schema.MutableJson)
+export type JsonObject = typeof JsonObject.Type
+
+const decodeObject = Schema.decodeUnknownEffect(Schema.fromJsonString(JsonObject))
+
+/** config.json as its owner wrote it, defaults not filled in, to be changed and written again. */
+export const readConfigText = Effect.fn("readConfigText")(function* (home: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = configPath(home)
+  if (!(yield* fs.exists(path))) return yield* configError(`${path} does not exist`, initHint(home))
+  const text = yield* fs.readFileString(path)
+  const hint = "correct the file, then check it with choirctl config validate"
+  const value = yield* Effect.mapError(decodeObject(text), () => configError(`${path} is not valid JSON`, hint))
+  // Of two equal keys the first would be gone from the file that is written.
+  const [repeated] = repeatedKeys(text)
+  if (repeated === undefined) return value
+  return yield* configError(`${path} has the key ${repeated.join(".")} twice`, hint)
+})

@@ -1,0 +1,194 @@
+/** `choirctl agent init` (spec 17.8): an entry of config.json that choird accepts, and the repository it names. */
+import { join } from "node:path"
+import { Effect, FileSystem, Schema } from "effect"
+import { Config } from "#schema/Config.ts"
+import { type AgentId, ResourceName } from "#schema/Ids.ts"
+import { dmList, type DmNames } from "#schema/ResourceBindings.ts"
+import { decodeFile } from "#src/shared/config/decode.ts"
+import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
+import { createRepo } from "#src/shared/git/scaffold.ts"
+import { type CommandFailed, configError, failed, usageError } from "#src/choirctl/terminal/failure.ts"
+import { fileText, readConfigText, writePrivate } from "./homeFiles.ts"
+import { isFree } from "./repoFolder.ts"
+import { configPath } from "#src/choirctl/terminal/root.ts"
+import { AGENT_STARTER } from "./starters.ts"
+
+/** What the operator named; the rest is chosen. */
+export interface Choice {
+  readonly workspace?: ResourceName
+  readonly llm?: ResourceName
+  readonly dm?: ResourceName
+}
+
+/** An agent's entry and what else config.json needs for it. */
+export interface Plan {
+  readonly workspace: ResourceName
+  readonly llm: ResourceName
+  readonly dms: ReadonlyArray<ResourceName>
+  /** A workspace of its own, made because none was free. */
+  readonly new_workspace: string | undefined
+  /** The console gateway of a DM of its own, made because none was free. */
+  readonly new_dm_gateway: string | undefined
+  /** Whether config.json lacks that gateway too. */
+  readonly new_gateway: boolean
+}
+
+export interface AgentInitialized {
+  readonly agent_id: AgentId
+  readonly repo: string
+  readonly workspace: ResourceName
+  readonly llm: ResourceName
+  /** As config.json has it: one name, or a list whose first gets what answers nobody. */
+  readonly dm: DmNames
+  /** The entries of config.json that are new, as dotted paths. */
+  readonly added: ReadonlyArray<string>
+}
+
+/** Names for a console gateway, the first free one. */
+const CONSOLE_NAMES = ["terminal", "console"]
+
+type Table = Readonly<Record<string, unknown>>
+
+const names = (table: Table) => Object.keys(table).map((name) => ResourceName.make(name))
+
+const listed = (table: Table) => Object.keys(table).join(", ") || "none is defined"
+
+/** The named entry, refused when its table lacks it. */
+const named = (flag: string, table: Table, name: ResourceName) =>
+  Object.hasOwn(table, name)
+    ? undefined
+    : usageError(`--${flag} ${name} is not in config.json`, `known there: ${listed(table)}`)
+
+const only = <A>(values: ReadonlyArray<A>): A | undefined => (values.length === 1 ? values[0] : undefined)
+
+const ownName = (id: AgentId, table: Table): ResourceName | undefined =>
+  Object.hasOwn(table, id) ? undefined : ResourceName.make(id)
+
+const planWorkspace = (config: Config, home: string, id: AgentId, choice: Choice) => {
+  if (choice.workspace !== undefined)
+    return named("workspace", config.workspaces, choice.workspace) ?? { workspace: choice.workspace, path: undefined }
+  const taken = new Set(Object.values(config.agents).map(({ defaults }) => defaults.workspace))
+  const free = only(names(config.workspaces).filter((name) => !taken.has(name)))
+  if (free !== undefined) return { workspace: free, path: undefined }
+  const own = ownName(id, config.workspaces)
+  return own === undefined
+    ? usageError(`no single workspace is free for ${id}`, `name one with --workspace: ${listed(config.workspaces)}`)
+    : { workspace: own, path: join(home, "workspaces", id) }
+}
+
+const planModel = (config: Config, choice: Choice) => {
+  if (choice.llm !== undefined) return named("llm", config.models, choice.llm) ?? { llm: choice.llm }
+  const llm = only(names(config.models))
+  if (llm !== undefined) return { llm }
+  return Object.keys(config.models).length === 0
+    ? configError("config.json defines no model", "add one under models, then run this again")
+    : usageError("config.json defines several models", `name one with --llm: ${listed(config.models)}`)
+}
+
+/** Every DM that no other agent uses, those of a phone first; one at the console is made where none is free. */
+const planDms = (config: Config, id: AgentId, choice: Choice) => {
+  if (choice.dm !== undefined)
+    return named("dm", config.dms, choice.dm) ?? { dms: [choice.dm], gateway: undefined, new_gateway: false }
+  const taken = new Set(Object.values(config.agents).flatMap(({ defaults }) => dmList(defaults.dm)))
+  const free = names(config.dms).filter((name) => !taken.has(name))
+  const isConsole = (gateway: string | undefined) => config.gateways[gateway as ResourceName]?.type === "console"
+  const atConsole = (name: ResourceName) => isConsole(config.dms[name]?.gateway)
+  const dms = [...free.filter((name) => !atConsole(name)), ...free.filter(atConsole)]
+  if (dms.length > 0) return { dms, gateway: undefined, new_gateway: false }
+  const gateway = names(config.gateways).find(isConsole)
+  const own = ownName(id, config.dms)
+  if (own === undefined)
+    return usageError(
+      `no DM is free for ${id}, and one called ${id} exists`,
+      `name it with --dm: ${listed(config.dms)}`
+    )
+  const fresh = CONSOLE_NAMES.find((name) => !Object.hasOwn(config.gateways, name)) ?? `${id}-console`
+  return { dms: [own], gateway: gateway ?? ResourceName.make(fresh), new_gateway: gateway === undefined }
+}
+
+/** Decides every name of the entry, or which flag has to say it. */
+const planAgent = (config: Config, home: string, id: AgentId, choice: Choice): Plan | CommandFailed => {
+  if (Object.hasOwn(config.agents, id))
+    return failed("AGENT_EXISTS", `the agent ${id} is in config.json already`, "choose another id")
+  const workspace = planWorkspace(config, home, id, choice)
+  if (workspace instanceof Error) return workspace
+  const model = planModel(config, choice)
+  if (model instanceof Error) return model
+  const talk = planDms(config, id, choice)
+  if (talk instanceof Error) return talk
+  return {
+    workspace: workspace.workspace,
+    llm: model.llm,
+    dms: talk.dms,
+    new_workspace: workspace.path,
+    new_dm_gateway: talk.gateway,
+    new_gateway: talk.new_gateway
+  }
+}
+
+const Section = Schema.Record(Schema.String, Schema.MutableJson)
+const sectionOf = (value: unknown) => (Schema.is(Section)(value) ? value : {})
+
+/** One name for one DM, as most agents have it. */
+const dmEntry = ({ dms }: Pick<Plan, "dms">): DmNames => only(dms) ?? dms
+
+/** config.json with the entry, every other key as it was. */
+const withAgent = (
+  config: Readonly<Record<string, Schema.MutableJson>>,
+  id: AgentId,
+  repo: string,
+  plan: Plan
+): Readonly<Record<string, Schema.MutableJson>> => ({
+  ...config,
+  ...(plan.new_workspace === undefined
+    ? {}
+    : { workspaces: { ...sectionOf(config["workspaces"]), [plan.workspace]: { path: plan.new_workspace } } }),
+  ...(plan.new_gateway && plan.new_dm_gateway !== undefined
+    ? { gateways: { ...sectionOf(config["gateways"]), [plan.new_dm_gateway]: { type: "console" } } }
+    : {}),
+  ...(plan.new_dm_gateway === undefined
+    ? {}
+    : {
+        dms: {
+          ...sectionOf(config["dms"]),
+          ...Object.fromEntries(
+            plan.dms.map((name) => [name, { gateway: plan.new_dm_gateway ?? "", user_id: id, admin: true }])
+          )
+        }
+      }),
+  agents: {
+    ...sectionOf(config["agents"]),
+    [id]: {
+      repo: { url: repo, ref: "main" },
+      defaults: { workspace: plan.workspace, llm: plan.llm, dm: only(plan.dms) ?? [...plan.dms] }
+    }
+  }
+})
+
+const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice: Choice) {
+  const fs = yield* FileSystem.FileSystem
+  const path = configPath(home)
+  const written = yield* readConfigText(home)
+  const config = yield* decodeFile(Config)(path, JSON.stringify(written))
+  const plan = planAgent(config, home, id, choice)
+  if (plan instanceof Error) return yield* plan
+  const repo = join(home, "sources", "agents", id)
+  if (yield* isFree(repo, "move it elsewhere")) yield* createRepo(repo, AGENT_STARTER)
+  if (plan.new_workspace !== undefined) yield* fs.makeDirectory(plan.new_workspace, { recursive: true, mode: 0o700 })
+  const text = fileText(withAgent(written, id, repo, plan))
+  yield* decodeFile(Config)(path, text)
+  yield* writePrivate(path, text)
+  const { dms, llm, new_dm_gateway, new_gateway, new_workspace, workspace } = plan
+  const added = [
+    `agents.${id}`,
+    ...(new_workspace === undefined ? [] : [`workspaces.${workspace}`]),
+    ...(new_gateway ? [`gateways.${new_dm_gateway}`] : []),
+    ...(new_dm_gateway === undefined ? [] : dms.map((name) => `dms.${name}`))
+  ]
+  return { agent_id: id, repo, workspace, llm, dm: dmEntry(plan), added } satisfies AgentInitialized
+})
+
+/** Adds the agent. A repository that an earlier, interrupted call left is used as it is. */
+export const initAgent = Effect.fn("initAgent")((home: string, id: AgentId, choice: Choice) =>
+  aloneWithFiles(home)(addAgent(home, id, choice))
+)

@@ -1,0 +1,62 @@
+/** The answers of an unfinished `choirctl init`, so that a later failure or Ctrl-C loses none. Secrets are in secrets.json alone. */
+import { join } from "node:path"
+import { Effect, FileSystem, type PlatformError, Schema } from "effect"
+import type { CommandFailed } from "#src/choirctl/terminal/failure.ts"
+import { fileText, writePrivate } from "./homeFiles.ts"
+import { PROVIDERS } from "./modelChoices.ts"
+
+/** What was answered so far. */
+export const Answers = Schema.Struct({
+  provider: Schema.optionalKey(Schema.Literals(PROVIDERS)),
+  endpoint: Schema.optionalKey(Schema.String),
+  name: Schema.optionalKey(Schema.String),
+  /** Whether the provider's key was asked for: secrets.json has it, or it was left for later. */
+  key_asked: Schema.optionalKey(Schema.Boolean),
+  /** Whether the model passed its trial, or is to be kept although it did not. */
+  model_accepted: Schema.optionalKey(Schema.Boolean),
+  /** Null where it is unknown. */
+  price: Schema.optionalKey(Schema.NullOr(Schema.Struct({ input: Schema.Finite, output: Schema.Finite }))),
+  /** Empty without Telegram. */
+  telegram_user_id: Schema.optionalKey(Schema.String),
+  bot_accepted: Schema.optionalKey(Schema.Boolean),
+  runtime: Schema.optionalKey(Schema.Literals(["auto", "sandbox", "process", "docker"]))
+})
+export type Answers = typeof Answers.Type
+
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Answers))
+
+const draftPath = (home: string) => join(home, "init-draft.json")
+
+export interface SetupDraft {
+  /** What an earlier run or this one answered. */
+  answers(): Answers
+  /** Keeps further answers. */
+  keep(more: Answers): Effect.Effect<void, CommandFailed | PlatformError.PlatformError>
+  /** Forgets answers, to ask for them again. */
+  forget(...names: ReadonlyArray<keyof Answers>): Effect.Effect<void, CommandFailed | PlatformError.PlatformError>
+}
+
+/** Reads the draft of a home; one that cannot be read counts as none. */
+export const openDraft = Effect.fn("openDraft")(function* (home: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = draftPath(home)
+  let answers: Answers = yield* fs.readFileString(path).pipe(
+    Effect.flatMap(decode),
+    Effect.orElseSucceed(() => ({}))
+  )
+  const replace = (next: Answers) =>
+    Effect.suspend(() => {
+      answers = next
+      return Effect.provideService(writePrivate(path, fileText(next)), FileSystem.FileSystem, fs)
+    })
+  return {
+    answers: () => answers,
+    keep: (more) => replace({ ...answers, ...more }),
+    forget: (...names) =>
+      replace(Object.fromEntries(Object.entries(answers).filter(([name]) => !names.some((other) => other === name))))
+  } satisfies SetupDraft
+})
+
+/** Removes the draft, once config.json says it all. */
+export const removeDraft = (home: string) =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.ignore(fs.remove(draftPath(home), { force: true })))

@@ -1,0 +1,233 @@
+/** The questions of `choirctl init` to a person at a terminal. Each answer is checked and kept before the next question. */
+import { Effect, Schema } from "effect"
+import { RuntimeConfig } from "#schema/Config.ts"
+import { SecretName } from "#schema/Ids.ts"
+import { isInTheClear } from "#src/shared/config/clearText.ts"
+import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
+import { TELEGRAM_API_ROOT, tryBot } from "#src/choirctl/doctor/botTrial.ts"
+import { askEngine, whyNoDocker } from "#src/choirctl/doctor/dockerTrials.ts"
+import { sandboxFix, trySandbox } from "#src/choirctl/doctor/doctorTrials.ts"
+import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { type Setup, TELEGRAM_SECRET } from "#src/choirctl/home/initHome.ts"
+import { knownPrice } from "#src/choirctl/home/knownPrices.ts"
+import { keyName, known, type Provider, takesKey } from "#src/choirctl/home/modelChoices.ts"
+import { tryModel } from "#src/choirctl/doctor/modelTrial.ts"
+import { withProgress } from "#src/choirctl/terminal/progress.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { secretValue, setSecret } from "#src/choirctl/home/secretsFile.ts"
+import { type Answers, openDraft, type SetupDraft } from "#src/choirctl/home/setupDraft.ts"
+import type { Given } from "#src/choirctl/home/setupGiven.ts"
+import {
+  askEndpoint,
+  askKey,
+  askName,
+  askNext,
+  askNextForBot,
+  askPlainProcesses,
+  askPrice,
+  askProvider,
+  askResume,
+  askToken,
+  askUserId,
+  type Next
+} from "./wizardQuestions.ts"
+
+/** The answers that each way on asks for again. */
+export const FORGOTTEN: Readonly<Record<Next, ReadonlyArray<keyof Answers>>> = {
+  key: ["key_asked"],
+  name: ["name", "price"],
+  endpoint: ["endpoint", "price"],
+  again: [],
+  all: ["provider", "endpoint", "name", "key_asked", "price"],
+  keep: [],
+  offline: ["endpoint", "name", "key_asked", "price"]
+}
+
+/** The answer that is there, or that of the question, kept. */
+const answered = Effect.fnUntraced(function* <K extends keyof Answers, E, R>(
+  draft: SetupDraft,
+  name: K,
+  question: Effect.Effect<NonNullable<Answers[K]>, E, R>
+) {
+  const before = draft.answers()[name]
+  if (before !== undefined && before !== null) return before
+  const answer = yield* question
+  yield* draft.keep({ [name]: answer })
+  return answer
+})
+
+const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraft) {
+  const screen = yield* Screen
+  for (;;) {
+    const provider = yield* answered(draft, "provider", askProvider)
+    const preset = known({ provider, endpoint: undefined, name: undefined })
+    const endpoint = yield* answered(
+      draft,
+      "endpoint",
+      preset.endpoint === undefined ? askEndpoint : Effect.succeed(preset.endpoint)
+    )
+    const name = yield* answered(
+      draft,
+      "name",
+      preset.name === undefined ? askName(provider) : Effect.succeed(preset.name)
+    )
+    const secret = SecretName.make(keyName(provider))
+    if (takesKey(provider) && draft.answers().key_asked !== true) {
+      const typed = yield* askKey(provider)
+      if (typed !== undefined) yield* setSecret(home, secret, typed)
+      yield* draft.keep({ key_asked: true })
+    }
+    const key = takesKey(provider) ? yield* secretValue(home, secret) : undefined
+    if (key !== undefined && isInTheClear(endpoint)) {
+      yield* screen.note(
+        `The key would cross the network in the clear: enter an https:// address, or one of this host, or no key.`
+      )
+      yield* draft.forget("endpoint", "key_asked")
+      continue
+    }
+    const model = { provider, endpoint, name, secret: key === undefined ? undefined : secret, key: undefined }
+    // choird serves the offline model itself, and does not run yet.
+    if (provider === "offline" || draft.answers().model_accepted === true) return model
+    if (key === undefined && provider !== "other") {
+      yield* screen.note(
+        `The model was not tried, since its key is missing. Set it later: choirctl secret set ${secret}`
+      )
+      return { ...model, secret }
+    }
+    const tried = yield* Effect.result(tryModel({ endpoint, model: name }, key).pipe(withProgress(`asking ${name}`)))
+    if (tried._tag === "Success") {
+      yield* screen.note(`${name} works: it called a tool after ${(tried.success.took_ms / 1000).toFixed(1)} s`)
+      yield* draft.keep({ model_accepted: true })
+      return model
+    }
+    yield* screen.note(`${tried.failure.problem}. ${tried.failure.fix}.`)
+    const next = yield* askNext(provider, tried.failure)
+    yield* draft.forget(...FORGOTTEN[next])
+    if (next === "keep") yield* draft.keep({ model_accepted: true })
+    if (next === "offline") yield* draft.keep({ provider: "offline" })
+  }
+})
+
+const priceQuestion = Effect.fnUntraced(function* (draft: SetupDraft, given: Given, provider: Provider, name: string) {
+  if (given.price !== undefined) return given.price
+  const before = draft.answers().price
+  if (before !== undefined) return before ?? undefined
+  const published = knownPrice(provider, name)
+  const price = provider === "offline" ? published : yield* askPrice(published)
+  yield* draft.keep({ price: price ?? null })
+  return price
+})
+
+const telegramQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraft, given: Given) {
+  const screen = yield* Screen
+  const user_id = yield* answered(draft, "telegram_user_id", askUserId)
+  if (user_id === "") return undefined
+  const api_root = given.telegram_api_root
+  const telegram = { user_id, token: undefined, api_root }
+  const secret = SecretName.make(TELEGRAM_SECRET)
+  while (draft.answers().bot_accepted !== true) {
+    const typed = yield* askToken
+    if (typed === undefined) {
+      yield* screen.note(`Set it later: choirctl secret set ${secret}`)
+      yield* draft.keep({ bot_accepted: true })
+      break
+    }
+    yield* setSecret(home, secret, typed)
+    const tried = yield* Effect.result(
+      tryBot(api_root ?? TELEGRAM_API_ROOT, typed).pipe(withProgress("asking Telegram"))
+    )
+    if (tried._tag === "Success") {
+      yield* screen.note(`The bot is @${safeLine(tried.success)}`)
+      yield* draft.keep({ bot_accepted: true })
+      break
+    }
+    yield* screen.note(`${tried.failure.problem}. ${tried.failure.fix}.`)
+    const next = yield* askNextForBot
+    if (next === "keep") yield* draft.keep({ bot_accepted: true })
+    if (next === "without") {
+      yield* draft.keep({ telegram_user_id: "", bot_accepted: true })
+      return undefined
+    }
+  }
+  return telegram
+})
+
+const AUTO = Schema.decodeSync(RuntimeConfig)({})
+
+/** A runtime that works here. What isolates nothing is taken only when a person says so. */
+const runtimeQuestion = Effect.fnUntraced(function* (draft: SetupDraft, given: Given, endpoint: string) {
+  if (given.runtime !== undefined) return given.runtime
+  const before = draft.answers().runtime
+  if (before !== undefined) return before
+  const screen = yield* Screen
+  const sandbox = yield* trySandbox
+  if (sandbox === undefined) return isLoopback(endpoint) ? "sandbox" : "auto"
+  const docker = whyNoDocker(yield* askEngine(undefined), { ...AUTO, allow_unmapped_root: given.allow_unmapped_root })
+  if (docker === undefined && !isLoopback(endpoint)) return "auto"
+  yield* screen.note(`Agents cannot be isolated on this machine: ${sandbox}. Fix: ${sandboxFix(sandbox)}`)
+  const runtime = (yield* askPlainProcesses) ? "process" : "auto"
+  yield* draft.keep({ runtime })
+  return runtime
+})
+
+const KEPT: ReadonlyArray<readonly [keyof Answers, string]> = [
+  ["provider", "model provider"],
+  ["endpoint", "address of the API"],
+  ["name", "model name"],
+  ["telegram_user_id", "Telegram user id"],
+  ["runtime", "runtime"]
+]
+
+/** What an unfinished setup knows, for a person who decides whether to go on with it. */
+const keptLines = (answers: Answers): ReadonlyArray<string> => [
+  "An earlier setup was not finished. Its answers:",
+  ...KEPT.flatMap(([key, what]) => {
+    const answer = answers[key]
+    return typeof answer === "string" && answer !== "" ? [safeLine(`  ${what}: ${answer}`)] : []
+  })
+]
+
+const resume = Effect.fnUntraced(function* (draft: SetupDraft) {
+  if (Object.keys(draft.answers()).length === 0) return
+  const screen = yield* Screen
+  for (const line of keptLines(draft.answers())) yield* screen.note(line)
+  if (!(yield* askResume)) yield* draft.forget(...(Object.keys(draft.answers()) as Array<keyof Answers>))
+})
+
+/** Takes the flags as answers, once. Another model than the draft's leaves none of the answers about that one. */
+export const takeFlags = Effect.fnUntraced(function* (draft: SetupDraft, given: Given) {
+  const { endpoint, name, provider, telegram_user_id } = given
+  const before = draft.answers()
+  const model = {
+    ...(provider === undefined ? {} : { provider }),
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(name === undefined ? {} : { name })
+  }
+  const differs = (Object.keys(model) as Array<keyof typeof model>).some((key) => model[key] !== before[key])
+  if (differs) yield* draft.forget("endpoint", "name", "key_asked", "model_accepted", "price")
+  yield* draft.keep({ ...model, ...(telegram_user_id === undefined ? {} : { telegram_user_id }) })
+})
+
+/** Asks what no flag answers. The home has its secrets.json already. */
+export const askSetup = Effect.fn("wizard.ask")(
+  function* (home: string, given: Given) {
+    const draft = yield* openDraft(home)
+    yield* resume(draft)
+    yield* takeFlags(draft, given)
+    const model = yield* modelQuestions(home, draft)
+    const price = yield* priceQuestion(draft, given, model.provider, model.name)
+    const telegram = yield* telegramQuestions(home, draft, given)
+    const runtime = yield* runtimeQuestion(draft, given, model.endpoint)
+    const { allow_unmapped_root } = given
+    return { model: { ...model, price }, telegram, runtime, allow_unmapped_root } satisfies Setup
+  },
+  Effect.catchTag(
+    "QuitError",
+    Effect.fnUntraced(function* () {
+      const screen = yield* Screen
+      yield* screen.note("Setup is not finished; the answers so far are kept for the next run.")
+      return yield* new Unsuccessful({ exit_code: EXIT.interrupted })
+    })
+  )
+)

@@ -1,0 +1,149 @@
+/** The questions of the setup wizard, one by one: their words, and which answers they take. */
+import { apiAddress } from "#src/shared/wire/apiAddress.ts"
+import { Effect, Redacted } from "effect"
+import { Prompt } from "effect/cli"
+import { askPerson } from "#src/choirctl/terminal/askPerson.ts"
+import { looksLikeToken } from "#src/choirctl/doctor/botTrial.ts"
+import { parsePrice, type Price, PRICES_AS_OF } from "#src/choirctl/home/knownPrices.ts"
+import {
+  addressProblem,
+  MODEL_EXAMPLES,
+  nameProblem,
+  PROVIDER_TITLES,
+  PROVIDERS,
+  type Provider
+} from "#src/choirctl/home/modelChoices.ts"
+import { isTelegramId } from "#src/choirctl/home/setupGiven.ts"
+import type { Obstacle, TrialFailed } from "#src/choirctl/doctor/trialHttp.ts"
+
+const checked = (fits: (text: string) => boolean, problem: string) => (text: string) =>
+  fits(text.trim()) ? Effect.succeed(text.trim()) : Effect.fail(problem)
+
+/** An answer that `problem` finds nothing wrong with. */
+const without = (problem: (text: string) => string | undefined) => (text: string) => {
+  const found = problem(text.trim())
+  return found === undefined ? Effect.succeed(text.trim()) : Effect.fail(found)
+}
+
+export const askResume = askPerson(
+  Prompt.Confirm({ message: "Go on with the answers of the unfinished setup?", initial: true })
+)
+
+export const askProvider = askPerson(
+  Prompt.Select({
+    message: "Which model do you want to use?",
+    choices: PROVIDERS.map((value) => ({ title: PROVIDER_TITLES[value], value }))
+  })
+)
+
+export const askEndpoint = askPerson(
+  Prompt.String({ message: "Address of the API, usually ending in /v1", validate: without(addressProblem) })
+).pipe(Effect.map(apiAddress))
+
+export const askName = (provider: Provider) =>
+  askPerson(
+    Prompt.String({
+      message: `Model name, such as ${MODEL_EXAMPLES[provider]}`,
+      validate: without((text) => nameProblem(provider, text))
+    })
+  )
+
+export const askPrice = (price: Price | undefined) => {
+  const fallback = price === undefined ? "unknown" : `${price.input}/${price.output}, published in ${PRICES_AS_OF}`
+  return askPerson(
+    Prompt.String({
+      message: `Price in USD per million tokens, input/output, such as 3/15 (Enter: ${fallback})`,
+      validate: checked(
+        (text) => text === "" || parsePrice(text) !== undefined,
+        "Enter two numbers, such as 3/15, or press Enter"
+      )
+    })
+  ).pipe(Effect.map((text) => (text === "" ? price : parsePrice(text))))
+}
+
+export const askUserId = askPerson(
+  Prompt.String({
+    message: "Your Telegram user id; @userinfobot tells you (Enter: no Telegram)",
+    validate: checked(
+      (text) => text === "" || isTelegramId(text),
+      "A user id is a number, such as 123456789. Send @userinfobot a message to learn yours, or press Enter to skip"
+    )
+  })
+)
+
+/** A secret, or nothing when it is to follow later. */
+const askSecret = (message: string, validate: (value: string) => Effect.Effect<string, string> = Effect.succeed) =>
+  Effect.map(askPerson(Prompt.Password({ message, validate })), (typed) =>
+    Redacted.value(typed).trim() === "" ? undefined : Redacted.make(Redacted.value(typed).trim())
+  )
+
+export const askKey = (provider: Provider) =>
+  askSecret(
+    provider === "other"
+      ? "API key, if the API needs one (Enter: no key)"
+      : `API key from ${PROVIDER_TITLES[provider]} (Enter: set it later)`
+  )
+
+export const askToken = askSecret(
+  "Bot token from @BotFather (Enter: set it later)",
+  checked((text) => text === "" || looksLikeToken(text), "A bot token looks like 123456789:AAE...; press Enter to skip")
+)
+
+export type Next = "key" | "name" | "endpoint" | "again" | "all" | "keep" | "offline"
+
+const NEXT_TITLES: Readonly<Record<Next, string>> = {
+  key: "Enter the key again",
+  name: "Enter another model name",
+  endpoint: "Enter another address",
+  again: "Try again with the same answers",
+  all: "Choose another provider",
+  keep: "Keep it as it is; choirctl model test main tries it again later",
+  offline: "Use the offline model for now"
+}
+
+/** What most likely helps. */
+const BEST: Readonly<Record<Obstacle, Next>> = {
+  key: "key",
+  credit: "again",
+  name: "name",
+  address: "endpoint",
+  busy: "again",
+  broken: "again",
+  unreachable: "endpoint",
+  answer: "name",
+  tools: "name"
+}
+
+/**
+ * The ways on from a failed trial, always in the same order, so that a person who fails twice finds each where it was. The cursor starts at
+ * the one that most likely helps. Only the address of another API is a person's to choose.
+ */
+export const waysOn = (provider: Provider, obstacle: Obstacle) => {
+  const ways = (Object.keys(NEXT_TITLES) as Array<Next>).filter((next) => next !== "endpoint" || provider === "other")
+  return { ways, best: ways.includes(BEST[obstacle]) ? BEST[obstacle] : "again" }
+}
+
+export const askNext = (provider: Provider, { obstacle }: TrialFailed) => {
+  const { best, ways } = waysOn(provider, obstacle)
+  return askPerson(
+    Prompt.Select({
+      message: "What now?",
+      choices: ways.map((value) => ({ title: NEXT_TITLES[value], value, selected: value === best }))
+    })
+  )
+}
+
+export const askNextForBot = askPerson(
+  Prompt.Select({
+    message: "What now?",
+    choices: [
+      { title: "Enter the token again", value: "again" },
+      { title: "Keep it as it is; choirctl doctor tries it again later", value: "keep" },
+      { title: "Go on without Telegram", value: "without" }
+    ] as const
+  })
+)
+
+export const askPlainProcesses = askPerson(
+  Prompt.Confirm({ message: "Run agents without isolation, as processes with your rights?", initial: false })
+)

@@ -1,0 +1,178 @@
+/** The eight verbs and the push stream (spec 12.5), each on the caller's own session and no other. */
+import { Deferred, Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { AgentApi, type Caller, Lease } from "#schema/AgentApi.ts"
+import { isKnownEvent } from "#schema/Event.ts"
+import { type CallId, type SessionId, SignalId } from "#schema/Ids.ts"
+import { agentConfig } from "#src/choird/config/agentShare.ts"
+import type { HostRequest } from "#src/choird/hosttools/HostTools.ts"
+import type { Pushed } from "#src/choird/queues/Signals.ts"
+import { count } from "#src/choird/logs/metrics.ts"
+import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
+import { audited, denied, runOf, services, type Services, words } from "./agentCaller.ts"
+import { initHello } from "./initHello.ts"
+import { CurrentOpenSession } from "#src/choird/listeners/OpenSession.ts"
+import {
+  badRequest,
+  fromApprovalRefused,
+  fromEventTooLarge,
+  fromHostToolRefused,
+  fromSecretMissing,
+  fromSessionUnknown,
+  fromSessionUnreadable,
+  notFlushed,
+  notFound
+} from "#src/choird/api/refusals.ts"
+import { sseResponse } from "#src/choird/listeners/sse.ts"
+
+const BIGINT_MAX = 2n ** 63n - 1n
+
+/** The id to resume after, which the database must be able to hold. */
+const resumeAfter = (header: string | undefined) => {
+  if (header === undefined) return Effect.undefined
+  return Option.match(Schema.decodeOption(SignalId)(header), {
+    onSome: (id) =>
+      BigInt(id) <= BIGINT_MAX ? Effect.succeed(id) : Effect.fail(badRequest("last-event-id is too large")),
+    onNone: () => Effect.fail(badRequest("last-event-id is the id of a signal"))
+  })
+}
+
+const secrets = Effect.fn("AgentApi.GET_SECRETS")(function* (
+  services: Services,
+  caller: Caller,
+  resources: ReadonlyArray<Parameters<Services["config"]["secret"]>[0]>
+) {
+  const { bindings } = yield* runOf(services, caller, "GET_SECRETS")
+  const bound = yield* services.config.secretsOf(bindings)
+  const unbound = resources.filter((name) => !bound.has(name))
+  if (unbound.length > 0) {
+    yield* audited(services, caller, "GET_SECRETS", { refused: "UNBOUND", names: unbound.slice(0, 20) })
+    return yield* notFound("UNBOUND", "a secret that was asked for belongs to no resource bound to this session")
+  }
+  const values = yield* Effect.mapError(services.config.secretValues(new Set(resources)), fromSecretMissing)
+  return { secrets: Object.fromEntries(values.map(([name, value]) => [name, Redacted.value(value)])) }
+})
+
+/** Whether the log says that a call is of another lane than the one that asks (D35). Of what is not acknowledged it says nothing. */
+const isOfAnother = ({ cores, edge }: SessionState, call_id: CallId, job_id: CallId | undefined): boolean => {
+  const isHere = (calls: ReadonlyArray<OpenCall>) => calls.some((call) => call.call_id === call_id)
+  if (isHere(edge.calls) || isHere(edge.parked?.calls ?? [])) return job_id !== undefined
+  return [...cores.values()].some((core) => core.job_id !== job_id && isHere(core.calls))
+}
+
+/** A run belongs to the epoch, not to the request: who asks again finds it. */
+const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
+  services: Services,
+  caller: Caller,
+  request: HostRequest
+) {
+  const verb = "EXECUTE_HOST_TOOL"
+  const session = yield* CurrentOpenSession
+  if (session === undefined) return yield* denied(services, caller, verb, "it came by no session's socket")
+  const { call_id, tool_name } = request
+  const state = yield* Effect.mapError(services.events.state(caller.session_id), fromSessionUnreadable)
+  if (isOfAnother(state, call_id, caller.job_id))
+    return yield* denied(services, caller, verb, "the call is another lane's, or its job's token is missing")
+  const outcome = yield* services.hostTools.execute(caller, request, session.runs).pipe(
+    Effect.tapError(({ kind, reason }) =>
+      audited(services, caller, verb, { refused: kind, tool: words(tool_name), reason: words(reason) })
+    ),
+    Effect.mapError(fromHostToolRefused)
+  )
+  return { call_id, ...outcome }
+})
+
+/** Signals as they come, after the computed ConfigChanged when the run still has an older configuration. */
+const push = Effect.fn("AgentApi.events")(function* (
+  services: Services,
+  caller: Caller,
+  query: { readonly session_id: SessionId },
+  lastEventId: string | undefined
+) {
+  const { config, signals } = services
+  const session = yield* CurrentOpenSession
+  if (session === undefined || query.session_id !== caller.session_id)
+    return yield* denied(services, caller, "events", "another session is named")
+  const after = yield* resumeAfter(lastEventId)
+  const { view } = yield* runOf(services, caller, "events")
+  const replaced = yield* session.newestStream
+  const { version } = yield* config.current
+  const computed: ReadonlyArray<Pushed> =
+    view.config_version === version
+      ? []
+      : [{ id: undefined, signal: { type: "ConfigChanged", config_version: version } }]
+  return yield* sseResponse(
+    Stream.fromIterable(computed).pipe(
+      Stream.concat(signals.stream(caller.session_id, after)),
+      Stream.map(({ id, signal }) => ({ id, data: signal })),
+      Stream.interruptWhen(Deferred.await(replaced))
+    )
+  )
+})
+
+export const layerAgentHandlers = HttpApiBuilder.group(
+  AgentApi,
+  "rpc",
+  Effect.fnUntraced(function* (handlers) {
+    const all = yield* services
+    const { approvals, config, events, lifecycle } = all
+    return handlers.handleAll({
+      INIT_HELLO: ({ payload, request }) =>
+        Effect.flatMap(Lease, (caller) => initHello(all, caller, payload, request.headers["authorization"] ?? "")),
+      GET_SECRETS: ({ payload }) => Effect.flatMap(Lease, (caller) => secrets(all, caller, payload.resources)),
+      HEARTBEAT: Effect.fn("AgentApi.HEARTBEAT")(function* ({ payload }) {
+        const caller = yield* Lease
+        if (caller.standing === "superseded") {
+          yield* audited(all, caller, "HEARTBEAT", { refused: "FENCED", reason: "token of an older epoch" })
+          const { rev } = yield* Effect.mapError(events.head(caller.session_id), fromSessionUnknown)
+          const { version } = yield* config.current
+          return { ack_rev: rev, action: "FENCED" as const, config_version_latest: version }
+        }
+        // Liveness is that it arrived, so that a slow database never looks like a dead agent (D8).
+        yield* lifecycle.heard(caller.session_id, payload.config_version, payload.new_rev)
+        const appended = lifecycle.answering(caller.session_id, events.append(caller, payload))
+        const [took, reply] = yield* Effect.timed(Effect.mapError(appended, fromEventTooLarge))
+        yield* count("heartbeats", { agent: caller.agent_id, action: reply.action })
+        yield* count("heartbeat_ms", { agent: caller.agent_id }, Duration.toMillis(took))
+        const { ack_rev, action } = reply
+        if (action === "OK" && payload.patches.some((event) => !isKnownEvent(event))) {
+          yield* audited(all, caller, "HEARTBEAT", { refused: "NEWER_EVENTS", reason: "kept, and the session ends" })
+          yield* lifecycle.newer(caller.session_id)
+        }
+        if (action === "FENCED" || action === "CONFLICT")
+          yield* audited(all, caller, "HEARTBEAT", { refused: action, base_rev: payload.base_rev, ack_rev })
+        return reply
+      }),
+      REQUEST_APPROVAL: Effect.fn("AgentApi.REQUEST_APPROVAL")(function* ({ payload }) {
+        const caller = yield* Lease
+        return yield* approvals.request(caller, payload).pipe(
+          Effect.tapError(({ kind }) =>
+            audited(all, caller, "REQUEST_APPROVAL", { refused: kind, call_id: payload.call_id })
+          ),
+          Effect.mapError(fromApprovalRefused)
+        )
+      }),
+      // What a lane does is read from its acknowledged events; its own word for it is understood and not kept.
+      REPORT_STATUS: () => Effect.succeed({ ack: true as const }),
+      TERMINATE_SELF: Effect.fn("AgentApi.TERMINATE_SELF")(function* ({ payload }) {
+        const { session_id } = yield* Lease
+        const head = yield* Effect.mapError(events.head(session_id), fromSessionUnknown)
+        if (head.rev !== payload.final_rev || head.hash !== payload.final_hash) return yield* notFlushed(head.rev)
+        // Before the goodbye is told of, since the run ends the session then.
+        if (payload.summary !== undefined) yield* all.sessions.summarize(session_id, payload.summary)
+        yield* lifecycle.terminating(session_id, words(payload.reason))
+        return { ack: true as const }
+      }),
+      FETCH_DYNAMIC_CONFIG: Effect.fn("AgentApi.FETCH_DYNAMIC_CONFIG")(function* ({ payload }) {
+        const caller = yield* Lease
+        const { bindings } = yield* runOf(all, caller, "FETCH_DYNAMIC_CONFIG")
+        const { config: running, version } = yield* config.current
+        if (payload.current_config_version === version) return { config_version: version }
+        return { config_version: version, config: agentConfig(running, bindings, caller.agent_id) }
+      }),
+      EXECUTE_HOST_TOOL: ({ payload }) => Effect.flatMap(Lease, (caller) => executeHostTool(all, caller, payload)),
+      events: ({ headers, query }) =>
+        Effect.flatMap(Lease, (caller) => push(all, caller, query, headers["last-event-id"]))
+    })
+  })
+)

@@ -1,0 +1,56 @@
+/** What every verb of an agent begins with: the stores it asks, the run that its caller belongs to, and refusals on record. */
+import { Effect } from "effect"
+import type { Caller } from "#schema/AgentApi.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { HostTools } from "#src/choird/hosttools/HostTools.ts"
+import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Signals } from "#src/choird/queues/Signals.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { AGENT_WORDS_CHARS_MAX } from "#src/shared/limits.ts"
+import { conflict, unauthorized } from "#src/choird/api/refusals.ts"
+
+export const services = Effect.gen(function* () {
+  return {
+    approvals: yield* Approvals,
+    audit: yield* Audit,
+    config: yield* ConfigStore,
+    events: yield* EventStore,
+    hostTools: yield* HostTools,
+    lifecycle: yield* Lifecycle,
+    sessions: yield* SessionStore,
+    signals: yield* Signals,
+    tokens: yield* Tokens
+  }
+})
+export type Services = Effect.Success<typeof services>
+
+/** An agent's own words as they may be stored and printed. */
+export const words = (text: string) => text.slice(0, AGENT_WORDS_CHARS_MAX).toWellFormed().replaceAll(/\p{C}/gu, "?")
+
+/** A refusal that R77 wants on record. */
+export const audited = ({ audit }: Services, caller: Caller, verb: string, detail: AuditEntry["detail"]) =>
+  audit.record({
+    who: `agent:${caller.agent_id}`,
+    action: `rpc.${verb}`,
+    session_id: caller.session_id,
+    agent_id: caller.agent_id,
+    detail
+  })
+
+export const denied = (services: Services, caller: Caller, verb: string, reason: string) =>
+  Effect.andThen(audited(services, caller, verb, { refused: "AUTH", reason }), Effect.fail(unauthorized()))
+
+/** The run that the caller belongs to; a caller of an earlier run gets 401 like anybody else. */
+export const runOf = Effect.fnUntraced(function* (services: Services, caller: Caller, verb: string) {
+  const view = yield* Effect.catch(services.lifecycle.view(caller.agent_id), (error) =>
+    denied(services, caller, verb, error.kind)
+  )
+  if (view.session_id !== caller.session_id || view.epoch !== caller.epoch)
+    return yield* denied(services, caller, verb, "the agent runs another session or epoch")
+  if (view.bindings === null) return yield* conflict("NOT_READY", "the agent has no resources bound")
+  return { view, bindings: view.bindings }
+})

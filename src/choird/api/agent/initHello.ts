@@ -1,0 +1,70 @@
+/** INIT_HELLO: an agent says who it is, gets its lease token, and what it goes on from (spec 12.5, D12). */
+import { Effect, Redacted } from "effect"
+import type { Caller, InitHello } from "#schema/AgentApi.ts"
+import { EDGE } from "#schema/Ids.ts"
+import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
+import { agentConfig } from "#src/choird/config/agentShare.ts"
+import { AGENT_LINE } from "#src/choird/logs/metrics.ts"
+import { audited, denied, runOf, type Services, words } from "./agentCaller.ts"
+import { conflict, fromSessionUnknown, fromSessionUnreadable } from "#src/choird/api/refusals.ts"
+
+/** How what an agent says of its image differs from what choird started (spec 15.1). */
+const imageDrift = ({ image_version, manifests }: AgentView, payload: InitHello) => {
+  if (payload.image_version !== image_version)
+    return { said: payload.image_version, reason: `this run was started from the image ${image_version ?? "none"}` }
+  const key = (["tool_manifest_hash", "skill_manifest_hash"] as const).find((key) => payload[key] !== manifests?.[key])
+  if (key === undefined) return undefined
+  return { said: `${key} ${payload[key]}`, reason: `the image ${image_version} was built with another ${key}` }
+}
+
+/** The caller must be what it says, in the image that choird started; only then is the token swapped (D12). */
+export const initHello = Effect.fn("AgentApi.INIT_HELLO")(function* (
+  services: Services,
+  caller: Caller,
+  payload: InitHello,
+  authorization: string
+) {
+  const { config, events, lifecycle, tokens } = services
+  const { bindings, view } = yield* runOf(services, caller, "INIT_HELLO")
+  if (payload.session_id !== caller.session_id || payload.agent_id !== caller.agent_id)
+    return yield* denied(services, caller, "INIT_HELLO", "says it is another agent or session")
+  const drift = imageDrift(view, payload)
+  if (drift !== undefined) {
+    yield* audited(services, caller, "INIT_HELLO", { refused: "IMAGE_MISMATCH", reason: words(drift.said) })
+    return yield* conflict("IMAGE_MISMATCH", drift.reason)
+  }
+  const page = payload.tail_from
+  if (page !== undefined && caller.standing !== "current")
+    return yield* denied(services, caller, "INIT_HELLO", "asks for the tail with the bootstrap token")
+  // A long history takes the agent longer to read than it may be silent (D8).
+  if (page !== undefined) yield* lifecycle.heard(caller.session_id, view.config_version)
+  const { session_id } = caller
+  const tail = yield* Effect.mapError(
+    page === undefined ? events.recovery(session_id) : events.tail(session_id, page),
+    fromSessionUnreadable
+  )
+  const head = yield* Effect.mapError(events.head(caller.session_id), fromSessionUnknown)
+  // A further page is asked for with the lease token, and a token that is being used must stay valid.
+  const lease_token =
+    page === undefined ? Redacted.value(yield* tokens.lease(caller)) : authorization.replace(/^bearer +/iu, "")
+  const current = yield* config.current
+  if (page === undefined) {
+    yield* lifecycle.hello(caller.session_id, caller.epoch)
+    const { agent_id, epoch, session_id } = caller
+    const start = head.rev === 0 ? "fresh" : `resumed at revision ${head.rev}`
+    yield* Effect.logInfo(`epoch ${epoch} said hello: ${start}`).pipe(
+      Effect.annotateLogs({ ...AGENT_LINE, topic: "session", agent_id, session_id, lane: EDGE, rev: head.rev })
+    )
+  }
+  return {
+    status: head.rev === 0 ? ("fresh" as const) : ("resumed" as const),
+    lease_token,
+    epoch: caller.epoch,
+    resource_bindings: bindings,
+    config_version: current.version,
+    config: agentConfig(current.config, bindings, caller.agent_id),
+    ...(tail.snapshot === undefined ? {} : { snapshot: tail.snapshot }),
+    tail_events: tail.events,
+    tail_more: tail.more
+  }
+})

@@ -1,0 +1,170 @@
+/** What a console client sees: messages until they are acknowledged, and what goes on while it waits (wire.md, Console). */
+import { Context, Effect, Layer, Option, Stream } from "effect"
+import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
+import type { ChoirEvent } from "#schema/Event.ts"
+import { type ChatEvent, isPrintedEvent } from "#schema/OperatorApi.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { chatText } from "#src/choird/queues/chatMark.ts"
+import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
+import { newestReports } from "#src/choird/sessions/newestReports.ts"
+import { CHAT_UNACKED_MAX, CHAT_WATCHED_MAX } from "#src/shared/limits.ts"
+import { waitsForPerson } from "#src/shared/session/parked.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import { settledIn, watchedAtFirst } from "#src/choird/api/settled.ts"
+
+/** Why to look again. */
+type Tick =
+  | { readonly type: "outbox" }
+  | { readonly type: "appended"; readonly appended: Appended }
+  | { readonly type: "agent"; readonly view: AgentView }
+
+const message = (row: Outgoing): ChatEvent => {
+  const { in_reply_to, kind, outbox_id, part, question, source, source_id } = row
+  return {
+    type: "message",
+    outbox_id,
+    source: `${source}:${source_id}`,
+    part,
+    kind,
+    text: chatText(row),
+    in_reply_to,
+    question: question ?? null
+  }
+}
+
+const committed = (news: ReadonlyArray<ChoirEvent>): ReadonlyArray<InboxId> =>
+  news.flatMap((event) => (event.event_type === "UserMsg" ? [event.payload.inbox_id] : []))
+
+const speaks = (news: ReadonlyArray<ChoirEvent>): boolean =>
+  news.some(({ event_type }) => event_type === "AgentMessage")
+
+const services = Effect.gen(function* () {
+  return { events: yield* EventStore, lifecycle: yield* Lifecycle, outbox: yield* Outbox }
+})
+
+/** One client's view. Ticks are worked off one after the other, so the cells below have one owner. */
+const follow = (
+  { events, lifecycle, outbox }: Effect.Success<typeof services>,
+  agent_id: AgentId,
+  dm: ResourceName
+) => {
+  let session_id: SessionId | null = null
+  // The newest revision of the session that was looked at.
+  let rev = 0
+  let shown: ReadonlySet<string> = new Set()
+  let watched: ReadonlySet<InboxId> = new Set()
+  let activity = ""
+  let status = ""
+
+  /** Undelivered rows that this client has not seen; rows beyond CHAT_UNACKED_MAX wait until some are acknowledged. */
+  const unread = Effect.gen(function* () {
+    const rows: Array<Outgoing> = []
+    let page: ReadonlyArray<Outgoing> = yield* outbox.undelivered(dm, undefined)
+    while (page.length > 0 && rows.length < CHAT_UNACKED_MAX) {
+      rows.push(...page.slice(0, CHAT_UNACKED_MAX - rows.length))
+      page = yield* outbox.undelivered(dm, page.at(-1)?.outbox_id)
+    }
+    const news = rows.filter(({ outbox_id }) => !shown.has(outbox_id))
+    shown = new Set(rows.map(({ outbox_id }) => outbox_id))
+    return { messages: news.map(message), all: page.length === 0 }
+  })
+
+  const standing = (view: AgentView): ReadonlyArray<ChatEvent> => {
+    const next = `${view.status} ${view.reason ?? ""}`
+    if (next === status) return []
+    status = next
+    return [{ type: "agent", status: view.status, reason: view.reason }]
+  }
+
+  /** What was appended since the last look. A slow reader loses the oldest ticks, so that the log has the last word. */
+  const newsOf = Effect.fnUntraced(function* (session_id: SessionId, { rev: head }: SessionState, tick: Tick) {
+    const after = rev
+    const told = tick.type === "appended" && tick.appended.session_id === session_id ? tick.appended.events : []
+    if (head <= after) return []
+    rev = head
+    if (told[0]?.rev === after + 1 && told.at(-1)?.rev === head) return told
+    return yield* events.events(session_id, { from: after + 1, follow: false }).pipe(
+      Stream.filter(isPrintedEvent),
+      Stream.map(({ event }) => event),
+      Stream.filter(({ event_type }) => event_type === "UserMsg" || event_type === "AgentMessage"),
+      Stream.runCollect,
+      Effect.orDie
+    )
+  })
+
+  const look = Effect.fnUntraced(function* (tick: Tick) {
+    const view = tick.type === "agent" ? tick.view : yield* lifecycle.view(agent_id)
+    const state =
+      view.session_id === null ? undefined : Option.getOrUndefined(yield* Effect.option(events.state(view.session_id)))
+    const arrived = session_id !== view.session_id
+    session_id = view.session_id
+    if (arrived) rev = state?.rev ?? 0
+    const news = state === undefined || session_id === null || arrived ? [] : yield* newsOf(session_id, state, tick)
+    if (state !== undefined) {
+      const ids = [...watched, ...(arrived ? watchedAtFirst(state) : []), ...committed(news)]
+      watched = new Set(ids.slice(-CHAT_WATCHED_MAX))
+    }
+    const settled = state === undefined ? [] : settledIn(state, watched)
+    // The rows of an event are there when the event is, so what is read now comes before what it settles.
+    const wanted = tick.type === "outbox" || settled.length > 0 || arrived || speaks(news)
+    const { all, messages } = wanted ? yield* unread : { all: true, messages: [] }
+    const out: Array<ChatEvent> = [...messages, ...standing(view)]
+    if (state !== undefined) {
+      const cores = [...state.cores.keys()]
+      const said = [...state.cores.values()].map(({ report_rev }) => report_rev)
+      const waits = waitsForPerson(state.edge)
+      const next = [state.edge.state, waits, ...cores, ...said].join(" ")
+      if (next !== activity && session_id !== null) {
+        const reports = [...(yield* newestReports(events, session_id, state))]
+        const shown = reports.map(([job_name, report]) => ({ job_name, report }))
+        out.push({
+          type: "activity",
+          edge: state.edge.state,
+          ...(waits ? { waits } : {}),
+          cores,
+          ...(shown.length === 0 ? {} : { reports: shown })
+        })
+      }
+      activity = next
+    }
+    if (all && settled.length > 0) {
+      out.push(...settled.map((inbox_id): ChatEvent => ({ type: "settled", inbox_id })))
+      watched = new Set([...watched].filter((id) => !settled.includes(id)))
+    }
+    return out
+  })
+
+  const ticks: ReadonlyArray<Stream.Stream<Tick>> = [
+    Stream.map(outbox.wakes(dm), (): Tick => ({ type: "outbox" })),
+    events.appended.pipe(
+      Stream.filter((appended) => appended.agent_id === agent_id),
+      Stream.map((appended): Tick => ({ type: "appended", appended }))
+    ),
+    lifecycle.changes.pipe(
+      Stream.filter((view) => view.agent_id === agent_id),
+      Stream.map((view): Tick => ({ type: "agent", view }))
+    )
+  ]
+  return Stream.mergeAll(ticks, { concurrency: "unbounded" }).pipe(
+    Stream.mapEffect(look),
+    Stream.flattenIterable,
+    // The agent was there when the stream was asked for, and choird never forgets one while it runs.
+    Stream.orDie
+  )
+}
+
+export class ChatStream extends Context.Service<
+  ChatStream,
+  {
+    /** Undelivered messages of the DM first, then all that comes. Never ends by itself. */
+    follow(agent_id: AgentId, dm: ResourceName): Stream.Stream<ChatEvent>
+  }
+>()("choir/choird/ChatStream") {
+  static readonly layer = Layer.effect(
+    ChatStream,
+    Effect.map(services, (all) =>
+      ChatStream.of({ follow: (agent_id, dm) => Stream.suspend(() => follow(all, agent_id, dm)) })
+    )
+  )
+}

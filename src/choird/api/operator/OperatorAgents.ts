@@ -1,0 +1,141 @@
+/** What an operator asks of one agent. */
+import { Effect, Option, Queue, Result, Stream } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import type { Budgets } from "#schema/Config.ts"
+import { type AgentId, EDGE, type ResourceName } from "#schema/Ids.ts"
+import { type AgentDetail, type BuildProgress, OperatorApi } from "#schema/OperatorApi.ts"
+import { Images } from "#src/choird/images/Images.ts"
+import { imageSources } from "#src/choird/agents/imageSources.ts"
+import { Leases } from "#src/choird/agents/Leases.ts"
+import { keptOf } from "#src/choird/agents/bindings.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { mounted } from "#src/choird/agents/Updates.ts"
+import { Models } from "#src/choird/agents/Models.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { BUILD_STEPS_MAX } from "#src/shared/limits.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import { AgentSummaries, unpricedOf } from "./AgentSummaries.ts"
+import { fromAgentRefused, refusedBuild } from "#src/choird/api/refusals.ts"
+
+type Lanes = AgentDetail["lanes"]
+
+/** Edge first, then the running jobs, as far as they are acknowledged. */
+const laneRows = ({ cores, edge }: SessionState): Lanes =>
+  [{ ...edge, lane: EDGE }, ...cores.values()].map(({ lane, skill, state, step }) => ({
+    lane,
+    state,
+    skill: skill?.name ?? null,
+    skill_state: skill?.state ?? null,
+    step
+  }))
+
+/** What the session has used up of what it may (7.6). */
+const budgetRows = (
+  state: SessionState | undefined,
+  limits: Budgets,
+  unpriced: ReadonlyArray<ResourceName>
+): AgentDetail["budgets"] => ({
+  tokens: { used: state?.spent.tokens ?? 0, limit: limits.total_session_tokens },
+  tool_calls: { used: state?.spent.tool_calls ?? 0, limit: limits.max_tool_calls_per_session },
+  cost_usd: {
+    used: state?.spent.cost_usd ?? 0,
+    limit: limits.max_cost_usd,
+    ...(unpriced.length === 0 ? {} : { unpriced })
+  },
+  core_jobs: { used: state?.cores.size ?? 0, limit: limits.max_core_jobs }
+})
+
+const services = Effect.gen(function* () {
+  return {
+    approvals: yield* Approvals,
+    config: yield* ConfigStore,
+    events: yield* EventStore,
+    images: yield* Images,
+    leases: yield* Leases,
+    lifecycle: yield* Lifecycle,
+    models: yield* Models,
+    sessions: yield* SessionStore,
+    summaries: yield* AgentSummaries
+  }
+})
+type Services = Effect.Success<typeof services>
+
+const detail = Effect.fn("OperatorApi.agent")(function* (services: Services, agent_id: AgentId) {
+  const { approvals, config, events, leases, lifecycle, sessions, summaries } = services
+  const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
+  const { image_version: _, ...summary } = yield* summaries.of(view)
+  const running = yield* config.current
+  const { session_id } = summary
+  const found = session_id === null ? undefined : yield* Effect.result(events.state(session_id))
+  const state = found === undefined ? undefined : Result.getOrUndefined(found)
+  const unreadable = found !== undefined && Result.isFailure(found) ? found.failure.message : null
+  const row = session_id === null ? undefined : Option.getOrUndefined(yield* sessions.get(session_id))
+  return {
+    ...summary,
+    lanes: state === undefined || view.status === "stopped" ? [] : laneRows(state),
+    budgets: budgetRows(state, running.config.budgets, unpricedOf(running.config, view)),
+    leases: (yield* leases.all).flatMap(({ agent_id: holder, kind, name }) =>
+      holder === agent_id ? [{ kind, name }] : []
+    ),
+    resource_bindings: view.bindings ?? row?.resource_bindings ?? null,
+    last_rev: row?.last_rev ?? 0,
+    acked_rev: state?.rev ?? 0,
+    approvals_pending: (yield* approvals.pending).get(agent_id) ?? 0,
+    reason: view.reason ?? row?.frozen_reason ?? unreadable
+  }
+})
+
+/** The steps of a build as they happen. A build of which nobody wants to hear any more is stopped. */
+const build = Effect.fn("OperatorApi.build")(function* (services: Services, agent_id: AgentId, force: boolean) {
+  const { config, images, lifecycle } = services
+  const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
+  const sources = yield* imageSources(config, agent_id, view)
+  return Stream.callback<BuildProgress>(
+    Effect.fnUntraced(function* (queue) {
+      const last = yield* images
+        .build(agent_id, sources, {
+          force,
+          in_use: mounted(view),
+          progress: (step) => Effect.asVoid(Queue.offer(queue, { type: "step", text: step }))
+        })
+        .pipe(
+          Effect.match({
+            onSuccess: (built) => ({ type: "done" as const, result: { agent_id, ...built } }),
+            onFailure: (error) => ({ type: "failed" as const, error: refusedBuild(error) })
+          })
+        )
+      yield* Queue.offer(queue, last)
+      yield* Queue.end(queue)
+    }),
+    { bufferSize: BUILD_STEPS_MAX, strategy: "suspend" }
+  )
+})
+
+export const layerOperatorAgents = HttpApiBuilder.group(
+  OperatorApi,
+  "agents",
+  Effect.fnUntraced(function* (handlers) {
+    const all = yield* services
+    const { lifecycle, models, summaries } = all
+    const changed = <R>(change: Effect.Effect<AgentView, Parameters<typeof fromAgentRefused>[0], R>) =>
+      Effect.flatMap(Effect.mapError(change, fromAgentRefused), summaries.of)
+    return handlers.handleAll({
+      list: () => Effect.flatMap(lifecycle.list, (views) => Effect.forEach(views, summaries.of)),
+      status: ({ params }) => detail(all, params.id),
+      build: ({ params, payload }) => build(all, params.id, payload.force ?? false),
+      start: ({ params, payload }) => changed(lifecycle.start(params.id, payload)),
+      stop: ({ params }) => changed(lifecycle.stop(params.id)),
+      restart: Effect.fn("OperatorApi.restart")(function* ({ params, payload }) {
+        const view = yield* Effect.mapError(lifecycle.restart(params.id, payload), fromAgentRefused)
+        const agent = (yield* all.config.current).config.agents[params.id]
+        const keeps = agent === undefined || view.bindings === null ? [] : keptOf(view.bindings, agent)
+        return { ...(yield* summaries.of(view)), keeps }
+      }),
+      models: ({ params }) => Effect.mapError(models.get(params.id), fromAgentRefused),
+      setModels: ({ params, payload }) => Effect.mapError(models.set(params.id, "operator", payload), fromAgentRefused)
+    })
+  })
+)

@@ -1,0 +1,73 @@
+/** What an agent's newest image offers it, beside what every agent has. */
+import { Effect, FileSystem } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import type { AgentId } from "#schema/Ids.ts"
+import { OperatorApi } from "#schema/OperatorApi.ts"
+import { imageSkills, imageTools } from "#src/choird/images/imageCatalog.ts"
+import { Images } from "#src/choird/images/Images.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
+import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
+import { conflict, fromAgentRefused, notFound } from "#src/choird/api/refusals.ts"
+
+const builtInTool = (name: string) => ({
+  name,
+  source: "built-in" as const,
+  effect: null,
+  exposure: null,
+  description: null
+})
+
+export const layerOperatorSkills = HttpApiBuilder.group(
+  OperatorApi,
+  "skills",
+  Effect.fnUntraced(function* (handlers) {
+    const fs = yield* FileSystem.FileSystem
+    const images = yield* Images
+    const lifecycle = yield* Lifecycle
+
+    const build = (id: AgentId) => `choirctl agent build ${id}`
+    /** Reads the newest image, or says how to come by one. */
+    const fromImage = Effect.fnUntraced(function* <A, E extends { readonly message: string }>(
+      id: AgentId,
+      read: (path: string) => Effect.Effect<A, E, FileSystem.FileSystem>
+    ) {
+      yield* Effect.mapError(lifecycle.view(id), fromAgentRefused)
+      const { path } = yield* Effect.mapError(images.current(id), ({ message }) =>
+        notFound("NO_IMAGE", message, build(id))
+      )
+      return yield* read(path).pipe(
+        Effect.provideService(FileSystem.FileSystem, fs),
+        Effect.mapError(({ message }) => conflict("IMAGE_DRIFT", message, `${build(id)} --force`))
+      )
+    })
+    const all = Effect.fnUntraced(function* (id: AgentId) {
+      const own = yield* fromImage(id, imageSkills)
+      return [
+        ...BUILT_IN_SKILLS.map((spec) => ({ source: "built-in" as const, spec })),
+        ...own.map((spec) => ({ source: "image" as const, spec }))
+      ]
+    })
+
+    return handlers.handleAll({
+      list: Effect.fn("OperatorApi.listSkills")(function* ({ params: { id } }) {
+        return (yield* all(id)).map(({ source, spec: { description, max_steps, name, states } }) => ({
+          name,
+          source,
+          description,
+          states: Object.keys(states).length,
+          max_steps
+        }))
+      }),
+      show: Effect.fn("OperatorApi.showSkill")(function* ({ params: { id, name } }) {
+        const found = (yield* all(id)).find(({ spec }) => spec.name === name)
+        if (found === undefined)
+          return yield* notFound("UNKNOWN_SKILL", `${id} has no skill ${name}`, `choirctl skill list ${id}`)
+        return found
+      }),
+      tools: Effect.fn("OperatorApi.listTools")(function* ({ params: { id } }) {
+        return [...BUILT_IN_TOOLS.map(builtInTool), ...(yield* fromImage(id, imageTools))]
+      })
+    })
+  })
+)

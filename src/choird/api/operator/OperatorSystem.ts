@@ -1,0 +1,185 @@
+/** What an operator asks of choird itself. */
+import { Clock, Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import type { Config } from "#schema/Config.ts"
+import { ResourceName } from "#schema/Ids.ts"
+import { type ModelSummary, OperatorApi, type SystemStatus } from "#schema/OperatorApi.ts"
+import { Leases } from "#src/choird/agents/Leases.ts"
+import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { notYet } from "#src/choird/config/notYet.ts"
+import { unlistedModels } from "#src/choird/config/unlistedModels.ts"
+import { Database } from "#src/choird/database/Database.ts"
+import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
+import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
+import { DiskGuard, lowText } from "#src/choird/retention/DiskGuard.ts"
+import { overQuotaText, WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
+import { metricsPage } from "#src/shared/wire/metricsPage.ts"
+import { DISK_FIX } from "#src/shared/config/diskLimit.ts"
+import { loopbackModels } from "#src/shared/config/offlineEndpoint.ts"
+import type { DiskStatus } from "#schema/RetentionApi.ts"
+import { AgentSummaries, isBehind } from "./AgentSummaries.ts"
+import { Shutdown } from "#src/choird/api/Shutdown.ts"
+
+const NOT_STARTED: Health = { ok: false, detail: "not started" }
+const CONSOLE: Health = { ok: true, detail: "choirctl chat" }
+
+const gatewayRows = (config: Config, healths: ReadonlyMap<ResourceName, Health>): SystemStatus["gateways"] =>
+  Object.entries(config.gateways).map(([key, { type }]) => {
+    const name = ResourceName.make(key)
+    return { name, type, ...(healths.get(name) ?? (type === "console" ? CONSOLE : NOT_STARTED)) }
+  })
+
+const modelRows = ({ models, tts }: Config): ReadonlyArray<ModelSummary> => [
+  ...Object.entries(models).map(([name, { model, provider }]): ModelSummary => ({
+    name: ResourceName.make(name),
+    type: "llm",
+    provider,
+    model
+  })),
+  ...Object.entries(tts).map(([name, { model_id, provider }]): ModelSummary => ({
+    name: ResourceName.make(name),
+    type: "tts",
+    provider,
+    model: model_id
+  }))
+]
+
+const runtimeRow = ({ isolation, limits, type, warnings }: RuntimeStatus): SystemStatus["runtime"] => ({
+  type,
+  isolation,
+  limits: Object.entries(limits).flatMap(([name, enforced]) => (enforced ? [name] : [])),
+  warnings
+})
+
+/** What somebody should know of an agent. One that awaits a message needs nothing. */
+const agentNotes = ({ agent_id, reason, session_id, status }: AgentView): ReadonlyArray<string> => {
+  if (status === "crashed") return [`the agent ${agent_id} crashed: ${reason ?? "no reason is known"}`]
+  return reason === null || session_id === null ? [] : [`the agent ${agent_id} is ${status}: ${reason}`]
+}
+
+const diskNote = (home: string, disk: DiskStatus) =>
+  [
+    lowText(home, disk),
+    ...(disk.paused.length === 0 ? [] : [`paused: ${disk.paused.join(", ")}`]),
+    `to fix it: ${DISK_FIX}`
+  ].join("; ")
+
+const total = (counts: ReadonlyMap<string, number>) => [...counts.values()].reduce((sum, count) => sum + count, 0)
+
+const NO_ANSWER =
+  "the database does not answer: agents go on and keep what they do until it is back, and nothing new can be asked of them"
+
+/** @param version of choird, as its package says. */
+export const layerOperatorSystem = (version: string) =>
+  HttpApiBuilder.group(
+    OperatorApi,
+    "system",
+    Effect.fnUntraced(function* (handlers) {
+      const approvals = yield* Approvals
+      const audit = yield* Audit
+      const config = yield* ConfigStore
+      const database = yield* Database
+      const guard = yield* DiskGuard
+      const health = yield* GatewayHealth
+      const leases = yield* Leases
+      const lifecycle = yield* Lifecycle
+      const offline = yield* OfflineModels
+      const outbox = yield* Outbox
+      const runtime = yield* ContainerRuntime
+      const shutdown = yield* Shutdown
+      const summaries = yield* AgentSummaries
+      const usage = yield* WorkspaceUsage
+      const started_ms = yield* Clock.currentTimeMillis
+      return handlers.handleAll({
+        status: Effect.fn("OperatorApi.status")(function* () {
+          const running = yield* config.current
+          const views = yield* lifecycle.list
+          const gateways = gatewayRows(running.config, yield* health.all)
+          const ok = yield* database.answers
+          const disk = yield* guard.status
+          const used = yield* usage.all
+          const { workspace_mb } = running.config.retention
+          const metrics = metricsPage(config.home, running.config)
+          return {
+            choird: {
+              version,
+              uptime_ms: (yield* Clock.currentTimeMillis) - started_ms,
+              config_version: running.version,
+              pid: process.pid
+            },
+            postgres: {
+              kind: database.kind,
+              version: database.version,
+              pgvector: database.pgvector,
+              ok
+            },
+            runtime: runtimeRow(yield* runtime.status),
+            gateways,
+            ...(metrics === undefined ? {} : { metrics }),
+            ...(disk === undefined ? {} : { disk }),
+            agents: yield* Effect.forEach(views, ok ? summaries.of : summaries.known),
+            approvals: { pending: ok ? total(yield* approvals.pending) : null },
+            warnings: [
+              ...(ok ? [] : [NO_ANSWER]),
+              ...(disk?.low === true ? [diskNote(config.home, disk)] : []),
+              ...[...used].flatMap(([name, { bytes, over }]) =>
+                over && workspace_mb !== null ? [overQuotaText(name, bytes, workspace_mb)] : []
+              ),
+              ...notYet(running.config),
+              ...(runtime.type === "docker"
+                ? [...unlistedModels(running.config), ...loopbackModels(running.config)]
+                : []),
+              ...(yield* offline.problems),
+              ...gateways.flatMap(({ detail, name, ok }) =>
+                ok ? [] : [`the gateway ${name} does not work: ${detail}`]
+              ),
+              ...(ok ? yield* outbox.undeliverable : []).map(
+                ({ count, dm, reason }) =>
+                  `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm} could not be delivered: ${reason}`
+              ),
+              ...views.flatMap((view) =>
+                isBehind(view, running.version)
+                  ? [
+                      `${view.agent_id} runs with configuration ${view.config_version}, the newest is ${running.version}`
+                    ]
+                  : []
+              ),
+              ...views.flatMap(agentNotes)
+            ]
+          }
+        }),
+        config: () => Effect.map(config.current, ({ config }) => config),
+        workspaces: Effect.fn("OperatorApi.workspaces")(function* () {
+          const { config: running } = yield* config.current
+          const held = (yield* leases.all).filter(({ kind }) => kind === "workspace")
+          const used = yield* usage.all
+          const { workspace_mb } = running.retention
+          const quota_bytes = workspace_mb === null ? null : workspace_mb * 1024 ** 2
+          return Object.entries(running.workspaces).map(([key, { path }]) => {
+            const name = ResourceName.make(key)
+            const leased_by = held.find((lease) => lease.name === name)?.agent_id ?? null
+            const counted = used.get(name)
+            return {
+              name,
+              path,
+              leased_by,
+              quota_bytes,
+              ...(counted === undefined ? {} : { used_bytes: counted.bytes })
+            }
+          })
+        }),
+        models: () => Effect.map(config.current, ({ config }) => modelRows(config)),
+        shutdown: Effect.fn("OperatorApi.shutdown")(function* () {
+          yield* audit.record({ who: "operator", action: "shutdown", detail: {} })
+          // The scope is the request's: it closes when the reply has been written.
+          yield* Effect.addFinalizer(() => shutdown.request)
+          return { ok: true as const }
+        })
+      })
+    })
+  )

@@ -1,0 +1,123 @@
+/**
+ * What changes between two states of a repository, every changed line in full, with sizes and digests (D24). Made by choird from the files
+ * alone; whatever cannot be seen is written as its escape and counted. Pure.
+ */
+import { isUtf8 } from "node:buffer"
+import { Result } from "effect"
+import { UNSEEN, unseenEscaped } from "./approvalText.ts"
+import { digestOf, type HeldFile, isHeld, type RepoFile, sizeOf } from "#src/choird/repos/Tree.ts"
+import { sha256 } from "#src/shared/events/hashChain.ts"
+import { PROPOSAL_READ_BYTES_MAX, PROPOSAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
+
+export interface Difference {
+  /** Lines of a header begin without a sign, others with `+`, `-` or a blank. */
+  readonly text: string
+  /** Characters that are shown as escapes. */
+  readonly unseen: number
+  readonly paths: ReadonlyArray<string>
+}
+
+interface Side {
+  readonly lines: ReadonlyArray<string>
+  readonly isOpen: boolean
+}
+
+const side = (file: HeldFile | undefined): Side => {
+  const text = file === undefined ? "" : Buffer.from(file.bytes).toString("utf8")
+  if (text === "") return { lines: [], isOpen: false }
+  const lines = text.split("\n")
+  return text.endsWith("\n") ? { lines: lines.slice(0, -1), isOpen: false } : { lines, isOpen: true }
+}
+
+/** What is the same before and after is left out and counted; everything between is shown. */
+const lineChanges = (before: Side, after: Side): ReadonlyArray<string> => {
+  const [old, fresh] = [before.lines, after.lines]
+  let head = 0
+  while (head < old.length && head < fresh.length && old[head] === fresh[head]) head += 1
+  let tail = 0
+  const most = Math.min(old.length, fresh.length) - head
+  while (tail < most && old[old.length - 1 - tail] === fresh[fresh.length - 1 - tail]) tail += 1
+  const same = (count: number) => (count === 0 ? [] : [` (${count} ${count === 1 ? "line" : "lines"} the same)`])
+  return [
+    ...same(head),
+    ...old.slice(head, old.length - tail).map((line) => `-${line}`),
+    ...fresh.slice(head, fresh.length - tail).map((line) => `+${line}`),
+    ...same(tail),
+    ...(before.isOpen === after.isOpen || fresh.length === 0
+      ? []
+      : [after.isOpen ? " (no line break at the end any more)" : " (a line break at the end)"])
+  ]
+}
+
+const mode = ({ executable }: HeldFile) => (executable ? ", executable" : "")
+
+const header = (before: HeldFile | undefined, after: HeldFile | undefined): string => {
+  const file = after ?? before
+  if (file === undefined) return ""
+  const what = before === undefined ? "new file" : after === undefined ? "removed file" : "changed file"
+  const turned =
+    before !== undefined && after !== undefined && before.executable !== after.executable
+      ? after.executable
+        ? ", becomes executable"
+        : ", is executable no more"
+      : mode(file)
+  const size = after === undefined ? "" : `, ${after.bytes.length} bytes, sha256 ${sha256(after.bytes)}`
+  return `${what} ${file.path}${turned}${size}`
+}
+
+const isSame = (a: RepoFile | undefined, b: RepoFile | undefined) =>
+  a !== undefined && b !== undefined && a.executable === b.executable && digestOf(a) === digestOf(b)
+
+/** Why a change is not shown: a changed file is no text, or there is more of it than a person reads. */
+export type NotShown =
+  | { readonly type: "binary"; readonly path: string }
+  | { readonly type: "large"; readonly reason: string }
+
+const large = (reason: string) => Result.fail({ type: "large" as const, reason })
+export const MUCH_TO_READ = `the person would have to read more than the ${PROPOSAL_SHOWN_CHARS_MAX} characters that are shown at most`
+
+/** The refusal of changed files that are more than choird reads, of which `bytes` are before and after the change. */
+export const muchChanged = (bytes: number): string | undefined =>
+  bytes > PROPOSAL_READ_BYTES_MAX
+    ? `the changed files have ${bytes} bytes, before and after, and at most ${PROPOSAL_READ_BYTES_MAX} are read for the ${PROPOSAL_SHOWN_CHARS_MAX} characters that a person is shown`
+    : undefined
+
+/** Invisible characters as their escapes, and how many there were. */
+const visible = (text: string) => {
+  let unseen = 0
+  const shown = text.replaceAll(UNSEEN, (character) => {
+    if (character === "\n" || character === "\t") return character
+    unseen += 1
+    return unseenEscaped(character)
+  })
+  return { text: shown, unseen }
+}
+
+/** The work is bounded by PROPOSAL_READ_BYTES_MAX, whatever the files hold; what is too large is refused before it is looked at. */
+export const difference = (
+  before: ReadonlyArray<RepoFile>,
+  after: ReadonlyArray<RepoFile>
+): Result.Result<Difference, NotShown> => {
+  const old = new Map(before.map((file) => [file.path, file]))
+  const fresh = new Map(after.map((file) => [file.path, file]))
+  const paths = [...new Set([...old.keys(), ...fresh.keys()])]
+    .filter((path) => !isSame(old.get(path), fresh.get(path)))
+    .sort()
+  const sides = paths.flatMap((path) => [old.get(path) ?? [], fresh.get(path) ?? []].flat())
+  const much = muchChanged(sides.reduce((sum, file) => sum + sizeOf(file), 0))
+  if (much !== undefined) return large(much)
+  const lines: Array<string> = []
+  let chars = 0
+  for (const path of paths) {
+    const [was, is] = [old.get(path), fresh.get(path)]
+    // Contents that were not asked for are more than is read.
+    if ((was !== undefined && !isHeld(was)) || (is !== undefined && !isHeld(is))) return large(MUCH_TO_READ)
+    if ([was, is].some((file) => file !== undefined && !isUtf8(file.bytes)))
+      return Result.fail({ type: "binary", path })
+    const changes = [header(was, is), ...lineChanges(side(was), side(is))]
+    for (const line of changes) chars += line.length + 1
+    if (chars > PROPOSAL_SHOWN_CHARS_MAX) return large(MUCH_TO_READ)
+    lines.push(...changes)
+  }
+  return Result.succeed({ ...visible(lines.join("\n")), paths })
+}

@@ -1,0 +1,81 @@
+/** How far the execution of an approved proposal has come, in its row: each step is stored before it is taken (D17, R53). */
+import { Effect, Result, Schema } from "effect"
+import type { SqlClient } from "effect/sql"
+import type { Config } from "#schema/Config.ts"
+import { CommitId } from "#schema/Image.ts"
+import { RunBindings } from "#schema/ResourceBindings.ts"
+import { Approved, beginExecution } from "./Approved.ts"
+import { isConfirmation, lockSession, openExecutions, signalResolution } from "./approvalRows.ts"
+import { tellMore } from "./askPerson.ts"
+import { endedNote, endedText, type Ending, outcomeText } from "./proposalNotes.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { rowId } from "#src/shared/rowId.ts"
+import { type ExecutionFailed, unreadable } from "./ExecutionFailed.ts"
+
+/** `commit` and `push` are of the repository, `write` and `apply` of config.json. */
+export const Step = Schema.Literals(["commit", "push", "build", "write", "apply", "update"])
+export type Step = typeof Step.Type
+
+/** What earlier steps found, so that a later life of choird takes the next one as this one would have. */
+export const Job = Schema.Struct({
+  commit: Schema.optionalKey(CommitId),
+  identity: Schema.optionalKey(Schema.Struct({ name: Schema.String, email: Schema.String })),
+  image_version: Schema.optionalKey(Schema.String),
+  /** What the agent was bound to when it was about to be started anew; absent before, and for one that does not run. */
+  bindings: Schema.optionalKey(RunBindings)
+})
+export type Job = typeof Job.Type
+
+/** Where an execution stands. */
+export interface Standing {
+  readonly step: Step
+  readonly job: Job
+}
+
+const decodeStanding = Schema.decodeUnknownResult(Schema.Struct({ step: Step, job: Job }))
+
+/** What the row of an execution that was begun says. */
+export const standingOf = ({ row }: Approved): Result.Result<Standing, ExecutionFailed> =>
+  Result.mapError(decodeStanding({ step: row.step, job: row.job }), ({ message }) => unreadable(message))
+
+/** The proof for what is approved, or was begun and cut short; the oldest of each agent. */
+export const nextExecutions = (sql: SqlClient.SqlClient) =>
+  Effect.map(openExecutions(sql), (rows) => {
+    const first = new Map(rows.toReversed().map((row) => [row.agent_id, row]))
+    return [...first.values()].flatMap((row) => Approved.of(row) ?? Approved.begun(row) ?? [])
+  })
+
+const store = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { row }: Approved, { job, step }: Standing) {
+  const stored =
+    yield* sql`UPDATE choir_control.pending_approvals SET step = ${step}, job = ${canonicalJson(job)}::jsonb
+    WHERE id = ${rowId(row.approval_id) ?? 0n} AND status = 'executing' RETURNING id`
+  if (stored.length === 0) return yield* Effect.die(new Error(`the approval ${row.approval_id} is not being executed`))
+})
+
+/** Stores the step that is taken next; a defect where the row is not being executed (R55). */
+export const advance = (sql: SqlClient.SqlClient, approved: Approved, standing: Standing) =>
+  Effect.orDie(store(sql, approved, standing))
+
+/** Begins the one execution. */
+export const begin = (sql: SqlClient.SqlClient, approved: Approved, standing: Standing) =>
+  Effect.orDie(sql.withTransaction(Effect.andThen(beginExecution(sql, approved), store(sql, approved, standing))))
+
+/** Begins the one execution of what cannot be read, which takes no step. */
+export const beginUnread = (sql: SqlClient.SqlClient, approved: Approved) =>
+  Effect.orDie(sql.withTransaction(beginExecution(sql, approved)))
+
+/** Ends it, tells the agent and the person, and answers the DM that has something new. */
+export const finish = Effect.fnUntraced(
+  function* (sql: SqlClient.SqlClient, config: Config, { row }: Approved, ending: Ending) {
+    const session = yield* lockSession(sql, row.session_id)
+    const ended = yield* sql`UPDATE choir_control.pending_approvals
+      SET status = ${ending.status}, outcome = ${outcomeText(ending)}
+      WHERE id = ${rowId(row.approval_id) ?? 0n} AND status = 'executing' RETURNING id`
+    if (ended.length === 0 || isConfirmation(row))
+      return yield* Effect.die(new Error(`the approval ${row.approval_id} was ended twice`))
+    if (session !== undefined && session.status !== "closed")
+      yield* signalResolution(sql, row, "approved", endedNote(row, ending))
+    return yield* tellMore(sql, config, row, "ended", endedText(row, ending))
+  },
+  (effect, sql) => Effect.orDie(sql.withTransaction(effect))
+)

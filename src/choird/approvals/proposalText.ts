@@ -1,0 +1,85 @@
+/** What a person reads of a proposal before a decision: facts that choird found, then every change in full (D24). Pure. */
+import { effectOf } from "#schema/Tool.ts"
+import { visibleLine } from "./approvalText.ts"
+import { toolNetworkFact } from "#src/choird/runtime/capabilities.ts"
+import type { RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
+import type { Difference } from "./differenceText.ts"
+import { type Proposal, proposalTitle, reasonOf } from "./Proposal.ts"
+
+export interface RepoTold {
+  readonly url: string
+  readonly ref: string
+  readonly base: string
+  readonly difference: Difference
+}
+
+const listed = (names: ReadonlyArray<string>) => (names.length === 0 ? "none" : names.join(", "))
+
+const title = (proposal: Proposal) => `proposal: ${proposalTitle(proposal)}`
+
+/** A message may show the beginning alone, so that whatever the agent worded stands behind what choird found. */
+const words = (proposal: Proposal) => `the agent's own words for it: ${visibleLine(reasonOf(proposal))}`
+
+/** What keeps the calls of an approved tool, by who sees to it: choird's own facts first, then what the manifest claims. */
+export const toolFacts = (
+  { tool }: Extract<Proposal, { kind: "tool" }>,
+  isDraft: boolean,
+  here: { readonly runtime: RuntimeStatus["type"]; readonly network: string }
+): ReadonlyArray<string> => {
+  const { runtime } = tool.manifest
+  const locks = runtime.locks.map(({ mode, resource }) => `${visibleLine(resource)}:${mode}`)
+  const effect = effectOf(tool.manifest)
+  return [
+    toolNetworkFact(here.runtime, runtime.network, here.network),
+    `time: ${runtime.timeout_ms} ms for each call`,
+    `secrets that its calls would get: ${listed(runtime.secret_resources)}`,
+    `locks: ${listed(locks)}`,
+    effect === "external"
+      ? "its calls are confirmed as approvals.confirm_external says"
+      : "its calls are never confirmed by a person, since the manifest says that they act on nothing outside the workspace",
+    `the manifest says, and nothing checks: effect ${effect}, idempotent ${runtime.idempotent ? "yes" : "no"}`,
+    ...(isDraft
+      ? ["It has no program: the manifest is kept as a draft, nothing is built, and a person writes the program."]
+      : [])
+  ]
+}
+
+const flags = ({ paths, unseen }: Difference): ReadonlyArray<string> => [
+  ...(paths.includes("Dockerfile") ? ["It changes the Dockerfile, from which the agent's image is built."] : []),
+  ...(paths.some((path) => path.startsWith("identity/")) ? ["It changes who the agent is (identity/)."] : []),
+  ...(unseen === 0 ? [] : [`Invisible or control characters, shown as \\u escapes: ${unseen}`])
+]
+
+/** @param worded lines that choird found and the agent wrote, such as the subjects of commits. */
+export const repoText = (
+  proposal: Proposal,
+  { base, difference, ref, url }: RepoTold,
+  facts: ReadonlyArray<string>,
+  worded: ReadonlyArray<string> = []
+): string =>
+  [
+    title(proposal),
+    `repository: ${visibleLine(url)}, ref ${ref}, from commit ${base}`,
+    ...flags(difference),
+    ...facts,
+    words(proposal),
+    ...worded,
+    "",
+    difference.text
+  ].join("\n")
+
+export const configText = (
+  proposal: Extract<Proposal, { kind: "config_change" }>,
+  edits: ReadonlyArray<string>
+): string =>
+  [
+    title(proposal),
+    "It is written to config.json, loaded and applied.",
+    ...(proposal.edits.some(({ path }) => path.startsWith("/budgets/"))
+      ? ["Budgets count for each session of every agent."]
+      : []),
+    "",
+    ...edits,
+    "",
+    words(proposal)
+  ].join("\n")

@@ -1,0 +1,86 @@
+/** The secrets that an image's tools name, held against what the agent may be given of them: an image that misses one cannot run. */
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { Result } from "effect"
+import type { Config } from "#schema/Config.ts"
+import type { AgentId, SecretName } from "#schema/Ids.ts"
+import type { ResourceBindings } from "#schema/ResourceBindings.ts"
+import type { SecretsFile } from "#schema/Secrets.ts"
+import { agentConfig, boundSecrets } from "#src/choird/config/agentShare.ts"
+import { hasValue } from "#src/shared/config/configFiles.ts"
+import { nearestWord } from "#src/shared/text/nearestWord.ts"
+import type { ToolScope } from "#src/shared/image/toolExecutable.ts"
+import { readToolManifest } from "#src/shared/image/toolManifest.ts"
+import { toolSecret } from "#src/shared/image/toolSecret.ts"
+
+/** Whatever of its bindings decides about secrets. */
+type Bound = Omit<ResourceBindings, "dm">
+
+/** What a start without flags would bind the agent to. */
+export const defaultBindings = (config: Config, agent_id: AgentId): Bound | undefined => {
+  const defaults = Object.hasOwn(config.agents, agent_id) ? config.agents[agent_id]?.defaults : undefined
+  return defaults === undefined ? undefined : { ...defaults, core_llm: defaults.core_llm ?? defaults.llm }
+}
+
+/** Why a tool of the agent could not be given the secret of a name, and what helps; `undefined` when it could. */
+export const secretProblem =
+  (config: Config, secrets: SecretsFile, agent_id: AgentId, bindings: Bound) =>
+  (name: SecretName): string | undefined => {
+    const found = toolSecret(name, agentConfig(config, bindings))
+    if (Result.isFailure(found)) return `there is no secret behind "${name}": ${found.failure}`
+    const secret = found.success
+    const bound = boundSecrets(config, bindings)
+    if (!bound.has(secret)) {
+      const meant = nearestWord(secret, bound)
+      const choice = [...bound].join(", ") || "none"
+      return `the secret "${secret}" belongs to nothing that ${agent_id} is bound to (it has: ${choice})${
+        meant === undefined ? `; bind its resource in agents.${agent_id}.defaults` : `; did you mean ${meant}?`
+      }`
+    }
+    return hasValue(secrets, secret)
+      ? undefined
+      : `the secret "${secret}" has no value: choirctl secret set ${secret} && choirctl secret apply`
+  }
+
+/** Every secret that some binding of a start could give to an agent. */
+const bindableSecrets = (config: Config): ReadonlySet<string> => {
+  const { email_accounts, git_identities, models, notion_integrations, tts } = config
+  const tables = [email_accounts, git_identities, models, notion_integrations, tts]
+  return new Set(tables.flatMap((table) => Object.values(table).flatMap(({ secret }) => secret ?? [])))
+}
+
+/** The same for a build: a start may name other resources than the defaults, and is checked again with what it names. */
+export const buildSecretProblem = (config: Config, secrets: SecretsFile, agent_id: AgentId, bindings: Bound) => {
+  const problemOf = secretProblem(config, secrets, agent_id, bindings)
+  const bindable = bindableSecrets(config)
+  return (name: SecretName) => (bindable.has(name) && hasValue(secrets, name) ? undefined : problemOf(name))
+}
+
+/** The manifests of a folder of the image; what cannot be read the agent itself names when it starts. */
+const manifestsIn = (path: string, scope: ToolScope) => {
+  const folder = join(path, "choir", "tools", scope)
+  const names = Result.getOrElse(
+    Result.try(() => readdirSync(folder)),
+    () => []
+  )
+  return names
+    .filter((name) => name.endsWith(".json"))
+    .toSorted()
+    .flatMap((name) => {
+      const text = Result.try(() => readFileSync(join(folder, name), "utf8"))
+      const read = Result.flatMap(text, (content) => readToolManifest(scope, content))
+      return Result.isSuccess(read) ? [read.success.manifest] : []
+    })
+}
+
+/** The first tool of the image at `path` that would miss a secret, and why. */
+export const missingToolSecret = (
+  path: string,
+  problemOf: (name: SecretName) => string | undefined
+): string | undefined => {
+  for (const { llm, runtime } of [...manifestsIn(path, "global"), ...manifestsIn(path, "agent")]) {
+    const problem = runtime.secret_resources.map(problemOf).find((found) => found !== undefined)
+    if (problem !== undefined) return `the tool ${llm.name} cannot be used: ${problem}`
+  }
+  return undefined
+}

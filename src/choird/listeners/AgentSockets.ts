@@ -1,0 +1,77 @@
+/** A socket for each running session (D10): one application for all of them, built once, told apart by the socket. */
+import { rmSync, rmdirSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { Context, Effect, Layer, Scope } from "effect"
+import type { SessionId } from "#schema/Ids.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { CA_FILE, type AgentEndpoint } from "#src/choird/runtime/ContainerRuntime.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { listen } from "#src/shared/wire/http.ts"
+import { AGENT_CONNECTIONS_MAX } from "#src/shared/limits.ts"
+import { SocketRefused } from "#src/shared/wire/sockets.ts"
+import { AgentApp } from "./AgentApp.ts"
+import { AgentTcp } from "./AgentTcp.ts"
+import { askedByAgent, auditedRequests } from "./auditedRequests.ts"
+
+/** `dir` holds the socket and what an agent needs to reach choird, nothing else; it is what a container is given. */
+export interface AgentSocket {
+  readonly dir: string
+  readonly path: string
+  /** Where the agent is to ask instead of the socket. */
+  readonly endpoint?: AgentEndpoint
+}
+
+/** Puts the one certificate that the agent is to trust beside its socket. The folder may be the agent's own: no link there is followed. */
+const pin = (dir: string, certificate: string) => {
+  const path = join(dir, CA_FILE)
+  return Effect.acquireRelease(
+    Effect.try({
+      try: () => {
+        rmSync(path, { force: true })
+        writeFileSync(path, certificate, { mode: 0o644, flag: "wx" })
+      },
+      catch: (cause) => new SocketRefused({ path, reason: "failed", detail: String(cause) })
+    }),
+    () => Effect.ignore(Effect.try(() => rmSync(path, { force: true })))
+  )
+}
+
+/** Opens the sockets of sessions. */
+export class AgentSockets extends Context.Service<
+  AgentSockets,
+  {
+    /**
+     * Opens a session on `socks/agents/<session>/choird.sock`, and on the TCP listener where there is one, until the scope closes,
+     * which removes socket and folder.
+     */
+    open(session_id: SessionId): Effect.Effect<AgentSocket, SocketRefused, Scope.Scope>
+  }
+>()("choir/choird/AgentSockets") {
+  static readonly layer = Layer.effect(
+    AgentSockets,
+    Effect.gen(function* () {
+      const { home } = yield* ConfigStore
+      const app = yield* AgentApp
+      const audit = yield* Audit
+      const tcp = yield* AgentTcp
+      return AgentSockets.of({
+        open: Effect.fn("AgentSockets.open")(function* (session_id) {
+          const path = join(home, "socks", "agents", session_id, "choird.sock")
+          const dir = dirname(path)
+          yield* Effect.addFinalizer(() => Effect.ignore(Effect.try(() => rmdirSync(dir))))
+          const session = yield* app.open(session_id)
+          yield* listen(auditedRequests(audit, app.of(session), askedByAgent(session_id)), {
+            path,
+            connectionsMax: AGENT_CONNECTIONS_MAX,
+            accept: (connection) => session.claim(connection)
+          })
+          if (tcp.agents?.certificate !== undefined) yield* pin(dir, tcp.agents.certificate)
+          // First of all: the listeners wait for their requests, and they wait for what runs.
+          yield* Effect.addFinalizer((exit) => Scope.close(session.runs, exit))
+          if (tcp.agents === undefined) return { dir, path }
+          return { dir, path, endpoint: { url: tcp.agents.url, pinned: tcp.agents.certificate !== undefined } }
+        })
+      })
+    })
+  )
+}

@@ -1,0 +1,155 @@
+/**
+ * The agents' API on TCP, where the configuration asks for it (spec 12.1). The session is found by the token, since no socket tells
+ * it; all that belongs to a session, its rate, connections and request ids, is what its Unix socket uses too.
+ */
+import { type Socket } from "node:net"
+import { NodeHttpServerRequest } from "@effect/platform-node"
+import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { Caller } from "#schema/AgentApi.ts"
+import { CommandLine, type TcpPlan, TransportRefused, transportPlan } from "#src/choird/config/AgentTransport.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Audit, markRecorded } from "#src/choird/logs/Audit.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { type HttpApp, refusalResponse } from "#src/shared/wire/http.ts"
+import { AGENT_TCP_CONNECTIONS_MAX } from "#src/shared/limits.ts"
+import { listenTcp } from "#src/shared/wire/tcp.ts"
+import { AgentApp, rateLimited } from "./AgentApp.ts"
+import { askedByAgent, auditedRequests } from "./auditedRequests.ts"
+import { listenOnChosen } from "./chosenPort.ts"
+import { headRefusal, hostNames } from "./HostNames.ts"
+import { CurrentOpenSession } from "./OpenSession.ts"
+import { makeStrangers } from "./Strangers.ts"
+import { readTlsIdentity } from "./TlsIdentity.ts"
+
+/** Where choird's own agents are to ask, and the one certificate that they are to trust. */
+interface ForAgents {
+  readonly url: string
+  readonly certificate: string | undefined
+}
+
+/** The listener, if there is one. */
+export class AgentTcp extends Context.Service<
+  AgentTcp,
+  {
+    /** The port it listens on. */
+    readonly port: number | undefined
+    /** What choird's own agents use instead of their sockets; `undefined` when they use these. */
+    readonly agents: ForAgents | undefined
+  }
+>()("choir/choird/AgentTcp") {
+  /** Listens until the scope closes. Fails when the configuration, the certificate or the address cannot be used. */
+  static readonly layer = Layer.effect(
+    AgentTcp,
+    Effect.gen(function* () {
+      const { current, home } = yield* ConfigStore
+      const { config } = yield* current
+      const plan = yield* Effect.fromResult(transportPlan(config.transport.http, yield* CommandLine))
+      return plan === undefined ? { port: undefined, agents: undefined } : yield* open(plan, home)
+    })
+  )
+}
+
+/** The address by which choird's own agents, on the same host, reach a listener. */
+const reachedBy = (host: string) => (host === "" || host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host)
+
+const open = Effect.fnUntraced(function* (plan: TcpPlan, home: string) {
+  const identity = plan.files === undefined ? undefined : yield* readTlsIdentity(plan.files)
+  const host = reachedBy(plan.host)
+  const problem = identity?.problemFor(host)
+  if (problem !== undefined) {
+    if (plan.forAgents) return yield* new TransportRefused({ problem })
+    yield* Effect.logWarning(`clients on this host would refuse choird's certificate: ${problem}`)
+  }
+  const strangers = makeStrangers(yield* Clock.currentTimeMillis)
+  const names = hostNames(plan.host, identity?.names ?? [])
+  const { answer } = yield* makeAnswer(names, strangers)
+  const listen = (port: number) =>
+    listenTcp(answer, {
+      host: plan.host,
+      port,
+      ...(identity === undefined ? {} : { tls: identity }),
+      connectionsMax: AGENT_TCP_CONNECTIONS_MAX,
+      accept: (connection) => {
+        strangers.connected(connection)
+        return true
+      }
+    })
+  const port = yield* plan.port === 0 ? listenOnChosen(home, listen) : listen(plan.port)
+  const scheme = identity === undefined ? "http" : "https"
+  const url = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`
+  yield* Effect.logInfo(`the agents' API listens on ${url}${plan.host === host ? "" : " and every other address"}`)
+  return { port, agents: plan.forAgents ? { url, certificate: identity?.certificate } : undefined }
+})
+
+type Strangers = ReturnType<typeof makeStrangers>
+
+const NOT_OPEN_WAIT_MS = 500
+const NOT_OPEN = "choird has not taken this session over yet: ask again"
+
+/** The token of a request as LeaseAuth will read it. */
+const bearer = (authorization: string | undefined) =>
+  /^bearer +(?<token>.*)$/iu.exec(authorization ?? "")?.groups?.["token"]
+
+const socketOf = (request: HttpServerRequest.HttpServerRequest): Socket =>
+  NodeHttpServerRequest.toIncomingMessage(request).socket
+
+/** Counts a request under its session or its address before anything of it is looked at, and answers those that nobody may send. */
+const makeAnswer = Effect.fnUntraced(function* (names: ReadonlySet<string>, strangers: Strangers) {
+  const { app, find, of } = yield* AgentApp
+  const audit = yield* Audit
+  const tokens = yield* Tokens
+
+  /** Who asks by a valid token, and their session unless it is not open. */
+  const callerOf = Effect.fnUntraced(function* ({ headers }: HttpServerRequest.HttpServerRequest) {
+    const token = bearer(headers["authorization"])
+    if (token === undefined) return undefined
+    const caller = Option.getOrUndefined(yield* tokens.identify(Redacted.make(token)))
+    return caller === undefined ? undefined : { caller, session: find(caller.session_id) }
+  })
+
+  const refused = Effect.fnUntraced(function* (
+    address: string,
+    type: string,
+    detail: Readonly<Record<string, number>>
+  ) {
+    yield* audit.record({ who: `address:${address}`, action: "rpc", detail: { refused: type, ...detail } })
+  })
+
+  /** A request that the session's own rate does not bound. */
+  const asStranger = Effect.fnUntraced(function* (address: string, answer: HttpApp) {
+    const { turnedAway, wait_ms } = strangers.admit(address, yield* Clock.currentTimeMillis)
+    // Those that are turned away are told of together, with the next one that is not.
+    if (wait_ms > 0) return yield* Effect.as(markRecorded, rateLimited(wait_ms))
+    if (turnedAway > 0) yield* refused(address, "RATE_LIMITED", { requests: turnedAway })
+    return yield* answer
+  })
+
+  const isCurrent = ({ standing }: Caller) => standing !== "superseded"
+
+  const answer: HttpApp = Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const connection = socketOf(request)
+    const address = connection.remoteAddress ?? "gone"
+    const head = headRefusal(names, request.headers)
+    if (head !== undefined) {
+      const type = head.status === 403 ? "ORIGIN" : "HOST"
+      return yield* asStranger(address, Effect.as(refused(address, type, {}), refusalResponse({ ...head, type })))
+    }
+    const found = yield* callerOf(request)
+    if (found === undefined) return yield* asStranger(address, app)
+    const { caller, session } = found
+    // An agent of an older epoch may learn that it is fenced, and must not use up what its successor may send.
+    if (!isCurrent(caller)) return yield* asStranger(address, Effect.provideService(app, CurrentOpenSession, session))
+    // The agent of an earlier choird comes before this one has taken its session over. A refusal would end it, and its work with it.
+    if (session === undefined)
+      return yield* asStranger(address, Effect.succeed(rateLimited(NOT_OPEN_WAIT_MS, NOT_OPEN)))
+    if (!session.claim(connection)) {
+      const tooMany = rateLimited(1000, "too many connections of this session: close one first")
+      return HttpServerResponse.setHeader(tooMany, "connection", "close")
+    }
+    strangers.proved(connection)
+    return yield* of(session)
+  })
+  return { answer: auditedRequests(audit, answer, askedByAgent(undefined)) }
+})

@@ -1,0 +1,88 @@
+/** One audit row for each request that an API refuses, whichever part of it refused (R77). */
+import { Effect, Option, Schema } from "effect"
+import { HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { ErrorDetail } from "#schema/ApiError.ts"
+import { AgentId, SessionId } from "#schema/Ids.ts"
+import { AUDIT_REASON_CHARS_MAX } from "#src/shared/limits.ts"
+import { answered, type HttpApp } from "#src/shared/wire/http.ts"
+import { type Audit, type AuditedRequest, type AuditEntry, CurrentAuditedRequest } from "#src/choird/logs/Audit.ts"
+
+/** Who asks, and for what, as far as the request tells without a look into its body. */
+export type Asked = Pick<AuditEntry, "who" | "action" | "session_id" | "agent_id">
+
+const decodeError = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ error: ErrorDetail })))
+
+/** What a refusal says of itself; it names no values of the request (schema/ApiError.ts). */
+const why = ({ body, status }: HttpServerResponse.HttpServerResponse) => {
+  const said =
+    body._tag === "Uint8Array"
+      ? decodeError(new TextDecoder().decode(body.body))
+      : Option.none<{ error: ErrorDetail }>()
+  return Option.match(said, {
+    onNone: () => ({ refused: `HTTP_${status}` }),
+    onSome: ({ error: { message, type } }) => ({
+      refused: type,
+      status,
+      reason: message.slice(0, AUDIT_REASON_CHARS_MAX).toWellFormed().replaceAll(/\p{C}/gu, "?")
+    })
+  })
+}
+
+/** A part that refuses and records it with more detail has the only row. */
+export const auditedRequests = (
+  audit: Audit["Service"],
+  app: HttpApp,
+  asked: (request: HttpServerRequest.HttpServerRequest, known: AuditedRequest) => Asked
+): HttpApp =>
+  Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const known: AuditedRequest = { recorded: false, agent_id: undefined, session_id: undefined }
+    const response = yield* Effect.provideService(answered(app), CurrentAuditedRequest, known)
+    if (response.status >= 400 && !known.recorded)
+      yield* audit.record({ ...asked(request, known), detail: why(response) })
+    return response
+  })
+
+const PATH_PART = /^[a-z_-]{1,32}$/iu
+
+/** The path of a request without what stands in it for ids, which would make a kind of refusal of each. */
+const pathWords = (url: string) => {
+  const [path = ""] = url.split("?", 1)
+  const parts = path.split("/").filter((part) => part !== "")
+  return { parts, words: parts.filter((part) => PATH_PART.test(part)).slice(0, 4) }
+}
+
+/** @param socket the session whose socket it is. The verbs of agents: `rpc.<VERB>`, `events`; anything else is one kind. */
+export const askedByAgent =
+  (socket: SessionId | undefined) =>
+  ({ url }: HttpServerRequest.HttpServerRequest, known: AuditedRequest): Asked => {
+    const { agent_id, session_id = socket } = known
+    const { words } = pathWords(url)
+    const [first, verb] = words
+    const isVerb = first === "events" || (first === "rpc" && verb !== undefined && VERB.test(verb))
+    return {
+      who: `agent:${agent_id ?? "unknown"}`,
+      action: isVerb ? (first === "rpc" ? `rpc.${verb}` : "rpc.events") : "rpc.unknown",
+      ...(session_id === undefined ? {} : { session_id }),
+      ...(agent_id === undefined ? {} : { agent_id })
+    }
+  }
+const VERB = /^[A-Z_]{1,32}$/u
+
+const agentId = Schema.decodeUnknownOption(AgentId)
+const sessionId = Schema.decodeUnknownOption(SessionId)
+
+/** What the operator asked for: `agents.start` with the agent, `sessions.inject` with the session. */
+export const askedByOperator = ({ url }: HttpServerRequest.HttpServerRequest): Asked => {
+  const { parts } = pathWords(url)
+  const [group = "", id, verb] = parts
+  const session_id = group === "sessions" ? Option.getOrUndefined(sessionId(id)) : undefined
+  const agent_id = group === "agents" || group === "chat" ? Option.getOrUndefined(agentId(id)) : undefined
+  const action = [group, verb].filter((part) => part !== undefined && PATH_PART.test(part)).join(".")
+  return {
+    who: "operator",
+    action: action === "" ? "unknown" : action,
+    ...(session_id === undefined ? {} : { session_id }),
+    ...(agent_id === undefined ? {} : { agent_id })
+  }
+}

@@ -1,0 +1,115 @@
+/** What people sent: a row per message, written before it is acknowledged to the gateway (D6). */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import type { Attachment } from "#schema/Event.ts"
+import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
+import { lockActiveSession, lockAgent, signalInbox } from "./inboxSignals.ts"
+import { Signals } from "./Signals.ts"
+import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
+import { INBOX_PENDING_MAX } from "#src/shared/limits.ts"
+
+export interface Incoming {
+  readonly gateway: ResourceName
+  /** The gateway's identity of the message: (gateway, client_id) is unique. */
+  readonly client_id: string
+  readonly agent_id: AgentId
+  readonly dm: ResourceName
+  readonly text: string
+  /** Somebody else wrote it; the person only handed it on. */
+  readonly forwarded?: boolean
+  readonly attachments: ReadonlyArray<typeof Attachment.Type>
+}
+
+export type Received =
+  /** `position` 0 is next; a repeated client_id answers its first row. */
+  | { readonly type: "queued"; readonly inbox_id: InboxId; readonly position: number }
+  /** INBOX_PENDING_MAX messages wait already (R45). */
+  | { readonly type: "full"; readonly pending: number }
+
+/** Keeps the inbox and turns its rows into signals of the agent's active session. */
+export class Inbox extends Context.Service<
+  Inbox,
+  {
+    /** Stores the message and its signal in one transaction, and wakes the agent's push stream. */
+    receive(message: Incoming): Effect.Effect<Received>
+    /** Messages of an agent that no event carries yet. */
+    pending(agent_id: AgentId): Effect.Effect<number>
+    /** Stores messages in one transaction, in order. One that is stored already is found. */
+    receiveAll(messages: ReadonlyArray<Incoming>): Effect.Effect<ReadonlyArray<Received>>
+  }
+>()("choir/choird/Inbox") {
+  static readonly layer = Layer.effect(
+    Inbox,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const signals = yield* Signals
+
+      const store = Effect.fnUntraced(function* (message: Incoming) {
+        const { agent_id } = message
+        const earlier = yield* find(sql, message)
+        if (earlier !== undefined) {
+          // Whoever asks again may not have heard of the commit. Then choird did not either, and nobody was woken.
+          const session_id = yield* lockActiveSession(sql, agent_id)
+          if (session_id !== undefined) yield* sql.afterCommit(signals.wake(session_id))
+          return { type: "queued", ...earlier } as const
+        }
+        const pending = yield* countPending(sql, agent_id)
+        if (pending >= INBOX_PENDING_MAX) return { type: "full", pending } as const
+        const inbox_id = yield* insert(sql, message)
+        const session_id = yield* lockActiveSession(sql, agent_id)
+        if (session_id !== undefined) {
+          yield* signalInbox(sql, agent_id, session_id)
+          yield* sql.afterCommit(signals.wake(session_id))
+        }
+        return { type: "queued", inbox_id, position: pending } as const
+      })
+
+      /** All agents are locked first, in order, so that two gateways never wait for each other. */
+      const storeAll = Effect.fnUntraced(function* (messages: ReadonlyArray<Incoming>) {
+        const agents = [...new Set(messages.map(({ agent_id }) => agent_id))].sort()
+        yield* Effect.forEach(agents, (agent_id) => lockAgent(sql, agent_id), { discard: true })
+        return yield* Effect.forEach(messages, store)
+      })
+
+      return Inbox.of({
+        receive: Effect.fn("Inbox.receive")(function* (message) {
+          const [received] = yield* Effect.orDie(sql.withTransaction(storeAll([message])))
+          return received ?? (yield* Effect.die(new Error("the message was not stored")))
+        }),
+        pending: (agent_id) => Effect.orDie(countPending(sql, agent_id)),
+        receiveAll: Effect.fn("Inbox.receiveAll")((messages) => Effect.orDie(sql.withTransaction(storeAll(messages))))
+      })
+    })
+  )
+}
+
+const countPending = (sql: SqlClient.SqlClient, agent_id: AgentId) =>
+  Effect.map(
+    sql<{ readonly pending: number }>`SELECT count(*)::int AS pending FROM choir_control.inbox
+      WHERE agent_id = ${agent_id} AND acked_rev IS NULL`,
+    ([row]) => row?.pending ?? 0
+  )
+
+/** The row of a message that came before, with its place among those that wait. */
+const find = (sql: SqlClient.SqlClient, { client_id, gateway }: Incoming) =>
+  Effect.map(
+    sql<{ readonly inbox_id: InboxId; readonly position: number }>`SELECT i.inbox_id::text,
+        (SELECT count(*)::int FROM choir_control.inbox AS before
+          WHERE before.agent_id = i.agent_id AND before.acked_rev IS NULL AND before.inbox_id < i.inbox_id) AS position
+      FROM choir_control.inbox AS i WHERE i.gateway = ${gateway} AND i.client_id = ${client_id}`,
+    ([row]) => row
+  )
+
+/** Text is made storable here as it will be in the event (wire.md, Events). */
+const insert = (
+  sql: SqlClient.SqlClient,
+  { agent_id, attachments, client_id, dm, forwarded = false, gateway, text }: Incoming
+) =>
+  Effect.flatMap(
+    sql<{ readonly inbox_id: InboxId }>`INSERT INTO choir_control.inbox
+        (gateway, client_id, agent_id, dm, text, attachments, forwarded)
+      VALUES (${gateway}, ${client_id}, ${agent_id}, ${dm}, ${storableJson(text)},
+        ${canonicalJson(storableJson(attachments))}::jsonb, ${forwarded})
+      RETURNING inbox_id::text`,
+    ([row]) => (row === undefined ? Effect.die(new Error("the inbox took no row")) : Effect.succeed(row.inbox_id))
+  )

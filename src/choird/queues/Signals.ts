@@ -1,0 +1,207 @@
+/** The push stream: rows of the `signals` table per session, and two signals that are computed at connect (wire.md). */
+import { Clock, Context, Effect, Layer, Option, Schema, Stream } from "effect"
+import { SqlClient } from "effect/sql"
+import { type InboxId, type SessionId, SignalId } from "#schema/Ids.ts"
+import type { SessionStatus } from "#schema/SessionStatus.ts"
+import { Signal, type SignalOf } from "#schema/Signal.ts"
+import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
+import { SIGNALS_PAGE_MAX, SIGNALS_PENDING_MAX } from "#src/shared/limits.ts"
+import { rowId } from "#src/shared/rowId.ts"
+import { makeWakes } from "#src/shared/wakes.ts"
+
+/** A signal with its row id; the computed ones have none. */
+export interface Pushed {
+  readonly id: string | undefined
+  readonly signal: Signal
+}
+
+/** What a person asks of a running agent; it becomes a signal with an id. */
+export type Wish =
+  | Omit<SignalOf<"Inject">, "signal_id">
+  | Omit<SignalOf<"CancelCore">, "signal_id">
+  | Omit<SignalOf<"StopTurn">, "signal_id">
+  | Omit<SignalOf<"Compact">, "signal_id">
+
+/** A wish that is stored. */
+export interface Asked {
+  readonly signal_id: SignalId
+  readonly wish: Wish
+  /** The event that it ended in. */
+  readonly acked_rev: number | null
+}
+
+export type Sent =
+  /** A repeated request id answers its first signal, whatever it asked for. */
+  | ({ readonly type: "queued" } & Asked)
+  /** The session is not active, so nobody would hear of it. */
+  | { readonly type: "inactive"; readonly status: SessionStatus }
+  /** SIGNALS_PENDING_MAX wait already. */
+  | { readonly type: "full"; readonly pending: number }
+
+/** Queues signals for agents and streams them. */
+export class Signals extends Context.Service<
+  Signals,
+  {
+    /** Queues what a person asks of the agent of an active session, once for each request id. */
+    send(session_id: SessionId, request_id: string, wish: Wish): Effect.Effect<Sent>
+    /** What an earlier request with this id became. */
+    asked(session_id: SessionId, request_id: string): Effect.Effect<Asked | undefined>
+    /** The oldest message of a session that no stored event carries yet. */
+    nextMessage(session_id: SessionId): Effect.Effect<InboxId | undefined>
+    /** Asks for a graceful stop within the time; told again at each connect until the session ends. */
+    stop(session_id: SessionId, deadline_ms: number): Effect.Effect<void>
+    /** Tells the agent at once that there is a newer configuration; its heartbeats would find out as well (spec 16.3). */
+    configChanged(session_id: SessionId, config_version: number): Effect.Effect<void>
+    /** Forgets what is computed for a session; called when it ends, since a resumed one keeps its id. */
+    forget(session_id: SessionId): Effect.Effect<void>
+    /** Unacknowledged rows after the given id, then new ones as they come. Never ends by itself. */
+    stream(session_id: SessionId, after: string | undefined): Stream.Stream<Pushed>
+    /** Makes the streams of a session look at the table again; called after a commit that added rows. */
+    wake(session_id: SessionId): Effect.Effect<void>
+  }
+>()("choir/choird/Signals") {
+  static readonly layer = Layer.effect(
+    Signals,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { wake, wakes } = yield* makeWakes
+      const stops = new Map<SessionId, { readonly at_ms: number }>()
+      const versions = new Map<SessionId, number>()
+
+      const page = Effect.fnUntraced(function* (session_id: SessionId, after: bigint) {
+        const rows =
+          yield* sql<Stored>`SELECT s.signal_id, s.kind, s.payload, i.dm, i.text, i.attachments, i.forwarded, i.created_at
+          FROM choir_control.signals AS s
+          LEFT JOIN choir_control.inbox AS i
+            ON s.kind = 'UserMessage' AND i.inbox_id = (s.payload ->> 'inbox_id')::bigint
+          WHERE s.session_id = ${session_id} AND s.acked_rev IS NULL AND s.signal_id > ${after}
+          ORDER BY s.signal_id LIMIT ${SIGNALS_PAGE_MAX}`
+        return yield* Effect.forEach(rows, pushed)
+      }, Effect.orDie)
+
+      const stream = (session_id: SessionId, after: string | undefined): Stream.Stream<Pushed> =>
+        Stream.suspend(() => {
+          let cursor = rowId(after ?? "") ?? 0n
+          let told: { readonly at_ms: number } | undefined
+          let told_version: number | undefined
+          const rows = Stream.paginate(undefined, () =>
+            Effect.map(page(session_id, cursor), (found) => {
+              cursor = BigInt(found.at(-1)?.id ?? cursor)
+              return [found, found.length < SIGNALS_PAGE_MAX ? Option.none() : Option.some(undefined)] as const
+            })
+          )
+          const stop = Effect.gen(function* () {
+            const asked = stops.get(session_id)
+            if (asked === undefined || asked === told) return []
+            told = asked
+            const deadline_ms = Math.max(0, asked.at_ms - (yield* Clock.currentTimeMillis))
+            return [{ id: undefined, signal: { type: "Stop" as const, deadline_ms } }]
+          })
+          const config = Effect.sync(() => {
+            const config_version = versions.get(session_id)
+            if (config_version === undefined || config_version === told_version) return []
+            told_version = config_version
+            return [{ id: undefined, signal: { type: "ConfigChanged" as const, config_version } }]
+          })
+          const computed = Stream.concat(Stream.fromIterableEffect(stop), Stream.fromIterableEffect(config))
+          return Stream.flatMap(wakes(session_id), () => Stream.concat(computed, rows))
+        })
+
+      return Signals.of({
+        stream,
+        wake,
+        send: Effect.fn("Signals.send")(function* (session_id, request_id, wish) {
+          const sent = yield* sql.withTransaction(insertSignal(sql, session_id, request_id, wish))
+          if (sent.type === "queued") yield* wake(session_id)
+          return sent
+        }, Effect.orDie),
+        asked: (session_id, request_id) => Effect.orDie(findSignal(sql, session_id, request_id)),
+        nextMessage: Effect.fn("Signals.nextMessage")(function* (session_id) {
+          const [row] = yield* sql<{ readonly inbox_id: InboxId }>`SELECT payload ->> 'inbox_id' AS inbox_id
+            FROM choir_control.signals WHERE session_id = ${session_id} AND acked_rev IS NULL AND kind = 'UserMessage'
+            ORDER BY signal_id LIMIT 1`
+          return row?.inbox_id
+        }, Effect.orDie),
+        stop: Effect.fn("Signals.stop")(function* (session_id, deadline_ms) {
+          stops.set(session_id, { at_ms: (yield* Clock.currentTimeMillis) + deadline_ms })
+          yield* wake(session_id)
+        }),
+        configChanged: Effect.fn("Signals.configChanged")(function* (session_id, config_version) {
+          versions.set(session_id, config_version)
+          yield* wake(session_id)
+        }),
+        forget: (session_id) =>
+          Effect.sync(() => {
+            stops.delete(session_id)
+            versions.delete(session_id)
+          })
+      })
+    })
+  )
+}
+
+interface Stored {
+  readonly signal_id: bigint
+  readonly kind: string
+  readonly payload: Readonly<Record<string, unknown>>
+  readonly dm: string | null
+  readonly text: string | null
+  readonly attachments: unknown
+  readonly forwarded: boolean | null
+  readonly created_at: Date | null
+}
+
+const decodeSignal = Schema.decodeUnknownEffect(Signal)
+
+/** A row holds what its message or its own id does not tell. */
+const pushed = Effect.fnUntraced(function* (row: Stored) {
+  const id = String(row.signal_id)
+  const rest =
+    row.kind === "UserMessage"
+      ? {
+          dm: row.dm,
+          text: row.text,
+          attachments: row.attachments,
+          created_at: row.created_at?.toISOString(),
+          ...(row.forwarded === true ? { forwarded: true } : {})
+        }
+      : row.kind === "ApprovalResolved" && !("note" in row.payload)
+        ? {}
+        : { signal_id: id }
+  return { id, signal: yield* decodeSignal({ type: row.kind, ...row.payload, ...rest }) }
+})
+
+const findSignal = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId, request_id: string) {
+  const [row] = yield* sql<
+    Pick<Stored, "signal_id" | "kind" | "payload"> & { readonly acked_rev: number | null }
+  >`SELECT
+      signal_id, kind, payload, acked_rev
+    FROM choir_control.signals WHERE session_id = ${session_id} AND request_id = ${request_id}`
+  if (row === undefined) return undefined
+  const signal_id = SignalId.make(String(row.signal_id))
+  return { signal_id, wish: { type: row.kind, ...row.payload } as Wish, acked_rev: row.acked_rev } satisfies Asked
+})
+
+/** Under the session's row lock, so that ids commit in order and no stream passes over one. */
+const insertSignal = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  session_id: SessionId,
+  request_id: string,
+  wish: Wish
+) {
+  const [session] = yield* sql<{ readonly status: SessionStatus }>`SELECT status FROM choir_control.sessions
+    WHERE session_id = ${session_id} FOR UPDATE`
+  const earlier = yield* findSignal(sql, session_id, request_id)
+  if (earlier !== undefined) return { type: "queued", ...earlier } satisfies Sent
+  if (session?.status !== "active") return { type: "inactive", status: session?.status ?? "closed" } satisfies Sent
+  const [waiting] = yield* sql<{ readonly pending: number }>`SELECT count(*)::int AS pending FROM choir_control.signals
+    WHERE session_id = ${session_id} AND acked_rev IS NULL AND kind NOT IN ('UserMessage', 'ApprovalResolved')`
+  const pending = waiting?.pending ?? 0
+  if (pending >= SIGNALS_PENDING_MAX) return { type: "full", pending } satisfies Sent
+  const { type: kind, ...payload } = storableJson(wish)
+  const [row] = yield* sql<{ readonly signal_id: bigint }>`INSERT INTO choir_control.signals
+    (session_id, kind, payload, request_id)
+    VALUES (${session_id}, ${kind}, ${canonicalJson(payload)}::jsonb, ${request_id}) RETURNING signal_id`
+  const signal_id = SignalId.make(String(row?.signal_id))
+  return { type: "queued", signal_id, wish: storableJson(wish), acked_rev: null } satisfies Sent
+})

@@ -1,0 +1,32 @@
+/** Why a configuration is not loaded, applied or gone back to; what ran goes on to run. */
+import { Schema } from "effect"
+import { type ConfigRefused } from "#src/shared/config/configFiles.ts"
+import { problemsOf, problemText, type Problem } from "#src/shared/config/configProblems.ts"
+import { CONFIG_PROBLEMS_MAX } from "#src/shared/limits.ts"
+
+/** `problems` are paths of config.json, secrets.json or a repository, each with its reason and without a value. */
+export class ConfigurationRefused extends Schema.TaggedError<ConfigurationRefused>()("ConfigurationRefused", {
+  kind: Schema.Literals(["BUSY", "CHANGED", "CONFIG", "NO_SUCH_VERSION", "NOT_READY", "NOTHING_STAGED"]),
+  reason: Schema.String,
+  hint: Schema.String,
+  problems: Schema.Array(Schema.Struct({ path: Schema.String, reason: Schema.String }))
+}) {
+  override get message() {
+    return this.reason
+  }
+}
+
+/** A key that one of several forms must have is told by each of them. */
+const once = (problems: ReadonlyArray<Problem>) => [
+  ...new Map(problems.map((problem) => [problemText(problem), problem])).values()
+]
+
+export const refuse = (
+  kind: ConfigurationRefused["kind"],
+  reason: string,
+  hint: string,
+  problems: ReadonlyArray<Problem> = []
+) => new ConfigurationRefused({ kind, reason, hint, problems: once(problems).slice(0, CONFIG_PROBLEMS_MAX) })
+
+export const fromConfigRefused = ({ file, hint, problems }: ConfigRefused) =>
+  refuse("CONFIG", `${file} cannot be used`, hint, problemsOf(problems))

@@ -1,0 +1,26 @@
+/** The configuration that choird last worked with, kept in the home for the day when config.json is broken (R59). */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import type { Config } from "#schema/Config.ts"
+import { CONFIG_FILE, ConfigRefused, LAST_GOOD_FILE } from "#src/shared/config/configFiles.ts"
+import { writeWhole } from "#src/shared/files/writeWhole.ts"
+
+/** For its owner alone, and whole or not at all. A disk that does not take it keeps nobody from working. */
+export const keepLastGood = Effect.fn("LastGood.keep")(function* (home: string, config: Config) {
+  yield* Effect.try(() => writeWhole(join(home, LAST_GOOD_FILE), `${JSON.stringify(config, undefined, 2)}\n`)).pipe(
+    Effect.catch(({ cause }) =>
+      Effect.logWarning("the configuration could not be kept as the last good one", String(cause))
+    )
+  )
+})
+
+/** A refused config.json with the way to go on without it, where there is one. */
+export const orLastGood = (home: string) => (error: ConfigRefused) =>
+  error.file === join(home, CONFIG_FILE) && existsSync(join(home, LAST_GOOD_FILE))
+    ? new ConfigRefused({
+        file: error.file,
+        problems: error.problems,
+        hint: `${error.hint}. Until then, what worked last: choird --home ${home} --last-good`
+      })
+    : error

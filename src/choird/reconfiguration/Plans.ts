@@ -1,0 +1,82 @@
+/** The plan that an operator was shown last, and the proof that it still says what applying it would do. */
+import { randomUUID } from "node:crypto"
+import { Effect, Ref, Result } from "effect"
+import type { Config } from "#schema/Config.ts"
+import type { ConfigPlan } from "#schema/ConfigApi.ts"
+import type { SecretsFile } from "#schema/Secrets.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { loadFiles } from "#src/shared/config/configFiles.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { refuse } from "./ConfigurationRefused.ts"
+import { differences } from "./differences.ts"
+import { plannedChanges } from "./plannedChanges.ts"
+import type { ClassifiedChange } from "./reloadClasses.ts"
+import { usesOf } from "./resourcesInUse.ts"
+import { changedSecrets } from "./secretChanges.ts"
+import type { Staged } from "./stagedChanges.ts"
+
+/** Both files as values. */
+interface Files {
+  readonly config: Config
+  readonly secrets: SecretsFile
+}
+
+/** `shown` is what ran when the operator saw the difference to `target`. */
+interface Shown {
+  readonly id: string
+  readonly target: Staged
+  readonly shown: Files
+}
+
+const isSame = (one: Files, other: Files) =>
+  differences(one.config, other.config).length === 0 && changedSecrets(one.secrets, other.secrets).length === 0
+
+const changed = (what: string) =>
+  refuse("CHANGED", `${what} after the changes were shown. Nothing was applied.`, "choirctl config apply")
+
+/** @param changesOf every change that a staged configuration makes. */
+export const makePlans = Effect.fnUntraced(function* (
+  changesOf: (target: Staged) => Effect.Effect<ReadonlyArray<ClassifiedChange>>
+) {
+  const lifecycle = yield* Lifecycle
+  const store = yield* ConfigStore
+  const last = yield* Ref.make<Shown | undefined>(undefined)
+  const running = Effect.gen(function* () {
+    return { config: (yield* store.current).config, secrets: yield* store.secrets } satisfies Files
+  })
+
+  const make = Effect.fnUntraced(function* (target: Staged) {
+    const { version } = yield* store.current
+    const shown = yield* running
+    const uses = usesOf(shown.config, yield* lifecycle.list)
+    const changes = plannedChanges(shown.config, target.config, uses, yield* changesOf(target))
+    const id = randomUUID()
+    yield* Ref.set(last, { id, target, shown })
+    return { plan: id, version, changes } satisfies ConfigPlan
+  })
+
+  /** The files are read again, although what is applied is what was staged: an operator who edits on believes that the edit counts. */
+  const check = Effect.fnUntraced(function* (id: string) {
+    const plan = yield* Ref.get(last)
+    if (plan?.id !== id) return yield* changed("Another configuration was loaded or applied")
+    if (!isSame(plan.shown, yield* running)) return yield* changed("What choird runs with changed")
+    const { config, secrets } = plan.target
+    // After a rollback there is no file to compare with.
+    if (secrets === undefined) return plan.target
+    const files = yield* Effect.result(loadFiles(store.home))
+    if (Result.isFailure(files) || !isSame({ config, secrets }, files.success))
+      return yield* changed("config.json or secrets.json changed")
+    return plan.target
+  })
+
+  return {
+    /** Names what is staged, so that it can be applied as it is shown. */
+    make,
+    /** What the plan of this name applies; refused when anything is no longer as it was shown. */
+    check,
+    /** What runs is as the plan wants it, so that the same plan can go on after restarts. */
+    applied: Effect.flatMap(running, (shown) => Ref.update(last, (plan) => plan && { ...plan, shown })),
+    /** Something else is staged. */
+    forget: Ref.set(last, undefined)
+  }
+})

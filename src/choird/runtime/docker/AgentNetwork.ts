@@ -1,0 +1,211 @@
+/** The network of an installation's agents: a bridge of its own on which they do not see each other, and what may leave it (D22). */
+import { readFileSync } from "node:fs"
+import { Effect, Option, type Scope, Schema } from "effect"
+import type { RuntimeConfig } from "#schema/Config.ts"
+import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
+import { HOST_PATH, run } from "#src/choird/runtime/HostProcess.ts"
+import { egressChains, egressJumps, type EgressPlan, egressRules, nameserversIn } from "#src/shared/wire/egress.ts"
+import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
+import type { AllowedHosts } from "./AllowedHosts.ts"
+import type { DockerEngine } from "./DockerEngine.ts"
+import { type DockerError, engineIsAway } from "./DockerError.ts"
+import { HOME_LABEL, MANAGED_LABEL } from "./imageNames.ts"
+import type { Installation } from "#src/shared/docker/dockerInstallation.ts"
+
+export interface AgentNetwork {
+  /** Makes the network and the rules where they are missing; before each start, since others may have changed them. */
+  ensure(choird_port: number | undefined): Effect.Effect<void, ContainerError | DockerError>
+  /**
+   * What a container is told instead of being let ask for names: lines of its /etc/hosts. `undefined` where it may ask. They are asked
+   * for anew, and {@link ensure} opens what they say.
+   */
+  readonly hosts: Effect.Effect<ReadonlyArray<string> | undefined>
+  /** Why agents reach more than they should, and what listed they cannot reach. */
+  readonly warnings: Effect.Effect<ReadonlyArray<string>>
+}
+
+const BRIDGE_NAME = "com.docker.network.bridge.name"
+const ICC = "com.docker.network.bridge.enable_icc"
+
+const Inspected = Schema.Struct({
+  Driver: Schema.String,
+  EnableIPv6: Schema.optionalKey(Schema.Boolean),
+  Labels: Schema.NullOr(Schema.Record(Schema.String, Schema.String)),
+  Options: Schema.NullOr(Schema.Record(Schema.String, Schema.String))
+})
+const decode = Schema.decodeUnknownOption(Inspected)
+
+/** The resolvers that the engine hands to containers are those of the host. */
+const RESOLVERS = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"]
+
+const nameservers = Effect.forEach(RESOLVERS, (path) =>
+  Effect.orElseSucceed(
+    Effect.try(() => nameserversIn(readFileSync(path, "utf8"))),
+    () => []
+  )
+).pipe(Effect.map((lists) => [...new Set(lists.flat())]))
+
+const hostCommand = (program: string, args: ReadonlyArray<string>, input?: string) => {
+  const fed = ["sh", "-c", 'exec "$0" "$@" <&4', program, ...args]
+  const [first = "", ...rest] = input === undefined ? [program, ...args] : fed
+  const inputs = input === undefined ? {} : { inputs: [input] }
+  return run({ program: first, args: rest, cwd: "/", env: { PATH: HOST_PATH }, ...inputs }).pipe(
+    Effect.timeoutOrElse({
+      duration: RUNTIME_COMMAND_MS_MAX,
+      orElse: () => Effect.succeed({ code: null, signal: null, text: `${program} does not end` })
+    }),
+    Effect.orElseSucceed(() => ({ code: 127, signal: null, text: `${program} cannot be started` }))
+  )
+}
+
+/** How long iptables waits for another program that changes the rules, in seconds. */
+const WAIT = ["-w", "5"]
+
+const firstLine = (text: string) => text.split("\n", 1)[0] ?? ""
+
+/** Sets the rules; says why it could not. */
+const setRules = Effect.fnUntraced(function* (plan: EgressPlan) {
+  const restored = yield* hostCommand("iptables-restore", [...WAIT, "--noflush"], egressRules(plan))
+  if (restored.code !== 0) return firstLine(restored.text) || `iptables-restore ended with ${restored.code}`
+  for (const rule of egressJumps(plan.bridge)) {
+    if ((yield* hostCommand("iptables", [...WAIT, "-C", ...rule])).code === 0) continue
+    const inserted = yield* hostCommand("iptables", [...WAIT, "-I", ...rule])
+    if (inserted.code !== 0) return firstLine(inserted.text) || `iptables ended with ${inserted.code}`
+  }
+  return undefined
+})
+
+const dropRules = Effect.fnUntraced(function* (bridge: string) {
+  for (const rule of egressJumps(bridge)) yield* hostCommand("iptables", [...WAIT, "-D", ...rule])
+  for (const chain of Object.values(egressChains(bridge))) {
+    yield* hostCommand("iptables", [...WAIT, "-F", chain])
+    yield* hostCommand("iptables", [...WAIT, "-X", chain])
+  }
+})
+
+const dropBridge = (bridge: string) => hostCommand("ip", ["link", "delete", bridge, "type", "bridge"])
+
+/** What leaves the bridge, as config.json says it. */
+export interface Egress {
+  readonly policy: RuntimeConfig["network"]
+  /** With `allowlist` the only way out. */
+  readonly allowed: AllowedHosts
+}
+
+const make = (engine: DockerEngine["Service"], { id, network }: Installation, { allowed, policy }: Egress) => {
+  let unguarded: string | undefined
+  let opened = false
+  const isRoot = process.getuid?.() === 0
+
+  const isOurs = (found: unknown) =>
+    Option.match(decode(found), {
+      onNone: () => false,
+      onSome: ({ Driver, EnableIPv6, Labels, Options }) =>
+        Driver === "bridge" &&
+        EnableIPv6 !== true &&
+        Labels?.[HOME_LABEL] === id &&
+        Options?.[BRIDGE_NAME] === network &&
+        Options[ICC] === "false"
+    })
+
+  const create = engine
+    .use(`the network ${network} could not be made`, (docker, abortSignal) =>
+      docker.createNetwork({
+        Name: network,
+        Driver: "bridge",
+        CheckDuplicate: true,
+        EnableIPv6: false,
+        Options: { [BRIDGE_NAME]: network, [ICC]: "false" },
+        Labels: { [MANAGED_LABEL]: "true", [HOME_LABEL]: id },
+        abortSignal
+      })
+    )
+    .pipe(
+      Effect.asVoid,
+      // Another start was quicker.
+      Effect.catchIf(
+        (error) => error.reason === "conflict",
+        () => Effect.void
+      ),
+      // An engine that fails half-way leaves the bridge behind, and one that finds a bridge never removes it.
+      Effect.tapError((error) => (isRoot && !engineIsAway(error) ? dropBridge(network) : Effect.void))
+    )
+
+  const remove = engine
+    .use(`the network ${network} could not be removed`, (docker) => docker.getNetwork(network).remove())
+    .pipe(Effect.asVoid)
+
+  const ensureNetwork = Effect.gen(function* () {
+    const found = yield* engine
+      .use(`the network ${network} could not be looked at`, (docker) => docker.getNetwork(network).inspect())
+      .pipe(
+        Effect.catchIf(
+          (error) => error.reason === "missing",
+          () => Effect.undefined
+        )
+      )
+    if (found === undefined) return yield* create
+    if (isOurs(found)) return
+    yield* Effect.logWarning(`the network ${network} is not as choird makes it; it is made anew`)
+    yield* Effect.mapError(
+      remove,
+      ({ detail }) =>
+        new ContainerError({
+          reason: "refused",
+          problem: `the network ${network} is not as choird makes it: ${detail}`,
+          fix: `Run: docker network rm --force ${network}`
+        })
+    )
+    yield* create
+  })
+
+  const ensureRules = Effect.fnUntraced(function* (choird_port: number | undefined) {
+    if (policy === "open") {
+      // A choird that was killed may have left those of another policy.
+      if (isRoot && !opened) yield* dropRules(network)
+      opened = true
+      return
+    }
+    const listed = policy === "allowlist" ? { allowed: allowed.allowed() } : {}
+    const plan = { bridge: network, nameservers: yield* nameservers, choird_port, ...listed }
+    unguarded = isRoot ? yield* setRules(plan) : "choird is not root"
+    if (unguarded !== undefined && policy === "allowlist")
+      return yield* new ContainerError({
+        reason: "refused",
+        problem: `agents cannot be kept to runtime.allow: ${unguarded}`,
+        fix: "Run choird as root with iptables, or set runtime.network to public"
+      })
+    if (unguarded !== undefined) yield* Effect.logWarning(`agents reach this host and its networks: ${unguarded}`)
+  })
+
+  const close = Effect.gen(function* () {
+    // Containers that are left keep it; then the rules stay, too.
+    yield* remove
+    if (isRoot) yield* dropRules(network)
+  })
+
+  return {
+    ensure: (choird_port) => Effect.all([ensureNetwork, ensureRules(choird_port)], { concurrency: 2, discard: true }),
+    hosts: policy === "allowlist" ? Effect.andThen(allowed.refresh, Effect.sync(allowed.hosts)) : Effect.undefined,
+    warnings: Effect.sync(() => [
+      ...(unguarded === undefined || policy === "allowlist"
+        ? []
+        : [
+            `Agents reach this host and its networks, since the rules for their bridge could not be set (${unguarded}). choirctl doctor prints them.`
+          ]),
+      ...allowed.problems()
+    ]),
+    close
+  } satisfies AgentNetwork & { readonly close: Effect.Effect<void, DockerError> }
+}
+
+/** The network of this installation; it goes with the scope, unless containers are left in it. */
+export const openNetwork = (
+  engine: DockerEngine["Service"],
+  installation: Installation,
+  egress: Egress
+): Effect.Effect<AgentNetwork, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => make(engine, installation, egress)),
+    ({ close }) => Effect.ignore(close)
+  )

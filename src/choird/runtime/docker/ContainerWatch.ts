@@ -1,0 +1,154 @@
+/**
+ * Sees each container's end (R7). The engine's events come first; deaths during an outage are never told again, so that all are
+ * looked at whenever the engine is heard anew. An engine that is away says nothing about its containers: with live-restore they go on.
+ */
+import type { Readable } from "node:stream"
+import { NodeStream } from "@effect/platform-node"
+import { Clock, Deferred, Effect, Option, type Scope, Schedule, Schema, Stream } from "effect"
+import type { Condition } from "#src/choird/runtime/ContainerRuntime.ts"
+import { conditionOf, type ProcessIdentity, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
+import { DOCKER_RECONCILE_MS, DOCKER_RECONNECT_MS } from "#src/shared/limits.ts"
+import type { DockerEngine } from "./DockerEngine.ts"
+import { dockerError, type DockerError } from "./DockerError.ts"
+import { HOME_LABEL } from "./imageNames.ts"
+import type { Installation } from "#src/shared/docker/dockerInstallation.ts"
+
+/** What the engine knows of an end. */
+export interface ContainerEnd {
+  /** `null` where nobody knows: the container was removed, or died while the engine was away. */
+  readonly code: number | null
+  readonly out_of_memory: boolean
+}
+
+export interface Watched {
+  readonly ended: Deferred.Deferred<ContainerEnd>
+  /** The first process of the container, by which its end is seen while the engine is away; none where choird cannot see it. */
+  init: ProcessIdentity | undefined
+}
+
+export interface ContainerWatch {
+  /** Watches a container until the scope closes. */
+  watch(container_id: string): Effect.Effect<Watched, never, Scope.Scope>
+  /** The condition of a watched container now: it may have ended before it was watched, and its first process is known once it runs. */
+  look(container_id: string): Effect.Effect<Condition, DockerError>
+  /** Since when the engine is away, `undefined` while it is heard. */
+  readonly away_since_ms: Effect.Effect<number | undefined>
+  /** Which of the connections to the engine's events is open, counted from 1, `undefined` while none is. It ends when the engine does. */
+  readonly connection: Effect.Effect<number | undefined>
+}
+
+const State = Schema.Struct({
+  State: Schema.Struct({
+    Running: Schema.Boolean,
+    Status: Schema.String,
+    Pid: Schema.Int,
+    ExitCode: Schema.Int,
+    OOMKilled: Schema.Boolean
+  })
+})
+const decodeState = Schema.decodeUnknownEffect(State)
+
+const Event = Schema.fromJsonString(Schema.Struct({ Actor: Schema.Struct({ ID: Schema.String }) }))
+const decodeEvent = Schema.decodeUnknownOption(Event)
+
+const ENDED = new Set(["exited", "dead"])
+const GONE: ContainerEnd = { code: null, out_of_memory: false }
+
+/** Listens for as long as the scope lives. */
+export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine["Service"], { id }: Installation) {
+  const all = new Map<string, Watched>()
+  let away_since_ms: number | undefined
+  let connections = 0
+  let is_heard = false
+
+  const settle = ({ ended }: Watched, end: ContainerEnd) => Effect.asVoid(Deferred.succeed(ended, end))
+
+  const look = Effect.fnUntraced(function* (container_id: string): Effect.fn.Return<Condition, DockerError> {
+    const watched = all.get(container_id)
+    if (watched === undefined) return "unknown"
+    const what = `the container ${container_id.slice(0, 12)} could not be looked at`
+    const answer = yield* engine
+      .use(what, (docker, abortSignal) => docker.getContainer(container_id).inspect({ abortSignal }))
+      .pipe(
+        Effect.asSome,
+        Effect.catchIf(
+          (error) => error.reason === "missing",
+          () => Effect.succeedNone
+        )
+      )
+    if (Option.isNone(answer)) return yield* Effect.as(settle(watched, GONE), "gone" as const)
+    const { State } = yield* Effect.mapError(decodeState(answer.value), (error) => dockerError(what, error))
+    if (State.Pid > 1) watched.init = yield* Effect.catch(statOf(State.Pid), () => Effect.succeed(watched.init))
+    if (State.Running || !ENDED.has(State.Status)) return State.Status === "paused" ? "paused" : "running"
+    yield* settle(watched, { code: State.ExitCode, out_of_memory: State.OOMKilled })
+    return "gone"
+  })
+
+  const lookAtAll = Effect.suspend(() => Effect.forEach([...all.keys()], look, { discard: true }))
+
+  const listen = Effect.gen(function* () {
+    const what = "the Docker engine's events could not be heard"
+    const filters = JSON.stringify({
+      type: ["container"],
+      event: ["die", "destroy"],
+      label: [`${HOME_LABEL}=${id}`]
+    })
+    const events = yield* engine.use(what, (docker, abortSignal) => docker.getEvents({ filters, abortSignal }))
+    const heard = NodeStream.fromReadable<Uint8Array, DockerError>({
+      evaluate: () => events as Readable,
+      onError: (cause) => dockerError(what, cause)
+    }).pipe(
+      Stream.decodeText(),
+      Stream.splitLines,
+      Stream.runForEach((line) =>
+        Option.match(decodeEvent(line), {
+          onNone: () => Effect.void,
+          onSome: ({ Actor }) => Effect.asVoid(look(Actor.ID))
+        })
+      )
+    )
+    away_since_ms = undefined
+    connections += 1
+    is_heard = true
+    const looking = Effect.repeat(lookAtAll, Schedule.spaced(DOCKER_RECONCILE_MS))
+    yield* Effect.raceFirst(heard, looking).pipe(Effect.ensuring(Effect.sync(() => void (is_heard = false))))
+  })
+
+  /** What can be known without the engine: a container whose first process is gone has ended. */
+  const lookAtProcesses = Effect.gen(function* () {
+    for (const watched of all.values()) {
+      if (watched.init !== undefined && (yield* conditionOf(watched.init)) === "gone") yield* settle(watched, GONE)
+    }
+  })
+
+  const away = Effect.gen(function* () {
+    if (away_since_ms === undefined) {
+      away_since_ms = yield* Clock.currentTimeMillis
+      yield* Effect.logWarning("the Docker engine is not heard any more; its agents may go on")
+    }
+    yield* lookAtProcesses
+    yield* Effect.sleep(DOCKER_RECONNECT_MS)
+  })
+
+  yield* Effect.ignore(listen).pipe(
+    Effect.andThen(away),
+    Effect.forever,
+    Effect.tapCause(Effect.logError),
+    Effect.forkScoped
+  )
+
+  return {
+    watch: (container_id) =>
+      Effect.acquireRelease(
+        Effect.sync(() => {
+          const watched: Watched = { ended: Deferred.makeUnsafe(), init: undefined }
+          all.set(container_id, watched)
+          return watched
+        }),
+        () => Effect.sync(() => all.delete(container_id))
+      ),
+    look,
+    away_since_ms: Effect.sync(() => away_since_ms),
+    connection: Effect.sync(() => (is_heard ? connections : undefined))
+  } satisfies ContainerWatch
+})

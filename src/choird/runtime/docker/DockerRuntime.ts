@@ -1,0 +1,239 @@
+/**
+ * Agents as containers of a Docker engine: the strong boundary of spec 15. A container has the closed profile and is looked at before
+ * it starts; what differs is removed (R36). The engine may restart or be away, which is not the death of anybody.
+ */
+import { isIP } from "node:net"
+import { Clock, Effect, Layer, Result, Schedule } from "effect"
+import type { RuntimeConfig } from "#schema/Config.ts"
+import { type ContainerParts, openContainer } from "./AgentContainer.ts"
+import { type AgentNetwork, openNetwork } from "./AgentNetwork.ts"
+import { type LookUp, makeAllowedHosts, NameLookUp } from "./AllowedHosts.ts"
+import { makeBakedVersions } from "./BakedVersions.ts"
+import { watchContainers } from "./ContainerWatch.ts"
+import { emptyInContainer } from "./EmptyingContainer.ts"
+import { DockerEngine } from "./DockerEngine.ts"
+import { DockerError, engineIsAway, engineLate } from "./DockerError.ts"
+import { DockerImages } from "./DockerImages.ts"
+import { dockerProfile } from "./dockerProfile.ts"
+import { makeKnownFacts } from "./knownFacts.ts"
+import { installationOf } from "#src/shared/docker/dockerInstallation.ts"
+import { isRunning, removeOrphans } from "./earlierContainers.ts"
+import { type EngineFacts, unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
+import { DOCKER_AWAY_MS_MAX, DOCKER_RECONNECT_MS, DOCKER_STATUS_MS_MAX } from "#src/shared/limits.ts"
+import { specError } from "#src/choird/runtime/AgentCommand.ts"
+import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
+import { ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import type {
+  Adopted,
+  AgentEndpoint,
+  ContainerId,
+  ContainerSpec,
+  RuntimeStatus
+} from "#src/choird/runtime/ContainerRuntime.ts"
+import { emptyWorkspace } from "#src/choird/runtime/emptyWorkspace.ts"
+import { makeHandOver } from "#src/choird/runtime/handOver.ts"
+import { realPath, workspaceProblem } from "#src/choird/runtime/Ownership.ts"
+import { reapWith } from "./reap.ts"
+
+export interface DockerOptions {
+  /** choird's home, as its real path; no workspace may hold it. */
+  readonly home: string
+  readonly config: RuntimeConfig
+}
+
+const asContainerError = (error: DockerError | ContainerError): ContainerError =>
+  error._tag === "ContainerError"
+    ? error
+    : new ContainerError({
+        reason: engineIsAway(error) ? "unavailable" : "failed",
+        problem: `${error.what}: ${error.detail}`,
+        fix: error.fix
+      })
+
+/** Real paths of the two folders that a container mounts, or why they are refused. */
+const resolveFolders = Effect.fnUntraced(function* (spec: ContainerSpec, home: string) {
+  const refused = specError(spec)
+  if (refused !== undefined) return yield* refused
+  const workspace = yield* realPath(spec.workspace)
+  const socket_dir = yield* realPath(spec.socket_dir)
+  const problem = workspaceProblem(workspace, [home, socket_dir, yield* realPath(spec.image)])
+  if (problem === undefined) return { workspace, socket_dir }
+  return yield* new ContainerError({
+    reason: "refused",
+    problem: `the workspace ${workspace} ${problem}`,
+    fix: "Give the agent a folder of its own in config.json"
+  })
+})
+
+const LOOPBACK = /^(?:127\.|localhost$|\[::1\]$)/u
+
+/** The port that a container has to reach on this host. choird's loopback is not the container's. */
+const endpointPort = (endpoint: AgentEndpoint | undefined) =>
+  Effect.suspend(() => {
+    if (endpoint === undefined) return Effect.undefined
+    const { hostname, port, protocol } = new URL(endpoint.url)
+    if (LOOPBACK.test(hostname))
+      return new ContainerError({
+        reason: "refused",
+        problem: `an agent in a container cannot reach ${endpoint.url}`,
+        fix: "Let transport.http listen on an address of this host that is not loopback, with a certificate for it"
+      })
+    return Effect.succeed(port === "" ? (protocol === "https:" ? 443 : 80) : Number(port))
+  })
+
+/** How the name in an endpoint is told to a container that may not ask; it is choird's own, wherever it leads. */
+const endpointHosts = (look_up: LookUp, endpoint: AgentEndpoint | undefined) => {
+  const hostname = endpoint === undefined ? "" : new URL(endpoint.url).hostname
+  return hostname === "" || isIP(hostname.replaceAll(/[[\]]/gu, "")) !== 0
+    ? Effect.succeed([])
+    : Effect.map(look_up(hostname), (addresses) => addresses.map((address) => `${hostname}:${address}`))
+}
+
+/** Waits for an engine that is away: it may be restarting, and nothing about the agent is wrong. */
+const patient = <A, E, R>(ask: Effect.Effect<A, E | DockerError, R>, { onWait = () => Effect.void }: ContainerSpec) =>
+  ask.pipe(
+    Effect.tapError((error) =>
+      error instanceof DockerError && engineIsAway(error)
+        ? onWait(`it waits for the Docker engine, which does not answer. ${error.fix}`)
+        : Effect.void
+    ),
+    Effect.retry({
+      while: (error) => error instanceof DockerError && engineIsAway(error),
+      schedule: Schedule.spaced(DOCKER_RECONNECT_MS)
+    }),
+    Effect.timeoutOrElse({
+      duration: DOCKER_AWAY_MS_MAX,
+      orElse: () =>
+        new ContainerError({
+          reason: "unavailable",
+          problem: `the Docker engine did not answer for ${DOCKER_AWAY_MS_MAX / 60_000} minutes`,
+          fix: "Start the engine: systemctl start docker"
+        })
+    })
+  )
+
+const rootSentence = ({ root }: EngineFacts) => {
+  switch (root.type) {
+    case "rootless":
+      return "its root is the user of the engine"
+    case "remapped":
+      return `its root is uid ${root.uid} of this host`
+    case "none":
+      return "it has no user namespace and runs under an ordinary uid"
+  }
+}
+
+const statusOf = (facts: EngineFacts, more: ReadonlyArray<string>): RuntimeStatus => {
+  const unmapped = unmappedRoot(facts)
+  return {
+    type: "docker",
+    isolation: `Each agent is in a container of Docker ${facts.version} without capabilities; ${rootSentence(facts)}.`,
+    limits: facts.limits,
+    warnings: [
+      ...(unmapped === undefined ? [] : [`${unmapped.problem}. Better: ${unmapped.fix}`]),
+      ...(facts.seccomp ? [] : ["The Docker engine has no system call filter."]),
+      ...Object.entries(facts.limits).flatMap(([name, works]) =>
+        works ? [] : [`${name} is not enforced by this Docker engine.`]
+      ),
+      ...more
+    ]
+  }
+}
+
+interface Parts extends ContainerParts {
+  readonly network: AgentNetwork
+}
+
+const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
+  const cgroups = yield* Cgroups
+  const engine = yield* DockerEngine
+  const images = yield* DockerImages
+  const installation = installationOf(home)
+  const look_up = yield* NameLookUp
+  const parts: Parts = {
+    engine,
+    network: yield* openNetwork(engine, installation, {
+      policy: config.network,
+      allowed: makeAllowedHosts(look_up, config.allow)
+    }),
+    versions: makeBakedVersions(engine),
+    watch: yield* watchContainers(engine, installation)
+  }
+  const facts = makeKnownFacts(engine, parts.watch)
+  const handOver = makeHandOver(config)
+
+  const start = Effect.fn("DockerRuntime.start")(function* (spec: ContainerSpec) {
+    const folders = yield* resolveFolders(spec, home)
+    const port = yield* endpointPort(spec.endpoint)
+    const { giveSocket, giveWorkspace, user } = yield* handOver(yield* patient(facts, spec), spec.agent_id)
+    const { oci_runtime } = config
+    const listed = yield* parts.network.hosts
+    const hosts = listed === undefined ? undefined : [...listed, ...(yield* endpointHosts(look_up, spec.endpoint))]
+    const profile = dockerProfile({ spec, installation, ...folders, user, oci_runtime, hosts })
+    const given = Effect.andThen(giveWorkspace(folders.workspace), giveSocket(folders.socket_dir))
+    const ready = Effect.all([given, parts.network.ensure(port)], { concurrency: 2, discard: true })
+    // What a first attempt left in an engine that went away meanwhile gives up its name to the next one.
+    return yield* patient(openContainer(parts, profile, spec.image, ready), spec)
+  }, Effect.mapError(asContainerError))
+
+  const adopt = Effect.fn("DockerRuntime.adopt")(
+    function* (id: ContainerId, { agent_id, socket_dir }: Adopted) {
+      if (id.type !== "docker" || !(yield* isRunning(engine, id.container_id))) return false
+      // Not the workspace, which is its own since it was started: choird is not to walk there beside it.
+      const { giveSocket } = yield* handOver(yield* engine.info, agent_id)
+      yield* giveSocket(yield* realPath(socket_dir))
+      return true
+    },
+    Effect.scoped,
+    Effect.mapError(asContainerError)
+  )
+
+  const status = Effect.gen(function* () {
+    const now_ms = yield* Clock.currentTimeMillis
+    const asked = yield* Effect.result(
+      Effect.timeoutOrElse(engine.info, {
+        duration: DOCKER_STATUS_MS_MAX,
+        orElse: () => Effect.fail(engineLate("the Docker engine's status", DOCKER_STATUS_MS_MAX))
+      })
+    )
+    const since_ms = yield* parts.watch.away_since_ms
+    const warnings = yield* parts.network.warnings
+    const away = since_ms === undefined ? "" : ` since ${Math.round((now_ms - since_ms) / 1000)} s`
+    if (Result.isSuccess(asked)) return statusOf(asked.success, warnings)
+    return {
+      type: "docker" as const,
+      isolation: "Not known while the Docker engine is away.",
+      limits: { cpus: false, memory_mb: false, pids: false },
+      warnings: [
+        `The Docker engine does not answer${away}: agents go on if they can, and none can be started. ${asked.failure.fix}.`
+      ]
+    }
+  })
+
+  return ContainerRuntime.of({
+    type: "docker",
+    start,
+    adopt,
+    sweep: (remembered) => Effect.ignore(removeOrphans(engine, installation.id, remembered), { log: true }),
+    reap: reapWith(cgroups, engine),
+    buildImage: images.build,
+    hasImage: images.has,
+    emptyWorkspace: Effect.fn("DockerRuntime.emptyWorkspace")(function* (path, kept) {
+      const facts = yield* engine.info
+      // Without a namespace an agent's uid is one of the host's, which choird is or is root over.
+      if (facts.root.type === "none") return yield* emptyWorkspace(path, kept)
+      const mapped = (folder: string) =>
+        Effect.mapError(
+          emptyInContainer(engine, parts.watch, installation, folder, config.oci_runtime),
+          asContainerError
+        )
+      yield* emptyWorkspace(path, kept, mapped)
+    }, Effect.mapError(asContainerError)),
+    status
+  })
+})
+
+export const layer = (
+  options: DockerOptions
+): Layer.Layer<ContainerRuntime, never, Cgroups | DockerEngine | DockerImages> =>
+  Layer.effect(ContainerRuntime, make(options))

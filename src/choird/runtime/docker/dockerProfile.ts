@@ -1,0 +1,132 @@
+/** The closed profile that every agent's container has (spec 15.3), as pure data. */
+import { dirname } from "node:path"
+import type Docker from "dockerode"
+import { agentCommand, agentEnvironment } from "#src/choird/runtime/AgentCommand.ts"
+import type { ContainerSpec } from "#src/choird/runtime/ContainerRuntime.ts"
+import {
+  CONTAINER_LOG_FILES_MAX,
+  CONTAINER_LOG_MIB_MAX,
+  SANDBOX_RUN_BYTES_MAX,
+  SANDBOX_SHM_BYTES_MAX,
+  SANDBOX_TMP_BYTES_MAX
+} from "#src/shared/limits.ts"
+import { AGENT_LABEL, agentTag, HOME_LABEL, IMAGE_PROGRAMS, MANAGED_LABEL } from "./imageNames.ts"
+import { containerName, type Installation } from "#src/shared/docker/dockerInstallation.ts"
+
+/** The session that a container runs. */
+const SESSION_LABEL = "choir.session"
+
+/** Where an agent finds its things in a container. */
+export const INSIDE = {
+  ...IMAGE_PROGRAMS,
+  socket: "/run/choir/choird.sock",
+  workspace: "/workspace",
+  choir: "/choir"
+} as const
+
+const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+const MIB = 1024 * 1024
+/** Of the container's own user namespace, whatever USER its image names. */
+const ROOT = "0:0"
+
+/** What a container is made of beyond its spec. */
+export interface ProfilePlan {
+  readonly spec: ContainerSpec
+  readonly installation: Installation
+  /** Real paths. */
+  readonly workspace: string
+  readonly socket_dir: string
+  /** `uid:gid` inside, when it is not to be root of its own namespace. */
+  readonly user: string | undefined
+  readonly oci_runtime: string | undefined
+  /** Names and addresses, `name:address`, for a container that is not to ask for any. */
+  readonly hosts?: ReadonlyArray<string> | undefined
+}
+
+/** What a profile says for certain. The engine takes it as it is, and its answer is compared with it. */
+export type Profile = Docker.ContainerCreateOptions & {
+  readonly name: string
+  readonly Env: Array<string>
+  readonly Labels: Readonly<Record<string, string>>
+  readonly HostConfig: Docker.HostConfig & {
+    readonly Mounts: Array<Docker.MountSettings>
+    readonly NetworkMode: string
+  }
+}
+
+const bind = (Source: string, Target: string, ReadOnly: boolean): Docker.MountSettings => ({
+  Type: "bind",
+  Source,
+  Target,
+  ReadOnly,
+  BindOptions: { Propagation: "rprivate" }
+})
+
+/** The engine asks for names on a container's behalf, unless it is told to ask that container's own loopback, where nobody answers. */
+const NO_NAMES = { Dns: ["127.0.0.1"], DnsSearch: ["."], DnsOptions: ["timeout:1", "attempts:1"] }
+
+const tmpfs = (bytes: number, mode: string, options: string) => `rw,nosuid,nodev,${options},size=${bytes},mode=${mode}`
+
+/** What no container of Choir's may do, whatever it is for. */
+export const CLOSED = {
+  container: { Hostname: "choir", Cmd: [], Tty: false, OpenStdin: false, Healthcheck: { Test: ["NONE"] } },
+  host: {
+    CapDrop: ["ALL"],
+    SecurityOpt: ["no-new-privileges:true"],
+    Privileged: false,
+    ReadonlyRootfs: true,
+    Ulimits: [{ Name: "core", Soft: 0, Hard: 0 }],
+    IpcMode: "private",
+    CgroupnsMode: "private",
+    RestartPolicy: { Name: "no" },
+    AutoRemove: false,
+    Init: false
+  }
+} satisfies {
+  readonly container: Docker.ContainerCreateOptions
+  readonly host: Docker.HostConfig & { readonly CgroupnsMode: string }
+}
+
+/** The whole of it, with the token in the environment and nowhere else (D12). */
+export const dockerProfile = (plan: ProfilePlan): Profile => {
+  const { hosts, installation, oci_runtime, socket_dir, spec, user, workspace } = plan
+  const { agent_id, image_version, limits, session_id } = spec
+  const memory = limits.memory_mb * MIB
+  return {
+    ...CLOSED.container,
+    name: containerName(installation, agent_id),
+    Image: agentTag(agent_id, image_version),
+    User: user ?? ROOT,
+    // tini collects what tools leave behind; as the first process node would not (D13).
+    Entrypoint: [INSIDE.tini, "--", ...agentCommand(INSIDE, spec.endpoint, ["--own-pid-namespace"])],
+    Env: Object.entries(agentEnvironment(spec, PATH)).map(([name, value]) => `${name}=${value}`),
+    WorkingDir: INSIDE.workspace,
+    Labels: {
+      [MANAGED_LABEL]: "true",
+      [HOME_LABEL]: installation.id,
+      [AGENT_LABEL]: agent_id,
+      [SESSION_LABEL]: session_id
+    },
+    HostConfig: {
+      ...CLOSED.host,
+      Tmpfs: {
+        "/tmp": tmpfs(SANDBOX_TMP_BYTES_MAX, "1777", "exec"),
+        "/run": tmpfs(SANDBOX_RUN_BYTES_MAX, "1777", "noexec")
+      },
+      ShmSize: SANDBOX_SHM_BYTES_MAX,
+      // The folder and not the socket: choird makes its socket anew, and a bound file would stay the old one.
+      Mounts: [bind(workspace, INSIDE.workspace, false), bind(socket_dir, dirname(INSIDE.socket), true)],
+      NanoCpus: Math.round(limits.cpus * 1e9),
+      Memory: memory,
+      MemorySwap: memory,
+      PidsLimit: limits.pids,
+      NetworkMode: installation.network,
+      ...(hosts === undefined ? {} : { ...NO_NAMES, ExtraHosts: [...hosts] }),
+      LogConfig: {
+        Type: "json-file",
+        Config: { "max-size": `${CONTAINER_LOG_MIB_MAX}m`, "max-file": String(CONTAINER_LOG_FILES_MAX) }
+      },
+      ...(oci_runtime === undefined ? {} : { Runtime: oci_runtime })
+    }
+  }
+}

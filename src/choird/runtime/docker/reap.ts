@@ -1,0 +1,16 @@
+/**
+ * Ends what is left of a container of an earlier life of choird, whichever runtime config.json named then. An engine that is away is
+ * waited for: it may come up after choird, and nothing begins beside a container of which nobody knows.
+ */
+import type { Effect } from "effect"
+import type { DockerEngine } from "./DockerEngine.ts"
+import { removeContainer } from "./removeContainer.ts"
+import { DOCKER_AWAY_MS_MAX } from "#src/shared/limits.ts"
+import type { Cgroups } from "#src/choird/runtime/Cgroups.ts"
+import type { ContainerError, ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
+import { reapTree } from "#src/choird/runtime/ProcessTree.ts"
+
+export const reapWith =
+  (cgroups: Cgroups["Service"], engine: DockerEngine["Service"]) =>
+  (id: ContainerId): Effect.Effect<void, ContainerError> =>
+    id.type === "docker" ? removeContainer(engine, id.container_id, DOCKER_AWAY_MS_MAX) : reapTree(cgroups, id)

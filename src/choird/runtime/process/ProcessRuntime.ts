@@ -1,0 +1,67 @@
+/**
+ * Agents as plain processes of choird's own user. It isolates nothing; it is for hosts without bubblewrap, and only
+ * when the configuration asks for it by name.
+ */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Layer } from "effect"
+import type { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
+import { agentCommand, agentEnvironment, specError } from "#src/choird/runtime/AgentCommand.ts"
+import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import type { ContainerSpec, RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
+import { limitGroup, openHostContainer } from "#src/choird/runtime/HostContainer.ts"
+import { HOST_PATH } from "#src/choird/runtime/HostProcess.ts"
+import { makeHostRuntime } from "./hostRuntime.ts"
+import { dyingWith, joining } from "#src/choird/runtime/sandbox/SandboxPlan.ts"
+
+/** Whether the kernel can be told to kill an agent together with choird; elsewhere only the next start does it. */
+const canDieWithParent = Effect.sync(() =>
+  HOST_PATH.split(":").some((folder) => existsSync(join(folder, "setpriv")) && existsSync("/proc/self/stat"))
+)
+
+const statusOf = (diesWithChoird: boolean, limits: Cgroups["Service"]["enforced"]): RuntimeStatus => ({
+  type: "process",
+  isolation: "None: an agent and its tools can do whatever choird's own user can.",
+  limits,
+  warnings: [
+    "The process runtime isolates nothing. Use the sandbox for an agent that reads text of others.",
+    "Dockerfiles are not built: agents have the programs of this host.",
+    ...Object.entries(limits).flatMap(([name, works]) =>
+      works ? [] : [`${name} is not enforced: choird may not write control groups.`]
+    ),
+    ...(diesWithChoird ? [] : ["An agent outlives a choird that is killed, until choird starts again."])
+  ]
+})
+
+const make = Effect.gen(function* () {
+  const cgroups = yield* Cgroups
+  const shared = yield* makeHostRuntime
+  const diesWithChoird = yield* canDieWithParent
+
+  const start = Effect.fn("ProcessRuntime.start")(function* (spec: ContainerSpec) {
+    const refused = specError(spec)
+    if (refused !== undefined) return yield* refused
+    const group = yield* limitGroup(cgroups, spec)
+    const socket = join(spec.socket_dir, "choird.sock")
+    const command = agentCommand({ ...spec, socket, choir: join(spec.image, "choir") }, spec.endpoint, [])
+    const chain = diesWithChoird ? dyingWith(process.pid, command) : command
+    const [program = "", ...args] = joining(group.joins, chain)
+    return yield* openHostContainer(cgroups, {
+      type: "process",
+      spec,
+      group,
+      workspace: spec.workspace,
+      launch: { program, args, cwd: spec.workspace, env: agentEnvironment(spec, HOST_PATH) }
+    })
+  })
+
+  return ContainerRuntime.of({
+    ...shared,
+    type: "process",
+    start,
+    status: Effect.sync(() => statusOf(diesWithChoird, cgroups.enforced))
+  })
+})
+
+export const layer: Layer.Layer<ContainerRuntime, never, Cgroups | DockerEngine> = Layer.effect(ContainerRuntime, make)

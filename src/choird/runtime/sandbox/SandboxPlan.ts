@@ -1,0 +1,269 @@
+/**
+ * How a sandbox is put together, as pure data: what bubblewrap (bwrap(1)) is told, and the chain of programs that ends in it.
+ *
+ * As an ordinary user the chain is a guard, then bubblewrap. As root it first enters a mount namespace of its own, binds the
+ * agent's folders below /run/choir/UID, which an unprivileged uid can reach although choird's home is 0700, and becomes that uid
+ * for good. bubblewrap never runs as host root: with real uid 0 mapped, /proc/sys would be writable from inside.
+ */
+import { dirname } from "node:path"
+import { SANDBOX_RUN_BYTES_MAX, SANDBOX_SHM_BYTES_MAX, SANDBOX_TMP_BYTES_MAX } from "#src/shared/limits.ts"
+import { agentCommand } from "#src/choird/runtime/AgentCommand.ts"
+import type { AgentPaths } from "#src/choird/runtime/AgentCommand.ts"
+import type { AgentEndpoint } from "#src/choird/runtime/ContainerRuntime.ts"
+import { PROGRAM_PARTS, type ProgramPart, partOf } from "#src/choird/runtime/programParts.ts"
+
+/** Host paths as bubblewrap sees them. */
+export interface SandboxSources extends Readonly<Partial<Record<ProgramPart, string>>> {
+  readonly workspace: string
+  readonly socket_dir: string
+  readonly choir: string
+  readonly node: string
+  readonly init: string
+  readonly program: string
+  readonly rg: string
+}
+
+/** What of the host decides on the form of a sandbox. */
+export interface SandboxHost {
+  /** Top folders such as `lib64`, with the target where they are links into /usr. */
+  readonly topFolders: ReadonlyArray<{ readonly name: string; readonly link?: string }>
+  /** Parts of /proc that are writable for root on the host and present here. */
+  readonly procFolders: ReadonlyArray<string>
+  readonly hasFilter: boolean
+}
+
+/** Descriptors of bubblewrap: 3 is its status, then the inputs in the order of `inputs` in {@link HostProcess}. */
+const FD = { status: "3", args: "4", passwd: "5", group: "6", filter: "7" } as const
+
+/** The user inside. Its host uid is choird's own, or the agent's own when choird is root. */
+const UID = "1000"
+export const PASSWD = `choir:x:${UID}:${UID}:Choir agent:/tmp:/bin/sh\n`
+export const GROUP = `choir:x:${UID}:\n`
+
+/** Where the agent finds its things inside. */
+export const INSIDE: AgentPaths = {
+  node: "/opt/choir/bin/node",
+  program: "/opt/choir/choir-agent.js",
+  socket: "/run/choir/choird.sock",
+  workspace: "/workspace",
+  choir: "/choir",
+  rg: "/opt/choir/bin/rg"
+}
+/** Outside of PATH: what runs it cannot be looked into, and the agent must be able to look into what tools run (R22). */
+const INSIDE_INIT = "/opt/choir/init/sh"
+export const INSIDE_PATH = "/opt/choir/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/** Parts of /etc that programs need and that tell nothing about who uses the host. */
+const ETC = [
+  "alternatives",
+  "ca-certificates",
+  "hosts",
+  "ld.so.cache",
+  "localtime",
+  "mime.types",
+  "nsswitch.conf",
+  "resolv.conf",
+  "ssl/certs"
+]
+
+const NAMESPACES = [
+  "--unshare-user",
+  "--unshare-ipc",
+  "--unshare-pid",
+  "--unshare-uts",
+  "--unshare-cgroup-try",
+  // bubblewrap's own first process would be one that every command inside may rewrite.
+  "--as-pid-1"
+]
+const PRIVILEGES = ["--disable-userns", "--uid", UID, "--gid", UID, "--cap-drop", "ALL"]
+const LIFETIME = ["--die-with-parent", "--new-session", "--clearenv", "--hostname", "choir"]
+
+const tmpfs = (bytes: number, mode: string, path: string) => [
+  ["--size", String(bytes)],
+  ["--perms", mode],
+  ["--tmpfs", path]
+]
+
+const readOnly = (path: string) => ["--ro-bind", path, path]
+
+const system = (host: SandboxHost): ReadonlyArray<ReadonlyArray<string>> => [
+  readOnly("/usr"),
+  ...host.topFolders.map(({ name, link }) =>
+    link === undefined ? readOnly(`/${name}`) : ["--symlink", link, `/${name}`]
+  ),
+  ...ETC.map((name) => ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`]),
+  ["--ro-bind-data", FD.passwd, "/etc/passwd"],
+  ["--ro-bind-data", FD.group, "/etc/group"],
+  ["--proc", "/proc"],
+  ...host.procFolders.map(readOnly),
+  ["--dev", "/dev"],
+  ...tmpfs(SANDBOX_SHM_BYTES_MAX, "1777", "/dev/shm"),
+  ["--remount-ro", "/dev"],
+  ...tmpfs(SANDBOX_TMP_BYTES_MAX, "1777", "/tmp"),
+  ...tmpfs(SANDBOX_RUN_BYTES_MAX, "0755", "/run")
+]
+
+const places = (sources: SandboxSources): ReadonlyArray<ReadonlyArray<string>> => [
+  ["--bind", sources.workspace, INSIDE.workspace],
+  ["--ro-bind", sources.socket_dir, dirname(INSIDE.socket)],
+  ["--ro-bind", sources.choir, INSIDE.choir],
+  ["--ro-bind", sources.node, INSIDE.node],
+  ["--ro-bind", sources.init, INSIDE_INIT],
+  ["--ro-bind", sources.program, INSIDE.program],
+  ...PROGRAM_PARTS.flatMap((part) => {
+    const source = sources[part]
+    return source === undefined ? [] : [["--ro-bind-try", source, partOf(INSIDE.program, part)]]
+  }),
+  ["--ro-bind", sources.rg, INSIDE.rg],
+  ["--chdir", INSIDE.workspace]
+]
+
+/**
+ * bubblewrap's arguments, for its descriptor 4: the token in `env` never stands in a command line. Without `sources` it is the
+ * sandbox of a trial, which holds the system only.
+ */
+export const bwrapArguments = (
+  host: SandboxHost,
+  env: Readonly<Record<string, string>>,
+  sources?: SandboxSources
+): string =>
+  [
+    NAMESPACES,
+    PRIVILEGES,
+    LIFETIME,
+    ...system(host),
+    ...(sources === undefined ? [] : places(sources)),
+    ["--remount-ro", "/"],
+    ...Object.entries(env).map(([name, value]) => ["--setenv", name, value]),
+    host.hasFilter ? ["--seccomp", FD.filter] : [],
+    ["--json-status-fd", FD.status]
+  ]
+    .flat()
+    .map((argument) => `${argument}\0`)
+    .join("")
+
+/**
+ * Waits for every orphan of the namespace until the agent ends, and ends as it did. The kernel keeps signals of the inside from it, but
+ * for those that a shell handles itself. What the shell says of a child that was killed is no output of the agent's.
+ */
+const INIT = '"$@" & exec 2>/dev/null; trap "" HUP INT QUIT TERM; wait "$!"'
+
+/**
+ * The sealed first process, and the agent below it. The count of processes is limited here too: in a user namespace of its own the
+ * kernel counts the agent's alone.
+ */
+export const insideCommand = (pids: number, endpoint?: AgentEndpoint): ReadonlyArray<string> => [
+  INSIDE_INIT,
+  "-c",
+  INIT,
+  "init",
+  "/usr/bin/prlimit",
+  "--core=0",
+  `--nproc=${pids}`,
+  "--",
+  ...agentCommand(INSIDE, endpoint, ["--own-pid-namespace"])
+]
+
+/** Joins control groups, then becomes the rest. The files come first, after their count. */
+const JOIN = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 >"$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'
+
+/** Binds "kind source target" triples below a fresh tmpfs that only this mount namespace sees, up to `--`. */
+const BIND = [
+  'set -e; base=$1; shift; mkdir -p "${base%/*}"',
+  'mount -t tmpfs -o mode=0711,size=1m,nosuid,nodev choir "${base%/*}"; mkdir -m 0711 "$base"',
+  'while [ "$1" != -- ]; do if [ "$1" = d ]; then mkdir "$base/$3"; else : >"$base/$3"; fi',
+  'mount --bind "$2" "$base/$3"; shift 3; done; shift; exec "$@"'
+].join("; ")
+
+/** Ends if choird died before the kernel was told to kill this process with it. */
+const GUARD = '[ "$PPID" = "$1" ] || exit 125; shift; exec "$@"'
+
+/** A program that joins `joins` first. */
+export const joining = (joins: ReadonlyArray<string>, command: ReadonlyArray<string>): ReadonlyArray<string> =>
+  joins.length === 0 ? command : ["sh", "-c", JOIN, "sh", String(joins.length), ...joins, ...command]
+
+/** A program that the kernel kills when `parent`, which must be the one that starts it, dies. */
+export const dyingWith = (
+  parent: number,
+  command: ReadonlyArray<string>,
+  privileges: ReadonlyArray<string> = []
+): ReadonlyArray<string> => [
+  "setpriv",
+  ...privileges,
+  "--pdeathsig=KILL",
+  "--",
+  "sh",
+  "-c",
+  GUARD,
+  "sh",
+  String(parent),
+  ...command
+]
+
+/** A uid without any way back: no groups, no capabilities to inherit or to gain by a setuid program. */
+const asUid = (uid: number) => [
+  `--reuid=${uid}`,
+  `--regid=${uid}`,
+  "--clear-groups",
+  "--bounding-set=-all",
+  "--inh-caps=-all",
+  "--no-new-privs"
+]
+
+/** Where root binds an agent's folders, inside a mount namespace of their own. */
+const bindBase = (uid: number) => `/run/choir/${uid}`
+
+const BOUND: ReadonlyArray<readonly [kind: "d" | "f", source: keyof SandboxSources]> = [
+  ["d", "workspace"],
+  ["d", "socket_dir"],
+  ["d", "choir"],
+  ["f", "node"],
+  ["f", "init"],
+  ["f", "program"],
+  ...PROGRAM_PARTS.map((part) => ["f", part] as const),
+  ["f", "rg"]
+]
+
+/** The sources as the agent's uid reaches them. */
+export const boundSources = (uid: number): SandboxSources => {
+  const at = (name: keyof SandboxSources) => `${bindBase(uid)}/${name}`
+  return {
+    workspace: at("workspace"),
+    socket_dir: at("socket_dir"),
+    choir: at("choir"),
+    node: at("node"),
+    init: at("init"),
+    program: at("program"),
+    ...Object.fromEntries(PROGRAM_PARTS.map((part) => [part, at(part)])),
+    rg: at("rg")
+  }
+}
+
+/** bubblewrap as an ordinary user. */
+export const plainChain = (parent: number, command: ReadonlyArray<string>): ReadonlyArray<string> =>
+  dyingWith(parent, ["bwrap", "--args", FD.args, "--", ...command])
+
+/** bubblewrap as an unprivileged uid, started by root. */
+export const rootChain = (
+  parent: number,
+  uid: number,
+  command: ReadonlyArray<string>,
+  sources?: SandboxSources
+): ReadonlyArray<string> => [
+  "unshare",
+  "--mount",
+  "--propagation",
+  "private",
+  "--",
+  "sh",
+  "-c",
+  BIND,
+  "sh",
+  bindBase(uid),
+  ...BOUND.flatMap(([kind, name]) => {
+    const source = sources?.[name]
+    return source === undefined ? [] : [kind, source, name]
+  }),
+  "--",
+  ...dyingWith(parent, ["bwrap", "--args", FD.args, "--", ...command], asUid(uid))
+]

@@ -1,0 +1,199 @@
+/**
+ * Agents under bubblewrap: namespaces of their own, no capabilities, a seccomp filter, a read-only root. It shares the host's
+ * network, which `status` says (decision D41).
+ */
+import { existsSync, lstatSync, readlinkSync } from "node:fs"
+import { release } from "node:os"
+import { join } from "node:path"
+import { Effect, Layer, Semaphore } from "effect"
+import type { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
+import { RUNTIME_COMMAND_MS_MAX, SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "#src/shared/limits.ts"
+import { agentEnvironment, specError } from "#src/choird/runtime/AgentCommand.ts"
+import { makeUids } from "#src/choird/runtime/AgentUids.ts"
+import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
+import { ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import type { ContainerSpec, RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
+import { limitGroup, openHostContainer } from "#src/choird/runtime/HostContainer.ts"
+import { makeHostRuntime } from "#src/choird/runtime/process/hostRuntime.ts"
+import { HOST_PATH, run } from "#src/choird/runtime/HostProcess.ts"
+import {
+  giveSocket,
+  giveWorkspace,
+  realPath,
+  requireReadable,
+  workspaceProblem
+} from "#src/choird/runtime/Ownership.ts"
+import { partsOf } from "#src/choird/runtime/programParts.ts"
+import * as Plan from "./SandboxPlan.ts"
+import { sealProgram } from "#src/choird/runtime/SealedProgram.ts"
+import { hostFilter } from "./Seccomp.ts"
+
+/** The environment of the chain before the agent's own. */
+const CHAIN_ENV = { PATH: HOST_PATH }
+
+/** What a sandbox's first process is a sealed copy of. The chain that starts the sandbox needs it anyway. */
+const SHELL = "/bin/sh"
+
+const TOP_FOLDERS = ["bin", "lib", "lib32", "lib64", "libx32", "sbin"]
+const PROC_FOLDERS = ["/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/sysrq-trigger"]
+
+const isRoot = Effect.sync(() => process.getuid?.() === 0)
+
+const hostFacts = (hasFilter: boolean): Effect.Effect<Plan.SandboxHost> =>
+  Effect.sync(() => ({
+    topFolders: TOP_FOLDERS.filter((name) => existsSync(`/${name}`)).map((name) =>
+      lstatSync(`/${name}`).isSymbolicLink() ? { name, link: readlinkSync(`/${name}`) } : { name }
+    ),
+    procFolders: PROC_FOLDERS.filter((path) => existsSync(path)),
+    hasFilter
+  }))
+
+/** What helps against a failed trial, by what bubblewrap and the shell are known to print. */
+export const fixFor = (text: string): string => {
+  if (/bwrap: .*not found|bwrap cannot be started/u.test(text)) return "Run: apt install bubblewrap"
+  if (/setpriv|unshare|prlimit/u.test(text) && /not found|cannot be started/u.test(text)) {
+    return "Run: apt install util-linux"
+  }
+  if (/unknown option/iu.test(text)) return "Install bubblewrap 0.8 or newer"
+  if (/namespace|uid map|Operation not permitted|Permission denied/u.test(text)) {
+    const sysctl = "sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0"
+    return `Allow user namespaces, with those of these settings that the host has: ${sysctl}`
+  }
+  return "Run bwrap by hand to see what it needs"
+}
+
+const inputsOf = (filter: Buffer | undefined, args: string) => [
+  args,
+  Plan.PASSWD,
+  Plan.GROUP,
+  ...(filter === undefined ? [] : [filter])
+]
+
+/** Runs a sandbox that holds nothing, once and really. Fails with the reason and the fix where sandboxes do not work. */
+export const probe: Effect.Effect<void, ContainerError> = Effect.gen(function* () {
+  const filter = yield* hostFilter
+  const host = yield* hostFacts(filter !== undefined)
+  const command = ["/usr/bin/true"]
+  const chain = (yield* isRoot)
+    ? Plan.rootChain(process.pid, SANDBOX_UID_FIRST + SANDBOX_UID_COUNT, command)
+    : Plan.plainChain(process.pid, command)
+  const [program = "", ...args] = chain
+  const inputs = inputsOf(filter, Plan.bwrapArguments(host, {}))
+  const unavailable = (text: string) =>
+    new ContainerError({ reason: "unavailable", problem: `sandboxes do not work here: ${text}`, fix: fixFor(text) })
+  const { code, text } = yield* run({ program, args, cwd: "/", env: CHAIN_ENV, inputs }).pipe(
+    Effect.mapError((error) => unavailable(error.problem)),
+    Effect.timeoutOrElse({
+      duration: RUNTIME_COMMAND_MS_MAX,
+      orElse: () => unavailable("bubblewrap does not end")
+    })
+  )
+  if (code !== 0) return yield* unavailable(text === "" ? `bubblewrap ended with ${code}` : text)
+}).pipe(Effect.withSpan("SandboxRuntime.probe"))
+
+/** User namespaces count processes for themselves since Linux 5.14. */
+const countsPerNamespace = (kernel: string) => {
+  const [major = 0, minor = 0] = kernel.split(".").map(Number)
+  return major > 5 || (major === 5 && minor >= 14)
+}
+
+const statusOf = (root: boolean, hasFilter: boolean, enforced: Cgroups["Service"]["enforced"]): RuntimeStatus => {
+  const pids = enforced.pids || countsPerNamespace(release())
+  const limits = { cpus: enforced.cpus, memory_mb: enforced.memory_mb, pids }
+  const missing = Object.entries(limits).filter(([, works]) => !works)
+  const user = root ? "a host uid of its own" : "the operator's uid"
+  return {
+    type: "sandbox",
+    isolation: `Each agent is in a bubblewrap sandbox under ${user}; it sees the programs of the host and its workspace only.`,
+    limits,
+    warnings: [
+      "The sandbox shares the host's network: an agent reaches loopback services, abstract Unix sockets and the local network.",
+      "Dockerfiles are not built: agents have the programs of this host.",
+      ...(hasFilter ? [] : [`There is no system call filter for ${process.arch}.`]),
+      ...missing.map(
+        ([name]) =>
+          `${name} is not enforced: choird may not write control groups. It needs delegated ones, as the unit of choirctl daemon install has them on cgroup v2.`
+      )
+    ]
+  }
+}
+
+interface SandboxOptions {
+  /** choird's home. It keeps the sealed copy of Node, and no workspace may hold it. */
+  readonly home: string
+}
+
+/** Real paths of everything a spec names, or why its workspace is refused. */
+const resolveSources = Effect.fnUntraced(function* (
+  spec: ContainerSpec,
+  home: string
+): Effect.fn.Return<Plan.SandboxSources, ContainerError> {
+  const refused = specError(spec)
+  if (refused !== undefined) return yield* refused
+  const sources = {
+    workspace: yield* realPath(spec.workspace),
+    socket_dir: yield* realPath(spec.socket_dir),
+    choir: yield* realPath(join(spec.image, "choir")),
+    node: yield* realPath(spec.node),
+    init: yield* realPath(SHELL),
+    program: yield* realPath(spec.program),
+    rg: yield* realPath(spec.rg)
+  }
+  const { workspace, ...relied } = sources
+  const problem = workspaceProblem(workspace, [yield* realPath(home), ...Object.values(relied)])
+  if (problem === undefined) return { ...sources, ...partsOf(sources.program) }
+  return yield* new ContainerError({
+    reason: "refused",
+    problem: `the workspace ${workspace} ${problem}`,
+    fix: "Give the agent a folder of its own in config.json"
+  })
+})
+
+const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
+  const cgroups = yield* Cgroups
+  const shared = yield* makeHostRuntime
+  const filter = yield* hostFilter
+  const root = yield* isRoot
+  const uids = makeUids()
+  const sealing = yield* Semaphore.make(1)
+
+  const start = Effect.fn("SandboxRuntime.start")(function* (spec: ContainerSpec) {
+    const found = yield* resolveSources(spec, home)
+    const sealed = join(home, "images", "node")
+    const node = yield* sealing.withPermit(sealProgram("node", found.node, sealed))
+    const init = yield* sealing.withPermit(sealProgram("init", found.init, sealed))
+    const sources = { ...found, node, init }
+    const uid = root ? yield* uids(spec.agent_id) : undefined
+    if (uid !== undefined) {
+      const { choir, program, rg } = sources
+      yield* requireReadable([choir, program, rg, ...Object.values(partsOf(program))])
+      yield* giveWorkspace(uid, sources.workspace)
+      yield* giveSocket(uid, sources.socket_dir)
+    }
+    const group = yield* limitGroup(cgroups, spec)
+    const host = yield* hostFacts(filter !== undefined)
+    const command = Plan.insideCommand(spec.limits.pids, spec.endpoint)
+    const chain =
+      uid === undefined ? Plan.plainChain(process.pid, command) : Plan.rootChain(process.pid, uid, command, sources)
+    const seen = uid === undefined ? sources : Plan.boundSources(uid)
+    const bwrap = Plan.bwrapArguments(host, agentEnvironment(spec, Plan.INSIDE_PATH), seen)
+    const [program = "", ...args] = Plan.joining(group.joins, chain)
+    return yield* openHostContainer(cgroups, {
+      type: "sandbox",
+      spec,
+      group,
+      workspace: sources.workspace,
+      launch: { program, args, cwd: "/", env: CHAIN_ENV, inputs: inputsOf(filter, bwrap) }
+    })
+  })
+
+  return ContainerRuntime.of({
+    ...shared,
+    type: "sandbox",
+    start,
+    status: Effect.sync(() => statusOf(root, filter !== undefined, cgroups.enforced))
+  })
+})
+
+export const layer = (options: SandboxOptions): Layer.Layer<ContainerRuntime, never, Cgroups | DockerEngine> =>
+  Layer.effect(ContainerRuntime, make(options))

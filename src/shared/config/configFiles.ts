@@ -1,0 +1,247 @@
+/**
+ * config.json and secrets.json as one snapshot: read, checked and decoded. Both choird at its start and `choirctl config
+ * validate` use it, so that what validates also starts.
+ */
+import { Effect, Redacted, Runtime, Schema } from "effect"
+import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, realpathSync } from "node:fs"
+import { dirname, join, resolve } from "node:path"
+import { Config } from "#schema/Config.ts"
+import type { SecretName } from "#schema/Ids.ts"
+import { SecretsFile } from "#schema/Secrets.ts"
+import { CONFIG_BYTES_MAX } from "#src/shared/limits.ts"
+import { initHint } from "#src/shared/files/homeFolder.ts"
+import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
+import { codeOf } from "#src/shared/files/nofollow.ts"
+import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
+import { clearTextProblems, type PlacedProblem } from "./clearText.ts"
+import { loopbackModels } from "./offlineEndpoint.ts"
+import { unpricedBudget } from "./unpricedModels.ts"
+import { repeatedKeys } from "./repeatedKeys.ts"
+
+/** A file of the home, or the home itself, cannot be used. Problems name JSON paths and never a value of secrets.json. */
+export class ConfigRefused extends Schema.TaggedError<ConfigRefused>()("ConfigRefused", {
+  file: Schema.String,
+  problems: Schema.Array(Schema.String),
+  hint: Schema.String
+}) {
+  override readonly [Runtime.errorExitCode] = 78
+  override get message() {
+    return `${this.file} cannot be used:\n${this.problems.join("\n")}\nTo mend it: ${this.hint}`
+  }
+}
+
+/** Something that lets choird start and that will stop a part of it. `path` is a JSON path of config.json or secrets.json. */
+export interface ConfigWarning {
+  readonly path: string
+  readonly message: string
+}
+
+export interface ConfigFiles {
+  /** The real path of the home. */
+  readonly home: string
+  readonly config: Config
+  readonly secrets: SecretsFile
+  readonly warnings: ReadonlyArray<ConfigWarning>
+}
+
+/** The configuration of a home, as its operator writes it. */
+export const CONFIG_FILE = "config.json"
+/** A copy of the configuration that choird last worked with, which `choird --last-good` starts with (R59). */
+export const LAST_GOOD_FILE = "config.last-good.json"
+
+const VALIDATE = "correct the file, then check it with choirctl config validate"
+
+const refused = (file: string, problem: string, hint: string) => new ConfigRefused({ file, problems: [problem], hint })
+
+const unreadable = (file: string, home: string) => (cause: unknown) => {
+  if (cause instanceof ConfigRefused) return cause
+  const code = codeOf(cause)
+  if (code === "ENOENT") return refused(file, "it does not exist", initHint(home))
+  if (code === "ELOOP") return refused(file, "it is a symbolic link", "put the file itself in its place")
+  return refused(file, `it cannot be read (${code ?? String(cause)})`, "make it readable for the user that runs choird")
+}
+
+const me = () => process.getuid?.() ?? 0
+
+/** The home must be the owner's alone, since whoever may write there decides what choird runs (R34). */
+const openHome = (home: string) =>
+  Effect.try({
+    try: () => {
+      finishRestore(home)
+      const stat = lstatSync(home)
+      if (stat.isSymbolicLink()) throw refused(home, "it is a symbolic link", "name the folder that it leads to")
+      if (!stat.isDirectory()) throw refused(home, "it is not a folder", initHint(home))
+      if (stat.uid !== me()) throw refused(home, "it belongs to another user", `chown -R ${me()} ${home}`)
+      if ((stat.mode & 0o777) !== 0o700) throw refused(home, "others than its owner may use it", `chmod 700 ${home}`)
+      return realpathSync(home)
+    },
+    catch: unreadable(home, home)
+  })
+
+/** Secrets are read through no link and only when their owner alone could have written or read them (R34). */
+const readText = (file: string, secret: boolean) =>
+  Effect.try({
+    try: () => {
+      // Without O_NONBLOCK, opening a FIFO would wait for a writer.
+      const flags = constants.O_RDONLY | constants.O_NONBLOCK | (secret ? constants.O_NOFOLLOW : 0)
+      const descriptor = openSync(file, flags)
+      try {
+        const stat = fstatSync(descriptor)
+        if (!stat.isFile()) throw refused(file, "it is not a regular file", initHint(dirname(file)))
+        if (stat.size > CONFIG_BYTES_MAX)
+          throw refused(file, `it is larger than ${CONFIG_BYTES_MAX} bytes`, "shorten it")
+        if (secret && stat.uid !== me()) throw refused(file, "it belongs to another user", `chown ${me()} ${file}`)
+        if (secret && (stat.mode & 0o777) !== 0o600)
+          throw refused(file, "others than its owner may use it, or its owner may not", `chmod 600 ${file}`)
+        return readFileSync(descriptor, "utf8")
+      } finally {
+        closeSync(descriptor)
+      }
+    },
+    catch: unreadable(file, dirname(file))
+  })
+
+const BYTE_ORDER_MARK = "\u{feff}"
+
+/** As a decoder words it, so that `problemsOf` finds the place. */
+const decoderText = ({ path, reason }: PlacedProblem) =>
+  `${reason}\n  at ${path.map((key) => `[${JSON.stringify(key)}]`).join("")}`
+
+const repeatedProblem = (path: ReadonlyArray<string>) =>
+  decoderText({ path, reason: "a key that stands here twice: only the last of them would count" })
+
+/** What the parser says of a text that is no JSON, without the piece of text that it quotes: that may be a secret. */
+const syntaxProblem = (text: string, cause: unknown): string => {
+  if (text.startsWith(BYTE_ORDER_MARK)) return "it begins with a byte order mark: save it as UTF-8 without one"
+  const place = /line \d+ column \d+/u.exec(String(cause))?.[0]
+  return `it is not valid JSON${place === undefined ? "" : ` (${place})`}`
+}
+
+const decode = <S extends Schema.Constraint>(schema: S) => {
+  const decodeValue = Schema.decodeUnknownEffect(schema, { errors: "all", onExcessProperty: "error" })
+  return (file: string, text: string) =>
+    Effect.gen(function* () {
+      const value = yield* Effect.try({
+        try: (): unknown => JSON.parse(text),
+        catch: (cause) => refused(file, syntaxProblem(text, cause), VALIDATE)
+      })
+      const repeated = repeatedKeys(text).map(repeatedProblem)
+      if (repeated.length > 0) return yield* new ConfigRefused({ file, problems: repeated, hint: VALIDATE })
+      return yield* Effect.mapError(decodeValue(value), (error) => refused(file, error.message, VALIDATE))
+    })
+}
+const decodeConfig = decode(Config)
+const decodeSecrets = decode(SecretsFile)
+
+type Named = Readonly<Record<string, { readonly secret?: SecretName }>>
+
+/** Every place of config.json that names a secret. */
+export const secretReferences = (
+  config: Config
+): ReadonlyArray<{ readonly path: string; readonly secret: SecretName }> => {
+  const telegrams = Object.entries(config.gateways).flatMap(([name, gateway]) =>
+    gateway.type === "telegram" ? [[name, gateway] as const] : []
+  )
+  const tables: Readonly<Record<string, Named>> = {
+    models: config.models,
+    tts: config.tts,
+    git_identities: config.git_identities,
+    notion_integrations: config.notion_integrations,
+    email_accounts: config.email_accounts,
+    search: config.search,
+    gateways: Object.fromEntries(telegrams)
+  }
+  const single = (path: string, secret: SecretName | undefined) => (secret === undefined ? [] : [{ path, secret }])
+  const { postgres } = config
+  return [
+    ...Object.entries(tables).flatMap(([section, table]) =>
+      Object.entries(table).flatMap(([name, { secret }]) => single(`${section}.${name}.secret`, secret))
+    ),
+    ...single("embedding.secret", config.embedding?.secret),
+    ...single("telemetry.otlp.secret", config.telemetry.otlp?.secret),
+    ...single("telemetry.prometheus.secret", config.telemetry.prometheus?.secret),
+    ...("url_secret" in postgres ? single("postgres.url_secret", postgres.url_secret) : []),
+    ...("secret" in postgres ? single("postgres.secret", postgres.secret) : [])
+  ]
+}
+
+const PLACEHOLDER = /^(\.{3}|<[^<>]*>|change[-_ ]?me|todo)$/iu
+
+const placeholders = (value: unknown, path: ReadonlyArray<string>): ReadonlyArray<ConfigWarning> => {
+  if (typeof value === "string")
+    return PLACEHOLDER.test(value) ? [{ path: path.join("."), message: `"${value}" is a placeholder` }] : []
+  if (value === null || typeof value !== "object") return []
+  return Object.entries(value).flatMap(([key, inner]) => placeholders(inner, [...path, key]))
+}
+
+/** A start in such a workspace is refused (R39); links, which may lead into one as well, are looked at only then. */
+const nestedWorkspaces = ({ workspaces }: Config): ReadonlyArray<ConfigWarning> =>
+  Object.entries(workspaces).flatMap(([name, { path }]) => {
+    const parent = `${dirname(resolve(path))}/`
+    const outer = Object.entries(workspaces).find(([, other]) => parent.startsWith(`${resolve(other.path)}/`))?.[0]
+    if (outer === undefined) return []
+    return [
+      { path: `workspaces.${name}.path`, message: `lies in the workspace "${outer}": no agent can be started there` }
+    ]
+  })
+
+const requestAddresses = ({ models }: Config): ReadonlyArray<ConfigWarning> =>
+  Object.entries(models).flatMap(([name, { endpoint }]) =>
+    hasRequestPath(endpoint)
+      ? [
+          {
+            path: `models.${name}.endpoint`,
+            message: `Choir adds /chat/completions to it, so every request fails: use ${apiAddress(endpoint)}`
+          }
+        ]
+      : []
+  )
+
+const warningsOf = (config: Config, secrets: SecretsFile): ReadonlyArray<ConfigWarning> => [
+  ...secretReferences(config).flatMap(({ path, secret }) =>
+    hasValue(secrets, secret)
+      ? []
+      : [{ path, message: `the secret "${secret}" has no value yet: choirctl secret set ${secret}` }]
+  ),
+  ...Object.entries(secrets).flatMap(([name, value]) =>
+    PLACEHOLDER.test(Redacted.value(value)) ? [{ path: name, message: `the secret "${name}" is a placeholder` }] : []
+  ),
+  ...placeholders(config, []),
+  ...nestedWorkspaces(config),
+  ...requestAddresses(config),
+  ...unpricedBudget(config),
+  ...(config.runtime.type === "docker"
+    ? loopbackModels(config).map((message) => ({ path: "runtime.type", message }))
+    : [])
+]
+
+/** Whether secrets.json holds a value for the name; an empty one counts as none. */
+export const hasValue = (secrets: SecretsFile, name: SecretName): boolean =>
+  Object.hasOwn(secrets, name) && Redacted.value(secrets[name] ?? Redacted.make("")) !== ""
+
+const readSecrets = (folder: string) => {
+  const file = join(folder, "secrets.json")
+  return Effect.flatMap(readText(file, true), (text) => decodeSecrets(file, text))
+}
+
+/** Reads secrets.json alone, for what must work while config.json is still wrong (R34). */
+export const loadSecrets = Effect.fn("configFiles.loadSecrets")(function* (
+  home: string
+): Effect.fn.Return<SecretsFile, ConfigRefused> {
+  return yield* readSecrets(yield* openHome(home))
+})
+
+/** Reads both files of a home, once; `name` is that of the configuration. Fails with what is wrong and the command or change that mends it (spec 6.3, R34, R57). */
+export const loadFiles = Effect.fn("configFiles.load")(function* (
+  home: string,
+  name: string = CONFIG_FILE
+): Effect.fn.Return<ConfigFiles, ConfigRefused> {
+  const folder = yield* openHome(home)
+  const configFile = join(folder, name)
+  const config = yield* readText(configFile, false).pipe(Effect.flatMap((text) => decodeConfig(configFile, text)))
+  const exposed = clearTextProblems(config)
+  if (exposed.length > 0)
+    return yield* new ConfigRefused({ file: configFile, problems: exposed.map(decoderText), hint: VALIDATE })
+  const secrets = yield* readSecrets(folder)
+  return { home: folder, config, secrets, warnings: warningsOf(config, secrets) }
+})

@@ -1,0 +1,124 @@
+/**
+ * What is wrong with a skill, told all at once by path and with what to do (spec 8.8). One rule for the agent, which refuses to start
+ * with such a skill, for the build of an image, the look at a configuration, a proposal and `choirctl skill check`.
+ */
+import { Result, Schema } from "effect"
+import { CANCEL_EVENT, SkillSpec, skillState, type SkillState } from "#schema/Skill.ts"
+import { BUILT_IN_SKILLS } from "./builtInSkills.ts"
+import { schemaProblem } from "./jsonSchema.ts"
+import { MANIFEST_BYTES_MAX, SKILL_STATES_MAX } from "#src/shared/limits.ts"
+
+/** Tools that every state has anyway, or none may have: skills are started and moved on by the control plane's rules alone. */
+const SKILL_TOOLS = /^choir\.skill\./u
+
+const names = ({ states }: SkillSpec): ReadonlyArray<string> => Object.keys(states)
+
+/** The states that can be reached from one, itself included. */
+const reachable = (spec: SkillSpec, from: string): ReadonlySet<string> => {
+  const found = new Set<string>()
+  const next = [from]
+  for (let name = next.pop(); name !== undefined; name = next.pop()) {
+    const state = skillState(spec, name)
+    if (state === undefined || found.has(name)) continue
+    found.add(name)
+    next.push(...state.transitions.map(({ to }) => to))
+  }
+  return found
+}
+
+const stateProblems = (
+  spec: SkillSpec,
+  { allowed_tools, objective, terminal, transitions }: SkillState,
+  at: string,
+  tools: ReadonlySet<string> | undefined
+): ReadonlyArray<string> => {
+  if (terminal)
+    return transitions.length + allowed_tools.length > 0
+      ? [`${at}: a terminal state does nothing more: leave its transitions and allowed_tools out`]
+      : []
+  const events = transitions.map(({ on }) => on)
+  return [
+    ...(objective === undefined ? [`${at}["objective"]: say what is to be done in this state`] : []),
+    ...(transitions.length === 0 ? [`${at}["transitions"]: add one, or mark the state with "terminal": true`] : []),
+    ...transitions.flatMap(({ on, to }, index) => [
+      ...(skillState(spec, to) === undefined
+        ? [`${at}["transitions"][${index}]["to"]: there is no state "${to}"; there are ${names(spec).join(", ")}`]
+        : []),
+      ...(events.indexOf(on) < index
+        ? [`${at}["transitions"][${index}]["on"]: "${on}" is taken by an earlier transition of this state`]
+        : []),
+      ...(on === CANCEL_EVENT
+        ? [`${at}["transitions"][${index}]["on"]: "${on}" ends an interruptible skill; choose another word`]
+        : [])
+    ]),
+    ...allowed_tools.flatMap((tool, index) => {
+      const where = `${at}["allowed_tools"][${index}]`
+      if (SKILL_TOOLS.test(tool)) return [`${where}: ${tool} cannot be allowed: a skill starts no other one`]
+      if (allowed_tools.indexOf(tool) < index) return [`${where}: ${tool} is there twice`]
+      return tools === undefined || tools.has(tool) ? [] : [`${where}: there is no tool ${tool}`]
+    })
+  ]
+}
+
+const wayProblems = (spec: SkillSpec): ReadonlyArray<string> => {
+  if (skillState(spec, spec.initial_state) === undefined)
+    return [
+      `at ["initial_state"]: there is no state "${spec.initial_state}"; there are ${names(spec).join(", ") || "none"}`
+    ]
+  if (!names(spec).some((name) => skillState(spec, name)?.terminal === true))
+    return [`at ["states"]: no state is terminal: add one with "terminal": true`]
+  const reached = reachable(spec, spec.initial_state)
+  return names(spec).flatMap((name) => {
+    if (!reached.has(name))
+      return [
+        `at ["states"]["${name}"]: no transition leads there from "${spec.initial_state}": add one, or leave it out`
+      ]
+    const isEndless = ![...reachable(spec, name)].some((other) => skillState(spec, other)?.terminal === true)
+    return isEndless ? [`at ["states"]["${name}"]: no way leads from there to a terminal state`] : []
+  })
+}
+
+/** `tools` are the names of all tools that there are, where they are known. */
+export const skillProblems = (spec: SkillSpec, tools?: ReadonlySet<string>): ReadonlyArray<string> => {
+  const found = stepProblems(spec, tools)
+  // Which states can be reached is told once each transition leads somewhere.
+  return found.length === 0 ? wayProblems(spec) : found
+}
+
+const stepProblems = (spec: SkillSpec, tools: ReadonlySet<string> | undefined): ReadonlyArray<string> => [
+  ...(names(spec).length > SKILL_STATES_MAX ? [`at ["states"]: ${SKILL_STATES_MAX} states are the most`] : []),
+  ...(["input_schema", "output_schema"] as const).flatMap((key) => {
+    const schema = spec[key]
+    const problem = schema === undefined ? undefined : schemaProblem(schema)
+    return problem === undefined ? [] : [`at ["${key}"]: it cannot be checked: ${problem}`]
+  }),
+  ...names(spec).flatMap((name) => {
+    const state = skillState(spec, name)
+    return state === undefined ? [] : stateProblems(spec, state, `at ["states"]["${name}"]`, tools)
+  })
+]
+
+const decode = Schema.decodeUnknownResult(Schema.fromJsonString(SkillSpec), {
+  errors: "all",
+  onExcessProperty: "error"
+})
+
+/** The skill of a file's text, or what is wrong with it. `stem` is the file's name without `.json`, which is the skill's. */
+export const readSkill = (
+  stem: string,
+  text: string,
+  tools?: ReadonlySet<string>
+): Result.Result<SkillSpec, ReadonlyArray<string>> => {
+  if (Buffer.byteLength(text) > MANIFEST_BYTES_MAX) return Result.fail([`larger than ${MANIFEST_BYTES_MAX} bytes`])
+  const decoded = decode(text)
+  if (Result.isFailure(decoded)) return Result.fail([decoded.failure.message.replaceAll(/\s+/gu, " ").trim()])
+  const spec = decoded.success
+  const problems = [
+    ...(BUILT_IN_SKILLS.some(({ name }) => name === spec.name)
+      ? [`a built-in skill has the name ${spec.name}: choose another`]
+      : []),
+    ...(spec.name === stem ? [] : [`the skill is called ${spec.name}: name the file ${spec.name}.json`]),
+    ...skillProblems(spec, tools)
+  ]
+  return problems.length === 0 ? Result.succeed(spec) : Result.fail(problems)
+}

@@ -1,0 +1,190 @@
+/**
+ * What is wrong with a tool's manifest, told all at once by path and with what to do (spec 8.8). One rule for the agent, which refuses
+ * to start with such a tool, and for the build of an image, the look at a configuration and a proposal.
+ */
+import { Option, Result, Schema } from "effect"
+import { SecretName } from "#schema/Ids.ts"
+import { ToolLlmView, ToolManifest, ToolRuntimeView } from "#schema/Tool.ts"
+import { BUILT_IN_TOOLS } from "./builtInTools.ts"
+import { type Problem, problemsOf, problemText } from "#src/shared/config/configProblems.ts"
+import { LOCKSET_LOCKS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
+import { lockKey } from "./lockKey.ts"
+import { nearestWord } from "#src/shared/text/nearestWord.ts"
+import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
+import { toolExecutable, type ToolScope } from "./toolExecutable.ts"
+import { toolSchemaProblems } from "./toolSchema.ts"
+
+/** A manifest without a mistake. */
+export interface CheckedManifest {
+  readonly manifest: ToolManifest
+  /** The executable's path inside its folder `tools/<scope>`. */
+  readonly executable: string
+}
+
+/** More than these of one file help nobody. */
+const MANIFEST_PROBLEMS_MAX = 20
+const PROBLEM_CHARS_MAX = 400
+
+/** A problem quotes the file, which may hold what moves a cursor or hides. */
+const printable = (problem: Problem): string =>
+  problemText(problem)
+    .replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "?")
+    .slice(0, PROBLEM_CHARS_MAX)
+    .toWellFormed()
+
+const decode = Schema.decodeUnknownResult(ToolManifest, { errors: "all", onExcessProperty: "error" })
+
+/** The keys that the object at a dotted path may have. */
+const keysAt = (path: string): ReadonlyArray<string> => {
+  if (path === "") return ["llm", "runtime"]
+  if (path === "llm") return Object.keys(ToolLlmView.fields)
+  return path === "runtime" ? Object.keys(ToolRuntimeView.fields) : ["resource", "mode"]
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  array: "a list",
+  boolean: "true or false",
+  number: "a number",
+  object: "an object",
+  string: "a string"
+}
+
+const unknownKey = (path: string): string => {
+  const dot = path.lastIndexOf(".")
+  const key = path.slice(dot + 1)
+  const meant = nearestWord(key, keysAt(path.slice(0, Math.max(dot, 0))))
+  return `${JSON.stringify(key)} is not a known key${meant === undefined ? "" : `; did you mean ${meant}?`}`
+}
+
+const LENGTH = /^Expected a value with a length of at (least|most) (\d+)$/u
+
+/** A decoder's message as a person would say it. */
+const plain = ({ path, reason }: Problem): Problem => {
+  if (reason === "an unknown key" || reason.startsWith("an unknown key, ")) return { path, reason: unknownKey(path) }
+  if (reason === "Missing key") return { path, reason: "it is missing" }
+  const [, bound, length] = LENGTH.exec(reason) ?? []
+  if (bound !== undefined)
+    return { path, reason: bound === "least" ? "it must not be empty" : `it may be at most ${length} long` }
+  if (!reason.startsWith("Expected ")) return { path, reason }
+  const expected = reason.slice("Expected ".length).replace(/^a value /u, "")
+  const choices = expected.split(" | ")
+  const what = choices.length > 1 ? `one of ${choices.join(", ")}` : (KINDS[expected] ?? expected)
+  return { path, reason: `it must be ${what}` }
+}
+
+/** The value of a JSON text, or the line on which a parser stopped. */
+const parse = (text: string): Result.Result<unknown, string> => {
+  if (text.trim() === "") return Result.fail("the file is empty: it must be JSON")
+  return Result.try({
+    try: () => JSON.parse(text) as unknown,
+    catch: (error) => {
+      const position = error instanceof Error ? /at position (\d+)/u.exec(error.message)?.[1] : undefined
+      const before = position === undefined ? text : text.slice(0, Number(position))
+      return `it is not JSON: look at line ${before.split("\n").length}`
+    }
+  })
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+const objectAt = (value: unknown, key: string): Json => {
+  const found = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  return isObject(found) ? found : {}
+}
+
+const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
+
+const lockProblems = (locks: unknown): ReadonlyArray<Problem> => {
+  if (!Array.isArray(locks)) return []
+  if (locks.length > LOCKSET_LOCKS_MAX)
+    return [{ path: "runtime.locks", reason: `a tool may take at most ${LOCKSET_LOCKS_MAX} locks` }]
+  return locks.flatMap((lock: unknown, index) => {
+    const resource = isObject(lock) ? lock["resource"] : undefined
+    if (typeof resource !== "string" || resource === "") return []
+    const key = lockKey(resource)
+    return Result.isFailure(key) ? [{ path: `runtime.locks.${index}.resource`, reason: key.failure.message }] : []
+  })
+}
+
+/** What no decoder knows, of whatever of a manifest is there: a mistake elsewhere in the file hides none of these. */
+const meaningProblems = (scope: ToolScope, value: unknown): ReadonlyArray<Problem> => {
+  const { input_schema, name } = objectAt(value, "llm")
+  const { exec_path, locks } = objectAt(value, "runtime")
+  return [
+    ...(typeof name === "string" && BUILT_IN_TOOLS.includes(name)
+      ? [{ path: "llm.name", reason: `a built-in tool has the name ${name}: choose another` }]
+      : []),
+    ...(isObject(input_schema) ? toolSchemaProblems(input_schema) : []).map(({ path, reason }) => ({
+      path: path === "" ? "llm.input_schema" : `llm.input_schema.${path}`,
+      reason
+    })),
+    ...lockProblems(locks),
+    ...(typeof exec_path === "string" && exec_path !== "" && toolExecutable(scope, exec_path) === undefined
+      ? [
+          {
+            path: "runtime.exec_path",
+            reason: `it leaves the folder tools/${scope}: write <file>, or /choir/tools/${scope}/<file>`
+          }
+        ]
+      : [])
+  ]
+}
+
+/** What other files have to fit, as far as it can be read: a mistake elsewhere in the manifest hides none of it. */
+export interface ManifestParts {
+  readonly name: string | undefined
+  readonly executable: string | undefined
+  readonly secret_resources: ReadonlyArray<readonly [index: number, name: SecretName]>
+}
+
+const isToolName = Schema.is(ToolLlmView.fields.name)
+const isSecretName = Schema.is(SecretName)
+
+export const manifestParts = (scope: ToolScope, text: string): ManifestParts => {
+  const value = Result.getOrUndefined(parse(text))
+  const { name } = objectAt(value, "llm")
+  const { exec_path, secret_resources } = objectAt(value, "runtime")
+  const secrets: ReadonlyArray<unknown> = Array.isArray(secret_resources) ? secret_resources : []
+  return {
+    name: isToolName(name) ? name : undefined,
+    executable: typeof exec_path === "string" && exec_path !== "" ? toolExecutable(scope, exec_path) : undefined,
+    secret_resources: secrets.flatMap((secret, index) => (isSecretName(secret) ? [[index, secret] as const] : []))
+  }
+}
+
+/** The manifest of a file's text, or each of its problems on a line. */
+export const readToolManifest = (
+  scope: ToolScope,
+  text: string
+): Result.Result<CheckedManifest, ReadonlyArray<string>> => {
+  if (Buffer.byteLength(text) > MANIFEST_BYTES_MAX) return Result.fail([`larger than ${MANIFEST_BYTES_MAX} bytes`])
+  const value = parse(text)
+  if (Result.isFailure(value)) return Result.fail([value.failure])
+  const decoded = decode(value.success)
+  const problems = [
+    ...repeatedKeys(text).map((path) => ({ path: path.join("."), reason: "the key stands twice: remove one" })),
+    ...(Result.isFailure(decoded) ? problemsOf([decoded.failure.message]).map(plain) : []),
+    ...meaningProblems(scope, value.success)
+  ]
+  if (Result.isFailure(decoded) || problems.length > 0)
+    return Result.fail(problems.slice(0, MANIFEST_PROBLEMS_MAX).map(printable))
+  const manifest = decoded.success
+  return Result.succeed({ manifest, executable: toolExecutable(scope, manifest.runtime.exec_path) ?? "" })
+}
+
+/** Keys of `runtime` that a manifest may have and that nothing follows from. */
+const IDLE = ["idempotent", "version"] as const
+
+const decodeRaw = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ runtime: Schema.Record(Schema.String, Schema.Unknown) }))
+)
+
+/** Those of a manifest's text. `network: false` is one of them where nothing keeps the tool off the network. */
+export const idleManifestKeys = (text: string, cutsNetwork: boolean): ReadonlyArray<string> =>
+  Option.match(decodeRaw(text), {
+    onNone: () => [],
+    onSome: ({ runtime }) => [
+      ...IDLE.filter((key) => Object.hasOwn(runtime, key)),
+      ...(runtime["network"] === false && !cutsNetwork ? ["network"] : [])
+    ]
+  })

@@ -1,0 +1,105 @@
+/** The skills of an image, as an agent takes them over at its start (spec 8.8). */
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { EDGE, LaneId } from "#schema/Ids.ts"
+import { ToolName } from "#schema/Tool.ts"
+import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
+import type { Narrowing } from "#src/agent/calls/offeredTools.ts"
+import { layerSkills, loadSkills, SkillBroken } from "#src/agent/image/SkillRegistry.ts"
+import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
+import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
+import { IMAGE_SKILLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
+import { skillDraft, skillText } from "../../support/skills.ts"
+import { temporaryWorkspace } from "../../support/workspace.ts"
+import { layerRegistry } from "../../support/toolRegistry.ts"
+
+const CORE = LaneId.make("core:a")
+type Files = Readonly<Record<string, string>>
+
+/** The folder of an image with these skills; a text that begins with an arrow is a link. */
+const imageOf = Effect.fnUntraced(function* (files: Files) {
+  const { outside, root } = yield* temporaryWorkspace
+  mkdirSync(join(outside, "skills"))
+  for (const [name, text] of Object.entries(files))
+    if (text.startsWith("-> ")) symlinkSync(text.slice(3), join(outside, "skills", name))
+    else writeFileSync(join(outside, "skills", name), text)
+  return { choir: outside, root }
+})
+
+const load = (files: Files) =>
+  Effect.flatMap(imageOf(files), ({ choir }) => loadSkills(choir)).pipe(Effect.provide(NodeServices.layer))
+
+const registryOf = Effect.fnUntraced(function* (files: Files) {
+  const image = yield* imageOf(files)
+  const own = Layer.merge(layerSkills(image.choir), Layer.mock(ControlPlane, {}))
+  return yield* Effect.provide(ToolRegistry, layerRegistry(image, own))
+})
+
+const broken = (files: Files) =>
+  Effect.map(Effect.flip(registryOf(files)), (error) => {
+    assert.instanceOf(error, SkillBroken)
+    return error.message
+  })
+
+describe("loadSkills", () => {
+  it.live("takes the skills of the image beside the built-in ones, and no other file (8.8, 10.3)", () =>
+    Effect.gen(function* () {
+      const book = yield* load({ "tidy.json": skillText("tidy"), "README.md": "{", "guide.txt": "" })
+      assert.sameMembers([...book.keys()], ["tool-builder", "skill-builder", "tidy"])
+      const none = yield* loadSkills("/nowhere").pipe(Effect.provide(NodeServices.layer))
+      assert.sameMembers(
+        [...none.keys()],
+        BUILT_IN_SKILLS.map(({ name }) => name)
+      )
+    })
+  )
+
+  const large = JSON.stringify(skillDraft({ name: "x", description: "d" })).padEnd(MANIFEST_BYTES_MAX + 1)
+  const many = Object.fromEntries(Array.from({ length: IMAGE_SKILLS_MAX + 1 }, (_, index) => [`s${index}.json`, "{}"]))
+  const BROKEN: ReadonlyArray<readonly [string, Files, RegExp]> = [
+    ["is no JSON", { "x.json": "{" }, /x\.json cannot be used: .*JSON/u],
+    ["has a key that nobody knows", { "x.json": JSON.stringify({ ...skillDraft({ name: "x" }), sudo: 1 }) }, /sudo/u],
+    ["has another name than its file", { "x.json": skillText("y") }, /name the file y\.json/u],
+    ["has the name of a built-in one", { "tool-builder.json": skillText("tool-builder") }, /choose another/u],
+    ["is too large", { "x.json": large }, /larger than/u],
+    ["is no file", { "x.json": "-> /dev" }, /no regular file/u],
+    ["is a link to a file", { "x.json": "-> /etc/hostname" }, /no regular file/u],
+    ["is one too many", many, /more than 64 skills/u],
+    ["allows a tool that is not there", { "tidy.json": JSON.stringify(skillDraft()) }, /no tool mem\.read.*ws\.write/u]
+  ]
+  for (const [what, files, message] of BROKEN)
+    it.live(`keeps the agent from starting with a skill that ${what} (8.8)`, () =>
+      Effect.map(broken(files), (text) => assert.match(text, message))
+    )
+})
+
+describe("the tools of an agent with skills", () => {
+  it.live("are those that a skill is checked against before there is an agent", () =>
+    Effect.gen(function* () {
+      const registry = yield* registryOf({})
+      const names = new Set([...registry.names(EDGE), ...registry.names(CORE)].map((name) => registryName(name)))
+      assert.sameMembers([...names], [...BUILT_IN_TOOLS])
+    })
+  )
+
+  it.live("are offered with the skill's start alone, and in a step as the step allows (10.2)", () =>
+    Effect.gen(function* () {
+      const registry = yield* registryOf({ "tidy.json": skillText("tidy") })
+      const offered = (narrowing?: Narrowing) => registry.offered(CORE, narrowing).map((tool) => tool.function.name)
+      assert.include(offered(), "choir-skill-start")
+      assert.notInclude(offered(), "choir-skill-transition")
+      const tools = [ToolName.make("choir.fs.read"), ToolName.make("choir.core.spawn")]
+      const skill = { tools, transitions: [] }
+      assert.deepStrictEqual(offered({ skill }), ["choir-fs-read", "choir-skill-transition"], "spawn is edge's")
+      assert.deepStrictEqual(offered({ skill, allowed: ["choir.exec"] }), ["choir-skill-transition"])
+      const start = registry.offered(EDGE).find((tool) => tool.function.name === "choir-skill-start")
+      assert.include(JSON.stringify(start), "tool-builder: none")
+    })
+  )
+})
+
+const registryName = (wire: string) => wire.replaceAll("-", ".")

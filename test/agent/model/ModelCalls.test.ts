@@ -1,0 +1,296 @@
+/** A lane's model calls against providers on real sockets: one snapshot a call, models that come and go (R35, R58, spec 16, 21). */
+import { NodeHttpClient } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer, Logger, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import type { AgentConfig } from "#schema/Config.ts"
+import { EDGE, InboxId, LaneId, ResourceName, SecretName } from "#schema/Ids.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
+import { Budget } from "#src/agent/model/Budget.ts"
+import type { ChatTool } from "#src/agent/model/chatCompletion.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { Llm } from "#src/agent/model/Llm.ts"
+import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
+import type { Room } from "#src/agent/model/promptRoom.ts"
+import { Replication } from "#src/agent/control/Replication.ts"
+import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { Tokens } from "#src/agent/model/Tokens.ts"
+import { configOf } from "../../support/askedModel.ts"
+import { makeMemoryControlPlane, SESSION } from "../../support/testing/MemoryControlPlane.ts"
+import * as double from "../../support/testing/Provider.ts"
+import { layerScriptedModel, says } from "../../support/testing/ScriptedModel.ts"
+import { agentConfig, settingsOf } from "../../support/testing/TestAgent.ts"
+
+const model = (provider: double.Provider, more: object = {}) => ({
+  provider: "p",
+  model: "m",
+  endpoint: provider.endpoint,
+  ...more
+})
+const secretsOf = (value: string) => new Map([[SecretName.make("key"), Redacted.make(value)]])
+/** Answers edge's turn, if one is open, and opens the next. */
+const say = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  const { edge, last_inbox_id } = arbiter.state()
+  if (edge.turn !== undefined) yield* arbiter.commit({ type: "Answer", text: "done" })
+  const inbox_id = InboxId.make(String(last_inbox_id + 1n))
+  const message = { inbox_id, dm: ResourceName.make("me"), text: "go", attachments: [], created_at: "" }
+  yield* arbiter.commit({ type: "UserMessage", message: { type: "UserMessage", ...message } })
+})
+/** What other fibers and sockets have to do, they do meanwhile. */
+const turns = (count: number) =>
+  Effect.repeat(
+    Effect.promise(() => new Promise((resolve) => setImmediate(resolve))),
+    { times: count }
+  )
+const TOOL: ChatTool = { type: "function", function: { name: "t", description: "d", parameters: { type: "object" } } }
+
+/** An agent whose edge has an open turn. */
+const withCalls = <A, E>(
+  config: AgentConfig,
+  use: Effect.Effect<A, E, ModelCalls | AgentSettings | SecretStore | Arbiter | Tokens>,
+  { llm = Llm.layer.pipe(Layer.provide(NodeHttpClient.layerUndici)), tokens = Tokens.layer } = {}
+) =>
+  Effect.gen(function* () {
+    const plane = yield* makeMemoryControlPlane
+    const base = Arbiter.layer.pipe(
+      Layer.provideMerge(
+        Layer.mergeAll(
+          EventLog.layer(SESSION),
+          AgentSettings.layer(settingsOf(1, config)),
+          SecretStore.layer,
+          plane.layer(1)
+        )
+      )
+    )
+    const guards = Layer.mergeAll(Replication.layer, Budget.layer, tokens, llm).pipe(Layer.provideMerge(base))
+    return yield* Effect.andThen(say, use).pipe(Effect.provide(ModelCalls.layer.pipe(Layer.provideMerge(guards))))
+  }).pipe(Effect.provide(Logger.layer([])))
+
+const ask = (name: string, lane: LaneId = EDGE, seen: Array<Room> = []) =>
+  Effect.flatMap(ModelCalls, (calls) =>
+    calls.ask(lane, "turn", name, [TOOL], (room) => {
+      seen.push(room)
+      return [
+        { role: "system", content: "You are an agent." },
+        { role: "user", content: "go" }
+      ]
+    })
+  )
+const start = Effect.forkChild({ startImmediately: true })
+
+describe("ModelCalls", () => {
+  it.effect("counts an answer that came when its asker is interrupted before it is committed (D28)", () =>
+    Effect.gen(function* () {
+      const counting = yield* Deferred.make<void>()
+      // A long prompt is counted beside the call, and may take longer.
+      const tokens = Layer.succeed(Tokens, {
+        certainlyBelow: () => false,
+        count: () => Effect.andThen(Deferred.succeed(counting, undefined), Effect.never),
+        factor: () => 1,
+        observe: () => undefined
+      })
+      const config = configOf({ small: { provider: "p", model: "m", endpoint: "http://127.0.0.1:9" } })
+      const interrupted = Effect.gen(function* () {
+        const arbiter = yield* Arbiter
+        const asked = yield* start(ask("small"))
+        yield* Deferred.await(counting)
+        yield* Fiber.interrupt(asked)
+        assert.strictEqual(arbiter.state().spent.tokens, 15)
+        assert.strictEqual(arbiter.state().edge.state, "EDGE_CONTEXT_READY")
+      })
+      yield* withCalls(config, interrupted, { tokens, llm: layerScriptedModel(() => Effect.succeed(says("unread"))) })
+    })
+  )
+
+  it.effect("writes a line to the agent's log for the first 429, beside the notice to the user (spec 7.7)", () =>
+    Effect.gen(function* () {
+      const provider = yield* double.makeProvider
+      yield* provider.script(double.rateLimited({ seconds: 0 }), double.answer("at last"))
+      const lines: Array<string> = []
+      const listening = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))
+      yield* withCalls(configOf({ small: model(provider) }), Effect.provide(ask("small"), Logger.layer([listening])))
+      assert.lengthOf(
+        lines.filter((line) => line.includes('The provider of the model "small" is busy or limits its rate')),
+        1
+      )
+    })
+  )
+
+  it.effect(
+    "uses one snapshot of settings and secrets for a whole call; a switch counts for the next one (R35, R58)",
+    () =>
+      Effect.gen(function* () {
+        const [before, spare, after] = yield* Effect.all([
+          double.makeProvider,
+          double.makeProvider,
+          double.makeProvider
+        ])
+        const limited = double.rateLimited({ seconds: 30 })
+        yield* before.script(limited, limited)
+        yield* spare.script(double.answer("from the old fallback"))
+        yield* after.script(double.answer("from the new model"))
+        const keyed = { secret: "key", price: { input: 1e6, output: 0 } }
+        const config = configOf({
+          small: model(before, { ...keyed, fallback: ["spare"], model: "old" }),
+          spare: model(spare, { ...keyed, model: "old-spare" })
+        })
+        yield* withCalls(
+          config,
+          Effect.gen(function* () {
+            const settings = yield* AgentSettings
+            const secrets = yield* SecretStore
+            yield* secrets.replaceAll(secretsOf("old-secret"))
+            const first = yield* start(ask("small"))
+            yield* before.requests.at(0)
+            const switched = { ...keyed, model: "new", temperature: null, price: { input: 0, output: 0 } }
+            yield* settings.replace(2, configOf({ small: model(after, switched), spare: model(after, switched) }))
+            yield* secrets.replaceAll(secretsOf("new-secret"))
+            while (first.pollUnsafe() === undefined) {
+              yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+              yield* TestClock.adjust("1 second")
+            }
+            const output = (yield* Fiber.join(first))?.payload
+            assert.deepStrictEqual([output?.model, output?.text], ["spare", "from the old fallback"])
+            assert.isAbove(output?.usage.cost_usd ?? 0, 0)
+            for (const { body, headers } of [...(yield* before.requests.all), ...(yield* spare.requests.all)]) {
+              assert.strictEqual(headers["authorization"], "Bearer old-secret")
+              assert.hasAnyKeys(body, ["temperature"])
+            }
+            assert.lengthOf(yield* before.requests.all, 2)
+            assert.lengthOf(yield* after.requests.all, 0)
+
+            yield* say
+            const next = (yield* ask("small"))?.payload
+            assert.deepStrictEqual([next?.model, next?.text, next?.usage.cost_usd], ["small", "from the new model", 0])
+            const [asked, ...more] = yield* after.requests.all
+            assert.lengthOf(more, 0)
+            assert.strictEqual(asked?.headers["authorization"], "Bearer new-secret")
+            assert.doesNotHaveAnyKeys(asked?.body, ["temperature"])
+          })
+        )
+      })
+  )
+
+  it.effect("goes on with the lane's present model where the named one is not bound any more", () =>
+    Effect.gen(function* () {
+      const [edge, core] = yield* Effect.all([double.makeProvider, double.makeProvider])
+      yield* edge.script(double.answer("a"), double.answer("b"))
+      yield* core.script(double.answer("c"))
+      const config = configOf(
+        { talker: model(edge), worker: model(core) },
+        { llm: ResourceName.make("talker"), core_llm: ResourceName.make("worker") }
+      )
+      yield* withCalls(
+        config,
+        Effect.gen(function* () {
+          assert.strictEqual((yield* ask("gone"))?.payload.model, "talker")
+          yield* say
+          assert.strictEqual((yield* ask("constructor"))?.payload.model, "talker")
+          // No such job runs, so that its output is refused after the call: there is nothing to answer.
+          assert.isUndefined(yield* ask("gone", LaneId.make("core:a")))
+          assert.lengthOf(yield* core.requests.all, 1)
+        })
+      )
+    })
+  )
+
+  it.effect("fails a call, and not the agent, when no model is bound at all", () =>
+    withCalls(
+      configOf({}),
+      Effect.gen(function* () {
+        const output = yield* ask("small")
+        assert.strictEqual(output?.payload.error?.message, 'the model "small" is not configured')
+      })
+    )
+  )
+
+  it.effect("leaves room for what an answer may have, whichever key of the request says it", () =>
+    Effect.gen(function* () {
+      const provider = yield* double.makeProviderOf({ context_window: 2e9 })
+      yield* provider.script(...["a", "b", "c", "d"].map((text) => double.answer(text)))
+      const room = Effect.fnUntraced(function* (more: object) {
+        const seen: Array<Room> = []
+        yield* withCalls(
+          configOf({ small: model(provider, { context_window: 20_000, ...more }) }),
+          ask("small", EDGE, seen)
+        )
+        return seen[0]?.tokens ?? 0
+      })
+      const all = (yield* room({ max_tokens: 1000 })) + 1000
+      assert.isAbove(all, 19_900)
+      const request_template = { max_tokens: null, max_completion_tokens: 8000 }
+      assert.strictEqual(yield* room({ max_tokens: 1000, request_template }), all - 8000)
+      assert.strictEqual(yield* room({ request_template: { max_tokens: 500 } }), all - 500)
+      assert.strictEqual(yield* room({ request_template: { max_tokens: 1e9 } }), 0)
+    })
+  )
+
+  it.effect("knows what the lane's newest prompt took, and learns from it near the model's limit (spec 11.3)", () =>
+    Effect.gen(function* () {
+      const provider = yield* double.makeProvider
+      yield* provider.script(
+        double.answer("a", { usage: { prompt_tokens: 30, completion_tokens: 1 } }),
+        double.answer("b", { usage: { prompt_tokens: -7, completion_tokens: 1 } }),
+        double.answer("c", { usage: { prompt_tokens: 60, completion_tokens: 1 } })
+      )
+      const wide = configOf({ small: model(provider) })
+      yield* withCalls(
+        wide,
+        Effect.gen(function* () {
+          const calls = yield* ModelCalls
+          const settings = yield* AgentSettings
+          const tokens = yield* Tokens
+          assert.isUndefined(calls.lastPromptTokens(EDGE))
+          yield* ask("small")
+          assert.deepStrictEqual(calls.lastPromptTokens(EDGE), { rev: 1, model: "small", reported: 30 })
+          yield* say
+          yield* ask("small")
+          assert.strictEqual(calls.lastPromptTokens(EDGE)?.rev, 1)
+          yield* settings.replace(2, configOf({ small: model(provider, { context_window: 10, max_tokens: 1 }) }))
+          yield* say
+          yield* ask("small")
+          const size = calls.lastPromptTokens(EDGE)
+          assert.deepStrictEqual([size?.rev, size?.reported], [7, 60])
+          assert.strictEqual(tokens.factor("small"), 60 / (size?.counted ?? 0))
+        })
+      )
+    })
+  )
+
+  it.effect("holds a call back while what others reserved may reach the limit, of tokens or of money (D28)", () =>
+    Effect.gen(function* () {
+      for (const [budgets, more] of [
+        [{ total_session_tokens: 4000 }, {}],
+        [{ max_cost_usd: 4 }, { price: { input: 0, output: 1000 } }],
+        [{ max_cost_usd: 4 }, { price: { input: 0, output: 0 }, fallback: ["dear"] }]
+      ] as const) {
+        const provider = yield* double.makeProvider
+        const answered = yield* Deferred.make<void>()
+        yield* provider.script(
+          Effect.andThen(Deferred.await(answered), double.answer("slow", { usage: {} })),
+          double.answer("quick", { usage: {} })
+        )
+        const dear = model(provider, { price: { input: 0, output: 1000 } })
+        const config = configOf(
+          { small: model(provider, more), dear },
+          { budgets: { ...agentConfig().budgets, ...budgets } }
+        )
+        yield* withCalls(
+          config,
+          Effect.gen(function* () {
+            const first = yield* start(ask("small"))
+            yield* provider.requests.at(0)
+            const second = yield* start(ask("small"))
+            yield* turns(100)
+            assert.lengthOf(yield* provider.requests.all, 1)
+            yield* Deferred.succeed(answered, undefined)
+            yield* Fiber.joinAll([first, second])
+            assert.lengthOf(yield* provider.requests.all, 2)
+          })
+        )
+      }
+    })
+  )
+})

@@ -1,0 +1,72 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type KnownProcesses, type ProcessEntry, processesOf } from "#src/agent/process/ProcessTable.ts"
+
+const AGENT = 7
+
+const entry = (pid: number, parent: number, session = pid, group = session): ProcessEntry => ({
+  pid,
+  parent,
+  session,
+  group,
+  start: pid
+})
+
+const left = (
+  table: ReadonlyArray<ProcessEntry>,
+  known: Partial<KnownProcesses> = {},
+  markers: Readonly<Record<number, string>> = {}
+) =>
+  processesOf(
+    "a",
+    [entry(1, 0), entry(AGENT, 1), ...table],
+    {
+      agent: AGENT,
+      leaders: new Map([
+        [10, "a"],
+        [20, "b"]
+      ]),
+      exempt: new Set(),
+      ownsPidNamespace: false,
+      ...known
+    },
+    (pid) => markers[pid]
+  ).map(({ pid }) => pid)
+
+describe("processesOf", () => {
+  it("finds the direct child, its descendants, its session and its group", () => {
+    const table = [entry(10, AGENT), entry(11, 10), entry(12, 11), entry(13, 1, 10), entry(14, 1, 99, 10)]
+    assert.deepStrictEqual(left(table), [10, 11, 12, 13, 14])
+  })
+
+  it("finds what left its session and its parents by the marker in its environment, and its children", () => {
+    assert.deepStrictEqual(left([entry(30, 1), entry(31, 30)], {}, { 30: "a" }), [30, 31])
+  })
+
+  it("leaves other calls' processes alone, even when they forge the marker", () => {
+    assert.deepStrictEqual(left([entry(20, AGENT), entry(21, 20), entry(22, 1)], {}, { 21: "a", 22: "b" }), [])
+  })
+
+  it("keeps a descendant that forges another call's marker", () => {
+    assert.deepStrictEqual(left([entry(10, AGENT), entry(11, 10)], {}, { 11: "b" }), [10, 11])
+  })
+
+  it("takes an orphan without any trace only in a pid namespace of the agent's own", () => {
+    const table = [entry(40, 1), entry(41, 40), entry(42, AGENT)]
+    assert.deepStrictEqual(left(table), [])
+    assert.deepStrictEqual(left(table, { ownsPidNamespace: true }), [40, 41, 42])
+  })
+
+  it("takes an orphan that carries the marker of a call that is over", () => {
+    assert.deepStrictEqual(left([entry(40, 1)], { ownsPidNamespace: true }, { 40: "z" }), [40])
+  })
+
+  it("never takes the agent, init, what another namespace brought in, or what ran before the agent", () => {
+    const table = [entry(50, 1), entry(60, 0), entry(61, 60)]
+    const known = { ownsPidNamespace: true, exempt: new Set(["50:50"]) }
+    assert.deepStrictEqual(left(table, known, { [AGENT]: "a", 1: "a", 50: "a" }), [])
+  })
+
+  it("ends on a table that runs in circles", () => {
+    assert.deepStrictEqual(left([entry(70, 71), entry(71, 70)]), [])
+  })
+})

@@ -1,0 +1,231 @@
+import { createServer } from "node:http"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import type { AddressInfo } from "node:net"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Redacted, Schema } from "effect"
+import { Config } from "#schema/Config.ts"
+import { layerPrometheus } from "#src/choird/telemetry/Prometheus.ts"
+import { tryBot } from "#src/choirctl/doctor/botTrial.ts"
+import { metricsChecks } from "#src/choirctl/doctor/metricsTrial.ts"
+import { tryModel } from "#src/choirctl/doctor/modelTrial.ts"
+import { serveOfflineModel } from "#demo/offline-model/OfflineModel.ts"
+import { choirctl, document } from "../../support/choirctl.ts"
+import { temporaryFolder } from "../../support/engines.ts"
+import { CONFIG } from "../../support/stores.ts"
+import { callTools, makeProviderOf } from "../../support/testing/Provider.ts"
+import { makeTelegram } from "../../support/testing/Telegram.ts"
+
+const KEY = "sk-test-0123456789"
+
+/** An endpoint that answers everything alike. */
+const endpointThat = (status: number, body: string) =>
+  Effect.acquireRelease(
+    Effect.callback<{ readonly url: string; readonly close: () => void }>((resume) => {
+      const server = createServer((_, response) => {
+        response.writeHead(status, status === 302 ? { location: "http://127.0.0.1:9/" } : {}).end(body)
+      })
+      server.listen(0, "127.0.0.1", () => {
+        const { port } = server.address() as AddressInfo
+        const close = () => {
+          server.closeAllConnections()
+          server.close()
+        }
+        resume(Effect.succeed({ url: `http://127.0.0.1:${port}/v1`, close }))
+      })
+    }),
+    ({ close }) => Effect.sync(close)
+  ).pipe(Effect.map(({ url }) => url))
+
+const text = (content: string) => JSON.stringify({ choices: [{ message: { role: "assistant", content } }] })
+
+const CAUSES = [
+  [401, `{"error":"bad key ${KEY}"}`, "key", /refuses the key \(401\)/u],
+  [403, "{}", "key", /refuses the key \(403\)/u],
+  [402, "{}", "credit", /no credit \(402\)/u],
+  [404, '{"error":"no such model"}', "name", /has no model m-1/u],
+  [404, '{"detail":"Not Found"}', "address", /has nothing at .*the address may be wrong/u],
+  [404, '{"error":"No endpoints found that support tool use"}', "tools", /cannot call tools/u],
+  [400, '{"error":"m-1 does not support tools"}', "tools", /cannot call tools/u],
+  [404, "<!doctype html><title>x</title>", "address", /web page/u],
+  [200, "<html></html>", "address", /web page/u],
+  [200, "{}", "address", /not a chat completion/u],
+  [302, "", "address", /redirects/u],
+  [429, "{}", "busy", /limits how often/u],
+  [503, "{}", "broken", /server at 127\.0\.0\.1:\d+ failed \(503\)/u],
+  [200, text("ready"), "tools", /cannot call tools/u]
+] as const
+
+describe("the trial of a model", () => {
+  it.live("names the address to use where config.json has the path of a request", () =>
+    Effect.gen(function* () {
+      const endpoint = yield* endpointThat(404, "{}")
+      const failure = yield* Effect.flip(
+        tryModel({ endpoint: `${endpoint}/chat/completions/`, model: "m-1" }, undefined)
+      )
+      assert.deepStrictEqual([failure.obstacle, failure.fix], ["address", `Use the address ${endpoint}`])
+    })
+  )
+
+  for (const [status, body, obstacle, words] of CAUSES)
+    it.live(`says what is wrong: ${obstacle}, ${status} ${body.slice(0, 30)}`, () =>
+      Effect.gen(function* () {
+        const endpoint = yield* endpointThat(status, body)
+        const failure = yield* Effect.flip(tryModel({ endpoint, model: "m-1" }, Redacted.make(KEY)))
+        assert.strictEqual(failure.obstacle, obstacle)
+        assert.match(failure.problem, words)
+        assert.notInclude(failure.message, KEY)
+      }).pipe(Effect.scoped)
+    )
+
+  for (const [body, words] of [
+    [
+      `{"error":{"message":"No auth credentials found for ${KEY}.","code":401}}`,
+      "; it said: No auth credentials found for ***"
+    ],
+    ['{"error":"bad key"}', "; it said: bad key"],
+    ['{"detail":[{"loc":["body"],"message":"field required"}]}', "; it said: field required"],
+    ["Unauthorized\n", "; it said: Unauthorized"],
+    ['{"code":401,"ok":false}', ""],
+    ['{"error":{"message":"cut o', ""]
+  ] as const)
+    it.live(`shows of an answer only the provider's own words: ${body.slice(0, 30)}`, () =>
+      Effect.gen(function* () {
+        const endpoint = yield* endpointThat(401, body)
+        const failure = yield* Effect.flip(tryModel({ endpoint, model: "m-1" }, Redacted.make(KEY)))
+        assert.match(failure.problem, /^127\.0\.0\.1:\d+ refuses the key \(401\)/u)
+        assert.strictEqual(failure.problem.replace(/^.*?\(401\)/u, ""), words)
+      }).pipe(Effect.scoped)
+    )
+
+  it.live("refuses a key that no header can carry, and does not print it", () =>
+    Effect.gen(function* () {
+      const tried = tryModel({ endpoint: "http://127.0.0.1:65000/v1", model: "m" }, Redacted.make(`${KEY}\n${KEY}`))
+      const failure = yield* Effect.flip(tried)
+      assert.strictEqual(failure.obstacle, "key")
+      assert.notInclude(failure.message, KEY)
+    })
+  )
+
+  it.live("says that nobody answers", () =>
+    Effect.gen(function* () {
+      const failure = yield* Effect.flip(tryModel({ endpoint: "http://127.0.0.1:9/v1", model: "m" }, undefined))
+      assert.strictEqual(failure.obstacle, "unreachable")
+    })
+  )
+
+  it.live("is passed by the offline model, which calls the tool", () =>
+    Effect.gen(function* () {
+      const endpoint = yield* serveOfflineModel({ host: "127.0.0.1", port: 0 })
+      assert.isAtLeast((yield* tryModel({ endpoint, model: "offline-model" }, undefined)).took_ms, 0)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("the trial of a bot", () => {
+  it.live("answers the bot's name, and refuses a token that Telegram refuses", () =>
+    Effect.gen(function* () {
+      const telegram = yield* makeTelegram
+      telegram.bot("1000:secret")
+      assert.isNotEmpty(yield* tryBot(telegram.url, Redacted.make("1000:secret")))
+      const wrong = yield* Effect.flip(tryBot(telegram.url, Redacted.make("1000:other")))
+      assert.match(wrong.problem, /refuses the bot's token \(401\)/u)
+      const none = yield* Effect.flip(tryBot(telegram.url, Redacted.make("hello")))
+      assert.match(none.problem, /looks like/u)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("takes no name that could steer a terminal", () =>
+    Effect.gen(function* () {
+      const endpoint = yield* endpointThat(200, JSON.stringify({ result: { username: "\u001b[2Jbot" } }))
+      const failure = yield* Effect.flip(tryBot(endpoint, Redacted.make("1000:secret")))
+      assert.strictEqual(failure.obstacle, "address")
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("choirctl model test and doctor", () => {
+  it.live("try the model with its key, and exit with 1 and the cause", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      const endpoint = yield* endpointThat(401, "{}")
+      const flags = ["--model-endpoint", endpoint, "--model-name", "m-1", "--model-secret-stdin"]
+      yield* choirctl(home, ["init", ...flags], { stdin: `${KEY}\n` })
+      const refused = yield* choirctl(home, ["model", "test", "main", "--json"])
+      assert.strictEqual(refused.code, 1)
+      assert.deepInclude(document(refused), { ok: false })
+      assert.match(refused.out, /MODEL_KEY.*refuses the key/u)
+      const unknown = yield* choirctl(home, ["model", "test", "other"])
+      assert.strictEqual(unknown.code, 2)
+      assert.include(unknown.err, "known: main")
+      const doctor = yield* choirctl(home, ["doctor"])
+      assert.strictEqual(doctor.code, 1)
+      assert.match(doctor.out, /fail +model main +.*refuses the key/u)
+      assert.match(doctor.out, /skip +telegram/u)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("send a model what agents send it, and show which parameters its provider refuses (D47)", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      const provider = yield* makeProviderOf({ refuses: ["temperature", "max_tokens"] })
+      yield* provider.otherwise(() => callTools([{ name: "choir_check", input: { word: "ready" } }]))
+      yield* choirctl(home, ["init", "--model-endpoint", provider.endpoint, "--model-name", "thinker"])
+      yield* provider.takeRefusals
+      const tested = yield* choirctl(home, ["model", "test", "main", "--json"])
+      assert.strictEqual(tested.code, 0, tested.err)
+      const { refused_parameters } = document(tested) as { readonly refused_parameters: ReadonlyArray<string> }
+      assert.sameMembers([...refused_parameters], ["temperature", "max_tokens"])
+      const words = yield* choirctl(home, ["model", "test", "main"])
+      assert.match(words.out, /^main works: thinker .*; the provider refuses .*, and agents stop sending it/u)
+      const last = (yield* provider.requests.all).at(-1)?.body as Readonly<Record<string, unknown>>
+      assert.notProperty(last, "temperature")
+      assert.property(last, "max_completion_tokens")
+      yield* provider.takeRefusals
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("pass for a model that works, and name a bot whose token is wrong", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      const endpoint = yield* serveOfflineModel({ host: "127.0.0.1", port: 0 })
+      const telegram = yield* makeTelegram
+      yield* choirctl(home, ["init", "--model-endpoint", endpoint, "--model-name", "offline-model"])
+      const works = yield* choirctl(home, ["model", "test", "main"])
+      assert.strictEqual(works.code, 0, works.err)
+      assert.match(works.out, /^main works: offline-model called a tool after [\d.]+ s\n$/u)
+      const { loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
+      const { config } = yield* loadFiles(home)
+      const gateways = { bot: { type: "telegram", secret: "token", api_root: telegram.url } }
+      writeFileSync(join(home, "config.json"), JSON.stringify({ ...config, gateways, dms: {} }))
+      writeFileSync(join(home, "secrets.json"), JSON.stringify({ token: "1000:wrong" }))
+      const doctor = yield* choirctl(home, ["doctor"])
+      assert.match(doctor.out, /ok +model main/u)
+      assert.match(doctor.out, /fail +gateway bot +Telegram refuses the bot's token/u)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("the trial of the page of metrics", () => {
+  it.live("reads it as a scraper does, and says why that does not work", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const port = 20_000 + (process.pid % 20_000)
+      const config = Schema.decodeUnknownSync(Config)({
+        ...CONFIG,
+        telemetry: { prometheus: { listen: `127.0.0.1:${port}` } }
+      })
+      const tried = (running: boolean) =>
+        Effect.map(metricsChecks(home, config, {}, running), ([found]) => `${found?.status} ${found?.detail}`)
+      assert.match(yield* tried(false), /^skip http:.*\/metrics, bearer token in .*metrics\.token, while choird runs$/u)
+      assert.match(yield* tried(true), /^fail .*metrics\.token cannot be read$/u)
+      writeFileSync(join(home, "metrics.token"), "right\n")
+      assert.match(yield* tried(true), /^fail no program answers/u)
+      yield* Layer.build(layerPrometheus(`127.0.0.1:${port}`, Redacted.make("right")))
+      assert.match(yield* tried(true), /^ok http:/u)
+      writeFileSync(join(home, "metrics.token"), "wrong\n")
+      assert.match(yield* tried(true), /^fail .* answers 401$/u)
+      assert.deepStrictEqual(yield* metricsChecks(home, Schema.decodeUnknownSync(Config)(CONFIG), {}, true), [])
+    }).pipe(Effect.scoped)
+  )
+})

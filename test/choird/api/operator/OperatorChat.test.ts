@@ -1,0 +1,243 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Queue, Stream } from "effect"
+import { coreLane, EDGE, InboxId, JobName } from "#schema/Ids.ts"
+import type { ChatEvent } from "#schema/OperatorApi.ts"
+import { CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
+import { AGENT, append, DM, SESSION, type World } from "../../../support/control.ts"
+import { answered, openOperator, output, reporting, said, started, stopped } from "../../../support/operatorSocket.ts"
+
+const one = InboxId.make("1")
+
+describe("chat", () => {
+  const message = (text: string, client_id = "c1") => ({ params: { id: AGENT }, payload: { client_id, text } })
+
+  it.effect("queues a message of the bound console", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      assert.deepStrictEqual(yield* api.chat.send(message("a\0b\ud800")), { inbox_id: one, position: 0 })
+      assert.deepStrictEqual(world.inbox, [
+        { gateway: "screen", client_id: "c1", agent_id: AGENT, dm: DM, text: "a\u{FFFD}b\u{FFFD}", attachments: [] }
+      ] as unknown as typeof world.inbox)
+    })
+  )
+
+  it.effect("answers commands itself, and leaves every other text to the agent (spec 19.3)", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      yield* append(world, [said(one), started("a")])
+      const command = (text: string, client_id = "c1") =>
+        Effect.map(api.chat.command(message(text, client_id)), ({ answer }) => answer)
+      assert.deepStrictEqual(yield* command("hello /status"), null)
+      assert.match((yield* command("/nonsense"))?.text ?? "", /^I do not know the command/u)
+      assert.deepStrictEqual(yield* command("/cores"), { kind: "notice", text: "a: initializing, step 0" })
+      assert.deepStrictEqual(yield* command("/inject"), { kind: "notice", text: "Usage: /inject <message>" })
+      const noted = { kind: "notice" as const, text: "Noted. It is read at the next step." }
+      assert.deepStrictEqual(yield* command("/inject faster"), noted)
+      assert.deepStrictEqual(yield* command("/inject faster"), noted)
+      assert.deepStrictEqual(yield* command("/cancel b", "c2"), {
+        kind: "refusal",
+        text: "No job b runs. Running: a."
+      })
+      assert.deepStrictEqual(yield* command("/cancel", "c3"), { kind: "notice", text: "a is being cancelled." })
+      assert.deepStrictEqual(
+        [...world.wishes].map(([id, { wish }]) => [id, wish.type]),
+        [
+          ["screen:c1", "Inject"],
+          ["screen:c3", "CancelCore"]
+        ]
+      )
+      assert.deepStrictEqual(
+        world.audit.map(({ who, detail }) => [who, (detail as { refused?: string }).refused]),
+        [
+          ["gateway:screen", undefined],
+          ["gateway:screen", undefined],
+          ["gateway:screen", "NO_SUCH_JOB"],
+          ["gateway:screen", undefined]
+        ]
+      )
+      assert.deepStrictEqual(yield* command("/stop", "c4"), { kind: "notice", text: "Stopping." })
+      assert.deepInclude(world.wishes.get("screen:c4")?.wish, { type: "StopTurn", turn: { inbox_id: one } })
+      assert.match((yield* command("/model"))?.text ?? "", /^small answers and works\.$/u)
+      assert.match((yield* command("/model llm small"))?.text ?? "", /^small answers from the next step on/u)
+      assert.deepStrictEqual(world.effects, ["gateway:screen sets small -"])
+      assert.deepStrictEqual(world.inbox, [])
+    })
+  )
+
+  it.effect("says that nothing runs when a person stops or cancels it", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      for (const text of ["/stop", "/cancel"])
+        assert.deepStrictEqual((yield* api.chat.command(message(text, text.slice(1)))).answer, {
+          kind: "notice",
+          text: "Nothing is running."
+        })
+      world.nextMessage = one
+      assert.strictEqual((yield* api.chat.command(message("/cancel", "c3"))).answer?.text, "Stopping.")
+    })
+  )
+
+  it.effect("has no session to steer when the last one has reached its budget", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      world.view = { ...world.view, session_id: null }
+      const { answer } = yield* api.chat.command(message("/compact"))
+      assert.strictEqual(answer?.kind, "refusal")
+    })
+  )
+
+  const refusals: ReadonlyArray<readonly [string, (world: World) => void, Record<string, unknown>]> = [
+    [
+      "an agent bound elsewhere, with the command that would bind it",
+      (world) => (world.view = { ...world.view, bindings: { ...world.view.bindings!, dm: "phone" as typeof DM } }),
+      {
+        "error.type": "NOT_CONSOLE",
+        "error.hint": "choirctl agent restart ada --dm phone --dm terminal"
+      }
+    ],
+    [
+      "an agent that does not run",
+      (world) => (world.view = { ...world.view, status: "stopped" }),
+      { "error.type": "NOT_RUNNING", "error.hint": "choirctl agent start ada" }
+    ],
+    [
+      "a full inbox",
+      (world) => (world.inboxFull = true),
+      { "error.type": "QUEUE_FULL", "error.retry_after_ms": 10_000 }
+    ]
+  ]
+  for (const [what, arrange, expected] of refusals)
+    it.effect(`refuses ${what}`, () =>
+      Effect.gen(function* () {
+        const { api, world } = yield* openOperator()
+        arrange(world)
+        assert.nestedInclude(yield* Effect.flip(api.chat.send(message("hi"))), expected)
+        assert.deepStrictEqual(world.inbox, [])
+      })
+    )
+
+  it.effect("refuses a text that no event could hold", () =>
+    Effect.gen(function* () {
+      const { api } = yield* openOperator()
+      const long = yield* Effect.flip(api.chat.send(message("x".repeat(CHAT_TEXT_CHARS_MAX + 1))))
+      assert.nestedInclude(long, { "error.type": "TOO_LARGE" })
+    })
+  )
+
+  /** The stream's events as a queue; it is open when the agent's status has come. */
+  const watch = Effect.fnUntraced(function* (api: Effect.Success<ReturnType<typeof openOperator>>["api"]) {
+    const queue = yield* Queue.bounded<ChatEvent>(64)
+    const ready = yield* Deferred.make<void>()
+    const events = yield* api.chat.stream({ params: { id: AGENT } })
+    yield* Stream.runForEach(events, ({ data }) =>
+      Effect.andThen(
+        Queue.offer(queue, data),
+        data.type === "activity" ? Deferred.succeed(ready, undefined) : Effect.void
+      )
+    ).pipe(Effect.forkScoped)
+    yield* Deferred.await(ready)
+    return queue
+  })
+  const next = (queue: Queue.Dequeue<ChatEvent>, count: number) =>
+    Effect.map(
+      Effect.forEach(Array.from({ length: count }), () => Queue.take(queue)),
+      (events) =>
+        events.map((event) => {
+          switch (event.type) {
+            case "message":
+              return `${event.kind} ${event.text}`
+            case "activity":
+              return `${event.edge} ${event.cores.join("+")}`.trim()
+            case "settled":
+              return `settled ${event.inbox_id}`
+            case "agent":
+              return event.status
+          }
+        })
+    )
+
+  it.effect("tells a turn with a job in order, and settles it after its report", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const queue = yield* watch(api)
+      assert.deepStrictEqual(yield* next(queue, 2), ["running", "EDGE_IDLE"])
+      yield* append(world, [said(one), started("a"), output(EDGE, "c1")])
+      assert.deepStrictEqual(yield* next(queue, 1), ["EDGE_FINALIZING a"])
+      yield* append(world, [answered("reply", one, "on it")])
+      assert.deepStrictEqual(yield* next(queue, 2), ["reply on it", "EDGE_IDLE a"])
+      const job = coreLane(JobName.make("a"))
+      yield* append(world, [output(job, "c2"), stopped("a")])
+      assert.deepStrictEqual(yield* next(queue, 1), ["EDGE_IDLE"])
+      yield* append(world, [answered("report", one, "done")])
+      assert.deepStrictEqual(yield* next(queue, 2), ["report done", "settled 1"])
+    })
+  )
+
+  it.effect("settles a message whose news it was too slow for, as the log has it", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const queue = yield* watch(api)
+      assert.deepStrictEqual(yield* next(queue, 2), ["running", "EDGE_IDLE"])
+      yield* append(world, [said(one), output(EDGE, "c1")], false)
+      yield* append(world, [answered("reply", one, "hello")])
+      assert.deepStrictEqual(yield* next(queue, 2), ["reply hello", "settled 1"])
+    })
+  )
+
+  it.effect("tells what a job said of itself last, to who watches and to who asks", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const core = coreLane(JobName.make("a"))
+      const plan = [
+        { step: "look", state: "done" },
+        { step: "write", state: "doing" }
+      ] as const
+      const report = { kind: "plan", text: "two steps", percent: 50, phase: "write", focus: "notes.md", plan } as const
+      yield* append(world, [said(one), started("a"), ...reporting(core, "r", report)])
+      const [job] = yield* api.sessions.cores({ params: { id: SESSION } })
+      assert.deepStrictEqual<unknown>(job?.report, report)
+      const { answer } = yield* api.chat.command(message("/cores"))
+      assert.strictEqual(
+        answer?.text,
+        "a: reasoning, step 1; plan: write, 50%, 1 of 2 steps done, notes.md — two steps"
+      )
+      const stream = yield* api.chat.stream({ params: { id: AGENT } })
+      const news = yield* Stream.runCollect(Stream.take(stream, 2))
+      const activity = news.map(({ data }) => data).find(({ type }) => type === "activity")
+      const job_name = JobName.make("a")
+      assert.deepInclude(activity, { cores: [job_name], reports: [{ job_name, report }] })
+    })
+  )
+
+  it.effect("gives unread messages first and settles what is done already", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      yield* append(world, [said(one), output(EDGE, "c1"), answered("reply", one, "hello")])
+      const queue = yield* watch(api)
+      assert.deepStrictEqual(yield* next(queue, 4), ["reply hello", "running", "EDGE_IDLE", "settled 1"])
+      assert.deepStrictEqual(yield* api.chat.ack({ params: { id: AGENT }, payload: { outbox_ids: ["1"] } }), {
+        acked: 1
+      })
+      const again = yield* watch(api)
+      assert.deepStrictEqual(yield* next(again, 3), ["running", "EDGE_IDLE", "settled 1"])
+      for (const outbox_ids of [["x"], ["0"], Array.from({ length: 1001 }, () => "1")]) {
+        const refused = yield* Effect.flip(api.chat.ack({ params: { id: AGENT }, payload: { outbox_ids } }))
+        assert.nestedInclude(refused, { "error.type": "BAD_REQUEST" })
+      }
+    })
+  )
+
+  it.effect("tells a stopped agent's status and keeps its unread messages readable", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      yield* append(world, [said(one), output(EDGE, "c1"), answered("reply", one, "hello")])
+      world.view = { ...world.view, status: "stopped", session_id: null, bindings: null }
+      const events = yield* api.chat.stream({ params: { id: AGENT } })
+      const first = yield* Stream.runCollect(Stream.take(events, 2))
+      assert.deepStrictEqual(
+        first.map(({ data }) => data.type),
+        ["message", "agent"]
+      )
+    })
+  )
+})

@@ -1,0 +1,145 @@
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { ResourceName } from "#schema/Ids.ts"
+import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { OUTBOX_PAGE_MAX } from "#src/shared/limits.ts"
+import { describeEngines } from "../../support/engines.ts"
+import { newAgent, stores } from "../../support/stores.ts"
+
+let dms = 0
+const newMessage = (source_id: string, text = source_id) => ({
+  source_id,
+  gateway: ResourceName.make("terminal"),
+  dm: ResourceName.make(`dm-${dms}`),
+  agent_id: newAgent(),
+  kind: "refusal" as const,
+  text,
+  in_reply_to: null
+})
+/** A DM of the test's own, and messages to it. */
+const start = (name: string) => {
+  dms += 1
+  const dm = ResourceName.make(`dm-${dms}`)
+  return { dm, message: (id: string, text?: string) => newMessage(`${name}-${dms}-${id}`, text) }
+}
+
+describeEngines("Outbox", (it, { kind }) => {
+  it.effect("shows the beginning of the question with its answer", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const inbox = yield* Inbox
+      const { dm, message } = start(kind)
+      const answer = message("a")
+      const { agent_id, gateway } = answer
+      const asked = { gateway, client_id: `${dm}-q`, agent_id, dm, text: `why ${"so ".repeat(100)}`, attachments: [] }
+      const received = yield* inbox.receive(asked)
+      const in_reply_to = received.type === "queued" ? received.inbox_id : null
+      yield* outbox.tell({ ...answer, in_reply_to })
+      const [row] = yield* outbox.undelivered(dm, undefined)
+      assert.strictEqual(row?.question, asked.text.slice(0, 200))
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("ends what is given up, and what stands in DMs that left config.json, and says so by DM", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const { dm, message } = start(kind)
+      const gone = ResourceName.make(`${dm}-gone`)
+      yield* outbox.tell(message("refused"))
+      yield* outbox.tell({ ...message("orphan"), dm: gone })
+      const [row] = yield* outbox.undelivered(dm, undefined)
+      const id = row?.outbox_id ?? ""
+      assert.isTrue(yield* outbox.giveUp(id, "Telegram sendMessage: 400"))
+      assert.isFalse(yield* outbox.giveUp(id, "again"))
+      assert.isAtLeast(yield* outbox.abandon([dm]), 1)
+      assert.strictEqual(yield* outbox.abandon([dm]), 0)
+      assert.deepStrictEqual(
+        [yield* outbox.undelivered(dm, undefined), yield* outbox.undelivered(gone, undefined)],
+        [[], []]
+      )
+      assert.strictEqual(yield* outbox.delivered([id]), 0)
+      const told = (yield* outbox.undeliverable).filter((each) => [dm, gone].includes(each.dm))
+      assert.deepStrictEqual(told, [
+        { dm, count: 1, reason: "Telegram sendMessage: 400" },
+        { dm: gone, count: 1, reason: "the DM is not in config.json any more" }
+      ])
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("holds a message once per source_id, in order, until it is delivered", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const { dm, message } = start(kind)
+      const first = message("a")
+      yield* outbox.tell(first)
+      yield* outbox.tell({ ...first, text: "changed" })
+      yield* outbox.tell(message("b"))
+      const rows = yield* outbox.undelivered(dm, undefined)
+      const { source_id, text } = first
+      assert.deepStrictEqual(rows[0], {
+        ...first,
+        outbox_id: rows[0]?.outbox_id ?? "",
+        created_ms: rows[0]?.created_ms ?? 0,
+        source: "choird",
+        source_id,
+        part: 0,
+        text,
+        question: null
+      })
+      assert.strictEqual(rows.length, 2)
+      const ids = rows.map(({ outbox_id }) => outbox_id)
+      assert.deepStrictEqual(yield* outbox.undelivered(dm, ids[0]), rows.slice(1))
+      assert.deepStrictEqual(yield* outbox.undelivered(dm, "nonsense"), rows)
+      yield* outbox.failed(ids[0] ?? "")
+      yield* outbox.failed("nonsense")
+      assert.strictEqual(yield* outbox.delivered([ids[0] ?? "", "nonsense", "9".repeat(19)]), 1)
+      assert.strictEqual(yield* outbox.delivered(ids), 1)
+      assert.strictEqual(yield* outbox.delivered([]), 0)
+      assert.deepStrictEqual(yield* outbox.undelivered(dm, undefined), [])
+      const sql = yield* SqlClient.SqlClient
+      assert.deepStrictEqual(
+        yield* sql`SELECT attempts FROM choir_control.outbox WHERE dm = ${dm} ORDER BY outbox_id`,
+        [{ attempts: 1 }, { attempts: 0 }]
+      )
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("is read in pages", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const { dm, message } = start(kind)
+      const count = OUTBOX_PAGE_MAX + 1
+      yield* Effect.forEach(
+        Array.from({ length: count }, (_, index) => message(String(index))),
+        outbox.tell
+      )
+      const page = yield* outbox.undelivered(dm, undefined)
+      assert.strictEqual(page.length, OUTBOX_PAGE_MAX)
+      assert.strictEqual((yield* outbox.undelivered(dm, page.at(-1)?.outbox_id)).length, 1)
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("shows a reader that goes on after an id every row of racing writers", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const { dm, message } = start(kind)
+      const seen: Array<string> = []
+      const read = Effect.gen(function* () {
+        const rows = yield* outbox.undelivered(dm, seen.at(-1))
+        seen.push(...rows.map(({ outbox_id }) => outbox_id))
+      })
+      const writes = Array.from({ length: 40 }, (_, index) => outbox.tell(message(String(index))))
+      yield* Effect.all([Effect.all(writes, { concurrency: 8 }), Effect.repeat(read, { times: 40 })], {
+        concurrency: 2
+      })
+      yield* read
+      assert.deepStrictEqual(
+        seen,
+        (yield* outbox.undelivered(dm, undefined)).map(({ outbox_id }) => outbox_id)
+      )
+      assert.strictEqual(seen.length, 40)
+    }).pipe(Effect.provide(stores))
+  )
+})

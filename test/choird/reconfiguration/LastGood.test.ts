@@ -1,0 +1,35 @@
+import { execFileSync } from "node:child_process"
+import { readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { LAST_GOOD_FILE } from "#src/shared/config/configFiles.ts"
+import { temporaryFolder } from "../../support/engines.ts"
+
+const PROGRAM = new URL("../../../src/choird/reconfiguration/LastGood.ts", import.meta.url).pathname
+const EFFECT = import.meta.resolve("effect")
+
+/** Keeps a configuration of about so many bytes, in a process whose files have at most `kib` KiB: then a write takes a part. */
+const keep = (home: string, bytes: number, kib: number | "unlimited") => {
+  const config = JSON.stringify({ filler: "x".repeat(bytes) })
+  const script = `const { Effect } = await import(${JSON.stringify(EFFECT)})
+    const { keepLastGood } = await import(${JSON.stringify(PROGRAM)})
+    await Effect.runPromise(keepLastGood(${JSON.stringify(home)}, ${config}))`
+  const limited = `trap "" XFSZ; ulimit -f ${kib}; exec "$0" --input-type=module -e "$1"`
+  return execFileSync("bash", ["-c", limited, process.execPath, script], { encoding: "utf8" })
+}
+
+describe("the last good configuration", () => {
+  it.effect("is never half of one: where the disk takes a part, what was kept before stays (R59)", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      const place = join(home, LAST_GOOD_FILE)
+      keep(home, 10, "unlimited")
+      const before = readFileSync(place, "utf8")
+      assert.deepStrictEqual(JSON.parse(before), { filler: "x".repeat(10) })
+      assert.strictEqual(statSync(place).mode & 0o777, 0o600)
+      assert.match(keep(home, 20_000, 8), /could not be kept as the last good one.*EFBIG/su)
+      assert.strictEqual(readFileSync(place, "utf8"), before)
+    })
+  )
+})

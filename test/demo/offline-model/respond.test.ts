@@ -1,0 +1,308 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { ChatRequest, type Message } from "#demo/offline-model/ChatCompletion.ts"
+import { parseInstructions } from "#demo/offline-model/Instruction.ts"
+import { respond } from "#demo/offline-model/respond.ts"
+import { OFFLINE_MODEL_CALLS_PER_STEP_MAX } from "#src/shared/limits.ts"
+
+interface Made {
+  readonly tool: string
+  readonly input: unknown
+}
+
+type Execute = (made: Made, index: number) => unknown
+
+const EDGE = [
+  "choir-fs-read",
+  "choir-fs-write",
+  "choir-fs-search",
+  "choir-exec",
+  "choir-core-spawn",
+  "choir-core-inject",
+  "choir-core-cancel",
+  "choir-core-list",
+  "clock-now"
+]
+const CORE = ["choir-fs-read", "choir-fs-write", "choir-exec", "choir-core-report"]
+
+const user = (content: string): Message => ({ role: "user", content })
+
+const request = (messages: ReadonlyArray<Message>, tools: ReadonlyArray<string>): ChatRequest =>
+  Schema.decodeUnknownSync(ChatRequest)({
+    model: "offline-model",
+    messages,
+    tools: tools.map((name) => ({ type: "function", function: { name } }))
+  })
+
+const success = (summary = "done", output?: unknown) => ({
+  status: "success",
+  summary,
+  ...(output === undefined ? {} : { output })
+})
+
+/** Plays the runtime: executes what is called until a text comes. */
+const converse = (
+  opening: ReadonlyArray<Message>,
+  tools: ReadonlyArray<string>,
+  execute: Execute = () => success(),
+  replies_max = 400
+) => {
+  const messages = [...opening]
+  const batches: Array<ReadonlyArray<Made>> = []
+  let count = 0
+  for (let reply = 0; reply < replies_max; reply += 1) {
+    const { finish_reason, message } = respond(request(messages, tools), 0).choices[0]
+    const calls = message.tool_calls ?? []
+    if (finish_reason !== "tool_calls") return { text: message.content ?? "", batches, messages }
+    batches.push(
+      calls.map((call) => ({ tool: call.function.name, input: JSON.parse(call.function.arguments) as unknown }))
+    )
+    messages.push({ role: "assistant", content: null, tool_calls: calls })
+    for (const made of batches.at(-1) ?? []) {
+      const id = calls[(batches.at(-1) ?? []).indexOf(made)]?.id ?? ""
+      messages.push({ role: "tool", tool_call_id: id, content: JSON.stringify(execute(made, count++)) })
+    }
+  }
+  throw new Error(`no answer after ${replies_max} replies`)
+}
+
+const namesOf = (batches: ReadonlyArray<ReadonlyArray<Made>>) => batches.map((batch) => batch.map((made) => made.tool))
+
+describe("respond", () => {
+  it("does one step per reply and tells what the results say", () => {
+    const outputs: Readonly<Record<string, unknown>> = {
+      "choir-fs-read": { content: "one\ntwo\n", lines_total: 2 },
+      "choir-exec": { exit_code: 0, stdout: "12 a.txt\n", stderr: "" },
+      "choir-fs-search": { matches: [{ path: "a.txt", line: 3, text: "needle\n" }] }
+    }
+    const { batches, text } = converse(
+      [user("read a.txt; write b.txt: hi\nappend b.txt: ho\nsearch needle in .; run wc -l a.txt; say That is all.")],
+      EDGE,
+      ({ tool }) => success("done", outputs[tool])
+    )
+    assert.deepStrictEqual(batches, [
+      [{ tool: "choir-fs-read", input: { path: "a.txt" } }],
+      [{ tool: "choir-fs-write", input: { path: "b.txt", content: "hi\n", mode: "overwrite" } }],
+      [{ tool: "choir-fs-write", input: { path: "b.txt", content: "ho\n", mode: "append" } }],
+      [{ tool: "choir-fs-search", input: { pattern: "needle", path: "." } }],
+      [{ tool: "choir-exec", input: { command: "wc -l a.txt" } }]
+    ])
+    assert.strictEqual(
+      text,
+      "a.txt has 2 lines:\none\ntwo\nWrote b.txt.\nAppended to b.txt.\nneedle matches:\na.txt:3:needle\n" +
+        "wc -l a.txt:\n12 a.txt\nThat is all."
+    )
+  })
+
+  it("starts all jobs of a message at once", () => {
+    const { batches, text } = converse(
+      [user("job a: write x: 1, then run cat x\nread n.txt\njob b: run date")],
+      EDGE,
+      ({ tool }) => success("ok", tool === "choir-fs-read" ? "text" : undefined)
+    )
+    assert.deepStrictEqual(batches[0], [
+      { tool: "choir-core-spawn", input: { job_name: "a", task_spec: "write x: 1\nrun cat x" } },
+      { tool: "choir-core-spawn", input: { job_name: "b", task_spec: "run date" } }
+    ])
+    assert.deepStrictEqual(namesOf(batches.slice(1)), [["choir-fs-read"]])
+    assert.strictEqual(text, "Started a.\nStarted b.\nn.txt has 1 line:\ntext")
+  })
+
+  it("steers jobs and calls any offered tool by its dotted or its wire name", () => {
+    const { batches } = converse(
+      [user('jobs; tell a: run date; cancel a; call clock.now {"zone":"UTC"}; call clock-now')],
+      EDGE
+    )
+    assert.deepStrictEqual(batches.flat(), [
+      { tool: "choir-core-list", input: {} },
+      { tool: "choir-core-inject", input: { job_name: "a", content: "run date" } },
+      { tool: "choir-core-cancel", input: { job_name: "a" } },
+      { tool: "clock-now", input: { zone: "UTC" } },
+      { tool: "clock-now", input: {} }
+    ])
+  })
+
+  it("works through a core job's task, its injections included", () => {
+    const opening = [
+      user("You work on one job.\n\nTask:\nwrite x: 1\nreport half way\nrun cat x\n\nContext:\nread secret\n"),
+      user("<choir-note>\nFurther instruction: run date\n</choir-note>")
+    ]
+    const { batches, text } = converse(opening, CORE, ({ tool }) =>
+      success("ok", tool === "choir-exec" ? { exit_code: 0, stdout: "1\n", stderr: "" } : undefined)
+    )
+    assert.deepStrictEqual(namesOf(batches), [
+      ["choir-fs-write"],
+      ["choir-core-report"],
+      ["choir-exec"],
+      ["choir-exec"]
+    ])
+    assert.deepStrictEqual(batches[1]?.[0]?.input, { kind: "progress", text: "half way" })
+    assert.strictEqual(text, "Wrote x.\ncat x:\n1\ndate:\n1")
+  })
+
+  it("follows an instruction injected into the turn of edge, and forgets the turns before", () => {
+    const before: ReadonlyArray<Message> = [user("read old.txt"), { role: "assistant", content: "old.txt is empty." }]
+    const { batches } = converse(
+      [...before, user("read a.txt"), user("<choir-note>\nThe user adds while you work: read b.txt\n</choir-note>")],
+      EDGE
+    )
+    assert.deepStrictEqual(
+      batches.flat().map((made) => made.input),
+      [{ path: "a.txt" }, { path: "b.txt" }]
+    )
+  })
+
+  it("reads a file whose write was refused and tries once more (E10)", () => {
+    const refusal = { status: "error", summary: "a.txt has changed; read it first" }
+    const { batches, text } = converse([user("write a.txt: x")], EDGE, (_, index) =>
+      index === 0 ? refusal : success("ok", "old")
+    )
+    assert.deepStrictEqual(namesOf(batches), [["choir-fs-write"], ["choir-fs-read"], ["choir-fs-write"]])
+    assert.strictEqual(text, "Wrote a.txt.")
+  })
+
+  it("tries a refused write only once more, then says why it failed", () => {
+    const { batches, text } = converse([user("write a.txt: x")], EDGE, ({ tool }) =>
+      tool === "choir-fs-read" ? success("ok", "old") : { status: "error", summary: "read it first" }
+    )
+    assert.strictEqual(batches.length, 3)
+    assert.strictEqual(text, '"write a.txt: x" failed: read it first')
+  })
+
+  it("tells failures with their reason and goes on", () => {
+    const failures: ReadonlyArray<unknown> = [
+      { status: "error", summary: "exit code 2", output: { exit_code: 2, stdout: "", stderr: "no such file\n" } },
+      { status: "rejected", summary: "LOCK_BUSY", allowed: { tools: [] } },
+      { error: { message: "too large" } },
+      "Error: gone"
+    ]
+    const { text } = converse([user("run ls x; read a; read b; read c; read d")], EDGE, (_, index) =>
+      index < failures.length ? failures[index] : success("ok", "text\n")
+    )
+    assert.strictEqual(
+      text,
+      '"run ls x" failed: exit code 2: no such file\n"read a" failed: LOCK_BUSY\n"read b" failed: too large\n' +
+        '"read c" failed: Error: gone\nd has 1 line:\ntext'
+    )
+  })
+
+  it("says which tool it would have needed, and does the rest", () => {
+    const { batches, text } = converse([user("run date; read a.txt")], ["choir-fs-read"], () => success("ok", "x"))
+    assert.deepStrictEqual(namesOf(batches), [["choir-fs-read"]])
+    assert.strictEqual(text, '"run date" failed: I am not offered the tool choir-exec here.\na.txt has 1 line:\nx')
+  })
+
+  it("does not repeat a step when tools are withdrawn in the middle of a turn", () => {
+    const opening = user("job a: say x; run date; read a.txt")
+    const { messages } = converse([opening], EDGE, () => success("ok", "x"))
+    const { batches } = converse(messages, ["choir-fs-read", "choir-core-spawn"], () => success("ok", "x"))
+    assert.deepStrictEqual(batches, [])
+  })
+
+  it("stops when the conversation does not show its calls as they were made", () => {
+    const messages: Array<Message> = [user("read a.txt")]
+    for (let index = 0; index < OFFLINE_MODEL_CALLS_PER_STEP_MAX; index += 1) {
+      const call = { name: "choir-fs-read", arguments: "{}" }
+      messages.push({ role: "assistant", tool_calls: [{ id: `c${index}`, type: "function", function: call }] })
+      messages.push({ role: "tool", tool_call_id: `c${index}`, content: "{}" })
+    }
+    const { text } = converse(messages, EDGE)
+    assert.match(text, /I stopped here/u)
+  })
+
+  it("reports a finished core job in one sentence, from JSON and from text", () => {
+    const reports: ReadonlyArray<readonly [string, string]> = [
+      [JSON.stringify({ job_name: "count", outcome: "completed", summary: "12 lines" }), "count is done: 12 lines"],
+      ["job: count\noutcome: cancelled\nsummary: by you", "count stopped with outcome cancelled: by you"],
+      ["count finished", "count finished"],
+      ["", "A core job has stopped."]
+    ]
+    for (const [report, expected] of reports) {
+      const { batches, text } = converse(
+        [user("job count: run wc"), user(`<choir-note>\nReport:\n${report}\n</choir-note>`)],
+        EDGE
+      )
+      assert.deepStrictEqual(batches, [])
+      assert.strictEqual(text, expected)
+    }
+  })
+
+  it("tells what a job asks", () => {
+    const report = user('<choir-note>\nReport:\n{"job_name":"merge","asks":"Which branch?"}\n</choir-note>')
+    assert.strictEqual(converse([report], EDGE).text, "merge asks: Which branch?")
+  })
+
+  it("keeps a memory by quoting what was said, where only that is offered", () => {
+    const said = JSON.stringify([{ role: "user", content: "my cat\nis Tom" }])
+    const text = `Events, oldest first:\n0123456789ab UserMsg ${said}\n0123456789ab ModelOutput []`
+    const { choices } = respond(request([user(text)], ["choir-memory-delta"]), 0)
+    const [call] = choices[0].message.tool_calls ?? []
+    assert.strictEqual(call?.function.name, "choir-memory-delta")
+    assert.deepStrictEqual(JSON.parse(call?.function.arguments ?? ""), {
+      mode: "append",
+      summary_update: "The user said: my cat is Tom"
+    })
+  })
+
+  it("sums a session up in the same way", () => {
+    const said = JSON.stringify([{ role: "user", content: "my cat is Tom" }])
+    const { choices } = respond(request([user(` UserMsg ${said}`)], ["choir-session-summary"]), 0)
+    const [call] = choices[0].message.tool_calls ?? []
+    assert.strictEqual(call?.function.name, "choir-session-summary")
+    const quote = "The user said: my cat is Tom"
+    const nothing = { decisions: [], open_points: [], facts: [] }
+    assert.deepStrictEqual(JSON.parse(call?.function.arguments ?? ""), { title: quote, summary: quote, ...nothing })
+  })
+
+  it("never passes for a language model", () => {
+    for (const text of ["Hi!", "What is the meaning of life?", "", "please write me a poem"]) {
+      assert.match(converse([user(text)], EDGE).text, /I am the offline model/u)
+    }
+    assert.match(converse([user("what can you do?")], EDGE).text, /job NAME: STEP.*config\.json/su)
+    assert.strictEqual(converse([user("what is 6*7?")], EDGE).text, "6 * 7 is 42.")
+    assert.match(converse([{ role: "system", content: "You are edge." }], EDGE).text, /I am the offline model/u)
+  })
+
+  it("says what it left out", () => {
+    const { text } = converse([user("say ok\nand paint the fence")], EDGE)
+    assert.strictEqual(text, 'ok\nI left out what is no instruction: "and paint the fence"')
+  })
+
+  it("is labelled, counts its usage and keeps to max_tokens", () => {
+    const reply = respond({ ...request([user("say 123456789")], []), max_tokens: 2 }, 7)
+    assert.strictEqual(reply.model, "offline-model")
+    assert.strictEqual(reply.created, 7)
+    assert.strictEqual(reply.choices[0].message.content, "12345678")
+    assert.strictEqual(reply.choices[0].finish_reason, "length")
+    assert.deepStrictEqual(reply.usage, { prompt_tokens: 4, completion_tokens: 2, total_tokens: 6 })
+  })
+
+  it("calls nothing when tools are forbidden", () => {
+    const reply = respond({ ...request([user("read a")], EDGE), tool_choice: "none" }, 0)
+    assert.strictEqual(reply.choices[0].finish_reason, "stop")
+  })
+
+  const STEPS = ["read a", "read b", "write a: 1", "append a: 2", "run x", "job j: say 1", "say hi", "jobs", "odd", ""]
+  const OUTCOMES = [
+    success(),
+    success("ok", { content: "1" }),
+    { status: "error", summary: "read it first" },
+    "text",
+    7
+  ]
+
+  it.prop(
+    "always comes to an end within its calls per step, whatever the tools answer",
+    [Schema.Array(Schema.Literals(STEPS)), Schema.Array(Schema.Literals([0, 1, 2, 3, 4])), Schema.Boolean],
+    ([lines, outcomes, core]) => {
+      const text = lines.join("\n")
+      const { batches } = converse(
+        [user(core ? `Task:\n${text}` : text)],
+        core ? CORE : EDGE,
+        (_, index) => OUTCOMES[outcomes[index] ?? 2]
+      )
+      const bound = parseInstructions(text).steps.length * OFFLINE_MODEL_CALLS_PER_STEP_MAX
+      assert.isAtMost(batches.flat().length, bound)
+    }
+  )
+})

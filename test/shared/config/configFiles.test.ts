@@ -1,0 +1,198 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Runtime } from "effect"
+import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { hasValue, loadFiles } from "#src/shared/config/configFiles.ts"
+import { problemsOf } from "#src/shared/config/configProblems.ts"
+import { CONFIG_BYTES_MAX } from "#src/shared/limits.ts"
+import { SecretName } from "#schema/Ids.ts"
+import { CONFIG, makeHome, SECRETS } from "../../support/stores.ts"
+
+const SECRET = "hunter2-correct-horse"
+
+/** The refusal of a home that was changed in some way. */
+const refusal = (change: (home: string) => unknown, config: unknown = CONFIG, secrets: unknown = SECRETS) =>
+  Effect.gen(function* () {
+    const home = yield* makeHome(config, secrets)
+    change(home)
+    const error = yield* Effect.flip(loadFiles(home))
+    assert.strictEqual(error[Runtime.errorExitCode], 78)
+    return {
+      file: error.file.slice(home.length + 1),
+      problems: error.problems,
+      hint: error.hint,
+      message: error.message
+    }
+  })
+
+describe("configFiles", () => {
+  it.effect("reads both files with their defaults, and warns of what is missing or a placeholder", () =>
+    Effect.gen(function* () {
+      const secrets = { "small-key": SECRET, "large-key": "", "bot-token": "<token>", unused: "x" }
+      const model = { provider: "...", model: "m", endpoint: "https://h", secret: "toString" }
+      const home = yield* makeHome(
+        {
+          ...CONFIG,
+          models: { ...CONFIG.models, third: { ...model, secret: "constructor" } },
+          workspaces: { ...CONFIG.workspaces, inner: { path: "/srv/main/a/b" }, beside: { path: "/srv/main-2" } }
+        },
+        secrets
+      )
+      const files = yield* loadFiles(home)
+      assert.strictEqual(files.home, home)
+      assert.strictEqual(files.config.heartbeat_interval_ms, 5000)
+      assert.deepStrictEqual(
+        files.warnings.map(({ message, path }) => `${path}: ${message}`),
+        [
+          'models.large.secret: the secret "large-key" has no value yet: choirctl secret set large-key',
+          'models.other.secret: the secret "other-key" has no value yet: choirctl secret set other-key',
+          'models.third.secret: the secret "constructor" has no value yet: choirctl secret set constructor',
+          'bot-token: the secret "bot-token" is a placeholder',
+          'models.third.provider: "..." is a placeholder',
+          'workspaces.inner.path: lies in the workspace "main": no agent can be started there'
+        ]
+      )
+      assert.isTrue(hasValue(files.secrets, SecretName.make("small-key")))
+      assert.notInclude(JSON.stringify(files), SECRET)
+    })
+  )
+
+  it.effect("warns of a cost limit that an unpriced model escapes, and of a model that Docker cannot reach", () =>
+    Effect.gen(function* () {
+      const entry = { provider: "p", model: "m", endpoint: "http://127.0.0.1:1/v1" }
+      const config = {
+        ...CONFIG,
+        models: {
+          paid: { ...entry, price: { input: 1, output: 2 }, fallback: ["free", "spare"] },
+          free: { ...entry, provider: "offline" },
+          spare: entry
+        },
+        agents: { ada: { repo: { url: "/srv/ada" }, defaults: { workspace: "main", llm: "paid" } } },
+        runtime: { type: "docker" },
+        budgets: { max_cost_usd: 5 }
+      }
+      const { warnings } = yield* loadFiles(yield* makeHome(config, SECRETS))
+      const at = (path: string) => warnings.filter((warning) => warning.path === path)
+      assert.lengthOf(at("models.spare.price"), 1)
+      assert.lengthOf([...at("models.paid.price"), ...at("models.free.price")], 0)
+      assert.lengthOf(at("runtime.type"), 3)
+    })
+  )
+
+  it.effect("warns of an address that has the path of a request, with the one to use", () =>
+    Effect.gen(function* () {
+      const entry = { provider: "p", model: "m" }
+      const endpoint = "https://llm.example.org/v1"
+      const models = {
+        long: { ...entry, endpoint: `${endpoint}/chat/completions` },
+        short: { ...entry, endpoint }
+      }
+      const { warnings } = yield* loadFiles(yield* makeHome({ ...CONFIG, models, agents: {} }, SECRETS))
+      assert.deepStrictEqual(
+        warnings.filter(({ path }) => path.endsWith(".endpoint")),
+        [
+          {
+            path: "models.long.endpoint",
+            message: `Choir adds /chat/completions to it, so every request fails: use ${endpoint}`
+          }
+        ]
+      )
+    })
+  )
+
+  it.effect("refuses a key that stands twice, of which one would count in silence, and a byte order mark (R57)", () =>
+    Effect.gen(function* () {
+      const text = JSON.stringify(CONFIG)
+      const written = (name: string, content: string) =>
+        refusal((home) => writeFileSync(join(home, name), content, { mode: 0o600 }))
+      const twice = yield* written("config.json", `${text.slice(0, -1)}, "models": {}}`)
+      assert.strictEqual(twice.file, "config.json")
+      assert.deepStrictEqual(problemsOf(twice.problems), [
+        { path: "models", reason: "a key that stands here twice: only the last of them would count" }
+      ])
+      const secret = yield* written("secrets.json", `{"key": "${SECRET}", "key": "${SECRET}"}`)
+      assert.deepStrictEqual([secret.file, problemsOf(secret.problems)[0]?.path], ["secrets.json", "key"])
+      assert.notInclude(secret.message, SECRET)
+      const marked = yield* written("config.json", `\u{feff}${text}`)
+      assert.match(marked.message, /byte order mark: save it as UTF-8 without one/u)
+    })
+  )
+
+  it.effect("tells all problems of a config by their paths (R57)", () =>
+    Effect.gen(function* () {
+      const { file, hint, problems } = yield* refusal(() => undefined, {
+        ...CONFIG,
+        heartbeat_interval_ms: "x",
+        surprise: 1
+      })
+      assert.strictEqual(file, "config.json")
+      for (const part of ['["heartbeat_interval_ms"]', '["surprise"]']) assert.include(problems.join("\n"), part)
+      assert.include(hint, "choirctl config validate")
+    })
+  )
+
+  it.effect("never repeats a secret when secrets.json is wrong (R32)", () =>
+    Effect.gen(function* () {
+      for (const secrets of [
+        `{"key": "${SECRET}"`,
+        `"${SECRET}`,
+        SECRET,
+        { key: 1, other: [SECRET] },
+        { key: SECRET.repeat(10_000) },
+        [SECRET]
+      ]) {
+        const { file, message } = yield* refusal(() => undefined, CONFIG, secrets)
+        assert.strictEqual(file, "secrets.json")
+        assert.notInclude(message, SECRET.slice(0, 7))
+      }
+    })
+  )
+
+  it.effect("refuses files and homes that others could have read or written (R34)", () =>
+    Effect.gen(function* () {
+      const moved = (home: string) => {
+        mkdirSync(join(home, "real"))
+        renameSync(join(home, "secrets.json"), join(home, "real/secrets.json"))
+        symlinkSync(join(home, "real/secrets.json"), join(home, "secrets.json"))
+      }
+      const cases: ReadonlyArray<readonly [(home: string) => unknown, string, string]> = [
+        [(home) => chmodSync(join(home, "secrets.json"), 0o640), "secrets.json", "chmod 600"],
+        [(home) => chmodSync(join(home, "secrets.json"), 0o400), "secrets.json", "chmod 600"],
+        [(home) => chmodSync(home, 0o755), "", "chmod 700"],
+        [moved, "secrets.json", "put the file itself"],
+        [(home) => rmSync(join(home, "secrets.json")), "secrets.json", " init makes it"],
+        [(home) => rmSync(join(home, "config.json")), "config.json", " init makes it"],
+        [(home) => rmSync(home, { recursive: true }), "", " init makes it"],
+        [
+          (home) => {
+            rmSync(join(home, "secrets.json"))
+            mkdirSync(join(home, "secrets.json"), { mode: 0o600 })
+          },
+          "secrets.json",
+          " init makes it"
+        ],
+        [(home) => writeFileSync(join(home, "config.json"), " ".repeat(CONFIG_BYTES_MAX + 1)), "config.json", "shorten"]
+      ]
+      for (const [change, expected, fix] of cases) {
+        const { file, hint } = yield* refusal(change)
+        assert.strictEqual(file, expected)
+        assert.include(hint, fix)
+      }
+      const home = yield* makeHome()
+      symlinkSync(home, `${home}-link`)
+      const { message } = yield* Effect.flip(loadFiles(`${home}-link`))
+      rmSync(`${home}-link`)
+      assert.include(message, "symbolic link")
+    })
+  )
+
+  if (process.getuid?.() === 0)
+    it.effect("refuses what belongs to another user (R34)", () =>
+      Effect.gen(function* () {
+        const nobody = 65_534
+        const { chownSync } = yield* Effect.promise(() => import("node:fs"))
+        assert.include((yield* refusal((home) => chownSync(join(home, "secrets.json"), nobody, nobody))).hint, "chown")
+        assert.include((yield* refusal((home) => chownSync(home, nobody, nobody))).hint, "chown")
+      })
+    )
+})

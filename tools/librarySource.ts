@@ -1,0 +1,50 @@
+/**
+ * First half of `npm run build:library`: lays the library's sources out as its exports name them. In the repository they name each
+ * other by aliases and `.ts`, which Node understands nowhere below `node_modules`; the copies have relative `.js` names, so that the
+ * compiler needs to change nothing.
+ */
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { basename, dirname, join, relative } from "node:path"
+import { packageFolder } from "#src/shared/files/packageFolder.ts"
+
+/** Folders of the library and where the repository has them; two are not exported but needed by the others. */
+const FOLDERS = {
+  schema: "schema",
+  agent: "src/agent",
+  choird: "src/choird",
+  shared: "src/shared",
+  "offline-model": "demo/offline-model",
+  testing: "test/support/testing"
+}
+
+/** Programs, which do something when they are imported. */
+const PROGRAMS = new Set(["launch.ts", "main.ts", "postgres-template.ts"])
+
+const SPECIFIER = /((?:\bfrom|\bimport) |\bimport\()"(#[^"]+|\.\.?\/[^"]+)\.ts"/gu
+
+const inLibrary = (specifier: string): string =>
+  specifier.startsWith("#schema/") ? specifier.slice(1) : specifier.replace(/^#(?:src|demo)\//u, "")
+
+/** The text of a module at `path` in the library. */
+const relocated = (path: string, text: string): string =>
+  text.replaceAll(SPECIFIER, (_, keyword: string, specifier: string) => {
+    if (!specifier.startsWith("#")) return `${keyword}"${specifier}.js"`
+    const place = relative(dirname(path), inLibrary(specifier))
+    return `${keyword}"${place.startsWith(".") ? place : `./${place}`}.js"`
+  })
+
+const modulesIn = (folder: string): ReadonlyArray<string> =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
+    (name) => name.endsWith(".ts") && !PROGRAMS.has(basename(name))
+  )
+
+const target = join(packageFolder, "dist", "library-source")
+for (const folder of [target, join(packageFolder, "dist", "library")]) rmSync(folder, { recursive: true, force: true })
+for (const [folder, place] of Object.entries(FOLDERS)) {
+  const source = join(packageFolder, place)
+  for (const name of modulesIn(source)) {
+    const path = join(folder, name)
+    mkdirSync(dirname(join(target, path)), { recursive: true })
+    writeFileSync(join(target, path), relocated(path, readFileSync(join(source, name), "utf8")))
+  }
+}
