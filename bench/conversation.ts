@@ -21,6 +21,7 @@ import { packPayload } from "#src/shared/events/storedPayload.ts"
 import { type Started, startAgent } from "./agent.ts"
 import { onPostgres } from "./postgres.ts"
 import { atLeast, atMost, median, ratioAtLeast, type Row, spread } from "./Row.ts"
+import { layerAppendRules } from "#src/choird/approvals/callApprovals.ts"
 
 const TURN = 20
 const TURNS = 20
@@ -172,7 +173,7 @@ const verified = Effect.fnUntraced(function* ({ choir }: Started, session_id: Se
 })
 
 const stores = (home: string, host: string, user: string) =>
-  Layer.mergeAll(SessionStore.layer, EventStore.layer).pipe(
+  Layer.mergeAll(SessionStore.layer, EventStore.layer.pipe(Layer.provide(layerAppendRules))).pipe(
     Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer)),
     Layer.provideMerge(ConfigStore.layer({ home })),
     Layer.provideMerge(Database.layerPostgres({ host, port: 5432, user, database: "bench" }))

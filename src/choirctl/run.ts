@@ -9,7 +9,7 @@ import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
 import { paint } from "#src/choirctl/terminal/paint.ts"
 import { safeText } from "#src/choirctl/terminal/safeText.ts"
 import { Screen, withNotes } from "#src/choirctl/terminal/Screen.ts"
-import { VERSION } from "./version.ts"
+import { VERSION } from "#src/shared/program/version.ts"
 
 const builtIns = [GlobalFlag.Help, GlobalFlag.Version]
 

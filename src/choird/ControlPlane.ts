@@ -40,10 +40,19 @@ import { Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "./sessions/Steering.ts"
 import { Tokens } from "./sessions/Tokens.ts"
 import { layerTelemetry } from "./telemetry/Telemetry.ts"
+import { layerAppendRules } from "#src/choird/approvals/callApprovals.ts"
 
 const Stores = Layer.merge(Steering.layer, Approvals.layer).pipe(
   Layer.provide(ProposalFacts.layer),
-  Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer)),
+  Layer.provideMerge(
+    Layer.mergeAll(
+      SessionStore.layer,
+      EventStore.layer.pipe(Layer.provide(layerAppendRules)),
+      Inbox.layer,
+      Leases.layer,
+      Audit.layer
+    )
+  ),
   Layer.provideMerge(Layer.mergeAll(AgentSchemas.layer, ConfigVersions.layer)),
   Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer))
 )

@@ -1,7 +1,8 @@
 /** The tools of a simulated agent: Choir's own that need no machine, and some of each effect class that write the ledger. */
 import { Effect, Schema } from "effect"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
-import { lockOn, llmView, decodeInput } from "#src/agent/tools/toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { lockOn, decodeInput } from "#src/agent/tools/toolInput.ts"
 import type { PreparedCall, Tool, ToolOutcome } from "#src/agent/tools/Tool.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import type { AgentIdentity } from "./Agent.ts"

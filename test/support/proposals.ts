@@ -34,6 +34,7 @@ import { append } from "./confirmations.ts"
 import { type Entry, makeGitRepo, temporaryFolder } from "./gitRepo.ts"
 import { folders, GLOBAL_FILES } from "./images.ts"
 import { BINDINGS, CONFIG, newAgent, SECRETS, Talk, userMsg } from "./stores.ts"
+import { layerAppendRules } from "#src/choird/approvals/callApprovals.ts"
 
 export const TOOL = {
   manifest: {
@@ -205,7 +206,14 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
     Layer.provideMerge(
       Layer.provide(Approvals.layer, Layer.provide(ProposalFacts.layer, Layer.merge(imagesOf(undefined), folders)))
     ),
-    Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Audit.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        SessionStore.layer,
+        EventStore.layer.pipe(Layer.provide(layerAppendRules)),
+        Inbox.layer,
+        Audit.layer
+      )
+    ),
     Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer)),
     Layer.provideMerge(gitWork),
     Layer.provideMerge(Repos.layer(home)),

@@ -20,6 +20,7 @@ import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { chain, genesis, hex, type Link } from "#src/shared/events/hashChain.ts"
 import { temporaryFolder } from "./engines.ts"
+import { layerAppendRules } from "#src/choird/approvals/callApprovals.ts"
 
 export const CONFIG = {
   global_repo: { url: "/srv/global" },
@@ -55,7 +56,15 @@ export const storesWith = (config: unknown) =>
   Layer.merge(Steering.layer, Approvals.layer).pipe(
     // Nothing is proposed in these suites.
     Layer.provide(Layer.mock(ProposalFacts, {})),
-    Layer.provideMerge(Layer.mergeAll(SessionStore.layer, EventStore.layer, Inbox.layer, Leases.layer, Audit.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        SessionStore.layer,
+        EventStore.layer.pipe(Layer.provide(layerAppendRules)),
+        Inbox.layer,
+        Leases.layer,
+        Audit.layer
+      )
+    ),
     Layer.provideMerge(Layer.mergeAll(Tokens.layer, Signals.layer, Outbox.layer)),
     Layer.provideMerge(Layer.unwrap(Effect.map(makeHome(config), (home) => ConfigStore.layer({ home })))),
     Layer.orDie

@@ -1,8 +1,8 @@
 /** What a lane, a tool or a signal wants to happen, and what may be known when it is decided on. */
 import { Result } from "effect"
-import type { Budgets } from "#schema/Config.ts"
 import type { CoreJobStart } from "#schema/Core.ts"
 import type {
+  ChoirEvent,
   CoreOutcome,
   EventDraft,
   MemoryDelta,
@@ -10,10 +10,10 @@ import type {
   PayloadOf,
   ToolResultCommitted
 } from "#schema/Event.ts"
-import type { ApprovalId, CallId, InboxId, JobName, LaneId, SessionId } from "#schema/Ids.ts"
+import type { ApprovalId, CallId, InboxId, JobName, LaneId } from "#schema/Ids.ts"
 import type { TurnName, UserMessage } from "#schema/Signal.ts"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
-import type { Find } from "#src/agent/model/prompt/promptWindow.ts"
+import type { Standing } from "#src/agent/settings/AgentSettings.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 
 export type Output = Omit<typeof ModelOutput.Type, "call_id" | "tool_calls"> & {
@@ -132,12 +132,11 @@ export type Proposal =
   /** Ends the session at one of its limits; the text says how to go on. */
   | { readonly type: "End"; readonly by: "budget"; readonly reason: string; readonly text: string }
 
+/** The event of a revision, or `undefined` when it left this process (D9). */
+export type Find = (rev: number) => ChoirEvent | undefined
+
 /** What a decision may know besides the state. */
-export interface Situation {
-  readonly session_id: SessionId
-  readonly epoch: number
-  readonly budgets: Budgets
-  readonly confirm_external: "never" | "tainted" | "always"
+export interface Situation extends Standing {
   readonly skills: SkillBook
   /** Looks up an event that is in memory. */
   readonly find: Find

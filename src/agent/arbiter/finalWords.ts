@@ -5,9 +5,7 @@
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
-import { note } from "#src/agent/model/prompt/note.ts"
-import type { Find } from "#src/agent/model/prompt/promptWindow.ts"
+import type { Find } from "./Proposal.ts"
 
 type Output = EventOf<"ModelOutput">["payload"]
 
@@ -86,9 +84,3 @@ export const isCorrecting = ({ edge }: Pick<SessionState, "edge">, find: Find): 
     edgeWords(find, edge, output).type === "correct"
   )
 }
-
-/** How a prompt ends that asks for a correction, after the words that it is about. */
-export const askedAgain = (text: string | undefined, correction: string): ReadonlyArray<ChatMessage> => [
-  ...((text ?? "").trim() === "" ? [] : [{ role: "assistant" as const, content: text ?? "" }]),
-  note(correction)
-]

@@ -31,6 +31,7 @@ import { makeToolSlots } from "./ToolSlots.ts"
 import { rejected } from "#src/agent/tools/toolResult.ts"
 import { type ControlTool, isControl } from "#src/agent/tools/ControlTool.ts"
 import type { PreparedCall, Tool } from "#src/agent/tools/Tool.ts"
+import type { Exhausted } from "#src/agent/model/Budget.ts"
 
 /** Runs the open calls of lanes. */
 export class ToolRunner extends Context.Service<
@@ -53,12 +54,6 @@ export class ToolRunner extends Context.Service<
     ToolRunner,
     Effect.suspend(() => make())
   )
-}
-
-/** A limit of the session is reached; `limit` is a sentence for the user. */
-export interface Exhausted {
-  readonly _tag: "Exhausted"
-  readonly limit: string
 }
 
 const STOPPED = "the agent was stopped while the call waited for a person's approval; it did not run"

@@ -1,6 +1,12 @@
 /** The identity texts of the image (spec 7.1): USER.md and SOUL.md for edge, SOUL-CORE.md for cores. */
 import { Context, Effect, FileSystem, Layer, Schema } from "effect"
-import type { Identity } from "#src/agent/model/prompt/Prompt.ts"
+
+/** The image's texts; an absent file is an empty text. */
+export interface Identity {
+  readonly user: string
+  readonly soul: string
+  readonly soulCore: string
+}
 
 /** An identity text that is there and cannot be read. An agent that is not who it is meant to be does not start. */
 export class IdentityUnreadable extends Schema.TaggedError<IdentityUnreadable>()("IdentityUnreadable", {

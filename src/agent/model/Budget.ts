@@ -6,7 +6,12 @@ import { Context, Deferred, Effect, Layer, type Scope } from "effect"
 import { exhaustedLimit } from "#src/agent/arbiter/decideCalls.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
-import type { Exhausted } from "#src/agent/calls/ToolRunner.ts"
+
+/** A limit of the session is reached; `limit` is a sentence for the user. */
+export interface Exhausted {
+  readonly _tag: "Exhausted"
+  readonly limit: string
+}
 
 /** The most that a model call may cost. */
 export interface Reservation {

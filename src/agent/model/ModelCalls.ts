@@ -8,13 +8,12 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { commitIfDue } from "#src/agent/arbiter/commits.ts"
-import { Budget, type Reservation } from "./Budget.ts"
+import { Budget, type Exhausted, type Reservation } from "./Budget.ts"
 import { type ChatMessage, type ChatTool, estimateTokens, jsonOf, outputTokensMax, textsOf } from "./chatCompletion.ts"
 import { type Completion, Llm, type Unanswered } from "./Llm.ts"
 import { type Room, size } from "./promptRoom.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { Tokens } from "./Tokens.ts"
-import type { Exhausted } from "#src/agent/calls/ToolRunner.ts"
 
 /** The size of a prompt that was sent. */
 export interface PromptTokens {

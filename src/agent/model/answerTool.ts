@@ -2,7 +2,7 @@
 import { Result, Schema } from "effect"
 import type { ModelToolCall } from "#schema/Event.ts"
 import type { ChatTool } from "./chatCompletion.ts"
-import { llmView } from "#src/agent/tools/toolInput.ts"
+import { llmView } from "./llmView.ts"
 
 export interface AnswerTool<A> {
   readonly tool: ChatTool

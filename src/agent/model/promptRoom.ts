@@ -1,7 +1,6 @@
-/** What of a conversation is shown where a model's context is too small for all of it. */
-import { PROMPT_CHARS_PER_TOKEN, PROMPT_RESULT_CHARS_MIN } from "#src/shared/limits.ts"
+/** How much of a model's context its messages may take. */
+import { PROMPT_CHARS_PER_TOKEN } from "#src/shared/limits.ts"
 import { type ChatMessage, jsonOf } from "./chatCompletion.ts"
-import { cutNote } from "#src/agent/model/prompt/note.ts"
 
 /** The room there is: events of the window, and tokens of the model's context that the messages may take. */
 export interface Room {
@@ -14,48 +13,3 @@ export const chars = ({ tokens }: Room): number => tokens * PROMPT_CHARS_PER_TOK
 /** Characters as they are sent. */
 export const size = (messages: ReadonlyArray<ChatMessage>): number =>
   messages.reduce((total, message) => total + jsonOf(message).length, 0)
-
-/** A model's calls with their results, which providers want together, or a message that stands alone. */
-const grouped = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<ReadonlyArray<ChatMessage>> => {
-  const groups: Array<Array<ChatMessage>> = []
-  for (const message of messages) {
-    const last = groups.at(-1)
-    if (message.role === "tool" && last !== undefined) last.push(message)
-    else groups.push([message])
-  }
-  return groups
-}
-
-/** The newest messages that fit. */
-export const fit = (messages: ReadonlyArray<ChatMessage>, chars: number): ReadonlyArray<ChatMessage> => {
-  const groups = grouped(messages)
-  let from = groups.length
-  let left = chars
-  while (from > 0) {
-    left -= size(groups[from - 1] ?? [])
-    if (left < 0) break
-    from--
-  }
-  return groups.slice(from).flat()
-}
-
-const CUT = " [cut: the context is full]"
-
-/** The beginning of a result or a note; the words of people and of the model stay whole. */
-const begin = (message: ChatMessage, chars: number): ChatMessage => {
-  if (message.role === "tool") return { ...message, content: `${message.content.slice(0, chars).toWellFormed()}${CUT}` }
-  return message.role === "user" ? { ...message, content: cutNote(message.content, chars, CUT) } : message
-}
-
-/** Cuts long results and notes, so that a model sees the beginning of each instead of none. */
-const shortened = (group: ReadonlyArray<ChatMessage>, chars: number): ReadonlyArray<ChatMessage> => {
-  if (size(group) <= chars) return group
-  const share = Math.max(PROMPT_RESULT_CHARS_MIN, Math.floor(chars / group.length / 2))
-  return group.map((message) => ((message.content?.length ?? 0) > share ? begin(message, share) : message))
-}
-
-/** The same, but the newest are never left out: what a model just asked for is what it goes on from. */
-export const fitNewest = (messages: ReadonlyArray<ChatMessage>, chars: number): ReadonlyArray<ChatMessage> => {
-  const newest = shortened(grouped(messages).at(-1) ?? [], chars)
-  return [...fit(messages.slice(0, messages.length - newest.length), chars - size(newest)), ...newest]
-}

@@ -22,7 +22,8 @@ import { type Parting, safePointMs, sayGoodbye, summarize } from "./farewell.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { Replication, Severed } from "#src/agent/control/Replication.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
-import { type Exhausted, ToolRunner } from "#src/agent/calls/ToolRunner.ts"
+import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
+import type { Exhausted } from "#src/agent/model/Budget.ts"
 import { TurnStops } from "./TurnStops.ts"
 
 /** Why an epoch ends in good order; its deadline is a time of {@link monotonicMs}. */

@@ -1,9 +1,8 @@
 /** What the agent was told at INIT_HELLO and is told again when the configuration changes (spec 16.3). */
 import { Context, Effect, Layer } from "effect"
-import type { AgentConfig, Model } from "#schema/Config.ts"
+import type { AgentConfig, Budgets, Model } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import type { Situation } from "#src/agent/arbiter/Proposal.ts"
 
 export interface Settings {
   readonly session_id: SessionId
@@ -11,6 +10,14 @@ export interface Settings {
   readonly resource_bindings: ResourceBindings
   readonly config_version: number
   readonly config: AgentConfig
+}
+
+/** What decisions are made by besides the state, the skills and the log. */
+export interface Standing {
+  readonly session_id: SessionId
+  readonly epoch: number
+  readonly budgets: Budgets
+  readonly confirm_external: "never" | "tainted" | "always"
 }
 
 /** A model of a configuration by its name there, if it is one of those that the agent is bound to. */
@@ -22,8 +29,7 @@ export class AgentSettings extends Context.Service<
   AgentSettings,
   {
     current(): Settings
-    /** What the arbiter may know besides the state and the skills. */
-    situation(): Omit<Situation, "skills" | "find">
+    situation(): Standing
     /** A bound model by the name of config.json. */
     model(name: string): Model | undefined
     replace(config_version: number, config: AgentConfig): Effect.Effect<void>

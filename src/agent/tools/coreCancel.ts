@@ -2,7 +2,8 @@
 import { Effect, Schema } from "effect"
 import { JobName } from "#schema/Ids.ts"
 import type { ControlTool } from "./ControlTool.ts"
-import { decodeInput, llmView } from "./toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { decodeInput } from "./toolInput.ts"
 
 const Input = Schema.Struct({
   job_name: JobName.annotate({ description: "The job's name, as it was started" }),

@@ -3,7 +3,8 @@ import { Effect, Schema } from "effect"
 import { JobName } from "#schema/Ids.ts"
 import { CORE_TASK_CHARS_MAX } from "#src/shared/limits.ts"
 import type { ControlTool } from "./ControlTool.ts"
-import { decodeInput, llmView } from "./toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { decodeInput } from "./toolInput.ts"
 
 const Input = Schema.Struct({
   job_name: JobName.annotate({ description: "The job's name, as it was started" }),

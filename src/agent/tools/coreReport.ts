@@ -6,7 +6,8 @@ import { Effect, Schema } from "effect"
 import { CoreReport } from "#schema/Core.ts"
 import { CONTROL_TIMEOUT_MS } from "#src/shared/limits.ts"
 import type { Tool } from "./Tool.ts"
-import { decodeInput, llmView } from "./toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { decodeInput } from "./toolInput.ts"
 
 const Input = Schema.Struct({
   ...CoreReport.fields,

@@ -6,7 +6,8 @@ import { ToolName } from "#schema/Tool.ts"
 import { CORE_TASK_CHARS_MAX } from "#src/shared/limits.ts"
 import type { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import type { ControlTool } from "./ControlTool.ts"
-import { decodeInput, invalidInput, llmView } from "./toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { decodeInput, invalidInput } from "./toolInput.ts"
 
 /** A tool by the name that models see, or by the canonical one. */
 const OfferedName = Schema.String.check(

@@ -10,7 +10,8 @@ import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRun
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
-import { decodeInput, llmView, refusal } from "./toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { decodeInput, refusal } from "./toolInput.ts"
 import { keepWholeOutput } from "./wholeOutput.ts"
 
 const Input = Schema.Struct({

@@ -4,7 +4,8 @@ import { FILE_TOOL_TIMEOUT_MS, TOOL_RESULT_BYTES_MAX } from "#src/shared/limits.
 import { Workspace, type WorkspaceFile } from "#src/agent/workspace/Workspace.ts"
 import { countLines, cutToJsonBytes, isText, lineOffset } from "./fileText.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
-import { decodeInput, llmView, lockOn, refusal } from "./toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { decodeInput, lockOn, refusal } from "./toolInput.ts"
 
 /** Of a result's bytes, what is left for the path, the numbers and the keys. */
 const ENVELOPE_BYTES = 32 * 1024

@@ -12,7 +12,8 @@ import {
 import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRunner.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
-import { decodeInput, llmView, lockOn, refusal } from "./toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { decodeInput, lockOn, refusal } from "./toolInput.ts"
 
 const argument = (description: string) =>
   Schema.NonEmptyString.check(Schema.isMaxLength(SEARCH_PATTERN_CHARS_MAX))

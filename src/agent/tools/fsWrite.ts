@@ -4,7 +4,8 @@ import { FILE_TOOL_TIMEOUT_MS } from "#src/shared/limits.ts"
 import { Workspace, type WorkspaceFile, type WorkspaceWrite } from "#src/agent/workspace/Workspace.ts"
 import { countLines, endsInNewline, isText, lineOffset } from "./fileText.ts"
 import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
-import { decodeInput, llmView, lockOn, refusal } from "./toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { decodeInput, lockOn, refusal } from "./toolInput.ts"
 import { diffOf, WriteRefused } from "./WriteRefused.ts"
 
 const LineNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))

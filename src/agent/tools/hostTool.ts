@@ -12,7 +12,8 @@ import { ControlPlane, type HostCall, type HostReply } from "#src/agent/control/
 import { Replication } from "#src/agent/control/Replication.ts"
 import { Denied, type Unreachable } from "#src/agent/control/verbAnswer.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
-import { decodeInput, llmView, refusal } from "./toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { decodeInput, refusal } from "./toolInput.ts"
 
 /** Asks choird to run a host tool for a lane. A job proves that it runs, once choird knows that it does (D35). */
 export type AskHost = (lane: LaneId, call: HostCall) => Effect.Effect<HostReply, Unreachable | Denied>

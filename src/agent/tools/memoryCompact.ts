@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import type { LaneId } from "#schema/Ids.ts"
 import { CONTROL_TIMEOUT_MS } from "#src/shared/limits.ts"
 import type { Tool } from "./Tool.ts"
-import { llmView } from "./toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
 
 export const memoryCompact = (request: (lane: LaneId) => Effect.Effect<void>): Tool => ({
   llm: llmView(

@@ -27,7 +27,8 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import type { AskHost } from "./hostTool.ts"
 import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
-import { decodeInput, llmView, refusal } from "./toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { decodeInput, refusal } from "./toolInput.ts"
 
 /** What a search needs to know of the session. */
 interface Sources {

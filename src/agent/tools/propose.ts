@@ -19,7 +19,8 @@ import { Replication } from "#src/agent/control/Replication.ts"
 import type { Denied } from "#src/agent/control/verbAnswer.ts"
 import { PROPOSAL_TIMEOUT_MS, RPC_RETRY_MS } from "#src/shared/limits.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
-import { decodeInput, llmView, refusal } from "./toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { decodeInput, refusal } from "./toolInput.ts"
 
 /** Submits the input of a call as it stands in the log, and asks again while choird is away: a call is one proposal (D17). */
 export type Submit = (kind: ProposalKind, call_id: CallId, payload: Schema.Json) => Effect.Effect<AskedApproval, Denied>

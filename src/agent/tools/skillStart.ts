@@ -4,7 +4,8 @@ import { SKILL_NAME_CHARS_MAX } from "#src/shared/limits.ts"
 import { SKILL_START } from "#src/agent/arbiter/decideSkills.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import type { ControlTool } from "./ControlTool.ts"
-import { decodeInput, llmView } from "./toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { decodeInput } from "./toolInput.ts"
 
 /** Characters of an input schema that stand in the tool's description, which is part of every request. */
 const SCHEMA_CHARS_MAX = 2000

@@ -3,7 +3,8 @@ import { Effect, Schema } from "effect"
 import { SKILL_NAME_CHARS_MAX } from "#src/shared/limits.ts"
 import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import type { ControlTool } from "./ControlTool.ts"
-import { decodeInput, llmView } from "./toolInput.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { decodeInput } from "./toolInput.ts"
 
 const Input = Schema.Struct({
   on: Schema.NonEmptyString.check(Schema.isMaxLength(SKILL_NAME_CHARS_MAX)).annotate({

@@ -1,26 +1,8 @@
-/** What the tools of this folder share: the model's view of an input, its decoding, and refusals in words. */
-import { Effect, JsonSchema, Result, Schema } from "effect"
-import { LockRequest, type ToolLlmView, ToolName } from "#schema/Tool.ts"
+/** What the tools of this folder share: the decoding of an input, and refusals in words. */
+import { Effect, Result, Schema } from "effect"
+import { LockRequest } from "#schema/Tool.ts"
 import { fileKey } from "#src/shared/image/lockKey.ts"
 import type { InvalidInput, ToolOutcome } from "./Tool.ts"
-
-const NO_INPUT = { type: "object", properties: {}, additionalProperties: false }
-
-/** An input as JSON Schema. Effect's schema of an empty struct says only what it is not, which no provider takes. */
-const inputSchema = (input: Schema.Top): ToolLlmView["input_schema"] => {
-  const { definitions, schema } = JsonSchema.toDocumentDraft07(
-    Schema.toJsonSchemaDocument(input, { onExcessProperty: "error" })
-  )
-  if (Object.hasOwn(schema, "not")) return NO_INPUT
-  return Object.keys(definitions).length === 0 ? schema : { ...schema, definitions }
-}
-
-/** The model's view of a built-in tool. */
-export const llmView = (name: string, description: string, input: Schema.Top): ToolLlmView => ({
-  name: ToolName.make(name),
-  description,
-  input_schema: inputSchema(input)
-})
 
 export const invalidInput = (problem: string): InvalidInput => ({ _tag: "InvalidInput", problem })
 

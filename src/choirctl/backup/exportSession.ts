@@ -8,8 +8,8 @@ import { ask, askStream } from "#src/choirctl/client/ask.ts"
 import { failed } from "#src/choirctl/terminal/failure.ts"
 import { freshFile, onFile, putInPlace } from "#src/choirctl/home/freshFile.ts"
 import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
-import { printedEvent } from "#src/choirctl/render/sessions.ts"
-import { VERSION } from "#src/choirctl/version.ts"
+import { printedEvent } from "#src/choirctl/client/printedEvent.ts"
+import { VERSION } from "#src/shared/program/version.ts"
 
 const FORMAT = "choir-session-export/1"
 

@@ -1,6 +1,5 @@
 /** `choirctl config apply`: reads the files, shows the difference, asks, applies exactly that, and restarts whom it concerns. */
 import { Effect, Result } from "effect"
-import type { ErrorDetail } from "#schema/ApiError.ts"
 import type { ApplyReport, ConfigChange, ConfigPlan, PlannedChange } from "#schema/ConfigApi.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
@@ -9,22 +8,9 @@ import { CommandFailed, EXIT, Unsuccessful } from "#src/choirctl/terminal/failur
 import { loadConfig } from "#src/choirctl/client/loadConfig.ts"
 import { printAdvice } from "#src/choirctl/terminal/print.ts"
 import { withProgress } from "#src/choirctl/terminal/progress.ts"
-import { appliedText, planLines, unbuiltOf } from "#src/choirctl/render/plan.ts"
+import { type Applied, appliedText, planLines, type Restarted, unbuiltOf } from "#src/choirctl/render/plan.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
-
-/** What became of an agent that was to take the changes over; one that was refused its restart still runs, and one that failed does not. */
-export interface Restarted {
-  readonly agent_id: AgentId
-  readonly outcome: "restarted" | "not running" | "refused" | "failed"
-  readonly error?: Pick<ErrorDetail, "type" | "message" | "hint">
-}
-
-/** What `config apply` prints: choird's own report, the restarts that were tried, and the agents that still need one. */
-export interface Applied extends ApplyReport {
-  readonly restarted: ReadonlyArray<Restarted>
-  readonly needs_restart: ReadonlyArray<AgentId>
-}
 
 const unique = <A>(values: ReadonlyArray<A>) => [...new Set(values)]
 

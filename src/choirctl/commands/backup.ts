@@ -11,7 +11,7 @@ import { backupText } from "#src/choirctl/render/backup.ts"
 import { safeLine } from "#src/choirctl/terminal/safeText.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
-import { VERSION } from "#src/choirctl/version.ts"
+import { VERSION } from "#src/shared/program/version.ts"
 
 /** Nothing where there is nothing to seal, or the secrets stay out. */
 const passphraseFor = Effect.fnUntraced(function* (home: string, piped: boolean, without: boolean) {

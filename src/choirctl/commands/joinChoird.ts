@@ -5,13 +5,7 @@ import { onHome } from "#src/shared/files/homeFolder.ts"
 import { applyAddition } from "./applyConfig.ts"
 import { choirdAnswers } from "#src/choirctl/client/choirdAnswers.ts"
 import { root, startCommand } from "#src/choirctl/terminal/root.ts"
-
-/** `applied` is null where no choird runs. */
-export interface Joined {
-  readonly applied: boolean | null
-  readonly next: ReadonlyArray<string>
-  readonly note?: string
-}
+import type { Joined } from "#src/choirctl/render/setup.ts"
 
 /** @param added the new entries of config.json. */
 export const joinChoird = Effect.fn("choirctl.joinChoird")(function* (id: AgentId, added: ReadonlyArray<string>) {

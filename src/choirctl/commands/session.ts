@@ -6,17 +6,11 @@ import { ask, askStream } from "#src/choirctl/client/ask.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
 import { withProgress } from "#src/choirctl/terminal/progress.ts"
-import {
-  coreTable,
-  eventLine,
-  printedEvent,
-  sessionTable,
-  sessionText,
-  verificationText
-} from "#src/choirctl/render/sessions.ts"
+import { coreTable, eventLine, sessionTable, sessionText, verificationText } from "#src/choirctl/render/sessions.ts"
 import { onlyAgent, sessionName, sessionOf } from "./arguments.ts"
 import { archive, exportEvents, remove } from "./sessionStorage.ts"
 import { cancel, compact, coreCancel, inject, stop } from "./steering.ts"
+import { printedEvent } from "#src/choirctl/client/printedEvent.ts"
 
 const list = Command.make(
   "list",

@@ -4,16 +4,25 @@ import type { Model } from "#schema/Config.ts"
 import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
 import { withoutRefused } from "#src/shared/model/refusedParameter.ts"
 import { type ParameterChanges, requestParameters } from "#src/shared/model/requestParameters.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
 import { ask, isWebPage, quoted, type TrialAnswer, TrialFailed } from "./trialHttp.ts"
 
 /** A model's entry in config.json, or the part that the wizard has asked for. */
 export type TriedModel = Pick<Model, "endpoint" | "model"> | Model
 
 /** How a trial went. */
-interface Tried {
+export interface Tried {
   readonly took_ms: number
   /** Parameters that the provider refused, in its words; agents leave them out, or send a limit under its other name (D47). */
   readonly refused_parameters: ReadonlyArray<string>
+}
+
+/** How a model that works answered. */
+export const triedWords = (model: string, { refused_parameters, took_ms }: Tried): string => {
+  const called = `${safeLine(model)} called a tool after ${(took_ms / 1000).toFixed(1)} s`
+  return refused_parameters.length === 0
+    ? called
+    : `${called}; the provider refuses ${refused_parameters.join(", ")}, and agents stop sending it after the first refusal`
 }
 
 const TOOL = "choir_check"

@@ -7,8 +7,7 @@ import { hasValue } from "#src/shared/config/configFiles.ts"
 import { OFFLINE_PROVIDER } from "#src/shared/config/offlineEndpoint.ts"
 import { tryBot } from "./botTrial.ts"
 import { check, type Check } from "./doctorTrials.ts"
-import { triedWords } from "#src/choirctl/render/models.ts"
-import { tryModel } from "./modelTrial.ts"
+import { tryModel, triedWords } from "./modelTrial.ts"
 import { TrialFailed } from "./trialHttp.ts"
 
 /** How many services are asked at once. */

@@ -1,8 +1,22 @@
 /** What applying a configuration would change, and what it did. */
-import type { ConfigChange, PlannedChange } from "#schema/ConfigApi.ts"
-import type { Applied, Restarted } from "#src/choirctl/commands/applyConfig.ts"
+import type { ErrorDetail } from "#schema/ApiError.ts"
+import type { ApplyReport, ConfigChange, PlannedChange } from "#schema/ConfigApi.ts"
+import type { AgentId } from "#schema/Ids.ts"
 import { paint } from "#src/choirctl/terminal/paint.ts"
 import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"
+
+/** What became of an agent that was to take the changes over; one that was refused its restart still runs, and one that failed does not. */
+export interface Restarted {
+  readonly agent_id: AgentId
+  readonly outcome: "restarted" | "not running" | "refused" | "failed"
+  readonly error?: Pick<ErrorDetail, "type" | "message" | "hint">
+}
+
+/** What `config apply` prints: choird's own report, the restarts that were tried, and the agents that still need one. */
+export interface Applied extends ApplyReport {
+  readonly restarted: ReadonlyArray<Restarted>
+  readonly needs_restart: ReadonlyArray<AgentId>
+}
 
 const SIGNS: Readonly<Record<string, string>> = { added: "+", removed: "-" }
 

@@ -1,13 +1,6 @@
 /** Sessions, their events and their proof for people. */
-import { type ChoirEvent, isKnownEvent, type OpaqueEvent } from "#schema/Event.ts"
-import {
-  type CoreSummary,
-  isPrintedEvent,
-  type LogLine,
-  type SessionSummary,
-  type SignalSummary,
-  type Verification
-} from "#schema/OperatorApi.ts"
+import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
+import { type CoreSummary, type SessionSummary, type SignalSummary, type Verification } from "#schema/OperatorApi.ts"
 import type { SessionDetail } from "#schema/SessionDetailApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { reportLine } from "#src/shared/session/reported.ts"
@@ -16,6 +9,7 @@ import { paint, type Paint } from "#src/choirctl/terminal/paint.ts"
 import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"
 import { table } from "#src/choirctl/terminal/table.ts"
 import { ago } from "#src/choirctl/terminal/time.ts"
+import type { PrintedLine } from "#src/choirctl/client/printedEvent.ts"
 
 const STYLES: Readonly<Record<SessionStatus, Paint>> = {
   active: "green",
@@ -126,12 +120,6 @@ export const verificationText = (verification: Verification, color: boolean): st
     ? `${paint(color, "green", "verified")} ${events} events, head ${head}${proofRemarks(verification)}`
     : `${paint(color, "red", "not valid")}${problem === undefined ? "" : ` at revision ${problem.rev}: ${safeLine(problem.reason)}`}`
 }
-
-/** The pinned line of `session events`: the fields of the event, verbatim, and the digest. */
-export type PrintedLine = (ChoirEvent | OpaqueEvent) & { readonly hash: string }
-
-export const printedEvent = (line: LogLine): PrintedLine =>
-  isPrintedEvent(line) ? { ...line.event, hash: line.hash } : { ...line.opaque, hash: line.hash }
 
 const call = (payload: { readonly call_id: string }, rest: string) => `${payload.call_id} ${rest}`
 

@@ -3,7 +3,13 @@ import { join } from "node:path"
 import type { AgentInitialized } from "#src/choirctl/home/initAgent.ts"
 import type { BaseInitialized } from "#src/choirctl/home/initBase.ts"
 import type { Initialized } from "#src/choirctl/home/initHome.ts"
-import type { Joined } from "#src/choirctl/commands/joinChoird.ts"
+
+/** `applied` is null where no choird runs. */
+export interface Joined {
+  readonly applied: boolean | null
+  readonly next: ReadonlyArray<string>
+  readonly note?: string
+}
 
 type NewAgent = Pick<AgentInitialized, "agent_id" | "dm" | "llm" | "repo" | "workspace"> &
   Pick<Joined, "applied" | "next">

@@ -3,8 +3,8 @@
  * that ended needs no decision any more. The rows are read once, under the lock of their session, and both that the events may be stored
  * and what follows from them is decided by what was read.
  */
-import { Clock, Effect, Result } from "effect"
-import type { SqlClient } from "effect/sql"
+import { Clock, Effect, Layer, Result } from "effect"
+import { SqlClient } from "effect/sql"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { CallId, SessionId } from "#schema/Ids.ts"
 import { rowId } from "#src/shared/rowId.ts"
@@ -13,6 +13,7 @@ import { acknowledgeResolution, type ApprovalRow, findCalls, isConfirmation, res
 import { mayFollow } from "./approvalStatus.ts"
 import { visibleLine } from "./approvalText.ts"
 import { Approved, beginExecution } from "./Approved.ts"
+import { AppendRules } from "#src/choird/sessions/AppendRules.ts"
 
 type CallResult = Pick<EventOf<"ToolResultCommitted">["payload"], "status" | "summary">
 
@@ -70,7 +71,7 @@ export const decideSteps = (
 }
 
 /** {@link decideSteps} by the stored rows. Asks nothing of the database while no call of the events waits for a person or was approved. */
-export const stepsOfCalls = Effect.fnUntraced(function* (
+const stepsOfCalls = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   session_id: SessionId,
   before: SessionState,
@@ -114,6 +115,16 @@ const take = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, step: CallSt
   return yield* acknowledgeResolution(sql, row, rev)
 })
 
-/** Within the transaction that stores the events, and after them. */
-export const takeSteps = (sql: SqlClient.SqlClient, steps: ReadonlyArray<CallStep>) =>
-  Effect.forEach(steps, (step) => take(sql, step), { discard: true })
+/** The rule of confirmed calls, which every append keeps. */
+export const layerAppendRules = Layer.effect(
+  AppendRules,
+  Effect.map(SqlClient.SqlClient, (sql) =>
+    AppendRules.of({
+      judge: (session_id, before, events) =>
+        Effect.map(
+          stepsOfCalls(sql, session_id, before, events),
+          Result.map((steps) => Effect.forEach(steps, (step) => take(sql, step), { discard: true }))
+        )
+    })
+  )
+)

@@ -28,6 +28,7 @@ import { type NewerEvents, newerFrom } from "./newerEvents.ts"
 import { makeSessionStates } from "./sessionStates.ts"
 import { makeSnapshots, offerSnapshot } from "./snapshots.ts"
 import { readNamed, readPage, replayLog, replayStart, storedLog } from "./storedEvents.ts"
+import { AppendRules } from "./AppendRules.ts"
 
 export class SessionUnknown extends Schema.TaggedError<SessionUnknown>()("SessionUnknown", { session_id: SessionId }) {
   override get message() {
@@ -139,6 +140,7 @@ export class EventStore extends Context.Service<
       const appendPatches = yield* makeAppendPatches(
         sql,
         states,
+        yield* AppendRules,
         store.current,
         ({ dms, hash, isNewer, ...appended }) =>
           Effect.gen(function* () {

@@ -4,7 +4,6 @@ import type { SqlClient } from "effect/sql"
 import type { Caller, Heartbeat } from "#schema/AgentApi.ts"
 import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
-import { stepsOfCalls, takeSteps } from "#src/choird/approvals/callApprovals.ts"
 import type { RunningConfig } from "#src/choird/config/ConfigStore.ts"
 import { mayPass } from "#src/choird/database/sqlState.ts"
 import { genesis } from "#src/shared/events/hashChain.ts"
@@ -17,6 +16,7 @@ import { headHash } from "./readLog.ts"
 import { freezeSession } from "./SessionStore.ts"
 import type { SessionStates } from "./sessionStates.ts"
 import { bytesOf, insertEvents, lockSession, readDigests } from "./storedEvents.ts"
+import type { AppendRules } from "./AppendRules.ts"
 
 /** What was stored and folded, with the digest of the session's last event and the DMs that have something new. */
 interface Committed {
@@ -34,6 +34,7 @@ interface Committed {
 export const makeAppendPatches = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   states: SessionStates,
+  rules: AppendRules["Service"],
   current: Effect.Effect<RunningConfig>,
   announce: (committed: Committed) => Effect.Effect<void>
 ) {
@@ -57,16 +58,15 @@ export const makeAppendPatches = Effect.fnUntraced(function* (
     if (decision.type !== "store") return { decision, last_rev }
     const { folded, hash, links, newer, state } = decision
     const events = links.flatMap(({ event }) => (isKnownEvent(event) ? [event] : []))
-    const approvals = yield* stepsOfCalls(sql, session_id, stored.at.state, events)
-    if (Result.isFailure(approvals))
-      return { decision: { type: "conflict", reason: approvals.failure } as const, last_rev }
+    const judged = yield* rules.judge(session_id, stored.at.state, events)
+    if (Result.isFailure(judged)) return { decision: { type: "conflict", reason: judged.failure } as const, last_rev }
     const { config } = yield* current
     // The session is told to end long before, and nothing is wrong with it.
     if (!hasRoom(log_bytes, bytesOf(links), config.retention))
       return { decision: { type: "frozen" } as const, last_rev }
     yield* insertEvents(sql, session_id, links, hash)
     const dms = yield* applyConsequences(sql, config, { session_id, agent_id, dm }, events)
-    yield* takeSteps(sql, approvals.success)
+    yield* judged.success
     yield* sql.afterCommit(
       announce({ session_id, agent_id, events: folded, state, hash, isNewer: newer !== undefined, dms })
     )

@@ -1,2 +1,2 @@
-/** The version of this choird, as `--version`, `status`, backups and sessions name it. */
+/** The version of Choir, as `--version`, `status`, backups and sessions name it. */
 export const VERSION = "0.1.0"

@@ -3,6 +3,7 @@
  * never changes within a session, so that providers can cache it; whatever moves comes after it.
  */
 import type { EventOf } from "#schema/Event.ts"
+import type { Find } from "#src/agent/arbiter/Proposal.ts"
 import { isEmpty } from "#src/shared/session/memory.ts"
 import { reported } from "#src/shared/session/reported.ts"
 import type { CoreLane, PendingReport, ReferenceSummary, SessionState } from "#src/shared/session/State.ts"
@@ -11,17 +12,12 @@ import { CORE_INSTRUCTIONS, EDGE_INSTRUCTIONS } from "./instructions.ts"
 import { coreProjection, edgeProjection } from "./projection.ts"
 import { note, withoutNotes } from "./note.ts"
 import { type IsMasked, messagesOf, stopped, userMessage } from "./promptMessages.ts"
-import { chars, fit, fitNewest, type Room, size } from "#src/agent/model/promptRoom.ts"
-import { type Find, ofStep, ofTurn, recent, settled } from "./promptWindow.ts"
+import { chars, type Room, size } from "#src/agent/model/promptRoom.ts"
+import { fit, fitNewest } from "./fitMessages.ts"
+import { ofStep, ofTurn, recent, settled } from "./promptWindow.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { skillList, skillStep } from "./skillPrompt.ts"
-
-/** The image's texts; an absent file is an empty text. */
-export interface Identity {
-  readonly user: string
-  readonly soul: string
-  readonly soulCore: string
-}
+import type { Identity } from "#src/agent/image/ImageTexts.ts"
 
 /** What prompts are made from besides the state. */
 export interface Sources {

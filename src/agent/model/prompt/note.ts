@@ -13,3 +13,9 @@ export const note = (text: string): ChatMessage => ({ role: "user", content: `${
 /** A note's content, cut after some characters and marked as cut; other content stays as it is. */
 export const cutNote = (content: string, chars: number, mark: string): string =>
   content.startsWith(BEGIN) ? `${content.slice(0, chars).toWellFormed()}${mark}${END}` : content
+
+/** How a prompt ends that asks for a correction, after the words that it is about. */
+export const askedAgain = (text: string | undefined, correction: string): ReadonlyArray<ChatMessage> => [
+  ...((text ?? "").trim() === "" ? [] : [{ role: "assistant" as const, content: text ?? "" }]),
+  note(correction)
+]

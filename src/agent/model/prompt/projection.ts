@@ -4,7 +4,7 @@ import { reported, reportLine } from "#src/shared/session/reported.ts"
 import type { CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
 import { note } from "./note.ts"
-import type { Find } from "./promptWindow.ts"
+import type { Find } from "#src/agent/arbiter/Proposal.ts"
 
 const short = (text: string): string =>
   text.length <= PROJECTED_REPORT_CHARS_MAX ? text : `${text.slice(0, PROJECTED_REPORT_CHARS_MAX).toWellFormed()}…`

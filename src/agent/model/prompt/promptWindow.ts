@@ -1,9 +1,7 @@
 /** Which events of a lane a prompt shows, and in which order. */
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { ActiveSkill } from "#src/shared/session/State.ts"
-
-/** The event of a revision, or `undefined` when it left this process (D9). */
-export type Find = (rev: number) => ChoirEvent | undefined
+import type { Find } from "#src/agent/arbiter/Proposal.ts"
 
 /**
  * The newest of a window, without results whose call was cut off. Twice `event_window` is shown at most: from `event_window` on the

@@ -6,7 +6,7 @@ import type { ActiveSkill } from "#src/shared/session/State.ts"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
 import { SKILL_TRANSITION, skillEvents } from "#src/agent/arbiter/decideSkills.ts"
 import { note } from "./note.ts"
-import type { Find } from "./promptWindow.ts"
+import type { Find } from "#src/agent/arbiter/Proposal.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 
 /** Name and description of each; it never changes within a session's start, so that it stands in the fixed part. */

@@ -13,7 +13,7 @@ import type { ContainerSpec, RuntimeStatus } from "#src/choird/runtime/Container
 import { limitGroup, openHostContainer } from "#src/choird/runtime/HostContainer.ts"
 import { HOST_PATH } from "#src/choird/runtime/HostProcess.ts"
 import { makeHostRuntime } from "./hostRuntime.ts"
-import { dyingWith, joining } from "#src/choird/runtime/sandbox/SandboxPlan.ts"
+import { dyingWith, joining } from "#src/choird/runtime/hostCommand.ts"
 
 /** Whether the kernel can be told to kill an agent together with choird; elsewhere only the next start does it. */
 const canDieWithParent = Effect.sync(() =>

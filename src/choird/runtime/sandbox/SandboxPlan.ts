@@ -11,6 +11,7 @@ import { agentCommand } from "#src/choird/runtime/AgentCommand.ts"
 import type { AgentPaths } from "#src/choird/runtime/AgentCommand.ts"
 import type { AgentEndpoint } from "#src/choird/runtime/ContainerRuntime.ts"
 import { PROGRAM_PARTS, type ProgramPart, partOf } from "#src/choird/runtime/programParts.ts"
+import { dyingWith } from "#src/choird/runtime/hostCommand.ts"
 
 /** Host paths as bubblewrap sees them. */
 export interface SandboxSources extends Readonly<Partial<Record<ProgramPart, string>>> {
@@ -164,9 +165,6 @@ export const insideCommand = (pids: number, endpoint?: AgentEndpoint): ReadonlyA
   ...agentCommand(INSIDE, endpoint, ["--own-pid-namespace"])
 ]
 
-/** Joins control groups, then becomes the rest. The files come first, after their count. */
-const JOIN = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 >"$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'
-
 /** Binds "kind source target" triples below a fresh tmpfs that only this mount namespace sees, up to `--`. */
 const BIND = [
   'set -e; base=$1; shift; mkdir -p "${base%/*}"',
@@ -174,31 +172,6 @@ const BIND = [
   'while [ "$1" != -- ]; do if [ "$1" = d ]; then mkdir "$base/$3"; else : >"$base/$3"; fi',
   'mount --bind "$2" "$base/$3"; shift 3; done; shift; exec "$@"'
 ].join("; ")
-
-/** Ends if choird died before the kernel was told to kill this process with it. */
-const GUARD = '[ "$PPID" = "$1" ] || exit 125; shift; exec "$@"'
-
-/** A program that joins `joins` first. */
-export const joining = (joins: ReadonlyArray<string>, command: ReadonlyArray<string>): ReadonlyArray<string> =>
-  joins.length === 0 ? command : ["sh", "-c", JOIN, "sh", String(joins.length), ...joins, ...command]
-
-/** A program that the kernel kills when `parent`, which must be the one that starts it, dies. */
-export const dyingWith = (
-  parent: number,
-  command: ReadonlyArray<string>,
-  privileges: ReadonlyArray<string> = []
-): ReadonlyArray<string> => [
-  "setpriv",
-  ...privileges,
-  "--pdeathsig=KILL",
-  "--",
-  "sh",
-  "-c",
-  GUARD,
-  "sh",
-  String(parent),
-  ...command
-]
 
 /** A uid without any way back: no groups, no capabilities to inherit or to gain by a setuid program. */
 const asUid = (uid: number) => [

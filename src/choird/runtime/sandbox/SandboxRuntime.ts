@@ -27,6 +27,7 @@ import { partsOf } from "#src/choird/runtime/programParts.ts"
 import * as Plan from "./SandboxPlan.ts"
 import { sealProgram } from "#src/choird/runtime/SealedProgram.ts"
 import { hostFilter } from "./Seccomp.ts"
+import { joining } from "#src/choird/runtime/hostCommand.ts"
 
 /** The environment of the chain before the agent's own. */
 const CHAIN_ENV = { PATH: HOST_PATH }
@@ -177,7 +178,7 @@ const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
       uid === undefined ? Plan.plainChain(process.pid, command) : Plan.rootChain(process.pid, uid, command, sources)
     const seen = uid === undefined ? sources : Plan.boundSources(uid)
     const bwrap = Plan.bwrapArguments(host, agentEnvironment(spec, Plan.INSIDE_PATH), seen)
-    const [program = "", ...args] = Plan.joining(group.joins, chain)
+    const [program = "", ...args] = joining(group.joins, chain)
     return yield* openHostContainer(cgroups, {
       type: "sandbox",
       spec,
