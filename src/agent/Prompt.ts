@@ -11,7 +11,7 @@ import { CORE_INSTRUCTIONS, EDGE_INSTRUCTIONS } from "./instructions.ts"
 import { coreProjection, edgeProjection } from "./projection.ts"
 import { note, withoutNotes } from "./note.ts"
 import { type IsMasked, messagesOf, stopped, userMessage } from "./promptMessages.ts"
-import { chars, fit, fitNewest, type Room, size } from "./promptRoom.ts"
+import { chars, fit, fitNewest, type Room, shortened, size } from "./promptRoom.ts"
 import { type Find, ofStep, ofTurn, recent, settled } from "./promptWindow.ts"
 import type { SkillBook } from "./SkillRegistry.ts"
 import { skillList, skillStep } from "./skillPrompt.ts"
@@ -64,8 +64,9 @@ const around = (
   last: ReadonlyArray<ChatMessage>,
   room: Room
 ): ReadonlyArray<ChatMessage> => {
-  const shown = fitNewest(during, chars(room) - size([...fixed, ...request, ...last]))
-  const turn = [...request, ...shown, ...last]
+  const end = shortened(last, Math.floor(chars(room) / 2))
+  const shown = fitNewest(during, chars(room) - size([...fixed, ...request, ...end]))
+  const turn = [...request, ...shown, ...end]
   const left = shown.length < during.length ? 0 : chars(room) - size([...fixed, ...turn])
   return [...fixed, ...fit(before, left), ...turn]
 }

@@ -29,8 +29,8 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "verb-outwaits-the-threshold",
     file: "src/agent/ControlPlane.ts",
-    find: "asked(verb, answerTime(silence_ms, attempts++))(call)",
-    replace: "asked(verb)(call)",
+    find: "asked(verb, answerTime(silence_ms, given_up))(attempt)",
+    replace: "asked(verb)(attempt)",
     knownSeed: 1,
     breaks: ["N1"]
   }
