@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
 import { Signal } from "#schema/Signal.ts"
 import type { Hearing } from "#src/choird/agents/hearing.ts"
-import { makeDatabaseFence } from "#src/choird/database/DatabaseFence.ts"
+import { fenced, makeDatabaseFence } from "#src/choird/database/DatabaseFence.ts"
 import { holdDatabase } from "#src/choird/database/DatabaseLock.ts"
 import type { SessionTable } from "./Database.ts"
 import { Delivery } from "./Delivery.ts"
@@ -64,8 +64,8 @@ export class Choird {
     const process = kernel.process("choird")
     const runtime = runtimeOf(kernel, process, this.#world.draw(`scheduler choird ${this.#lives++}`), note)
     if (!setup.rivalled) return this.#serve(process, runtime, () => true)
-    const sql = locks.client(process)
     const fence = makeDatabaseFence(ADDRESS)
+    const sql = fenced(locks.client(process), fence)
     const life = Effect.gen({ self: this }, function* () {
       const taken = yield* holdDatabase(ADDRESS, fence)
       this.#serve(process, runtime, () => Exit.isSuccess(Effect.runSyncExit(fence.prove(sql))))

@@ -8,7 +8,7 @@ import { afterEpoch } from "#src/choird/agents/afterEpoch.ts"
 import { BREAKER } from "#src/choird/agents/Breaker.ts"
 import { type EpochPlan, type EpochServices, runEpoch } from "#src/choird/agents/Epoch.ts"
 import type { Hearing } from "#src/choird/agents/hearing.ts"
-import { SUCCESSOR_LOOK_MS } from "#src/shared/limits.ts"
+import { RPC_RETRY_MS, RPC_TIMEOUT_MS, SUCCESSOR_LOOK_MS } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionTable } from "./Database.ts"
 import type { Process } from "./Kernel.ts"
@@ -34,8 +34,11 @@ export interface Host {
   stoppable(stop: Deferred.Deferred<void>): void
 }
 
-/** An agent waits longer for each answer in a row that gets lost, so that what was lost before choird last heard of it counts, in ms before that. */
-const SILENCE_BEGINS_MS = 15_000
+/**
+ * An agent waits longer for each answer in a row that gets lost, so that what was lost before choird last heard of it counts, in ms before
+ * that: the longest wait for an answer, the pause after it, and what a message is on its way.
+ */
+const SILENCE_BEGINS_MS = RPC_TIMEOUT_MS + 2 * RPC_RETRY_MS
 
 export class Epochs {
   readonly #world: World

@@ -2,7 +2,7 @@
  * The part of a database server that keeps two choirds apart: advisory locks, which die with their connection, and the token beside the
  * data. choird's own code asks for them (`DatabaseLock.ts`, `DatabaseFence.ts`); this is what its statements find.
  */
-import { Effect } from "effect"
+import { Context, Effect } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import type { Process } from "./Kernel.ts"
 
@@ -13,6 +13,9 @@ const failed = (code: string | undefined, message: string) =>
   new SqlError.SqlError({
     reason: new SqlError.ConnectionError({ cause: Object.assign(new Error(message), { code }), message })
   })
+
+/** The transaction that runs; none of the statements here has one within another. */
+const transactionService = Context.Service<never>("choir/simulation/Transaction")
 
 interface Connection {
   readonly number: number
@@ -70,7 +73,12 @@ export class Locks {
     )
     const withTransaction = (work: Effect.Effect<unknown>) => Effect.andThen(answer("BEGIN", []), work)
     const unsafe = (text: string) => answer(text, [])
-    return Object.assign(sql, { reserve, unsafe, withTransaction }) as unknown as SqlClient.SqlClient
+    return Object.assign(sql, {
+      reserve,
+      transactionService,
+      unsafe,
+      withTransaction
+    }) as unknown as SqlClient.SqlClient
   }
 
   #answer(process: Process, text: string, [value]: ReadonlyArray<unknown>) {

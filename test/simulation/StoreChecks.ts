@@ -8,7 +8,7 @@ import { isAskedAgain } from "./emptyReply.ts"
 import { fingerprint } from "./fingerprint.ts"
 import { JobRules } from "./JobRules.ts"
 import { Violation } from "./Kernel.ts"
-import { CANARY } from "./Setup.ts"
+import { CANARY, CONTEXT_TOKENS } from "./Setup.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
 import { SkillRules } from "./SkillRules.ts"
 import type { World } from "./World.ts"
@@ -231,8 +231,9 @@ export class StoreChecks {
       const told = (this.#reports.get(session.session_id) ?? 0) + session.state.reports.length
       if (told < stops) throw new Violation("R1", `${stops} jobs ended, and ${told} reports were made or are owed`)
       const { max_core_jobs, total_session_tokens } = setup.config(1).budgets
-      // With a provider that counts honestly, reservations leave room for no more than the last call (D28); else R23 holds.
-      const calls = faults.kinds.has("hostile-model") ? max_core_jobs + 1 : 1
+      // With a provider that counts honestly and writes no more than it is asked for, reservations leave room for no more than the last call (D28); else R23 holds.
+      const isHonest = !faults.kinds.has("hostile-model") && rules.largest <= CONTEXT_TOKENS
+      const calls = isHonest ? 1 : max_core_jobs + 1
       if (spent.tokens > total_session_tokens + calls * (rules.largest + 500))
         throw new Violation(
           "I9",

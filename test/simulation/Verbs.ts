@@ -136,7 +136,7 @@ export class Verbs {
     const page = hello.tail_from
     if (hearing?.epoch !== caller.epoch || (page !== undefined && caller.standing !== "current"))
       return exchange.reply(401, refusal("AUTH", "no valid token for this session"))
-    if (page !== undefined) hearing.heard_ms = this.#world.kernel.now
+    hearing.heard_ms = this.#world.kernel.now
     this.#transaction(
       () => (page === undefined ? this.#serving.tokens.lease(caller, this.#world.kernel.now) : token),
       (lease_token) => {

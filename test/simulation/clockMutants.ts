@@ -15,7 +15,7 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/session/age.ts",
     find: "Effect.map(monotonicMs, (now) => before + now - began)",
     replace: "Effect.map(Clock.currentTimeMillis, (now) => Math.max(0, now - Date.parse(created_at)))",
-    knownSeed: 4,
+    knownSeed: 5,
     breaks: ["M1", "J1"]
   },
   {
@@ -29,8 +29,8 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "verb-outwaits-the-threshold",
     file: "src/agent/control/ControlPlane.ts",
-    find: "asked(verb, answerTime(silence_ms, attempts++))(call)",
-    replace: "asked(verb)(call)",
+    find: "asked(verb, answerTime(silence_ms, given_up))(attempt)",
+    replace: "asked(verb)(attempt)",
     knownSeed: 1,
     breaks: ["N1"]
   }

@@ -47,7 +47,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("Replication.ts"),
     find: "acked = Math.max(acked, Math.min(rev, log.head()))",
     replace: "acked = log.head()",
-    knownSeed: 1,
+    knownSeed: 2,
     breaks: ["I3", "I5"]
   },
   {
@@ -63,7 +63,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 23,
+    knownSeed: 42,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -110,7 +110,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("LockManager.ts"),
     find: "Effect.ensuring(Effect.sync(() => apply(release(table, ticket))))",
     replace: "Effect.tap(() => Effect.sync(() => apply(release(table, ticket))))",
-    knownSeed: 2,
+    knownSeed: 10,
     breaks: ["I7"]
   },
   {
@@ -126,7 +126,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("ToolSlots.ts"),
     find: "const isFree = mayRun(turn)",
     replace: "const isFree = true",
-    knownSeed: 3,
+    knownSeed: 13,
     breaks: ["I16"]
   },
   {
@@ -143,7 +143,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],
-    knownSeed: 2,
+    knownSeed: 1,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -152,7 +152,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: "  yield* runner.closeInDoubt\n",
     replace: "",
     also: [RECOMMIT],
-    knownSeed: 4,
+    knownSeed: 1,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -168,7 +168,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("decideCores.ts"),
     find: `call.stage === "committed" && call.effect !== "none"`,
     replace: `call.stage === "committed" && call.effect === "none"`,
-    knownSeed: 4,
+    knownSeed: 6,
     breaks: ["I7"]
   },
   {
@@ -176,7 +176,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("decideCores.ts"),
     find: "if (state.cores.size >= budgets.max_core_jobs)",
     replace: "if (state.cores.size > budgets.max_core_jobs)",
-    knownSeed: 9,
+    knownSeed: 10,
     breaks: ["I9", "I16"]
   },
   {
@@ -264,7 +264,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("CoreJob.ts"),
     find: "core.step >= core.budgets.max_steps",
     replace: "core.step > core.budgets.max_steps",
-    knownSeed: 40,
+    knownSeed: 7,
     breaks: ["I9"]
   },
   {
@@ -280,7 +280,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("CoreJob.ts"),
     find: "job_ms >= budgets.wall_time_ms",
     replace: "job_ms < 0",
-    knownSeed: 2,
+    knownSeed: 10,
     breaks: ["J1"]
   },
   {
@@ -288,7 +288,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: session("repetitions.ts"),
     find: "times: before.times + 1",
     replace: "times: before.times",
-    knownSeed: 7,
+    knownSeed: 2,
     breaks: ["I9"]
   },
   {
@@ -328,7 +328,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("Session.ts"),
     find: "  yield* FiberMap.clear(jobs)\n",
     replace: "",
-    knownSeed: 136,
+    knownSeed: 19,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {
@@ -344,7 +344,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("Replication.ts"),
     find: "log.trim(acked, residentRevs(arbiter.state(), log))",
     replace: "log.trim(log.head(), residentRevs(arbiter.state(), log))",
-    knownSeed: 19,
+    knownSeed: 12,
     breaks: ["L1", "W2"]
   },
   {
@@ -368,7 +368,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("decideCalls.ts"),
     find: "core.tool_calls >= core.budgets.max_tool_calls",
     replace: "core.tool_calls > core.budgets.max_tool_calls",
-    knownSeed: 3,
+    knownSeed: 11,
     breaks: ["I9"]
   },
   {

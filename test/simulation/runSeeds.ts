@@ -26,7 +26,7 @@ const PROGRESS_SEEDS = 100
 /** Fresh seeds of a mutant only have to run, so three quarters of a minute of their time are enough. */
 const FRESH_S = 45
 /** Seeds within which each mutant has to be found. */
-const HUNTED_SEEDS_MAX = 200
+const HUNTED_SEEDS_MAX = 500
 /** A child's line that says how one seed went. */
 export const RESULT = "#seed"
 

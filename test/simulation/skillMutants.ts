@@ -31,7 +31,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "if (skill.step >= spec.max_steps)",
     replace: "if (skill.step < 0)",
-    knownSeed: 14,
+    knownSeed: 23,
     breaks: ["K3"]
   },
   {
@@ -47,7 +47,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: `if ("job_id" in memory && memory.in_skill !== undefined)`,
     replace: "if (false)",
-    knownSeed: 138,
+    knownSeed: 92,
     breaks: ["K4"]
   },
   {
@@ -55,7 +55,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideCores.ts",
     find: "if (rules === undefined) return wanted",
     replace: "if (rules !== undefined || rules === undefined) return wanted",
-    knownSeed: 138,
+    knownSeed: 161,
     breaks: ["K4"]
   }
 ]

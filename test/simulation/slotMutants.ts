@@ -15,7 +15,7 @@ export const SLOT_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/calls/grantedCall.ts",
     find: "behindBarrier(ready, grant, deadline, inSlot(running))",
     replace: "inSlot(behindBarrier(ready, grant, deadline, running))",
-    knownSeed: 78,
+    knownSeed: 102,
     breaks: ["E1"]
   }
 ]

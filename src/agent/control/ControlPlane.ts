@@ -104,8 +104,10 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
   /** Asks until choird answers. The agent sends no heartbeat while it waits for these, so that each attempt is as short as theirs. */
   const insistently = <A, E>(verb: string, call: Effect.Effect<A, E>): Asked<A> =>
     Effect.suspend(() => {
-      let attempts = 0
-      return patiently(Effect.suspend(() => asked(verb, answerTime(silence_ms, attempts++))(call)))
+      let given_up = 0
+      // An answer that says to ask again came in time, however often it comes.
+      const attempt = Effect.onInterrupt(call, () => Effect.sync(() => void given_up++))
+      return patiently(Effect.suspend(() => asked(verb, answerTime(silence_ms, given_up))(attempt)))
     })
 
   const last = yield* Ref.make<string | undefined>(undefined)

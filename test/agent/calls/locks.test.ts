@@ -87,17 +87,17 @@ describe("fileKey", () => {
 
   it.effect("gives 10,000 spellings of one file one key (R18)", () =>
     Effect.gen(function* () {
-      const noise = ["../", "/", "x/../", "src/../", "../", "y/z/../../", "..a/../", ".../.././"]
+      const noise = ["./", "/", "x/../", "src/../", "././/", "y/z/../../", "..a/../", ".../.././"]
       const pick = <A>(from: ReadonlyArray<A>) =>
         Effect.map(Random.nextIntBetween(0, from.length - 1), (index) => from[index] as A)
       const spellings = new Set<string>()
       while (spellings.size < 10_000) {
-        let path = yield* pick(["", "../", "/workspace/", "//workspace/", "/./workspace//", "x/../"])
+        let path = yield* pick(["", "./", "/workspace/", "//workspace/", "/./workspace//", "x/../"])
         for (const part of ["src", "lib", "a.ts"]) {
           for (let left = yield* Random.nextIntBetween(0, 5); left > 0; left--) {
             const next = yield* pick(noise)
             // A slash at the very start would make the path absolute.
-            path += path === "" && next === "/" ? "../" : next
+            path += path === "" && next === "/" ? "./" : next
           }
           path += part === "a.ts" ? part : `${part}/`
         }

@@ -277,6 +277,35 @@ describe("a choird that wants to be left alone, or says nothing", () => {
     })
   )
 
+  it.effect("is waited for no longer because it often asked to be asked again (R7)", () =>
+    Effect.gen(function* () {
+      const { http, planeOver } = yield* connect
+      const asked = yield* Queue.bounded<number>(20)
+      const REFUSED = 6
+      let count = 0
+      const refusal = { error: { type: "INTERNAL", message: "the database is away" } }
+      // It answers that it cannot, several times and at once; then one answer is lost.
+      const away = HttpClient.make((request) =>
+        Effect.suspend(() => {
+          count += 1
+          const answer = HttpClientResponse.fromWeb(request, Response.json(refusal, { status: 500 }))
+          const lost = count === REFUSED + 1 ? Effect.never : http.execute(request)
+          return Effect.andThen(Queue.offer(asked, count), count <= REFUSED ? Effect.succeed(answer) : lost)
+        })
+      )
+      const plane = yield* planeOver(away)
+      const reply = yield* fork(plane.config(1))
+      for (let attempt = 1; attempt <= REFUSED; attempt++) {
+        assert.strictEqual(yield* Queue.take(asked), attempt)
+        yield* TestClock.adjust(RPC_RETRY_MS)
+      }
+      assert.strictEqual(yield* Queue.take(asked), REFUSED + 1)
+      yield* TestClock.adjust(5000)
+      assert.strictEqual(yield* Queue.take(asked), REFUSED + 2)
+      assert.strictEqual((yield* Fiber.join(reply)).config_version, 1)
+    })
+  )
+
   it("makes nobody wait for longer than a minute", () => {
     const wait = (retry_after_ms: number) => new Unreachable({ verb: "x", reason: "y", retry_after_ms }).wait_ms
     assert.deepStrictEqual([0, 1000, 1e9].map(wait), [RPC_RETRY_MS, 1000, RPC_RETRY_AFTER_MS_MAX])

@@ -141,7 +141,7 @@ describeTransports("INIT_HELLO", ({ openSession }) => {
       const fresh = JSON.parse((yield* call("INIT_HELLO")).text)
       assert.strictEqual(fresh.status, "fresh")
       assert.deepStrictEqual(fresh.tail_events, [])
-      assert.deepStrictEqual(world.effects, ["lease", "hello"])
+      assert.deepStrictEqual(world.effects, ["heard", "lease", "hello"])
       yield* append(world, [said("1"), replied("1"), said("2")])
       const first = JSON.parse((yield* call("INIT_HELLO", { token: "lease" })).text)
       assert.strictEqual(first.status, "resumed")

@@ -13,7 +13,7 @@ import { coreProjection, edgeProjection } from "./projection.ts"
 import { note, withoutNotes } from "./note.ts"
 import { type IsMasked, messagesOf, stopped, userMessage } from "./promptMessages.ts"
 import { chars, type Room, size } from "#src/agent/model/promptRoom.ts"
-import { fit, fitNewest } from "./fitMessages.ts"
+import { fit, fitNewest, shortened } from "./fitMessages.ts"
 import { ofStep, ofTurn, recent, settled } from "./promptWindow.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { skillList, skillStep } from "./skillPrompt.ts"
@@ -60,8 +60,9 @@ const around = (
   last: ReadonlyArray<ChatMessage>,
   room: Room
 ): ReadonlyArray<ChatMessage> => {
-  const shown = fitNewest(during, chars(room) - size([...fixed, ...request, ...last]))
-  const turn = [...request, ...shown, ...last]
+  const end = shortened(last, Math.floor(chars(room) / 2))
+  const shown = fitNewest(during, chars(room) - size([...fixed, ...request, ...end]))
+  const turn = [...request, ...shown, ...end]
   const left = shown.length < during.length ? 0 : chars(room) - size([...fixed, ...turn])
   return [...fixed, ...fit(before, left), ...turn]
 }

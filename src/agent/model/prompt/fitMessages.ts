@@ -30,17 +30,21 @@ export const fit = (messages: ReadonlyArray<ChatMessage>, chars: number): Readon
 
 const CUT = " [cut: the context is full]"
 
-/** The beginning of a result or a note; the words of people and of the model stay whole. */
-const begin = (message: ChatMessage, chars: number): ChatMessage => {
+const CUT_BEFORE = "[cut: the context is full] "
+
+/** The beginning of a result or a note, the end of what the model itself wrote, where it goes on; the words of people stay whole. */
+const part = (message: ChatMessage, chars: number): ChatMessage => {
   if (message.role === "tool") return { ...message, content: `${message.content.slice(0, chars).toWellFormed()}${CUT}` }
-  return message.role === "user" ? { ...message, content: cutNote(message.content, chars, CUT) } : message
+  if (message.role === "user") return { ...message, content: cutNote(message.content, chars, CUT) }
+  if (message.role !== "assistant" || message.content === null) return message
+  return { ...message, content: `${CUT_BEFORE}${message.content.slice(-chars).toWellFormed()}` }
 }
 
-/** Cuts long results and notes, so that a model sees the beginning of each instead of none. */
-const shortened = (group: ReadonlyArray<ChatMessage>, chars: number): ReadonlyArray<ChatMessage> => {
+/** Cuts long messages, so that a model sees a part of each instead of none. */
+export const shortened = (group: ReadonlyArray<ChatMessage>, chars: number): ReadonlyArray<ChatMessage> => {
   if (size(group) <= chars) return group
   const share = Math.max(PROMPT_RESULT_CHARS_MIN, Math.floor(chars / group.length / 2))
-  return group.map((message) => ((message.content?.length ?? 0) > share ? begin(message, share) : message))
+  return group.map((message) => ((message.content?.length ?? 0) > share ? part(message, share) : message))
 }
 
 /** The same, but the newest are never left out: what a model just asked for is what it goes on from. */

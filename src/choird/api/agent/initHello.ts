@@ -36,8 +36,8 @@ export const initHello = Effect.fn("AgentApi.INIT_HELLO")(function* (
   const page = payload.tail_from
   if (page !== undefined && caller.standing !== "current")
     return yield* denied(services, caller, "INIT_HELLO", "asks for the tail with the bootstrap token")
-  // A long history takes the agent longer to read than it may be silent (D8).
-  if (page !== undefined) yield* lifecycle.heard(caller.session_id, view.config_version)
+  // A long history takes the agent longer to read than it may be silent; so does a database that keeps choird from answering (D8).
+  yield* lifecycle.heard(caller.session_id, view.config_version)
   const { session_id } = caller
   const tail = yield* Effect.mapError(
     page === undefined ? events.recovery(session_id) : events.tail(session_id, page),

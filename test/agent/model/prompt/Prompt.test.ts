@@ -4,6 +4,7 @@ import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import { JobName } from "#schema/Ids.ts"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
 import { corePrompt, edgePrompt } from "#src/agent/model/prompt/Prompt.ts"
+import { askedAgain } from "#src/agent/model/prompt/note.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { makeHistory, placed } from "../../../support/history.ts"
 
@@ -244,6 +245,14 @@ describe("corePrompt", () => {
     }
   })
 
+  it("shows the end of an answer that has no room, and the correction whole", () => {
+    const drafts = [userMsg("1", "go"), started, output("core:work", { text: `${"x".repeat(500_000)}END` })]
+    const messages = core(drafts, { event_window: 50, tokens: 16_000 }, "The result is not JSON.")
+    assert.isBelow(JSON.stringify(messages).length, 16_000 * 4)
+    assert.match(messages.at(-2)?.content ?? "", /^\[cut: the context is full\] x+END$/u)
+    assert.include(messages.at(-1)?.content, "The result is not JSON.")
+  })
+
   it("never shows a user's message, nor edge's words, in 40 histories (spec 12.7)", () => {
     for (let seed = 1; seed <= 40; seed++) {
       const { events, state } = makeHistory(seed, 80)
@@ -286,6 +295,15 @@ describe("every prompt", () => {
     const told = messages.at(-1)?.content ?? ""
     assert.match(told, /^<choir-note>\nJob ended: [^]*x \[cut: the context is full\]\n<\/choir-note>$/u)
     assert.strictEqual(messages.filter(({ content }) => content === "go").length, 1)
+  })
+
+  it("shows the end of an answer that edge has to go on from where there is no room for all of it", () => {
+    const { sources, state } = history([userMsg("1", "go")])
+    const asked = askedAgain(`${"x".repeat(500_000)}END`, "Continue.")
+    const messages = edgePrompt(state, sources, { event_window: 50, tokens: 16_000 }, asked) ?? []
+    assert.isBelow(JSON.stringify(messages).length, 16_000 * 4)
+    assert.match(messages.at(-2)?.content ?? "", /^\[cut: the context is full\] x+END$/u)
+    assert.include(messages.at(-1)?.content, "Continue.")
   })
 
   it("gives no words of a tool, a job or a summary the role of the system, which its first message alone has (D54)", () => {
