@@ -12,11 +12,11 @@ import { HttpRouter } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { genesis, hex } from "#src/shared/events/hashChain.ts"
-import { AGENT_REQUESTS_BURST, AGENT_REQUESTS_PER_SECOND } from "#src/shared/limits.ts"
 import { BODIES, openSessionWith, VERBS, type Verb } from "../test/support/agentSocket.ts"
 import { SESSION } from "../test/support/control.ts"
 import { temporaryFolder } from "../test/support/engines.ts"
 import { median, ratioAtMost, type Row, spread } from "./Row.ts"
+import { AGENT_REQUESTS_BURST, AGENT_REQUESTS_PER_SECOND } from "#src/choird/listeners/OpenSession.ts"
 
 /** A host tool that does nothing, so that the way to it and back is left. */
 const IDLE = makeHostTool({

@@ -3,12 +3,14 @@ import { spawn } from "node:child_process"
 import { openSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect, Schedule, Schema } from "effect"
-import {
-  PROGRAM_OUTPUT_CHARS_MAX,
-  PROGRAM_READY_ATTEMPTS_MAX,
-  PROGRAM_READY_MS,
-  PROGRAM_STOP_MS_MAX
-} from "#src/shared/limits.ts"
+import { PROGRAM_OUTPUT_CHARS_MAX } from "#src/shared/limits.ts"
+
+/** The pause between two looks at whether a child program is ready. */
+const PROGRAM_READY_MS = 50
+/** Looks at whether a child program is ready; with their pauses about a minute. */
+const PROGRAM_READY_ATTEMPTS_MAX = 1200
+/** How long a child program may take to stop before it is killed. */
+const PROGRAM_STOP_MS_MAX = 15_000
 
 /** The folder that holds `dist/` and `docker/`. */
 export const ROOT = join(import.meta.dirname, "..")

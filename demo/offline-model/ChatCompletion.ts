@@ -1,6 +1,10 @@
 /** The part of the OpenAI chat completions protocol that the offline model speaks (spec 21.1). */
 import { Schema } from "effect"
-import { OFFLINE_MODEL_MESSAGES_MAX, OFFLINE_MODEL_TOOLS_MAX } from "#src/shared/limits.ts"
+
+/** Messages of one request to the offline model. */
+const OFFLINE_MODEL_MESSAGES_MAX = 10_000
+/** Tools offered to the offline model in one request. */
+const OFFLINE_MODEL_TOOLS_MAX = 512
 
 /** The only model that is served, and the label of everything it says (E3). */
 export const OFFLINE_MODEL = "offline-model"

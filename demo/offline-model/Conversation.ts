@@ -1,9 +1,11 @@
 /** What the messages of a request tell about the turn that the offline model is in; it keeps no state of its own. */
-import { OFFLINE_MODEL_TURN_CHARS_MAX } from "#src/shared/limits.ts"
 import { type ChatRequest, type Message, textOf } from "./ChatCompletion.ts"
 import { parseInstruction } from "./Instruction.ts"
 import { parseJson } from "./looseJson.ts"
 import { type ToolResult, clip, readToolResult } from "./ToolResult.ts"
+
+/** UTF-16 units of a message that the offline model looks at. */
+const OFFLINE_MODEL_TURN_CHARS_MAX = 256 * 1024
 
 /** A tool call of this turn together with its result. */
 export interface Exchange {

@@ -9,7 +9,11 @@ import {
   type HttpServerRequest,
   type HttpServerResponse
 } from "effect/http"
-import { OFFLINE_MODEL_CONNECTIONS_MAX, OFFLINE_MODEL_REQUEST_TIMEOUT_MS } from "#src/shared/limits.ts"
+
+/** How long the offline model waits for a request to arrive whole. */
+const OFFLINE_MODEL_REQUEST_TIMEOUT_MS = 30_000
+/** Open connections to the offline model. */
+const OFFLINE_MODEL_CONNECTIONS_MAX = 256
 
 /**
  * Serves `app` and answers with its base URL, such as `http://127.0.0.1:4000`. Port 0 takes a free one.

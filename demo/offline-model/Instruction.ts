@@ -1,8 +1,10 @@
 /** The plain instructions that the offline model follows, one a line or separated by `;` (E3). */
 import { Schema } from "effect"
 import { JobName } from "#schema/Ids.ts"
-import { OFFLINE_MODEL_STEPS_MAX } from "#src/shared/limits.ts"
 import { parseJson } from "./looseJson.ts"
+
+/** Instructions that the offline model takes from one message. */
+export const OFFLINE_MODEL_STEPS_MAX = 100
 
 const REPORT_KINDS = ["progress", "plan", "thought_summary", "need_info", "partial_result"] as const
 

@@ -2,12 +2,16 @@
 import { Clock, Effect, Result, Schema, type Scope } from "effect"
 import { CliError } from "effect/cli"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { OFFLINE_MODEL_BODY_BYTES_MAX, OFFLINE_MODEL_CONTEXT_TOKENS } from "#src/shared/limits.ts"
 import { ChatRequest, OFFLINE_MODEL } from "./ChatCompletion.ts"
 import { listen } from "./HttpListener.ts"
 import { parseJson } from "./looseJson.ts"
 import { refusalOf } from "./requestRules.ts"
 import { respond, tokens } from "./respond.ts"
+
+/** A request's body to the offline model. */
+export const OFFLINE_MODEL_BODY_BYTES_MAX = 8 * 1024 * 1024
+/** Tokens of the offline model's prompt and answer together, as those of the models that it stands in for. */
+const OFFLINE_MODEL_CONTEXT_TOKENS = 128_000
 
 /** The address could not be taken, as a rule because another program has it. */
 export class AddressUnavailable extends Schema.TaggedError<AddressUnavailable>()("AddressUnavailable", {

@@ -1,8 +1,12 @@
 /** Tool results as the conversation shows them, and the sentences that the offline model makes of them. */
 import { Predicate } from "effect"
-import { OFFLINE_MODEL_LINES_SHOWN_MAX, OFFLINE_MODEL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
 import type { Instruction } from "./Instruction.ts"
 import { parseJson } from "./looseJson.ts"
+
+/** Lines of a tool's output that the offline model repeats. */
+const OFFLINE_MODEL_LINES_SHOWN_MAX = 12
+/** UTF-16 units of one line, reason or report summary that the offline model repeats. */
+export const OFFLINE_MODEL_SUMMARY_CHARS_MAX = 1000
 
 /** A result, read leniently: whatever is no JSON object counts as a summary. */
 export interface ToolResult {

@@ -1,9 +1,12 @@
 /** How the offline model answers a compaction and the end of a session: it quotes what was said, the most that it can understand of it. */
 import { Predicate } from "effect"
-import { OFFLINE_MODEL_MEMORY_CHARS_MAX, OFFLINE_MODEL_MEMORY_LINE_CHARS_MAX } from "#src/shared/limits.ts"
 import { type ChatRequest, textOf } from "./ChatCompletion.ts"
 import { parseJson } from "./looseJson.ts"
 import { clip } from "./ToolResult.ts"
+
+/** What the offline model quotes of one event when it keeps a memory, and of all of them. */
+const OFFLINE_MODEL_MEMORY_LINE_CHARS_MAX = 200
+const OFFLINE_MODEL_MEMORY_CHARS_MAX = 1500
 
 /** The one tool that a request offers whose answer is a change of a reference summary (spec 11.3). */
 export const MEMORY_DELTA = "choir-memory-delta"

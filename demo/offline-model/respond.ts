@@ -4,17 +4,19 @@
  */
 import { isDeepStrictEqual } from "node:util"
 import { ToolName, toWireName } from "#schema/Tool.ts"
-import {
-  OFFLINE_MODEL_CALLS_PER_STEP_MAX,
-  OFFLINE_MODEL_PARALLEL_CALLS_MAX,
-  OFFLINE_MODEL_TEXT_CHARS_MAX
-} from "#src/shared/limits.ts"
 import { type ChatCompletion, type ChatRequest, OFFLINE_MODEL, textOf } from "./ChatCompletion.ts"
 import { type Exchange, turnOf } from "./Conversation.ts"
 import { type Instruction, parseInstructions } from "./Instruction.ts"
 import { keepMemory, MEMORY_DELTA, SESSION_SUMMARY, sumUp } from "./keepMemory.ts"
 import { reportSentence, smallTalk } from "./smallTalk.ts"
 import { type ToolResult, clip, needsReading, sentence } from "./ToolResult.ts"
+
+/** Tool calls that the offline model puts into one reply. */
+const OFFLINE_MODEL_PARALLEL_CALLS_MAX = 16
+/** How often the offline model calls for one instruction: a refused write is read and tried again. */
+export const OFFLINE_MODEL_CALLS_PER_STEP_MAX = 3
+/** UTF-16 units of a whole answer of the offline model. */
+const OFFLINE_MODEL_TEXT_CHARS_MAX = 32_000
 
 interface Call {
   readonly tool: string

@@ -1,8 +1,7 @@
 /** What the offline model says when nothing is to be done. It never passes for a language model. */
 import { Predicate } from "effect"
-import { OFFLINE_MODEL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
 import { parseJson } from "./looseJson.ts"
-import { clip } from "./ToolResult.ts"
+import { clip, OFFLINE_MODEL_SUMMARY_CHARS_MAX } from "./ToolResult.ts"
 
 const HELP = `I am the offline model: a small program that follows plain instructions, not a language model. \
 Give me one instruction a line, or several separated by ";":

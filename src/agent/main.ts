@@ -12,7 +12,6 @@ import { OFFLINE } from "#src/shared/program/compiledProgram.ts"
 import { GIT_CRED_HELPER } from "#src/shared/git/gitCredential.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { layerEndpointClient } from "#src/shared/wire/endpoints.ts"
-import { MODEL_TOTAL_MS_MAX, PUSH_IDLE_MS_MAX } from "#src/shared/limits.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
 import { Budget } from "#src/agent/model/Budget.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
@@ -21,7 +20,7 @@ import { credentialHelper, gitHelper } from "./git/credentialHelper.ts"
 import { GitAccess } from "./git/GitAccess.ts"
 import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
 import { ImageTools } from "#src/agent/image/ImageTools.ts"
-import { Llm } from "#src/agent/model/Llm.ts"
+import { Llm, MODEL_TOTAL_MS_MAX } from "#src/agent/model/Llm.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { runSession } from "#src/agent/session/Session.ts"
@@ -32,6 +31,10 @@ import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { Tokens } from "#src/agent/model/Tokens.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
+import { SSE_KEEP_ALIVE_MS } from "#src/shared/limits.ts"
+
+/** How long an agent's push stream may bring not even a comment before it is opened again. */
+const PUSH_IDLE_MS_MAX = 3 * SSE_KEEP_ALIVE_MS
 
 const AGENT_VERSION = "0.1.0"
 

@@ -9,12 +9,15 @@ import { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
 import { engineIsAway } from "#src/choird/runtime/docker/DockerError.ts"
 import { DockerImages } from "#src/choird/runtime/docker/DockerImages.ts"
 import { engineProblem } from "#src/shared/docker/dockerInfo.ts"
-import { DOCKER_RECONNECT_MS, DOCKER_START_MS_MAX, DOCKER_STATUS_MS_MAX } from "#src/shared/limits.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import { layer as layerDocker } from "#src/choird/runtime/docker/DockerRuntime.ts"
+import { DOCKER_STATUS_MS_MAX, layer as layerDocker } from "#src/choird/runtime/docker/DockerRuntime.ts"
 import { layer as layerProcess } from "#src/choird/runtime/process/ProcessRuntime.ts"
 import { layer as layerSandbox, probe } from "#src/choird/runtime/sandbox/SandboxRuntime.ts"
+import { DOCKER_RECONNECT_MS } from "#src/choird/runtime/docker/ContainerWatch.ts"
+
+/** How long a starting choird waits for the Docker engine that config.json asks for. */
+const DOCKER_START_MS_MAX = 20_000
 
 /** No runtime of this host can do what config.json asks for. */
 export class RuntimeUnavailable extends Schema.TaggedError<RuntimeUnavailable>()("RuntimeUnavailable", {

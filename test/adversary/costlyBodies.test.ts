@@ -1,9 +1,9 @@
 /** Bodies that are small to send and costly to look at: nested without end, or with a problem in each of their characters. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { BODY_BYTES_MAX } from "#src/shared/limits.ts"
 import { BODIES } from "../support/agentSocket.ts"
 import { describeTransports } from "../support/everyTransport.ts"
+import { BODY_BYTES_MAX } from "#src/shared/wire/http.ts"
 
 /** Of one problem. */
 const TOLD_CHARS_MAX = 1000

@@ -5,10 +5,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import { Repos } from "#src/choird/repos/Repos.ts"
-import { REPO_LOADS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
 import { type Entry, makeGitRepo, temporaryFolder } from "../support/gitRepo.ts"
 import { AGENT, makeImageHome, reposLayer } from "../support/images.ts"
 import { withMemory } from "../support/memory.ts"
+import { REPO_LOADS_IN_FLIGHT_MAX } from "#src/choird/reconfiguration/loadHome.ts"
 
 const FILES = 4
 const FILE_BYTES = 19 * 1024 * 1024

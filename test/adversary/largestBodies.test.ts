@@ -2,8 +2,10 @@
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { AGENT_BYTES_BURST, AGENT_BYTES_PER_SECOND, BODY_BYTES_MAX, REPLICATION_BYTES_MAX } from "#src/shared/limits.ts"
 import { describeTransports } from "../support/everyTransport.ts"
+import { AGENT_BYTES_BURST, AGENT_BYTES_PER_SECOND } from "#src/choird/listeners/OpenSession.ts"
+import { REPLICATION_BYTES_MAX } from "#src/agent/control/Replication.ts"
+import { BODY_BYTES_MAX } from "#src/shared/wire/http.ts"
 
 const LARGEST = " ".repeat(BODY_BYTES_MAX)
 const FULL = AGENT_BYTES_BURST / BODY_BYTES_MAX

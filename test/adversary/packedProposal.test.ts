@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { SessionId } from "#schema/Ids.ts"
-import { REPO_FILE_BYTES_MAX } from "#src/shared/limits.ts"
 import { withMemory } from "../support/memory.ts"
 import { examiner, makeProposalHome } from "../support/proposals.ts"
+import { REPO_FILE_BYTES_MAX } from "#src/choird/repos/Tree.ts"
 
 const SESSION = SessionId.make("0123456789abcdef")
 const GROWN_MIB_MAX = 100

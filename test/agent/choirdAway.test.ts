@@ -2,10 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { REPLICATION_BYTES_MAX } from "#src/shared/limits.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, says } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
+import { REPLICATION_BYTES_MAX } from "#src/agent/control/Replication.ts"
 
 const OUTAGE_MS = 60_000
 const STEP_MS = 25

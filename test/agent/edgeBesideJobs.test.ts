@@ -2,10 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Option } from "effect"
 import type { Tool } from "#src/agent/tools/Tool.ts"
-import { TOOLS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, inOrder, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../support/testing/TestAgent.ts"
+import { TOOLS_IN_FLIGHT_MAX } from "#src/agent/control/choirdConnections.ts"
 
 const JOBS = Array.from({ length: TOOLS_IN_FLIGHT_MAX }, (_, index) => `job-${index}`)
 

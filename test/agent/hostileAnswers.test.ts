@@ -4,14 +4,14 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { Completion } from "#src/agent/model/Llm.ts"
+import { answering, asking } from "../support/askedModel.ts"
+import * as double from "../support/testing/Provider.ts"
 import {
-  MODEL_REPLY_BYTES_MAX,
   MODEL_TOOL_ARGUMENT_BYTES_MAX,
   MODEL_TOOL_CALLS_MAX,
   MODEL_USAGE_TOKENS_MAX
-} from "#src/shared/limits.ts"
-import { answering, asking } from "../support/askedModel.ts"
-import * as double from "../support/testing/Provider.ts"
+} from "#src/agent/model/chatCompletion.ts"
+import { MODEL_REPLY_BYTES_MAX } from "#src/agent/model/modelResponse.ts"
 
 const body = (message: unknown, more: object = {}): double.Reply =>
   double.raw(JSON.stringify({ choices: [{ message, finish_reason: "stop" }], ...more }))

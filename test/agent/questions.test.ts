@@ -4,10 +4,10 @@ import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { JobName, SignalId } from "#schema/Ids.ts"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
-import { QUESTION_WAIT_MS_MAX } from "#src/shared/limits.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { ofType, quiet, runAgent, spoken, testTool, ticking } from "../support/testing/TestAgent.ts"
+import { QUESTION_WAIT_MS_MAX } from "#src/agent/session/CoreJob.ts"
 
 const QUESTION = "Which branch?"
 const report = testTool("choir.core.report", () => Effect.succeed({ status: "success", summary: "told" }), {

@@ -5,11 +5,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { SignalId } from "#schema/Ids.ts"
 import { deltasOf } from "#src/agent/memory/compaction.ts"
-import { CORE_SUMMARY_CHARS_MAX, EVENT_BYTES_MAX, SUMMARY_REFERENCES_MAX } from "#src/shared/limits.ts"
-import { emptySummary } from "#src/shared/session/memory.ts"
+import { emptySummary, SUMMARY_REFERENCES_MAX } from "#src/shared/session/memory.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, inOrder, isCore, says, type Said } from "../support/testing/ScriptedModel.ts"
 import { ofType, quiet, runAgent, spoken, ticking } from "../support/testing/TestAgent.ts"
+import { CORE_SUMMARY_CHARS_MAX } from "#src/agent/session/CoreJob.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
 const AGENT = join(import.meta.dirname, "../../src/agent")
 

@@ -4,9 +4,9 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { INBOX_PENDING_MAX } from "#src/shared/limits.ts"
 import { makeInstallation, ROOT } from "../support/installation.ts"
 import { hang, makeProvider } from "../support/testing/Provider.ts"
+import { INBOX_PENDING_MAX } from "#src/choird/queues/Inbox.ts"
 
 /** Runs choird on a home until it ends. */
 const choirdOn = (home: string) =>

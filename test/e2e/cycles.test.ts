@@ -5,10 +5,10 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { DATABASE_CONNECTIONS_MAX } from "#src/shared/limits.ts"
 import { describePostgres, postgresDatabase } from "../support/engines.ts"
 import { AGENT, makeInstallation } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
+import { DATABASE_CONNECTIONS_MAX } from "#src/choird/database/PostgresServer.ts"
 
 /** CHOIR_CYCLES asks for more. */
 const CYCLES = Number(process.env["CHOIR_CYCLES"] ?? 20)

@@ -9,11 +9,11 @@ import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import type { Proposal } from "#src/agent/arbiter/Proposal.ts"
 import { decide, prepare } from "#src/choird/sessions/decideAppend.ts"
 import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
-import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { userMessage } from "../support/history.ts"
 import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { settingsOf } from "../support/testing/TestAgent.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
 /** The proposals of a short session: two turns, and a compaction of the first. */
 const PROPOSALS: ReadonlyArray<Proposal> = [

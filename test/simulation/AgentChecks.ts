@@ -3,7 +3,6 @@ import { Effect } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { EDGE, type JobName } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
-import { SEEN_FILES_MAX, TOOLS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
 import type { Probe } from "./Agent.ts"
 import { fingerprint } from "./fingerprint.ts"
 import { Violation } from "./Kernel.ts"
@@ -13,6 +12,8 @@ import { excludes, type Holding } from "./lockRules.ts"
 import { SlotRules } from "./SlotRules.ts"
 import { TurnRules } from "./TurnRules.ts"
 import type { World } from "./World.ts"
+import { TOOLS_IN_FLIGHT_MAX } from "#src/agent/control/choirdConnections.ts"
+import { SEEN_FILES_MAX } from "#src/shared/session/seenFiles.ts"
 
 /** How long a call of edge or of a job may wait for its locks, in ms of a process that is not standing still (R19, E12). */
 const EDGE_WAIT_MS = 5000

@@ -11,7 +11,6 @@ import { signalIdOf } from "#src/choird/sessions/carried.ts"
 import { admit, decide, prepare } from "#src/choird/sessions/decideAppend.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { genesis, hex } from "#src/shared/events/hashChain.ts"
-import { APPEND_RETRY_MS } from "#src/shared/limits.ts"
 import { initialState } from "#src/shared/session/fold.ts"
 import { oldestNamed } from "#src/shared/session/namedRevs.ts"
 import { encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
@@ -20,6 +19,7 @@ import { turnToStop } from "#src/shared/session/turns.ts"
 import { ApprovalTable } from "./ApprovalTable.ts"
 import type { Faults } from "./Faults.ts"
 import type { Seed } from "./Seed.ts"
+import { APPEND_RETRY_MS } from "#src/choird/sessions/EventStore.ts"
 
 export const AGENT = AgentId.make("sim")
 export const DM = ResourceName.make("me")

@@ -8,7 +8,6 @@ import { afterEpoch } from "#src/choird/agents/afterEpoch.ts"
 import { BREAKER } from "#src/choird/agents/Breaker.ts"
 import { type EpochPlan, type EpochServices, runEpoch } from "#src/choird/agents/Epoch.ts"
 import type { Hearing } from "#src/choird/agents/hearing.ts"
-import { RPC_RETRY_MS, RPC_TIMEOUT_MS, SUCCESSOR_LOOK_MS } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionTable } from "./Database.ts"
 import type { Process } from "./Kernel.ts"
@@ -17,6 +16,8 @@ import type { Server } from "./Network.ts"
 import type { Seed } from "./Seed.ts"
 import type { Tokens } from "./Tokens.ts"
 import type { World } from "./World.ts"
+import { SUCCESSOR_LOOK_MS } from "#src/choird/agents/closedSession.ts"
+import { RPC_RETRY_MS, RPC_TIMEOUT_MS } from "#src/agent/control/verbAnswer.ts"
 
 /** The life of choird that the run belongs to. */
 export interface Host {

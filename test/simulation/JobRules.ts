@@ -2,10 +2,11 @@
 import type { AgentConfig } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
-import { REPETITIONS_REFUSED_MIN, REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
 import type { CoreLane } from "#src/shared/session/State.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { Violation } from "./Kernel.ts"
+import { REPETITIONS_STUCK_MIN } from "#src/agent/session/CoreJob.ts"
+import { REPETITIONS_REFUSED_MIN } from "#src/agent/arbiter/decideCalls.ts"
 
 /** What a running job has used up. */
 interface Job {

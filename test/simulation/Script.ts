@@ -1,8 +1,8 @@
 /** What the simulated model says next: sensible steps of a conversation and of jobs, and now and then what no program expects. */
-import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
 import type { Faults } from "./Faults.ts"
 import type { Seed } from "./Seed.ts"
 import type { Setup } from "./Setup.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
 interface Message {
   readonly role: string

@@ -2,10 +2,11 @@
 import { Effect } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
-import { TOOLS_IN_FLIGHT_MAX, TOOLS_RESERVED_FOR_EDGE } from "#src/shared/limits.ts"
 import type { Probe } from "./Agent.ts"
 import { Violation } from "./Kernel.ts"
 import type { Run } from "./Ledger.ts"
+import { TOOLS_RESERVED_FOR_EDGE } from "#src/agent/calls/ToolRunner.ts"
+import { TOOLS_IN_FLIGHT_MAX } from "#src/agent/control/choirdConnections.ts"
 
 export class SlotRules {
   readonly #probe: Probe

@@ -9,9 +9,9 @@ import { fingerprint } from "./fingerprint.ts"
 import { JobRules } from "./JobRules.ts"
 import { Violation } from "./Kernel.ts"
 import { CANARY, CONTEXT_TOKENS } from "./Setup.ts"
-import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
 import { SkillRules } from "./SkillRules.ts"
 import type { World } from "./World.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
 /** Where a session's log stood. */
 export interface Head {

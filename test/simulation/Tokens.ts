@@ -1,8 +1,8 @@
 /** The tokens of agents by the rules of choird's own store (D12), with readable texts; their rows outlive choird. */
 import type { Caller } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import { HELLO_GRACE_MS_MAX, SUPERSEDED_TOKENS_MAX } from "#src/shared/limits.ts"
 import { AGENT } from "./Database.ts"
+import { HELLO_GRACE_MS_MAX, SUPERSEDED_TOKENS_MAX } from "#src/choird/sessions/Tokens.ts"
 
 interface Held {
   readonly epoch: number

@@ -12,7 +12,6 @@ import {
 } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import type { Hearing } from "#src/choird/agents/hearing.ts"
-import { BODY_BYTES_MAX } from "#src/shared/limits.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
 import { jobOfToken } from "#src/shared/wire/jobToken.ts"
 import { Database, type SessionTable } from "./Database.ts"
@@ -21,6 +20,7 @@ import type { Exchange, Request } from "./Network.ts"
 import { BINDINGS, CANARY } from "./Setup.ts"
 import type { Tokens } from "./Tokens.ts"
 import type { World } from "./World.ts"
+import { BODY_BYTES_MAX } from "#src/shared/wire/http.ts"
 
 /** Events of one page of the tail; few, so that agents ask for several. */
 const TAIL_EVENTS = 60

@@ -28,7 +28,7 @@ const RECOMMIT: Edit = {
 export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "no-intent-barrier",
-    file: agent("grantedCall.ts"),
+    file: agent("calls/grantedCall.ts"),
     find: "replication.reached(committed.rev)",
     replace: "Effect.void",
     knownSeed: 2,
@@ -36,7 +36,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "barrier-waits-for-nothing",
-    file: agent("Replication.ts"),
+    file: agent("control/Replication.ts"),
     find: "if (rev <= acked) return Effect.void",
     replace: "if (rev <= log.head()) return Effect.void",
     knownSeed: 2,
@@ -44,7 +44,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "acknowledged-when-sent",
-    file: agent("Replication.ts"),
+    file: agent("control/Replication.ts"),
     find: "acked = Math.max(acked, Math.min(rev, log.head()))",
     replace: "acked = log.head()",
     knownSeed: 2,
@@ -83,7 +83,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "lock-queue-overtaken",
-    file: agent("locks.ts"),
+    file: agent("calls/locks.ts"),
     find: "excluded(claim, held) || excluded(claim, waiting)",
     replace: "excluded(claim, held)",
     knownSeed: 2,
@@ -91,7 +91,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "folder-lock-ignores-what-is-in-it",
-    file: agent("locks.ts"),
+    file: agent("calls/locks.ts"),
     find: `return outer === "" || (inner.charCodeAt(outer.length) === SLASH && inner.startsWith(outer))`,
     replace: `return outer === ""`,
     knownSeed: 2,
@@ -99,7 +99,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "readers-exclude-nobody",
-    file: agent("locks.ts"),
+    file: agent("calls/locks.ts"),
     find: "(x.exclusive || y.exclusive) &&",
     replace: "(x.exclusive && y.exclusive) &&",
     knownSeed: 2,
@@ -107,7 +107,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "lock-kept-on-defect",
-    file: agent("LockManager.ts"),
+    file: agent("calls/LockManager.ts"),
     find: "Effect.ensuring(Effect.sync(() => apply(release(table, ticket))))",
     replace: "Effect.tap(() => Effect.sync(() => apply(release(table, ticket))))",
     knownSeed: 10,
@@ -115,7 +115,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "lock-waiter-stays",
-    file: agent("LockManager.ts"),
+    file: agent("calls/LockManager.ts"),
     find: "if (table.waiting.includes(ticket)) Deferred",
     replace: "if (table.waiting.includes(ticket) && wait_ms < 0) Deferred",
     knownSeed: 2,
@@ -123,7 +123,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "tools-unbounded",
-    file: agent("ToolSlots.ts"),
+    file: agent("calls/ToolSlots.ts"),
     find: "const isFree = mayRun(turn)",
     replace: "const isFree = true",
     knownSeed: 13,
@@ -139,7 +139,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "call-runs-again-after-crash",
-    file: agent("callEnds.ts"),
+    file: agent("calls/callEnds.ts"),
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],
@@ -148,7 +148,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "in-doubt-not-closed",
-    file: agent("Session.ts"),
+    file: agent("session/Session.ts"),
     find: "  yield* runner.closeInDoubt\n",
     replace: "",
     also: [RECOMMIT],
@@ -157,7 +157,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "edge-writes-while-jobs-run",
-    file: agent("decideCalls.ts"),
+    file: agent("arbiter/decideCalls.ts"),
     find: "if (lane === EDGE && !readOnly && state.cores.size > 0)",
     replace: "if (false)",
     knownSeed: 2,
@@ -165,7 +165,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "spawn-does-not-wait-for-writes",
-    file: agent("decideCores.ts"),
+    file: agent("arbiter/decideCores.ts"),
     find: `call.stage === "committed" && call.effect !== "none"`,
     replace: `call.stage === "committed" && call.effect === "none"`,
     knownSeed: 6,
@@ -173,7 +173,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "jobs-unlimited",
-    file: agent("decideCores.ts"),
+    file: agent("arbiter/decideCores.ts"),
     find: "if (state.cores.size >= budgets.max_core_jobs)",
     replace: "if (state.cores.size > budgets.max_core_jobs)",
     knownSeed: 10,
@@ -181,7 +181,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "message-dropped",
-    file: agent("Mailbox.ts"),
+    file: agent("session/Mailbox.ts"),
     find: "waiting.push(message)",
     replace: "if (waiting.length === 0) waiting.push(message)",
     knownSeed: 2,
@@ -189,7 +189,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "messages-out-of-order",
-    file: agent("Mailbox.ts"),
+    file: agent("session/Mailbox.ts"),
     find: "waiting.shift()",
     replace: "waiting.pop()",
     knownSeed: 2,
@@ -245,7 +245,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "reservation-ignored",
-    file: agent("Budget.ts"),
+    file: agent("model/Budget.ts"),
     find: "running.add(taken)",
     replace: "running.delete(taken)",
     knownSeed: 16,
@@ -253,7 +253,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "reservation-kept",
-    file: agent("Budget.ts"),
+    file: agent("model/Budget.ts"),
     find: "running.delete(most)",
     replace: "running.has(most)",
     knownSeed: 3,
@@ -261,7 +261,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "steps-not-limited",
-    file: agent("CoreJob.ts"),
+    file: agent("session/CoreJob.ts"),
     find: "core.step >= core.budgets.max_steps",
     replace: "core.step > core.budgets.max_steps",
     knownSeed: 7,
@@ -269,7 +269,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "turn-not-limited",
-    file: agent("EdgeLane.ts"),
+    file: agent("session/EdgeLane.ts"),
     find: "if (edge.step >= turn_max_steps)",
     replace: "if (edge.step > turn_max_steps)",
     knownSeed: 14,
@@ -277,7 +277,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "wall-time-ignored",
-    file: agent("CoreJob.ts"),
+    file: agent("session/CoreJob.ts"),
     find: "job_ms >= budgets.wall_time_ms",
     replace: "job_ms < 0",
     knownSeed: 10,
@@ -293,7 +293,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "repetition-never-ends-a-job",
-    file: agent("CoreJob.ts"),
+    file: agent("session/CoreJob.ts"),
     find: "mostRepeated(core.repetitions) >= REPETITIONS_STUCK_MIN",
     replace: "mostRepeated(core.repetitions) > REPETITIONS_STUCK_MIN + 9",
     knownSeed: 80,
@@ -301,7 +301,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "constraint-ignored",
-    file: agent("decideCalls.ts"),
+    file: agent("arbiter/decideCalls.ts"),
     find: "if (allowed_tools !== undefined && !allowed_tools.includes(tool))",
     replace: "if (false)",
     knownSeed: 2,
@@ -309,7 +309,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "cancel-ignored",
-    file: agent("CoreJob.ts"),
+    file: agent("session/CoreJob.ts"),
     find: `if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)`,
     replace: "",
     knownSeed: 2,
@@ -317,7 +317,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "cancel-leaves-the-fiber",
-    file: agent("Session.ts"),
+    file: agent("session/Session.ts"),
     find: "        yield* FiberMap.remove(jobs, core.job_id)\n",
     replace: "",
     knownSeed: 2,
@@ -325,7 +325,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "jobs-outlive-edge",
-    file: agent("Session.ts"),
+    file: agent("session/Session.ts"),
     find: "  yield* FiberMap.clear(jobs)\n",
     replace: "",
     knownSeed: 19,
@@ -333,7 +333,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "key-in-the-error",
-    file: agent("scrub.ts"),
+    file: agent("settings/scrub.ts"),
     find: "(text) => forms.reduce((left, form) => left.replaceAll(form, REDACTED), text)",
     replace: "(text) => text",
     knownSeed: 5,
@@ -341,7 +341,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "trimmed-before-acknowledged",
-    file: agent("Replication.ts"),
+    file: agent("control/Replication.ts"),
     find: "log.trim(acked, residentRevs(arbiter.state(), log))",
     replace: "log.trim(log.head(), residentRevs(arbiter.state(), log))",
     knownSeed: 12,
@@ -357,7 +357,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "instructions-unlimited",
-    file: agent("decideCores.ts"),
+    file: agent("arbiter/decideCores.ts"),
     find: "if (core.injections >= core.budgets.max_injections)",
     replace: "if (core.injections > core.budgets.max_injections)",
     knownSeed: 99,
@@ -365,7 +365,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "tool-calls-unlimited",
-    file: agent("decideCalls.ts"),
+    file: agent("arbiter/decideCalls.ts"),
     find: "core.tool_calls >= core.budgets.max_tool_calls",
     replace: "core.tool_calls > core.budgets.max_tool_calls",
     knownSeed: 11,
@@ -373,7 +373,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "session-calls-unlimited",
-    file: agent("decideCalls.ts"),
+    file: agent("arbiter/decideCalls.ts"),
     find: "spent.tool_calls >= budgets.max_tool_calls_per_session",
     replace: "spent.tool_calls > budgets.max_tool_calls_per_session",
     knownSeed: 24,
@@ -381,7 +381,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "goodbye-before-everything-is-sent",
-    file: agent("farewell.ts"),
+    file: agent("session/farewell.ts"),
     find: "    yield* replication.flush\n",
     replace: "",
     also: [

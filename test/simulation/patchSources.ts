@@ -12,22 +12,20 @@ export interface Edit {
   readonly replace: string
 }
 
-const LIMITS = "src/shared/limits.ts"
+/** Product limits, as the simulation has them: where each is, and its value. */
+const SMALL_LIMITS: ReadonlyArray<readonly [file: string, name: string, value: number]> = [
+  ["src/agent/arbiter/EventLog.ts", "RESIDENT_LOG_BYTES_MAX", 60_000],
+  ["src/agent/control/Replication.ts", "HEARTBEAT_PATCH_BYTES_MAX", 8000],
+  ["src/agent/control/Replication.ts", "REPLICATION_EVENTS_MAX", 150],
+  ["src/agent/session/CoreJob.ts", "QUESTION_WAIT_MS_MAX", 8000],
+  ["src/shared/session/seenFiles.ts", "SEEN_FILES_MAX", 2],
+  ["src/shared/session/State.ts", "REPORTS_OWED_MAX", 8]
+]
 
-/** Product limits, as the simulation has them. */
-const SMALL_LIMITS = {
-  RESIDENT_LOG_BYTES_MAX: 60_000,
-  HEARTBEAT_PATCH_BYTES_MAX: 8000,
-  REPLICATION_EVENTS_MAX: 150,
-  QUESTION_WAIT_MS_MAX: 8000,
-  SEEN_FILES_MAX: 2,
-  REPORTS_OWED_MAX: 8
-} as const
-
-const smallLimits: ReadonlyArray<Edit> = Object.entries(SMALL_LIMITS).map(([name, value]) => ({
-  file: LIMITS,
-  find: new RegExp(`export const ${name} = .*`, "u"),
-  replace: `export const ${name} = ${value}`
+const smallLimits = SMALL_LIMITS.map(([file, name, value]): Edit => ({
+  file,
+  find: new RegExp(`const ${name} = .*`, "u"),
+  replace: `const ${name} = ${value}`
 }))
 
 /** Applied to the source of a file, or the reason why it cannot be. */

@@ -4,8 +4,7 @@
  */
 import { Clock, Context, Deferred, Effect, Layer, Result, Schema } from "effect"
 import { type ChoirEvent, EVENT_VERSION, type EventDraft } from "#schema/Event.ts"
-import { isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
-import { EVENT_DEPTH_MAX } from "#src/shared/limits.ts"
+import { EVENT_DEPTH_MAX, isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"

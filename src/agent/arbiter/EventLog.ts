@@ -6,7 +6,12 @@ import { Context, Layer } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
-import { COMMIT_BYTES_MAX, EVENT_BYTES_MAX, RESIDENT_LOG_BYTES_MAX } from "#src/shared/limits.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
+
+/** Canonical bytes of the events of one commit, which one request carries whole. */
+export const COMMIT_BYTES_MAX = 768 * 1024
+/** Canonical bytes of a session's log that the agent keeps in memory; a log above it loses what choird acknowledged (D9). */
+export const RESIDENT_LOG_BYTES_MAX = 12 * 1024 * 1024
 
 /** A place in the chain; revision 0 is before the first event. */
 export interface ChainPlace {

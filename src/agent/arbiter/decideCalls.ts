@@ -5,13 +5,16 @@ import type { EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE, type InboxId, type LaneId } from "#schema/Ids.ts"
 import { fromWireName, shownName } from "#schema/Tool.ts"
 import { Result } from "effect"
-import { REPETITIONS_REFUSED_MIN, REPORTS_OWED_MAX } from "#src/shared/limits.ts"
 import { CORE_REPORT } from "#src/shared/session/calls.ts"
 import { timesRepeated } from "#src/shared/session/repetitions.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { CoreLane, EdgeLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { skillRefusal } from "./decideSkills.ts"
 import { accept, type Decision, type Output, type Proposal, refuse, reject, type Situation } from "./Proposal.ts"
+import { REPORTS_OWED_MAX } from "#src/shared/session/State.ts"
+
+/** Identical calls with identical results after which the next is refused (E11, R25). */
+export const REPETITIONS_REFUSED_MIN = 5
 
 /** The session's limit that is reached, in words for the user, or `undefined`. */
 export const exhaustedLimit = ({ spent }: SessionState, budgets: Budgets): string | undefined => {

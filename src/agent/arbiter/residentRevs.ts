@@ -1,8 +1,10 @@
 /** Which events stay in memory however old they are: what the state names, and of each window what a prompt could hold. */
-import { RESIDENT_WINDOW_BYTES_MAX } from "#src/shared/limits.ts"
 import { namedRevs, windowsOf } from "#src/shared/session/namedRevs.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { EventLog } from "./EventLog.ts"
+
+/** Canonical bytes of a lane's window that stay in memory however old they are; no prompt holds more. */
+const RESIDENT_WINDOW_BYTES_MAX = 4 * 1024 * 1024
 
 /** The newest of a window, up to RESIDENT_WINDOW_BYTES_MAX. */
 const newest = (window: ReadonlyArray<number>, bytesOf: (rev: number) => number): ReadonlyArray<number> => {

@@ -5,12 +5,19 @@
 import { Context, Deferred, Effect, Layer, Result } from "effect"
 import type { ConfirmTool } from "#schema/Approval.ts"
 import type { ApprovalId, CallId } from "#schema/Ids.ts"
-import { APPROVAL_GRACE_MS, APPROVAL_POLL_MS, APPROVALS_REMEMBERED_MAX, RPC_RETRY_MS } from "#src/shared/limits.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import type { Denied } from "#src/agent/control/verbAnswer.ts"
+import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
+
+/** How often a call that waits for a person asks choird without being told of a decision. */
+const APPROVAL_POLL_MS = 10_000
+/** How long such a call waits beyond the time that a person has, for choird to come back and say so. */
+export const APPROVAL_GRACE_MS = 60_000
+/** Decisions that came before the call knew that it waits for them. */
+const APPROVALS_REMEMBERED_MAX = 256
 
 export type Confirmation =
   | { readonly type: "approved"; readonly approval_id: ApprovalId }

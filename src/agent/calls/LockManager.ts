@@ -2,7 +2,6 @@
 import { Context, Deferred, Effect, Layer, Result, Schema } from "effect"
 import { LaneId } from "#schema/Ids.ts"
 import type { LockRequest } from "#schema/Tool.ts"
-import { LOCK_WAIT_MS_MAX, LOCK_WAITERS_MAX } from "#src/shared/limits.ts"
 import type { InvalidLock } from "#src/shared/image/lockKey.ts"
 import {
   type Claim,
@@ -16,6 +15,11 @@ import {
   release,
   type Settled
 } from "./locks.ts"
+
+/** Locksets that wait at once in one agent; the next one is refused as busy. */
+export const LOCK_WAITERS_MAX = 1024
+/** The longest wait for locks that a caller may ask for, the longest timeout of a tool (E12). */
+export const LOCK_WAIT_MS_MAX = 3_600_000
 
 /** The locks did not come free in time. Nothing was taken and nothing ran. */
 export class LockBusy extends Schema.TaggedError<LockBusy>()("LockBusy", {

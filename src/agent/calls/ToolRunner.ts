@@ -5,12 +5,6 @@
 import { Context, Effect, Layer } from "effect"
 import type { ModelToolCall } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
-import {
-  EDGE_LOCK_WAIT_MS,
-  TOOLS_IN_FLIGHT_MAX,
-  TOOLS_QUEUED_MAX,
-  TOOLS_RESERVED_FOR_EDGE
-} from "#src/shared/limits.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter, type Refused } from "#src/agent/arbiter/Arbiter.ts"
@@ -32,6 +26,14 @@ import { rejected } from "#src/agent/tools/toolResult.ts"
 import { type ControlTool, isControl } from "#src/agent/tools/ControlTool.ts"
 import type { PreparedCall, Tool } from "#src/agent/tools/Tool.ts"
 import type { Exhausted } from "#src/agent/model/Budget.ts"
+import { TOOLS_IN_FLIGHT_MAX } from "#src/agent/control/choirdConnections.ts"
+
+/** How long an edge tool waits for its locks, so that a chat never hangs behind a core job (R19). */
+export const EDGE_LOCK_WAIT_MS = 2000
+/** Of these, the ones that jobs leave to edge, so that it talks while they work. */
+export const TOOLS_RESERVED_FOR_EDGE = 2
+/** Tools of edge, and tools of jobs, that wait behind those; the next one is refused. */
+export const TOOLS_QUEUED_MAX = 64
 
 /** Runs the open calls of lanes. */
 export class ToolRunner extends Context.Service<

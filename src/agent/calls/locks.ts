@@ -9,8 +9,14 @@
 import { Result } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { LockRequest } from "#schema/Tool.ts"
-import { LOCKSET_LOCKS_MAX } from "#src/shared/limits.ts"
-import { FILE_KEY, type InvalidLock, invalidLock, lockKey, WORKSPACE_KEY } from "#src/shared/image/lockKey.ts"
+import {
+  FILE_KEY,
+  type InvalidLock,
+  invalidLock,
+  lockKey,
+  LOCKSET_LOCKS_MAX,
+  WORKSPACE_KEY
+} from "#src/shared/image/lockKey.ts"
 
 interface Lock {
   /** With its canonical key, as an event or a person sees it. */

@@ -13,9 +13,20 @@ import type { Signal } from "#schema/Signal.ts"
 import type { Summary } from "#schema/Summary.ts"
 import type { ToolName } from "#schema/Tool.ts"
 import { jobToken } from "#src/shared/wire/jobToken.ts"
-import { PROPOSAL_ASK_MS_MAX, RPC_RETRY_MS, RPC_TIMEOUT_MS } from "#src/shared/limits.ts"
 import { makeConnections } from "./choirdConnections.ts"
-import { answerTime, type Asked, asked, type Denied, failure, patiently } from "./verbAnswer.ts"
+import {
+  answerTime,
+  type Asked,
+  asked,
+  type Denied,
+  failure,
+  patiently,
+  RPC_RETRY_MS,
+  RPC_TIMEOUT_MS
+} from "./verbAnswer.ts"
+
+/** One request with a proposal: two repositories are looked at before the answer. */
+const PROPOSAL_ASK_MS_MAX = 60_000
 
 /** A signal with the id to resume after. */
 export interface Pushed {

@@ -4,15 +4,6 @@
  */
 import { Clock, Context, Deferred, Effect, Layer, Queue, Schema } from "effect"
 import type { HeartbeatReply } from "#schema/AgentApi.ts"
-import {
-  HEARTBEAT_PATCH_BYTES_MAX,
-  REPLICATION_DEBOUNCE_MS,
-  REPLICATION_GATHER_MS,
-  REPLICATION_EVENTS_MAX,
-  REPLICATION_BYTES_MAX,
-  RPC_RETRY_MS,
-  RPC_TIMEOUT_MS
-} from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
@@ -22,7 +13,18 @@ import { fetchSecrets } from "./fetchSecrets.ts"
 import { residentRevs } from "#src/agent/arbiter/residentRevs.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { urgencyOf } from "./urgency.ts"
-import { answerTime } from "./verbAnswer.ts"
+import { answerTime, RPC_RETRY_MS, RPC_TIMEOUT_MS } from "./verbAnswer.ts"
+
+/** Patches of one heartbeat; the body around them stays below BODY_BYTES_MAX unless a single batch is larger. */
+export const HEARTBEAT_PATCH_BYTES_MAX = 768 * 1024
+/** How long events that nobody waits for at that moment gather before they are sent (D7). */
+const REPLICATION_GATHER_MS = 20
+/** How long an event that somebody waits for gathers company before it is sent (D7). */
+const REPLICATION_DEBOUNCE_MS = 2
+/** Unacknowledged events beyond which no new model call starts (R14). */
+export const REPLICATION_EVENTS_MAX = 50_000
+/** Unacknowledged canonical bytes beyond which no new model call starts (R14). */
+export const REPLICATION_BYTES_MAX = 12 * 1024 * 1024
 
 /** choird will not take this agent's events any more: a newer epoch runs, or the session is frozen or over. */
 export class Severed extends Schema.TaggedError<Severed>()("Severed", { reason: Schema.String }) {

@@ -1,7 +1,16 @@
 /** The connections that choird lets an agent have (R47), shared out among what it asks at once (R62). */
 import { Effect, Semaphore } from "effect"
-import { AGENT_CALLS_MAX, HOST_CALLS_MAX, RPC_TIMEOUT_MS, SLOW_HOST_CALLS_MAX } from "#src/shared/limits.ts"
-import { type Asked, Unreachable } from "./verbAnswer.ts"
+import { type Asked, RPC_TIMEOUT_MS, Unreachable } from "./verbAnswer.ts"
+import { CLIENT_CONNECTIONS_MAX } from "#src/shared/wire/sockets.ts"
+
+/** Requests of an agent at once beside its push stream and its heartbeat, for each of which a connection stays free (R62). */
+export const AGENT_CALLS_MAX = CLIENT_CONNECTIONS_MAX - 2
+/** Of these, host tools that may take longer than RPC_TIMEOUT_MS, so that a quick one never waits for slow ones (R62). */
+export const SLOW_HOST_CALLS_MAX = AGENT_CALLS_MAX - 1
+/** Tools of one agent that run at once (D1); further ones wait under their locks. */
+export const TOOLS_IN_FLIGHT_MAX = 8
+/** Host tools that one agent waits for at once, a connection or an answer; its tools in flight (D1) are fewer. */
+export const HOST_CALLS_MAX = 2 * TOOLS_IN_FLIGHT_MAX
 
 /**
  * Keeps connections free for heartbeats and the push stream, and one for quick calls: a permit of `all` is a connection, and a slow

@@ -1,7 +1,15 @@
 /** What an answer of choird to a verb means: an answer, a refusal that stays one, or that it may be asked again. */
 import { Effect, Schedule, Schema } from "effect"
 import { type ApiError, ApiErrors, Unauthorized } from "#schema/ApiError.ts"
-import { RPC_ATTEMPTS_MAX, RPC_RETRY_AFTER_MS_MAX, RPC_RETRY_MS, RPC_TIMEOUT_MS } from "#src/shared/limits.ts"
+
+/** One RPC of an agent, answer included. A chunk of 1 MiB over a local socket takes milliseconds. */
+export const RPC_TIMEOUT_MS = 15_000
+/** The pause before an RPC that got no answer is asked again. */
+export const RPC_RETRY_MS = 200
+/** Repeats of a one-time RPC; with its pauses about a minute, in which choird can restart. */
+const RPC_ATTEMPTS_MAX = 300
+/** The longest Retry-After of choird that an agent obeys. */
+export const RPC_RETRY_AFTER_MS_MAX = 60_000
 
 /** choird gave no usable answer in time; asking again later is safe, since every verb is idempotent by request id. */
 export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable", {

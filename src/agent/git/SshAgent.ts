@@ -4,7 +4,9 @@ import { rmSync } from "node:fs"
 import { Effect, Redacted, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import type { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
-import { GIT_KEY_MS_MAX } from "#src/shared/limits.ts"
+
+/** How long ssh-agent and ssh-add may take for a key (E12). */
+const GIT_KEY_MS_MAX = 10_000
 
 /** The key cannot be used; git over ssh will be refused, everything else goes on. */
 export class SshKeyRefused extends Schema.TaggedError<SshKeyRefused>()("SshKeyRefused", { reason: Schema.String }) {

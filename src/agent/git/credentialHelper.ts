@@ -7,9 +7,12 @@ import { join } from "node:path"
 import { Console, Effect, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { Stdio } from "effect"
-import { CREDENTIAL_REQUEST_BYTES_MAX, RPC_TIMEOUT_MS } from "#src/shared/limits.ts"
 import { GIT_CRED_HELPER } from "#src/shared/git/gitCredential.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
+import { RPC_TIMEOUT_MS } from "#src/agent/control/verbAnswer.ts"
+
+/** What git sends its credential helper (D14). */
+export const CREDENTIAL_REQUEST_BYTES_MAX = 8 * 1024
 
 /** What starts it: the program of an image (spec 15.1), where the agent is in one, else this program by its first argument. */
 export const gitHelper = (choir: string): ReadonlyArray<string> => {

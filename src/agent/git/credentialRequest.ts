@@ -2,7 +2,7 @@
 import { Result } from "effect"
 import type { GitIdentity } from "#schema/GitIdentity.ts"
 import { coversHttps } from "#src/shared/git/gitRemotes.ts"
-import { CREDENTIAL_REQUEST_BYTES_MAX } from "#src/shared/limits.ts"
+import { CREDENTIAL_REQUEST_BYTES_MAX } from "./credentialHelper.ts"
 
 /** A line of git's protocol cannot hold these, and a server that redirects must not smuggle them in. */
 const FORBIDDEN = /[\r\0]/u

@@ -10,8 +10,11 @@ import type { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { parentOf } from "#src/agent/process/ProcessTable.ts"
 import type { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { listen } from "#src/shared/wire/http.ts"
-import { CREDENTIAL_CONNECTIONS_MAX, CREDENTIAL_REQUEST_BYTES_MAX } from "#src/shared/limits.ts"
 import { answerRequest } from "./credentialRequest.ts"
+import { CREDENTIAL_REQUEST_BYTES_MAX } from "./credentialHelper.ts"
+
+/** Helpers that ask the agent at once (D14). */
+const CREDENTIAL_CONNECTIONS_MAX = 8
 
 /** What the helper sends: its own pid, and git's request as it came. */
 export const CredentialCall = Schema.Struct({

@@ -2,8 +2,9 @@
 import { Context, Effect, FileSystem, Layer, Result, Schema } from "effect"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
-import { IMAGE_SKILLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
+import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
 import { readSkill, skillProblems } from "#src/shared/image/skillProblems.ts"
+import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 
 /** Skills by their names. */
 export type SkillBook = ReadonlyMap<string, SkillSpec>

@@ -5,7 +5,6 @@
 import { Context, Effect, FiberSet, Layer, Queue } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
-import { COMPACTION_ORDERS_MAX, PROMPT_CHARS_PER_TOKEN } from "#src/shared/limits.ts"
 import { compactionLimit } from "#src/shared/session/compacted.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
@@ -21,7 +20,10 @@ import { ModelCalls, presentModel } from "#src/agent/model/ModelCalls.ts"
 import { coreSystem, edgeSystem } from "#src/agent/model/prompt/Prompt.ts"
 import type { IsMasked } from "#src/agent/model/prompt/promptMessages.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
-import { Tokens } from "#src/agent/model/Tokens.ts"
+import { PROMPT_CHARS_PER_TOKEN, Tokens } from "#src/agent/model/Tokens.ts"
+
+/** Orders to compact one lane that wait for the compaction under way; more than that are one (the oldest are sent again by choird). */
+const COMPACTION_ORDERS_MAX = 100
 
 /** Compacts the windows of lanes. */
 export class Compactor extends Context.Service<

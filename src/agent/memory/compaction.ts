@@ -2,19 +2,18 @@
 import { Schema } from "effect"
 import type { ChoirEvent, EventOf, MemoryDelta } from "#schema/Event.ts"
 import type { CoreLane, EdgeLane, ReferenceSummary } from "#src/shared/session/State.ts"
-import {
-  COMPACTION_EVENT_CHARS_MAX,
-  MEMORY_HASH_CHARS,
-  SUMMARY_CHARS_MAX,
-  SUMMARY_FACT_CHARS_MAX,
-  SUMMARY_REFERENCES_MAX
-} from "#src/shared/limits.ts"
 import { answerTool } from "#src/agent/model/answerTool.ts"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
 import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { jsonBytes } from "#src/agent/model/prompt/inlineResult.ts"
 import { COMPACTION_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
 import { type IsMasked, messagesByEvent } from "#src/agent/model/prompt/promptMessages.ts"
+import { SUMMARY_CHARS_MAX, SUMMARY_FACT_CHARS_MAX, SUMMARY_REFERENCES_MAX } from "#src/shared/session/memory.ts"
+
+/** Of one event, what the model of a compaction is shown. */
+const COMPACTION_EVENT_CHARS_MAX = 8000
+/** Characters of an event's hash that models are shown and may refer to it by. */
+const MEMORY_HASH_CHARS = 12
 
 /** An event of a window as the compaction's model reads it. */
 export interface Folding {

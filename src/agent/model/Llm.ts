@@ -6,7 +6,6 @@ import { Context, Duration, Effect, Layer, Redacted, Result, type Schema } from 
 import { HttpClient } from "effect/http"
 import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
-import { MODEL_RETRY_AFTER_MS_MAX, MODEL_TOTAL_MS_MAX, OUTPUT_TOKENS_PER_SECOND_MAX } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { withoutRefused } from "#src/shared/model/refusedParameter.ts"
 import { type ParameterChanges, requestParameters } from "#src/shared/model/requestParameters.ts"
@@ -24,6 +23,16 @@ import {
 import { request, type RequestFailed } from "./modelRequest.ts"
 import { makeScrub } from "#src/agent/settings/scrub.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+
+/** How long a whole answer may take. */
+export const MODEL_TOTAL_MS_MAX = 600_000
+/**
+ * Output tokens that a model is taken to write in a second where nobody knows how many it wrote: above what models that think reach, so
+ * that a call that ended early is rather counted too high (D28).
+ */
+export const OUTPUT_TOKENS_PER_SECOND_MAX = 300
+/** The longest Retry-After that is obeyed (R26). */
+const MODEL_RETRY_AFTER_MS_MAX = 60_000
 
 export interface Completion {
   /** The name of config.json that answered; a fallback's when one took over. */

@@ -6,17 +6,22 @@ import { hash } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { Context, Effect, Layer } from "effect"
 import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants"
-import {
-  PROMPT_CHARS_PER_TOKEN,
-  TOKEN_COUNTED_CHARS_MIN,
-  TOKEN_COUNTS_MAX,
-  TOKEN_FACTOR_MAX,
-  TOKEN_FACTOR_MIN,
-  TOKEN_FACTORS_MAX,
-  TOKEN_SLICE_CHARS,
-  TOKEN_VOCABULARY_SLICE
-} from "#src/shared/limits.ts"
 import { packVocabulary, Vocabulary } from "./Vocabulary.ts"
+
+/** Characters of a prompt that are taken for one token where no provider counted yet; low, so that prompts rather come out short. */
+export const PROMPT_CHARS_PER_TOKEN = 3
+/** UTF-16 units that are counted into tokens before other lanes may go on; a few milliseconds of work. */
+export const TOKEN_SLICE_CHARS = 4096
+/** Tokens of the vocabulary that are read before other lanes may go on. */
+const TOKEN_VOCABULARY_SLICE = 20_000
+/** Texts whose count is remembered, and the UTF-16 units from which that is worth it; the longest unused go first. */
+const TOKEN_COUNTS_MAX = 4096
+const TOKEN_COUNTED_CHARS_MIN = 200
+/** How far a provider's count of a prompt may be from ours before it is taken for nonsense, as a factor of it. */
+const TOKEN_FACTOR_MIN = 0.5
+const TOKEN_FACTOR_MAX = 4
+/** Models whose factor is remembered; the longest unused go first. */
+const TOKEN_FACTORS_MAX = 64
 
 /** Counts tokens. */
 export class Tokens extends Context.Service<

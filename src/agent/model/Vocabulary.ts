@@ -1,8 +1,9 @@
+/** Bytes of a text without any place to split it that are merged into tokens as one; the work grows with their square. */
+export const TOKEN_PIECE_BYTES_MAX = 256
 /**
  * The vocabulary of o200k_base and its byte pair encoding, in a few typed arrays: 5 MB, where maps of strings take 70. It only
  * counts, and its work on a piece is bounded.
  */
-import { TOKEN_PIECE_BYTES_MAX } from "#src/shared/limits.ts"
 
 /** A token's length stands before its bytes in one byte. */
 const TOKEN_BYTES_MAX = 255

@@ -3,13 +3,16 @@ import { Effect, Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
 import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
-import {
-  MODEL_TOOL_ARGUMENT_BYTES_MAX,
-  MODEL_TOOL_ARGUMENT_DEPTH_MAX,
-  MODEL_TOOL_CALLS_MAX,
-  MODEL_USAGE_TOKENS_MAX
-} from "#src/shared/limits.ts"
 import { type ParameterChanges, requestParameters } from "#src/shared/model/requestParameters.ts"
+
+/** Tool calls in one answer of a model. */
+export const MODEL_TOOL_CALLS_MAX = 32
+/** The arguments of one tool call, as the model sent them. */
+export const MODEL_TOOL_ARGUMENT_BYTES_MAX = 64 * 1024
+/** How deep the arguments of a tool call may nest, far below what an event may (EVENT_DEPTH_MAX). */
+const MODEL_TOOL_ARGUMENT_DEPTH_MAX = 100
+/** Tokens that a provider may report for one call; a higher count is taken for this one, so that sums stay exact. */
+export const MODEL_USAGE_TOKENS_MAX = 1_000_000_000
 
 /** A message of the chat completions API, as this client sends it. */
 export type ChatMessage =

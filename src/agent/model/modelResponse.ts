@@ -2,8 +2,14 @@
 import { Clock, Duration, Effect, Result, Stream } from "effect"
 import { Headers, type HttpClientResponse } from "effect/http"
 import type { ModelError } from "#schema/Event.ts"
-import { MODEL_IDLE_MS_MAX, MODEL_REPLY_BYTES_MAX, MODEL_WHOLE_REPLY_BYTES_MAX } from "#src/shared/limits.ts"
 import { excerpt, problem } from "./chatCompletion.ts"
+
+/** A model's answer in bytes (threat model, LLM endpoint). */
+export const MODEL_REPLY_BYTES_MAX = 8 * 1024 * 1024
+/** A model's answer that is read in one piece when it says its length. */
+const MODEL_WHOLE_REPLY_BYTES_MAX = 1024 * 1024
+/** How long a model may send nothing once its answer began. */
+export const MODEL_IDLE_MS_MAX = 60_000
 
 /** A body that did not come to its end, with the bytes that the server sent or, by the length that it gave, had ready. */
 export interface BodyFailed {

@@ -1,6 +1,6 @@
 /** How much of a model's context its messages may take. */
-import { PROMPT_CHARS_PER_TOKEN } from "#src/shared/limits.ts"
 import { type ChatMessage, jsonOf } from "./chatCompletion.ts"
+import { PROMPT_CHARS_PER_TOKEN } from "./Tokens.ts"
 
 /** The room there is: events of the window, and tokens of the model's context that the messages may take. */
 export interface Room {

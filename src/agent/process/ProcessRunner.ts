@@ -2,7 +2,6 @@
 import { accessSync, constants } from "node:fs"
 import { Context, Deferred, Effect, Layer, Option, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
-import { PROCESS_DRAIN_MS } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { CapturedOutput } from "./OutputRing.ts"
 import {
@@ -23,6 +22,9 @@ import {
   startCommand
 } from "./startCommand.ts"
 import { type Remains, sweepCall } from "./sweepCall.ts"
+
+/** How long a finished process's output may take to arrive when something beyond reach keeps the pipe open. */
+const PROCESS_DRAIN_MS = 250
 
 export interface ProcessResult {
   /** Absent when a signal ended the process. */

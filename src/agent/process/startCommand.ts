@@ -4,10 +4,12 @@ import { writeFileSync } from "node:fs"
 import { Writable } from "node:stream"
 import { Deferred, Effect, Redacted, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
-import { EXEC_OUTPUT_BYTES_MAX } from "#src/shared/limits.ts"
 import { codeOf } from "#src/shared/files/nofollow.ts"
 import { OutputRing } from "./OutputRing.ts"
 import { CALL_MARKER } from "./ProcessTable.ts"
+
+/** What is kept of one output stream of a process while it runs (R48). */
+export const EXEC_OUTPUT_BYTES_MAX = 1024 * 1024
 
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 /** The kernel takes a tool's memory before the agent's (D13). */

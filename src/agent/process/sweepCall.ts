@@ -1,12 +1,15 @@
 /** Kills what a call has left behind, until a look finds nothing (R22). */
 import { Effect } from "effect"
-import {
-  PROCESS_CLEAN_LOOKS,
-  PROCESS_FREEZES_MAX,
-  PROCESS_SWEEP_PAUSE_MS,
-  PROCESS_SWEEPS_MAX
-} from "#src/shared/limits.ts"
 import { identityOf, type ProcessEntry } from "./ProcessTable.ts"
+
+/** Rounds of looking for what is left of a call and killing it; with the waits between them about a second (R22). */
+const PROCESS_SWEEPS_MAX = 100
+/** The pause between two such rounds, in which the kernel buries what was killed. */
+const PROCESS_SWEEP_PAUSE_MS = 5
+/** Looks within one round that stop what a call forks while it is being found. */
+const PROCESS_FREEZES_MAX = 20
+/** Looks in a row that must find nothing where forks of others leave room for doubt. */
+const PROCESS_CLEAN_LOOKS = 10
 
 /** What is left of a call, and whether nothing of it can have been overlooked. */
 export interface Remains {

@@ -3,12 +3,6 @@ import { Effect, Result, Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { JobName } from "#schema/Ids.ts"
 import { valueProblem } from "#src/shared/image/jsonSchema.ts"
-import {
-  CORE_SUMMARY_CHARS_MAX,
-  QUESTION_WAIT_MS_MAX,
-  REPETITIONS_STUCK_MIN,
-  TOOL_RESULT_BYTES_MAX
-} from "#src/shared/limits.ts"
 import { mostRepeated } from "#src/shared/session/repetitions.ts"
 import type { ActiveSkill, CoreLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
 import { ageSince } from "./age.ts"
@@ -19,13 +13,20 @@ import { skillRules } from "#src/agent/arbiter/decideSkills.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { cutCalls, finalBefore, finalWords } from "#src/agent/arbiter/finalWords.ts"
 import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
-import { inlineResult } from "#src/agent/model/prompt/inlineResult.ts"
+import { inlineResult, TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import { corePrompt } from "#src/agent/model/prompt/Prompt.ts"
 import type { Proposal } from "#src/agent/arbiter/Proposal.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
+
+/** Identical calls, refused ones included, after which the lane is stuck and ends its turn or job (E11, R25). */
+export const REPETITIONS_STUCK_MIN = 8
+/** A core job's summary, shown to edge and the user. */
+export const CORE_SUMMARY_CHARS_MAX = 4000
+/** How long a job waits for the answer to what it asked the user; then it goes on without (E12). */
+export const QUESTION_WAIT_MS_MAX = 600_000
 
 type Stop = Omit<Extract<Proposal, { type: "StopCore" }>, "type" | "job_name">
 

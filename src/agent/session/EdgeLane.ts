@@ -7,7 +7,6 @@ import type { Budgets } from "#schema/Config.ts"
 import type { ChoirEvent, ModelError } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
-import { REPETITIONS_STUCK_MIN } from "#src/shared/limits.ts"
 import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
 import { mayPark } from "#src/shared/session/parked.ts"
 import { mostRepeated } from "#src/shared/session/repetitions.ts"
@@ -30,6 +29,7 @@ import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { TurnStops } from "./TurnStops.ts"
+import { REPETITIONS_STUCK_MIN } from "./CoreJob.ts"
 
 /** Of an answer that no event can hold, what the user is told; its characters may take six bytes each. */
 const ANSWER_CHARS_MAX = 64_000

@@ -4,7 +4,9 @@
  */
 import { Context, Effect, Latch, Layer } from "effect"
 import type { UserMessage } from "#schema/Signal.ts"
-import { MAILBOX_MAX } from "#src/shared/limits.ts"
+
+/** Messages that an agent holds until edge is idle; more than choird lets wait for one agent. */
+const MAILBOX_MAX = 1000
 
 /** Holds pushed messages in order until edge takes them. */
 export class Mailbox extends Context.Service<

@@ -2,7 +2,6 @@
 import { Effect, Option, Schedule } from "effect"
 import { EDGE } from "#schema/Ids.ts"
 import type { Summary } from "#schema/Summary.ts"
-import { FAREWELL_MS_MAX, RPC_RETRY_MS, STOP_RESERVE_MS } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
@@ -13,6 +12,12 @@ import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { summaryOf, summaryPrompt, summaryTool } from "#src/agent/memory/summary.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
+
+/** Of the time that a graceful stop has, what is kept back for the last flush. */
+export const STOP_RESERVE_MS = 5000
+/** The last flush and the goodbye of an agent that ends by itself. */
+const FAREWELL_MS_MAX = 30_000
 
 /** Why an epoch ends, and until when it may take, in ms since 1970; a session at its limit has no such time. */
 export interface Parting {

@@ -1,8 +1,12 @@
 /** The secrets of the bound resources, in this process's memory only (spec 14.3), and what keeps them out of events. */
 import { Context, Effect, Layer, Redacted, Ref, type Schema } from "effect"
 import type { SecretName } from "#schema/Ids.ts"
-import { SECRET_ANYWHERE_CHARS_MIN, SECRETS_REMEMBERED_MAX } from "#src/shared/limits.ts"
 import { makeJsonScrub, makeScrub } from "./scrub.ts"
+
+/** Shorter secrets are scrubbed from what their own users print, and not from every text: they may be common words. */
+const SECRET_ANYWHERE_CHARS_MIN = 8
+/** Values that an agent held and still takes out of texts after they were replaced. */
+export const SECRETS_REMEMBERED_MAX = 32
 
 type Secrets = ReadonlyMap<SecretName, Redacted.Redacted>
 

@@ -3,7 +3,11 @@
  * in hex, and percent-encoded. Base64 is found in the middle of a longer text as well, as in an Authorization header.
  */
 import type { Schema } from "effect"
-import { SECRET_FORM_CHARS_MIN, SECRET_LINE_CHARS_MIN } from "#src/shared/limits.ts"
+
+/** A secret, or a form of one, that is shorter cannot be told from other text and is not scrubbed. */
+const SECRET_FORM_CHARS_MIN = 4
+/** A line of a secret of several lines is scrubbed by itself from this length on. */
+const SECRET_LINE_CHARS_MIN = 16
 
 const REDACTED = "<redacted>"
 

@@ -1,7 +1,11 @@
 /** Why a write would have lost something or hit nothing, as a sentence for the model (E10). */
 import { Schema, TextDiff } from "effect"
-import { WRITE_DIFF_BYTES_MAX, WRITE_DIFF_EDITS_MAX } from "#src/shared/limits.ts"
 import { cutToJsonBytes, isText } from "./fileText.ts"
+
+/** Of a refused write's diff, what the model is shown. */
+const WRITE_DIFF_BYTES_MAX = 4 * 1024
+/** Edits that the diff of a refused write looks for before it settles for a coarser one. */
+const WRITE_DIFF_EDITS_MAX = 500
 
 const SENTENCES = {
   unseen: "exists and was not read by you yet. Read it first with choir-fs-read, then write.",

@@ -1,10 +1,10 @@
 /** choir.core.inject: appends an instruction to a running job; nothing is rewritten and no budget is reset (spec 12.8). */
 import { Effect, Schema } from "effect"
 import { JobName } from "#schema/Ids.ts"
-import { CORE_TASK_CHARS_MAX } from "#src/shared/limits.ts"
 import type { ControlTool } from "./ControlTool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { decodeInput } from "./toolInput.ts"
+import { CORE_TASK_CHARS_MAX } from "./coreSpawn.ts"
 
 const Input = Schema.Struct({
   job_name: JobName.annotate({ description: "The job's name, as it was started" }),

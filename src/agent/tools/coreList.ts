@@ -1,9 +1,9 @@
 /** choir.core.list: the running jobs, as the fold knows them. */
 import { Effect, Schema } from "effect"
-import { CONTROL_TIMEOUT_MS } from "#src/shared/limits.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { Tool } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
+import { CONTROL_TIMEOUT_MS } from "./coreReport.ts"
 
 export const coreList = (state: () => SessionState): Tool => ({
   llm: llmView("choir.core.list", "List the running core jobs with their state and step.", Schema.Struct({})),

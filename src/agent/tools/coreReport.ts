@@ -4,10 +4,12 @@
  */
 import { Effect, Schema } from "effect"
 import { CoreReport } from "#schema/Core.ts"
-import { CONTROL_TIMEOUT_MS } from "#src/shared/limits.ts"
 import type { Tool } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { decodeInput } from "./toolInput.ts"
+
+/** A tool that only asks the control plane or the fold. */
+export const CONTROL_TIMEOUT_MS = 20_000
 
 const Input = Schema.Struct({
   ...CoreReport.fields,

@@ -3,11 +3,13 @@ import { Effect, Schema } from "effect"
 import { ContextBundle, CoreSkill, ToolConstraints } from "#schema/Core.ts"
 import { JobName } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
-import { CORE_TASK_CHARS_MAX } from "#src/shared/limits.ts"
 import type { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import type { ControlTool } from "./ControlTool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { decodeInput, invalidInput } from "./toolInput.ts"
+
+/** Characters of a core job's task or of an instruction to it. */
+export const CORE_TASK_CHARS_MAX = 100_000
 
 /** A tool by the name that models see, or by the canonical one. */
 const OfferedName = Schema.String.check(

@@ -3,7 +3,6 @@ import { existsSync } from "node:fs"
 import { constants } from "node:os"
 import { Effect, Schema } from "effect"
 import { LockRequest } from "#schema/Tool.ts"
-import { EXEC_COMMAND_BYTES_MAX, EXEC_TIMEOUT_MS, EXEC_TIMEOUT_MS_MAX, PROCESS_GRACE_MS } from "#src/shared/limits.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRunner.ts"
@@ -13,6 +12,14 @@ import type { Tool, ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { decodeInput, refusal } from "./toolInput.ts"
 import { keepWholeOutput } from "./wholeOutput.ts"
+import { PROCESS_GRACE_MS } from "./external.ts"
+
+/** How long a command of choir.exec runs when the model names no time (E12). */
+const EXEC_TIMEOUT_MS = 120_000
+/** The longest time that the model may ask for a command of choir.exec (E12). */
+const EXEC_TIMEOUT_MS_MAX = 600_000
+/** One argument of a process: the kernel refuses 128 KiB, its closing NUL included. */
+const EXEC_COMMAND_BYTES_MAX = 128 * 1024 - 1
 
 const Input = Schema.Struct({
   command: Schema.NonEmptyString.annotate({ description: "Run by the shell, in the workspace, without input" }).check(

@@ -9,7 +9,6 @@ import type { GitIdentity } from "#schema/GitIdentity.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { inputDecoder } from "#src/shared/image/jsonSchema.ts"
-import { PROCESS_GRACE_MS, TOOL_STDERR_CHARS_MAX } from "#src/shared/limits.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { type CallSecrets, makeToolSecrets } from "#src/agent/settings/toolSecrets.ts"
@@ -18,6 +17,11 @@ import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { decodeInput, refusal } from "./toolInput.ts"
 import { keepWholeOutput } from "./wholeOutput.ts"
+
+/** What a tool with a process gets beyond the process's own time, to kill what is left and to hand over its output. */
+export const PROCESS_GRACE_MS = 2000
+/** Characters of a failed tool's standard error that the model is shown. */
+export const TOOL_STDERR_CHARS_MAX = 4000
 
 const SUMMARY_CHARS = 500
 const NO_GIT = { env: {} }

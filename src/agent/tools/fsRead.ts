@@ -1,11 +1,12 @@
 /** choir.fs.read: a file of the workspace, or some of its lines. */
 import { Effect, Schema } from "effect"
-import { FILE_TOOL_TIMEOUT_MS, TOOL_RESULT_BYTES_MAX } from "#src/shared/limits.ts"
 import { Workspace, type WorkspaceFile } from "#src/agent/workspace/Workspace.ts"
 import { countLines, cutToJsonBytes, isText, lineOffset } from "./fileText.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { decodeInput, lockOn, refusal } from "./toolInput.ts"
+import { FILE_TOOL_TIMEOUT_MS } from "./fsWrite.ts"
+import { TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
 
 /** Of a result's bytes, what is left for the path, the numbers and the keys. */
 const ENVELOPE_BYTES = 32 * 1024

@@ -1,19 +1,21 @@
 /** choir.fs.search: ripgrep over a file or folder of the workspace, without following links. */
 import { Effect, Option, Schema } from "effect"
-import {
-  PROCESS_GRACE_MS,
-  SEARCH_LINE_CHARS_MAX,
-  SEARCH_MATCHES_MAX,
-  SEARCH_PATTERN_CHARS_MAX,
-  SEARCH_TIMEOUT_MS,
-  TOOL_STDERR_CHARS_MAX,
-  WORKSPACE_FILE_BYTES_MAX
-} from "#src/shared/limits.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRunner.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { decodeInput, lockOn, refusal } from "./toolInput.ts"
+import { PROCESS_GRACE_MS, TOOL_STDERR_CHARS_MAX } from "./external.ts"
+import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
+
+/** How long a search may take (E12). */
+const SEARCH_TIMEOUT_MS = 30_000
+/** Matches that a search returns. */
+export const SEARCH_MATCHES_MAX = 200
+/** Characters of a matching line that a search returns. */
+export const SEARCH_LINE_CHARS_MAX = 400
+/** Characters of a search's pattern and of its glob. */
+const SEARCH_PATTERN_CHARS_MAX = 4096
 
 const argument = (description: string) =>
   Schema.NonEmptyString.check(Schema.isMaxLength(SEARCH_PATTERN_CHARS_MAX))

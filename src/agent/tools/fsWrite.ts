@@ -1,12 +1,14 @@
 /** choir.fs.write: creates a file of the workspace or changes one whose newest version the lane has seen (E10). */
 import { Effect, Result, Schema } from "effect"
-import { FILE_TOOL_TIMEOUT_MS } from "#src/shared/limits.ts"
 import { Workspace, type WorkspaceFile, type WorkspaceWrite } from "#src/agent/workspace/Workspace.ts"
 import { countLines, endsInNewline, isText, lineOffset } from "./fileText.ts"
 import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { decodeInput, lockOn, refusal } from "./toolInput.ts"
 import { diffOf, WriteRefused } from "./WriteRefused.ts"
+
+/** A file tool's deadline; a read or write of the largest file takes far less (E12). */
+export const FILE_TOOL_TIMEOUT_MS = 10_000
 
 const LineNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
 

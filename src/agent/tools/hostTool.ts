@@ -5,7 +5,6 @@
 import { Effect, type Schema } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { type LockRequest, shownName, type ToolEffect } from "#schema/Tool.ts"
-import { HOST_CALL_GRACE_MS } from "#src/shared/limits.ts"
 import { coreOf } from "#src/shared/session/lanes.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane, type HostCall, type HostReply } from "#src/agent/control/ControlPlane.ts"
@@ -14,6 +13,9 @@ import { Denied, type Unreachable } from "#src/agent/control/verbAnswer.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { decodeInput, refusal } from "./toolInput.ts"
+
+/** What a host tool gets beyond its own time, so that its own words on a late answer reach the model. */
+export const HOST_CALL_GRACE_MS = 1000
 
 /** Asks choird to run a host tool for a lane. A job proves that it runs, once choird knows that it does (D35). */
 export type AskHost = (lane: LaneId, call: HostCall) => Effect.Effect<HostReply, Unreachable | Denied>

@@ -1,9 +1,9 @@
 /** choir.memory.compact: orders the reference summary of the calling lane to be brought up to date (spec 11.7). */
 import { Effect, Schema } from "effect"
 import type { LaneId } from "#schema/Ids.ts"
-import { CONTROL_TIMEOUT_MS } from "#src/shared/limits.ts"
 import type { Tool } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
+import { CONTROL_TIMEOUT_MS } from "./coreReport.ts"
 
 export const memoryCompact = (request: (lane: LaneId) => Effect.Effect<void>): Tool => ({
   llm: llmView(

@@ -4,13 +4,6 @@
  */
 import { Effect, Result, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import {
-  CONTROL_TIMEOUT_MS,
-  LOG_SEARCH_MS_MAX,
-  LOG_SEARCH_REQUESTS_MAX,
-  LOG_SEARCH_SLICE_BYTES,
-  RPC_TIMEOUT_MS
-} from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import {
@@ -29,6 +22,14 @@ import type { AskHost } from "./hostTool.ts"
 import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { decodeInput, refusal } from "./toolInput.ts"
+import { CONTROL_TIMEOUT_MS } from "./coreReport.ts"
+import { RPC_TIMEOUT_MS } from "#src/agent/control/verbAnswer.ts"
+
+/** Canonical bytes of events that an agent looks through before it lets its other lanes go on; a few milliseconds of work. */
+const LOG_SEARCH_SLICE_BYTES = 256 * 1024
+/** Requests that one call of choir.memory.query makes to choird, and the time after which it makes no further one. */
+export const LOG_SEARCH_REQUESTS_MAX = 20
+const LOG_SEARCH_MS_MAX = 3000
 
 /** What a search needs to know of the session. */
 interface Sources {

@@ -17,10 +17,13 @@ import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import type { Denied } from "#src/agent/control/verbAnswer.ts"
-import { PROPOSAL_TIMEOUT_MS, RPC_RETRY_MS } from "#src/shared/limits.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { decodeInput, refusal } from "./toolInput.ts"
+import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
+
+/** How long a proposal may take to reach choird, which looks into the agent's repository before it answers. */
+const PROPOSAL_TIMEOUT_MS = 120_000
 
 /** Submits the input of a call as it stands in the log, and asks again while choird is away: a call is one proposal (D17). */
 export type Submit = (kind: ProposalKind, call_id: CallId, payload: Schema.Json) => Effect.Effect<AskedApproval, Denied>

@@ -1,11 +1,13 @@
 /** choir.skill.start: puts the calling lane into a skill (spec 10.2). */
 import { Effect, Schema } from "effect"
-import { SKILL_NAME_CHARS_MAX } from "#src/shared/limits.ts"
 import { SKILL_START } from "#src/agent/arbiter/decideSkills.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import type { ControlTool } from "./ControlTool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { decodeInput } from "./toolInput.ts"
+
+/** UTF-16 units of a skill's name or a transition's event as a model writes them. */
+export const SKILL_NAME_CHARS_MAX = 128
 
 /** Characters of an input schema that stand in the tool's description, which is part of every request. */
 const SCHEMA_CHARS_MAX = 2000

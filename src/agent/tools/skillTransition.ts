@@ -1,10 +1,10 @@
 /** choir.skill.transition: leaves the present step of the lane's skill (spec 10.2). */
 import { Effect, Schema } from "effect"
-import { SKILL_NAME_CHARS_MAX } from "#src/shared/limits.ts"
 import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import type { ControlTool } from "./ControlTool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { decodeInput } from "./toolInput.ts"
+import { SKILL_NAME_CHARS_MAX } from "./skillStart.ts"
 
 const Input = Schema.Struct({
   on: Schema.NonEmptyString.check(Schema.isMaxLength(SKILL_NAME_CHARS_MAX)).annotate({

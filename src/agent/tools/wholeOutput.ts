@@ -2,10 +2,14 @@
 import { createHash } from "node:crypto"
 import { Effect, type Schema } from "effect"
 import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
-import { RESULT_FILES_BYTES_MAX, RESULT_FILES_MAX, TOOL_RESULT_BYTES_MAX } from "#src/shared/limits.ts"
-import { inlineResult, jsonBytes } from "#src/agent/model/prompt/inlineResult.ts"
+import { inlineResult, jsonBytes, TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
 import type { Workspace } from "#src/agent/workspace/Workspace.ts"
 import type { ToolOutcome } from "./Tool.ts"
+
+/** Long results that are kept in files of the workspace; the oldest go first (R48). */
+export const RESULT_FILES_MAX = 64
+/** What these files may hold together, in bytes. */
+const RESULT_FILES_BYTES_MAX = 64 * 1024 * 1024
 
 const FOLDER = ".choirtmp/results"
 /** Of an event's share, what the words about the file may take. */

@@ -1,7 +1,10 @@
 /** Why a path of the workspace cannot be used, as a sentence for the model that named it. */
 import { Schema } from "effect"
 import { codeOf } from "#src/shared/files/nofollow.ts"
-import { WORKSPACE_FILE_BYTES_MAX, WORKSPACE_PATH_BYTES_MAX } from "#src/shared/limits.ts"
+import { WORKSPACE_PATH_BYTES_MAX } from "#src/shared/image/lockKey.ts"
+
+/** A file of the workspace that a file tool reads or writes whole. */
+export const WORKSPACE_FILE_BYTES_MAX = 16 * 1024 * 1024
 
 const NAME_SHOWN_CHARS = 200
 

@@ -5,16 +5,16 @@
 import { createHash } from "node:crypto"
 import { constants, openSync } from "node:fs"
 import { Context, Effect, Layer, Random, Result, Schedule, Schema, type Scope } from "effect"
-import {
-  FOLDER_ENTRIES_MAX,
-  TEMPORARY_NAME_TRIES_MAX,
-  WORKSPACE_FILE_BYTES_MAX,
-  WORKSPACE_PATH_BYTES_MAX
-} from "#src/shared/limits.ts"
 import { codeOf, descriptorPath } from "#src/shared/files/nofollow.ts"
 import { pathInside } from "#src/shared/image/workspacePath.ts"
-import { PathRefused, refusedBySystem } from "./PathRefused.ts"
+import { PathRefused, refusedBySystem, WORKSPACE_FILE_BYTES_MAX } from "./PathRefused.ts"
 import { closeLater, listFolder, openFolder, readFile, removeOldest, replaceFile } from "./workspaceFiles.ts"
+import { WORKSPACE_PATH_BYTES_MAX } from "#src/shared/image/lockKey.ts"
+
+/** Entries of a folder that a file tool lists. */
+export const FOLDER_ENTRIES_MAX = 1000
+/** Tries to find a free name for the temporary file of an atomic write. */
+const TEMPORARY_NAME_TRIES_MAX = 5
 
 const NEW_FILE_MODE = 0o644
 const PRIVATE_FILE_MODE = 0o600

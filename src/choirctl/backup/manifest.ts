@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { AgentId, ResourceName, SecretName, SessionId, Sha256 } from "#schema/Ids.ts"
-import { CONFIG_BYTES_MAX } from "#src/shared/limits.ts"
+import { CONFIG_BYTES_MAX } from "#src/shared/config/configFiles.ts"
 
 /** Raised when an older Choir could no longer read the file. */
 export const ARCHIVE_FORMAT = 2

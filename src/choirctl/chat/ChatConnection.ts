@@ -6,9 +6,15 @@ import { randomUUID } from "node:crypto"
 import { Clock, Effect, Schedule, Stream } from "effect"
 import type { AgentId, InboxId } from "#schema/Ids.ts"
 import type { ChatAnswer, ChatEvent } from "#schema/OperatorApi.ts"
-import { CHAT_RECONNECT_MS, CHAT_RECONNECT_MS_MAX, CHAT_SHOWN_MAX } from "#src/shared/limits.ts"
 import { type CommandFailed, EXIT } from "#src/choirctl/terminal/failure.ts"
 import { connect, requestFailure } from "#src/choirctl/client/OperatorClient.ts"
+
+/** Messages that `choirctl chat` remembers to have shown, so that none is shown twice. */
+export const CHAT_SHOWN_MAX = 10_000
+/** The pause before `choirctl chat` connects again. */
+const CHAT_RECONNECT_MS = 250
+/** How long `choirctl chat` tries to reach a choird that was there before. */
+const CHAT_RECONNECT_MS_MAX = 120_000
 
 /** What a client is told: the events of choird, its answers to commands, and whether there is a choird. */
 export type ChatNews =

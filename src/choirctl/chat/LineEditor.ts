@@ -1,7 +1,9 @@
 /** A line that a person edits at the bottom of the terminal while other text appears above it. */
 import { clearScreenDown, createInterface, cursorTo, moveCursor } from "node:readline"
 import { type Cause, Effect, Queue } from "effect"
-import { CHAT_LINES_MAX } from "#src/shared/limits.ts"
+
+/** Lines that are typed ahead in `choirctl chat`. */
+const CHAT_LINES_MAX = 64
 
 export interface LineEditor {
   /** The lines as they are entered; done when the person leaves with Ctrl-D. */

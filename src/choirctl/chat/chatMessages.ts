@@ -2,10 +2,15 @@
 import { Deferred, Effect, Option, Stream, SubscriptionRef } from "effect"
 import type { InboxId } from "#schema/Ids.ts"
 import type { AgentStatus } from "#schema/OperatorApi.ts"
-import { CHAT_GONE_MS_MAX, CHAT_GREETING_MS_MAX, CHAT_SHOWN_MAX } from "#src/shared/limits.ts"
 import type { ChatConnection, ChatNews } from "./ChatConnection.ts"
 import { endsTurn } from "#src/choirctl/render/chat.ts"
 import { CommandFailed, EXIT, failed, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { CHAT_SHOWN_MAX } from "./ChatConnection.ts"
+
+/** How long `choirctl chat` waits for the first sign of the agent before it sends. */
+const CHAT_GREETING_MS_MAX = 5000
+/** How long an agent may be gone before `choirctl chat --message` stops waiting for its answer. */
+const CHAT_GONE_MS_MAX = 15_000
 
 interface Settled {
   /** Takes note that a message is done with. */

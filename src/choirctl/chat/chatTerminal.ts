@@ -1,7 +1,6 @@
 /** `choirctl chat` with a person at a terminal. */
 import { Deferred, Effect, Queue, Stream } from "effect"
 import type { InboxId } from "#schema/Ids.ts"
-import { CHAT_SHOWN_MAX } from "#src/shared/limits.ts"
 import type { ChatConnection, ChatNews } from "./ChatConnection.ts"
 import type { LineEditor } from "./LineEditor.ts"
 import {
@@ -14,6 +13,7 @@ import {
 } from "#src/choirctl/render/chat.ts"
 import { paint } from "#src/choirctl/terminal/paint.ts"
 import { safeText } from "#src/choirctl/terminal/safeText.ts"
+import { CHAT_SHOWN_MAX } from "./ChatConnection.ts"
 
 const stateAfter = (state: ChatState, news: ChatNews): ChatState => {
   switch (news.type) {

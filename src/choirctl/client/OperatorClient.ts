@@ -6,10 +6,12 @@ import { HttpApiClient } from "effect/http-api"
 import { type ApiError, BadRequest, Conflict, Internal, NotFound, TooLarge, TooMany } from "#schema/ApiError.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { initHint } from "#src/shared/files/homeFolder.ts"
-import { OPERATOR_ANSWER_BYTES_MAX } from "#src/shared/limits.ts"
 import { CommandFailed, configError, EXIT, failed, refusedByChoird } from "#src/choirctl/terminal/failure.ts"
 import { operatorSocket, startCommand } from "#src/choirctl/terminal/root.ts"
 import { socketHttp } from "./socketHttp.ts"
+
+/** An answer of choird that choirctl reads whole. */
+const OPERATOR_ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 export type OperatorClient = HttpApiClient.ForApi<typeof OperatorApi>
 

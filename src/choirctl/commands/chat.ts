@@ -2,7 +2,6 @@
 import { Effect, Option, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
-import { CHAT_LINE_BYTES_MAX, CHAT_SETTLED_MS_MAX } from "#src/shared/limits.ts"
 import type { ChatNews } from "#src/choirctl/chat/ChatConnection.ts"
 import { usageError } from "#src/choirctl/terminal/failure.ts"
 import { makeLineSplitter } from "#src/choirctl/terminal/lineSplitter.ts"
@@ -13,6 +12,11 @@ import { safeText } from "#src/choirctl/terminal/safeText.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { agentId } from "./arguments.ts"
+
+/** Standard input of `choirctl chat`, in one line. */
+export const CHAT_LINE_BYTES_MAX = 512 * 1024
+/** How long `choirctl chat --message` waits for a message to be done with, unless told otherwise. */
+const CHAT_SETTLED_MS_MAX = 3_600_000
 
 const load = Effect.promise(() =>
   Promise.all([

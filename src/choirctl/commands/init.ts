@@ -5,7 +5,6 @@ import { apiAddress } from "#src/shared/wire/apiAddress.ts"
 import { askPerson } from "#src/choirctl/terminal/askPerson.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
-import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
 import type { Setup } from "#src/choirctl/home/initHome.ts"
 import { usageError } from "#src/choirctl/terminal/failure.ts"
 import { knownPrice } from "#src/choirctl/home/knownPrices.ts"
@@ -26,6 +25,7 @@ import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { type Given, isTelegramId } from "#src/choirctl/home/setupGiven.ts"
 import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
 import { initText } from "#src/choirctl/render/setup.ts"
+import { SECRET_BYTES_MAX } from "./secret.ts"
 
 const flags = {
   provider: Flag.Literals("model-provider", PROVIDERS).pipe(

@@ -5,7 +5,6 @@ import { ask } from "#src/choirctl/client/ask.ts"
 import { askPerson } from "#src/choirctl/terminal/askPerson.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { SecretName } from "#schema/Ids.ts"
-import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
 import { confirm, yesFlag } from "#src/choirctl/terminal/confirm.ts"
 import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
@@ -13,6 +12,9 @@ import { readInput, withoutLineEnd } from "#src/choirctl/terminal/readInput.ts"
 import { secretsText } from "#src/choirctl/render/config.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
+
+/** The value of a secret as it is typed or piped in. */
+export const SECRET_BYTES_MAX = 64 * 1024
 
 /** Loaded when it is needed, since it brings the whole schema of config.json. */
 const files = Effect.promise(() => import("#src/choirctl/home/secretsFile.ts"))

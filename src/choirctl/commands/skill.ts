@@ -8,9 +8,10 @@ import { EXIT, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.t
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
 import { type CheckedSkill, checkText, skillTable, skillText } from "#src/choirctl/render/skills.ts"
-import { IMAGE_SKILLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
+import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
 import { readSkill } from "#src/shared/image/skillProblems.ts"
 import { agentId } from "./arguments.ts"
+import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 
 const list = Command.make(
   "list",

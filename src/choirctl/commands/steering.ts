@@ -10,8 +10,9 @@ import { print } from "#src/choirctl/terminal/print.ts"
 import { withProgress } from "#src/choirctl/terminal/progress.ts"
 import { readInput, withoutLineEnd } from "#src/choirctl/terminal/readInput.ts"
 import { cancelLine, compactLine, injectLine, stopLine } from "#src/choirctl/render/sessions.ts"
-import { CHAT_LINE_BYTES_MAX, SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
+import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
 import { sessionName, sessionOf } from "./arguments.ts"
+import { CHAT_LINE_BYTES_MAX } from "./chat.ts"
 
 const wait = (description: string, byDefault: boolean) =>
   Flag.Boolean("wait").pipe(Flag.withDescription(description), Flag.withDefault(byDefault))

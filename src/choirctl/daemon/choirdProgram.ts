@@ -2,10 +2,15 @@
 import { spawn } from "node:child_process"
 import { extname, join } from "node:path"
 import { Deferred, Effect, Option, Schema, Stream } from "effect"
-import { CHOIRD_REPORT_BYTES_MAX, CHOIRD_TASK_STOP_MS_MAX, PROGRAM_OUTPUT_CHARS_MAX } from "#src/shared/limits.ts"
+import { PROGRAM_OUTPUT_CHARS_MAX } from "#src/shared/limits.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
 import { makeLineSplitter } from "#src/choirctl/terminal/lineSplitter.ts"
+
+/** One line of what choird reports of a task to choirctl. */
+const CHOIRD_REPORT_BYTES_MAX = 1024 * 1024
+/** How long a choird that does a task may take to end when choirctl is interrupted. */
+const CHOIRD_TASK_STOP_MS_MAX = 10_000
 
 /** From source it runs from source, else as the bundle beside this one. */
 export const CHOIRD = join(packageFolder, extname(import.meta.url) === ".ts" ? "src/choird/main.ts" : "dist/choird.js")

@@ -5,19 +5,22 @@ import { join } from "node:path"
 import { Effect, Option, Schedule } from "effect"
 import { homeHolder } from "#src/shared/files/homeHolder.ts"
 import type { LockHolder } from "#src/shared/files/lockFile.ts"
-import {
-  CHOIRD_STOP_MS_MAX,
-  DAEMON_LOOK_MS,
-  DAEMON_START_MS_MAX,
-  DAEMON_STOP_GRACE_MS,
-  DAEMON_WORDS_CHARS_MAX
-} from "#src/shared/limits.ts"
+import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
 import { choirdAnswers } from "#src/choirctl/client/choirdAnswers.ts"
 import { CHOIRD } from "./choirdProgram.ts"
 import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
 import { requireHome } from "#src/choirctl/home/homeFiles.ts"
 import { askChoird } from "#src/choirctl/client/OperatorClient.ts"
 import { unitPath } from "./unit.ts"
+
+/** How long `choirctl daemon start` waits: longer than choird tries to reach Postgres. */
+const DAEMON_START_MS_MAX = 90_000
+/** Between two looks of `choirctl daemon` at whether choird is there or gone. */
+const DAEMON_LOOK_MS = 50
+/** What `choirctl daemon stop` waits beyond choird's own limit. */
+const DAEMON_STOP_GRACE_MS = 5000
+/** Characters of choird's last words that `choirctl daemon start` repeats. */
+const DAEMON_WORDS_CHARS_MAX = 4000
 
 /** What there is to say of a home's choird. `ready` is whether it takes commands. */
 export interface DaemonState {

@@ -13,8 +13,7 @@ import {
 import { installationOf } from "#src/shared/docker/dockerInstallation.ts"
 import { dockerSockets, existingSocket } from "#src/shared/docker/dockerSocket.ts"
 import { egressCommands, nameserversIn } from "#src/shared/wire/egress.ts"
-import { DOCTOR_TRIAL_MS_MAX } from "#src/shared/limits.ts"
-import { check, type Check } from "./doctorTrials.ts"
+import { check, type Check, DOCTOR_TRIAL_MS_MAX } from "./doctorTrials.ts"
 import { socketHttp } from "#src/choirctl/client/socketHttp.ts"
 
 type Runtime = Config["runtime"]

@@ -9,7 +9,9 @@ import type { SecretsFile } from "#schema/Secrets.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { DISK_FIX, diskLimit } from "#src/shared/config/diskLimit.ts"
 import { initHint } from "#src/shared/files/homeFolder.ts"
-import { DOCTOR_TRIAL_MS_MAX } from "#src/shared/limits.ts"
+
+/** One trial of `choirctl doctor`. */
+export const DOCTOR_TRIAL_MS_MAX = 10_000
 
 /** A trial's result and what to do about it. What is not configured is skipped. */
 export interface Check {

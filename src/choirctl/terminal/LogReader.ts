@@ -7,16 +7,18 @@ import { basename, dirname, join } from "node:path"
 import { gunzipSync } from "node:zlib"
 import { Effect } from "effect"
 import { archiveName, archiveStem } from "#src/shared/files/logArchives.ts"
-import {
-  LOG_ARCHIVE_READ_BYTES_MAX,
-  LOG_CHUNK_BYTES,
-  LOG_LINE_BYTES_MAX,
-  LOG_OPEN_TRIES_MAX,
-  LOG_POLL_MS
-} from "#src/shared/limits.ts"
+import { LOG_CHUNK_BYTES } from "#src/shared/limits.ts"
 import { codeOf } from "#src/shared/files/nofollow.ts"
 import { failed } from "./failure.ts"
 import { type Line, makeLineSplitter } from "./lineSplitter.ts"
+import { LOG_LINE_BYTES_MAX } from "#src/shared/text/logs.ts"
+
+/** How often `choirctl logs` looks for new lines. */
+export const LOG_POLL_MS = 200
+/** Tries to open a log between two of its rotations. */
+const LOG_OPEN_TRIES_MAX = 5
+/** An archived log that `choirctl logs` reads whole, when it missed a rotation: several times what one may hold. */
+const LOG_ARCHIVE_READ_BYTES_MAX = 256 * 1024 * 1024
 
 const LINE_FEED = 0x0a
 

@@ -1,8 +1,12 @@
 /** A sign of life while something takes longer than a moment. */
 import { Effect, Ref } from "effect"
-import { PROGRESS_DELAY_MS, PROGRESS_FRAME_MS } from "#src/shared/limits.ts"
 import { root } from "./root.ts"
 import { Screen } from "./Screen.ts"
+
+/** What choirctl waits before it shows that something is still going on. */
+const PROGRESS_DELAY_MS = 500
+/** Between two pictures of that sign. */
+const PROGRESS_FRAME_MS = 100
 
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
 const ERASE_LINE = "\r\u{1B}[2K"

@@ -1,8 +1,10 @@
 /** What is known of each agent in memory, and who is told when it changes. */
 import { Effect, PubSub, Stream } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
-import { AGENT_CHANGES_BUFFERED_MAX } from "#src/shared/limits.ts"
 import type { AgentView } from "./Lifecycle.ts"
+
+/** Changes of agents that a slow listener may be behind before it loses the oldest. */
+const AGENT_CHANGES_BUFFERED_MAX = 256
 
 /** An agent of which nothing is known but its name. */
 const unknownOf = (agent_id: AgentId): AgentView => ({

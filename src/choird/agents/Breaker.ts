@@ -1,10 +1,10 @@
+/** Crashes within BREAKER_WINDOW_MS that stop an agent (R9). */
+export const BREAKER_CRASHES_MAX = 3
+export const BREAKER_WINDOW_MS = 300_000
+/** Crashes within an hour that stop an agent, so that it never starts more than twelve times (R9). */
+export const BREAKER_HOURLY_CRASHES_MAX = 12
+const BREAKER_HOUR_MS = 3_600_000
 /** Stops an agent that crashes again and again (R9), decided from the times of its crashes since it was started by hand. */
-import {
-  BREAKER_CRASHES_MAX,
-  BREAKER_HOUR_MS,
-  BREAKER_HOURLY_CRASHES_MAX,
-  BREAKER_WINDOW_MS
-} from "#src/shared/limits.ts"
 
 export interface Breaker {
   /** The crashes of the last hour, the oldest first. */

@@ -18,15 +18,6 @@ import type {
 import type { SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import type { Signals } from "#src/choird/queues/Signals.ts"
 import type { Tokens } from "#src/choird/sessions/Tokens.ts"
-import {
-  AGENT_EXIT_MS_MAX,
-  AGENT_INSPECT_MS_MAX,
-  AGENT_OUTPUT_MS_MAX,
-  AGENT_START_MS_MAX,
-  AGENT_STOP_MS_MAX,
-  CONTAINER_LINGERS_MS,
-  FROZEN_LOOK_MS
-} from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SocketRefused } from "#src/shared/wire/sockets.ts"
 import type { EpochEnd } from "./afterEpoch.ts"
@@ -35,6 +26,20 @@ import { type Hearing, openHearing } from "./hearing.ts"
 import type { Image } from "#src/choird/images/Images.ts"
 import { awaitSilence } from "./Liveness.ts"
 import { patiently } from "./patience.ts"
+import { AGENT_INSPECT_MS_MAX } from "#src/choird/runtime/ContainerRuntime.ts"
+
+/** How long a container may take to go before the agent's status says so, in ms. */
+const CONTAINER_LINGERS_MS = 1000
+/** From starting an agent's container until it says hello. */
+const AGENT_START_MS_MAX = 30_000
+/** A graceful stop, from the signal to the goodbye, beside `memory.summary_timeout_ms` for the session's summary (D18). */
+const AGENT_STOP_MS_MAX = 30_000
+/** From an agent's accepted goodbye to its exit; afterwards it is killed. */
+const AGENT_EXIT_MS_MAX = 5000
+/** How long the last lines of an ended agent may take to reach its log. */
+const AGENT_OUTPUT_MS_MAX = 500
+/** Between two looks at whether a session was frozen while its agent goes on. */
+const FROZEN_LOOK_MS = 5000
 
 export interface EpochServices {
   readonly hearings: Map<SessionId, Hearing>

@@ -1,7 +1,11 @@
 /** Whether an agent hangs: liveness is the arrival of its heartbeats, by choird's own clock, which is not the host's (D8, E8). */
 import { Effect } from "effect"
-import { CHOIRD_PAUSE_MS, LIVENESS_LOOK_MS } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+
+/** Between two looks at an agent's heartbeats. */
+export const LIVENESS_LOOK_MS = 500
+/** A look that comes this much too late means that choird itself stood still, so that every clock starts anew (D8). */
+const CHOIRD_PAUSE_MS = 2000
 
 /** When the agent was last heard, when choird last looked, and how often in a row it found silence beyond the threshold. */
 export interface Look {

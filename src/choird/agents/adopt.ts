@@ -5,10 +5,16 @@
 import { Effect, Option, Schema } from "effect"
 import { ContainerId, type DockerContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
-import { ADOPTED_FLUSH_MS_MAX, ADOPTED_LOOK_MS, ADOPTED_QUIET_LOOKS } from "#src/shared/limits.ts"
 import { type Hearing, openHearing } from "./hearing.ts"
 import { patiently } from "./patience.ts"
 import type { RunServices } from "./RunContext.ts"
+
+/** How long a container that outlived choird may take to send what choird lacks (D15). */
+const ADOPTED_FLUSH_MS_MAX = 10_000
+/** Between two looks at what it sent. */
+const ADOPTED_LOOK_MS = 100
+/** Looks without news after which it has sent all. */
+const ADOPTED_QUIET_LOOKS = 3
 
 const decodeContainer = Schema.decodeUnknownOption(ContainerId)
 

@@ -1,9 +1,11 @@
 /** A session that has reached its budget is closed, and the next message begins another one on the same resources (D19). */
 import { Deferred, Effect } from "effect"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
-import { SUCCESSOR_LOOK_MS } from "#src/shared/limits.ts"
 import { patiently } from "./patience.ts"
 import type { RunContext } from "./RunContext.ts"
+
+/** Between two looks for a message that starts the session after one at its budget. */
+export const SUCCESSOR_LOOK_MS = 500
 
 /** Waits for a message without a session; `undefined` when the operator stops the agent first. */
 export const successor = Effect.fnUntraced(function* ({ agent_id, bindings, prepared, services, stop }: RunContext) {

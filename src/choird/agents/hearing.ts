@@ -2,9 +2,9 @@
 import { Deferred, Effect } from "effect"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
-import { BREAKER_WINDOW_MS } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { AgentViews } from "./AgentViews.ts"
+import { BREAKER_WINDOW_MS } from "./Breaker.ts"
 
 /** Where the API's handlers tell the epoch of what its agent did. */
 export interface Hearing {

@@ -6,9 +6,9 @@ import { Effect, Option, Result, Schema } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
-import { REAPS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
 import { reapContainer } from "./prepare.ts"
 import type { RunRequest, RunServices } from "./RunContext.ts"
+import { REAPS_IN_FLIGHT_MAX } from "#src/choird/runtime/docker/earlierContainers.ts"
 
 const decodeContainer = Schema.decodeUnknownOption(ContainerId)
 

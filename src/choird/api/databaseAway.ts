@@ -3,7 +3,7 @@ import { Cause, Effect } from "effect"
 import { SqlError } from "effect/sql"
 import { mayPass, sqlProblem } from "#src/choird/database/sqlState.ts"
 import { type HttpApp, refusalResponse } from "#src/shared/wire/http.ts"
-import { DATABASE_RETRY_MS_MAX } from "#src/shared/limits.ts"
+import { DATABASE_RETRY_MS_MAX } from "#src/choird/database/DatabaseLock.ts"
 
 /** The stores make defects of what the database answers. */
 const awayIn = (cause: Cause.Cause<unknown>): SqlError.SqlError | undefined => {

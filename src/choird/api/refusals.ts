@@ -21,9 +21,12 @@ import type { EventTooLarge, SessionUnknown } from "#src/choird/sessions/EventSt
 import type { NewerEvents } from "#src/choird/sessions/newerEvents.ts"
 import { problemText } from "#src/shared/config/configProblems.ts"
 import { defectWords } from "#src/shared/defects.ts"
-import { HOST_TOOL_RETRY_MS } from "#src/shared/limits.ts"
 import type { SteeringRefused } from "#src/choird/sessions/Steering.ts"
-import { SIGNALS_FULL_RETRY_MS } from "#src/shared/limits.ts"
+
+/** What is said to wait when so much was asked of a session. */
+const SIGNALS_FULL_RETRY_MS = 5000
+/** What an agent is told to wait when that many run. */
+const HOST_TOOL_RETRY_MS = 1000
 
 const detail = (type: string, message: string, hint?: string): ErrorDetail =>
   hint === undefined ? { type, message } : { type, message, hint }

@@ -10,9 +10,13 @@ import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import type { Approved } from "./Approved.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { PROPOSAL_AGENT_LOOK_MS, PROPOSAL_AGENT_MS_MAX } from "#src/shared/limits.ts"
 import { changed, type ExecutionFailed, failedAs } from "./ExecutionFailed.ts"
 import type { Job } from "./executionRows.ts"
+
+/** How long an agent that is coming up anyway is waited for before it is started anew with its new image. */
+const PROPOSAL_AGENT_MS_MAX = 90_000
+/** Between two looks at it. */
+const PROPOSAL_AGENT_LOOK_MS = 100
 
 /** The defaults of config.json that an agent's next start is to take, whatever it was bound to. */
 export type Rebound = ReadonlySet<string>

@@ -13,13 +13,6 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { approvalSeen } from "#src/choird/logs/metrics.ts"
 import { storableJson } from "#src/shared/text/canonicalJson.ts"
-import {
-  APPROVAL_LOOK_MS_MAX,
-  APPROVAL_REASON_CHARS_MAX,
-  APPROVAL_RETRY_MS,
-  APPROVALS_EXPIRED_MAX,
-  APPROVALS_LISTED_MAX
-} from "#src/shared/limits.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
 import { type ApprovalRefused, refused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
@@ -29,6 +22,16 @@ import { type ApprovalRequest, makeAsk } from "./askApproval.ts"
 import { refusalOf, unknownApproval } from "./decisionRefusals.ts"
 import { understand } from "./requestTypes.ts"
 import { type ApprovalDecision, makeSettle } from "./settleApproval.ts"
+import { APPROVALS_LISTED_MAX } from "./approvalRows.ts"
+
+/** What a person may give as the reason of a rejection. */
+const APPROVAL_REASON_CHARS_MAX = 500
+/** Approvals that are ended at once when their time is up. */
+const APPROVALS_EXPIRED_MAX = 100
+/** The longest sleep before choird looks again for approvals whose time is up, so that a clock that jumps is noticed. */
+const APPROVAL_LOOK_MS_MAX = 60_000
+/** The pause after a look that the database did not answer. */
+const APPROVAL_RETRY_MS = 1000
 
 type ApprovalRow = rows.ApprovalRow
 

@@ -12,10 +12,13 @@ import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { CONFIG_FILE, loadFiles } from "#src/shared/config/configFiles.ts"
 import { problemText } from "#src/shared/config/configProblems.ts"
 import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
-import { PROPOSAL_RETRY_MS, PROPOSAL_TRIES_MAX } from "#src/shared/limits.ts"
 import { type Before, editConfig, pathOf, withoutEdits } from "./configEdits.ts"
 import { changed, ExecutionFailed, failedAs } from "./ExecutionFailed.ts"
 import { valueAt } from "./jsonText.ts"
+
+/** Tries of a step that another load of the configuration, or a silent remote, keeps from its turn, and the pause between two. */
+export const PROPOSAL_TRIES_MAX = 5
+export const PROPOSAL_RETRY_MS = 1000
 
 export class ConfigSteps extends Context.Service<
   ConfigSteps,

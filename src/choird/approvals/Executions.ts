@@ -15,13 +15,17 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { approvalSeen } from "#src/choird/logs/metrics.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
-import { PROPOSAL_LOOK_MS_MAX, PROPOSAL_RETRY_MS, PROPOSALS_EXECUTED_MAX } from "#src/shared/limits.ts"
 import { AgentSteps } from "./AgentSteps.ts"
-import { ConfigSteps } from "./ConfigSteps.ts"
+import { ConfigSteps, PROPOSAL_RETRY_MS } from "./ConfigSteps.ts"
 import { changed, type ExecutionFailed } from "./ExecutionFailed.ts"
 import { advance, begin, beginUnread, finish, nextExecutions, standingOf } from "./executionRows.ts"
 import { executionOf, firstStep, takeStep } from "./executionSteps.ts"
 import { RepoSteps } from "./RepoSteps.ts"
+
+/** Agents whose approved proposals are carried out at once; of one agent it is one after the other. */
+const PROPOSALS_EXECUTED_MAX = 4
+/** The longest sleep before choird looks again for approved proposals. */
+const PROPOSAL_LOOK_MS_MAX = 30_000
 
 /** Carries out approved proposals. */
 export class Executions extends Context.Service<

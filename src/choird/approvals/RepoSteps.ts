@@ -13,12 +13,12 @@ import { identityOf, pushProblem, RepoAccess } from "#src/choird/repos/RepoAcces
 import { checkSource } from "#src/choird/repos/RepoSource.ts"
 import { repoLabel } from "#src/choird/repos/Repos.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { PROPOSAL_RETRY_MS, PROPOSAL_TRIES_MAX } from "#src/shared/limits.ts"
 import { draftFiles } from "./draftFiles.ts"
 import { changed, ExecutionFailed, failedAs } from "./ExecutionFailed.ts"
 import type { Job } from "./executionRows.ts"
 import { type Proposal, proposalTitle } from "./Proposal.ts"
 import type { Facts } from "./ProposalFacts.ts"
+import { PROPOSAL_RETRY_MS, PROPOSAL_TRIES_MAX } from "./ConfigSteps.ts"
 
 /** A proposal that changes the repository, with what choird found when it was asked for. */
 export interface RepoProposal {

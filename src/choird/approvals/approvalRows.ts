@@ -5,8 +5,10 @@ import type { ApprovalStatus, Resolution } from "#schema/Approval.ts"
 import { type AgentId, ApprovalId, type CallId, type LaneId, type SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
-import { APPROVALS_LISTED_MAX } from "#src/shared/limits.ts"
 import { rowId } from "#src/shared/rowId.ts"
+
+/** Rows that `approval list` shows. */
+export const APPROVALS_LISTED_MAX = 500
 
 /** What was asked, and how it stands. Instants are ISO texts. */
 export interface ApprovalRow {

@@ -5,7 +5,11 @@
 import type { ConfirmTool } from "#schema/Approval.ts"
 import { jobOf } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
-import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
+
+/** The one line that a list shows of an approval. */
+export const APPROVAL_SUMMARY_CHARS_MAX = 200
+/** What the message to a person shows of a payload; `choirctl approval show` prints all of it. */
+export const APPROVAL_SHOWN_CHARS_MAX = 7500
 
 /** Control, format and bidirectional characters, line separators, and what renders as nothing. */
 export const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}]/gu

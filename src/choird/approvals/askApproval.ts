@@ -7,7 +7,6 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { type Examined, ProposalFacts } from "./ProposalFacts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { APPROVALS_PENDING_MAX } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { ApprovalRefused } from "./ApprovalRefused.ts"
@@ -16,6 +15,9 @@ import { isAsked, proposedOn } from "./askedCalls.ts"
 import { tellAsked } from "./askPerson.ts"
 import { makeLookBudget } from "./lookBudget.ts"
 import type { Understood } from "./requestTypes.ts"
+
+/** Approvals of one session that wait for a person; the next request is refused. */
+export const APPROVALS_PENDING_MAX = 8
 
 export interface ApprovalRequest {
   readonly request_type: string

@@ -1,9 +1,11 @@
 /** The files that a proposed tool or skill would be in the agent's repository (spec 6.5), or everything that is wrong with them. Pure. */
 import { Result } from "effect"
 import type { HeldFile, RepoFile } from "#src/choird/repos/Tree.ts"
-import { PROPOSED_FILE_BYTES_MAX } from "#src/shared/limits.ts"
 import { toolExecutable } from "#src/shared/image/toolExecutable.ts"
 import type { Proposal } from "./Proposal.ts"
+
+/** One file that a proposal of a tool brings along. */
+const PROPOSED_FILE_BYTES_MAX = 48 * 1024
 
 /** `isDraft`: a manifest without a program, which a person has to write; nothing is built of it. */
 export interface Draft {

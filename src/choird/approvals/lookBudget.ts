@@ -1,7 +1,10 @@
 /** How often choird looks at what an agent proposes: each look starts programs of git, and a proposal that is refused leaves no trace. */
 import type { AgentId } from "#schema/Ids.ts"
 import { take, type TokenBucket } from "#src/choird/listeners/TokenBucket.ts"
-import { PROPOSAL_LOOK_MS, PROPOSAL_LOOKS_BURST } from "#src/shared/limits.ts"
+
+/** Proposals of one agent that choird looks at in a row, which starts programs of git; beyond it, one each PROPOSAL_LOOK_MS. */
+export const PROPOSAL_LOOKS_BURST = 10
+export const PROPOSAL_LOOK_MS = 10_000
 
 const RATE = { perSecond: 1000 / PROPOSAL_LOOK_MS, burst: PROPOSAL_LOOKS_BURST }
 

@@ -3,9 +3,11 @@
  * that nothing in them is a stranger's text.
  */
 import type { Resolution } from "#schema/Approval.ts"
-import { PROPOSAL_OUTCOME_CHARS_MAX } from "#src/shared/limits.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
 import { visibleLine } from "./approvalText.ts"
+
+/** What is kept of why a proposal failed. */
+const PROPOSAL_OUTCOME_CHARS_MAX = 2000
 
 type Told = Pick<ApprovalRow, "approval_id" | "summary">
 

@@ -3,16 +3,14 @@ import { Result, Schema } from "effect"
 import { ConfirmTool } from "#schema/Approval.ts"
 import { ProposalKind } from "#schema/ProposedChange.ts"
 import { proposalTitle, readProposal } from "./Proposal.ts"
-import { canonicalJson, isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
+import { canonicalJson, EVENT_DEPTH_MAX, isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
-import {
-  API_PROBLEM_CHARS_MAX,
-  APPROVAL_PAYLOAD_BYTES_MAX,
-  APPROVAL_SUMMARY_CHARS_MAX,
-  EVENT_DEPTH_MAX
-} from "#src/shared/limits.ts"
+import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
-import { confirmSummary, confirmText, visibleLine } from "./approvalText.ts"
+import { APPROVAL_SUMMARY_CHARS_MAX, confirmSummary, confirmText, visibleLine } from "./approvalText.ts"
+
+/** Canonical bytes of what a person is asked to approve; a call's arguments are MODEL_TOOL_ARGUMENT_BYTES_MAX at most. */
+export const APPROVAL_PAYLOAD_BYTES_MAX = 128 * 1024
 
 interface Read {
   readonly canonical: string

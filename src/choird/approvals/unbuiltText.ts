@@ -7,7 +7,9 @@ import type { Origin } from "#src/choird/images/ImageOrigin.ts"
 import { visibleLine } from "./approvalText.ts"
 import { contentsOf } from "#src/choird/repos/Contents.ts"
 import type { Snapshot } from "#src/choird/repos/Repos.ts"
-import { UNBUILT_PATHS_SHOWN_MAX } from "#src/shared/limits.ts"
+
+/** Paths that a proposal's text names of what the repository has and the agent's image has not. */
+const UNBUILT_PATHS_SHOWN_MAX = 10
 
 /** What tells most about a change comes first. */
 const weight = (path: string) => (path === "Dockerfile" ? 0 : path.startsWith("identity/") ? 1 : 2)

@@ -9,8 +9,10 @@ import type { VersionSummary } from "#schema/ConfigApi.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
-import { CONFIG_VERSIONS_SHOWN_MAX } from "#src/shared/limits.ts"
 import { ConfigStore, type RunningConfig } from "./ConfigStore.ts"
+
+/** Versions that `config history` shows. */
+const CONFIG_VERSIONS_SHOWN_MAX = 100
 
 /** What makes a version, and who asked for it. */
 export interface VersionEntry {

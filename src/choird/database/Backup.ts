@@ -6,12 +6,16 @@ import { SqlClient, SqlError } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
 import { BACKUP_FORMAT, type BackupRecord, EVENTS, recordLine } from "#src/shared/events/backupFormat.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
-import { BACKUP_LINE_BYTES_MAX, BACKUP_PIECE_BYTES, BACKUP_PIECES_MAX } from "#src/shared/limits.ts"
 import { agentSchemas, readRows, type StoredTable, storedTables } from "./backupTables.ts"
 import { Database } from "./Database.ts"
 import { ReadsOnly } from "./DatabaseFence.ts"
 import { latestMigration } from "./Migrations.ts"
 import { sqlProblem } from "./sqlState.ts"
+import { BACKUP_LINE_BYTES_MAX } from "#src/shared/events/BackupReader.ts"
+
+const BACKUP_PIECE_BYTES = 1024 * 1024
+/** Compressed pieces of a backup that wait for their reader. */
+const BACKUP_PIECES_MAX = 4
 
 /** The database could not be read to its end. What was written of the backup is worth nothing. */
 export class BackupFailed extends Schema.TaggedError<BackupFailed>()("BackupFailed", { problem: Schema.String }) {

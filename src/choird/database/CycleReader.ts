@@ -1,8 +1,9 @@
+/** One request to the embedded database: a statement with its parameters. */
+export const EMBEDDED_REQUEST_BYTES_MAX = 16 * 1024 * 1024
 /**
  * The client's half of the Postgres wire protocol, cut into cycles: a startup packet, or everything up to a Sync or a
  * simple Query. The server answers a cycle as a whole and says that it is ready again, so a cycle is the smallest thing that several clients can take turns by.
  */
-import { EMBEDDED_REQUEST_BYTES_MAX } from "#src/shared/limits.ts"
 
 const STARTUP_3_0 = 196_608
 const HEADER_BYTES = 5

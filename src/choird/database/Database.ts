@@ -1,16 +1,9 @@
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Fiber, Layer, Option, Schedule, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import {
-  DATABASE_REACH_MS_MAX,
-  DATABASE_RETRY_MS_MAX,
-  EMBEDDED_CONNECTIONS_MAX,
-  EMBEDDED_OPEN_MS_MAX,
-  STATUS_DATABASE_MS_MAX
-} from "#src/shared/limits.ts"
 import { type DatabaseDisplaced, type DatabaseFence, fenced, makeDatabaseFence } from "./DatabaseFence.ts"
-import { type DatabaseTaken, holdDatabase } from "./DatabaseLock.ts"
-import { type DatabaseLost, type EmbeddedOptions, openEmbedded } from "./EmbeddedPostgres.ts"
+import { DATABASE_RETRY_MS_MAX, type DatabaseTaken, holdDatabase } from "./DatabaseLock.ts"
+import { type DatabaseLost, EMBEDDED_OPEN_MS_MAX, type EmbeddedOptions, openEmbedded } from "./EmbeddedPostgres.ts"
 import { type MigrationFailed, type SchemaTooNew, migrate } from "./Migrations.ts"
 import {
   addressOf,
@@ -25,6 +18,13 @@ import {
 } from "./PostgresServer.ts"
 import { sqlProblem, sqlState } from "./sqlState.ts"
 import { withTypedTransactions } from "./transactions.ts"
+
+/** Connections to the embedded database, whose one backend serves them in turn. */
+export const EMBEDDED_CONNECTIONS_MAX = 8
+/** How long choird keeps trying to reach Postgres before it gives up (D45). */
+const DATABASE_REACH_MS_MAX = 60_000
+/** How long `status` waits for the database before it says that it does not answer. */
+const STATUS_DATABASE_MS_MAX = 2000
 
 /** How a database is made ready. */
 interface Preparation {

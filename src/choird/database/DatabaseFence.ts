@@ -6,9 +6,11 @@
 import { randomUUID } from "node:crypto"
 import { Context, Deferred, Effect, Option, Runtime, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { DATABASE_FREED_MS_MAX, IDLE_IN_TRANSACTION_MS_MAX, STATEMENT_MS_MAX } from "#src/shared/limits.ts"
-import { PostgresAddress } from "./PostgresServer.ts"
+import { IDLE_IN_TRANSACTION_MS_MAX, PostgresAddress, STATEMENT_MS_MAX } from "./PostgresServer.ts"
 import { sqlState } from "./sqlState.ts"
+
+/** How long a choird waits for the database to be free of one that has just died, and how often it looks. */
+export const DATABASE_FREED_MS_MAX = 3000
 
 /** "choirf" in ASCII: shared by a transaction that has proved its token, exclusive for a new token. */
 const LOCK = 0x63686f697266

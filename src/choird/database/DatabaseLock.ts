@@ -1,9 +1,13 @@
 /** One choird per database of a server: two would run the same agents, each ending those of the other as leftovers. */
 import { Deferred, Effect, Runtime, Schedule, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { DATABASE_FREED_MS_MAX, DATABASE_LOCK_LOOK_MS, DATABASE_RETRY_MS_MAX } from "#src/shared/limits.ts"
 import type { DatabaseFence } from "./DatabaseFence.ts"
 import { PostgresAddress } from "./PostgresServer.ts"
+import { DATABASE_FREED_MS_MAX } from "./DatabaseFence.ts"
+
+const DATABASE_LOCK_LOOK_MS = 100
+/** The longest pause between two attempts to reach Postgres. */
+export const DATABASE_RETRY_MS_MAX = 5000
 
 /** "choird" in ASCII, the advisory lock that a choird holds for as long as it works on the database. */
 const LOCK = 0x63686f697264

@@ -2,15 +2,17 @@ import { Deferred, Effect, Exit, Schema, type Scope } from "effect"
 import { extname, join } from "node:path"
 import type { Duplex } from "node:stream"
 import { MessageChannel, Worker } from "node:worker_threads"
-import {
-  EMBEDDED_CLOSE_MS_MAX,
-  EMBEDDED_OPEN_MS_MAX,
-  EMBEDDED_STUCK_MS_MAX,
-  IDLE_IN_TRANSACTION_MS_MAX
-} from "#src/shared/limits.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { PortStream } from "./PortStream.ts"
 import type { WorkerOptions, WorkerOrder, WorkerReport } from "./workerProtocol.ts"
+import { IDLE_IN_TRANSACTION_MS_MAX } from "./PostgresServer.ts"
+
+/** How long the embedded database may be deaf before it counts as stuck; an index build is the longest thing that it does. */
+const EMBEDDED_STUCK_MS_MAX = 300_000
+/** How long the embedded database may take to open; making a folder without a template is the slow case. */
+export const EMBEDDED_OPEN_MS_MAX = 60_000
+/** How long the embedded database may take to close before its thread is ended. */
+const EMBEDDED_CLOSE_MS_MAX = 10_000
 
 /** The folder cannot be opened as an embedded database. */
 export class EmbeddedUnusable extends Schema.TaggedError<EmbeddedUnusable>()("EmbeddedUnusable", {

@@ -5,8 +5,11 @@
  * The clients are choird's own and prepare no named statements, so a session leaves nothing behind but its transaction.
  * LISTEN is not supported: a notification would reach whoever happens to hold the backend.
  */
-import { EMBEDDED_ANSWER_BYTES_MAX, EMBEDDED_CONNECTIONS_MAX } from "#src/shared/limits.ts"
 import { CycleReader } from "./CycleReader.ts"
+import { EMBEDDED_CONNECTIONS_MAX } from "./Database.ts"
+
+/** One answer of the embedded database. Longer results are read in pages. */
+export const EMBEDDED_ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 /** Answers one cycle; `onData` sees bytes that it must copy. A rejection means that the backend is gone. */
 type Backend = (cycle: Uint8Array, onData: (bytes: Uint8Array) => void) => Promise<void>

@@ -1,13 +1,17 @@
 /** A Postgres that somebody else runs: where it is, how choird connects, and what may be wrong with it. */
 import type { PgClient } from "@effect/sql-pg"
 import { Option, Redacted, Schema } from "effect"
-import {
-  DATABASE_CONNECT_MS_MAX,
-  DATABASE_CONNECTIONS_MAX,
-  DATABASE_LOCK_MS_MAX,
-  IDLE_IN_TRANSACTION_MS_MAX,
-  STATEMENT_MS_MAX
-} from "#src/shared/limits.ts"
+
+/** Connections to Postgres that choird keeps at most (R51). */
+export const DATABASE_CONNECTIONS_MAX = 20
+/** How long one SQL statement may run (R51). */
+export const STATEMENT_MS_MAX = 10_000
+/** How long a SQL statement waits for a lock (R51). */
+const DATABASE_LOCK_MS_MAX = 2000
+/** How long a transaction may wait for its own program; afterwards it is rolled back (R51). */
+export const IDLE_IN_TRANSACTION_MS_MAX = 15_000
+/** How long one attempt to connect to Postgres may take. */
+const DATABASE_CONNECT_MS_MAX = 5000
 
 export interface PostgresParts {
   readonly host: string

@@ -2,7 +2,10 @@
 import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { AgentId } from "#schema/Ids.ts"
-import { BACKUP_PAGE_BYTES, BACKUP_PAGE_ROWS_MAX } from "#src/shared/limits.ts"
+
+/** Bytes and rows of one page that a backup reads and a restore writes; a single row may be larger. */
+export const BACKUP_PAGE_BYTES = 4 * 1024 * 1024
+export const BACKUP_PAGE_ROWS_MAX = 2000
 
 /** A table with the columns that are stored, and its primary key, or the index that identifies its rows instead. */
 export interface StoredTable {

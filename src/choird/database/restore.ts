@@ -3,13 +3,21 @@ import { Effect, Runtime, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { BackupHeader, BackupTable } from "#src/shared/events/backupFormat.ts"
 import { type BackupItem, readBackup } from "#src/shared/events/BackupReader.ts"
-import { BACKUP_PAGE_BYTES, BACKUP_PAGE_ROWS_MAX, RESTORE_STATEMENT_MS_MAX } from "#src/shared/limits.ts"
 import type { Move } from "#src/shared/files/movedPaths.ts"
 import { AgentSchemas } from "./AgentSchemas.ts"
-import { agentSchemas, type StoredTable, storedTables } from "./backupTables.ts"
+import {
+  agentSchemas,
+  BACKUP_PAGE_BYTES,
+  BACKUP_PAGE_ROWS_MAX,
+  type StoredTable,
+  storedTables
+} from "./backupTables.ts"
 import { migrate, migrationsUntil, NEWEST } from "./Migrations.ts"
 import { moveConfigVersions } from "./moveConfigVersions.ts"
 import { sqlProblem } from "./sqlState.ts"
+
+/** One statement of a restore: the largest is the look at all tables at its end. */
+const RESTORE_STATEMENT_MS_MAX = 600_000
 
 /** A backup that is whole and is not restored. The database is as it was. */
 export class RestoreRefused extends Schema.TaggedError<RestoreRefused>()("RestoreRefused", { problem: Schema.String }) {

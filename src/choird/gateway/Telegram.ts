@@ -1,19 +1,21 @@
 /** One bot: its own long poll inwards, an ordered reader of the outbox per DM outwards (E6, R42-R44). */
 import { Clock, Effect, Result, Schedule, Stream } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
-import {
-  TELEGRAM_BOT_INTERVAL_MS,
-  TELEGRAM_CHAT_INTERVAL_MS,
-  TELEGRAM_RETRY_AFTER_MS_MAX,
-  TELEGRAM_RETRY_MS,
-  TELEGRAM_RETRY_MS_MAX
-} from "#src/shared/limits.ts"
 import { chatText } from "#src/choird/queues/chatMark.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { MENU } from "./readCommand.ts"
 import { TelegramApi, TelegramFailed } from "./TelegramApi.ts"
+
+/** The first and the longest pause after a failed call (R44). */
+const TELEGRAM_RETRY_MS = 1000
+const TELEGRAM_RETRY_MS_MAX = 60_000
+/** The longest retry_after of Telegram that is obeyed in one piece. */
+const TELEGRAM_RETRY_AFTER_MS_MAX = 600_000
+/** Between two messages to one chat, and between any two of one bot (R43). */
+const TELEGRAM_CHAT_INTERVAL_MS = 1000
+const TELEGRAM_BOT_INTERVAL_MS = 40
 
 /** How long to wait after the n-th failure in a row, from 0: doubling up to a minute, and what Telegram asks for before that. */
 export const pauseAfter = ({ retry_after_ms }: Pick<TelegramFailed, "retry_after_ms">, failures: number): number =>

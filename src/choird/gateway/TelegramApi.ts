@@ -1,13 +1,16 @@
 /** The few methods of the Bot API that choird calls. What comes back is checked here, and no error ever holds the bot's token. */
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
-import {
-  TELEGRAM_CALL_MS_MAX,
-  TELEGRAM_POLL_SECONDS,
-  TELEGRAM_REPLY_BYTES_MAX,
-  TELEGRAM_STALL_MS_MAX
-} from "#src/shared/limits.ts"
 import type { MENU } from "./readCommand.ts"
 import type { Arrival } from "./route.ts"
+
+/** How long Telegram may hold a poll open, in seconds. */
+const TELEGRAM_POLL_SECONDS = 30
+/** A poll without an answer for this long is given up and started anew (R44). */
+const TELEGRAM_STALL_MS_MAX = 90_000
+/** A message or a menu sent to Telegram, answer included. */
+const TELEGRAM_CALL_MS_MAX = 30_000
+/** An answer of the Bot API: a hundred updates of the longest messages are far below it. */
+const TELEGRAM_REPLY_BYTES_MAX = 8 * 1024 * 1024
 
 /** A call that Telegram refused or that got no usable answer. */
 export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("TelegramFailed", {

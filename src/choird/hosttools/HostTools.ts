@@ -9,9 +9,14 @@ import type { CallId, SessionId } from "#schema/Ids.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
-import { API_PROBLEM_CHARS_MAX, HOST_OUTPUT_BYTES_MAX, HOST_TOOLS_RUNNING_MAX } from "#src/shared/limits.ts"
+import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
 import { CallResults, type HostCallKey } from "./CallResults.ts"
 import { failed, type HostOutcome, type HostTool } from "./HostTool.ts"
+
+/** Host tools that choird runs at once for one session, those included whose agent hung up and gave no result yet. */
+export const HOST_TOOLS_RUNNING_MAX = 16
+/** A host tool's output as JSON, so that its answer stays below BODY_BYTES_MAX. */
+export const HOST_OUTPUT_BYTES_MAX = 768 * 1024
 
 /** choird does not run what was asked for. `kind` is also the API's error type. */
 export class HostToolRefused extends Schema.TaggedError<HostToolRefused>()("HostToolRefused", {

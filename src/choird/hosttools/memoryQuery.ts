@@ -4,10 +4,12 @@ import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
 import { EDGE } from "#schema/Ids.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { LOG_SEARCH_TIMEOUT_MS } from "#src/shared/limits.ts"
 import { LogAnswer, LogQuery, viewOf } from "#src/shared/session/search.ts"
 import { failed, makeHostTool } from "./HostTool.ts"
 import { searchLog } from "./searchLog.ts"
+
+/** One search of a session's log in choird; its pages take milliseconds each. */
+const LOG_SEARCH_TIMEOUT_MS = 10_000
 
 const encode = Schema.encodeEffect(LogAnswer)
 

@@ -3,16 +3,14 @@ import { Effect, Result } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type CallId, EDGE, type SessionId } from "#schema/Ids.ts"
-import { EVENT_COLUMNS, EVENT_SIZE } from "#src/choird/sessions/storedEvents.ts"
+import {
+  EVENT_COLUMNS,
+  EVENT_SIZE,
+  LOG_PAGE_BYTES_MAX,
+  LOG_PAGE_EVENTS_MAX
+} from "#src/choird/sessions/storedEvents.ts"
 import { type EventRow, readRow, valueOf } from "#src/shared/events/eventRow.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
-import {
-  LOG_PAGE_BYTES_MAX,
-  LOG_PAGE_EVENTS_MAX,
-  LOG_SEARCH_BYTES_MAX,
-  LOG_SEARCH_HASHES_MAX,
-  LOG_SEARCH_REVS_MAX
-} from "#src/shared/limits.ts"
 import {
   type LogAnswer,
   type LogHit,
@@ -23,6 +21,12 @@ import {
   outputRevOf,
   sees
 } from "#src/shared/session/search.ts"
+
+/** Revisions and canonical bytes that choird looks through for one request by words; what is older takes another request. */
+export const LOG_SEARCH_REVS_MAX = 5000
+export const LOG_SEARCH_BYTES_MAX = 16 * 1024 * 1024
+/** Revisions that choird looks through for one request by hash, for which the events are not read. */
+const LOG_SEARCH_HASHES_MAX = 100_000
 
 interface Page {
   readonly rows: ReadonlyArray<Row>

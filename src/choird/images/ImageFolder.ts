@@ -4,9 +4,12 @@ import { join } from "node:path"
 import { Effect, type FileSystem, Schema } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { type CommitId, ImageVersion, ImageVersionFile } from "#schema/Image.ts"
-import { digestOf, type RepoFile } from "#src/choird/repos/Tree.ts"
+import { digestOf, REPO_FILE_BYTES_MAX, REPO_FILES_MAX, type RepoFile } from "#src/choird/repos/Tree.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
-import { IMAGE_ENTRIES_MAX, MANIFEST_BYTES_MAX, REPO_FILE_BYTES_MAX } from "#src/shared/limits.ts"
+import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
+
+/** Files and folders of an image: two whole repositories, and the folders their paths make. */
+const IMAGE_ENTRIES_MAX = 4 * REPO_FILES_MAX
 
 /** Raised when the same commits shall give another image, because this program lays it out differently. */
 const BUILDER_VERSION = 1

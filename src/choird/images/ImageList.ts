@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect, type FileSystem, Option, Schema } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
-import { IMAGES_KEPT } from "#src/shared/limits.ts"
+import { IMAGES_KEPT } from "#src/choird/runtime/docker/unusedTags.ts"
 
 const LIST = "builds.json"
 /** Stands in the folder of an image from which an agent came up once. */

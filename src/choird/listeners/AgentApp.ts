@@ -2,8 +2,7 @@
 import { Clock, Context, Deferred, Effect, Layer, Scope } from "effect"
 import { type Headers, HttpServerRequest } from "effect/http"
 import type { SessionId } from "#schema/Ids.ts"
-import { type HttpApp, refusalResponse } from "#src/shared/wire/http.ts"
-import { BODY_BYTES_MAX } from "#src/shared/limits.ts"
+import { BODY_BYTES_MAX, type HttpApp, refusalResponse } from "#src/shared/wire/http.ts"
 import { CurrentOpenSession, makeOpenSession, type OpenSession } from "./OpenSession.ts"
 
 /** A refusal over a rate, with the time to wait. */

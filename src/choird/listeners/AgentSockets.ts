@@ -7,11 +7,11 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { CA_FILE, type AgentEndpoint } from "#src/choird/runtime/ContainerRuntime.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { listen } from "#src/shared/wire/http.ts"
-import { AGENT_CONNECTIONS_MAX } from "#src/shared/limits.ts"
 import { SocketRefused } from "#src/shared/wire/sockets.ts"
 import { AgentApp } from "./AgentApp.ts"
 import { AgentTcp } from "./AgentTcp.ts"
 import { askedByAgent, auditedRequests } from "./auditedRequests.ts"
+import { AGENT_CONNECTIONS_MAX } from "./OpenSession.ts"
 
 /** `dir` holds the socket and what an agent needs to reach choird, nothing else; it is what a container is given. */
 export interface AgentSocket {

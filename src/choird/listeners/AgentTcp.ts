@@ -12,7 +12,6 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit, markRecorded } from "#src/choird/logs/Audit.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { type HttpApp, refusalResponse } from "#src/shared/wire/http.ts"
-import { AGENT_TCP_CONNECTIONS_MAX } from "#src/shared/limits.ts"
 import { listenTcp } from "#src/shared/wire/tcp.ts"
 import { AgentApp, rateLimited } from "./AgentApp.ts"
 import { askedByAgent, auditedRequests } from "./auditedRequests.ts"
@@ -21,6 +20,9 @@ import { headRefusal, hostNames } from "./HostNames.ts"
 import { CurrentOpenSession } from "./OpenSession.ts"
 import { makeStrangers } from "./Strangers.ts"
 import { readTlsIdentity } from "./TlsIdentity.ts"
+
+/** Open connections to the agents' TCP listener, of all sessions and strangers together. */
+const AGENT_TCP_CONNECTIONS_MAX = 512
 
 /** Where choird's own agents are to ask, and the one certificate that they are to trust. */
 interface ForAgents {

@@ -2,15 +2,19 @@
 import { Context, Deferred, Effect, type Scope, Semaphore } from "effect"
 import type { Socket } from "node:net"
 import type { SessionId } from "#schema/Ids.ts"
-import {
-  AGENT_BYTES_BURST,
-  AGENT_BYTES_PER_SECOND,
-  AGENT_CONNECTIONS_MAX,
-  AGENT_REQUESTS_BURST,
-  AGENT_REQUESTS_PER_SECOND
-} from "#src/shared/limits.ts"
 import { makeRequestMemory, type RequestMemory } from "./RequestMemory.ts"
 import { take, type TokenBucket } from "./TokenBucket.ts"
+
+/** Open connections to a session's socket (R47). */
+export const AGENT_CONNECTIONS_MAX = 8
+/** Requests that a session may send per second in the long run (R47). */
+export const AGENT_REQUESTS_PER_SECOND = 100
+/** Requests that a session may send at once after a pause (R47). */
+export const AGENT_REQUESTS_BURST = 200
+/** Bytes of bodies that a session may send per second in the long run: decoding, hashing and storing them takes choird's one thread. */
+export const AGENT_BYTES_PER_SECOND = 1024 * 1024
+/** Bytes of bodies that a session may send at once after a pause; more than an agent holds back while choird is away. */
+export const AGENT_BYTES_BURST = 16 * 1024 * 1024
 
 const RATE = { perSecond: AGENT_REQUESTS_PER_SECOND, burst: AGENT_REQUESTS_BURST }
 const BYTES = { perSecond: AGENT_BYTES_PER_SECOND, burst: AGENT_BYTES_BURST }

@@ -1,7 +1,13 @@
 /** The request ids of one session (R28): what each asked for and, for verbs with an effect, what it was answered. */
 import { Deferred, Effect } from "effect"
 import type { HttpServerResponse } from "effect/http"
-import { REPLIES_BYTES_MAX, REQUEST_ID_MS_MAX, REQUEST_IDS_MAX } from "#src/shared/limits.ts"
+
+/** Request ids that are remembered per session (R28). */
+export const REQUEST_IDS_MAX = 10_000
+/** How long a request id is remembered (R28). */
+export const REQUEST_ID_MS_MAX = 600_000
+/** Remembered replies of one session; the oldest go first. */
+export const REPLIES_BYTES_MAX = 4 * 1024 * 1024
 
 /** What became of an execution that others wait for; `undefined` when it failed and has to be run again. */
 type Outcome = HttpServerResponse.HttpServerResponse | undefined

@@ -1,12 +1,15 @@
 /** Who asks over TCP without a valid token: how often, by address, and over how many connections (R47). */
 import type { Socket } from "node:net"
-import {
-  STRANGER_ADDRESSES_MAX,
-  STRANGER_CONNECTIONS_MAX,
-  STRANGER_REQUESTS_BURST,
-  STRANGER_REQUESTS_PER_SECOND
-} from "#src/shared/limits.ts"
 import { take, type TokenBucket } from "./TokenBucket.ts"
+
+/** Of these, connections that have proved no session yet; the next one takes the place of the oldest. */
+export const STRANGER_CONNECTIONS_MAX = 64
+/** Requests without a valid token that an address may send per second in the long run. */
+const STRANGER_REQUESTS_PER_SECOND = 10
+/** Requests without a valid token that an address may send at once after a pause. */
+export const STRANGER_REQUESTS_BURST = 50
+/** Addresses whose requests without a valid token are counted apart; all further ones share one count. */
+const STRANGER_ADDRESSES_MAX = 1024
 
 const RATE = { perSecond: STRANGER_REQUESTS_PER_SECOND, burst: STRANGER_REQUESTS_BURST }
 const REST_MS = (STRANGER_REQUESTS_BURST / STRANGER_REQUESTS_PER_SECOND) * 1000

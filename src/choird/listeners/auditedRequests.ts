@@ -3,9 +3,11 @@ import { Effect, Option, Schema } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { ErrorDetail } from "#schema/ApiError.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
-import { AUDIT_REASON_CHARS_MAX } from "#src/shared/limits.ts"
 import { answered, type HttpApp } from "#src/shared/wire/http.ts"
 import { type Audit, type AuditedRequest, type AuditEntry, CurrentAuditedRequest } from "#src/choird/logs/Audit.ts"
+
+/** Characters of a refusal's message that its audit row keeps. */
+const AUDIT_REASON_CHARS_MAX = 300
 
 /** Who asks, and for what, as far as the request tells without a look into its body. */
 export type Asked = Pick<AuditEntry, "who" | "action" | "session_id" | "agent_id">

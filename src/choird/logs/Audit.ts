@@ -4,11 +4,16 @@ import { SqlClient, type SqlError } from "effect/sql"
 import type { AuditRow } from "#schema/AuditApi.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
-import { AUDIT_DETAIL_BYTES_MAX, AUDIT_MS_MAX, AUDIT_RETRY_MS, AUDIT_WINDOW_MS } from "#src/shared/limits.ts"
 import { isConnectionLost, sqlProblem } from "#src/choird/database/sqlState.ts"
 import { count, makeLabels } from "./metrics.ts"
-import { makeAuditSums, refusalIn, type Sum } from "./auditSums.ts"
+import { AUDIT_WINDOW_MS, makeAuditSums, refusalIn, type Sum } from "./auditSums.ts"
 import { makeKeptRows } from "./keptRows.ts"
+
+/** Canonical bytes of an audit row's detail; a larger one is left out. */
+export const AUDIT_DETAIL_BYTES_MAX = 8 * 1024
+/** How long an audit row may take before what is audited goes on without it. */
+const AUDIT_MS_MAX = 2000
+export const AUDIT_RETRY_MS = 5000
 
 export interface AuditEntry {
   /** Who asked: `agent:<id>`, `operator`, `gateway:<name>`, `choird`. */

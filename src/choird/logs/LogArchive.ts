@@ -9,10 +9,11 @@ import { pipeline } from "node:stream/promises"
 import { createGzip } from "node:zlib"
 import { Effect, Result, Schema } from "effect"
 import { AgentId } from "#schema/Ids.ts"
-import { LOG_ARCHIVES_MAX } from "#src/shared/limits.ts"
 import { archiveName, archiveStem } from "#src/shared/files/logArchives.ts"
 import { descriptorPath } from "#src/shared/files/nofollow.ts"
 import { openLogFolder } from "./LogFile.ts"
+
+const LOG_ARCHIVES_MAX = 10_000
 
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 

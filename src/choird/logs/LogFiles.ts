@@ -1,10 +1,17 @@
 /** The files `logs/choird.log` and `logs/<agent>.log` of a home (spec 22.2), appended line by line, readable by their owner alone. */
 import { Clock, Context, Effect, Layer, Logger, Option, Queue, Result, Schema, type Scope, Stream } from "effect"
 import { AgentId, LaneId, type SessionId } from "#schema/Ids.ts"
-import { AGENT_LOG_BYTES_MAX, AGENT_OUTPUT_PAUSE_MS, LOG_FILE_BYTES_MAX, LOGS_BYTES_MAX } from "#src/shared/limits.ts"
 import { humanText, type LogLine, logLine, logText } from "#src/shared/text/logs.ts"
 import { makeLogArchive } from "./LogArchive.ts"
 import { type LogFileLimits, makeLogFile } from "./LogFile.ts"
+
+/** A log file that reaches this is archived, whatever its lines: choird's, and an agent's (R50). */
+const LOG_FILE_BYTES_MAX = 64 * 1024 * 1024
+const AGENT_LOG_BYTES_MAX = 4 * 1024 * 1024
+/** All logs of a home, the archived ones included, until config.json is read (`retention.logs_mb`), and the number of archives (R50). */
+const LOGS_BYTES_MAX = 1024 * 1024 * 1024
+/** The pause after each batch of an agent's output, which bounds what a flood of it costs choird. */
+const AGENT_OUTPUT_PAUSE_MS = 100
 
 /** What an agent's own logger prints; anything else is a text of somebody in its container. */
 const AgentLine = Schema.fromJsonString(

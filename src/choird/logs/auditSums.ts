@@ -1,8 +1,12 @@
 /** Which refusals get a row of their own and which are counted, decided without a database (R77). */
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
-import { AUDIT_SUMS_MAX, AUDIT_WINDOW_MS } from "#src/shared/limits.ts"
 import type { AuditEntry } from "./Audit.ts"
+
+/** How long refusals that are equal but for their detail are counted before they get a row together (R77). */
+export const AUDIT_WINDOW_MS = 60_000
+/** Kinds of refusals that are told apart at once; those beyond are counted together. */
+export const AUDIT_SUMS_MAX = 1000
 
 /** A row: one entry, or `count` equal ones since `since_ms`, told by the newest. */
 export interface Sum {

@@ -1,6 +1,8 @@
 /** Audit rows that the database did not take, in the order in which they came. */
-import { AUDIT_KEPT_MAX } from "#src/shared/limits.ts"
 import type { Sum } from "./auditSums.ts"
+
+/** Audit rows that wait for a database that is away, and how often it is asked for them. */
+const AUDIT_KEPT_MAX = 1000
 
 export interface KeptRows {
   isEmpty(): boolean

@@ -3,7 +3,9 @@
  * no end. Names that an agent chose are taken as they come up to a number of them, and are `other` from then on.
  */
 import { Effect, Metric } from "effect"
-import { TELEMETRY_NAMES_MAX } from "#src/shared/limits.ts"
+
+/** Names of models, and of tools, that metrics tell apart; the rest is one. */
+export const TELEMETRY_NAMES_MAX = 200
 
 const counter = (name: string, description: string) => Metric.counter(name, { description, incremental: true })
 

@@ -6,7 +6,9 @@ import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
 import { lockActiveSession, lockAgent, signalInbox } from "./inboxSignals.ts"
 import { Signals } from "./Signals.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
-import { INBOX_PENDING_MAX } from "#src/shared/limits.ts"
+
+/** Messages of an agent that wait at once; the next one is refused politely (R45). */
+export const INBOX_PENDING_MAX = 500
 
 export interface Incoming {
   readonly gateway: ResourceName

@@ -3,10 +3,14 @@ import { Context, Effect, Layer, type Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { OUTBOX_FAILED_TOLD_DAYS, OUTBOX_PAGE_MAX } from "#src/shared/limits.ts"
 import { rowId } from "#src/shared/rowId.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
 import { insertOutbox } from "./outboxRows.ts"
+
+/** Outbox rows of one read. */
+export const OUTBOX_PAGE_MAX = 100
+/** For how long `status` tells of messages that were given up. Retention keeps their rows at least as long. */
+export const OUTBOX_FAILED_TOLD_DAYS = 7
 
 /** What is kept of why a message was given up. */
 const OUTBOX_FAILURE_CHARS_MAX = 300

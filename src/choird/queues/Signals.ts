@@ -5,9 +5,13 @@ import { type InboxId, type SessionId, SignalId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { Signal, type SignalOf } from "#schema/Signal.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
-import { SIGNALS_PAGE_MAX, SIGNALS_PENDING_MAX } from "#src/shared/limits.ts"
 import { rowId } from "#src/shared/rowId.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
+
+/** What people asked of one session and no event carries yet; the next is refused politely. */
+export const SIGNALS_PENDING_MAX = 100
+/** Signals of one read. */
+export const SIGNALS_PAGE_MAX = 100
 
 /** A signal with its row id; the computed ones have none. */
 export interface Pushed {

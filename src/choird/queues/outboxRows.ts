@@ -3,11 +3,13 @@ import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import { TELEGRAM_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
 import { rowId } from "#src/shared/rowId.ts"
 import { MARK_CHARS } from "./chatMark.ts"
 import { chunkText } from "./chunks.ts"
 import type { Outgoing } from "./Outbox.ts"
+
+/** UTF-16 units of a Telegram message (R43). */
+const TELEGRAM_TEXT_CHARS_MAX = 4096
 
 /** A message before it is split into the parts that its gateway can show. */
 export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part" | "created_ms"> & {

@@ -2,7 +2,9 @@
 import { Schema } from "effect"
 import { type ConfigRefused } from "#src/shared/config/configFiles.ts"
 import { problemsOf, problemText, type Problem } from "#src/shared/config/configProblems.ts"
-import { CONFIG_PROBLEMS_MAX } from "#src/shared/limits.ts"
+
+/** Problems that a refused `config load` tells; of more the first ones. */
+const CONFIG_PROBLEMS_MAX = 200
 
 /** `problems` are paths of config.json, secrets.json or a repository, each with its reason and without a value. */
 export class ConfigurationRefused extends Schema.TaggedError<ConfigurationRefused>()("ConfigurationRefused", {

@@ -14,10 +14,12 @@ import { capabilities } from "#src/choird/runtime/capabilities.ts"
 import type { RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import type { Problem } from "#src/shared/config/configProblems.ts"
-import { REPO_LOADS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
 import { fromConfigRefused, refuse } from "./ConfigurationRefused.ts"
 import { notYet } from "#src/choird/config/notYet.ts"
 import type { StagedRepos } from "./repoChanges.ts"
+
+/** Repositories that `config load` fetches at once; each holds its files in memory meanwhile. */
+export const REPO_LOADS_IN_FLIGHT_MAX = 4
 
 /** What is staged. Nothing of it is read again: what was checked is what is applied. */
 export interface LoadedHome {

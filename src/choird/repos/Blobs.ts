@@ -5,8 +5,12 @@
 import { createHash, type Hash } from "node:crypto"
 import { join } from "node:path"
 import { Effect, type FileSystem, type PlatformError, Result, Schema, Stream } from "effect"
-import { REPO_FILE_BYTES_MAX, REPO_HELD_BYTES_MAX, REPO_SMALL_FILE_BYTES_MAX } from "#src/shared/limits.ts"
-import { isRead, type StoredBlob, type TreeEntry } from "./Tree.ts"
+import { isRead, REPO_FILE_BYTES_MAX, type StoredBlob, type TreeEntry } from "./Tree.ts"
+
+/** Other files of one repository that are in memory while an image is built or a change is shown. */
+const REPO_HELD_BYTES_MAX = 8 * 1024 * 1024
+/** A file up to this size is held while an image is built, as long as there is room; larger ones are written to a folder. */
+const REPO_SMALL_FILE_BYTES_MAX = 16 * 1024
 
 /** What a reader of a repository needs beyond the files that choird reads itself. */
 export interface Wanted {

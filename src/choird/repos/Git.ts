@@ -2,12 +2,30 @@
 import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 import { CommitId } from "#schema/Image.ts"
-import { type GitCall, GitFailed, type GitMissing, readGit, runGit } from "#src/shared/git/git.ts"
-import { GIT_READ_TIMEOUT_MS, GIT_WRITTEN_BYTES_MAX, REPO_FILES_MAX, REPO_PATH_BYTES_MAX } from "#src/shared/limits.ts"
+import {
+  GIT_WRITTEN_BYTES_MAX,
+  type GitCall,
+  GitFailed,
+  type GitMissing,
+  readGit,
+  runGit
+} from "#src/shared/git/git.ts"
 import { readBlobs, type Wanted } from "./Blobs.ts"
 import { cacheRef, type CheckedSource, isCommit } from "./RepoSource.ts"
 import { countUncommitted } from "./uncommitted.ts"
-import { type BadRepository, badRepository, parseTree, type RepoFile, type TreeEntry, treeProblems } from "./Tree.ts"
+import {
+  type BadRepository,
+  badRepository,
+  parseTree,
+  REPO_FILES_MAX,
+  REPO_PATH_BYTES_MAX,
+  type RepoFile,
+  type TreeEntry,
+  treeProblems
+} from "./Tree.ts"
+
+/** Reading a whole repository out of git, as large as one may be, on a busy machine. */
+const GIT_READ_TIMEOUT_MS = 120_000
 
 /** A repository that could not be fetched. `url` never holds credentials: they are refused in config.json. */
 export class FetchFailed extends Schema.TaggedError<FetchFailed>()("FetchFailed", {

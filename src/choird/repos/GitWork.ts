@@ -6,10 +6,12 @@ import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 import { CommitId } from "#schema/Image.ts"
 import { GitFailed, type GitMissing } from "#src/shared/git/git.ts"
-import { PROPOSAL_COMMITS_MAX } from "#src/shared/limits.ts"
 import { fetchArgs, type FetchFailed, Git, gitCalls, RefNotFound } from "./Git.ts"
 import type { CheckedSource } from "./RepoSource.ts"
 import { type HeldFile, shownPath } from "./Tree.ts"
+
+/** Commits of a proposed branch that are not in the configured ref yet. */
+export const PROPOSAL_COMMITS_MAX = 50
 
 /** The ref is a tag or a commit, which nothing can be added to. */
 export class NotABranch extends Schema.TaggedError<NotABranch>()("NotABranch", {

@@ -6,18 +6,20 @@ import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
 import type { SecretName } from "#schema/Ids.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
-import {
-  DOCKERFILE_BYTES_MAX,
-  IDENTITY_BYTES_MAX,
-  IMAGE_SKILLS_MAX,
-  IMAGE_TOOLS_MAX,
-  MANIFEST_BYTES_MAX
-} from "#src/shared/limits.ts"
+import { IMAGE_SKILLS_MAX, IMAGE_TOOLS_MAX } from "#src/shared/limits.ts"
 import { readSkill } from "#src/shared/image/skillProblems.ts"
 import type { ToolScope } from "#src/shared/image/toolExecutable.ts"
-import { idleManifestKeys, manifestParts, readToolManifest } from "#src/shared/image/toolManifest.ts"
-import { DOCKERFILES, type DockerfileRole, dockerfileProblems } from "./dockerfile.ts"
+import {
+  idleManifestKeys,
+  MANIFEST_BYTES_MAX,
+  manifestParts,
+  readToolManifest
+} from "#src/shared/image/toolManifest.ts"
+import { DOCKERFILE_BYTES_MAX, dockerfileProblems, type DockerfileRole, DOCKERFILES } from "./dockerfile.ts"
 import { type BadRepository, badRepository, isHeld, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
+
+/** An identity file: it is part of every prompt. */
+const IDENTITY_BYTES_MAX = 64 * 1024
 
 /** A repository's files and what problems call it. */
 export interface LabelledFiles {

@@ -2,7 +2,11 @@
 import { createHash } from "node:crypto"
 import { Result, Schema } from "effect"
 import type { GitCredential } from "#src/shared/git/gitCredential.ts"
-import { REPO_REF_CHARS_MAX, REPO_URL_CHARS_MAX } from "#src/shared/limits.ts"
+
+/** A git url of config.json. */
+const REPO_URL_CHARS_MAX = 2048
+/** A git ref of config.json. */
+const REPO_REF_CHARS_MAX = 200
 
 /** What config.json says of a repository. `ref` is a branch, else a tag, or a full commit id. */
 export interface RepoSource {

@@ -2,15 +2,20 @@
 import { isUtf8 } from "node:buffer"
 import { Schema } from "effect"
 import { sha256 } from "#src/shared/events/hashChain.ts"
-import {
-  MANIFEST_BYTES_MAX,
-  REPO_BYTES_MAX,
-  REPO_FILE_BYTES_MAX,
-  REPO_FILES_MAX,
-  REPO_PATH_BYTES_MAX,
-  REPO_PROBLEMS_MAX,
-  REPO_READ_BYTES_MAX
-} from "#src/shared/limits.ts"
+import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
+
+/** Files in the tree of a global or agent repository (R75). */
+export const REPO_FILES_MAX = 5000
+/** One file of a global or agent repository (R75). */
+export const REPO_FILE_BYTES_MAX = 20 * 1024 * 1024
+/** All files of a global or agent repository (R75). They are streamed; the next three limits say what is in memory. */
+const REPO_BYTES_MAX = 200 * 1024 * 1024
+/** Manifests, skills, identity and Dockerfiles of one repository, which choird reads itself. */
+const REPO_READ_BYTES_MAX = 8 * 1024 * 1024
+/** The path of a file in a global or agent repository. */
+export const REPO_PATH_BYTES_MAX = 512
+/** Problems of a repository that are reported at once. */
+const REPO_PROBLEMS_MAX = 50
 
 /** One thing that is wrong with a repository, for people. */
 export const RepoProblem = Schema.Struct({ repo: Schema.String, path: Schema.String, reason: Schema.String })

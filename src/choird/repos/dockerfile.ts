@@ -4,7 +4,11 @@
  */
 import { isUtf8 } from "node:buffer"
 import { Option, Schema } from "effect"
-import { DOCKERFILE_BYTES_MAX, DOCKERFILE_INSTRUCTIONS_MAX } from "#src/shared/limits.ts"
+
+/** A Dockerfile, shorter than the longest line that a builder reads. */
+export const DOCKERFILE_BYTES_MAX = 32 * 1024
+/** Instructions of a Dockerfile; an image has at most 125 layers, and the base has some of them. */
+export const DOCKERFILE_INSTRUCTIONS_MAX = 80
 
 /** `base` is the operator's Dockerfile.base of the global repository, `agent` the Dockerfile of an agent's own. */
 export type DockerfileRole = "base" | "agent"

@@ -1,9 +1,12 @@
 /** Which rows are old enough to go. A rule says what is due; nothing that is unacknowledged, waits for delivery, is pending or in doubt ever is. */
 import type { SqlClient, Statement } from "effect/sql"
 import type { RetentionConfig } from "#schema/Config.ts"
-import { AUDIT_ROWS_MAX, OUTBOX_FAILED_TOLD_DAYS } from "#src/shared/limits.ts"
 import type { Kind } from "./growth.ts"
 import { IDS_KEPT_DAYS } from "./limits.ts"
+import { OUTBOX_FAILED_TOLD_DAYS } from "#src/choird/queues/Outbox.ts"
+
+/** Audit rows that are kept; the oldest go first. */
+const AUDIT_ROWS_MAX = 200_000
 
 /** What a rule may ask. `before(days)` is the instant so many days ago. */
 interface Looking {

@@ -1,10 +1,16 @@
 /** The agent's command line and environment, as every runtime of the host gives them (wire.md, Verbs: Bootstrap). */
 import { dirname } from "node:path"
 import { Redacted } from "effect"
-import { AGENT_FREED_BYTES_MAX, AGENT_HEAP_MIB_MAX, AGENT_SEMI_SPACE_MIB_MAX } from "#src/shared/limits.ts"
 import { CgroupName } from "./Cgroups.ts"
 import { CA_FILE, ContainerError } from "./ContainerRuntime.ts"
 import type { AgentEndpoint, ContainerSpec } from "./ContainerRuntime.ts"
+
+/** The old generation of an agent's heap, in MiB: several times what the largest session keeps alive (R66). */
+const AGENT_HEAP_MIB_MAX = 512
+/** Half of the young generation of an agent's heap, in MiB. */
+const AGENT_SEMI_SPACE_MIB_MAX = 8
+/** Freed memory at the end of an agent's C heap that is not given back to the system at once, in bytes. */
+const AGENT_FREED_BYTES_MAX = 128 * 1024
 
 /** Where the agent finds its things: host paths, or those of a sandbox. */
 export interface AgentPaths {

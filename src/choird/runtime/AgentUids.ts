@@ -2,7 +2,10 @@
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
-import { SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "#src/shared/limits.ts"
+
+/** Host uids that sandboxes run under when choird is root; a range that distributions and systemd leave unused. */
+export const SANDBOX_UID_FIRST = 1_900_000_000
+export const SANDBOX_UID_COUNT = 65_536
 
 /** An agent that runs, and its uid. */
 interface UidLease {

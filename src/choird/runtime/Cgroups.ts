@@ -6,10 +6,14 @@ import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, 
 import { join } from "node:path"
 import { Context, Effect, Layer, Option, Schedule, Schema } from "effect"
 import type { Scope } from "effect"
-import { CONTAINER_GONE_POLL_MS, CONTAINER_GONE_MS_MAX } from "#src/shared/limits.ts"
 import { codeOf } from "#src/shared/files/nofollow.ts"
 import { groupParents, joinFile, limitFiles, oomKillsIn } from "./cgroupFiles.ts"
 import type { ContainerLimits, Controller, GroupParent } from "./cgroupFiles.ts"
+
+/** From killing a container until each of its processes is gone; passing it leaves the agent stopped and says so (R8). */
+export const CONTAINER_GONE_MS_MAX = 10_000
+/** Between two looks at whether a killed process is gone. */
+export const CONTAINER_GONE_POLL_MS = 5
 
 /** One container's group: `choir-<session>-<epoch>`. The only names that this service makes or removes. */
 export const CgroupName = Schema.String.check(Schema.isPattern(/^choir-[0-9a-z]{1,32}-[0-9]{1,10}$/u)).pipe(

@@ -1,7 +1,11 @@
 /** Turns what an agent prints into lines that cannot block it and cannot fill choird's memory. */
 import { Queue, Stream } from "effect"
 import type { Cause } from "effect"
-import { CONTAINER_LINE_BYTES_MAX, CONTAINER_LINES_MAX } from "#src/shared/limits.ts"
+
+/** One line of an agent's own output; the rest of the line is cut. */
+const CONTAINER_LINE_BYTES_MAX = 16 * 1024
+/** Lines of an agent's own output that wait for their reader; more are dropped and counted. */
+export const CONTAINER_LINES_MAX = 1000
 
 const NEWLINE = 10
 

@@ -11,6 +11,9 @@ import { CgroupName } from "./Cgroups.ts"
 import type { ContainerLimits } from "./cgroupFiles.ts"
 import { ProcessIdentity } from "./ProcessIdentity.ts"
 
+/** How long the host or the engine may take to tell the condition of a silent agent's container. */
+export const AGENT_INSPECT_MS_MAX = 1000
+
 /** In the folder of a session's socket, the one certificate that its agent trusts. */
 export const CA_FILE = "ca.pem"
 

@@ -1,7 +1,6 @@
 /** A container made of host processes: what the sandbox and the process runtime have in common once they know what to start. */
 import { constants } from "node:os"
 import { Deferred, Effect, Option, Stream } from "effect"
-import { CONTAINER_GONE_MS_MAX, CONTAINER_START_MS_MAX, CONTAINER_STATUS_MS_MAX } from "#src/shared/limits.ts"
 import { cgroupOf } from "./AgentCommand.ts"
 import type { Cgroup, Cgroups } from "./Cgroups.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
@@ -11,6 +10,12 @@ import type { ExitStatus, HostProcess, Launch } from "./HostProcess.ts"
 import { bootId, conditionOf, visibleStatOf } from "./ProcessIdentity.ts"
 import type { ProcessIdentity, ProcUnreadable } from "./ProcessIdentity.ts"
 import { endTree, OPEN_FILES_FIX, stuck } from "./ProcessTree.ts"
+import { CONTAINER_GONE_MS_MAX } from "./Cgroups.ts"
+
+/** From starting an agent's container until its first process is known. */
+const CONTAINER_START_MS_MAX = 10_000
+/** For bubblewrap's last word on an exit, which may arrive after the exit itself. */
+export const CONTAINER_STATUS_MS_MAX = 200
 
 interface HostContainerPlan {
   readonly type: HostContainerId["type"]

@@ -1,9 +1,10 @@
 /** Which host folders an agent may be given, and how they become its uid's when choird is root (D11). */
 import { lchownSync, realpathSync, statSync } from "node:fs"
 import { Effect, Result } from "effect"
-import { RUNTIME_COMMAND_MS_MAX, SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "#src/shared/limits.ts"
+import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import { HOST_PATH, run } from "./HostProcess.ts"
+import { SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "./AgentUids.ts"
 
 /** Folders of a system that are no workspace, and below which there is none. */
 const SYSTEM = ["/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys", "/usr"]

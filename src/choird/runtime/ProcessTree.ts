@@ -1,12 +1,15 @@
 /** Ends everything that a container started, as far as the host can tell what that is. */
 import { Effect, Schedule } from "effect"
-import { CONTAINER_GONE_MS_MAX, CONTAINER_GONE_POLL_MS, PROCESS_SEARCHES_MAX } from "#src/shared/limits.ts"
 import type { CgroupError, Cgroups } from "./Cgroups.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import type { HostContainerId } from "./ContainerRuntime.ts"
 import { isInside } from "./Ownership.ts"
 import { bootId, listProcesses, signalTo, statOf, workingFolderOf } from "./ProcessIdentity.ts"
 import type { ProcessIdentity, ProcessStat, ProcUnreadable } from "./ProcessIdentity.ts"
+import { CONTAINER_GONE_MS_MAX, CONTAINER_GONE_POLL_MS } from "./Cgroups.ts"
+
+/** How often a tree of processes is searched again for children that were forked during the search. */
+const PROCESS_SEARCHES_MAX = 20
 
 /**
  * The processes of a container that has no pid namespace: its leader, what descends from anything `known`, and what is in the

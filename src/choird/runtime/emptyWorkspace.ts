@@ -4,10 +4,15 @@
  */
 import { chmodSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { Effect } from "effect"
-import { RESET_LEFT_SHOWN_MAX, RESET_PASSES_MAX, WORKSPACE_RESET_MS_MAX } from "#src/shared/limits.ts"
+import { WORKSPACE_RESET_MS_MAX } from "#src/shared/limits.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import { HOST_PATH, run } from "./HostProcess.ts"
 import { isInside, realPath, workspaceProblem } from "./Ownership.ts"
+
+/** How often both sides of a workspace are emptied in turn: the depth of foreign folders within foreign folders. */
+const RESET_PASSES_MAX = 4
+/** Names that are shown of what could not be deleted. */
+const RESET_LEFT_SHOWN_MAX = 5
 
 const refused = (problem: string, fix: string) => new ContainerError({ reason: "refused", problem, fix })
 const failed = (problem: string, fix: string) => new ContainerError({ reason: "failed", problem, fix })

@@ -11,13 +11,6 @@ import type { LogLine, Verification } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
-import {
-  APPEND_RETRY_MS,
-  APPENDS_BUFFERED_MAX,
-  EVENT_BYTES_MAX,
-  SESSION_STATES_MAX,
-  TAIL_PAGE_BYTES_MAX
-} from "#src/shared/limits.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
 import { makeAppendPatches, type Settled } from "./appendPatches.ts"
@@ -26,9 +19,15 @@ import { type ForgetRefused, forgetPayloads, type Reduction } from "./forgetPayl
 import { printedEvents, printedLog, readHead, storedEvent, verifyLog } from "./readLog.ts"
 import { type NewerEvents, newerFrom } from "./newerEvents.ts"
 import { makeSessionStates } from "./sessionStates.ts"
-import { makeSnapshots, offerSnapshot } from "./snapshots.ts"
+import { makeSnapshots, offerSnapshot, SESSION_STATES_MAX, TAIL_PAGE_BYTES_MAX } from "./snapshots.ts"
 import { readNamed, readPage, replayLog, replayStart, storedLog } from "./storedEvents.ts"
 import { AppendRules } from "./AppendRules.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
+
+/** Appends that a slow reader of the EventStore may be behind before it loses the oldest. */
+const APPENDS_BUFFERED_MAX = 256
+/** How long an agent waits before it sends again what the database could not take. */
+export const APPEND_RETRY_MS = 1000
 
 export class SessionUnknown extends Schema.TaggedError<SessionUnknown>()("SessionUnknown", { session_id: SessionId }) {
   override get message() {

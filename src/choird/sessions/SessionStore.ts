@@ -8,12 +8,16 @@ import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { Summary } from "#schema/Summary.ts"
 import { VERSION } from "#src/shared/program/version.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
-import { FROZEN_REASON_CHARS_MAX, SESSIONS_LISTED_MAX } from "#src/shared/limits.ts"
 import { dropAnswered, lockActiveSession, lockAgent, signalInbox } from "#src/choird/queues/inboxSignals.ts"
 import { type NewerEvents, newerEvents } from "./newerEvents.ts"
 import { sessionId } from "./sessionId.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Tokens } from "./Tokens.ts"
+
+/** Characters of the reason for which a session is frozen. */
+export const FROZEN_REASON_CHARS_MAX = 500
+/** Sessions that one listing returns. */
+const SESSIONS_LISTED_MAX = 1000
 
 export interface SessionRow {
   readonly session_id: SessionId

@@ -4,7 +4,11 @@ import { SqlClient } from "effect/sql"
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 import type { Caller } from "#schema/AgentApi.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
-import { HELLO_GRACE_MS_MAX, SUPERSEDED_TOKENS_MAX } from "#src/shared/limits.ts"
+
+/** How long a lost reply to INIT_HELLO may be asked for again with the bootstrap token (D12). */
+export const HELLO_GRACE_MS_MAX = 60_000
+/** Tokens of older epochs that a session's agent is told about as fenced; older ones are unknown. */
+export const SUPERSEDED_TOKENS_MAX = 16
 
 /** Issues, swaps and checks the tokens of agents. */
 export class Tokens extends Context.Service<

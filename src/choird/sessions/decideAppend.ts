@@ -2,13 +2,13 @@
 import { Result } from "effect"
 import type { Heartbeat } from "#schema/AgentApi.ts"
 import { type ChoirEvent, isKnownEvent, type SentEvent } from "#schema/Event.ts"
-import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
+import { EVENT_DEPTH_MAX, isDeeperThan } from "#src/shared/text/canonicalJson.ts"
 import { chain, hex, type Link } from "#src/shared/events/hashChain.ts"
 import type { NewerEvent } from "#src/shared/events/eventRow.ts"
-import { EVENT_BYTES_MAX, EVENT_DEPTH_MAX } from "#src/shared/limits.ts"
 import { foldAll } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { LockedSession, Replay } from "./storedEvents.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
 /** The patches as a chain that starts at `hash_prev`, or why they cannot be one. */
 export type Prepared =

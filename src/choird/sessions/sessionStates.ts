@@ -3,8 +3,7 @@ import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
-import { SESSION_STATES_MAX } from "#src/shared/limits.ts"
-import { newestSnapshot } from "./snapshots.ts"
+import { newestSnapshot, SESSION_STATES_MAX } from "./snapshots.ts"
 import { type readPage, type Replay, type Replayed, replayLog, replayStart, storedLog } from "./storedEvents.ts"
 
 export interface SessionStates {

@@ -8,17 +8,24 @@ import type { Snapshot } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { count } from "#src/choird/logs/metrics.ts"
 import { genesis, hex } from "#src/shared/events/hashChain.ts"
-import {
-  SESSION_STATES_MAX,
-  SNAPSHOT_BYTES_MAX,
-  SNAPSHOT_EVENTS,
-  SNAPSHOT_MS,
-  SNAPSHOT_REPLY_BYTES_MAX,
-  SNAPSHOTS_QUEUED_MAX
-} from "#src/shared/limits.ts"
 import { decodeState, encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
 import { oldestNamed } from "#src/shared/session/namedRevs.ts"
 import { type Replayed, readDigests } from "./storedEvents.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
+
+/** Canonical bytes of a page of the tail that INIT_HELLO answers, so that the whole reply stays below BODY_BYTES_MAX. */
+export const TAIL_PAGE_BYTES_MAX = 896 * 1024
+/** Events and time of a live session after which choird writes its state down again (R5). */
+export const SNAPSHOT_EVENTS = 500
+export const SNAPSHOT_MS = 60_000
+/** A state as it is stored; a larger one is not, and a recovery folds from the last that was. */
+const SNAPSHOT_BYTES_MAX = 1024 * 1024
+/** A state within INIT_HELLO's reply, so that the first page of the tail has room for the largest event beside it. */
+export const SNAPSHOT_REPLY_BYTES_MAX = TAIL_PAGE_BYTES_MAX - EVENT_BYTES_MAX
+/** States that wait to be written; of more the oldest are left out, since a newer one follows. */
+const SNAPSHOTS_QUEUED_MAX = 32
+/** Sessions whose folded state choird keeps in memory; more agents than that never run at once on one host. */
+export const SESSION_STATES_MAX = 128
 
 /** A snapshot's row with the digest that the log has at its revision. */
 export interface SnapshotRow {

@@ -16,9 +16,13 @@ import {
   UNLISTED
 } from "#src/shared/events/eventRow.ts"
 import { genesis, hex, type Link, link } from "#src/shared/events/hashChain.ts"
-import { LOG_PAGE_BYTES_MAX, LOG_PAGE_EVENTS_MAX } from "#src/shared/limits.ts"
 import { fold, type FoldRefusal, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+
+/** Events of a page when a session's log is read. */
+export const LOG_PAGE_EVENTS_MAX = 500
+/** Canonical bytes of a page when a session's log is read; a single event may be larger than its share. */
+export const LOG_PAGE_BYTES_MAX = 4 * 1024 * 1024
 
 /** The session's row, as it stands under its lock. */
 export interface LockedSession {

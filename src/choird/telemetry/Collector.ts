@@ -3,14 +3,18 @@ import { NodeHttpClient } from "@effect/platform-node"
 import { ConfigProvider, Effect, Layer, Logger, Redacted, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
-import {
-  OTLP_ANSWER_CHUNKS_MAX,
-  OTLP_BATCH_MAX,
-  OTLP_MS_MAX,
-  OTLP_REQUESTS_MAX,
-  OTLP_STOP_MS_MAX
-} from "#src/shared/limits.ts"
 import { SessionTracer } from "./Telemetry.ts"
+
+/** Requests to a telemetry collector that run at once; what comes beyond is dropped. */
+export const OTLP_REQUESTS_MAX = 6
+/** One request to a telemetry collector, answer included. */
+const OTLP_MS_MAX = 5000
+/** Records of one request to a telemetry collector. */
+const OTLP_BATCH_MAX = 1000
+/** Pieces of a collector's answer that are read before it is thrown away. */
+const OTLP_ANSWER_CHUNKS_MAX = 16
+/** What choird's stop waits for the last records of each kind to be sent. */
+const OTLP_STOP_MS_MAX = 1000
 
 class CollectorAway extends Schema.TaggedError<CollectorAway>()("CollectorAway", { problem: Schema.String }) {
   override get message() {

@@ -4,7 +4,10 @@ import { createServer, type Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { PrometheusMetrics } from "effect/observability"
-import { HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MS_MAX, PROMETHEUS_CONNECTIONS_MAX } from "#src/shared/limits.ts"
+import { HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MS_MAX } from "#src/shared/wire/http.ts"
+
+/** Connections to the page for Prometheus. */
+const PROMETHEUS_CONNECTIONS_MAX = 8
 
 class PageRefused extends Schema.TaggedError<PageRefused>()("PageRefused", {
   listen: Schema.String,

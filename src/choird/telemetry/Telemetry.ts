@@ -8,9 +8,9 @@ import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
-import { SESSION_STATES_MAX } from "#src/shared/limits.ts"
 import { type Fact, factsOf, type Interval, laneFacts, newWatch, type Watch } from "./facts.ts"
 import { AGENT_LINE, configurationRuns, count, makeLabels } from "#src/choird/logs/metrics.ts"
+import { SESSION_STATES_MAX } from "#src/choird/sessions/snapshots.ts"
 
 /** Where spans of sessions go; absent unless config.json names a collector. */
 export const SessionTracer = Context.Reference<Tracer.Tracer | undefined>("choir/choird/SessionTracer", {

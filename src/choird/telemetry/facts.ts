@@ -3,8 +3,10 @@ import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { LaneState } from "#schema/Lane.ts"
 import { fromWireName } from "#schema/Tool.ts"
-import { TELEMETRY_CALLS_MAX } from "#src/shared/limits.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+
+/** Open tool calls of a session whose times telemetry remembers; of more the oldest are forgotten. */
+const TELEMETRY_CALLS_MAX = 1024
 
 /** A number or a name that a line or a span has beside its session and lane. */
 export type Fields = Readonly<Record<string, string | number | boolean>>

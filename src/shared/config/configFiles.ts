@@ -8,7 +8,6 @@ import { dirname, join, resolve } from "node:path"
 import { Config } from "#schema/Config.ts"
 import type { SecretName } from "#schema/Ids.ts"
 import { SecretsFile } from "#schema/Secrets.ts"
-import { CONFIG_BYTES_MAX } from "#src/shared/limits.ts"
 import { initHint } from "#src/shared/files/homeFolder.ts"
 import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
 import { codeOf } from "#src/shared/files/nofollow.ts"
@@ -17,6 +16,9 @@ import { clearTextProblems, type PlacedProblem } from "./clearText.ts"
 import { loopbackModels } from "./offlineEndpoint.ts"
 import { unpricedBudget } from "./unpricedModels.ts"
 import { repeatedKeys } from "./repeatedKeys.ts"
+
+/** config.json and secrets.json, each. */
+export const CONFIG_BYTES_MAX = 1024 * 1024
 
 /** A file of the home, or the home itself, cannot be used. Problems name JSON paths and never a value of secrets.json. */
 export class ConfigRefused extends Schema.TaggedError<ConfigRefused>()("ConfigRefused", {

@@ -16,7 +16,11 @@ import {
 } from "./backupFormat.ts"
 import { eventOf, ForgottenPayloads, readRow, UNLISTED } from "./eventRow.ts"
 import { genesis, hex, link } from "./hashChain.ts"
-import { BACKUP_LINE_BYTES_MAX, BACKUP_READ_BYTES } from "#src/shared/limits.ts"
+
+/** One line of a backup: a row, or a record of the file. */
+export const BACKUP_LINE_BYTES_MAX = 12 * 1024 * 1024
+/** What a backup is read and compressed by at a time. */
+const BACKUP_READ_BYTES = 256 * 1024
 
 /** The file is no whole backup. Nothing was changed because of it. */
 export class BackupUnusable extends Schema.TaggedError<BackupUnusable>()("BackupUnusable", {

@@ -8,7 +8,9 @@ import { createHash, hash } from "node:crypto"
 import type { ChoirEvent, SentEvent } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
-import { LINK_ROOM_BYTES } from "#src/shared/limits.ts"
+
+/** Memory in which the digests of events are put together, kept for good: enough for all but a few of them. */
+export const LINK_ROOM_BYTES = 64 * 1024
 
 /** The digest that stands before the first event. */
 export const genesis = (session: SessionId): Buffer => createHash("sha256").update("choir/1").update(session).digest()

@@ -3,8 +3,10 @@
  * libraries read. Postgres compresses nothing in rows below 2 KB, as most events are. The first byte tells the forms apart.
  */
 import { Result } from "effect"
-import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
 import { PAYLOAD_DICTIONARY } from "./payloadDictionary.ts"
+
+/** A committed event's canonical bytes (R48). */
+export const EVENT_BYTES_MAX = 512 * 1024
 
 /** The first byte of a block that was made with {@link PAYLOAD_DICTIONARY}; the text's size follows in four bytes. A text begins with `{`. */
 const BLOCK = 1

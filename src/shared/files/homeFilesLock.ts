@@ -2,8 +2,10 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
-import { HOME_FILES_MS_MAX } from "#src/shared/limits.ts"
 import { holdLockFile } from "./lockFile.ts"
+
+/** How long a change of config.json or secrets.json waits for an earlier one. */
+const HOME_FILES_MS_MAX = 10_000
 
 /** Another process is changing the files of this home and does not finish. */
 export class HomeFilesBusy extends Schema.TaggedError<HomeFilesBusy>()("HomeFilesBusy", {

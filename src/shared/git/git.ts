@@ -5,13 +5,17 @@
 import { Effect, PlatformError, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { type GitCredential, handedOver, SSH_OPTIONS } from "./gitCredential.ts"
-import {
-  GIT_BIG_FILE_BYTES,
-  GIT_OUTPUT_BYTES_MAX,
-  GIT_REASON_CHARS_MAX,
-  GIT_TIMEOUT_MS,
-  GIT_WRITTEN_BYTES_MAX
-} from "#src/shared/limits.ts"
+
+/** One call of the program git, after which its process group is ended (D42). */
+export const GIT_TIMEOUT_MS = 30_000
+/** What a call of git may print when it does not say otherwise. */
+const GIT_OUTPUT_BYTES_MAX = 64 * 1024
+/** What an error repeats of git's own words. */
+const GIT_REASON_CHARS_MAX = 400
+/** From this size on git streams a blob instead of holding it in memory. */
+const GIT_BIG_FILE_BYTES = 8 * 1024 * 1024
+/** Bytes of the largest file that git may write while it talks to another side, such as the pack of a fetch with all its history. */
+export const GIT_WRITTEN_BYTES_MAX = 400 * 1024 * 1024
 
 export class GitMissing extends Schema.TaggedError<GitMissing>()("GitMissing", {}) {
   override get message() {

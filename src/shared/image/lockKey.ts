@@ -1,7 +1,13 @@
 /** The names of what can be locked (spec 9.2, D27): one rule for the agent, which takes the locks, and the build, which checks manifests. */
 import { Result, Schema } from "effect"
-import { INVALID_LOCK_CHARS_MAX, LOCKSET_LOCKS_MAX, WORKSPACE_PATH_BYTES_MAX } from "#src/shared/limits.ts"
 import { pathInside } from "./workspacePath.ts"
+
+/** A path of the workspace as a tool spells it: the kernel takes one byte less than PATH_MAX (D27). */
+export const WORKSPACE_PATH_BYTES_MAX = 4095
+/** Locks that one tool call may ask for (spec 9.3). */
+export const LOCKSET_LOCKS_MAX = 64
+/** What an error quotes of a resource key that cannot be locked. */
+export const INVALID_LOCK_CHARS_MAX = 200
 
 const PROBLEMS = {
   empty_path: "the path is empty; name a file or folder, or . for the whole workspace",

@@ -6,7 +6,10 @@ import { Result, Schema } from "effect"
 import { CANCEL_EVENT, SkillSpec, skillState, type SkillState } from "#schema/Skill.ts"
 import { BUILT_IN_SKILLS } from "./builtInSkills.ts"
 import { schemaProblem } from "./jsonSchema.ts"
-import { MANIFEST_BYTES_MAX, SKILL_STATES_MAX } from "#src/shared/limits.ts"
+import { MANIFEST_BYTES_MAX } from "./toolManifest.ts"
+
+/** States of one skill. */
+export const SKILL_STATES_MAX = 32
 
 /** Tools that every state has anyway, or none may have: skills are started and moved on by the control plane's rules alone. */
 const SKILL_TOOLS = /^choir\.skill\./u

@@ -7,12 +7,14 @@ import { SecretName } from "#schema/Ids.ts"
 import { ToolLlmView, ToolManifest, ToolRuntimeView } from "#schema/Tool.ts"
 import { BUILT_IN_TOOLS } from "./builtInTools.ts"
 import { type Problem, problemsOf, problemText } from "#src/shared/config/configProblems.ts"
-import { LOCKSET_LOCKS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
-import { lockKey } from "./lockKey.ts"
+import { lockKey, LOCKSET_LOCKS_MAX } from "./lockKey.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
 import { toolExecutable, type ToolScope } from "./toolExecutable.ts"
 import { toolSchemaProblems } from "./toolSchema.ts"
+
+/** A tool manifest or a skill file. */
+export const MANIFEST_BYTES_MAX = 256 * 1024
 
 /** A manifest without a mistake. */
 export interface CheckedManifest {

@@ -9,6 +9,9 @@ import type { CallId, InboxId, JobName, LaneId, ResourceName } from "#schema/Ids
 import type { CoreState, EdgeState } from "#schema/Lane.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
 
+/** Reports and questions of jobs that the user is still to be told. No job starts or asks where there may be no room for its end. */
+export const REPORTS_OWED_MAX = 1000
+
 /** Tokens, money and calls that a session has used up; shared by edge and all cores (D28). */
 export interface Spent {
   readonly tokens: number

@@ -4,7 +4,6 @@ import type { EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
-import { OUTPUT_CALLS_MAX, REPORTS_OWED_MAX } from "#src/shared/limits.ts"
 import { coreOf, type Folded, inWindow, laneOf, move, remembered, withCore, withEdge, withLane } from "./lanes.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
 import { repeated } from "./repetitions.ts"
@@ -12,6 +11,10 @@ import { type FileSeen, withSeen } from "./seenFiles.ts"
 import { afterOutput, afterResult } from "./skills.ts"
 import type { CoreLane, CoreOutput, OpenCall, SessionState } from "./State.ts"
 import { readsWorkspace, withWriteOf } from "./taint.ts"
+import { REPORTS_OWED_MAX } from "./State.ts"
+
+/** Calls that one output may propose in a stored history; models may make fewer (MODEL_TOOL_CALLS_MAX). */
+export const OUTPUT_CALLS_MAX = 128
 
 const callsRefused = ({ error, tool_calls }: EventOf<"ModelOutput">["payload"]): string | undefined => {
   if (error !== undefined && tool_calls.length > 0) return "a failed output proposes no calls"

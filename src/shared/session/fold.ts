@@ -6,7 +6,6 @@ import { Result } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, type InboxId, jobOf } from "#schema/Ids.ts"
 import { CORE_JOBS_MAX } from "#schema/Core.ts"
-import { REPORTS_OWED_MAX, SIGNALS_REMEMBERED_MAX } from "#src/shared/limits.ts"
 import {
   modelOutput,
   openReport,
@@ -23,6 +22,8 @@ import { keptForResume, laneToResume, nameTaken, withoutExpired } from "./resuma
 import { skillTransition } from "./skills.ts"
 import type { CoreLane, PendingReport, SessionState } from "./State.ts"
 import { turnCancelled } from "./turns.ts"
+import { REPORTS_OWED_MAX } from "./State.ts"
+import { SIGNALS_REMEMBERED_MAX } from "./snapshot.ts"
 
 /** Why an event does not fit the state before it. */
 export interface FoldRefusal {

@@ -2,9 +2,11 @@
 import { Result } from "effect"
 import { EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
 import { CORE_TRANSITIONS, EDGE_TRANSITIONS, type CoreState, type EdgeState, type LaneMove } from "#schema/Lane.ts"
-import { WINDOW_REVS_MAX } from "#src/shared/limits.ts"
 import { emptySummary } from "./memory.ts"
 import type { CoreLane, EdgeLane, LaneMemory, SessionState } from "./State.ts"
+
+/** Revisions of a lane's window that the fold keeps; the prompt takes fewer (`memory.event_window`). */
+export const WINDOW_REVS_MAX = 1000
 
 /** The state after an event, or why the event does not fit. */
 export type Folded = Result.Result<SessionState, string>

@@ -2,13 +2,16 @@
 import { Schema } from "effect"
 import type { MemoryDelta, MemoryFact } from "#schema/Event.ts"
 import { SessionId } from "#schema/Ids.ts"
-import {
-  SUMMARY_CHARS_MAX,
-  SUMMARY_FACT_CHARS_MAX,
-  SUMMARY_FACTS_MAX,
-  SUMMARY_REFERENCES_MAX
-} from "#src/shared/limits.ts"
 import type { ReferenceSummary } from "./State.ts"
+
+/** A lane's reference summary as text; of a longer one the newest part stays (spec 11.3). */
+export const SUMMARY_CHARS_MAX = 8000
+/** Facts of a lane's reference summary; of more the newest stay. */
+export const SUMMARY_FACTS_MAX = 64
+/** The key of a fact, and its value. */
+export const SUMMARY_FACT_CHARS_MAX = 500
+/** References of a lane's reference summary, of each kind; of more the newest stay. */
+export const SUMMARY_REFERENCES_MAX = 64
 
 export const emptySummary: ReferenceSummary = { summary: "", facts: [], referenced_sessions: [], referenced_events: [] }
 

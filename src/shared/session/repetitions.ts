@@ -1,6 +1,6 @@
 /** Calls of a lane that give the same results over and over (E11), one after the other or in turns. */
-import { REPETITIONS_REMEMBERED_MAX } from "#src/shared/limits.ts"
 import type { Repetition } from "./State.ts"
+import { REPETITIONS_REMEMBERED_MAX } from "./snapshot.ts"
 
 /**
  * With one more result of a call. Anything new, a call that is not remembered or another result of one, begins the counts again: a lane

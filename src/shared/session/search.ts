@@ -5,16 +5,19 @@
 import { Effect, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type CallId, EDGE, LaneId, Rev, Sha256 } from "#schema/Ids.ts"
-import {
-  LOG_SEARCH_EVENT_CHARS_MAX,
-  LOG_SEARCH_EXCERPT_CHARS_MAX,
-  LOG_SEARCH_HITS,
-  LOG_SEARCH_HITS_MAX,
-  LOG_SEARCH_QUERY_CHARS_MAX,
-  LOG_SEARCH_WORDS_MAX
-} from "#src/shared/limits.ts"
 import { coreOf } from "./lanes.ts"
 import type { SessionState } from "./State.ts"
+
+/** Hits of one search of a session's log, and how many a model gets that does not say (spec 11.7). */
+const LOG_SEARCH_HITS_MAX = 50
+export const LOG_SEARCH_HITS = 10
+/** Characters of a search of a session's log, and words in it. */
+const LOG_SEARCH_QUERY_CHARS_MAX = 500
+export const LOG_SEARCH_WORDS_MAX = 16
+/** Characters of an event that are shown around the word that was found. */
+export const LOG_SEARCH_EXCERPT_CHARS_MAX = 400
+/** Characters of an event that are shown when it is asked for by its hash. */
+const LOG_SEARCH_EVENT_CHARS_MAX = 4000
 
 /** The greatest revision that the database can compare with. */
 const REV_MAX = 2 ** 31 - 1

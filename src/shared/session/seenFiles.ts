@@ -1,5 +1,7 @@
+/** Files whose versions a lane remembers, and the characters of their paths together; the longest unused go first. */
+export const SEEN_FILES_MAX = 256
+export const SEEN_PATHS_CHARS_MAX = 16 * 1024
 /** The versions of files that a lane has seen (E10). One that is forgotten only has to be read again before it is written. */
-import { SEEN_FILES_MAX, SEEN_PATHS_CHARS_MAX } from "#src/shared/limits.ts"
 
 /** A path and the digest of what stood there. */
 export type FileSeen = readonly [path: string, version: string]

@@ -2,9 +2,9 @@
 import { Result } from "effect"
 import type { EventOf, PayloadOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
-import { SKILL_RESULTS_MAX } from "#src/shared/limits.ts"
 import { coreOf, type Folded, inWindow, laneOf, withCore, withLane } from "./lanes.ts"
 import type { ActiveSkill, OpenCall, SessionState } from "./State.ts"
+import { SKILL_RESULTS_MAX } from "./snapshot.ts"
 
 const begun = (name: string, state: string, rev: number): ActiveSkill => ({
   name,

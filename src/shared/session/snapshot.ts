@@ -9,16 +9,17 @@ import { MemoryFact } from "#schema/Event.ts"
 import { CallId, InboxId, IsoInstant, JobName, LaneId, ResourceName, Rev } from "#schema/Ids.ts"
 import { CoreState, EdgeState } from "#schema/Lane.ts"
 import { ToolEffect } from "#schema/Tool.ts"
-import {
-  REPETITIONS_REMEMBERED_MAX,
-  REPORTS_OWED_MAX,
-  SIGNALS_REMEMBERED_MAX,
-  SKILL_RESULTS_MAX,
-  SUMMARY_FACTS_MAX,
-  SUMMARY_REFERENCES_MAX,
-  WINDOW_REVS_MAX
-} from "#src/shared/limits.ts"
 import type { SessionState } from "./State.ts"
+import { SUMMARY_FACTS_MAX, SUMMARY_REFERENCES_MAX } from "./memory.ts"
+import { REPORTS_OWED_MAX } from "./State.ts"
+import { WINDOW_REVS_MAX } from "./lanes.ts"
+
+/** Signals that the fold remembers to drop what comes twice; choird sends far fewer before they are acknowledged. */
+export const SIGNALS_REMEMBERED_MAX = 1000
+/** Different calls of a lane whose repetitions are counted. */
+export const REPETITIONS_REMEMBERED_MAX = 16
+/** States whose results a running skill keeps for its later steps, the newest first kept. */
+export const SKILL_RESULTS_MAX = 32
 
 /**
  * Which fold made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that

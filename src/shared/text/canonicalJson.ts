@@ -1,6 +1,8 @@
 /** Canonical JSON (RFC 8785): one text for one value, so that equal values have equal digests. */
 import canonicalize from "canonicalize"
-import { EVENT_DEPTH_MAX } from "#src/shared/limits.ts"
+
+/** How deep the values of a stored event may nest; Postgres and the recursive parsers beside it bear far more. */
+export const EVENT_DEPTH_MAX = 200
 
 export const canonicalJson = (value: unknown): string => {
   const sorted = inOrder(value, EVENT_DEPTH_MAX)

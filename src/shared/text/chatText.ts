@@ -1,5 +1,7 @@
+/** UTF-16 units of a message to an agent, and its bytes as JSON, so that its UserMsg stays far below EVENT_BYTES_MAX. */
+export const CHAT_TEXT_CHARS_MAX = 100_000
+const CHAT_TEXT_BYTES_MAX = 384 * 1024
 /** How long a text for an agent may be: whatever passes here fits the event that it becomes. */
-import { CHAT_TEXT_BYTES_MAX, CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
 
 /** In words, after what is limited: "a message may have …". */
 export const CHAT_TEXT_LIMIT = `at most ${CHAT_TEXT_CHARS_MAX} characters, and ${CHAT_TEXT_BYTES_MAX} bytes where a control character counts as six`

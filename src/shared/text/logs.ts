@@ -1,6 +1,10 @@
 /** Log lines: one JSON object each (spec 22.2), at most LOG_LINE_BYTES_MAX, with nothing in them that a terminal obeys. */
 import { Cause, type Logger, References, Result } from "effect"
-import { LOG_LINE_BYTES_MAX, LOG_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
+
+/** A line of a log file (R77). */
+export const LOG_LINE_BYTES_MAX = 16 * 1024
+/** Characters of one text within a log line; the rest is cut. */
+const LOG_TEXT_CHARS_MAX = 4000
 
 /** A line before it is written. Further fields keep their names. */
 export interface LogLine {

@@ -2,8 +2,11 @@
 import { readFileSync, statSync } from "node:fs"
 import { Effect, Layer, Schema } from "effect"
 import { isLoopback } from "#schema/Transport.ts"
-import { CLIENT_CONNECTIONS_MAX, TLS_FILE_BYTES_MAX } from "#src/shared/limits.ts"
 import { layerUndiciClient } from "./undiciClient.ts"
+import { CLIENT_CONNECTIONS_MAX } from "./sockets.ts"
+
+/** A file that holds a certificate with its chain, or a key. */
+export const TLS_FILE_BYTES_MAX = 256 * 1024
 
 /** An endpoint that a token must not be sent to. */
 export class EndpointRefused extends Schema.TaggedError<EndpointRefused>()("EndpointRefused", {

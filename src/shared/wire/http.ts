@@ -7,16 +7,22 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { ByteSize, Cause, Effect, Scope } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
-import {
-  BODY_BYTES_MAX,
-  HTTP_CHECK_INTERVAL_MS,
-  HTTP_HEADER_BYTES_MAX,
-  HTTP_HEADERS_MS_MAX,
-  HTTP_IDLE_MS_MAX,
-  HTTP_REQUEST_MS_MAX,
-  LOGGED_URL_CHARS_MAX
-} from "#src/shared/limits.ts"
 import { claimSocketPath, SocketRefused } from "./sockets.ts"
+
+/** An RPC's body in either direction (R47). */
+export const BODY_BYTES_MAX = 1024 * 1024
+/** The head of an HTTP request (R47). */
+export const HTTP_HEADER_BYTES_MAX = 16 * 1024
+/** How long the head of an HTTP request may take to arrive. */
+export const HTTP_HEADERS_MS_MAX = 5000
+/** How long a whole HTTP request may take to arrive. */
+const HTTP_REQUEST_MS_MAX = 10_000
+/** Characters of a failed request's address that the log repeats. */
+const LOGGED_URL_CHARS_MAX = 200
+/** How often a listener looks for requests that take too long. */
+const HTTP_CHECK_INTERVAL_MS = 1000
+/** How long an HTTP connection may lie idle between two requests. */
+const HTTP_IDLE_MS_MAX = 30_000
 
 /** Answers one request. */
 export type HttpApp = Effect.Effect<

@@ -3,8 +3,12 @@ import { chmodSync, lstatSync, mkdirSync, rmSync, type Stats } from "node:fs"
 import { connect } from "node:net"
 import { dirname } from "node:path"
 import { Effect, Schema } from "effect"
-import { CLIENT_CONNECTIONS_MAX, SOCKET_PATH_BYTES_MAX } from "#src/shared/limits.ts"
 import { layerUndiciClient } from "./undiciClient.ts"
+
+/** The path of a Unix socket: 108 bytes of the kernel's address, of which one ends it. */
+export const SOCKET_PATH_BYTES_MAX = 107
+/** Connections that a client opens to a socket of choird; what one is still closing counts as well, so it is below AGENT_CONNECTIONS_MAX. */
+export const CLIENT_CONNECTIONS_MAX = 6
 
 /** A place where no socket may be opened. */
 export class SocketRefused extends Schema.TaggedError<SocketRefused>()("SocketRefused", {

@@ -2,8 +2,7 @@
 import { createServer, type Server } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import { Effect, Redacted, Runtime, Schema } from "effect"
-import { type HttpApp, serve, type ServeOptions, serverLimits } from "./http.ts"
-import { HTTP_HEADERS_MS_MAX } from "#src/shared/limits.ts"
+import { HTTP_HEADERS_MS_MAX, type HttpApp, serve, type ServeOptions, serverLimits } from "./http.ts"
 
 /** An address that cannot be listened on. */
 export class ListenRefused extends Schema.TaggedError<ListenRefused>()("ListenRefused", {

@@ -5,13 +5,13 @@ import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import type { Proposal } from "#src/agent/arbiter/Proposal.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
-import { EVENT_BYTES_MAX } from "#src/shared/limits.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { userMessage } from "../../support/history.ts"
 import { goldenEvents } from "../../support/mixedHistory.ts"
 import { SESSION } from "../../support/testing/MemoryControlPlane.ts"
 import { settingsOf } from "../../support/testing/TestAgent.ts"
 import { historyProblems } from "../../support/verifyHistory.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
 const arbiterLayer = Arbiter.layer.pipe(
   Layer.provideMerge(Layer.mergeAll(EventLog.layer(SESSION), AgentSettings.layer(settingsOf(1))))

@@ -1,16 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { COMMIT_BYTES_MAX, EventLog, RESIDENT_LOG_BYTES_MAX } from "#src/agent/arbiter/EventLog.ts"
 import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
-import {
-  COMMIT_BYTES_MAX,
-  EVENT_BYTES_MAX,
-  HEARTBEAT_PATCH_BYTES_MAX,
-  RESIDENT_LOG_BYTES_MAX
-} from "#src/shared/limits.ts"
 import { SESSION } from "../../support/testing/MemoryControlPlane.ts"
 import { makeHistory, makeRandom } from "../../support/history.ts"
+import { HEARTBEAT_PATCH_BYTES_MAX } from "#src/agent/control/Replication.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
 const notice = (rev: number, text: string) =>
   ({

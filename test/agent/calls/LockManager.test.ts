@@ -3,9 +3,9 @@ import { Clock, Deferred, type Duration, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { EDGE, LaneId } from "#schema/Ids.ts"
 import { LockRequest } from "#schema/Tool.ts"
-import { LockBusy, LockManager } from "#src/agent/calls/LockManager.ts"
+import { LOCK_WAIT_MS_MAX, LOCK_WAITERS_MAX, LockBusy, LockManager } from "#src/agent/calls/LockManager.ts"
 import { InvalidLock } from "#src/shared/image/lockKey.ts"
-import { EDGE_LOCK_WAIT_MS, LOCK_WAIT_MS_MAX, LOCK_WAITERS_MAX } from "#src/shared/limits.ts"
+import { EDGE_LOCK_WAIT_MS } from "#src/agent/calls/ToolRunner.ts"
 
 const CORE = LaneId.make("core:a")
 const OTHER_CORE = LaneId.make("core:b")

@@ -8,9 +8,10 @@ import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { isControl } from "#src/agent/tools/ControlTool.ts"
 import { Denied } from "#src/agent/control/verbAnswer.ts"
-import { IMAGE_TOOLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
+import { IMAGE_TOOLS_MAX } from "#src/shared/limits.ts"
 import { temporaryWorkspace } from "../../support/workspace.ts"
 import { layerRegistry } from "../../support/toolRegistry.ts"
+import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 
 const CORE = LaneId.make("core:a")
 

@@ -1,11 +1,13 @@
 /** How calls get their turn, with everything real but the model and the tools (spec 8.9, D1, E12). */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, type Schema } from "effect"
-import { TOOL_RESULT_BYTES_MAX, TOOLS_IN_FLIGHT_MAX, TOOLS_QUEUED_MAX } from "#src/shared/limits.ts"
 import type { Tool } from "#src/agent/tools/Tool.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
 import { calls, inOrder, says } from "../../support/testing/ScriptedModel.ts"
 import { ofType, quiet, runAgent, testTool, ticking } from "../../support/testing/TestAgent.ts"
+import { TOOLS_QUEUED_MAX } from "#src/agent/calls/ToolRunner.ts"
+import { TOOLS_IN_FLIGHT_MAX } from "#src/agent/control/choirdConnections.ts"
+import { TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
 
 type Wanted = readonly [name: string, input: Schema.Json]
 

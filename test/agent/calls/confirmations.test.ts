@@ -4,10 +4,10 @@ import { Deferred, Effect, Fiber } from "effect"
 import type { AgentConfig } from "#schema/Config.ts"
 import { ApprovalId, coreLane, JobName } from "#schema/Ids.ts"
 import { LockRequest } from "#schema/Tool.ts"
-import { APPROVAL_GRACE_MS } from "#src/shared/limits.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
 import { calls, inOrder, isCore, says, type Script } from "../../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../../support/testing/TestAgent.ts"
+import { APPROVAL_GRACE_MS } from "#src/agent/calls/Confirmations.ts"
 
 const INPUT = { to: "ada" }
 const TIMEOUT_MS = 1_800_000

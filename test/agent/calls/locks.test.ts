@@ -14,8 +14,12 @@ import {
   obstacles,
   release
 } from "#src/agent/calls/locks.ts"
-import { INVALID_LOCK_CHARS_MAX, LOCKSET_LOCKS_MAX, WORKSPACE_PATH_BYTES_MAX } from "#src/shared/limits.ts"
-import { fileKey } from "#src/shared/image/lockKey.ts"
+import {
+  fileKey,
+  INVALID_LOCK_CHARS_MAX,
+  LOCKSET_LOCKS_MAX,
+  WORKSPACE_PATH_BYTES_MAX
+} from "#src/shared/image/lockKey.ts"
 
 const CORE = LaneId.make("core:a")
 const OTHER_CORE = LaneId.make("core:b")

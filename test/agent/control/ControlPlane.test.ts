@@ -7,26 +7,23 @@ import type { Heartbeat } from "#schema/AgentApi.ts"
 import { CallId, JobName, SignalId } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
-import { Unreachable } from "#src/agent/control/verbAnswer.ts"
+import { RPC_RETRY_AFTER_MS_MAX, RPC_RETRY_MS, RPC_TIMEOUT_MS, Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { layerEndpointClient } from "#src/shared/wire/endpoints.ts"
 import { type HttpApp, listen } from "#src/shared/wire/http.ts"
-import {
-  AGENT_CALLS_MAX,
-  AGENT_CONNECTIONS_MAX,
-  HOST_CALLS_MAX,
-  RPC_RETRY_AFTER_MS_MAX,
-  RPC_RETRY_MS,
-  RPC_TIMEOUT_MS,
-  SLOW_HOST_CALLS_MAX,
-  TOOLS_IN_FLIGHT_MAX
-} from "#src/shared/limits.ts"
 import type { CoreLane } from "#src/shared/session/State.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
 import { listenTcp } from "#src/shared/wire/tcp.ts"
 import { BODIES, openSessionWith } from "../../support/agentSocket.ts"
 import { SESSION } from "../../support/control.ts"
 import { temporaryFolder } from "../../support/engines.ts"
+import {
+  AGENT_CALLS_MAX,
+  HOST_CALLS_MAX,
+  SLOW_HOST_CALLS_MAX,
+  TOOLS_IN_FLIGHT_MAX
+} from "#src/agent/control/choirdConnections.ts"
+import { AGENT_CONNECTIONS_MAX } from "#src/choird/listeners/OpenSession.ts"
 
 const WORK = JobName.make("work")
 const signal_id = SignalId.make("1")

@@ -12,10 +12,11 @@ import { layerSkills, loadSkills, SkillBroken } from "#src/agent/image/SkillRegi
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
-import { IMAGE_SKILLS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
+import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
 import { skillDraft, skillText } from "../../support/skills.ts"
 import { temporaryWorkspace } from "../../support/workspace.ts"
 import { layerRegistry } from "../../support/toolRegistry.ts"
+import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 
 const CORE = LaneId.make("core:a")
 type Files = Readonly<Record<string, string>>

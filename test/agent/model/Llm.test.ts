@@ -4,9 +4,10 @@ import { Deferred, Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import type { ChatTool } from "#src/agent/model/chatCompletion.ts"
 import type { Unanswered } from "#src/agent/model/Llm.ts"
-import { MODEL_IDLE_MS_MAX, MODEL_TOTAL_MS_MAX, OUTPUT_TOKENS_PER_SECOND_MAX } from "#src/shared/limits.ts"
 import { answering, asking, KEY, MESSAGES } from "../../support/askedModel.ts"
 import * as double from "../../support/testing/Provider.ts"
+import { MODEL_TOTAL_MS_MAX, OUTPUT_TOKENS_PER_SECOND_MAX } from "#src/agent/model/Llm.ts"
+import { MODEL_IDLE_MS_MAX } from "#src/agent/model/modelResponse.ts"
 
 const TOOL: ChatTool = {
   type: "function",

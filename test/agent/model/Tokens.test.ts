@@ -2,9 +2,9 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base"
-import { Tokens } from "#src/agent/model/Tokens.ts"
-import { TOKEN_PIECE_BYTES_MAX, TOKEN_SLICE_CHARS } from "#src/shared/limits.ts"
+import { TOKEN_SLICE_CHARS, Tokens } from "#src/agent/model/Tokens.ts"
 import { seeded } from "../../support/seeded.ts"
+import { TOKEN_PIECE_BYTES_MAX } from "#src/agent/model/Vocabulary.ts"
 
 /** The package's own count; what looks like a special token is text. */
 const exact = (text: string) => countTokens(text, { disallowedSpecial: new Set() })

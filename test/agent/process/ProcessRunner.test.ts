@@ -7,8 +7,8 @@ import { Effect, Fiber, Redacted } from "effect"
 import { CallId } from "#schema/Ids.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import type { Command } from "#src/agent/process/startCommand.ts"
-import { EXEC_OUTPUT_BYTES_MAX } from "#src/shared/limits.ts"
 import { processesNaming } from "../../support/processes.ts"
+import { EXEC_OUTPUT_BYTES_MAX } from "#src/agent/process/startCommand.ts"
 
 const CALL = CallId.make("s-1-1-0")
 

@@ -1,8 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { SecretName } from "#schema/Ids.ts"
-import { SECRETS_REMEMBERED_MAX } from "#src/shared/limits.ts"
-import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { SECRETS_REMEMBERED_MAX, SecretStore } from "#src/agent/settings/SecretStore.ts"
 
 const [a, b] = [SecretName.make("a"), SecretName.make("b")]
 

@@ -3,8 +3,8 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
-import { TOOL_RESULT_BYTES_MAX } from "#src/shared/limits.ts"
 import { laneThatSaw, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
+import { TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
 
 const reader = Effect.gen(function* () {
   const { root } = yield* temporaryWorkspace

@@ -3,8 +3,7 @@ import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { rgPath } from "@vscode/ripgrep"
 import { Effect } from "effect"
-import { fsSearch } from "#src/agent/tools/fsSearch.ts"
-import { SEARCH_LINE_CHARS_MAX, SEARCH_MATCHES_MAX } from "#src/shared/limits.ts"
+import { fsSearch, SEARCH_LINE_CHARS_MAX, SEARCH_MATCHES_MAX } from "#src/agent/tools/fsSearch.ts"
 import { laneThatSaw, OUTSIDE_TEXT, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
 
 const searcher = Effect.gen(function* () {

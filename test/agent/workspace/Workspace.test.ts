@@ -14,9 +14,9 @@ import { createServer } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import { Workspace } from "#src/agent/workspace/Workspace.ts"
-import { FOLDER_ENTRIES_MAX, WORKSPACE_FILE_BYTES_MAX } from "#src/shared/limits.ts"
+import { FOLDER_ENTRIES_MAX, Workspace } from "#src/agent/workspace/Workspace.ts"
 import { OUTSIDE_TEXT, temporaryWorkspace } from "../../support/workspace.ts"
+import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
 
 const inWorkspace = <A, E>(
   use: (at: {

@@ -4,10 +4,10 @@ import { gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Queue } from "effect"
 import { TestClock } from "effect/testing"
-import { tailLog } from "#src/choirctl/terminal/LogReader.ts"
-import { LOG_LINE_BYTES_MAX, LOG_POLL_MS } from "#src/shared/limits.ts"
+import { LOG_POLL_MS, tailLog } from "#src/choirctl/terminal/LogReader.ts"
 import { choirctl, documents } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
+import { LOG_LINE_BYTES_MAX } from "#src/shared/text/logs.ts"
 
 const made = Effect.map(temporaryFolder, (home) => {
   mkdirSync(join(home, "logs"))

@@ -2,10 +2,10 @@ import { chmodSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSy
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { SECRET_BYTES_MAX } from "#src/shared/limits.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { fakeChoird } from "../../support/fakeChoird.ts"
+import { SECRET_BYTES_MAX } from "#src/choirctl/commands/secret.ts"
 
 const made = Effect.gen(function* () {
   const home = yield* temporaryFolder

@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { LIVENESS_LOOK_MS } from "#src/shared/limits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { awaitSilence, isSilent, look, type Look } from "#src/choird/agents/Liveness.ts"
+import { awaitSilence, isSilent, LIVENESS_LOOK_MS, look, type Look } from "#src/choird/agents/Liveness.ts"
 import { makeRandom } from "../../support/history.ts"
 
 const DAY_MS = 86_400_000

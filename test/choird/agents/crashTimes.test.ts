@@ -5,10 +5,10 @@ import type { AgentId } from "#schema/Ids.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import type { HostContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { LIVENESS_LOOK_MS } from "#src/shared/limits.ts"
 import { beginLife, database, LIVE, makeAgentHome } from "../../support/choird.ts"
 import { makeJournal } from "../../support/testing/Journal.ts"
 import { isGone } from "../runtime/rig.ts"
+import { LIVENESS_LOOK_MS } from "#src/choird/agents/Liveness.ts"
 
 interface Line {
   readonly text: string

@@ -9,12 +9,13 @@ import { OperatorApi } from "#schema/OperatorApi.ts"
 import { layerAgentRoutes } from "#src/choird/api/agent/AgentRoutes.ts"
 import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
 import { layerAgentDoors } from "#src/choird/listeners/layerAgentDoors.ts"
-import { AGENT_CONNECTIONS_MAX, AGENT_REQUESTS_BURST, BODY_BYTES_MAX } from "#src/shared/limits.ts"
 import { BODIES, openSession, VERBS } from "../../support/agentSocket.ts"
 import { append, DM, head, layerWorld, makeWorld, SESSION } from "../../support/control.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { describeTransports } from "../../support/everyTransport.ts"
 import { ask, dial, refusalOf, until, untilClosed } from "../../support/unixHttp.ts"
+import { AGENT_CONNECTIONS_MAX, AGENT_REQUESTS_BURST } from "#src/choird/listeners/OpenSession.ts"
+import { BODY_BYTES_MAX } from "#src/shared/wire/http.ts"
 
 const said = (id: string): EventDraft => ({
   event_type: "UserMsg",

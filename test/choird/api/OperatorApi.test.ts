@@ -5,10 +5,10 @@ import { AgentId, coreLane, EDGE, InboxId, JobName, LaneId, ResourceName, Sessio
 import type { EventDraft } from "#schema/Event.ts"
 import { Shutdown } from "#src/choird/api/Shutdown.ts"
 import { RepoCacheFailed } from "#src/choird/repos/Repos.ts"
-import { CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
 import { AGENT, append, SESSION, type World } from "../../support/control.ts"
 import { answered, image, images, openOperator, output, said, started } from "../../support/operatorSocket.ts"
 import { ask, refusalOf } from "../../support/unixHttp.ts"
+import { CHAT_TEXT_CHARS_MAX } from "#src/shared/text/chatText.ts"
 
 /** What was asked of the session, in order. */
 const wished = ({ wishes }: World) =>

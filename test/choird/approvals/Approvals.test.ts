@@ -5,10 +5,11 @@ import { ApprovalId } from "#schema/Ids.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
-import { APPROVAL_PAYLOAD_BYTES_MAX, APPROVALS_PENDING_MAX } from "#src/shared/limits.ts"
 import { append, committed, decide, ended, find, INPUT, request, traces, waiting } from "../../support/confirmations.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { stores } from "../../support/stores.ts"
+import { APPROVALS_PENDING_MAX } from "#src/choird/approvals/askApproval.ts"
+import { APPROVAL_PAYLOAD_BYTES_MAX } from "#src/choird/approvals/requestTypes.ts"
 
 /** One life of choird over the database: what it had in memory is gone with it. */
 const life = <A, E>(work: Effect.Effect<A, E, Layer.Success<typeof stores> | SqlClient.SqlClient>) =>

@@ -4,10 +4,12 @@ import { Effect, Result, type Schema } from "effect"
 import { SessionId } from "#schema/Ids.ts"
 import { CommitId } from "#schema/Image.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
-import { APPROVAL_SHOWN_CHARS_MAX, PROPOSAL_COMMITS_MAX, PROPOSAL_SHOWN_CHARS_MAX } from "#src/shared/limits.ts"
 import type { Entry } from "../../support/gitRepo.ts"
 import { skillDraft } from "../../support/skills.ts"
 import { examiner, makeProposalHome, TOOL } from "../../support/proposals.ts"
+import { PROPOSAL_COMMITS_MAX } from "#src/choird/repos/GitWork.ts"
+import { PROPOSAL_SHOWN_CHARS_MAX } from "#src/choird/approvals/differenceText.ts"
+import { APPROVAL_SHOWN_CHARS_MAX } from "#src/choird/approvals/approvalText.ts"
 
 const SESSION = SessionId.make("0123456789abcdef")
 

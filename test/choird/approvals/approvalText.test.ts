@@ -2,8 +2,14 @@ import { assert, describe, it } from "@effect/vitest"
 import type { ConfirmTool } from "#schema/Approval.ts"
 import { EDGE } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
-import { askingText, confirmSummary, confirmText, visibleJson } from "#src/choird/approvals/approvalText.ts"
-import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
+import {
+  APPROVAL_SHOWN_CHARS_MAX,
+  APPROVAL_SUMMARY_CHARS_MAX,
+  askingText,
+  confirmSummary,
+  confirmText,
+  visibleJson
+} from "#src/choird/approvals/approvalText.ts"
 
 const call = (input: ConfirmTool["input"]): ConfirmTool => ({
   tool: ToolName.make("mail.send"),

@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { CycleReader } from "#src/choird/database/CycleReader.ts"
-import { EMBEDDED_REQUEST_BYTES_MAX } from "#src/shared/limits.ts"
+import { CycleReader, EMBEDDED_REQUEST_BYTES_MAX } from "#src/choird/database/CycleReader.ts"
 
 const message = (type: string, body: Uint8Array | string) => {
   const content = Buffer.from(body)

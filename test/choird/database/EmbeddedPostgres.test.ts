@@ -7,10 +7,11 @@ import { once } from "node:events"
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import { Database } from "#src/choird/database/Database.ts"
+import { Database, EMBEDDED_CONNECTIONS_MAX } from "#src/choird/database/Database.ts"
 import type { EmbeddedOptions } from "#src/choird/database/EmbeddedPostgres.ts"
-import { EMBEDDED_ANSWER_BYTES_MAX, EMBEDDED_CONNECTIONS_MAX, EMBEDDED_OPEN_MS_MAX } from "#src/shared/limits.ts"
 import { embeddedTemplate, temporaryFolder } from "../../support/engines.ts"
+import { EMBEDDED_OPEN_MS_MAX } from "#src/choird/database/EmbeddedPostgres.ts"
+import { EMBEDDED_ANSWER_BYTES_MAX } from "#src/choird/database/PostgresBridge.ts"
 
 const open = (folder: string, waits: Pick<EmbeddedOptions, "idleInTransactionMs" | "stuckMs"> = {}) =>
   Database.layerEmbedded({ folder, template: embeddedTemplate(), ...waits })

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { PostgresBridge } from "#src/choird/database/PostgresBridge.ts"
-import { EMBEDDED_CONNECTIONS_MAX } from "#src/shared/limits.ts"
+import { EMBEDDED_CONNECTIONS_MAX } from "#src/choird/database/Database.ts"
 
 const framed = (type: string, body: string) => {
   const bytes = Buffer.alloc(5 + body.length)

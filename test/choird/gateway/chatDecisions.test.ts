@@ -9,7 +9,6 @@ import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Gateways } from "#src/choird/gateway/Gateways.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import type { Decide } from "#src/choird/gateway/readCommand.ts"
-import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/shared/limits.ts"
 import { agentView } from "../../support/agentView.ts"
 import { append, decide, ended, find, proposed, request, requested, traces } from "../../support/confirmations.ts"
 import { describeEngines } from "../../support/engines.ts"
@@ -24,6 +23,7 @@ import {
   type Talk,
   userMsg
 } from "../../support/stores.ts"
+import { APPROVAL_SHOWN_CHARS_MAX, APPROVAL_SUMMARY_CHARS_MAX } from "#src/choird/approvals/approvalText.ts"
 
 const BOT = ResourceName.make("bot")
 const TABLET = ResourceName.make("tablet")

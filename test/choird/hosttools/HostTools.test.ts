@@ -5,8 +5,12 @@ import type { Caller } from "#schema/AgentApi.ts"
 import { AgentId, CallId, SessionId } from "#schema/Ids.ts"
 import { CallResults } from "#src/choird/hosttools/CallResults.ts"
 import { type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
-import { type HostRequest, HostTools } from "#src/choird/hosttools/HostTools.ts"
-import { HOST_OUTPUT_BYTES_MAX, HOST_TOOLS_RUNNING_MAX } from "#src/shared/limits.ts"
+import {
+  HOST_OUTPUT_BYTES_MAX,
+  HOST_TOOLS_RUNNING_MAX,
+  type HostRequest,
+  HostTools
+} from "#src/choird/hosttools/HostTools.ts"
 import { describeEngines } from "../../support/engines.ts"
 
 let sessions = 0

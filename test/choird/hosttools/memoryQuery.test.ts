@@ -4,10 +4,11 @@ import type { EventDraft } from "#schema/Event.ts"
 import { CallId, coreLane, EDGE, JobName } from "#schema/Ids.ts"
 import { memoryQuery } from "#src/choird/hosttools/memoryQuery.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { LOG_PAGE_EVENTS_MAX, LOG_SEARCH_BYTES_MAX, LOG_SEARCH_REVS_MAX } from "#src/shared/limits.ts"
 import { LogAnswer } from "#src/shared/session/search.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { modelOutput, newTalk, notice, stores, type Talk, userMsg } from "../../support/stores.ts"
+import { LOG_SEARCH_BYTES_MAX, LOG_SEARCH_REVS_MAX } from "#src/choird/hosttools/searchLog.ts"
+import { LOG_PAGE_EVENTS_MAX } from "#src/choird/sessions/storedEvents.ts"
 
 const WORK = JobName.make("work")
 const JOB = CallId.make("job-1")

@@ -6,16 +6,13 @@ import { TestClock } from "effect/testing"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
 import { layerEndpointClient } from "#src/shared/wire/endpoints.ts"
-import {
-  AGENT_REQUESTS_BURST,
-  HTTP_HEADER_BYTES_MAX,
-  STRANGER_CONNECTIONS_MAX,
-  STRANGER_REQUESTS_BURST
-} from "#src/shared/limits.ts"
 import { BODIES, openSessionWith } from "../../support/agentSocket.ts"
 import { makeCertificate } from "../../support/certificate.ts"
 import { OTHER_SESSION, SESSION } from "../../support/control.ts"
 import { ask, dial, type Place, refusalOf, untilClosed } from "../../support/unixHttp.ts"
+import { STRANGER_CONNECTIONS_MAX, STRANGER_REQUESTS_BURST } from "#src/choird/listeners/Strangers.ts"
+import { AGENT_REQUESTS_BURST } from "#src/choird/listeners/OpenSession.ts"
+import { HTTP_HEADER_BYTES_MAX } from "#src/shared/wire/http.ts"
 
 const openTcp = openSessionWith([], "https")
 

@@ -1,9 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { makeRequestMemory } from "#src/choird/listeners/RequestMemory.ts"
+import {
+  makeRequestMemory,
+  REPLIES_BYTES_MAX,
+  REQUEST_ID_MS_MAX,
+  REQUEST_IDS_MAX
+} from "#src/choird/listeners/RequestMemory.ts"
 import { makeRandom } from "../../support/history.ts"
-import { REPLIES_BYTES_MAX, REQUEST_ID_MS_MAX, REQUEST_IDS_MAX } from "#src/shared/limits.ts"
 
 const reply = HttpServerResponse.text("done")
 

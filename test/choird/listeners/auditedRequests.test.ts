@@ -1,10 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { AGENT_REQUESTS_BURST, BODY_BYTES_MAX, CHAT_TEXT_CHARS_MAX } from "#src/shared/limits.ts"
 import { BODIES, openSession, type Verb, VERBS } from "../../support/agentSocket.ts"
 import { OTHER_SESSION, SESSION, type World } from "../../support/control.ts"
 import { openOperator } from "../../support/operatorSocket.ts"
 import { ask, refusalOf } from "../../support/unixHttp.ts"
+import { CHAT_TEXT_CHARS_MAX } from "#src/shared/text/chatText.ts"
+import { AGENT_REQUESTS_BURST } from "#src/choird/listeners/OpenSession.ts"
+import { BODY_BYTES_MAX } from "#src/shared/wire/http.ts"
 
 /** Stands in every body, and in no row. */
 const CANARY = "canary-value"

@@ -3,10 +3,10 @@ import { Effect, Layer, Logger } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import type { AgentId } from "#schema/Ids.ts"
-import { Audit } from "#src/choird/logs/Audit.ts"
-import { AUDIT_DETAIL_BYTES_MAX, AUDIT_RETRY_MS, AUDIT_WINDOW_MS } from "#src/shared/limits.ts"
+import { Audit, AUDIT_DETAIL_BYTES_MAX, AUDIT_RETRY_MS } from "#src/choird/logs/Audit.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { newTalk, stores } from "../../support/stores.ts"
+import { AUDIT_WINDOW_MS } from "#src/choird/logs/auditSums.ts"
 
 /** Of an agent's rows the refusal, how often it was, and the number in its detail. */
 const counts = (agent_id: AgentId) =>

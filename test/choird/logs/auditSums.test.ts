@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { makeAuditSums } from "#src/choird/logs/auditSums.ts"
-import { AUDIT_SUMS_MAX, AUDIT_WINDOW_MS } from "#src/shared/limits.ts"
+import { AUDIT_SUMS_MAX, AUDIT_WINDOW_MS, makeAuditSums } from "#src/choird/logs/auditSums.ts"
 
 describe("sums of refusals", () => {
   it("are bounded, however many kinds a flood has (R77)", () => {

@@ -1,9 +1,8 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, Stream } from "effect"
-import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { Inbox, INBOX_PENDING_MAX } from "#src/choird/queues/Inbox.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
-import { INBOX_PENDING_MAX } from "#src/shared/limits.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { BINDINGS, message, newAgent, stores } from "../../support/stores.ts"
 

@@ -5,8 +5,7 @@ import { EDGE, InboxId, JobName, LaneId, type SessionId, SignalId } from "#schem
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { type Pushed, Signals } from "#src/choird/queues/Signals.ts"
-import { SIGNALS_PAGE_MAX } from "#src/shared/limits.ts"
+import { type Pushed, Signals, SIGNALS_PAGE_MAX } from "#src/choird/queues/Signals.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { BINDINGS, DESK, message, newTalk, stores, type Talk } from "../../support/stores.ts"
 

@@ -2,9 +2,14 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { type DockerfileRole, dockerfileProblems, onBase } from "#src/choird/repos/dockerfile.ts"
+import {
+  DOCKERFILE_BYTES_MAX,
+  DOCKERFILE_INSTRUCTIONS_MAX,
+  dockerfileProblems,
+  type DockerfileRole,
+  onBase
+} from "#src/choird/repos/dockerfile.ts"
 import { merge } from "#src/choird/repos/Merge.ts"
-import { DOCKERFILE_BYTES_MAX, DOCKERFILE_INSTRUCTIONS_MAX } from "#src/shared/limits.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 
 const found = (role: DockerfileRole, text: string | Uint8Array) =>

@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { lineCutter, makeOutput, outputQueue } from "#src/choird/runtime/ContainerOutput.ts"
-import { CONTAINER_LINES_MAX } from "#src/shared/limits.ts"
+import { CONTAINER_LINES_MAX, lineCutter, makeOutput, outputQueue } from "#src/choird/runtime/ContainerOutput.ts"
 
 describe("lineCutter", () => {
   it("joins what arrives in parts, and gives up the last line at the end", () => {

@@ -7,9 +7,11 @@ import { CallId, SessionId } from "#schema/Ids.ts"
 import { isPrintedEvent, type LogLine } from "#schema/OperatorApi.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { EVENT_BYTES_MAX, EVENT_DEPTH_MAX, TAIL_PAGE_BYTES_MAX } from "#src/shared/limits.ts"
 import { describeEngines, describePostgres, postgresEngine } from "../../support/engines.ts"
 import { BINDINGS, modelOutput, newTalk, notice, reply, rowOf, stores, Talk, userMsg } from "../../support/stores.ts"
+import { TAIL_PAGE_BYTES_MAX } from "#src/choird/sessions/snapshots.ts"
+import { EVENT_DEPTH_MAX } from "#src/shared/text/canonicalJson.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
 const FLIPPED = "0".repeat(64)
 const deep = (levels: number): object => (levels === 0 ? {} : { inner: deep(levels - 1) })

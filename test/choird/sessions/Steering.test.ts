@@ -5,10 +5,10 @@ import { coreLane, EDGE, InboxId, JobName, ResourceName, type SessionId, type Si
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
-import { SIGNALS_PENDING_MAX } from "#src/shared/limits.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { started, stopped } from "../../support/operatorSocket.ts"
 import { newTalk, stores, type Talk } from "../../support/stores.ts"
+import { SIGNALS_PENDING_MAX } from "#src/choird/queues/Signals.ts"
 
 const INJECT: Order = { type: "Inject", content: "be quick" }
 const JOB = JobName.make("tidy")

@@ -3,12 +3,13 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { isDue } from "#src/choird/sessions/snapshots.ts"
-import { BODY_BYTES_MAX, SNAPSHOT_EVENTS, SNAPSHOT_MS, WINDOW_REVS_MAX } from "#src/shared/limits.ts"
+import { isDue, SNAPSHOT_EVENTS, SNAPSHOT_MS } from "#src/choird/sessions/snapshots.ts"
 import { FOLD_VERSION } from "#src/shared/session/snapshot.ts"
 import { fingerprint } from "../../simulation/fingerprint.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { newTalk, notice, stores, type Talk } from "../../support/stores.ts"
+import { WINDOW_REVS_MAX } from "#src/shared/session/lanes.ts"
+import { BODY_BYTES_MAX } from "#src/shared/wire/http.ts"
 
 /** Events of one heartbeat here. */
 const BEAT = SNAPSHOT_EVENTS / 2

@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { parseInstruction, parseInstructions } from "#demo/offline-model/Instruction.ts"
-import { OFFLINE_MODEL_STEPS_MAX } from "#src/shared/limits.ts"
+import { OFFLINE_MODEL_STEPS_MAX, parseInstruction, parseInstructions } from "#demo/offline-model/Instruction.ts"
 
 const TABLE: ReadonlyArray<readonly [text: string, expected: object | undefined]> = [
   ["read notes/a.txt", { kind: "read", path: "notes/a.txt" }],

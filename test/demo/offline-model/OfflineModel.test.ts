@@ -3,8 +3,7 @@ import { NodeHttpClient, NodeServices } from "@effect/platform-node"
 import { Effect, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import { serveOfflineModel } from "#demo/offline-model/OfflineModel.ts"
-import { OFFLINE_MODEL_BODY_BYTES_MAX } from "#src/shared/limits.ts"
+import { OFFLINE_MODEL_BODY_BYTES_MAX, serveOfflineModel } from "#demo/offline-model/OfflineModel.ts"
 
 const LOOPBACK = { host: "127.0.0.1", port: 0 }
 const SYSTEM = { role: "system", content: "You are an agent." }

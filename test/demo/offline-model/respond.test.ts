@@ -2,8 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { ChatRequest, type Message } from "#demo/offline-model/ChatCompletion.ts"
 import { parseInstructions } from "#demo/offline-model/Instruction.ts"
-import { respond } from "#demo/offline-model/respond.ts"
-import { OFFLINE_MODEL_CALLS_PER_STEP_MAX } from "#src/shared/limits.ts"
+import { OFFLINE_MODEL_CALLS_PER_STEP_MAX, respond } from "#demo/offline-model/respond.ts"
 
 interface Made {
   readonly tool: string

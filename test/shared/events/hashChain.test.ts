@@ -2,10 +2,10 @@ import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
-import { chain, chainedText, genesis, hex, link } from "#src/shared/events/hashChain.ts"
-import { EVENT_BYTES_MAX, LINK_ROOM_BYTES } from "#src/shared/limits.ts"
+import { chain, chainedText, genesis, hex, link, LINK_ROOM_BYTES } from "#src/shared/events/hashChain.ts"
 import { SESSION } from "../../support/testing/MemoryControlPlane.ts"
 import { makeHistory, makeRandom } from "../../support/history.ts"
+import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
 const { events } = makeHistory(7, 300)
 const texts: ReadonlyArray<Buffer> = events.map((event) =>

@@ -5,8 +5,7 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted, Schedule } from "effect"
 import { TestClock } from "effect/testing"
-import { runGit } from "#src/shared/git/git.ts"
-import { GIT_TIMEOUT_MS } from "#src/shared/limits.ts"
+import { GIT_TIMEOUT_MS, runGit } from "#src/shared/git/git.ts"
 import { makeGitRepo, temporaryFolder } from "../../support/gitRepo.ts"
 
 /** Runs with these variables in the environment of the process, as an operator would set them. */

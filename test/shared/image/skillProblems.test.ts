@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { SKILL_STATES_MAX } from "#src/shared/limits.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
-import { readSkill, skillProblems } from "#src/shared/image/skillProblems.ts"
+import { readSkill, SKILL_STATES_MAX, skillProblems } from "#src/shared/image/skillProblems.ts"
 import { carefulChange, skillDraft } from "../../support/skills.ts"
 
 type Draft = ReturnType<typeof skillDraft>

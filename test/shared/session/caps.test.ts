@@ -3,20 +3,15 @@ import { assert, describe, it, vi } from "@effect/vitest"
 import { Result } from "effect"
 import { CORE_JOBS_MAX } from "#schema/Core.ts"
 import type { EventDraft } from "#schema/Event.ts"
-import {
-  OUTPUT_CALLS_MAX,
-  REPETITIONS_REMEMBERED_MAX,
-  REPORTS_OWED_MAX,
-  SEEN_FILES_MAX,
-  SEEN_PATHS_CHARS_MAX,
-  SIGNALS_REMEMBERED_MAX,
-  SNAPSHOT_REPLY_BYTES_MAX,
-  WINDOW_REVS_MAX
-} from "#src/shared/limits.ts"
 import { fold, foldAll, initialState } from "#src/shared/session/fold.ts"
-import { encodeState } from "#src/shared/session/snapshot.ts"
+import { encodeState, REPETITIONS_REMEMBERED_MAX, SIGNALS_REMEMBERED_MAX } from "#src/shared/session/snapshot.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { placed } from "../../support/history.ts"
+import { SNAPSHOT_REPLY_BYTES_MAX } from "#src/choird/sessions/snapshots.ts"
+import { REPORTS_OWED_MAX } from "#src/shared/session/State.ts"
+import { OUTPUT_CALLS_MAX } from "#src/shared/session/calls.ts"
+import { SEEN_FILES_MAX, SEEN_PATHS_CHARS_MAX } from "#src/shared/session/seenFiles.ts"
+import { WINDOW_REVS_MAX } from "#src/shared/session/lanes.ts"
 
 const draft = (event_type: string, lane: string, payload: object) => ({ event_type, lane, payload }) as EventDraft
 

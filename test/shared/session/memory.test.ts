@@ -2,16 +2,18 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import type { MemoryDelta } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
+import { compactionLimit } from "#src/shared/session/compacted.ts"
+import { fold } from "#src/shared/session/fold.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
 import {
+  applyDelta,
+  emptySummary,
+  isEmpty,
   SUMMARY_CHARS_MAX,
   SUMMARY_FACT_CHARS_MAX,
   SUMMARY_FACTS_MAX,
   SUMMARY_REFERENCES_MAX
-} from "#src/shared/limits.ts"
-import { compactionLimit } from "#src/shared/session/compacted.ts"
-import { fold } from "#src/shared/session/fold.ts"
-import { laneOf } from "#src/shared/session/lanes.ts"
-import { applyDelta, emptySummary, isEmpty } from "#src/shared/session/memory.ts"
+} from "#src/shared/session/memory.ts"
 import { namedRevs } from "#src/shared/session/namedRevs.ts"
 import { SESSION } from "../../support/testing/MemoryControlPlane.ts"
 import { makeHistory, makeRandom, pick, placed } from "../../support/history.ts"

@@ -3,9 +3,16 @@ import { Result, Schema } from "effect"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import { CallId, coreLane, EDGE, JobName, LaneId } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
-import { LOG_SEARCH_EXCERPT_CHARS_MAX, LOG_SEARCH_HITS, LOG_SEARCH_WORDS_MAX } from "#src/shared/limits.ts"
 import { initialState } from "#src/shared/session/fold.ts"
-import { LogQuery, logSearch, sees, viewOf } from "#src/shared/session/search.ts"
+import {
+  LOG_SEARCH_EXCERPT_CHARS_MAX,
+  LOG_SEARCH_HITS,
+  LOG_SEARCH_WORDS_MAX,
+  LogQuery,
+  logSearch,
+  sees,
+  viewOf
+} from "#src/shared/session/search.ts"
 import { notice, userMsg } from "../../support/stores.ts"
 
 const HASH = `abcdef01${"0".repeat(56)}`

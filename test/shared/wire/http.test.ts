@@ -4,9 +4,15 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { HttpClient, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { type HttpApp, listen, type ListenOptions, refusalResponse } from "#src/shared/wire/http.ts"
-import { BODY_BYTES_MAX, HTTP_HEADER_BYTES_MAX, SOCKET_PATH_BYTES_MAX } from "#src/shared/limits.ts"
-import { layerSocketClient } from "#src/shared/wire/sockets.ts"
+import {
+  BODY_BYTES_MAX,
+  HTTP_HEADER_BYTES_MAX,
+  type HttpApp,
+  listen,
+  type ListenOptions,
+  refusalResponse
+} from "#src/shared/wire/http.ts"
+import { layerSocketClient, SOCKET_PATH_BYTES_MAX } from "#src/shared/wire/sockets.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { ask, dial, refusalOf, until, untilClosed } from "../../support/unixHttp.ts"
 

@@ -13,11 +13,12 @@ import { type ApprovalWish, ControlPlane } from "#src/agent/control/ControlPlane
 import type { Recovery } from "#src/agent/session/takeOver.ts"
 import { Denied, Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
-import { APPEND_RETRY_MS, BODY_BYTES_MAX } from "#src/shared/limits.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { oldestNamed } from "#src/shared/session/namedRevs.ts"
 import { encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { APPEND_RETRY_MS } from "#src/choird/sessions/EventStore.ts"
+import { BODY_BYTES_MAX } from "#src/shared/wire/http.ts"
 
 /** The one session that a control plane in memory has. */
 export const SESSION = SessionId.make("0123456789abcdef")

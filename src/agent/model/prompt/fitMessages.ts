@@ -1,8 +1,10 @@
 /** The messages of a conversation that fit where a model's context is too small for all of it. */
-import { PROMPT_RESULT_CHARS_MIN } from "#src/shared/limits.ts"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
 import { size } from "#src/agent/model/promptRoom.ts"
 import { cutNote } from "./note.ts"
+
+/** What is left of a tool's result where a prompt has no room for it. */
+const PROMPT_RESULT_CHARS_MIN = 500
 
 /** A model's calls with their results, which providers want together, or a message that stands alone. */
 const grouped = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<ReadonlyArray<ChatMessage>> => {

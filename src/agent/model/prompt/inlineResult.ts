@@ -1,6 +1,8 @@
 /** What of a tool's output stands in its event (R48): all of it when it fits, else the beginning and the end of each long text. */
 import type { Schema } from "effect"
-import { TOOL_RESULT_BYTES_MAX } from "#src/shared/limits.ts"
+
+/** A tool's result as it stands in an event; of a longer one each text keeps its beginning and its end (R48). */
+export const TOOL_RESULT_BYTES_MAX = 256 * 1024
 
 export const jsonBytes = (value: Schema.Json): number => Buffer.byteLength(JSON.stringify(value))
 

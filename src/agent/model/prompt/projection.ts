@@ -1,10 +1,12 @@
 /** What is open, taken from the state into every prompt, so that no summary can lose it (spec 11.3): jobs, questions, obligations. */
-import { PROJECTED_REPORT_CHARS_MAX } from "#src/shared/limits.ts"
 import { reported, reportLine } from "#src/shared/session/reported.ts"
 import type { CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
 import { note } from "./note.ts"
 import type { Find } from "#src/agent/arbiter/Proposal.ts"
+
+/** Characters of a job's newest report that edge's prompts repeat. */
+const PROJECTED_REPORT_CHARS_MAX = 500
 
 const short = (text: string): string =>
   text.length <= PROJECTED_REPORT_CHARS_MAX ? text : `${text.slice(0, PROJECTED_REPORT_CHARS_MAX).toWellFormed()}…`

@@ -2,8 +2,7 @@
 import type { Schema } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
-import { TOOL_RESULT_BYTES_MAX } from "#src/shared/limits.ts"
-import { inlineResult } from "./inlineResult.ts"
+import { inlineResult, TOOL_RESULT_BYTES_MAX } from "./inlineResult.ts"
 import { note, withoutNotes } from "./note.ts"
 
 type Rendered = ReadonlyArray<ChatMessage>

@@ -10,8 +10,10 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
-import { AGENT_WORDS_CHARS_MAX } from "#src/shared/limits.ts"
 import { conflict, unauthorized } from "#src/choird/api/refusals.ts"
+
+/** Characters of an agent's own words that an audit row or a reason repeats. */
+const AGENT_WORDS_CHARS_MAX = 200
 
 export const services = Effect.gen(function* () {
   return {

@@ -7,8 +7,8 @@ import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { BREAKER_CRASHES_MAX } from "#src/shared/limits.ts"
 import { unpricedModels } from "#src/shared/config/unpricedModels.ts"
+import { BREAKER_CRASHES_MAX } from "#src/choird/agents/Breaker.ts"
 
 /** Whether a running agent has not taken over what choird runs with: it asks with each heartbeat (R58). */
 export const isBehind = ({ config_version, session_id, status }: AgentView, version: number): boolean =>

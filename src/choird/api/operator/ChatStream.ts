@@ -8,10 +8,14 @@ import { chatText } from "#src/choird/queues/chatMark.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
 import { newestReports } from "#src/choird/sessions/newestReports.ts"
-import { CHAT_UNACKED_MAX, CHAT_WATCHED_MAX } from "#src/shared/limits.ts"
 import { waitsForPerson } from "#src/shared/session/parked.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { settledIn, watchedAtFirst } from "#src/choird/api/settled.ts"
+
+/** Messages that a console client may be shown before it acknowledges one. */
+export const CHAT_UNACKED_MAX = 1000
+/** Messages whose end a console stream waits for; the oldest are forgotten. */
+const CHAT_WATCHED_MAX = 1000
 
 /** Why to look again. */
 type Tick =

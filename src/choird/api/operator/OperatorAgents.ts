@@ -15,10 +15,10 @@ import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { BUILD_STEPS_MAX } from "#src/shared/limits.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSummaries, unpricedOf } from "./AgentSummaries.ts"
 import { fromAgentRefused, refusedBuild } from "#src/choird/api/refusals.ts"
+import { BUILD_STEPS_MAX } from "./OperatorUpdates.ts"
 
 type Lanes = AgentDetail["lanes"]
 

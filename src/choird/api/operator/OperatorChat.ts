@@ -12,10 +12,12 @@ import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { readCommand } from "#src/choird/gateway/readCommand.ts"
 import { CHAT_TEXT_LIMIT, isTooLong } from "#src/shared/text/chatText.ts"
-import { CHAT_UNACKED_MAX, QUEUE_FULL_RETRY_MS } from "#src/shared/limits.ts"
-import { ChatStream } from "./ChatStream.ts"
+import { CHAT_UNACKED_MAX, ChatStream } from "./ChatStream.ts"
 import { badRequest, conflict, fromAgentRefused, queueFull, tooLarge } from "#src/choird/api/refusals.ts"
 import { sseResponse } from "#src/choird/listeners/sse.ts"
+
+/** What a sender is told to wait when an agent's inbox is full (R45). */
+const QUEUE_FULL_RETRY_MS = 10_000
 
 const OUTBOX_ID = /^[1-9][0-9]{0,17}$/u
 

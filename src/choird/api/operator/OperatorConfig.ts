@@ -4,8 +4,10 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { LoadProgress } from "#schema/ConfigApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
-import { LOAD_STEPS_MAX } from "#src/shared/limits.ts"
 import { badRequest, fromConfigurationRefused } from "#src/choird/api/refusals.ts"
+
+/** Steps of a load that an operator who reads slowly may be behind. */
+const LOAD_STEPS_MAX = 16
 
 const OPERATOR = "operator"
 

@@ -9,7 +9,6 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { listen } from "#src/shared/wire/http.ts"
-import { OPERATOR_CONNECTIONS_MAX } from "#src/shared/limits.ts"
 import { Updates } from "#src/choird/agents/Updates.ts"
 import { Workspaces } from "#src/choird/agents/Workspaces.ts"
 import { AgentSummaries } from "./AgentSummaries.ts"
@@ -31,6 +30,9 @@ import { layerOperatorSystem } from "./OperatorSystem.ts"
 import { layerOperatorUpdates } from "./OperatorUpdates.ts"
 import { layerOperatorWorkspaces } from "./OperatorWorkspaces.ts"
 import { layerSchemaErrors } from "#src/choird/api/agent/SchemaErrors.ts"
+
+/** Open connections to the operator's socket. */
+const OPERATOR_CONNECTIONS_MAX = 64
 
 /** @param version of choird, as its package says. */
 export const layerOperatorServer = (version: string) =>

@@ -5,8 +5,10 @@ import { OperatorApi } from "#schema/OperatorApi.ts"
 import type { UpdateOutcome, UpdateProgress } from "#schema/UpdateApi.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { type Updated, Updates } from "#src/choird/agents/Updates.ts"
-import { BUILD_STEPS_MAX } from "#src/shared/limits.ts"
 import { fromAgentRefused, refusedBuild } from "#src/choird/api/refusals.ts"
+
+/** Steps of a build that wait for a slow reader. */
+export const BUILD_STEPS_MAX = 16
 
 const outcomeOf = ({ error, ...updated }: Updated): UpdateOutcome => {
   if (error === undefined) return updated

@@ -2,19 +2,14 @@
 import { Deferred, Effect, Schedule, Schema } from "effect"
 import { makeOutput, outputQueue } from "#src/choird/runtime/ContainerOutput.ts"
 import {
+  AGENT_INSPECT_MS_MAX,
   type Condition,
   type Container,
   ContainerError,
   type ContainerExit
 } from "#src/choird/runtime/ContainerRuntime.ts"
-import { classifyExit } from "#src/choird/runtime/HostContainer.ts"
+import { classifyExit, CONTAINER_STATUS_MS_MAX } from "#src/choird/runtime/HostContainer.ts"
 import { conditionOf as processCondition } from "#src/choird/runtime/ProcessIdentity.ts"
-import {
-  AGENT_INSPECT_MS_MAX,
-  CONTAINER_STATUS_MS_MAX,
-  DOCKER_AWAY_MS_MAX,
-  DOCKER_RECONNECT_MS
-} from "#src/shared/limits.ts"
 import type { BakedVersions } from "./BakedVersions.ts"
 import { followLog } from "./containerLog.ts"
 import type { ContainerEnd, ContainerWatch, Watched } from "./ContainerWatch.ts"
@@ -23,6 +18,8 @@ import { dockerError } from "./DockerError.ts"
 import type { Profile } from "./dockerProfile.ts"
 import { InspectedContainer, profileDifferences } from "./profileDifferences.ts"
 import { removeContainer } from "./removeContainer.ts"
+import { DOCKER_RECONNECT_MS } from "./ContainerWatch.ts"
+import { DOCKER_AWAY_MS_MAX } from "./reap.ts"
 
 const decodeInspected = Schema.decodeUnknownEffect(InspectedContainer)
 

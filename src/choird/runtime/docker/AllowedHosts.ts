@@ -6,7 +6,13 @@ import { lookup } from "node:dns/promises"
 import { Context, Effect } from "effect"
 import { type AllowedPlace, allowedPlace } from "#schema/AllowedHost.ts"
 import { type AllowedAddress, isPublic } from "#src/shared/wire/egress.ts"
-import { EGRESS_ADDRESSES_MAX, EGRESS_LOOKUP_MS_MAX, EGRESS_LOOKUPS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
+
+/** How long the look-up of a name in `runtime.allow` may take. */
+const EGRESS_LOOKUP_MS_MAX = 5000
+/** Names that are asked for at once. */
+const EGRESS_LOOKUPS_IN_FLIGHT_MAX = 8
+/** Addresses of one listed name that stay open while choird runs; the oldest close first. */
+export const EGRESS_ADDRESSES_MAX = 64
 
 /** The IPv4 addresses of a name, none where it has none or nobody answers. */
 export type LookUp = (name: string) => Effect.Effect<ReadonlyArray<string>>

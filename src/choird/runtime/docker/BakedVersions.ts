@@ -6,9 +6,12 @@ import { Effect } from "effect"
 import type Docker from "dockerode"
 import { extract } from "tar-stream"
 import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
-import { BAKED_VERSIONS_MAX, MANIFEST_BYTES_MAX } from "#src/shared/limits.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
 import type { DockerError } from "./DockerError.ts"
+import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
+
+/** Images whose `version.json` choird remembers; of more the one that was read first is read again. */
+const BAKED_VERSIONS_MAX = 256
 
 const PATH = "/choir/version.json"
 

@@ -7,11 +7,15 @@ import { NodeStream } from "@effect/platform-node"
 import { Clock, Deferred, Effect, Option, type Scope, Schedule, Schema, Stream } from "effect"
 import type { Condition } from "#src/choird/runtime/ContainerRuntime.ts"
 import { conditionOf, type ProcessIdentity, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
-import { DOCKER_RECONCILE_MS, DOCKER_RECONNECT_MS } from "#src/shared/limits.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
 import { dockerError, type DockerError } from "./DockerError.ts"
 import { HOME_LABEL } from "./imageNames.ts"
 import type { Installation } from "#src/shared/docker/dockerInstallation.ts"
+
+/** Between two attempts to hear the Docker engine again. */
+export const DOCKER_RECONNECT_MS = 500
+/** Between two looks at all containers while the engine is there, should it have kept an event to itself. */
+const DOCKER_RECONCILE_MS = 5000
 
 /** What the engine knows of an end. */
 export interface ContainerEnd {

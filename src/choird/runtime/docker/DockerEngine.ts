@@ -4,8 +4,10 @@ import { Context, Effect, Layer, Schema } from "effect"
 import type Docker from "dockerode"
 import { type EngineFacts, engineFacts, EngineInfo } from "#src/shared/docker/dockerInfo.ts"
 import { dockerSockets, existingSocket } from "#src/shared/docker/dockerSocket.ts"
-import { DOCKER_CALL_MS_MAX } from "#src/shared/limits.ts"
 import { dockerError, type DockerError, engineLate, noSocket } from "./DockerError.ts"
+
+/** One request to the Docker engine, until it answers; those that take longer say so. */
+const DOCKER_CALL_MS_MAX = 30_000
 
 export interface DockerCall {
   /** How long the engine may take until it answers, {@link DOCKER_CALL_MS_MAX} unless said. A stream answers when it begins. */

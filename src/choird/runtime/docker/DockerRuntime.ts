@@ -9,7 +9,7 @@ import { type ContainerParts, openContainer } from "./AgentContainer.ts"
 import { type AgentNetwork, openNetwork } from "./AgentNetwork.ts"
 import { type LookUp, makeAllowedHosts, NameLookUp } from "./AllowedHosts.ts"
 import { makeBakedVersions } from "./BakedVersions.ts"
-import { watchContainers } from "./ContainerWatch.ts"
+import { DOCKER_RECONNECT_MS, watchContainers } from "./ContainerWatch.ts"
 import { emptyInContainer } from "./EmptyingContainer.ts"
 import { DockerEngine } from "./DockerEngine.ts"
 import { DockerError, engineIsAway, engineLate } from "./DockerError.ts"
@@ -19,7 +19,6 @@ import { makeKnownFacts } from "./knownFacts.ts"
 import { installationOf } from "#src/shared/docker/dockerInstallation.ts"
 import { isRunning, removeOrphans } from "./earlierContainers.ts"
 import { type EngineFacts, unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
-import { DOCKER_AWAY_MS_MAX, DOCKER_RECONNECT_MS, DOCKER_STATUS_MS_MAX } from "#src/shared/limits.ts"
 import { specError } from "#src/choird/runtime/AgentCommand.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -33,7 +32,10 @@ import type {
 import { emptyWorkspace } from "#src/choird/runtime/emptyWorkspace.ts"
 import { makeHandOver } from "#src/choird/runtime/handOver.ts"
 import { realPath, workspaceProblem } from "#src/choird/runtime/Ownership.ts"
-import { reapWith } from "./reap.ts"
+import { DOCKER_AWAY_MS_MAX, reapWith } from "./reap.ts"
+
+/** How long `status` and `auto` wait for the Docker engine. */
+export const DOCKER_STATUS_MS_MAX = 2000
 
 export interface DockerOptions {
   /** choird's home, as its real path; no workspace may hold it. */

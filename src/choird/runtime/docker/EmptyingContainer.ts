@@ -6,13 +6,18 @@ import { createHash } from "node:crypto"
 import { Deferred, Effect, Option } from "effect"
 import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { Installation } from "#src/shared/docker/dockerInstallation.ts"
-import { RESET_MEMORY_MIB, RESET_PIDS_MAX, WORKSPACE_RESET_MS_MAX } from "#src/shared/limits.ts"
+import { WORKSPACE_RESET_MS_MAX } from "#src/shared/limits.ts"
 import { createContainer, requireProfile } from "./AgentContainer.ts"
 import type { ContainerWatch } from "./ContainerWatch.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
 import { CLOSED, type Profile } from "./dockerProfile.ts"
 import { AGENT_LABEL, HOME_LABEL, MANAGED_LABEL } from "./imageNames.ts"
 import { removeContainer } from "./removeContainer.ts"
+
+/** Memory of the container that empties a workspace: a folder of a million names is sorted in it. */
+const RESET_MEMORY_MIB = 512
+/** Processes of that container. */
+const RESET_PIDS_MAX = 16
 
 const TARGET = "/workspace"
 const MIB = 1024 * 1024

@@ -1,6 +1,12 @@
 /** What an engine tells of a build, one JSON document a line: decoded strictly, shown as plain text, and capped. */
 import { Option, Schema } from "effect"
-import { BUILD_LINE_CHARS_MAX, BUILD_LINES_SHOWN_MAX, BUILD_TAIL_LINES } from "#src/shared/limits.ts"
+
+/** A line of a build as it is shown. */
+export const BUILD_LINE_CHARS_MAX = 400
+/** Lines of a build that are shown; after them its steps alone. */
+export const BUILD_LINES_SHOWN_MAX = 5000
+/** Lines that a failed build repeats of what its last step printed. */
+export const BUILD_TAIL_LINES = 15
 
 /** An image's id, as the engine spells it. */
 export const ImageId = Schema.String.check(Schema.isPattern(/^sha256:[0-9a-f]{64}$/u))

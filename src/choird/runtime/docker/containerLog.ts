@@ -3,9 +3,12 @@ import type { Readable } from "node:stream"
 import { NodeStream } from "@effect/platform-node"
 import { Effect, Option, Result, Stream } from "effect"
 import type { makeOutput } from "#src/choird/runtime/ContainerOutput.ts"
-import { DOCKER_FRAME_BYTES_MAX, DOCKER_RECONNECT_MS } from "#src/shared/limits.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
 import { dockerError, type DockerError } from "./DockerError.ts"
+import { DOCKER_RECONNECT_MS } from "./ContainerWatch.ts"
+
+/** One piece of a container's output, as the engine sends it: parts of long lines have 16 KiB. */
+const DOCKER_FRAME_BYTES_MAX = 256 * 1024
 
 const WHAT = "the container's output could not be read"
 const HEADER_BYTES = 8

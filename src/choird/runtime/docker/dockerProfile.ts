@@ -3,15 +3,13 @@ import { dirname } from "node:path"
 import type Docker from "dockerode"
 import { agentCommand, agentEnvironment } from "#src/choird/runtime/AgentCommand.ts"
 import type { ContainerSpec } from "#src/choird/runtime/ContainerRuntime.ts"
-import {
-  CONTAINER_LOG_FILES_MAX,
-  CONTAINER_LOG_MIB_MAX,
-  SANDBOX_RUN_BYTES_MAX,
-  SANDBOX_SHM_BYTES_MAX,
-  SANDBOX_TMP_BYTES_MAX
-} from "#src/shared/limits.ts"
+import { SANDBOX_RUN_BYTES_MAX, SANDBOX_SHM_BYTES_MAX, SANDBOX_TMP_BYTES_MAX } from "#src/shared/limits.ts"
 import { AGENT_LABEL, agentTag, HOME_LABEL, IMAGE_PROGRAMS, MANAGED_LABEL } from "./imageNames.ts"
 import { containerName, type Installation } from "#src/shared/docker/dockerInstallation.ts"
+
+/** What the engine keeps of a container's output on disk: this many files of this size. */
+const CONTAINER_LOG_FILES_MAX = 2
+const CONTAINER_LOG_MIB_MAX = 5
 
 /** The session that a container runs. */
 const SESSION_LABEL = "choir.session"

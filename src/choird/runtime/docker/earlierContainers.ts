@@ -1,10 +1,12 @@
 /** Containers that an earlier life of choird left in the engine. */
 import { Effect, Option, Schema } from "effect"
 import type { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
-import { REAPS_IN_FLIGHT_MAX } from "#src/shared/limits.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
 import { HOME_LABEL } from "./imageNames.ts"
 import { removeContainer } from "./removeContainer.ts"
+
+/** Containers of an earlier choird that are ended at once. */
+export const REAPS_IN_FLIGHT_MAX = 4
 
 const decodeRunning = Schema.decodeUnknownOption(Schema.Struct({ State: Schema.Struct({ Running: Schema.Boolean }) }))
 

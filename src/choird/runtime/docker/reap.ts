@@ -5,10 +5,12 @@
 import type { Effect } from "effect"
 import type { DockerEngine } from "./DockerEngine.ts"
 import { removeContainer } from "./removeContainer.ts"
-import { DOCKER_AWAY_MS_MAX } from "#src/shared/limits.ts"
 import type { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import type { ContainerError, ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { reapTree } from "#src/choird/runtime/ProcessTree.ts"
+
+/** How long the start of an agent waits for an engine that is away, and the end of one for an engine that has its container. */
+export const DOCKER_AWAY_MS_MAX = 600_000
 
 export const reapWith =
   (cgroups: Cgroups["Service"], engine: DockerEngine["Service"]) =>

@@ -1,9 +1,13 @@
 /** Ends a container of the engine for good. */
 import { Clock, Effect, Result } from "effect"
 import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
-import { CONTAINER_GONE_MS_MAX, DOCKER_LOOK_MS, DOCKER_RECONNECT_MS } from "#src/shared/limits.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
 import { engineIsAway } from "./DockerError.ts"
+import { DOCKER_RECONNECT_MS } from "./ContainerWatch.ts"
+import { CONTAINER_GONE_MS_MAX } from "#src/choird/runtime/Cgroups.ts"
+
+/** Between two looks at whether the Docker engine has done, or can do again, what it was asked. */
+const DOCKER_LOOK_MS = 50
 
 const stuck = (ref: string, detail: string) =>
   new ContainerError({

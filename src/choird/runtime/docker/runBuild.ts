@@ -3,15 +3,18 @@ import type { Readable } from "node:stream"
 import type Docker from "dockerode"
 import { Effect, Schema, Stream } from "effect"
 import { lineCutter } from "#src/choird/runtime/ContainerOutput.ts"
-import {
-  BUILD_LINE_BYTES_MAX,
-  BUILD_OUTPUT_BYTES_MAX,
-  BUILD_PROCESSES_MAX,
-  IMAGE_BUILD_MS_MAX
-} from "#src/shared/limits.ts"
 import { buildContext, type ContextEntry } from "./buildContext.ts"
 import { makeBuildReader } from "./buildEvents.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
+
+/** A build of an image in the Docker engine, packages fetched and programs compiled. */
+export const IMAGE_BUILD_MS_MAX = 30 * 60_000
+/** Processes and threads of one step of a build; a compiler's or a package manager's need far fewer. */
+export const BUILD_PROCESSES_MAX = 2048
+/** One line of what the engine tells of a build, as JSON. */
+const BUILD_LINE_BYTES_MAX = 256 * 1024
+/** All that the engine tells of a build. */
+export const BUILD_OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 
 export interface BuildRequest {
   /** What is built, as a sentence's beginning. */

@@ -1,7 +1,9 @@
 /** Which of an installation's images are kept no longer, once an agent's image was built. Pure. */
 import type { ImageSource } from "#src/choird/runtime/ContainerRuntime.ts"
-import { IMAGES_KEPT } from "#src/shared/limits.ts"
 import * as names from "./imageNames.ts"
+
+/** Images of one agent that are kept, the newest first. */
+export const IMAGES_KEPT = 3
 
 /** A name of an image in the engine. */
 export interface TaggedImage {

@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { makeAllowedHosts } from "#src/choird/runtime/docker/AllowedHosts.ts"
-import { EGRESS_ADDRESSES_MAX } from "#src/shared/limits.ts"
+import { EGRESS_ADDRESSES_MAX, makeAllowedHosts } from "#src/choird/runtime/docker/AllowedHosts.ts"
 
 /** Names with answers that a test changes. */
 const world = (allow: ReadonlyArray<string>, answers: Map<string, ReadonlyArray<string>>) =>

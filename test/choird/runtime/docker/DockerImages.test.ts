@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { AgentId } from "#schema/Ids.ts"
-import { BUILD_PROCESSES_MAX, IMAGES_KEPT } from "#src/shared/limits.ts"
 import { testEngine } from "../../../support/docker.ts"
 import { makeDockerHome, runIn, STARTER } from "../../../support/dockerImages.ts"
+import { BUILD_PROCESSES_MAX } from "#src/choird/runtime/docker/runBuild.ts"
+import { IMAGES_KEPT } from "#src/choird/runtime/docker/unusedTags.ts"
 
 const { reason, socket } = testEngine("DockerImages")
 

@@ -8,17 +8,20 @@ import { RuntimeConfig } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { buildContext, type ContextEntry } from "#src/choird/runtime/docker/buildContext.ts"
-import { makeBuildReader } from "#src/choird/runtime/docker/buildEvents.ts"
-import { failedBuild } from "#src/choird/runtime/docker/failedBuild.ts"
-import { imageProblem } from "#src/choird/runtime/docker/imageChecks.ts"
-import { BuildBroke, runBuild } from "#src/choird/runtime/docker/runBuild.ts"
 import {
   BUILD_LINE_CHARS_MAX,
   BUILD_LINES_SHOWN_MAX,
-  BUILD_OUTPUT_BYTES_MAX,
   BUILD_TAIL_LINES,
-  IMAGE_BUILD_MS_MAX
-} from "#src/shared/limits.ts"
+  makeBuildReader
+} from "#src/choird/runtime/docker/buildEvents.ts"
+import { failedBuild } from "#src/choird/runtime/docker/failedBuild.ts"
+import { imageProblem } from "#src/choird/runtime/docker/imageChecks.ts"
+import {
+  BUILD_OUTPUT_BYTES_MAX,
+  BuildBroke,
+  IMAGE_BUILD_MS_MAX,
+  runBuild
+} from "#src/choird/runtime/docker/runBuild.ts"
 
 const event = (stream: string) => JSON.stringify({ stream })
 const IMAGE = `sha256:${"0a".repeat(32)}`
