@@ -13,7 +13,7 @@ const IMAGE_FILES: ReadonlySet<string> = new Set(["SKILL.md", "SOUL-CORE.md", "S
 
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8")
 
-/** The text of a comment, in which a citation may go on in the next line. */
+/** The text of a comment, in which a citation may continue in the next line. */
 interface Comment {
   readonly line: number
   readonly text: string
@@ -42,7 +42,7 @@ const withoutBlocks = (page: string) => page.replaceAll(/^```[\s\S]*?^```/gmu, "
 const headingsOf = (page: string): ReadonlyArray<string> =>
   [...withoutBlocks(page).matchAll(/^#{1,6} (.+)$/gmu)].map(([, heading = ""]) => heading.replaceAll("`", ""))
 
-/** What GitHub makes of headings in links, in their order. */
+/** The anchors that GitHub gives to headings. */
 const anchorsOf = (page: string): ReadonlySet<string> => {
   const seen = new Map<string, number>()
   return new Set(
@@ -60,11 +60,11 @@ const anchorsOf = (page: string): ReadonlySet<string> => {
 
 const CITED = /(?<page>[\w./-]*[\w-]\.md)\b(?:, (?<section>[A-Z][^\n]*))?/gu
 
-/** Whether a citation's words begin with a heading and end with it, or go on behind a mark. */
+/** Whether a citation's words are a heading, alone or before a punctuation mark. */
 const isHeading = (words: string, headings: ReadonlyArray<string>) =>
   headings.some((heading) => words.startsWith(heading) && /^(?:$|[).,;:])/u.test(words.slice(heading.length)))
 
-/** What is wrong with the citations of a text. */
+/** The citations of a text that do not resolve. */
 const problemsOf = (text: string): ReadonlyArray<string> =>
   [...text.matchAll(CITED)].flatMap(({ groups }) => {
     const { page = "", section } = groups ?? {}
