@@ -1,6 +1,6 @@
 /**
- * What an agent may ask of choird: the eight verbs of spec 12.5 and the push stream, over HTTP on a Unix socket of the
- * session's own or on TCP (E4). Names are snake_case, as on the wire. No verb can act on the host, and none can name another session.
+ * What an agent may ask of choird: the eight verbs and the push stream (docs/protocol.md), over HTTP on the session's own Unix
+ * socket or on TCP (E4). Names are snake_case, as on the wire. No verb can act on the host, and none can name another session.
  */
 import { Context, Schema } from "effect"
 import { Sse } from "effect/encoding"
@@ -59,8 +59,8 @@ export const InitHello = Schema.Struct({
 export type InitHello = typeof InitHello.Type
 
 /**
- * choird's fold of the events up to `rev`, whose digest is `hash` (wire.md, Snapshots): the tail's events up to there are kept and not
- * folded again. Whoever does not know the `fold_version`, or cannot read the `state`, asks for the tail from 1. At most
+ * choird's fold of the events up to `rev`, whose digest is `hash` (docs/protocol.md, Snapshots): the tail's events up to there are kept
+ * and not folded again. An agent that does not know the `fold_version`, or cannot read the `state`, asks for the tail from 1. At most
  * SNAPSHOT_REPLY_BYTES_MAX.
  */
 export const Snapshot = Schema.Struct({

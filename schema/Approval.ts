@@ -1,4 +1,4 @@
-/** What a person is asked to decide, and how the decision stands (spec 19.6, D16). */
+/** What a person is asked to decide, and how the decision stands (D16). */
 import { Schema } from "effect"
 import { ApprovalId, LaneId } from "./Ids.ts"
 import { ToolName } from "./Tool.ts"

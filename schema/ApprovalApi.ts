@@ -1,4 +1,4 @@
-/** What an operator sees of approvals, and decides (spec 17.1). */
+/** Approvals as an operator sees and decides them. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { ApiErrors } from "./ApiError.ts"

@@ -1,5 +1,5 @@
 /**
- * config.json (spec 6.3 with the additions of docs/configuration.md): strict, with every default written here, and with the
+ * config.json (docs/configuration.md): strict, with every default written here, and with the
  * references between its parts checked. The JSON Schema that `choirctl config schema` prints is made from it.
  */
 import { Effect, Schema } from "effect"
@@ -35,7 +35,7 @@ export type Repo = typeof Repo.Type
 
 export const Workspace = Schema.Struct({ path: HostPath })
 
-/** An OpenAI-compatible chat model (spec 21.2). `price` is USD per million tokens. */
+/** An OpenAI-compatible chat model. `price` is USD per million tokens. */
 export const Model = Schema.Struct({
   provider: Text,
   model: Text,
@@ -207,7 +207,7 @@ const LoopbackListen = Schema.String.check(
 )
 
 /**
- * Where telemetry goes besides the log files (spec 22.1). A collector's secret is sent to it as a bearer token; a scraper sends that of
+ * Where telemetry goes besides the log files. A collector's secret is sent to it as a bearer token; a scraper sends that of
  * Prometheus, or the token that choird makes.
  */
 const Telemetry = Schema.Struct({

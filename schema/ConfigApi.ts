@@ -1,4 +1,4 @@
-/** How an operator changes what choird runs with: in two phases, load and apply, and back to what ran before (spec 17.6, 17.7). */
+/** How an operator changes what choird runs with: in two phases, load and apply, and back to what ran before. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { ApiErrors } from "./ApiError.ts"
@@ -6,7 +6,7 @@ import { AgentId } from "./Ids.ts"
 import { CommitId } from "./Image.ts"
 import { Progress } from "./Progress.ts"
 
-/** Whether choird and running agents take a change over as they are, or something has to be started anew (spec 15.5, 16). */
+/** Whether choird and running agents take a change over as they are, or something has to be restarted. */
 export const ChangeClass = Schema.Literals(["hot-reload", "restart-required"])
 export type ChangeClass = typeof ChangeClass.Type
 

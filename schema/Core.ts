@@ -1,4 +1,4 @@
-/** What edge hands to a core job and what a core job says back (spec 12.7). */
+/** The task that edge hands to a core job, and the reports of a core job. */
 import { Effect, Schema } from "effect"
 import { CallId, JobName } from "./Ids.ts"
 import { SkillName } from "./Skill.ts"

@@ -236,7 +236,7 @@ export const MemoryFact = Schema.Struct({
 })
 export type MemoryFact = typeof MemoryFact.Type
 
-/** A structured change of a lane's reference summary (spec 11.3). Every part may be absent. */
+/** A structured change of a lane's reference summary. Every part may be absent. */
 export const MemoryDelta = Schema.Struct({
   mode: Schema.Literals(["append", "overwrite"]),
   summary_update: Schema.optionalKey(Schema.String),

@@ -1,8 +1,4 @@
-/**
- * The names and numbers that more than one program speaks of.
- *
- * @see docs/decisions.md for what the specification leaves open about their form.
- */
+/** The names and numbers that more than one program uses; docs/protocol.md, Ids, says how they are made. */
 import { Schema } from "effect"
 
 const NAME = /^[a-z][a-z0-9-]{0,39}$/u

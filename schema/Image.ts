@@ -1,4 +1,4 @@
-/** What an image says of itself: the file `/choir/version.json` (spec 15.1). choird writes it and an agent reports it. */
+/** What an image says of itself: the file `/choir/version.json`. choird writes it and an agent reports it. */
 import { Schema } from "effect"
 import { AgentId, Sha256 } from "./Ids.ts"
 

@@ -1,4 +1,4 @@
-/** The states of the two kinds of lanes and their legal transitions, as data (spec 7.2, 7.3, as wire.md reads them). */
+/** The states of the two kinds of lanes and their legal transitions, as data (docs/protocol.md, Lanes). */
 import { Schema } from "effect"
 
 export const EdgeState = Schema.Literals([

@@ -90,7 +90,7 @@ export const AgentDetail = Schema.Struct({
   ),
   budgets: Schema.Struct({ tokens: Spent, tool_calls: Spent, cost_usd: SpentUsd, core_jobs: Spent }),
   resource_bindings: Schema.NullOr(ResourceBindings),
-  /** What it keeps from other agents, from its start to its stop (spec 6.4). */
+  /** Resources that it keeps from other agents, from its start to its stop. */
   leases: Schema.Array(Schema.Struct({ kind: Schema.String, name: Schema.String })),
   uptime_ms: Schema.Natural,
   config_version: Schema.Natural,
@@ -233,7 +233,7 @@ export const SystemStatus = Schema.Struct({
 })
 export type SystemStatus = typeof SystemStatus.Type
 
-/** Overrides of an agent's defaults for one run (spec 17.1). `fresh` leaves the earlier session behind (D19). */
+/** Overrides of an agent's defaults for one run. `fresh` leaves the earlier session behind (D19). */
 export const StartAgent = Schema.Struct({
   workspace: Schema.optionalKey(ResourceName),
   llm: Schema.optionalKey(ResourceName),
@@ -401,7 +401,7 @@ const Sessions = HttpApiGroup.make("sessions").add(
 const ChatAnswer = Schema.Struct({ kind: Schema.Literals(["notice", "refusal"]), text: Schema.String })
 export type ChatAnswer = typeof ChatAnswer.Type
 
-/** SSE, so that a client which comes back says with Last-Event-ID what it has shown. */
+/** SSE. A client that reconnects is sent again what it has not acknowledged. */
 export const ChatEvents = Schema.Struct({ ...Sse.EventEncoded.fields, data: Schema.fromJsonString(ChatEvent) })
 
 const Chat = HttpApiGroup.make("chat").add(
@@ -411,7 +411,7 @@ const Chat = HttpApiGroup.make("chat").add(
     success: Schema.Struct({ inbox_id: InboxId, position: Schema.Natural }),
     error
   }),
-  /** Does what a command of the chat says (spec 19.3); `answer` is null for a text that is none, and therefore a message. */
+  /** Does what a command of the chat says; `answer` is null for a text that is none, and therefore a message. */
   HttpApiEndpoint.post("command", "/chat/:id/commands", {
     params: agent,
     payload: Schema.Struct({ client_id: ClientId, text: Schema.NonEmptyString }),

@@ -1,5 +1,5 @@
 /**
- * What an agent may propose and a person decides on (spec 8.10, 20). A proposal is data: nothing of it runs, is written or counts before it
+ * What an agent may propose and a person decides on. A proposal is data: nothing of it runs, is written or counts before it
  * was approved, and then choird alone carries it out. Each kind is the input of the tool `choir.propose.<kind>` as well as the payload of
  * its approval.
  */
@@ -38,7 +38,7 @@ export const ProposedTool = Schema.Struct({
 })
 export type ProposedTool = typeof ProposedTool.Type
 
-/** A skill by its state machine (spec 10.1), which is checked as those of images are. */
+/** A skill by its state machine, which is checked as those of images are. */
 export const ProposedSkill = Schema.Struct({
   spec: Schema.Record(Schema.String, Schema.Json).annotate({
     description: "The SkillSpec: its states, their tools and transitions"
@@ -75,7 +75,7 @@ export const ProposedConfigChange = Schema.Struct({
 })
 export type ProposedConfigChange = typeof ProposedConfigChange.Type
 
-/** Where an agent pushes what it proposes: a branch of its own session in its own repository (spec 20). */
+/** Where an agent pushes what it proposes: a branch of its own session in its own repository. */
 export const ProposalBranch = Schema.String.check(
   Schema.isPattern(/^proposal\/[0-9a-hjkmnp-tv-z]{16}\/[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/u, {
     message: "a branch is proposal/<session id>/<a-z, 0-9 and ->"

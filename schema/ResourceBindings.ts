@@ -21,7 +21,7 @@ export const dmList = (names: DmNames | undefined): ReadonlyArray<ResourceName> 
   typeof names === "string" ? [names] : (names ?? [])
 
 /**
- * What an agent's session is bound to (spec 6.4); names of config.json. `dms` has all its DMs and `dm` is the first of them; sessions
+ * What an agent's session is bound to; names of config.json. `dms` has all its DMs and `dm` is the first of them; sessions
  * that were stored before there could be several have `dm` alone.
  */
 export const ResourceBindings = Schema.Struct({

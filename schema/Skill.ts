@@ -1,5 +1,5 @@
 /**
- * A skill: a state machine whose states say what the model is to do there, with which tools, and where it may go next (spec 10.1).
+ * A skill: a state machine whose states say what the model is to do there, with which tools, and where it may go next.
  * What a schema cannot say of it, such as that each state can be reached, `src/shared/image/skillProblems.ts` checks.
  */
 import { Effect, Schema } from "effect"
@@ -25,7 +25,7 @@ export const SkillEvent = word("the event of a transition")
 
 /** What a model may say in every state of an interruptible skill to end it; no skill can give the word another meaning. */
 export const CANCEL_EVENT = "cancel"
-/** Where a skill goes when its rules were broken too often in a state, if the state has such a transition (spec 10.2). */
+/** Where a skill goes when its rules were broken too often in a state, if the state has such a transition. */
 export const ERROR_EVENT = "error"
 
 const none = <A>(): Effect.Effect<ReadonlyArray<A>> => Effect.succeed([])

@@ -1,5 +1,5 @@
 /**
- * A tool has two views (spec 8.3): the model sees a name, a description and an input schema; the control plane sees locks,
+ * A tool has two views: the model sees a name, a description and an input schema; the control plane sees locks,
  * effect class, limits and secrets, and never shows them.
  */
 import { Effect, Schema } from "effect"
@@ -31,7 +31,7 @@ export const LockMode = Schema.Literals(["S", "X"]).annotate({
   description: "S is shared (read), X is exclusive (write)"
 })
 
-/** One lock of an atomic lockset: `workspace`, `file:<path>`, `browser_tab` or `choirtmp` (spec 9.2). */
+/** One lock of an atomic lockset: `workspace`, `file:<path>`, `browser_tab` or `choirtmp`. */
 export const LockRequest = Schema.Struct({
   resource: Schema.NonEmptyString.check(Schema.isMaxLength(4200)).annotate({
     description: "workspace, file:<path>, browser_tab or choirtmp"
@@ -47,7 +47,7 @@ export type LockRequest = typeof LockRequest.Type
 export const ToolEffect = Schema.Literals(["none", "workspace", "external"])
 export type ToolEffect = typeof ToolEffect.Type
 
-/** Which lanes may call a tool and see its results; with `none` both call it and its output is kept nowhere (spec 8.5). */
+/** Which lanes may call a tool and see its results; with `none` both call it and its output is kept nowhere. */
 export const Exposure = Schema.Literals(["edge", "core", "both", "none"])
 
 /** The part of a tool that reaches a model. */
@@ -78,7 +78,7 @@ export const ToolRuntimeView = Schema.Struct({
       description: "What a run changes: nothing, files of the workspace, or anything outside. Default external"
     })
   ),
-  /** The specification's older spelling of `effect`: none, write, external. */
+  /** The older spelling of `effect`: none, write, external. */
   side_effect: Schema.optionalKey(
     Schema.Literals(["none", "write", "external"]).annotate({
       description: "Older spelling of effect; give one of them"
@@ -87,7 +87,7 @@ export const ToolRuntimeView = Schema.Struct({
   network: Schema.Boolean.annotate({ description: "Whether it reaches the network. Default false" }).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed(false))
   ),
-  /** Secrets that a call is given: their names, or `llm` and `core_llm` for those of the bound models (spec 14.3). */
+  /** Secrets that a call is given: their names, or `llm` and `core_llm` for those of the bound models. */
   secret_resources: Schema.Array(SecretName)
     .check(Schema.isMaxLength(16))
     .annotate({ description: "Names of the secrets that a run is given" })
@@ -98,7 +98,7 @@ export const ToolRuntimeView = Schema.Struct({
   exposure: Exposure.annotate({
     description: "Which lanes may call it; with none both call it and its output is kept nowhere. Default both"
   }).pipe(Schema.withDecodingDefaultKey(Effect.succeed("both" as const))),
-  /** Results stand whole in the log, and models see their status and summary alone (spec 8.5). */
+  /** Results stand whole in the log, and models see their status and summary alone. */
   prompt_mask: Schema.Boolean.annotate({
     description: "Whether models see only the status and the summary of its results. Default false"
   }).pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),

@@ -1,5 +1,5 @@
 /**
- * Where the agents' API listens on TCP (spec 12.1, `transport.http` of config.json). Without TLS it is for this host alone: a
+ * Where the agents' API listens on TCP (`transport.http` of config.json). Without TLS it is for this host alone: a
  * lease token in plain text must not cross a network.
  */
 import { Schema } from "effect"

@@ -1,4 +1,4 @@
-/** Bringing agents to the newest commits of their repositories (spec 17.4, 17.5). */
+/** Bringing agents to the newest commits of their repositories. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { ApiErrors, ErrorDetail } from "./ApiError.ts"

@@ -1,4 +1,4 @@
-/** What becomes of the folders that agents work in (spec 15.4, 17.6). Their list is part of the system's. */
+/** Emptying the folders that agents work in. Their list is part of the system's. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { ApiErrors } from "./ApiError.ts"

@@ -22,7 +22,7 @@ export const SSE_KEEP_ALIVE_MS = 15_000
 /** Characters of what a refusal says of a body that does not decode. */
 export const API_PROBLEM_CHARS_MAX = 2000
 
-/** How long a request may wait for the event that its signal ends in; a compaction asks a model (spec 11.3). */
+/** How long a request may wait for the event that its signal ends in; a compaction asks a model. */
 export const SIGNAL_WAIT_MS_MAX = 120_000
 /** Audit rows that one listing returns. */
 export const AUDIT_LISTED_MAX = 10_000

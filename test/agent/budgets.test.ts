@@ -307,7 +307,7 @@ describe("a job's result", () => {
     })
   )
 
-  it.effect("is corrected once, and then is an error (wire.md, Lanes)", () =>
+  it.effect("is corrected once, and then is an error (docs/protocol.md, What a lane sees)", () =>
     Effect.gen(function* () {
       yield* ticking
       const corrected = yield* finishing("one", '{"n":1}')

@@ -8,10 +8,7 @@ import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts
 import { calls, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
 import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../support/testing/TestAgent.ts"
 
-/**
- * Spec 7.2 and 7.3 word for word, but that a spawn waits for its result like any call (wire.md), and that the runtime's own answers
- * skip the model.
- */
+/** The single steps of docs/protocol.md, Lanes, written down here a second time. */
 const EDGE_LEGAL = [
   "IDLE CONTEXT_READY",
   "CONTEXT_READY REASONING",

@@ -1,6 +1,6 @@
 /**
  * The package that `npm pack` makes, in the hands of a stranger: installed into a project of its own, type-checked with everything
- * it declares, and tested on plain Node (interfaces.md, Library).
+ * it declares, and tested on plain Node (docs/embedding.md).
  */
 import { execFileSync } from "node:child_process"
 import {

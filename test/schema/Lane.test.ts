@@ -1,4 +1,4 @@
-/** The tables of the lanes against the sentences of spec 7.2 and 7.3 and of wire.md, written down here a second time. */
+/** The tables of the lanes against the steps of docs/protocol.md, Lanes, written down here a second time. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
@@ -25,7 +25,7 @@ const MOVES: ReadonlyArray<LaneMove> = [
 /** Where edge is after a move; what is missing is illegal. */
 const EDGE_AFTER: Readonly<Record<string, string>> = {
   "IDLE UserMsg": "CONTEXT_READY",
-  // A report turn begins with its own output, or with the runtime's report (wire.md, Replies).
+  // A report turn begins with its own output, or with the runtime's report (docs/protocol.md, Replies).
   "IDLE ModelOutput.tool_calls": "WAITING_TOOL",
   "IDLE ModelOutput.text": "FINALIZING",
   "IDLE ModelOutput.error": "FINALIZING",
@@ -169,11 +169,11 @@ const eventOf = (lane: "edge" | "core:a", move: LaneMove, state: SessionState): 
 }
 
 describe("Lane", () => {
-  it("lets edge move as spec 7.2 and wire.md say, and not otherwise", () => {
+  it("lets edge move along its legal steps and no others (docs/protocol.md, Lanes)", () => {
     check("EDGE_", EdgeState.literals, EDGE_TRANSITIONS, EDGE_AFTER)
   })
 
-  it("lets a core job move as spec 7.3 and wire.md say, and not otherwise", () => {
+  it("lets a core job move along its legal steps and no others (docs/protocol.md, Lanes)", () => {
     check("CORE_", CoreState.literals, CORE_TRANSITIONS, CORE_AFTER)
   })
 

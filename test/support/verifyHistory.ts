@@ -1,4 +1,4 @@
-/** An independent check of a printed history: from the canonical form alone, with none of Choir's own code (D5, wire.md Events). */
+/** An independent check of a printed history: from the canonical form alone, with none of Choir's own code (docs/log.md, The chain). */
 import { createHash } from "node:crypto"
 import type { PrintedEvent } from "#schema/OperatorApi.ts"
 

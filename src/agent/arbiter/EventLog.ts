@@ -19,7 +19,7 @@ export interface ChainPlace {
   readonly hash: string
 }
 
-/** Events that were committed together, which replication never splits (wire.md, Batches). */
+/** Events that were committed together, which replication never splits (docs/protocol.md, Batches). */
 export interface Batch {
   readonly base_rev: number
   readonly hash_prev: string

@@ -1,4 +1,4 @@
-/** The two events around the effect of a tool whose whole effect is a commit (wire.md, Batches). */
+/** The two events around the effect of a tool whose whole effect is a commit (docs/protocol.md, Batches). */
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import type { CallId, LaneId } from "#schema/Ids.ts"
 

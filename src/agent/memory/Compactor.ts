@@ -29,7 +29,7 @@ const COMPACTION_ORDERS_MAX = 100
 export class Compactor extends Context.Service<
   Compactor,
   {
-    /** Orders a compaction of all that can go, however small the window is. A signal's order ends in an event (wire.md). */
+    /** Orders a compaction of all that can go, however small the window is. A signal's order ends in an event (docs/protocol.md, Push stream). */
     request(lane: LaneId, signal_id?: string): Effect.Effect<void>
     /** Compacts what is full or ordered, one call a lane at a time; `isMasked` as in prompts. */
     run(isMasked: IsMasked): Effect.Effect<never>

@@ -58,7 +58,7 @@ const formsOf = (value: string): ReadonlyArray<string> => {
 const linesOf = (text: string): ReadonlyArray<string> =>
   text.split(/\r?\n/u).filter((line) => line.length >= SECRET_LINE_CHARS_MIN && !line.startsWith("-----"))
 
-/** A file's last line break is not part of a secret, and credentials are `user:password` (wire.md, Host). */
+/** A file's last line break is not part of a secret, and a secret that holds credentials is `user:password`. */
 const partsOf = (secret: string): ReadonlyArray<string> => {
   const trimmed = secret.trim()
   return [secret, trimmed, trimmed.slice(trimmed.indexOf(":") + 1), ...linesOf(trimmed)]

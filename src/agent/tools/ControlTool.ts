@@ -8,7 +8,7 @@ import type { InvalidInput, Tool } from "./Tool.ts"
 export interface ControlTool {
   readonly llm: ToolLlmView
   readonly lanes: "both" | "edge"
-  /** Its effect and its result are one batch, which replication never splits (wire.md, Batches). */
+  /** Its effect and its result are one batch, which replication never splits (docs/protocol.md, Batches). */
   propose(input: unknown, call_id: CallId, lane: LaneId): Effect.Effect<Proposal, InvalidInput>
 }
 

@@ -6,7 +6,7 @@ import type { InvalidInput, ToolOutcome } from "./Tool.ts"
 
 export const invalidInput = (problem: string): InvalidInput => ({ _tag: "InvalidInput", problem })
 
-/** Strict on types; unknown keys are dropped (wire.md, Lanes and models). Every problem is told at once. */
+/** Strict on types; unknown keys are dropped (docs/tools.md, Built-in tools). Every problem is reported at once. */
 export const decodeInput = <S extends Schema.Decoder<unknown>>(
   schema: S
 ): ((input: unknown) => Effect.Effect<S["Type"], InvalidInput>) => {

@@ -1,5 +1,5 @@
 /**
- * A console client's end of the chat (wire.md, Console): comes back when choird restarts, shows each message once, and says so
+ * A console client's end of the chat (docs/protocol.md, Console): comes back when choird restarts, shows each message once, and says so
  * to choird after it was shown.
  */
 import { randomUUID } from "node:crypto"
@@ -39,7 +39,7 @@ const passes = ({ exit_code, type }: CommandFailed) => exit_code === EXIT.unreac
 
 type Message = Extract<ChatEvent, { readonly type: "message" }>
 
-/** The newest CHAT_SHOWN_MAX messages. The outbox knows a message by its source and part (wire.md, Inbox and outbox). */
+/** The newest CHAT_SHOWN_MAX messages. The outbox knows a message by its source and part (docs/protocol.md, Inbox and outbox). */
 const makeShown = () => {
   const shown = new Set<string>()
   return ({ part, source }: Message): boolean => {

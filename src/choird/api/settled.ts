@@ -1,4 +1,4 @@
-/** When a message of a person is done with, as `choirctl chat --message` wants to know it (wire.md, Console). */
+/** When a message of a person is done with, as `choirctl chat --message` wants to know it (docs/protocol.md, Console). */
 import type { InboxId } from "#schema/Ids.ts"
 import { waitsForPerson } from "#src/shared/session/parked.ts"
 import type { SessionState } from "#src/shared/session/State.ts"

@@ -198,7 +198,7 @@ export const resolveApproval = Effect.fnUntraced(function* (
   return row ?? (yield* Effect.die(new Error(`the approval ${approval_id} was decided twice`)))
 })
 
-/** Tells the agent of a session (wire.md, Push stream); a note is what the model reads of a proposal. */
+/** Tells the agent of a session (docs/protocol.md, Push stream); a note is what the model reads of a proposal. */
 export const signalResolution = (
   sql: SqlClient.SqlClient,
   { approval_id, session_id }: ApprovalRow,

@@ -39,7 +39,7 @@ export class DatabaseLost extends Schema.TaggedError<DatabaseLost>()("DatabaseLo
 }
 
 export interface EmbeddedOptions {
-  /** The home's `data` folder. Made when it is missing; its opener must hold the home's lock (wire.md, Host). */
+  /** The home's `data` folder. Made when it is missing; its opener must hold the home's lock, so that no second engine opens these files. */
   readonly folder: string
   /** The gzipped template of a new folder. May be missing. */
   readonly template?: string | undefined

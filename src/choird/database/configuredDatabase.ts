@@ -24,7 +24,7 @@ const valueOf = Effect.fnUntraced(function* (secret: Parameters<ConfigStore["Ser
   )
 })
 
-/** Credentials in one secret are `user:password` (wire.md, Host). */
+/** User and password, which one secret holds as `user:password`. */
 const credentials = Effect.fnUntraced(function* (secret: Parameters<typeof valueOf>[0]) {
   const text = Redacted.value(yield* valueOf(secret))
   const at = text.indexOf(":")

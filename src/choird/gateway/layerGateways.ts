@@ -35,7 +35,7 @@ const make = Effect.gen(function* () {
   const wanted = Effect.fnUntraced(function* ({ dms, gateways }: Config, name: ResourceName) {
     const gateway = gateways[name]
     if (gateway === undefined) return undefined
-    // The console has nothing to run: its clients read the outbox themselves (wire.md, Console).
+    // The console has nothing to run: its clients read the outbox themselves (docs/protocol.md, Console).
     if (gateway.type === "console") {
       yield* health.report(name, { ok: true, detail: "choirctl chat" })
       return undefined

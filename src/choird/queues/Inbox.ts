@@ -102,7 +102,7 @@ const find = (sql: SqlClient.SqlClient, { client_id, gateway }: Incoming) =>
     ([row]) => row
   )
 
-/** Text is made storable here as it will be in the event (wire.md, Events). */
+/** Text is made storable here as it will be in the event (docs/protocol.md, Events). */
 const insert = (
   sql: SqlClient.SqlClient,
   { agent_id, attachments, client_id, dm, forwarded = false, gateway, text }: Incoming

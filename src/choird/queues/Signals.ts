@@ -1,4 +1,4 @@
-/** The push stream: rows of the `signals` table per session, and two signals that are computed at connect (wire.md). */
+/** The push stream: rows of the `signals` table per session, and two signals that are computed and have no row (docs/protocol.md, Push stream). */
 import { Clock, Context, Effect, Layer, Option, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { type InboxId, type SessionId, SignalId } from "#schema/Ids.ts"

@@ -1,4 +1,4 @@
-/** Rows of the outbox, from events and from choird itself (wire.md, Inbox and outbox). */
+/** Rows of the outbox, from events and from choird itself (docs/protocol.md, Inbox and outbox). */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"

@@ -1,4 +1,4 @@
-/** The agent's command line and environment, as every runtime of the host gives them (wire.md, Verbs: Bootstrap). */
+/** The agent's command line and environment, as every runtime of the host gives them (docs/protocol.md, Starting an agent). */
 import { dirname } from "node:path"
 import { Redacted } from "effect"
 import { CgroupName } from "./Cgroups.ts"

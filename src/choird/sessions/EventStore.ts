@@ -83,7 +83,7 @@ export class EventStore extends Context.Service<
     head(session_id: SessionId): Effect.Effect<{ readonly rev: number; readonly hash: string }, SessionUnknown>
     /**
      * What a new epoch begins with: the newest snapshot that fits the log and a reply, if there is one, and the first page of the
-     * tail, from the oldest revision that it names (wire.md, Snapshots). Both are at most TAIL_PAGE_BYTES_MAX.
+     * tail, from the oldest revision that it names (docs/protocol.md, Snapshots). Both are at most TAIL_PAGE_BYTES_MAX.
      */
     recovery(session_id: SessionId): Effect.Effect<Tail, SessionUnknown | NewerEvents>
     /** Single events of the log, those that it has. */

@@ -1,4 +1,4 @@
-/** The rows that an event acknowledges by carrying their ids (wire.md, Push stream). */
+/** The rows that an event acknowledges by carrying their ids (docs/protocol.md, Push stream). */
 import type { ChoirEvent } from "#schema/Event.ts"
 
 export const inboxIdOf = (event: ChoirEvent) => (event.event_type === "UserMsg" ? event.payload.inbox_id : undefined)

@@ -1,5 +1,5 @@
 /**
- * Folded states as rows, so that a restart of choird and of an agent folds only what came after the newest (wire.md, Snapshots). They
+ * Folded states as rows, so that a restart of choird and of an agent folds only what came after the newest (docs/protocol.md, Snapshots). They
  * are a shortcut and never evidence: one that does not fit the log is passed over, and `session verify` reads none.
  */
 import { Clock, Effect, Queue, Result } from "effect"

@@ -233,7 +233,7 @@ export const loadSecrets = Effect.fn("configFiles.loadSecrets")(function* (
   return yield* readSecrets(yield* openHome(home))
 })
 
-/** Reads both files of a home, once; `name` is that of the configuration. Fails with what is wrong and the command or change that mends it (spec 6.3, R34, R57). */
+/** Reads both files of a home, once; `name` is that of the configuration. Fails with what is wrong and the command or change that mends it (R34, R57). */
 export const loadFiles = Effect.fn("configFiles.load")(function* (
   home: string,
   name: string = CONFIG_FILE

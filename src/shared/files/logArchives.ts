@@ -1,4 +1,4 @@
-/** Names in `logs/archive/<source>/` (spec 22.2): choird gives them, choirctl reads on in them when a log was rotated. */
+/** Names in `logs/archive/<source>/`: choird gives them, choirctl reads on in them when a log was rotated. */
 
 const NAME = /^(\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}\.\d{3}Z)\.log(?:\.gz)?$/u
 

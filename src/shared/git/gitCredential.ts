@@ -4,7 +4,7 @@
  */
 import { Redacted } from "effect"
 
-/** The agent's program under this name, or with it as its first argument, is git's credential helper (spec 14.4). */
+/** The agent's program under this name, or with it as its first argument, is git's credential helper. */
 export const GIT_CRED_HELPER = "git-cred-helper"
 
 /** A user and password for one host of https. */

@@ -1,4 +1,4 @@
-/** Which remotes may get a git identity's credentials (spec 14.4, D14): those that config.json lists, and no other. Pure. */
+/** Which remotes may get a git identity's credentials (D14): those that config.json lists, and no other. Pure. */
 import type { GitRemote } from "#schema/GitIdentity.ts"
 
 type Remotes = ReadonlyArray<GitRemote> | undefined

@@ -1,4 +1,4 @@
-/** Makes a git repository out of a folder of starter files, for a new home and for a new agent (spec 17.1, 17.8). */
+/** Makes a git repository out of a folder of starter files, for a new home and for a new agent. */
 import { homedir } from "node:os"
 import { basename, dirname, join, resolve } from "node:path"
 import { Effect, FileSystem, Option, Schema } from "effect"

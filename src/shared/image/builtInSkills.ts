@@ -1,4 +1,4 @@
-/** The skills that every agent has (spec 10.3): they lead to a proposal, which a person decides on. */
+/** The skills that every agent has: they lead to a proposal, which a person decides on. */
 import { Schema } from "effect"
 import { SkillSpec } from "#schema/Skill.ts"
 

@@ -1,4 +1,4 @@
-/** The tools that every agent has, by name (spec 8.7), so that a skill is checked before there is an agent to ask. */
+/** The tools that every agent has, by name, so that a skill is checked before there is an agent to ask. */
 export const BUILT_IN_TOOLS: ReadonlyArray<string> = [
   "choir.exec",
   "choir.fs.read",

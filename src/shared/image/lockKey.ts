@@ -1,10 +1,10 @@
-/** The names of what can be locked (spec 9.2, D27): one rule for the agent, which takes the locks, and the build, which checks manifests. */
+/** The names of what can be locked (D27): one rule for the agent, which takes the locks, and the build, which checks manifests. */
 import { Result, Schema } from "effect"
 import { pathInside } from "./workspacePath.ts"
 
 /** A path of the workspace as a tool spells it: the kernel takes one byte less than PATH_MAX (D27). */
 export const WORKSPACE_PATH_BYTES_MAX = 4095
-/** Locks that one tool call may ask for (spec 9.3). */
+/** Locks that one tool call may ask for. */
 export const LOCKSET_LOCKS_MAX = 64
 /** What an error quotes of a resource key that cannot be locked. */
 export const INVALID_LOCK_CHARS_MAX = 200
@@ -49,8 +49,8 @@ const malformation = (path: string): LockProblem | undefined => {
 
 /**
  * The one resource key of a file or folder, however it is spelled (D27, R18): `file:<path>` relative to the workspace's
- * root, `workspace` for the root itself, and `choirtmp` for the staging area, which the workspace lock does not cover
- * (spec 9.2). An absolute path counts when it starts with `/workspace`. Names are compared byte for byte, as the kernel
+ * root, `workspace` for the root itself, and `choirtmp` for the staging area, which the workspace lock does not cover.
+ * An absolute path counts when it starts with `/workspace`. Names are compared byte for byte, as the kernel
  * does.
  *
  * It reads no disk: `..` is taken back by spelling, which is exact because tools follow no symbolic link inside the

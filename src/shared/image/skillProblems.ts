@@ -1,5 +1,5 @@
 /**
- * What is wrong with a skill, told all at once by path and with what to do (spec 8.8). One rule for the agent, which refuses to start
+ * What is wrong with a skill, told all at once by path and with what to do. One rule for the agent, which refuses to start
  * with such a skill, for the build of an image, the look at a configuration, a proposal and `choirctl skill check`.
  */
 import { Result, Schema } from "effect"

@@ -1,5 +1,5 @@
 /**
- * What is wrong with a tool's manifest, told all at once by path and with what to do (spec 8.8). One rule for the agent, which refuses
+ * What is wrong with a tool's manifest, told all at once by path and with what to do. One rule for the agent, which refuses
  * to start with such a tool, and for the build of an image, the look at a configuration and a proposal.
  */
 import { Option, Result, Schema } from "effect"

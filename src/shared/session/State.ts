@@ -1,6 +1,6 @@
 /**
- * What a session is at a revision: the result of the fold. It names revisions, not payloads (wire.md, Snapshots); only the
- * reference summaries, which stand for what rolled off, are held themselves (spec 13.4).
+ * What a session is at a revision: the result of the fold. It names revisions, not payloads (docs/protocol.md, Snapshots); only the
+ * reference summaries, which stand for what rolled off, are held themselves.
  */
 import type { ConfirmReason } from "#schema/Approval.ts"
 import type { CoreBudgets } from "#schema/Core.ts"
@@ -45,7 +45,7 @@ export interface Repetition {
   readonly times: number
 }
 
-/** What is known of events that left a lane's window (spec 11.3), within the limits of `memory.ts`. */
+/** What is known of events that left a lane's window, within the limits of `memory.ts`. */
 export interface ReferenceSummary {
   readonly summary: string
   readonly facts: ReadonlyArray<MemoryFact>
@@ -53,7 +53,7 @@ export interface ReferenceSummary {
   readonly referenced_events: ReadonlyArray<string>
 }
 
-/** Where a lane is in the skill that it runs (spec 10.2). The skill's text stands in the image, and no event depends on it. */
+/** Where a lane is in the skill that it runs. The skill's text stands in the image, and no event depends on it. */
 export interface ActiveSkill {
   readonly name: string
   readonly state: string
@@ -86,7 +86,7 @@ export interface LaneMemory {
   readonly tainted: boolean
   /** The lane's newest different calls, the newest last; at most REPETITIONS_REMEMBERED_MAX. */
   readonly repetitions: ReadonlyArray<Repetition>
-  /** One at a time (spec 10.2). */
+  /** One at a time. */
   readonly skill: ActiveSkill | undefined
 }
 
@@ -158,7 +158,7 @@ export interface ResumableJob {
   readonly stopped_rev: number
 }
 
-/** What edge still has to tell the user of a job: how it ended (spec 7.1), or what it needs to know (12.7). */
+/** What edge still has to tell the user of a job: how it ended, or the question that it asks. */
 export interface PendingReport {
   readonly kind: "stopped" | "question"
   readonly job_id: CallId

@@ -105,7 +105,7 @@ const withCall = (state: SessionState, lane: LaneId, call_id: string, change: Pa
     calls: (laneOf(state, lane)?.calls ?? []).map((call) => (call.call_id === call_id ? { ...call, ...change } : call))
   })
 
-/** The tool through which a job speaks while it runs (wire.md, Lanes and models). */
+/** The tool through which a job speaks while it runs (docs/protocol.md, What a lane sees). */
 export const CORE_REPORT = "choir.core.report"
 
 const isQuestion = (input: Schema.Json): boolean =>
@@ -128,7 +128,7 @@ export const toolCallRequested = (
   return Result.succeed(core === undefined ? counted : withCore(counted, { ...core, tool_calls: core.tool_calls + 1 }))
 }
 
-/** Legal again in a later epoch for a call without effect (wire.md, Recovery); the arbiter alone tells when. */
+/** Legal again in a later epoch for a call without effect (docs/protocol.md, Recovery); the arbiter alone decides when. */
 export const toolCallCommitted = (
   state: SessionState,
   { lane, payload, rev }: EventOf<"ToolCallCommitted">

@@ -1,4 +1,4 @@
-/** What a compaction does to a state: the oldest of a lane's window gives way to the summary that stands for it (spec 11.3). */
+/** What a compaction does to a state: the oldest of a lane's window gives way to the summary that stands for it. */
 import { Result } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"

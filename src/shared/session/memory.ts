@@ -1,10 +1,10 @@
-/** A lane's reference summary and how a delta changes it (spec 11.3). It is cut to its limits, so that no delta has to be refused. */
+/** A lane's reference summary and how a delta changes it. It is cut to its limits, so that no delta has to be refused. */
 import { Schema } from "effect"
 import type { MemoryDelta, MemoryFact } from "#schema/Event.ts"
 import { SessionId } from "#schema/Ids.ts"
 import type { ReferenceSummary } from "./State.ts"
 
-/** A lane's reference summary as text; of a longer one the newest part stays (spec 11.3). */
+/** A lane's reference summary as text; of a longer one the newest part stays. */
 export const SUMMARY_CHARS_MAX = 8000
 /** Facts of a lane's reference summary; of more the newest stay. */
 export const SUMMARY_FACTS_MAX = 64

@@ -1,6 +1,6 @@
 /**
  * The revisions whose events a state cannot do without: it names them, and what comes next is read from them. The tail of a recovery
- * starts at the oldest of them (wire.md, Snapshots).
+ * starts at the oldest of them (docs/protocol.md, Snapshots).
  */
 import type { CoreLane, EdgeLane, LaneMemory, PendingReport, SessionState } from "./State.ts"
 

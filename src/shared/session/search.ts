@@ -1,5 +1,5 @@
 /**
- * Searching a session's log (spec 11.7, store `working`): what may be asked, which events a lane sees, and what of an event matches.
+ * Searching a session's log (store `working` of choir.memory.query): what may be asked, which events a lane sees, and what of an event matches.
  * The agent does it over what it holds, choird over what left the agent (D9), so that both find the same.
  */
 import { Effect, Schema } from "effect"
@@ -8,7 +8,7 @@ import { type CallId, EDGE, LaneId, Rev, Sha256 } from "#schema/Ids.ts"
 import { coreOf } from "./lanes.ts"
 import type { SessionState } from "./State.ts"
 
-/** Hits of one search of a session's log, and how many a model gets that does not say (spec 11.7). */
+/** Hits of one search of a session's log, and how many a model gets that does not say. */
 const LOG_SEARCH_HITS_MAX = 50
 export const LOG_SEARCH_HITS = 10
 /** Characters of a search of a session's log, and words in it. */
@@ -95,7 +95,7 @@ export const viewOf = (state: SessionState, lane: LaneId): LogView | undefined =
 
 /**
  * Whether a lane's view holds an event: edge sees its own lane and where jobs began and ended, a job its own lane since its start
- * (wire.md, Lanes and models). An instruction that was refused was never seen.
+ * (docs/protocol.md, What a lane sees). An instruction that was refused was never seen.
  */
 export const sees = ({ from, lane }: LogView, event: ChoirEvent): boolean => {
   if (event.rev < from) return false
@@ -104,7 +104,7 @@ export const sees = ({ from, lane }: LogView, event: ChoirEvent): boolean => {
   return event.lane === lane || (lane === EDGE && isBoundary)
 }
 
-/** The revision of the output that proposed a tool call, as its id says (wire.md, Ids). */
+/** The revision of the output that proposed a tool call, as its id says (docs/protocol.md, Ids). */
 export const outputRevOf = (call_id: CallId): number | undefined => {
   const rev = Number(/-(\d{1,10})-\d+$/u.exec(call_id)?.[1])
   return Number.isInteger(rev) && rev <= REV_MAX ? rev : undefined

@@ -1,6 +1,6 @@
 /**
- * A session's state as JSON, so that a recovery folds only what came after it (wire.md, Snapshots). choird writes it and agents take
- * it over; whoever cannot read one folds the whole log instead.
+ * A session's state as JSON, so that a recovery folds only what came after it (docs/protocol.md, Snapshots). choird writes
+ * it and agents take it over; a reader that cannot read one folds the whole log instead.
  */
 import { Result, Schema } from "effect"
 import { ConfirmReason } from "#schema/Approval.ts"

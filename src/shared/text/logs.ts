@@ -1,4 +1,4 @@
-/** Log lines: one JSON object each (spec 22.2), at most LOG_LINE_BYTES_MAX, with nothing in them that a terminal obeys. */
+/** Log lines: one JSON object each, at most LOG_LINE_BYTES_MAX, with nothing in them that a terminal obeys. */
 import { Cause, type Logger, References, Result } from "effect"
 
 /** A line of a log file (R77). */

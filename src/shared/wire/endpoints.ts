@@ -1,4 +1,4 @@
-/** The agent's way to choird over TCP (spec 12.2). It trusts one certificate or authority and nothing else. */
+/** The agent's way to choird over TCP. It trusts one certificate or authority and nothing else. */
 import { readFileSync, statSync } from "node:fs"
 import { Effect, Layer, Schema } from "effect"
 import { isLoopback } from "#schema/Transport.ts"

@@ -1,4 +1,4 @@
-/** HTTP on TCP, with TLS or, on loopback, without (spec 12.1). The limits are those of the Unix sockets. */
+/** HTTP on TCP, with TLS or, on loopback, without. The limits are those of the Unix sockets. */
 import { createServer, type Server } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import { Effect, Redacted, Runtime, Schema } from "effect"

@@ -189,7 +189,7 @@ describe("decide", () => {
       assert.match(decided.failure.reason, reason)
     })
 
-  it("names calls after the session, the epoch and the place of the output (wire.md, Ids)", () => {
+  it("names calls after the session, the epoch and the place of the output (docs/protocol.md, Ids)", () => {
     const state = after([userMessage("1")])
     const decided = decide(state, calling(EDGE, "t", "u"), situation({ epoch: 3 }))
     if (Result.isFailure(decided)) assert.fail(decided.failure.reason)
@@ -202,7 +202,7 @@ describe("decide", () => {
     )
   })
 
-  it("commits a spawn, an instruction and a cancel together with their results (wire.md, Batches)", () => {
+  it("commits a spawn, an instruction and a cancel together with their results (docs/protocol.md, Batches)", () => {
     const types = (before: ReadonlyArray<Proposal>, proposal: Proposal) => {
       const decided = decide(after(before), proposal, situation())
       return Result.isSuccess(decided) ? decided.success.map(({ event_type, lane }) => `${event_type} ${lane}`) : []

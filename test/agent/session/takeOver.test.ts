@@ -1,4 +1,4 @@
-/** What an agent makes of choird's snapshot and tail: it goes on from them, and trusts neither further than the chain (wire.md, Snapshots). */
+/** What an agent makes of choird's snapshot and tail: it goes on from them, and trusts neither further than the chain (docs/protocol.md, Snapshots). */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Result } from "effect"
 import type { InitHello, InitHelloReply, Snapshot } from "#schema/AgentApi.ts"

@@ -141,7 +141,7 @@ describe.concurrent("Repos", { timeout: TIMEOUT_MS }, () => {
     })
   )
 
-  it.effect("reads a local repository of another user, with and without a work tree (wire.md, Host)", () =>
+  it.effect("reads a local repository of another user, with and without a work tree", () =>
     Effect.gen(function* () {
       const { root, repo, first, snapshot } = yield* setup
       if (process.getuid?.() !== 0) return yield* Console.log("left out: only root can give a repository away")

@@ -160,7 +160,7 @@ describe("fold", () => {
     )
   })
 
-  it("lets a call without effect be committed again, as after a crash (wire.md, Recovery)", () => {
+  it("lets a call without effect be committed again, as after a crash (docs/protocol.md, Recovery)", () => {
     const state = after([
       userMsg(),
       calling("edge", "c"),

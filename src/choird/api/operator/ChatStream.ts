@@ -1,4 +1,4 @@
-/** What a console client sees: messages until they are acknowledged, and what goes on while it waits (wire.md, Console). */
+/** What a console client sees: messages until they are acknowledged, and what goes on while it waits (docs/protocol.md, Console). */
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { ChoirEvent } from "#schema/Event.ts"

@@ -85,7 +85,7 @@ export const layerOperatorChat = HttpApiBuilder.group(
       send: Effect.fn("OperatorApi.send")(function* ({ params, payload }) {
         const agent_id = params.id
         const { dm, gateway } = yield* listening(agent_id, payload.text)
-        // Neither the database nor the chain can hold these (wire.md, Events).
+        // Neither the database nor the chain can hold these (docs/protocol.md, Events).
         const text = payload.text.toWellFormed().replaceAll("\0", "\u{FFFD}")
         const message = { gateway, client_id: payload.client_id, agent_id, dm, text, attachments: [] }
         const received = yield* inbox.receive(message)
