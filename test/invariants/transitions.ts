@@ -9,7 +9,7 @@ import { calls, isCore, says, type Script } from "../support/testing/ScriptedMod
 import { agentConfig, ofType, quiet, runAgent, testTool, ticking } from "../support/testing/TestAgent.ts"
 
 /**
- * Spec 7.2 and 7.3 word for word, but that a spawn waits for its result like any call (wire.md), and that the runtime's own answers
+ * The steps of edge and of a job, written down a second time. A spawn waits for its result like any call, and the runtime's own answers
  * skip the model.
  */
 const EDGE_LEGAL = [
@@ -70,12 +70,12 @@ export const explicitTransitions = Effect.gen(function* () {
   assert.deepStrictEqual(
     steps(EDGE_TRANSITIONS as Table, "EDGE"),
     EDGE_LEGAL.toSorted(),
-    "edge's table is not spec 7.2"
+    "edge's table is not the expected one"
   )
   assert.deepStrictEqual(
     steps(CORE_TRANSITIONS as Table, "CORE"),
     CORE_LEGAL.toSorted(),
-    "a job's table is not spec 7.3"
+    "a job's table is not the expected one"
   )
 
   yield* ticking

@@ -1,4 +1,4 @@
-/** The tables of the lanes against the sentences of spec 7.2 and 7.3 and of wire.md, written down here a second time. */
+/** The tables of the lanes against their rules, written down here a second time. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
@@ -169,11 +169,11 @@ const eventOf = (lane: "edge" | "core:a", move: LaneMove, state: SessionState): 
 }
 
 describe("Lane", () => {
-  it("lets edge move as spec 7.2 and wire.md say, and not otherwise", () => {
+  it("lets edge move as its rules say, and not otherwise", () => {
     check("EDGE_", EdgeState.literals, EDGE_TRANSITIONS, EDGE_AFTER)
   })
 
-  it("lets a core job move as spec 7.3 and wire.md say, and not otherwise", () => {
+  it("lets a core job move as its rules say, and not otherwise", () => {
     check("CORE_", CoreState.literals, CORE_TRANSITIONS, CORE_AFTER)
   })
 

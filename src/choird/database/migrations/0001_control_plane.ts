@@ -1,4 +1,4 @@
-/** The control plane's tables (spec 23.1; wire.md, Host). */
+/** The control plane's tables (wire.md, Host). */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
