@@ -1,4 +1,4 @@
-/** The part of the OpenAI chat completions protocol that the offline model speaks (spec 21.1). */
+/** The part of the OpenAI chat completions protocol that the offline model speaks. */
 import { Schema } from "effect"
 
 /** Messages of one request to the offline model. */

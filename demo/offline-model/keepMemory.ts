@@ -8,10 +8,10 @@ import { clip } from "./ToolResult.ts"
 const OFFLINE_MODEL_MEMORY_LINE_CHARS_MAX = 200
 const OFFLINE_MODEL_MEMORY_CHARS_MAX = 1500
 
-/** The one tool that a request offers whose answer is a change of a reference summary (spec 11.3). */
+/** The one tool that a request offers whose answer is a change of a reference summary. */
 export const MEMORY_DELTA = "choir-memory-delta"
 
-/** The one tool that a request offers whose answer is the summary of a session (spec 11.8). */
+/** The one tool that a request offers whose answer is the summary of a session. */
 export const SESSION_SUMMARY = "choir-session-summary"
 
 const EVENT = /^(?:[0-9a-f]{12})? ?(UserMsg|AgentMessage|CoreStopped) (\[.*)$/u

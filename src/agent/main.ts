@@ -94,7 +94,7 @@ const modelHttp = Layer.fresh(
   })
 )
 
-/** The one place that knows by which transport choird is reached (spec 12.3). */
+/** The one place that knows by which transport choird is reached. */
 const wayToChoird = (options: Effect.Success<typeof flags>) => {
   const { ca, endpoint, socket } = options
   const idle_ms = PUSH_IDLE_MS_MAX

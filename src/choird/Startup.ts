@@ -1,4 +1,4 @@
-/** How choird starts (spec 6.2), in the order in which it happens. */
+/** How choird starts, in the order in which it happens. */
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"

@@ -1,4 +1,4 @@
-/** What a session and its jobs may use up, with everything real but the model (spec 7.6, R23–R25, D28). */
+/** What a session and its jobs may use up, with everything real but the model (R23–R25, D28). */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, type Schema } from "effect"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
@@ -321,7 +321,7 @@ describe("a job's result", () => {
 })
 
 describe("a job's model", () => {
-  it.effect("ends the job when it fails, and edge tells it, in the runtime's words if its own fails too (7.7)", () =>
+  it.effect("ends the job when it fails, and edge tells it, in the runtime's words if its own fails too", () =>
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane

@@ -1,4 +1,4 @@
-/** The hostile endpoint of the threat model: whatever it answers is an error in words, or an answer that makes sense (spec 7.7). */
+/** The hostile endpoint of the threat model: whatever it answers is an error in words, or an answer that makes sense. */
 import { gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"

@@ -1,4 +1,4 @@
-/** Jobs that need to know something (spec 12.7, need_info), and messages that have to wait (spec 7.1). */
+/** Jobs that need to know something (need_info), and messages that have to wait. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
@@ -107,7 +107,7 @@ describe("need_info", () => {
 })
 
 describe("a message that waits", () => {
-  it.effect("is acknowledged with its place once, however often it is delivered, and has its own turn (7.1)", () =>
+  it.effect("is acknowledged with its place once, however often it is delivered, and has its own turn", () =>
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane

@@ -1,4 +1,4 @@
-/** Agents that die anywhere, and what the next epoch makes of what choird has (spec 13, R1, R4, R6, R23). */
+/** Agents that die anywhere, and what the next epoch makes of what choird has (R1, R4, R6, R23). */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Result } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"

@@ -1,4 +1,4 @@
-/** Skills as agents run them: step by step, within their rules, and on after a crash (spec 10). */
+/** Skills as agents run them: step by step, within their rules, and on after a crash. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, type Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"

@@ -1,4 +1,4 @@
-/** The built-in skill that leads to a proposal (spec 10.3, 8.10). */
+/** The built-in skill that leads to a proposal. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
@@ -41,7 +41,7 @@ const makeScript = (): Script => {
 }
 
 describe("tool-builder", () => {
-  it.effect("lets a proposal through in its last step alone, where a person is asked, once (10.3, R55)", () =>
+  it.effect("lets a proposal through in its last step alone, where a person is asked, once (R55)", () =>
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane

@@ -1,5 +1,5 @@
 /**
- * An agent in a container evolves (spec 8.10, 10.3, 20): a tool and a skill by the built-in skills, a branch of its repository. Real engine,
+ * An agent in a container evolves: a tool and a skill by the built-in skills, a branch of its repository. Real engine,
  * real git server behind TLS, choirctl; the model alone is a double. One installation for all of it, since a start of one takes long.
  */
 import { execFileSync } from "node:child_process"
@@ -102,7 +102,7 @@ const proposeSkill = (spec: object) =>
 describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
   layer(Evolving.layer, { excludeTestServices: true, timeout: DOCKER_MS_MAX })((it) => {
     it.effect(
-      "is led by tool-builder to one proposal, which becomes a tool of the same session (10.3, R54, R55)",
+      "is led by tool-builder to one proposal, which becomes a tool of the same session (R54, R55)",
       () =>
         Effect.gen(function* () {
           const { approve, card, git, image, provider, results, talk, tookOver } = yield* Evolving
@@ -144,7 +144,7 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
     )
 
     it.effect(
-      "is led by skill-builder, told what is wrong with its skill, and runs the better one with the tools of each state alone (10.2, 10.3, R54, R55)",
+      "is led by skill-builder, told what is wrong with its skill, and runs the better one with the tools of each state alone (R54, R55)",
       () =>
         Effect.gen(function* () {
           const { approve, card, git, image, provider, results, session_id, events, talk, tookOver, workspace } =
@@ -237,7 +237,7 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
     )
 
     it.effect(
-      "pushes branches: one that moved is not merged, a rejected one stays, an approved one is what runs then (20, R54)",
+      "pushes branches: one that moved is not merged, a rejected one stays, an approved one is what runs then (R54)",
       () =>
         Effect.gen(function* () {
           const { approve, card, ctl, git, home, image, results, session_id, talk, tookOver, url } = yield* Evolving

@@ -56,7 +56,7 @@ const start = Effect.fnUntraced(function* (
 })
 
 describeInstallations("an agent with a git identity", (place) => {
-  it.live("commits under its name, may use its token in a command, and shows it nowhere (14.4, R32)", () =>
+  it.live("commits under its name, may use its token in a command, and shows it nowhere (R32)", () =>
     Effect.gen(function* () {
       const choir = yield* start(yield* place, { remotes: ["https://git.example.org/"] }, "canary-token")
       const { asked, history, result } = yield* choir.run(
@@ -82,7 +82,7 @@ describe.skipIf(leftOut !== undefined)("an agent with a git identity, in a conta
     `git clone -q ${url} app && cd app && echo more >> README && git commit -qam second && git push -q origin main`
 
   it.live(
-    "clones, commits and pushes over https where it may reach its model and that host alone (14.4, D22); a reset leaves nothing of it (D43, R41)",
+    "clones, commits and pushes over https where it may reach its model and that host alone (D22); a reset leaves nothing of it (D43, R41)",
     () =>
       Effect.gen(function* () {
         const root = yield* temporaryFolder
@@ -117,7 +117,7 @@ describe.skipIf(leftOut !== undefined)("an agent with a git identity, in a conta
   )
 
   it.live(
-    "clones, commits and pushes over ssh with a key that is in no file (14.4)",
+    "clones, commits and pushes over ssh with a key that is in no file",
     () =>
       Effect.gen(function* () {
         const bare = makeRemoteRepo(yield* temporaryFolder, "app.git")

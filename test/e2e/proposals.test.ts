@@ -1,4 +1,4 @@
-/** An agent proposes a change to itself, a person decides, and choird carries it out: real processes, choirctl, real git (spec 8.10, 20). */
+/** An agent proposes a change to itself, a person decides, and choird carries it out: real processes, choirctl, real git. */
 import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -65,7 +65,7 @@ describe("proposals", () => {
   )
 
   it.live(
-    "a proposed value of config.json becomes a version that agents take over and a person may take back; a rejected one none (17.6)",
+    "a proposed value of config.json becomes a version that agents take over and a person may take back; a rejected one none",
     () =>
       Effect.gen(function* () {
         const { api, ctl, ended, home, talk, waiting } = yield* makeEvolving()

@@ -27,7 +27,7 @@ describe("a choird that stands still for three seconds", () => {
         yield* choir.settled(inbox_id)
         const show = choir.api.session.show({ params: { id: session_id as SessionId } })
         assert.deepInclude(yield* show, { status: "active", epoch: 1 })
-        // Its own stop is no stop of its agents: their sessions stay active, and no model is asked to sum them up (17.2).
+        // Its own stop is no stop of its agents: their sessions stay active, and no model is asked to sum them up.
         const asked = (yield* provider.requests.all).length
         yield* choird.signal("SIGTERM")
         assert.strictEqual(yield* choird.exited, 0)

@@ -35,7 +35,7 @@ const start = (place: Parameters<Parameters<typeof describeInstallations>[1]>[0]
   })
 
 describeInstallations("steering a session", (place) => {
-  it.live("tells edge something in the middle of its turn, which the next model call sees (12.8)", () =>
+  it.live("tells edge something in the middle of its turn, which the next model call sees", () =>
     Effect.gen(function* () {
       const { events, provider, send, session_id, settled, signal } = yield* start(place)
       const gate = yield* Deferred.make<void>()
@@ -54,7 +54,7 @@ describeInstallations("steering a session", (place) => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("ends a compaction in an event, and takes the same words in the chat (11.3, 19.3)", () =>
+  it.live("ends a compaction in an event, and takes the same words in the chat", () =>
     Effect.gen(function* () {
       const { ctl, events, home, send, session_id, settled, signal } = yield* start(place)
       yield* Effect.flatMap(send("compact-1", "hello"), ({ inbox_id }) => settled(inbox_id))
@@ -69,7 +69,7 @@ describeInstallations("steering a session", (place) => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("cancels a job that works, and switches the model of the next call (17.1)", () =>
+  it.live("cancels a job that works, and switches the model of the next call", () =>
     Effect.gen(function* () {
       const { api, ctl, params, provider, send, session_id, settled, signal } = yield* start(place)
       const { inbox_id } = yield* send("job-1", "job slow: run sleep 30")

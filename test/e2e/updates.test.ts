@@ -1,4 +1,4 @@
-/** Updates as whole programs: choird dies at each of their steps (spec 17.4, 17.5). */
+/** Updates as whole programs: choird dies at each of their steps. */
 import { execFileSync } from "node:child_process"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -98,7 +98,7 @@ const killAt = Effect.fnUntraced(function* (
 
 describe("updates", () => {
   it.live(
-    "survive a kill of choird at each step: both agents run again in their sessions, and the next update ends it (17.4, 17.5)",
+    "survive a kill of choird at each step: both agents run again in their sessions, and the next update ends it",
     () =>
       Effect.gen(function* () {
         const choir = yield* twoAgents

@@ -1,9 +1,9 @@
-/** The eleven design invariants (spec 4): what each says, and the test that holds the code to it. */
+/** The eleven design invariants: what each says, and the test that holds the code to it. */
 import type { Effect, Scope } from "effect"
 
 export interface Invariant {
   readonly number: number
-  /** The specification's sentence, short. */
+  /** The invariant in one sentence. */
   readonly title: string
   /** Loaded when it is run, so that a mutation brings along no more of the sources than its test needs. */
   readonly load: () => Promise<Effect.Effect<void, unknown, Scope.Scope>>

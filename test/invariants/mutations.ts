@@ -145,7 +145,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
     find: "CORE_COMPLETED: {},",
     replace: 'CORE_COMPLETED: { InjectedInstruction: ["CORE_REASONING"] },',
     why: "a job that is over can be brought back",
-    red: "a job's table is not spec 7.3"
+    red: "a job's table is not the expected one"
   },
   {
     id: "5c",

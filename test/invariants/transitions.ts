@@ -67,12 +67,12 @@ export const explicitTransitions = Effect.gen(function* () {
   assert.deepStrictEqual(
     steps(EDGE_TRANSITIONS as Table, "EDGE"),
     EDGE_LEGAL.toSorted(),
-    "edge's table is not spec 7.2"
+    "edge's table is not the expected one"
   )
   assert.deepStrictEqual(
     steps(CORE_TRANSITIONS as Table, "CORE"),
     CORE_LEGAL.toSorted(),
-    "a job's table is not spec 7.3"
+    "a job's table is not the expected one"
   )
 
   yield* ticking

@@ -7,7 +7,7 @@ import { decoded, example, INVALID, invalidConfig, nested, placeOf, withAt } fro
 const decode = Schema.decodeUnknownExit(Config, { errors: "all", onExcessProperty: "error" })
 
 describe("Config", () => {
-  it("accepts the example of the specification (6.3), and fills in what it leaves out (R57)", () => {
+  it("accepts a configuration with a resource of each kind, and fills in what it leaves out (R57)", () => {
     const exit = decode(example)
     assert.isTrue(Exit.isSuccess(exit))
     if (Exit.isSuccess(exit)) {
@@ -22,7 +22,7 @@ describe("Config", () => {
     assert.isTrue(Exit.isSuccess(exit) && exit.value.global_repo.ref === "main")
   })
 
-  it("takes a request template of any keys but those that say what is asked, and prints its schema (21.4)", () => {
+  it("takes a request template of any keys but those that say what is asked, and prints its schema", () => {
     const template = { top_p: 0.9, provider: { order: ["a"] }, max_tokens: null, stop: [nested(14)] }
     const exit = decode(withAt(example, ["models", "sonnet", "request_template"], template))
     assert.deepStrictEqual<unknown>(

@@ -44,7 +44,7 @@ describe("ToolManifest", () => {
     assert.throws(() => manifest({ effect: "none", side_effect: "none" }))
   })
 
-  it("has the specification's defaults", () => {
+  it("has the defaults of docs/tools.md", () => {
     const { runtime } = manifest({})
     assert.deepStrictEqual(
       [runtime.timeout_ms, runtime.locks, runtime.exposure, runtime.untrusted],

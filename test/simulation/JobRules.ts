@@ -1,4 +1,4 @@
-/** The limits of sessions, turns and jobs, counted anew from the stored events alone (R23, R25, spec 7.6, E11). */
+/** The limits of sessions, turns and jobs, counted anew from the stored events alone (R23, R25, E11). */
 import type { AgentConfig } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, jobOf, type LaneId } from "#schema/Ids.ts"

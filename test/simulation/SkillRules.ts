@@ -1,4 +1,4 @@
-/** The rules of skills, counted again from the stored events alone (spec 10.2): K1 to K4. */
+/** The rules of skills, counted again from the stored events alone: K1 to K4. */
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { SkillSpec } from "#schema/Skill.ts"

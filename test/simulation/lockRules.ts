@@ -1,4 +1,4 @@
-/** Which locks exclude each other, written once more and from the specification alone (spec 9, D26), to judge the code by. */
+/** Which locks exclude each other, written once more and without a look at the code (D26), to judge the code by. */
 import type { LaneId } from "#schema/Ids.ts"
 import { EDGE } from "#schema/Ids.ts"
 import type { LockRequest } from "#schema/Tool.ts"

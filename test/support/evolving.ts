@@ -1,4 +1,4 @@
-/** An agent of a whole installation that proposes changes to itself, and a person with choirctl who decides (spec 8.10, 20). */
+/** An agent of a whole installation that proposes changes to itself, and a person with choirctl who decides. */
 import { Effect, Schedule, type Schema } from "effect"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
 import type { SessionId } from "#schema/Ids.ts"

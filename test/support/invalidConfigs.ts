@@ -15,7 +15,7 @@ const model = {
 const mail = { smtp_host: "smtp.example.com", smtp_port: 587, imap_host: "imap.example.com", imap_port: 993 }
 const voice_settings = { stability: 0.5, similarity_boost: 0.75, style: 0, use_speaker_boost: true, speed: 1 }
 
-/** The example of the specification (6.3). */
+/** A configuration that has a resource of each kind. */
 export const example = {
   global_repo: { url: "git@github.com:org/choir-global.git", ref: "main" },
   workspaces: {

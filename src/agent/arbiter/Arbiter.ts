@@ -1,5 +1,5 @@
 /**
- * The one writer of a session (spec 7.4). A commit is decide, fold and append in one synchronous turn: commits are serial by
+ * The one writer of a session. A commit is decide, fold and append in one synchronous turn: commits are serial by
  * construction and there is no queue to overflow. Tools run elsewhere, under their locks (D1).
  */
 import { Clock, Context, Deferred, Effect, Layer, Result, Schema } from "effect"

@@ -1,5 +1,5 @@
 /**
- * The session's log as this process holds it: append-only, chained (spec 7.4, 13.1). What choird has acknowledged may leave, oldest
+ * The session's log as this process holds it: append-only, chained. What choird has acknowledged may leave, oldest
  * first, so that a long session does not grow without bound (D9); choird answers for what left.
  */
 import { Context, Layer } from "effect"

@@ -102,7 +102,7 @@ const refuseMessage = (
   return Result.map(userMessage(state, { ...message, text: LEFT_OUT, attachments: [] }), (taken) => [...taken, told])
 }
 
-/** All of a summary's changes are one batch, so that no prompt shows half of them (spec 11.3: swapped in atomically). */
+/** All of a summary's changes are one batch, so that no prompt shows half of them. */
 const compact = (proposal: Extract<Proposal, { type: "Compact" }>): Decision => {
   const { boundary_rev, deltas, lane, signal_id } = proposal
   const signal = signal_id === undefined ? {} : { signal_id: SignalId.make(signal_id) }

@@ -1,4 +1,4 @@
-/** Model outputs and the way of their tool calls: what may be asked for, what may run, what it came to (spec 7.4, 8.9). */
+/** Model outputs and the way of their tool calls: what may be asked for, what may run, what it came to. */
 import type { ConfirmReason } from "#schema/Approval.ts"
 import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft } from "#schema/Event.ts"

@@ -1,4 +1,4 @@
-/** What starts, instructs, cancels and ends core jobs (spec 7.3, 12.7, 12.8). Each has its effect and its result in one batch. */
+/** What starts, instructs, cancels and ends core jobs. Each has its effect and its result in one batch. */
 import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { type CallId, coreLane, EDGE, type JobName } from "#schema/Ids.ts"

@@ -1,5 +1,5 @@
 /**
- * What starts, moves and ends the skill of a lane (spec 10.2): one at a time, along the transitions of its states, within its steps.
+ * What starts, moves and ends the skill of a lane: one at a time, along the transitions of its states, within its steps.
  * The image's texts say what is allowed; the events say what happened.
  */
 import type { Schema } from "effect"

@@ -1,4 +1,4 @@
-/** The locks of one agent process, in memory only: a crash forgets them with the work that they guarded (spec 9.4). */
+/** The locks of one agent process, in memory only: a crash forgets them with the work that they guarded. */
 import { Context, Deferred, Effect, Layer, Result, Schema } from "effect"
 import { LaneId } from "#schema/Ids.ts"
 import type { LockRequest } from "#schema/Tool.ts"
@@ -61,7 +61,7 @@ interface Ticket extends Claim {
 }
 
 /**
- * Grants whole locksets or nothing, in one fair queue (spec 9.3, D25). Not re-entrant: a lane conflicts with itself
+ * Grants whole locksets or nothing, in one fair queue (D25). Not re-entrant: a lane conflicts with itself
  * too.
  */
 export class LockManager extends Context.Service<

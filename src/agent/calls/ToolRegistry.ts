@@ -1,4 +1,4 @@
-/** Every tool there is: built-in, global, agent (spec 8.8). It is filled once at start and never changes. */
+/** Every tool there is: built-in, global, agent. It is filled once at start and never changes. */
 import { Context, Effect, Layer } from "effect"
 import type { LaneId } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
@@ -73,7 +73,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     ...(skills.size === 0 ? [] : [skillStart(skills), skillTransition])
   ]
   const tools = new Map<string, AnyTool>(builtIn.map((tool) => [tool.llm.name, tool]))
-  // No tool of an image has the name of a built-in one, and an agent's own comes after the global one that it replaces (spec 6.5).
+  // No tool of an image has the name of a built-in one, and an agent's own comes after the global one that it replaces.
   for (const imaged of yield* ImageTools) {
     yield* requireSecrets(imaged)
     const tool = yield* external(imaged.manifest, imaged.executable)

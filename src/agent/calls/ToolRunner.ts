@@ -1,5 +1,5 @@
 /**
- * The way of a tool call (spec 8.9): check, request, a person's approval where it needs one, locks, commit, intent barrier, run,
+ * The way of a tool call: check, request, a person's approval where it needs one, locks, commit, intent barrier, run,
  * result, release. It runs in the fiber of its lane; every way out commits a result, and the locks are free only after that.
  */
 import { Context, Effect, Layer } from "effect"

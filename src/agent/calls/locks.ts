@@ -1,5 +1,5 @@
 /**
- * The lock rules of an agent as plain data and functions (spec 9, D25, D26, D27): what a lock reaches, which claims
+ * The lock rules of an agent as plain data and functions (D25, D26, D27): what a lock reaches, which claims
  * exclude each other, and the one queue that decides who goes next. {@link LockManager} is the only place that acts on
  * it.
  *

@@ -80,7 +80,7 @@ export class ControlPlane extends Context.Service<
       readonly reason: string
       readonly final_rev: number
       readonly final_hash: string
-      /** What choird keeps of the session (spec 11.8). */
+      /** What choird keeps of the session. */
       readonly summary?: Summary
     }): Asked<void>
     /** The newest configuration, if it is newer. */

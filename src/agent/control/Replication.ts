@@ -1,6 +1,6 @@
 /**
  * Carries the log to choird (D4, D7): at once for what people or effects wait for, else at the interval. The log runs ahead of
- * choird on purpose; what is not acknowledged when this process dies is lost (spec 7.4).
+ * choird on purpose; what is not acknowledged when this process dies is lost.
  */
 import { Clock, Context, Deferred, Effect, Layer, Queue, Schema } from "effect"
 import type { HeartbeatReply } from "#schema/AgentApi.ts"

@@ -1,4 +1,4 @@
-/** The secrets that a configuration calls for: its models', and those that tools name (spec 14.3, 17.7). */
+/** The secrets that a configuration calls for: its models', and those that tools name. */
 import { Effect, type Redacted } from "effect"
 import type { AgentConfig } from "#schema/Config.ts"
 import type { SecretName } from "#schema/Ids.ts"

@@ -1,5 +1,5 @@
 /**
- * The git identity that the agent leases, as commands of a call use it (spec 14.4): name and e-mail from a configuration file without
+ * The git identity that the agent leases, as commands of a call use it: name and e-mail from a configuration file without
  * secrets, credentials from this process by the helper, or a key from an ssh-agent.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"

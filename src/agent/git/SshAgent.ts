@@ -1,4 +1,4 @@
-/** An ssh-agent that holds the identity's key in its memory: the key comes by a pipe and is never in a file (spec 14.4). */
+/** An ssh-agent that holds the identity's key in its memory: the key comes by a pipe and is never in a file. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { rmSync } from "node:fs"
 import { Effect, Redacted, Schema } from "effect"

@@ -1,5 +1,5 @@
 /**
- * The agent's program as git's credential helper: `git-cred-helper SOCKET get` asks the agent and prints what git reads (spec 14.4). `store`
+ * The agent's program as git's credential helper: `git-cred-helper SOCKET get` asks the agent and prints what git reads. `store`
  * and `erase` do nothing, since nothing is kept.
  */
 import { existsSync } from "node:fs"
@@ -14,7 +14,7 @@ import { RPC_TIMEOUT_MS } from "#src/agent/control/verbAnswer.ts"
 /** What git sends its credential helper (D14). */
 export const CREDENTIAL_REQUEST_BYTES_MAX = 8 * 1024
 
-/** What starts it: the program of an image (spec 15.1), where the agent is in one, else this program by its first argument. */
+/** What starts it: the program of an image, where the agent is in one, else this program by its first argument. */
 export const gitHelper = (choir: string): ReadonlyArray<string> => {
   const baked = join(choir, "bin", GIT_CRED_HELPER)
   return existsSync(baked) ? [baked] : [...process.argv.slice(0, 2), GIT_CRED_HELPER]

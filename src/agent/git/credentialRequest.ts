@@ -1,4 +1,4 @@
-/** What git asks a credential helper, and whether it may have an answer (spec 14.4, D14). Pure. */
+/** What git asks a credential helper, and whether it may have an answer (D14). Pure. */
 import { Result } from "effect"
 import type { GitIdentity } from "#schema/GitIdentity.ts"
 import { coversHttps } from "#src/shared/git/gitRemotes.ts"

@@ -1,5 +1,5 @@
 /**
- * Answers git's credential helper over a socket of the agent's own (spec 14.4, D14): the token is in this process's memory only, and goes
+ * Answers git's credential helper over a socket of the agent's own (D14): the token is in this process's memory only, and goes
  * to a child of git in a running call. Whoever may run git there may use it all the same; what it does not get is a file or a variable.
  */
 import { readlinkSync } from "node:fs"

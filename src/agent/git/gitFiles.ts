@@ -1,4 +1,4 @@
-/** The texts that git and ssh read as their configuration. They name the identity and hold no secret (spec 14.4). Pure. */
+/** The texts that git and ssh read as their configuration. They name the identity and hold no secret. Pure. */
 import type { GitIdentity } from "#schema/GitIdentity.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 

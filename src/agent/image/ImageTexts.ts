@@ -1,4 +1,4 @@
-/** The identity texts of the image (spec 7.1): USER.md and SOUL.md for edge, SOUL-CORE.md for cores. */
+/** The identity texts of the image: USER.md and SOUL.md for edge, SOUL-CORE.md for cores. */
 import { Context, Effect, FileSystem, Layer, Schema } from "effect"
 
 /** The image's texts; an absent file is an empty text. */

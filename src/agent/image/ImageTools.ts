@@ -1,4 +1,4 @@
-/** The tools that an image brings along (spec 8.8): manifests with their executables, read and checked before the agent says hello. */
+/** The tools that an image brings along: manifests with their executables, read and checked before the agent says hello. */
 import { Context, Effect, FileSystem, Layer, Result, Schema } from "effect"
 import type { ToolManifest } from "#schema/Tool.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
@@ -7,7 +7,7 @@ import type { ToolScope } from "#src/shared/image/toolExecutable.ts"
 import { MANIFEST_BYTES_MAX, readToolManifest } from "#src/shared/image/toolManifest.ts"
 import { requireTools, SkillRegistry } from "./SkillRegistry.ts"
 
-/** A tool of the image that cannot be offered. The agent does not start without it (fail fast, spec 8.8). */
+/** A tool of the image that cannot be offered. The agent does not start without it. */
 export class ToolBroken extends Schema.TaggedError<ToolBroken>()("ToolBroken", {
   /** The manifest, or the folder that cannot be read. */
   file: Schema.String,

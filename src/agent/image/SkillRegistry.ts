@@ -1,4 +1,4 @@
-/** Every skill there is: built-in and the image's (spec 8.8). It is filled once at start and never changes. */
+/** Every skill there is: built-in and the image's. It is filled once at start and never changes. */
 import { Context, Effect, FileSystem, Layer, Result, Schema } from "effect"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
@@ -9,7 +9,7 @@ import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 /** Skills by their names. */
 export type SkillBook = ReadonlyMap<string, SkillSpec>
 
-/** A skill that cannot be offered. The agent does not start without it (fail fast, spec 8.8). */
+/** A skill that cannot be offered. The agent does not start without it. */
 export class SkillBroken extends Schema.TaggedError<SkillBroken>()("SkillBroken", {
   /** The skill's file, or the folder that cannot be read. */
   file: Schema.String,
@@ -55,7 +55,7 @@ export const loadSkills = Effect.fnUntraced(function* (choir: string) {
   return book
 })
 
-/** Fails unless every tool that a skill allows is among the names of all tools (spec 8.8, step 4). */
+/** Fails unless every tool that a skill allows is among the names of all tools. */
 export const requireTools = (book: SkillBook, tools: ReadonlySet<string>): Effect.Effect<void, SkillBroken> =>
   Effect.forEach(
     book.values(),

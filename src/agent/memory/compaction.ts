@@ -1,4 +1,4 @@
-/** Which events of a lane give way to its summary, what the model is asked, and what of its answer counts (spec 11.3). */
+/** Which events of a lane give way to its summary, what the model is asked, and what of its answer counts. */
 import { Schema } from "effect"
 import type { ChoirEvent, EventOf, MemoryDelta } from "#schema/Event.ts"
 import type { CoreLane, EdgeLane, ReferenceSummary } from "#src/shared/session/State.ts"
@@ -99,7 +99,7 @@ const FactInput = Schema.Struct({
   value: Schema.String.annotate({ description: "The fact" }),
   source_event: Schema.optionalKey(Reference.annotate({ description: "The hash of the event that says so" }))
 })
-/** The delta of spec 11.3 as a model writes it: hashes may be the short ones that it was shown. */
+/** A change of the reference summary as a model writes it: hashes may be the short ones that it was shown. */
 const DeltaInput = Schema.Struct({
   mode: Schema.Literals(["append", "overwrite"]).annotate({
     description: "Whether summary_update is added or replaces the text"

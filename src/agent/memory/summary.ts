@@ -1,4 +1,4 @@
-/** What the model is asked for when a session ends, and what of its answer counts (spec 11.8). */
+/** What the model is asked for when a session ends, and what of its answer counts. */
 import { Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type Summary, SUMMARY_LIMITS } from "#schema/Summary.ts"

@@ -1,5 +1,5 @@
 /**
- * Chat completions of an OpenAI-compatible endpoint (spec 21). What comes back is hostile input: sizes, counts and times are
+ * Chat completions of an OpenAI-compatible endpoint. What comes back is hostile input: sizes, counts and times are
  * capped, tool calls are structured or nothing, redirects are not followed. A failure is data: it becomes an event.
  */
 import { Context, Duration, Effect, Layer, Redacted, Result, type Schema } from "effect"

@@ -1,4 +1,4 @@
-/** A lane's model calls: room in replication and budget, the prompt, the call, the commit of its output (spec 7.7). */
+/** A lane's model calls: room in replication and budget, the prompt, the call, the commit of its output. */
 import { Context, Duration, Effect, Layer } from "effect"
 import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf, PayloadOf } from "#schema/Event.ts"

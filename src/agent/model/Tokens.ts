@@ -1,5 +1,5 @@
 /**
- * How many tokens texts take (spec 11.3), exact for models of the o200k_base vocabulary and calibrated for others by what their
+ * How many tokens texts take, exact for models of the o200k_base vocabulary and calibrated for others by what their
  * providers report. The vocabulary is read when something is counted for the first time, and never while prompts are small.
  */
 import { hash } from "node:crypto"

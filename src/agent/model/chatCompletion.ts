@@ -1,4 +1,4 @@
-/** The chat completions format of OpenAI (spec 21.1): what is sent, and how an answer is read. An answer is hostile input. */
+/** The chat completions format of OpenAI: what is sent, and how an answer is read. An answer is hostile input. */
 import { Effect, Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"

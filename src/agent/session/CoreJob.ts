@@ -1,4 +1,4 @@
-/** A core job: one task, many steps, one result (spec 7.3). Like edge, it knows what to do next from the state alone. */
+/** A core job: one task, many steps, one result. Like edge, it knows what to do next from the state alone. */
 import { Effect, Result, Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { JobName } from "#schema/Ids.ts"
@@ -123,7 +123,7 @@ const modelFailed = ({ budgets }: CoreLane, problem: string, { job_ms }: Ages): 
   return next.type === "stop" && left_ms > 0 ? { ...next, stop: { ...next.stop, resumable: { left_ms } } } : next
 }
 
-/** Words do not end a skill (spec 10.2). */
+/** The correction for words within a skill, which do not end it. */
 const unfinished = ({ name, state }: ActiveSkill): string =>
   `The skill ${name} is not at its end: do its step ${state} and leave it with choir-skill-transition. Text alone ends nothing.`
 

@@ -1,5 +1,5 @@
 /**
- * Edge: the lane that talks (spec 7.1, 7.2). What it does next follows from the state alone, so a lane that comes back after a
+ * Edge: the lane that talks. What it does next follows from the state alone, so a lane that comes back after a
  * crash goes on like one that never stopped.
  */
 import { Deferred, Effect } from "effect"

@@ -1,5 +1,5 @@
 /**
- * Messages that wait for edge to be idle (spec 7.1). choird's inbox is the real queue: what stands here is a copy that a restart
+ * Messages that wait for edge to be idle. choird's inbox is the real queue: what stands here is a copy that a restart
  * gets again.
  */
 import { Context, Effect, Latch, Layer } from "effect"

@@ -31,7 +31,7 @@ type Ending =
   | { readonly type: "stopped"; readonly deadline_at_ms: number }
   | { readonly type: "exhausted"; readonly limit: string }
 
-/** Queues a message; who has to wait is told so, once (spec 7.1). */
+/** Queues a message; who has to wait is told so, once. */
 const take = Effect.fnUntraced(function* (message: UserMessage) {
   const arbiter = yield* Arbiter
   const mailbox = yield* Mailbox

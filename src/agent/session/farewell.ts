@@ -1,4 +1,4 @@
-/** How an epoch ends in good order (spec 11.8, 17.2): the session's summary by its model, the last flush, the goodbye (D18). */
+/** How an epoch ends in good order: the session's summary by its model, the last flush, the goodbye (D18). */
 import { Effect, Option, Schedule } from "effect"
 import { EDGE } from "#schema/Ids.ts"
 import type { Summary } from "#schema/Summary.ts"

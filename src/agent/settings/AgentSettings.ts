@@ -1,4 +1,4 @@
-/** What the agent was told at INIT_HELLO and is told again when the configuration changes (spec 16.3). */
+/** What the agent was told at INIT_HELLO and is told again when the configuration changes. */
 import { Context, Effect, Layer } from "effect"
 import type { AgentConfig, Budgets, Model } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"

@@ -1,4 +1,4 @@
-/** The secrets of the bound resources, in this process's memory only (spec 14.3), and what keeps them out of events. */
+/** The secrets of the bound resources, in this process's memory only, and what keeps them out of events. */
 import { Context, Effect, Layer, Redacted, Ref, type Schema } from "effect"
 import type { SecretName } from "#schema/Ids.ts"
 import { makeJsonScrub, makeScrub } from "./scrub.ts"

@@ -1,5 +1,5 @@
 /**
- * The secrets of external tools (spec 14.3): what the names of a manifest mean, and what one call is given of them. The values stay
+ * The secrets of external tools: what the names of a manifest mean, and what one call is given of them. The values stay
  * in memory; a tool reads them from a descriptor, since an environment and arguments are readable in /proc (R32).
  */
 import { Effect, Redacted, Result, Schema } from "effect"

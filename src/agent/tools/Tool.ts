@@ -54,9 +54,9 @@ export interface Tool {
   readonly effect: ToolEffect
   /** Lanes that may call it at all; `choir.core.report` is only a core's. */
   readonly lanes: "both" | "edge" | "core"
-  /** Whether edge may call it while core jobs run (spec 7.2). */
+  /** Whether edge may call it while core jobs run. */
   readonly readOnly: boolean
-  /** Whether models see only the status and the summary of its results (`prompt_mask`, spec 8.5). */
+  /** Whether models see only the status and the summary of its results (`prompt_mask`). */
   readonly masked?: boolean
   /** Strict on types, lenient on unknown keys; fails with a sentence for the model. */
   prepare(input: unknown): Effect.Effect<PreparedCall, InvalidInput>

@@ -1,4 +1,4 @@
-/** choir.core.inject: appends an instruction to a running job; nothing is rewritten and no budget is reset (spec 12.8). */
+/** choir.core.inject: appends an instruction to a running job; nothing is rewritten and no budget is reset. */
 import { Effect, Schema } from "effect"
 import { JobName } from "#schema/Ids.ts"
 import type { ControlTool } from "./ControlTool.ts"

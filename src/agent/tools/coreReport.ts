@@ -1,5 +1,5 @@
 /**
- * choir.core.report: a job tells how it goes, or asks the user something (CoreEvent, spec 12.7). The call itself is the record: edge is shown
+ * choir.core.report: a job tells how it goes, or asks the user something (CoreEvent). The call itself is the record: edge is shown
  * the newest in its prompts, people see it in the list of jobs, and a question opens a report turn.
  */
 import { Effect, Schema } from "effect"

@@ -1,4 +1,4 @@
-/** choir.core.spawn: starts a core job with the task that edge curated (spec 12.7). */
+/** choir.core.spawn: starts a core job with the task that edge curated. */
 import { Effect, Schema } from "effect"
 import { ContextBundle, CoreSkill, ToolConstraints } from "#schema/Core.ts"
 import { JobName } from "#schema/Ids.ts"

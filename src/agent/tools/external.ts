@@ -1,5 +1,5 @@
 /**
- * A tool that is a manifest and an executable (spec 8.8): JSON on standard input and output, the secrets that its manifest names on
+ * A tool that is a manifest and an executable: JSON on standard input and output, the secrets that its manifest names on
  * a descriptor of their own, git's configuration where that of the git identity is among them, and nothing else of the agent's.
  */
 import { Effect, Option, Result, Schema } from "effect"
@@ -108,7 +108,7 @@ const lanesOf = ({ runtime }: ToolManifest): Tool["lanes"] => (runtime.exposure 
 
 /**
  * Who gets secrets runs beside no command of choir.exec: it has the same user, and could look into the memory of what runs
- * (spec 14.3, D13).
+ * (D13).
  */
 const locksOf = ({ runtime }: ToolManifest): ReadonlyArray<LockRequest> =>
   runtime.secret_resources.length === 0

@@ -1,5 +1,5 @@
 /**
- * Tools that run in choird (EXECUTE_HOST_TOOL, spec 12.5). A lane that is interrupted hangs up and leaves nothing behind in the agent;
+ * Tools that run in choird (EXECUTE_HOST_TOOL). A lane that is interrupted hangs up and leaves nothing behind in the agent;
  * choird ends the run when the call's result reaches it.
  */
 import { Effect, type Schema } from "effect"

@@ -1,4 +1,4 @@
-/** choir.memory.compact: orders the reference summary of the calling lane to be brought up to date (spec 11.7). */
+/** choir.memory.compact: orders the reference summary of the calling lane to be brought up to date. */
 import { Effect, Schema } from "effect"
 import type { LaneId } from "#schema/Ids.ts"
 import type { Tool } from "./Tool.ts"

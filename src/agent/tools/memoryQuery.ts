@@ -1,5 +1,5 @@
 /**
- * choir.memory.query, store `working`: searches the lane's own view of the session's log (spec 11.7). What the agent holds is searched
+ * choir.memory.query, store `working`: searches the lane's own view of the session's log. What the agent holds is searched
  * here, what left it in choird (D9); a lane sees no more of the log than its prompt could have shown it.
  */
 import { Effect, Result, Schema } from "effect"
@@ -35,7 +35,7 @@ const LOG_SEARCH_MS_MAX = 3000
 interface Sources {
   readonly log: EventLog["Service"]
   readonly ask: AskHost
-  /** Whether models see only how the results of a tool ended (`prompt_mask`, spec 8.5). */
+  /** Whether models see only how the results of a tool ended (`prompt_mask`). */
   readonly isMasked: (tool: string) => boolean
 }
 

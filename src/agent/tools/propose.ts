@@ -1,5 +1,5 @@
 /**
- * choir.propose.*: hands choird what the agent would like changed of itself (spec 8.10, 20). Nothing happens here or there before a person
+ * choir.propose.*: hands choird what the agent would like changed of itself. Nothing happens here or there before a person
  * approved it: the call ends once it is known to wait, and the decision comes later, as words of the control plane.
  */
 import { Effect, Result, Schema } from "effect"

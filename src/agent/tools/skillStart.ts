@@ -1,4 +1,4 @@
-/** choir.skill.start: puts the calling lane into a skill (spec 10.2). */
+/** choir.skill.start: puts the calling lane into a skill. */
 import { Effect, Schema } from "effect"
 import { SKILL_START } from "#src/agent/arbiter/decideSkills.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"

@@ -1,4 +1,4 @@
-/** choir.skill.transition: leaves the present step of the lane's skill (spec 10.2). */
+/** choir.skill.transition: leaves the present step of the lane's skill. */
 import { Effect, Schema } from "effect"
 import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import type { ControlTool } from "./ControlTool.ts"

@@ -22,7 +22,7 @@ export type ChatNews =
   | ({ readonly type: "answer" } & ChatAnswer)
   | { readonly type: "connection"; readonly up: boolean }
 
-/** A message that waits for edge, behind `position` others, or the answer of choird to a command of the chat (spec 19.3). */
+/** A message that waits for edge, behind `position` others, or the answer of choird to a command of the chat. */
 export type Sent =
   | { readonly type: "message"; readonly inbox_id: InboxId; readonly position: number }
   | ({ readonly type: "answer" } & ChatAnswer)

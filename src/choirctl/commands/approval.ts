@@ -1,4 +1,4 @@
-/** choirctl approval: what waits for a person, and the person's decision (spec 17.1). */
+/** choirctl approval: what waits for a person, and the person's decision. */
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { ApprovalId } from "#schema/Ids.ts"

@@ -1,4 +1,4 @@
-/** choirctl config: check config.json, and make choird run with it (spec 17.6). */
+/** choirctl config: check config.json, and make choird run with it. */
 import { Cause, Effect, Exit, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { ask } from "#src/choirctl/client/ask.ts"

@@ -1,4 +1,4 @@
-/** choirctl session inject, compact, stop, cancel and core-cancel: what a running session is asked to do (spec 17.1). */
+/** choirctl session inject, compact, stop, cancel and core-cancel: what a running session is asked to do. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { JobName, LaneId } from "#schema/Ids.ts"

@@ -1,4 +1,4 @@
-/** `choirctl agent init` (spec 17.8): an entry of config.json that choird accepts, and the repository it names. */
+/** `choirctl agent init`: an entry of config.json that choird accepts, and the repository it names. */
 import { join } from "node:path"
 import { Effect, FileSystem, Schema } from "effect"
 import { Config } from "#schema/Config.ts"

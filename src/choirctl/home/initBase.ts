@@ -1,4 +1,4 @@
-/** `choirctl agent base init` (spec 17.8): the global repository that config.json names, with the files that every image starts from. */
+/** `choirctl agent base init`: the global repository that config.json names, with the files that every image starts from. */
 import { join } from "node:path"
 import { Effect } from "effect"
 import { Config } from "#schema/Config.ts"

@@ -1,4 +1,4 @@
-/** First-time setup (spec 6.2): a home in which choird starts. Makes what is missing and never changes what is there. */
+/** First-time setup: a home in which choird starts. Makes what is missing and never changes what is there. */
 import { join } from "node:path"
 import { Effect, FileSystem, type Redacted } from "effect"
 import { Config } from "#schema/Config.ts"

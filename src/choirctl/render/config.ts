@@ -26,7 +26,7 @@ const STYLES: Readonly<Record<ChangeClass, "green" | "yellow">> = {
   "restart-required": "yellow"
 }
 
-/** A line as in spec 17.6; the commits of a repository stand behind its name. */
+/** The line of one change; the commits of a repository stand behind its name. */
 const changeLine = (color: boolean) => (row: ConfigChange) => {
   const { change, command, path } = row
   const commits = change.includes("->") ? `: ${change}` : ""

@@ -1,5 +1,5 @@
 /**
- * A log as it grows, is cut back, or gives way to a new one (spec 22.2). A rotation renames the file into the archive, whose names
+ * A log as it grows, is cut back, or gives way to a new one. A rotation renames the file into the archive, whose names
  * sort by time: so a reader that comes late finds there what was written between the file it read and the one that is written now.
  */
 import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync, statSync } from "node:fs"

@@ -231,7 +231,7 @@ const watch = Effect.fnUntraced(function* (
   if (!ENDED_GRACEFULLY.has(running.type)) return { cause: running, ready: true }
 
   yield* onStopping
-  // The session's summary has its own time beside that of the stop itself (spec 11.8).
+  // The session's summary has its own time beside that of the stop itself.
   const limit_ms = AGENT_STOP_MS_MAX + (yield* summary_ms_max)
   // A database that is away keeps the agent from hearing of it; it is stopped when its time is over all the same.
   const asked = Effect.andThen(patiently(services.signals.stop(session_id, limit_ms)), Effect.never)

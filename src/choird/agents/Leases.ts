@@ -1,11 +1,11 @@
-/** Exclusive resources, leased to one running agent at a time (spec 6.4). */
+/** Exclusive resources, leased to one running agent at a time. */
 import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import { boundDms, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, ResourceName, type SessionId } from "#schema/Ids.ts"
 
-/** The kinds that spec 6.4 makes exclusive; `browser` is the agent's own context and is named after the agent. */
+/** The kinds of resource that one agent at a time may hold; `browser` is the agent's own context and is named after the agent. */
 export const LeaseKind = Schema.Literals(["workspace", "git_identity", "notion", "email", "dm", "browser"])
 export type LeaseKind = typeof LeaseKind.Type
 

@@ -47,11 +47,11 @@ export interface AgentView {
   readonly epoch: number
   readonly bindings: RunBindings | null
   readonly image_version: string | null
-  /** What its image's version.json says, as it was compared with the image's files before the start (spec 15.1). */
+  /** What its image's version.json says, as it was compared with the image's files before the start. */
   readonly manifests: ManifestHashes | null
   readonly since_ms: number
   readonly config_version: number
-  /** The configuration that its run began with; what only a start takes over is in force as it says (spec 17.6). */
+  /** The configuration that its run began with; what only a start takes over is in force as it says. */
   readonly started_with: Config | null
   readonly reason: string | null
 }
@@ -65,7 +65,7 @@ export class Lifecycle extends Context.Service<
     /** Leases, builds nothing, starts the container and waits for INIT_HELLO, at most AGENT_START_MS_MAX. Resumes unless `fresh`. */
     start(agent_id: AgentId, options: StartOptions): Effect.Effect<AgentView, AgentRefused>
     /**
-     * Graceful (spec 17.2): safe point, summary, flush, TERMINATE_SELF. Who says no goodbye within AGENT_STOP_MS_MAX and the time of
+     * Graceful: safe point, summary, flush, TERMINATE_SELF. Who says no goodbye within AGENT_STOP_MS_MAX and the time of
      * the summary is killed, and the log names the revision after which everything is lost.
      */
     stop(agent_id: AgentId): Effect.Effect<AgentView, AgentRefused>

@@ -1,5 +1,5 @@
 /**
- * Which models an agent speaks with, and the switch to others while it runs (spec 16.3, 17.1). A switch is transient: it lasts until
+ * Which models an agent speaks with, and the switch to others while it runs. A switch is transient: it lasts until
  * the agent is started again, across crashes of it, and is never written into config.json.
  */
 import { Context, Effect, Layer, Result } from "effect"

@@ -32,7 +32,7 @@ export interface RunRequest extends StartRequest {
 export interface RunHandle {
   /** Completed by whoever wants the run to end. */
   readonly stop: Deferred.Deferred<void>
-  /** Completed before `stop` by whoever starts the agent again at once: its session stays active, so that a next choird does it (17.4). */
+  /** Completed before `stop` by whoever starts the agent again at once: its session stays active, so that a next choird does it. */
   readonly again: Deferred.Deferred<void>
   /** The view once the agent runs, or why it does not. */
   readonly started: Deferred.Deferred<AgentView, Refusal>

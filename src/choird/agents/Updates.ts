@@ -1,4 +1,4 @@
-/** Brings agents to the newest commits of their repositories: build, then stop and start those that run (spec 17.4, 17.5). */
+/** Brings agents to the newest commits of their repositories: build, then stop and start those that run. */
 import { Context, Effect, Layer, Option, Result } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"

@@ -1,4 +1,4 @@
-/** Empties the folders that agents work in (spec 15.4: they may be wiped at any time, since nothing in them is the only copy). */
+/** Empties the folders that agents work in, which may be wiped at any time: nothing in them is the only copy. */
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
@@ -35,7 +35,7 @@ export class Workspaces extends Context.Service<
   {
     /**
      * Stops the agent that holds a workspace, its folder, or one around or below it; then deletes all that is in it and keeps its folder
-     * (spec 15.4, D43, R41). No agent can take it meanwhile; refused where a second one works in these folders.
+     * (D43, R41). No agent can take it meanwhile; refused where a second one works in these folders.
      */
     reset(name: ResourceName): Effect.Effect<ResetWorkspace, WorkspaceRefused>
   }

@@ -1,4 +1,4 @@
-/** Which resources a run is bound to (spec 6.4): an agent's defaults, and what its start overrides of them. */
+/** Which resources a run is bound to: an agent's defaults, and what its start overrides of them. */
 import { Result } from "effect"
 import type { Config } from "#schema/Config.ts"
 import {

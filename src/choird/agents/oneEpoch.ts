@@ -42,7 +42,7 @@ export const oneEpoch = Effect.fnUntraced(function* (
   const { agent_id, bindings, prepared, programs, services, stop } = context
   const { epoch, session_id } = row
   const { version } = yield* services.config.current
-  // The view's bindings stay: the models in them may have been switched since the start (spec 17.1).
+  // The view's bindings stay: the models in them may have been switched since the start.
   yield* services.views.change(agent_id, {
     status: "starting",
     session_id,

@@ -1,4 +1,4 @@
-/** The image that an agent is started with: whole on disk, known to the runtime, and made anew where the runtime lost it (spec 15.1). */
+/** The image that an agent is started with: whole on disk, known to the runtime, and made anew where the runtime lost it. */
 import { Effect, Option } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { ManifestHashes } from "#schema/Image.ts"

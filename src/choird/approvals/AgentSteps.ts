@@ -1,4 +1,4 @@
-/** Lets an agent take over what was approved: its image is built, and it is started anew with its session resumed (spec 17.3, 20). */
+/** Lets an agent take over what was approved: its image is built, and it is started anew with its session resumed. */
 import { Context, Effect, Layer, Option } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"

@@ -1,5 +1,5 @@
 /**
- * What a person has to decide before it may happen (spec 8.10, 12.5, 19.6): durable rows with one decision each (D16, D17). A decision
+ * What a person has to decide before it may happen: durable rows with one decision each (D16, D17). A decision
  * is made here at once, whatever the agent does (E7); the agent hears of it by a signal, and by asking again.
  */
 import { Clock, Context, Effect, Layer, Queue, Result, type Stream } from "effect"

@@ -1,4 +1,4 @@
-/** Brings an approved change into config.json and has it loaded and applied like an operator's (spec 17.6). Each step may be taken again. */
+/** Brings an approved change into config.json and has it loaded and applied like an operator's. Each step may be taken again. */
 import { basename, dirname, join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
 import { Context, Effect, FileSystem, Layer, Result, Schedule } from "effect"

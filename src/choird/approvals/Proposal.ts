@@ -1,4 +1,4 @@
-/** A proposal as choird understands it: strictly decoded, with the payload as it was written (spec 8.10). Pure. */
+/** A proposal as choird understands it: strictly decoded, with the payload as it was written. Pure. */
 import { Result, Schema } from "effect"
 import {
   type ConfigEdit,

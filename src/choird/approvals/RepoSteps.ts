@@ -1,5 +1,5 @@
 /**
- * Brings an approved change into the agent's repository (spec 20): the same commit however often it is made, pushed only onto the commit
+ * Brings an approved change into the agent's repository: the same commit however often it is made, pushed only onto the commit
  * that the person saw it on. Whatever moved meanwhile is `CHANGED` (R54).
  */
 import { join } from "node:path"

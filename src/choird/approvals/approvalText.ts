@@ -94,6 +94,6 @@ export const askingText = (asking: Asking): string => {
   ].join("\n")
 }
 
-/** The message that nobody decided in time (spec 19.6). */
+/** The message that nobody decided in time. */
 export const expiredText = ({ approval_id, summary }: Pick<Asking, "approval_id" | "summary">): string =>
   `Approval ${approval_id} timed out: ${summary}. It was rejected automatically.`

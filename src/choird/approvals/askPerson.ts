@@ -1,4 +1,4 @@
-/** The messages about an approval at the DM where the agent's work was asked for, within the transaction of its row (spec 19.6). */
+/** The messages about an approval at the DM where the agent's work was asked for, within the transaction of its row. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"

@@ -1,4 +1,4 @@
-/** The files that a proposed tool or skill would be in the agent's repository (spec 6.5), or everything that is wrong with them. Pure. */
+/** The files that a proposed tool or skill would be in the agent's repository, or everything that is wrong with them. Pure. */
 import { Result } from "effect"
 import type { HeldFile, RepoFile } from "#src/choird/repos/Tree.ts"
 import { toolExecutable } from "#src/shared/image/toolExecutable.ts"

@@ -1,4 +1,4 @@
-/** One step of an execution after the other (spec 20): what each does, and which one follows. */
+/** One step of an execution after the other: what each does, and which one follows. */
 import { Effect, Option, Result, Schema } from "effect"
 import type { Approved } from "./Approved.ts"
 import { readStored } from "./requestTypes.ts"

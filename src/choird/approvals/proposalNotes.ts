@@ -21,7 +21,7 @@ const DECIDED: Readonly<Record<Resolution, string>> = {
 export const decidedNote = ({ approval_id, summary }: Told, resolution: Resolution): string =>
   `Your proposal ${approval_id} (${summary}) ${DECIDED[resolution]}.`
 
-/** For the person, at the DM where it was asked (spec 19.6). */
+/** For the person, at the DM where it was asked. */
 export const decidedText = (
   { approval_id, summary }: Told,
   resolution: "approved" | "rejected",

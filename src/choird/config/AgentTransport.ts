@@ -1,4 +1,4 @@
-/** Which ways to choird agents have: config.json's `transport`, over which the command line wins (spec 12.2). */
+/** Which ways to choird agents have: config.json's `transport`, over which the command line wins. */
 import { resolve } from "node:path"
 import { Context, Result, Runtime, Schema } from "effect"
 import { HttpTransport, type ListenPlace, parseListen } from "#schema/Transport.ts"

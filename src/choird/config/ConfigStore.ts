@@ -1,4 +1,4 @@
-/** The running configuration and the secrets, as one snapshot that is replaced whole (spec 17.7). */
+/** The running configuration and the secrets, as one snapshot that is replaced whole. */
 import { Context, Effect, Layer, type Redacted, Schema, type Stream, SubscriptionRef } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"

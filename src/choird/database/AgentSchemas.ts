@@ -13,7 +13,7 @@ const DUPLICATE_OBJECT = "42710"
 const isDuplicate = (error: SqlError.SqlError) =>
   error.reason._tag === "UniqueViolation" || sqlState(error) === DUPLICATE_OBJECT
 
-/** Each agent's own corner of the database (spec 23.0). */
+/** Each agent's own corner of the database. */
 export class AgentSchemas extends Context.Service<
   AgentSchemas,
   {

@@ -1,4 +1,4 @@
-/** Does what a command of a chat asks for, and answers in words for a person (spec 19.3). */
+/** Does what a command of a chat asks for, and answers in words for a person. */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import type { Budgets } from "#schema/Config.ts"
 import type { CoreReport } from "#schema/Core.ts"

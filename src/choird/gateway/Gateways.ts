@@ -1,4 +1,4 @@
-/** Takes what people send at a gateway to their agents, and answers for choird where no agent can (spec 19.2, R42, R45). */
+/** Takes what people send at a gateway to their agents, and answers for choird where no agent can (R42, R45). */
 import { Context, Effect, Layer, Metric } from "effect"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"

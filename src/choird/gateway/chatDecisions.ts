@@ -1,5 +1,5 @@
 /**
- * Decisions about approvals from a chat (spec 19.3, D16, E7): whether this person may decide, which approval is meant, and the answer in
+ * Decisions about approvals from a chat (D16, E7): whether this person may decide, which approval is meant, and the answer in
  * words. They are made at once, whatever the agent does meanwhile.
  */
 import { Effect, Option } from "effect"

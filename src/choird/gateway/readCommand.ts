@@ -1,4 +1,4 @@
-/** The commands of a chat (spec 19.3), read from what a person typed. All of them are about the agent at the person's own DM (R46). */
+/** The commands of a chat, read from what a person typed. All of them are about the agent at the person's own DM (R46). */
 import { Option, Schema } from "effect"
 import { ApprovalId, JobName, ResourceName } from "#schema/Ids.ts"
 

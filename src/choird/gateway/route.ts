@@ -1,4 +1,4 @@
-/** Where a message from outside goes, decided from the configuration and the agents' views alone (spec 19.2, 19.3; R46). */
+/** Where a message from outside goes, decided from the configuration and the agents' views alone (R46). */
 import type { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { boundDms, dmList } from "#schema/ResourceBindings.ts"

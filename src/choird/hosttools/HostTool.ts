@@ -1,4 +1,4 @@
-/** What a tool is to choird that runs it for an agent (spec 12.5): a strict input, an effect class, a deadline and a handler. */
+/** What a tool is to choird that runs it for an agent: a strict input, an effect class, a deadline and a handler. */
 import { Effect, Schema } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
 import type { ToolStatus } from "#schema/Event.ts"

@@ -1,5 +1,5 @@
 /**
- * Runs host tools for agents (EXECUTE_HOST_TOOL, spec 12.5). A run belongs to its session's epoch, not to the request that began it:
+ * Runs host tools for agents (EXECUTE_HOST_TOOL). A run belongs to its session's epoch, not to the request that began it:
  * a caller that hangs up and asks again finds it still there. It ends when the session's log says that the call has ended, and with the
  * epoch at the latest.
  */

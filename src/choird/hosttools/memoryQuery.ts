@@ -1,4 +1,4 @@
-/** choir.memory.query, store `working`: the part of a session's log that its agent holds no more (spec 11.7, D9). */
+/** choir.memory.query, store `working`: the part of a session's log that its agent holds no more (D9). */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"

@@ -1,4 +1,4 @@
-/** An image on disk: the folder `choir/` with its files, their modes and `version.json` (spec 15.1). */
+/** An image on disk: the folder `choir/` with its files, their modes and `version.json`. */
 import { createHash } from "node:crypto"
 import { join } from "node:path"
 import { Effect, type FileSystem, Schema } from "effect"
@@ -14,7 +14,7 @@ const IMAGE_ENTRIES_MAX = 4 * REPO_FILES_MAX
 /** Raised when the same commits shall give another image, because this program lays it out differently. */
 const BUILDER_VERSION = 1
 
-/** An image that is not what its `version.json` says (spec 15.1). */
+/** An image that is not what its `version.json` says. */
 export class ImageDrift extends Schema.TaggedError<ImageDrift>()("ImageDrift", {
   path: Schema.String,
   reason: Schema.String

@@ -1,4 +1,4 @@
-/** Images of the sandbox runtime: the merged repositories of an agent as a folder, built once for each pair of commits (spec 17.3). */
+/** Images of the sandbox runtime: the merged repositories of an agent as a folder, built once for each pair of commits. */
 import { join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Option, type PlatformError, Schema } from "effect"
 import { AgentId, type ResourceName, type SecretName } from "#schema/Ids.ts"
@@ -52,7 +52,7 @@ export class OriginUnknown extends Schema.TaggedError<OriginUnknown>()("OriginUn
 export interface ImageSources {
   readonly global: RepoSource
   readonly agent: RepoSource
-  /** What the agent is bound to; its own repository is fetched as that, where it can be (spec 14.4). */
+  /** What the agent is bound to; its own repository is fetched as that, where it can be. */
   readonly git_identity?: ResourceName | undefined
   /** Why a tool could not be given a secret that its manifest names; without it secrets are not looked at. */
   readonly secretProblem?: (name: SecretName) => string | undefined
@@ -116,7 +116,7 @@ export class Images extends Context.Service<
     goBack(agent_id: AgentId, image_version: ImageVersion): Effect.Effect<void, ImageNotWritten>
     /** What the agent's image of this version was built from, or its newest one; nothing where there is none that can be read. */
     origin(agent_id: AgentId, image_version?: string): Effect.Effect<Option.Option<Origin>>
-    /** What the image at `path` says of itself, after its files were compared with it (spec 15.1). */
+    /** What the image at `path` says of itself, after its files were compared with it. */
     verify(path: string): Effect.Effect<ImageVersionFile, ImageDrift>
   }
 >()("choir/choird/images/Images") {

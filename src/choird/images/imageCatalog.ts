@@ -1,4 +1,4 @@
-/** What an image offers its agent: the skills and tools that its files describe (spec 8.8). */
+/** What an image offers its agent: the skills and tools that its files describe. */
 import { join } from "node:path"
 import { Effect, FileSystem, Result, Schema } from "effect"
 import type { SkillSpec } from "#schema/Skill.ts"

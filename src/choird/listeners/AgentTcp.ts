@@ -1,5 +1,5 @@
 /**
- * The agents' API on TCP, where the configuration asks for it (spec 12.1). The session is found by the token, since no socket tells
+ * The agents' API on TCP, where the configuration asks for it. The session is found by the token, since no socket tells
  * it; all that belongs to a session, its rate, connections and request ids, is what its Unix socket uses too.
  */
 import { type Socket } from "node:net"

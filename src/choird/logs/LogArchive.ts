@@ -1,5 +1,5 @@
 /**
- * `logs/archive/<source>/<timestamp>.log.gz` of a home (spec 22.2). A log comes here by one rename, as `<timestamp>.log`; it is
+ * `logs/archive/<source>/<timestamp>.log.gz` of a home. A log comes here by one rename, as `<timestamp>.log`; it is
  * compressed under a temporary name, which becomes `.log.gz`, and only then removed. So a death at any point leaves the whole log
  * under one of the names, and the next start finishes it.
  */

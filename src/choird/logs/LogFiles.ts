@@ -1,4 +1,4 @@
-/** The files `logs/choird.log` and `logs/<agent>.log` of a home (spec 22.2), appended line by line, readable by their owner alone. */
+/** The files `logs/choird.log` and `logs/<agent>.log` of a home, appended line by line, readable by their owner alone. */
 import { Clock, Context, Effect, Layer, Logger, Option, Queue, Result, Schema, type Scope, Stream } from "effect"
 import { AgentId, LaneId, type SessionId } from "#schema/Ids.ts"
 import { humanText, type LogLine, logLine, logText } from "#src/shared/text/logs.ts"
@@ -71,7 +71,7 @@ export class LogFiles extends Context.Service<
     readonly archiving: Effect.Effect<void, never, Scope.Scope>
     /** Waits until every line so far is in its file. */
     readonly written: Effect.Effect<void>
-    /** Archives an agent's log as it is: its session has ended (spec 22.2). */
+    /** Archives an agent's log as it is: its session has ended. */
     archive(agent_id: AgentId): Effect.Effect<void>
   }
 >()("choir/choird/LogFiles") {

@@ -1,5 +1,5 @@
 /**
- * What choird counts (spec 22.1). Labels are agents, models, tools and outcomes; never a session, a lane or a text, of which there is
+ * What choird counts. Labels are agents, models, tools and outcomes; never a session, a lane or a text, of which there is
  * no end. Names that an agent chose are taken as they come up to a number of them, and are `other` from then on.
  */
 import { Effect, Metric } from "effect"

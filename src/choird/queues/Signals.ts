@@ -54,7 +54,7 @@ export class Signals extends Context.Service<
     nextMessage(session_id: SessionId): Effect.Effect<InboxId | undefined>
     /** Asks for a graceful stop within the time; told again at each connect until the session ends. */
     stop(session_id: SessionId, deadline_ms: number): Effect.Effect<void>
-    /** Tells the agent at once that there is a newer configuration; its heartbeats would find out as well (spec 16.3). */
+    /** Tells the agent at once that there is a newer configuration; its heartbeats would find out as well. */
     configChanged(session_id: SessionId, config_version: number): Effect.Effect<void>
     /** Forgets what is computed for a session; called when it ends, since a resumed one keeps its id. */
     forget(session_id: SessionId): Effect.Effect<void>

@@ -1,6 +1,6 @@
 /**
  * Changes what choird runs with, in two phases: load reads and checks everything and stages it, apply takes over what needs no
- * restart (spec 16.3, 17.6, 17.7). What is staged lives in memory and stays until nothing of it is left to be done.
+ * restart. What is staged lives in memory and stays until nothing of it is left to be done.
  */
 import { Context, Effect, Layer, Option, Ref, Result, Schema, Semaphore } from "effect"
 import { Config } from "#schema/Config.ts"

@@ -1,4 +1,4 @@
-/** What runs after an apply: the staged configuration, less what only a restart can change (spec 17.6). Pure. */
+/** What runs after an apply: the staged configuration, less what only a restart can change. Pure. */
 import { Result, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { STARTED_WITH } from "./reloadClasses.ts"

@@ -1,4 +1,4 @@
-/** All that a home says, as one snapshot in memory: both files, and the repositories that they name (spec 17.6, D42). */
+/** All that a home says, as one snapshot in memory: both files, and the repositories that they name (D42). */
 import { Effect, Result } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { LoadedRepo } from "#schema/ConfigApi.ts"

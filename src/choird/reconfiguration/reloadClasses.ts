@@ -1,5 +1,5 @@
 /**
- * Which changes of config.json count at once and which need a restart, and of what (spec 15.5, 16, 17.6). The table is
+ * Which changes of config.json count at once and which need a restart, and of what. The table is
  * docs/configuration.md's; a key of config.json without a row does not compile.
  */
 import type { Config } from "#schema/Config.ts"

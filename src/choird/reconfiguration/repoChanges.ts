@@ -1,4 +1,4 @@
-/** What the staged commits would change of the agents' images (spec 17.6). Pure. */
+/** What the staged commits would change of the agents' images. Pure. */
 import type { AgentId } from "#schema/Ids.ts"
 import type { CommitId } from "#schema/Image.ts"
 import type { Origin, SourceState } from "#src/choird/images/ImageOrigin.ts"

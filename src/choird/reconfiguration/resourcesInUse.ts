@@ -1,4 +1,4 @@
-/** What of config.json the running agents hold on to (spec 6.4), as `section.name`. */
+/** What of config.json the running agents hold on to, as `section.name`. */
 import type { Config } from "#schema/Config.ts"
 import { dmList, type DmNames, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId } from "#schema/Ids.ts"

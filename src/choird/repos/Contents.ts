@@ -6,7 +6,7 @@ import { digestOf, type RepoFile } from "./Tree.ts"
 export const Contents = Schema.Record(Schema.String, Schema.String)
 export type Contents = typeof Contents.Type
 
-/** Whatever else a repository holds, no image has it (spec 6.5). */
+/** Whatever else a repository holds, no image has it. */
 const MATTERS = /^(?:tools|skills|identity)\/|^Dockerfile(?:\.base)?$/u
 
 export const contentsOf = (files: ReadonlyArray<RepoFile>): Contents =>

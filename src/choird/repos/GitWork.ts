@@ -1,5 +1,5 @@
 /**
- * What choird writes with git: one commit on top of another, and a push of one commit to one branch (spec 20). It works in bare
+ * What choird writes with git: one commit on top of another, and a push of one commit to one branch. It works in bare
  * repositories that it makes and throws away, without a work tree, hook, filter or configuration of anybody's (D23).
  */
 import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"

@@ -1,5 +1,5 @@
 /**
- * The merge of a global and an agent's repository into what an image holds below `/choir` (spec 6.5, 15.1). Pure: files in, files and
+ * The merge of a global and an agent's repository into what an image holds below `/choir`. Pure: files in, files and
  * warnings out, or every problem at once.
  */
 import { isUtf8 } from "node:buffer"

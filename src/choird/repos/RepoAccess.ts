@@ -1,5 +1,5 @@
 /**
- * As whom choird goes to an agent's repository (spec 14.4, 20): with the secret of the agent's git identity, to the remotes that the
+ * As whom choird goes to an agent's repository: with the secret of the agent's git identity, to the remotes that the
  * identity lists and to no other (D14). Everything else is reached as the user that runs choird.
  */
 import { Context, Effect, Layer, Redacted } from "effect"

@@ -1,4 +1,4 @@
-/** The clones of the global and the agents' repositories under `<home>/repos` (spec 6.5), made anew for each new commit. */
+/** The clones of the global and the agents' repositories under `<home>/repos`, made anew for each new commit. */
 import { basename, dirname, join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Result, Schema } from "effect"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"

@@ -17,7 +17,7 @@ export const AGENT_INSPECT_MS_MAX = 1000
 /** In the folder of a session's socket, the one certificate that its agent trusts. */
 export const CA_FILE = "ca.pem"
 
-/** Where an agent asks instead of its socket (spec 12.2). */
+/** Where an agent asks instead of its socket. */
 export interface AgentEndpoint {
   /** `https://host:port`, or `http://` on loopback. */
   readonly url: string

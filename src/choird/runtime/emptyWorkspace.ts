@@ -1,5 +1,5 @@
 /**
- * Empties a workspace and keeps its folder (spec 15.4, R41). What an agent left there is hostile: names are never read by a shell, links
+ * Empties a workspace and keeps its folder (R41). What an agent left there is hostile: names are never read by a shell, links
  * are removed and not followed, other file systems are not entered, and what is mounted below refuses the whole.
  */
 import { chmodSync, readdirSync, readFileSync, statSync } from "node:fs"

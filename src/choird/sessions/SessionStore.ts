@@ -46,7 +46,7 @@ export class SessionStore extends Context.Service<
     resume(session_id: SessionId, bindings: RunBindings, image_version: string): Effect.Effect<SessionRow>
     /** Remembers the container of an epoch. */
     recordContainer(session_id: SessionId, epoch: number, container: Schema.Json): Effect.Effect<void>
-    /** Keeps what the agent summed up of it; an earlier summary gives way (spec 11.8). */
+    /** Keeps what the agent summed up of it; an earlier summary gives way. */
     summarize(session_id: SessionId, summary: Summary): Effect.Effect<void>
     /** The newest summary, if there is one. Apart from the row, since it may be long. */
     summary(session_id: SessionId): Effect.Effect<Option.Option<Summary>>

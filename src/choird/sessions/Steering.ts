@@ -1,6 +1,6 @@
 /**
  * What people ask of a running session, from the command line and from gateways alike: instructions to edge, the end of a job or of a turn,
- * compaction (spec 11.3, 12.8, 17.1). Each is checked against what is acknowledged, stored once for its request id, and ends in an
+ * compaction. Each is checked against what is acknowledged, stored once for its request id, and ends in an
  * event; each and each refusal is audited (R77).
  */
 import { Context, Effect, Layer, Option, Schema, Stream } from "effect"

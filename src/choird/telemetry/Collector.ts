@@ -1,4 +1,4 @@
-/** An OTLP collector as choird lets it be: slow, away or hostile, it costs a few requests and no more (spec 22.1). */
+/** An OTLP collector as choird lets it be: slow, away or hostile, it costs a few requests and no more. */
 import { NodeHttpClient } from "@effect/platform-node"
 import { ConfigProvider, Effect, Layer, Logger, Redacted, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"

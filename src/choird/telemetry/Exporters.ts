@@ -1,4 +1,4 @@
-/** Where telemetry goes beyond the log files, as config.json says; nowhere by default (spec 22.1). */
+/** Where telemetry goes beyond the log files, as config.json says; nowhere by default. */
 import { Effect, Layer, Result } from "effect"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { metricsPage } from "#src/shared/wire/metricsPage.ts"

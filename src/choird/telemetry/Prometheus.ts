@@ -1,4 +1,4 @@
-/** The page that Prometheus reads: `GET /metrics` on a port of the loopback interface, with a bearer token (spec 22.1). It holds numbers and no texts. */
+/** The page that Prometheus reads: `GET /metrics` on a port of the loopback interface, with a bearer token. It holds numbers and no texts. */
 import { createHash, timingSafeEqual } from "node:crypto"
 import { createServer, type Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"

@@ -1,5 +1,5 @@
 /**
- * The telemetry of agents (spec 22.1), derived from what choird acknowledged and from what becomes of agents: lines in the agent's
+ * The telemetry of agents, derived from what choird acknowledged and from what becomes of agents: lines in the agent's
  * log, metrics, and spans. It only listens, so that nothing it does or fails to do touches a session.
  */
 import { Cause, Context, Effect, Exit, Layer, Option, Stream, Tracer } from "effect"

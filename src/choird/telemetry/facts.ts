@@ -1,4 +1,4 @@
-/** What acknowledged events tell of a session's lanes, model calls and tool calls (spec 22.1), without a word of their texts. */
+/** What acknowledged events tell of a session's lanes, model calls and tool calls, without a word of their texts. */
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { LaneState } from "#schema/Lane.ts"

@@ -1,4 +1,4 @@
-/** What may start, move and end a skill, against a table and against a model of its own (spec 10.2). */
+/** What may start, move and end a skill, against a table and against a model of its own. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
@@ -213,14 +213,14 @@ const REFUSED: ReadonlyArray<readonly [string, ReadonlyArray<Step>, Step, RegExp
 
 describe("decide", () => {
   for (const [what, before, proposal, reason, allowed] of REFUSED)
-    it(`refuses ${what} (10.2)`, () => {
+    it(`refuses ${what}`, () => {
       const taken = after(...before)
       const { refused } = tried(taken, typeof proposal === "function" ? proposal(taken) : proposal)
       assert.match(refused?.reason ?? "it was accepted", reason)
       assert.deepStrictEqual<unknown>(refused?.allowed, allowed)
     })
 
-  it("refuses a job with a skill while edge is in one, so that no skill starts another (10.2)", () => {
+  it("refuses a job with a skill while edge is in one, so that no skill starts another", () => {
     const open = skillSpec({
       states: {
         look: { objective: "o", allowed_tools: ["choir.core.spawn"], transitions: [{ on: "complete", to: "done" }] },

@@ -213,7 +213,7 @@ const BROKEN: ReadonlyArray<readonly [string, Readonly<Record<string, string>>, 
 
 describe("ToolRegistry", () => {
   for (const [what, files, file, reason] of BROKEN)
-    it.live(`keeps the agent from starting when a manifest ${what} (8.8)`, () =>
+    it.live(`keeps the agent from starting when a manifest ${what}`, () =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(registryOf(files))
         if (error._tag !== "ToolBroken") return assert.fail(error.message)
@@ -233,7 +233,7 @@ describe("ToolRegistry", () => {
     })
   )
 
-  it.live("asks choird once for each secret that its tools name, and nothing for the others (14.3)", () =>
+  it.live("asks choird once for each secret that its tools name, and nothing for the others", () =>
     Effect.gen(function* () {
       const secrets = { notion: "n-value", mail: "m-value" }
       const { store } = yield* loaded(
@@ -252,7 +252,7 @@ describe("ToolRegistry", () => {
     })
   )
 
-  it.live("tells whose results models see only in outline (8.5)", () =>
+  it.live("tells whose results models see only in outline", () =>
     Effect.gen(function* () {
       const registry = yield* registryOf({
         ...RUN,
@@ -309,7 +309,7 @@ describe("ToolRegistry", () => {
     })
   )
 
-  it.live("lets an agent's tool stand for the global one of its name (6.5)", () =>
+  it.live("lets an agent's tool stand for the global one of its name", () =>
     Effect.gen(function* () {
       const registry = yield* registryOf({
         "global/a.json": manifest("mem.x", { effect: "none" }),
@@ -337,7 +337,7 @@ describe("the core tools", () => {
     return yield* tool.propose(input, CallId.make("s-1-2-0"), EDGE)
   })
 
-  it.live("spawn with the defaults of spec 12.7, for the core model (E14)", () =>
+  it.live("spawn with the default limits and context, for the core model (E14)", () =>
     Effect.gen(function* () {
       const proposal = yield* propose("choir-core-spawn", { job_name: "a", task_spec: "do", surplus: 1 })
       assert.deepStrictEqual<unknown>(proposal, {

@@ -1,4 +1,4 @@
-/** How calls get their turn, with everything real but the model and the tools (spec 8.9, D1, E12). */
+/** How calls get their turn, with everything real but the model and the tools (D1, E12). */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, type Schema } from "effect"
 import type { Tool } from "#src/agent/tools/Tool.ts"

@@ -50,7 +50,7 @@ const withIdentity = Effect.fnUntraced(function* (identity: Partial<GitIdentity>
   return { ...parts, context, run, cwd }
 })
 
-describe.skipIf(leftOut !== undefined)("the git identity of an agent (spec 14.4)", () => {
+describe.skipIf(leftOut !== undefined)("the git identity of an agent", () => {
   it.live("clones, commits and pushes over https with a token that no file, argument or environment holds", () =>
     Effect.gen(function* () {
       const root = yield* temporaryFolder

@@ -1,4 +1,4 @@
-/** The skills of an image, as an agent takes them over at its start (spec 8.8). */
+/** The skills of an image, as an agent takes them over at its start. */
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
@@ -47,7 +47,7 @@ const broken = (files: Files) =>
   })
 
 describe("loadSkills", () => {
-  it.live("takes the skills of the image beside the built-in ones, and no other file (8.8, 10.3)", () =>
+  it.live("takes the skills of the image beside the built-in ones, and no other file", () =>
     Effect.gen(function* () {
       const book = yield* load({ "tidy.json": skillText("tidy"), "README.md": "{", "guide.txt": "" })
       assert.sameMembers([...book.keys()], ["tool-builder", "skill-builder", "tidy"])
@@ -73,7 +73,7 @@ describe("loadSkills", () => {
     ["allows a tool that is not there", { "tidy.json": JSON.stringify(skillDraft()) }, /no tool mem\.read.*ws\.write/u]
   ]
   for (const [what, files, message] of BROKEN)
-    it.live(`keeps the agent from starting with a skill that ${what} (8.8)`, () =>
+    it.live(`keeps the agent from starting with a skill that ${what}`, () =>
       Effect.map(broken(files), (text) => assert.match(text, message))
     )
 })
@@ -87,7 +87,7 @@ describe("the tools of an agent with skills", () => {
     })
   )
 
-  it.live("are offered with the skill's start alone, and in a step as the step allows (10.2)", () =>
+  it.live("are offered with the skill's start alone, and in a step as the step allows", () =>
     Effect.gen(function* () {
       const registry = yield* registryOf({ "tidy.json": skillText("tidy") })
       const offered = (narrowing?: Narrowing) => registry.offered(CORE, narrowing).map((tool) => tool.function.name)

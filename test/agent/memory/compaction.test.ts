@@ -1,4 +1,4 @@
-/** Working memory (spec 11.3): what leaves a lane's window, what stands for it, and what never leaves. */
+/** Working memory: what leaves a lane's window, what stands for it, and what never leaves. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
@@ -125,7 +125,7 @@ describe("a full window", () => {
     })
   )
 
-  it.effect("is compacted for a job by its own model from its own events, and its task stays (12.7)", () =>
+  it.effect("is compacted for a job by its own model from its own events, and its task stays", () =>
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane

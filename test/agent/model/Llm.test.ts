@@ -1,4 +1,4 @@
-/** The client against a provider on a real socket: spec 7.7, 21, E9, R26. */
+/** The client against a provider on a real socket: errors, retries and fallbacks (E9, R26). */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
@@ -49,7 +49,7 @@ describe("Llm", () => {
     })
   )
 
-  it.effect("sends a model's request template: what it adds, replaces and leaves out (21.4)", () =>
+  it.effect("sends a model's request template: what it adds, replaces and leaves out", () =>
     Effect.gen(function* () {
       const provider = yield* double.makeProviderOf({ extensions: ["provider"] })
       yield* provider.script(double.answer("a"), double.answer("b"))

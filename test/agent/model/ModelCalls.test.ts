@@ -1,4 +1,4 @@
-/** A lane's model calls against providers on real sockets: one snapshot a call, models that come and go (R35, R58, spec 16, 21). */
+/** A lane's model calls against providers on real sockets: one snapshot a call, models that come and go (R35, R58). */
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Logger, Redacted } from "effect"
@@ -104,7 +104,7 @@ describe("ModelCalls", () => {
     })
   )
 
-  it.effect("writes a line to the agent's log for the first 429, beside the notice to the user (spec 7.7)", () =>
+  it.effect("writes a line to the agent's log for the first 429, beside the notice to the user", () =>
     Effect.gen(function* () {
       const provider = yield* double.makeProvider
       yield* provider.script(double.rateLimited({ seconds: 0 }), double.answer("at last"))
@@ -227,7 +227,7 @@ describe("ModelCalls", () => {
     })
   )
 
-  it.effect("knows what the lane's newest prompt took, and learns from it near the model's limit (spec 11.3)", () =>
+  it.effect("knows what the lane's newest prompt took, and learns from it near the model's limit", () =>
     Effect.gen(function* () {
       const provider = yield* double.makeProvider
       yield* provider.script(

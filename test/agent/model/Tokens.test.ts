@@ -1,4 +1,4 @@
-/** Counting tokens (spec 11.3): exact where texts are ordinary, bounded in work where they are hostile. */
+/** Counting tokens: exact where texts are ordinary, bounded in work where they are hostile. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base"

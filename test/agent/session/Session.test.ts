@@ -284,7 +284,7 @@ describe("Session", () => {
     })
   )
 
-  it.effect("tells a model error as the reply and goes on with the next message (7.7)", () =>
+  it.effect("tells a model error as the reply and goes on with the next message", () =>
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane

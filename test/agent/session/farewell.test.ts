@@ -50,7 +50,7 @@ const liveAndStop = Effect.fnUntraced(function* (
 })
 
 describe("the end of a session", () => {
-  it.effect("is summed up by the model from what its window holds, in an event that counts (11.8)", () =>
+  it.effect("is summed up by the model from what its window holds, in an event that counts", () =>
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
@@ -131,7 +131,7 @@ describe("the end of a session", () => {
     })
   )
 
-  it.effect("closes jobs as cancelled first, so that the summary knows of it, and asks no model for them (17.2)", () =>
+  it.effect("closes jobs as cancelled first, so that the summary knows of it, and asks no model for them", () =>
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane

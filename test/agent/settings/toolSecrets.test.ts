@@ -48,7 +48,7 @@ import json, os
 print(json.dumps({k: len(v) for k, v in json.load(os.fdopen(int(os.environ["CHOIR_SECRETS_FD"]))).items()}))'`
 
 describe("the secrets of an external tool", () => {
-  it.live("are those that its manifest names, under these names, and no other (14.3)", () =>
+  it.live("are those that its manifest names, under these names, and no other", () =>
     Effect.gen(function* () {
       const secrets = { notion: CANARY, mail: "user:password", other: "other-secret" }
       const { run } = yield* externalTool(LENGTHS, { ...takes("notion", "mail"), secrets })

@@ -220,7 +220,7 @@ describe("choir.memory.query", () => {
     })
   )
 
-  it.effect("names the tool of a result and finds none that prompts mask (spec 8.5)", () =>
+  it.effect("names the tool of a result and finds none that prompts mask", () =>
     Effect.gen(function* () {
       const events = history(userMsg(1), proposing("web", "c-2"), result("c-2", "falcon"))
       const shown = yield* Effect.flatMap(openLog(events), ({ find }) => find({ query: "falcon done" }))

@@ -1,4 +1,4 @@
-/** What an agent proposes, and how it hears of the decision, with everything real but choird and the model (spec 8.10). */
+/** What an agent proposes, and how it hears of the decision, with everything real but choird and the model. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { ApprovalId, SignalId } from "#schema/Ids.ts"

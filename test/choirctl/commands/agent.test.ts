@@ -132,7 +132,7 @@ describe("choirctl agent", () => {
     })
   )
 
-  it.effect("updates one agent or all, tells the steps on the side, and fails when one of them did (17.4, 17.5)", () =>
+  it.effect("updates one agent or all, tells the steps on the side, and fails when one of them did", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
       yield* Effect.scoped(

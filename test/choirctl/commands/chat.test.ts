@@ -46,7 +46,7 @@ describe("choirctl chat --message", () => {
     })
   )
 
-  it.live("prints what choird answers to a command, and sends every other text on (spec 19.3)", () =>
+  it.live("prints what choird answers to a command, and sends every other text on", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
       const desk = makeDesk()

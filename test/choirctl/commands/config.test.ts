@@ -95,7 +95,7 @@ describe("choirctl config", () => {
     })
   )
 
-  it.effect("loads with its steps and warnings, and shows the changes with what puts each to work (17.6)", () =>
+  it.effect("loads with its steps and warnings, and shows the changes with what puts each to work", () =>
     Effect.gen(function* () {
       const home = yield* temporaryFolder
       const calls = yield* fakeChoird(home)

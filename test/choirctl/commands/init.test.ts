@@ -126,7 +126,7 @@ describe("choirctl agent init", () => {
     return home
   })
 
-  it.effect("adds an agent that validates, with its repository, and keeps every other key (17.8)", () =>
+  it.effect("adds an agent that validates, with its repository, and keeps every other key", () =>
     Effect.gen(function* () {
       const home = yield* made
       const before = configOf(home)
@@ -262,7 +262,7 @@ describe("choirctl agent base init", () => {
     return home
   })
 
-  it.effect("makes the global repository where config.json names a folder, and keeps one that is there (17.8)", () =>
+  it.effect("makes the global repository where config.json names a folder, and keeps one that is there", () =>
     Effect.gen(function* () {
       const repo = join(yield* temporaryFolder, "deep", "global")
       const home = yield* configured({ url: repo })

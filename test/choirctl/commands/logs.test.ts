@@ -107,7 +107,7 @@ describe("choirctl logs", () => {
     else renameSync(path, join(folder, `${stem}.log`))
   }
 
-  it.effect("loses no line and doubles none over any number of rotations between two looks (spec 22.2)", () =>
+  it.effect("loses no line and doubles none over any number of rotations between two looks", () =>
     Effect.gen(function* () {
       const { path } = yield* made
       writeFileSync(path, "an older log\n")

@@ -11,7 +11,7 @@ const wanted = (...names: ReadonlyArray<string>): ReadonlyArray<Pick<LeaseRow, "
   names.map((name) => ({ kind: "workspace", name }))
 
 describe("exclusive", () => {
-  test("names what spec 6.4 leases, and leaves out a shared e-mail account", () => {
+  test("names what one agent at a time may hold, and leaves out a shared e-mail account", () => {
     const account = { smtp_host: "h", smtp_port: 1, imap_host: "h", imap_port: 1, secret: "mail" }
     const config = Schema.decodeUnknownSync(Config)({
       ...CONFIG,

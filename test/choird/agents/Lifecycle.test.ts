@@ -140,7 +140,7 @@ describe("Lifecycle", LIVE, () => {
       })
     )
 
-    it.effect("restarts an agent to the end, also when whoever asked has left meanwhile (17.4)", () =>
+    it.effect("restarts an agent to the end, also when whoever asked has left meanwhile", () =>
       Effect.gen(function* () {
         const { agent_id, lifecycle, views } = yield* setUp
         yield* lifecycle.start(agent_id, {})

@@ -42,41 +42,39 @@ const audited = (agent_id: AgentId) =>
 
 describe("Models", LIVE, () => {
   layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
-    it.effect(
-      "switch a running agent and its secrets at once, outlast its crash, and end with its start (spec 17.1)",
-      () =>
-        Effect.gen(function* () {
-          const { agent_id, get, lifecycle, say, set, told, within } = yield* setUp
-          const latest = within(Effect.flatMap(SessionStore, (sessions) => sessions.latest(agent_id)))
-          yield* lifecycle.start(agent_id, {})
-          yield* say(agent_id, "model")
-          yield* told(agent_id, /^1: small small s1$/u)
-          const switched = yield* set(LARGE)
-          const before = yield* within(Effect.flatMap(ConfigStore, (config) => config.current))
-          assert.deepInclude(switched, { llm: LARGE, core_llm: LARGE, default_llm: SMALL, in_use: false })
-          yield* say(agent_id, "model")
-          yield* told(agent_id, /^1: large large s2$/u)
-          yield* set(undefined, SMALL)
-          yield* say(agent_id, "model")
-          yield* told(agent_id, /^1: large small s[12]\+s[12]$/u)
-          const now = yield* within(Effect.flatMap(ConfigStore, (config) => config.current))
-          assert.strictEqual(now.version, before.version + 1)
+    it.effect("switch a running agent and its secrets at once, outlast its crash, and end with its start", () =>
+      Effect.gen(function* () {
+        const { agent_id, get, lifecycle, say, set, told, within } = yield* setUp
+        const latest = within(Effect.flatMap(SessionStore, (sessions) => sessions.latest(agent_id)))
+        yield* lifecycle.start(agent_id, {})
+        yield* say(agent_id, "model")
+        yield* told(agent_id, /^1: small small s1$/u)
+        const switched = yield* set(LARGE)
+        const before = yield* within(Effect.flatMap(ConfigStore, (config) => config.current))
+        assert.deepInclude(switched, { llm: LARGE, core_llm: LARGE, default_llm: SMALL, in_use: false })
+        yield* say(agent_id, "model")
+        yield* told(agent_id, /^1: large large s2$/u)
+        yield* set(undefined, SMALL)
+        yield* say(agent_id, "model")
+        yield* told(agent_id, /^1: large small s[12]\+s[12]$/u)
+        const now = yield* within(Effect.flatMap(ConfigStore, (config) => config.current))
+        assert.strictEqual(now.version, before.version + 1)
 
-          const running = Option.getOrThrow(yield* latest)
-          process.kill((running.container as unknown as HostContainerId).processes[0]?.pid ?? 0, "SIGKILL")
-          yield* say(agent_id, "model")
-          yield* told(agent_id, /^2: large small /u)
-          assert.deepInclude(yield* get, { llm: LARGE, core_llm: SMALL, default_core_llm: SMALL })
-          assert.strictEqual(Option.getOrThrow(yield* latest).resource_bindings.llm, SMALL)
+        const running = Option.getOrThrow(yield* latest)
+        process.kill((running.container as unknown as HostContainerId).processes[0]?.pid ?? 0, "SIGKILL")
+        yield* say(agent_id, "model")
+        yield* told(agent_id, /^2: large small /u)
+        assert.deepInclude(yield* get, { llm: LARGE, core_llm: SMALL, default_core_llm: SMALL })
+        assert.strictEqual(Option.getOrThrow(yield* latest).resource_bindings.llm, SMALL)
 
-          yield* lifecycle.restart(agent_id)
-          yield* say(agent_id, "model")
-          yield* told(agent_id, /^3: small small s1$/u)
-          assert.deepStrictEqual(yield* within(audited(agent_id)), [
-            { who: "operator", detail: { llm: "large", core_llm: "large" } },
-            { who: "operator", detail: { llm: "large", core_llm: "small" } }
-          ])
-        })
+        yield* lifecycle.restart(agent_id)
+        yield* say(agent_id, "model")
+        yield* told(agent_id, /^3: small small s1$/u)
+        assert.deepStrictEqual(yield* within(audited(agent_id)), [
+          { who: "operator", detail: { llm: "large", core_llm: "large" } },
+          { who: "operator", detail: { llm: "large", core_llm: "small" } }
+        ])
+      })
     )
 
     it.effect("refuse what would not work, each with an audit row, and change nothing (R77)", () =>

@@ -79,7 +79,7 @@ const world = (agents: Readonly<Record<string, Agent>>, restart: Effect.Effect<v
 const quiet = () => Effect.void
 
 describe("Updates", () => {
-  it.effect("updates all agents one after the other, each with its own result (17.5)", () => {
+  it.effect("updates all agents one after the other, each with its own result", () => {
     const { done, services } = world({
       runs: { status: "running", image: OLD, newest: OLD },
       broken: { status: "running", image: OLD, newest: OLD },
@@ -122,7 +122,7 @@ describe("Updates", () => {
     }).pipe(Effect.provide(services))
   })
 
-  it.effect("starts an agent again that it stopped, also when nobody waits any more (17.4)", () => {
+  it.effect("starts an agent again that it stopped, also when nobody waits any more", () => {
     const asked = Deferred.makeUnsafe<void>()
     const go = Deferred.makeUnsafe<void>()
     const pause = Effect.andThen(Deferred.succeed(asked, undefined), Deferred.await(go))

@@ -127,7 +127,7 @@ describe("Workspaces", () => {
       })
   )
 
-  it.effect("stops the agent that holds it first, and is refused while that agent does not let go (15.4)", () =>
+  it.effect("stops the agent that holds it first, and is refused while that agent does not let go", () =>
     Effect.gen(function* () {
       const stuck = yield* world({ status: "running", leased: "main", works_in: "main", stuck: true })
       const refused = yield* Effect.flip(stuck.reset("main"))

@@ -51,7 +51,7 @@ describe("bindingsOf", () => {
     assert.deepStrictEqual(Result.getOrThrow(bind("deep", { llm: OTHER })) as object, deep)
   })
 
-  it("takes core jobs' model from the start before the agent's own, and a restart keeps it (spec 6.4.3)", () => {
+  it("takes core jobs' model from the start before the agent's own, and a restart keeps it", () => {
     const core_llm = ResourceName.make("other")
     for (const id of ["both", "deep"]) {
       const started = Result.getOrThrow(bind(id, { core_llm }))

@@ -20,7 +20,7 @@ const sessionOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
 
 describe("the image of a start", LIVE, () => {
   layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
-    it.effect("is the last one that worked, when the agent does not come up from a new one (17.4)", () =>
+    it.effect("is the last one that worked, when the agent does not come up from a new one", () =>
       Effect.gen(function* () {
         const { agent_id, home, script } = yield* makeAgentHome()
         const life = yield* beginLife(home)
@@ -85,7 +85,7 @@ describe("the image of a start", LIVE, () => {
       })
     )
 
-    it.effect("is what a choird that died between stop and start of a restart begins with (17.4)", () =>
+    it.effect("is what a choird that died between stop and start of a restart begins with", () =>
       Effect.gen(function* () {
         const { agent_id, home, script } = yield* makeAgentHome()
         const life = yield* beginLife(home)

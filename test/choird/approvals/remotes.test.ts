@@ -1,4 +1,4 @@
-/** What was approved reaches real git servers as the agent's git identity, over https and ssh (spec 14.4, 20; R54). */
+/** What was approved reaches real git servers as the agent's git identity, over https and ssh (R54). */
 import { execFileSync, spawn } from "node:child_process"
 import { dirname, join } from "node:path"
 import { assert, describe } from "@effect/vitest"

@@ -212,7 +212,7 @@ describe("Telegram inbound", () => {
     })
   )
 
-  it.effect("takes a command to the session of the person's agent, after what was said before it (spec 19.3)", () =>
+  it.effect("takes a command to the session of the person's agent, after what was said before it", () =>
     Effect.gen(function* () {
       const { bot, orders, run, stored } = yield* setUp
       yield* bot.text(USER, "first")

@@ -49,7 +49,7 @@ describe("Images", { timeout: TIMEOUT_MS }, () => {
     })
   )
 
-  it.effect("builds the folder of spec 15.1 with modes that an unprivileged uid can read", () =>
+  it.effect("builds the folder `choir/` with modes that an unprivileged uid can read", () =>
     Effect.gen(function* () {
       const { agent, build, global, images } = yield* makeImageHome
       agent.commit({ "identity/SOUL.md": "mine" })

@@ -31,7 +31,7 @@ const compressAll = (archive: ReturnType<typeof makeLogArchive>) =>
 const DAY_MS = 86_400_000
 
 describe("LogArchive", () => {
-  it.live("leaves nothing of a compression that fails, and goes on with the others (spec 22.2)", () =>
+  it.live("leaves nothing of a compression that fails, and goes on with the others", () =>
     Effect.gen(function* () {
       const { archive, folder, names } = yield* made
       // It can be opened and not read.
@@ -43,7 +43,7 @@ describe("LogArchive", () => {
     }).pipe(Effect.provide(Logger.layer([])))
   )
 
-  it.live("finishes at the next start what a death left at any point (spec 22.2)", () =>
+  it.live("finishes at the next start what a death left at any point", () =>
     Effect.gen(function* () {
       const { archive, folder, names } = yield* made
       const file = (name: string, bytes: string | Buffer) => writeFileSync(join(folder, name), bytes)

@@ -87,66 +87,64 @@ const restartOf = (id: AgentId) => `choirctl agent restart ${id}`
 
 describe("Reconfiguration", { timeout: 2 * LIVE.timeout }, () => {
   layer(database, { excludeTestServices: true, timeout: "30 seconds" })((it) => {
-    it.effect(
-      "loads, compares and applies; the agent has it at once, and a restart takes over the rest (17.6, R58)",
-      () =>
-        Effect.gen(function* () {
-          const { agent_id, asked, configuration, edit, home, lifecycle, load, refused, store, within } = yield* setUp
-          const { version } = yield* store.current
-          assert.strictEqual(yield* refused(configuration.apply("tester")), "NOTHING_STAGED: choirctl config load")
-          assert.deepStrictEqual(yield* configuration.diff, [])
-          yield* lifecycle.start(agent_id, {})
-          yield* asked(/^1: small small s1$/u)
+    it.effect("loads, compares and applies; the agent has it at once, and a restart takes over the rest (R58)", () =>
+      Effect.gen(function* () {
+        const { agent_id, asked, configuration, edit, home, lifecycle, load, refused, store, within } = yield* setUp
+        const { version } = yield* store.current
+        assert.strictEqual(yield* refused(configuration.apply("tester")), "NOTHING_STAGED: choirctl config load")
+        assert.deepStrictEqual(yield* configuration.diff, [])
+        yield* lifecycle.start(agent_id, {})
+        yield* asked(/^1: small small s1$/u)
 
-          edit(({ agents, models }) => {
-            const defaults = { workspace: "main", llm: "large", dm: "desk" }
-            return {
-              models: { ...models, small: model("small", { secret: "large-key" }) },
-              agents: { [agent_id]: { ...agents[agent_id], defaults } },
-              runtime: { type: "process", pids: 100 }
-            }
-          })
-          const loaded = yield* load
-          assert.deepStrictEqual(
-            loaded.repos.map(({ repo, stale }) => [repo, stale]),
-            [
-              ["global", false],
-              [agent_id, false]
-            ]
-          )
-          const rows = [
-            `agents.${agent_id}.defaults.llm changed [restart-required] ${restartOf(agent_id)}`,
-            "models.small.secret changed [hot-reload] choirctl config apply",
-            "runtime.pids added [restart-required] choirctl daemon stop && choirctl daemon start"
-          ].map((row) => row.replace("pids added", "pids changed"))
-          // The image of this home was made of no commit of these repositories.
-          const ofConfig = (all: ReadonlyArray<{ path: string }>) => all.filter(({ path }) => !path.includes(" repo"))
-          assert.deepStrictEqual(lines(ofConfig(yield* configuration.diff) as never), rows)
-          assert.strictEqual((yield* store.current).version, version)
-          yield* asked(/^1: small small s1$/u)
-
-          const applied = yield* configuration.apply("tester")
-          assert.deepStrictEqual([applied.previous, applied.version], [version, version + 1])
-          assert.deepStrictEqual(lines(applied.applied), [rows[1]])
-          yield* asked(/^1: small small l1$/u)
-          assert.deepStrictEqual(lines(ofConfig(yield* configuration.diff) as never), [rows[0], rows[2]])
-          yield* lifecycle.stop(agent_id)
-          yield* lifecycle.start(agent_id, {})
-          yield* asked(/^2: large large l1$/u)
-          assert.deepStrictEqual(lines(ofConfig(yield* configuration.diff) as never), [rows[2]])
-
-          const kept = join(home, LAST_GOOD_FILE)
-          assert.strictEqual(statSync(kept).mode & 0o777, 0o600)
-          const again = yield* Schema.decodeUnknownEffect(Config)(JSON.parse(readFileSync(kept, "utf8")))
-          assert.deepStrictEqual(again, (yield* store.current).config)
-          const details = yield* within(audited)
-          assert.deepStrictEqual(
-            details.map(({ action }) => action),
-            ["config.apply", "config.load", "config.apply"]
-          )
-          assert.deepInclude(details[2]?.detail ?? {}, { version: version + 1, previous: version })
-          assert.deepStrictEqual<unknown>(details[0]?.detail, { refused: "NOTHING_STAGED", paths: [] })
+        edit(({ agents, models }) => {
+          const defaults = { workspace: "main", llm: "large", dm: "desk" }
+          return {
+            models: { ...models, small: model("small", { secret: "large-key" }) },
+            agents: { [agent_id]: { ...agents[agent_id], defaults } },
+            runtime: { type: "process", pids: 100 }
+          }
         })
+        const loaded = yield* load
+        assert.deepStrictEqual(
+          loaded.repos.map(({ repo, stale }) => [repo, stale]),
+          [
+            ["global", false],
+            [agent_id, false]
+          ]
+        )
+        const rows = [
+          `agents.${agent_id}.defaults.llm changed [restart-required] ${restartOf(agent_id)}`,
+          "models.small.secret changed [hot-reload] choirctl config apply",
+          "runtime.pids added [restart-required] choirctl daemon stop && choirctl daemon start"
+        ].map((row) => row.replace("pids added", "pids changed"))
+        // The image of this home was made of no commit of these repositories.
+        const ofConfig = (all: ReadonlyArray<{ path: string }>) => all.filter(({ path }) => !path.includes(" repo"))
+        assert.deepStrictEqual(lines(ofConfig(yield* configuration.diff) as never), rows)
+        assert.strictEqual((yield* store.current).version, version)
+        yield* asked(/^1: small small s1$/u)
+
+        const applied = yield* configuration.apply("tester")
+        assert.deepStrictEqual([applied.previous, applied.version], [version, version + 1])
+        assert.deepStrictEqual(lines(applied.applied), [rows[1]])
+        yield* asked(/^1: small small l1$/u)
+        assert.deepStrictEqual(lines(ofConfig(yield* configuration.diff) as never), [rows[0], rows[2]])
+        yield* lifecycle.stop(agent_id)
+        yield* lifecycle.start(agent_id, {})
+        yield* asked(/^2: large large l1$/u)
+        assert.deepStrictEqual(lines(ofConfig(yield* configuration.diff) as never), [rows[2]])
+
+        const kept = join(home, LAST_GOOD_FILE)
+        assert.strictEqual(statSync(kept).mode & 0o777, 0o600)
+        const again = yield* Schema.decodeUnknownEffect(Config)(JSON.parse(readFileSync(kept, "utf8")))
+        assert.deepStrictEqual(again, (yield* store.current).config)
+        const details = yield* within(audited)
+        assert.deepStrictEqual(
+          details.map(({ action }) => action),
+          ["config.apply", "config.load", "config.apply"]
+        )
+        assert.deepInclude(details[2]?.detail ?? {}, { version: version + 1, previous: version })
+        assert.deepStrictEqual<unknown>(details[0]?.detail, { refused: "NOTHING_STAGED", paths: [] })
+      })
     )
 
     it.effect("applies exactly the plan that was shown, secrets included, and a restart takes its defaults over", () =>
@@ -332,7 +330,7 @@ describe("Reconfiguration", { timeout: 2 * LIVE.timeout }, () => {
       })
     )
 
-    it.effect("tells what commits change of images, until they are built and mounted (17.6, D42)", () =>
+    it.effect("tells what commits change of images, until they are built and mounted (D42)", () =>
       Effect.gen(function* () {
         const { agent_id, configuration, edit, global, lifecycle, load, own, within } = yield* setUp
         const sources = { global: { url: global.path, ref: "main" }, agent: { url: own.path, ref: "main" } }

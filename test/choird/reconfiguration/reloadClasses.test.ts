@@ -10,7 +10,7 @@ import { example, withAt } from "../../support/invalidConfigs.ts"
 const decode = Schema.decodeUnknownSync(Config, { onExcessProperty: "error" })
 const GONE = Symbol("deleted")
 
-/** The configuration of the specification with some places changed; GONE takes a place away. */
+/** The example configuration with some places changed; GONE takes a place away. */
 const configWith = (...places: ReadonlyArray<readonly [path: string, value: unknown]>): Config => {
   const without = (value: unknown, [key = "", ...rest]: ReadonlyArray<string>): unknown =>
     Object.fromEntries(
@@ -99,7 +99,7 @@ describe("the classes of changes", () => {
     assert.sameMembers([...new Set(ROWS.map(([path]) => path.split(".")[0]))], keys)
   })
 
-  it.each(ROWS)("of %s = %o follow from who runs (spec 15.5, 16)", (...row) => {
+  it.each(ROWS)("of %s = %o follow from who runs", (...row) => {
     const [path, value, change, up, down = APPLY] = row as unknown as Row
     const target = configWith([path, value])
     const kind = (command: string) => (command === APPLY ? "hot-reload" : "restart-required")

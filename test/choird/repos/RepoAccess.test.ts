@@ -1,4 +1,4 @@
-/** Which secret goes to which repository (spec 14.4, D14). */
+/** Which secret goes to which repository (D14). */
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
@@ -162,7 +162,7 @@ describe("accessBy", () => {
     })
   )
 
-  it.effect("is by what is loaded, where a configuration is loaded that does not run yet (17.6)", () =>
+  it.effect("is by what is loaded, where a configuration is loaded that does not run yet", () =>
     Effect.gen(function* () {
       const home = yield* makeHome(CONFIG, SECRETS)
       const asked: Array<string | undefined> = []

@@ -204,7 +204,7 @@ describe("dockerfile", () => {
     )
   })
 
-  it("is asked when configurations are loaded and images built, with the repository and the line (17.6)", () => {
+  it("is asked when configurations are loaded and images built, with the repository and the line", () => {
     const file = (path: string, text: string) => ({ path, executable: false, bytes: Buffer.from(text) })
     const identity = ["USER.md", "SOUL.md", "SOUL-CORE.md"].map((name) => file(`identity/${name}`, "x"))
     const merged = merge(

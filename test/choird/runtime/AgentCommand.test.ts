@@ -6,7 +6,7 @@ import { INSIDE, insideCommand } from "#src/choird/runtime/sandbox/SandboxPlan.t
 const wayOf = (command: ReadonlyArray<string>) =>
   command.filter((each) => /^--(control-plane|socket|endpoint|ca)=/u.test(each))
 
-describe("how an agent is told where choird is (spec 12.2)", () => {
+describe("how an agent is told where choird is", () => {
   const paths = { ...INSIDE, socket: "/home/s/choird.sock" }
   const https: AgentEndpoint = { url: "https://127.0.0.1:9400", pinned: true }
 

@@ -88,7 +88,7 @@ export const escapes = (home: string): ReadonlyArray<Escape> => [
   ["read the shell that the first process runs", "head -c 4 /opt/choir/init/sh && echo ESCAPED", /Permission denied/u]
 ]
 
-/** Ways out of a container. What Docker's filter lets through is left out: it is the engine's own (spec 15.3). */
+/** Ways out of a container. What Docker's filter lets through is left out: it is the engine's own. */
 export const containerEscapes = (home: string, agent: number): ReadonlyArray<Escape> => [
   ...everywhere(home, agent),
   ["write a setting of the kernel", "echo 1 > /sys/kernel/uevent_helper && echo ESCAPED"],

@@ -167,7 +167,7 @@ describeEngines("SessionStore", (it) => {
     }).pipe(Effect.provide(stores))
   )
 
-  it.effect("keeps the newest summary of a session, through its epochs and whatever its texts hold (11.8)", () =>
+  it.effect("keeps the newest summary of a session, through its epochs and whatever its texts hold", () =>
     Effect.gen(function* () {
       const sessions = yield* SessionStore
       const { session_id } = yield* sessions.create(newAgent(), BINDINGS, "0000001")

@@ -122,7 +122,7 @@ const running = Effect.fnUntraced(function* <A, E>(world: World, exporters: Laye
 const toCollector = (endpoint: string) =>
   layerCollector({ endpoint, interval_ms: 1000, secret: Redacted.make("the-key"), version: "0.1.0" })
 
-describe("telemetry of a session (spec 22.1)", () => {
+describe("telemetry of a session", () => {
   it.live("tells of turns, lanes, models, tools, locks and jobs, each with session and lane, in the agent's log", () =>
     Effect.gen(function* () {
       const world = yield* makeWorld

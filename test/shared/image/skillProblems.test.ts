@@ -101,12 +101,12 @@ const WRONG: ReadonlyArray<readonly [string, object, RegExp]> = [
 
 describe("readSkill", () => {
   for (const [what, more, message] of WRONG)
-    it(`refuses ${what}, by its path and with what to do (8.8)`, () => {
+    it(`refuses ${what}, by its path and with what to do`, () => {
       const read = readSkill("tidy", JSON.stringify({ ...skillDraft(), ...more }))
       assert.match(Result.isFailure(read) ? read.failure.join("\n") : "it was taken", message)
     })
 
-  it("takes the starter's skill and the built-in ones, with the tools that every agent has (10.3)", () => {
+  it("takes the starter's skill and the built-in ones, with the tools that every agent has", () => {
     for (const spec of [carefulChange, ...BUILT_IN_SKILLS])
       assert.deepStrictEqual(skillProblems(spec, new Set(BUILT_IN_TOOLS)), [], spec.name)
     assert.match(skillProblems(carefulChange, new Set(["choir.exec"]))[0] ?? "", /there is no tool choir\.fs\.read/u)

@@ -43,7 +43,7 @@ describe("applyDelta", () => {
     assert.isTrue(isEmpty(applyDelta(added, append({ remove_references: [HASH, SESSION] }))))
   })
 
-  it("stays within its limits whatever the deltas are, and keeps the newest (11.3)", () => {
+  it("stays within its limits whatever the deltas are, and keeps the newest", () => {
     const random = makeRandom(3)
     let summary = emptySummary
     for (let round = 0; round < 500; round++)

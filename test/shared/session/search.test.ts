@@ -45,7 +45,7 @@ describe("LogQuery", () => {
     assert.include(problem({ ...base, session_id: "x" }), "session_id")
   })
 
-  it("says that the other stores are not there yet (spec 11.7)", () => {
+  it("says that the other stores are not there yet", () => {
     for (const store of ["session", "knowledge"]) assert.include(problem({ ...base, store }), "only the store working")
   })
 

@@ -1,5 +1,5 @@
 /**
- * What a model is shown: a pure function of the state, the log and the image's texts (spec 11.3). The fixed part stands first and
+ * What a model is shown: a pure function of the state, the log and the image's texts. The fixed part stands first and
  * never changes within a session, so that providers can cache it; whatever moves comes after it.
  */
 import type { EventOf } from "#schema/Event.ts"

@@ -1,4 +1,4 @@
-/** What is open, taken from the state into every prompt, so that no summary can lose it (spec 11.3): jobs, questions, obligations. */
+/** What is open, taken from the state into every prompt, so that no summary can lose it: jobs, questions, obligations. */
 import { reported, reportLine } from "#src/shared/session/reported.ts"
 import type { CoreLane, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"

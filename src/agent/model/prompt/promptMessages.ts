@@ -10,7 +10,7 @@ type Rendered = ReadonlyArray<ChatMessage>
 /** The longest name of a function that providers take. */
 const TOOL_NAME_CHARS_MAX = 64
 
-/** Whether a tool's output stays out of prompts, by its wire name (spec 8.5, prompt_mask). */
+/** Whether a tool's output stays out of prompts, by its wire name (prompt_mask). */
 export type IsMasked = (name: string) => boolean
 
 /** A name as the model used it, in the form that providers take back even where the model made it up. */

@@ -5,7 +5,7 @@ import type { Find } from "#src/agent/arbiter/Proposal.ts"
 
 /**
  * The newest of a window, without results whose call was cut off. Twice `event_window` is shown at most: from `event_window` on the
- * oldest give way to the summary, and until that is done they stay (spec 11.3).
+ * oldest give way to the summary, and until that is done they stay.
  */
 export const recent = (window: ReadonlyArray<number>, event_window: number, find: Find): ReadonlyArray<ChoirEvent> => {
   const events = window.slice(-2 * event_window).flatMap((rev) => find(rev) ?? [])
@@ -17,7 +17,7 @@ export const recent = (window: ReadonlyArray<number>, event_window: number, find
 }
 
 /**
- * Without what the model did in earlier steps of its skill: a step is shown what those came to, and its own calls (spec 10.2). What
+ * Without what the model did in earlier steps of its skill: a step is shown what those came to, and its own calls. What
  * people said and what the control plane told stays.
  */
 export const ofStep = (

@@ -1,4 +1,4 @@
-/** What models are told of skills: which there are, and of the one at work its present step alone (spec 10.2, 11.3). */
+/** What models are told of skills: which there are, and of the one at work its present step alone. */
 import type { Schema } from "effect"
 import { skillState, type SkillSpec, type SkillState } from "#schema/Skill.ts"
 import { toWireName } from "#schema/Tool.ts"

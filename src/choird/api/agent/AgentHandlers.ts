@@ -1,4 +1,4 @@
-/** The eight verbs and the push stream (spec 12.5), each on the caller's own session and no other. */
+/** The eight verbs and the push stream, each on the caller's own session and no other. */
 import { Deferred, Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AgentApi, type Caller, Lease } from "#schema/AgentApi.ts"

@@ -1,4 +1,4 @@
-/** INIT_HELLO: an agent says who it is, gets its lease token, and what it goes on from (spec 12.5, D12). */
+/** INIT_HELLO: an agent says who it is, gets its lease token, and what it goes on from (D12). */
 import { Effect, Redacted } from "effect"
 import type { Caller, InitHello } from "#schema/AgentApi.ts"
 import { EDGE } from "#schema/Ids.ts"
@@ -8,7 +8,7 @@ import { AGENT_LINE } from "#src/choird/logs/metrics.ts"
 import { audited, denied, runOf, type Services, words } from "./agentCaller.ts"
 import { conflict, fromSessionUnknown, fromSessionUnreadable } from "#src/choird/api/refusals.ts"
 
-/** How what an agent says of its image differs from what choird started (spec 15.1). */
+/** How what an agent says of its image differs from what choird started. */
 const imageDrift = ({ image_version, manifests }: AgentView, payload: InitHello) => {
   if (payload.image_version !== image_version)
     return { said: payload.image_version, reason: `this run was started from the image ${image_version ?? "none"}` }

@@ -32,7 +32,7 @@ const laneRows = ({ cores, edge }: SessionState): Lanes =>
     step
   }))
 
-/** What the session has used up of what it may (7.6). */
+/** What the session has used up of what it may. */
 const budgetRows = (
   state: SessionState | undefined,
   limits: Budgets,

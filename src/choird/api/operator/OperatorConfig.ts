@@ -1,4 +1,4 @@
-/** What an operator asks of the configuration: load, diff, apply, rollback, history, and new secrets (spec 17.6). */
+/** What an operator asks of the configuration: load, diff, apply, rollback, history, and new secrets. */
 import { Effect, Queue, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { LoadProgress } from "#schema/ConfigApi.ts"

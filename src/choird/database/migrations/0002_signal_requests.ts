@@ -1,4 +1,4 @@
-/** Which request a signal came from, so that a request that is repeated makes one signal (spec 17.1, R28). */
+/** Which request a signal came from, so that a request that is repeated makes one signal (R28). */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

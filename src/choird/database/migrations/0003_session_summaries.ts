@@ -1,4 +1,4 @@
-/** What an agent summed up of its session at a graceful stop (spec 11.8). */
+/** What an agent summed up of its session at a graceful stop. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

@@ -1,4 +1,4 @@
-/** What a person sees of an approval, who asked for it, until when, and what came of it (spec 19.6, D16). No earlier Choir wrote a row. */
+/** What a person sees of an approval, who asked for it, until when, and what came of it (D16). No earlier Choir wrote a row. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

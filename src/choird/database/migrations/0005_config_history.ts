@@ -1,4 +1,4 @@
-/** What made each version of the configuration, and who asked for it (spec 17.6). */
+/** What made each version of the configuration, and who asked for it. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

@@ -1,4 +1,4 @@
-/** What the image in a container says of itself, read before anything in it runs (spec 15.1). */
+/** What the image in a container says of itself, read before anything in it runs. */
 import type { Readable } from "node:stream"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"

@@ -1,5 +1,5 @@
 /**
- * Images in the engine, made of the folders that `Images` writes (spec 17.3): the base of the global repository, an agent's own
+ * Images in the engine, made of the folders that `Images` writes: the base of the global repository, an agent's own
  * Dockerfile on it, and what the folder holds baked in at `/choir`. A tag is given last, so that a name stands for a whole image.
  */
 import { createHash } from "node:crypto"

@@ -1,5 +1,5 @@
 /**
- * Agents as containers of a Docker engine: the strong boundary of spec 15. A container has the closed profile and is looked at before
+ * Agents as containers of a Docker engine: the strongest boundary that Choir has. A container has the closed profile and is looked at before
  * it starts; what differs is removed (R36). The engine may restart or be away, which is not the death of anybody.
  */
 import { isIP } from "node:net"

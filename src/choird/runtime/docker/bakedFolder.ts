@@ -1,4 +1,4 @@
-/** What is copied into an agent's image at `/choir` (spec 15.1): the folder that `Images` wrote, and git's helper. */
+/** What is copied into an agent's image at `/choir`: the folder that `Images` wrote, and git's helper. */
 import { join } from "node:path"
 import { Effect, FileSystem } from "effect"
 import type { ImageSource } from "#src/choird/runtime/ContainerRuntime.ts"

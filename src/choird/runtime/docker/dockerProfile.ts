@@ -1,4 +1,4 @@
-/** The closed profile that every agent's container has (spec 15.3), as pure data. */
+/** The closed profile that every agent's container has, as pure data. */
 import { dirname } from "node:path"
 import type Docker from "dockerode"
 import { agentCommand, agentEnvironment } from "#src/choird/runtime/AgentCommand.ts"

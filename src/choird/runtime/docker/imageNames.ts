@@ -4,7 +4,7 @@ import type { ImageVersion } from "#schema/Image.ts"
 
 const AGENT_PREFIX = "choir-agent-"
 
-/** The tag of an agent's image (spec 17.3). */
+/** The tag of an agent's image. */
 export const agentTag = (agent_id: AgentId, image_version: ImageVersion): string =>
   `${AGENT_PREFIX}${agent_id}:${image_version}`
 

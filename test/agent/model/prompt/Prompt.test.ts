@@ -253,7 +253,7 @@ describe("corePrompt", () => {
     assert.include(messages.at(-1)?.content, "The result is not JSON.")
   })
 
-  it("never shows a user's message, nor edge's words, in 40 histories (spec 12.7)", () => {
+  it("never shows a user's message, nor edge's words, in 40 histories", () => {
     for (let seed = 1; seed <= 40; seed++) {
       const { events, state } = makeHistory(seed, 80)
       const read = (rev: number): ChoirEvent => {

@@ -21,7 +21,7 @@ describe("chat", () => {
     })
   )
 
-  it.effect("answers commands itself, and leaves every other text to the agent (spec 19.3)", () =>
+  it.effect("answers commands itself, and leaves every other text to the agent", () =>
     Effect.gen(function* () {
       const { api, world } = yield* openOperator()
       yield* append(world, [said(one), started("a")])

@@ -29,7 +29,7 @@ const manifest = (name: string) =>
   })
 
 describe.skipIf(reason !== undefined)("DockerImages", { timeout: 180_000 }, () => {
-  it.live("builds the starters and bakes the agent's folder in, with the modes of spec 15.1 (17.3, D13)", () =>
+  it.live("builds the starters and bakes the agent's folder in, with the modes of an image (D13)", () =>
     Effect.gen(function* () {
       const { agent, build, engine, global, images, lines, tags } = yield* home("starter")
       global.commit(STARTER)
@@ -102,7 +102,7 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 180_000 }, () =
     })
   )
 
-  it.live("compiles tools by the Dockerfile, and misses an executable that it does not make (6.5)", () =>
+  it.live("compiles tools by the Dockerfile, and misses an executable that it does not make", () =>
     Effect.gen(function* () {
       const { agent, build, engine, tags } = yield* home("compiled")
       const files = { "tools/hello.json": manifest("hello"), "tools/hello/hello.in": "#!/bin/sh\necho compiled\n" }

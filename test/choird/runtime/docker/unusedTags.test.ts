@@ -19,7 +19,7 @@ const base = (key: string, created: number): TaggedImage => ({
 
 const source = { agent_id: AgentId.make("ada"), image_version: version(3), keep: [version(2)] }
 
-describe("what of an installation's images is kept no longer (17.3)", () => {
+describe("what of an installation's images is kept no longer", () => {
   it("are the versions of the agent that was built which are neither new nor kept, and no other agent's", () => {
     const images = [image("ada", 1, "k"), image("ada", 2, "k"), image("ada", 3, "k"), image("bob", 1, "k")]
     assert.deepStrictEqual(unusedTags(images, source, "k"), [`choir-agent-ada:${version(1)}`])
