@@ -1,7 +1,7 @@
 /** An agent that words an approval card of its own, in the chat where choird's cards stand. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { chatText } from "#src/choird/queues/chatMark.ts"
+import { chatText } from "#src/choird/queues/Outbox.ts"
 import { spawnChoirctl } from "../support/choirctl.ts"
 import { temporaryFolder } from "../support/engines.ts"
 import { approvalDetail, fakeChoird } from "../support/fakeChoird.ts"

@@ -3,11 +3,15 @@ import { rmSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { AgentId } from "#schema/Ids.ts"
-import { makeLookBudget, PROPOSAL_LOOK_MS, PROPOSAL_LOOKS_BURST } from "#src/choird/approvals/lookBudget.ts"
+import {
+  APPROVALS_PENDING_MAX,
+  makeLookBudget,
+  PROPOSAL_LOOK_MS,
+  PROPOSAL_LOOKS_BURST
+} from "#src/choird/approvals/askApproval.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { describeEngines } from "../support/engines.ts"
 import { openProposals, TOOL } from "../support/proposals.ts"
-import { APPROVALS_PENDING_MAX } from "#src/choird/approvals/askApproval.ts"
 
 const edit = (value: number) => ({
   change: [{ op: "set", path: "/budgets/turn_max_steps", value }],

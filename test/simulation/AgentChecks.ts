@@ -13,7 +13,7 @@ import { SlotRules } from "./SlotRules.ts"
 import { TurnRules } from "./TurnRules.ts"
 import type { World } from "./World.ts"
 import { TOOLS_IN_FLIGHT_MAX } from "#src/agent/control/choirdConnections.ts"
-import { SEEN_FILES_MAX } from "#src/shared/session/seenFiles.ts"
+import { SEEN_FILES_MAX } from "#src/shared/session/calls.ts"
 
 /** How long a call of edge or of a job may wait for its locks, in ms of a process that is not standing still (R19, E12). */
 const EDGE_WAIT_MS = 5000

@@ -7,7 +7,7 @@ import type { Caller, Heartbeat, HeartbeatReply, Snapshot } from "#schema/AgentA
 import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { AgentId, InboxId, type JobName, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
-import { signalIdOf } from "#src/choird/sessions/carried.ts"
+import { signalIdOf } from "#src/choird/sessions/consequences.ts"
 import { admit, decide, prepare } from "#src/choird/sessions/decideAppend.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { genesis, hex } from "#src/shared/events/hashChain.ts"

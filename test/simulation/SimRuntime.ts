@@ -1,6 +1,6 @@
 /** Effect on the simulated machine: a scheduler, a clock and random numbers, given to a program as Context references. */
 import { Clock, Context, Duration, Effect, Logger, Random, References, Scheduler } from "effect"
-import { Salts } from "#src/agent/arbiter/Salts.ts"
+import { Salts } from "#src/agent/arbiter/Arbiter.ts"
 import type { Kernel, Process } from "./Kernel.ts"
 import type { Seed } from "./Seed.ts"
 

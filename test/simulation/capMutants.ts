@@ -12,7 +12,7 @@ const REFUSAL_IGNORED: Edit = {
 export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "files-remembered-for-ever",
-    file: "src/shared/session/seenFiles.ts",
+    file: "src/shared/session/calls.ts",
     find: "if (next.size <= SEEN_FILES_MAX && chars <= SEEN_PATHS_CHARS_MAX) break",
     replace: "break",
     knownSeed: 2,

@@ -4,7 +4,7 @@ import type { Mutant } from "./Mutant.ts"
 export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "call-measured-by-the-time-of-day",
-    file: "src/agent/calls/callDeadline.ts",
+    file: "src/agent/calls/grantedCall.ts",
     find: `import { monotonicMs } from "#src/shared/monotonicMs.ts"`,
     replace: `import { Clock } from "effect"\nconst monotonicMs = Clock.currentTimeMillis`,
     knownSeed: 2,
@@ -12,7 +12,7 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "job-measured-by-the-time-of-day",
-    file: "src/agent/session/age.ts",
+    file: "src/agent/session/CoreJob.ts",
     find: "Effect.map(monotonicMs, (now) => before + now - began)",
     replace: "Effect.map(Clock.currentTimeMillis, (now) => Math.max(0, now - Date.parse(created_at)))",
     knownSeed: 5,

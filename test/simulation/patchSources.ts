@@ -18,7 +18,7 @@ const SMALL_LIMITS: ReadonlyArray<readonly [file: string, name: string, value: n
   ["src/agent/control/Replication.ts", "HEARTBEAT_PATCH_BYTES_MAX", 8000],
   ["src/agent/control/Replication.ts", "REPLICATION_EVENTS_MAX", 150],
   ["src/agent/session/CoreJob.ts", "QUESTION_WAIT_MS_MAX", 8000],
-  ["src/shared/session/seenFiles.ts", "SEEN_FILES_MAX", 2],
+  ["src/shared/session/calls.ts", "SEEN_FILES_MAX", 2],
   ["src/shared/session/State.ts", "REPORTS_OWED_MAX", 8]
 ]
 

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { lockOn, decodeInput } from "#src/agent/tools/toolInput.ts"
+import { lockOn, decodeInput } from "#src/agent/tools/toolResult.ts"
 import type { PreparedCall, Tool, ToolOutcome } from "#src/agent/tools/Tool.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import type { AgentIdentity } from "./Agent.ts"

@@ -2,7 +2,7 @@
 import { Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
-import { Disk, type Space } from "#src/choird/retention/Disk.ts"
+import { Disk, type Space } from "#src/choird/retention/DiskGuard.ts"
 import { Retention } from "#src/choird/retention/Retention.ts"
 import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"

@@ -12,8 +12,9 @@ import { decide } from "./decide.ts"
 import { type ChainPlace, EventLog } from "./EventLog.ts"
 import type { Proposal } from "./Proposal.ts"
 import { residentRevs } from "./residentRevs.ts"
-import { Salts } from "./Salts.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
+import { randomFillSync } from "node:crypto"
+import { SALT_BYTES } from "#src/shared/events/hashChain.ts"
 
 /**
  * The proposal was refused; nothing happened. `exhausted` names the session's limit that is reached; `unfit` is content that no
@@ -170,3 +171,22 @@ const stamp = (
     created_at,
     salt: salt()
   }))
+
+/** Salts that are drawn at once: one by one they would cost as much as the digest. */
+const SALTS_DRAWN = 256
+
+const bySystem = (): (() => string) => {
+  const drawn = Buffer.alloc(SALT_BYTES * SALTS_DRAWN)
+  let next = drawn.length
+  return () => {
+    if (next === drawn.length) {
+      randomFillSync(drawn)
+      next = 0
+    }
+    next += SALT_BYTES
+    return drawn.toString("hex", next - SALT_BYTES, next)
+  }
+}
+
+/** Answers another salt at each call. A simulation gives its own, so that a seed decides every digest. */
+export const Salts = Context.Reference<() => string>("choir/agent/arbiter/Salts", { defaultValue: bySystem })

@@ -1,13 +1,12 @@
 /** A call that has its locks: it is committed, waits behind the intent barrier and for its turn, runs, and has its result before the locks are free. */
 import { Effect, Option } from "effect"
 import type { ApprovalId, LaneId } from "#schema/Ids.ts"
-import { shownName } from "#schema/Tool.ts"
+import { shownName, type ToolName } from "#schema/Tool.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, type Refused } from "#src/agent/arbiter/Arbiter.ts"
-import type { CallDeadline } from "./callDeadline.ts"
 import type { CallEnds } from "./callEnds.ts"
 import type { Grant } from "./LockManager.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
@@ -15,6 +14,30 @@ import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { resultOf, type ToolResult, withoutSecrets } from "#src/agent/tools/toolResult.ts"
 import type { SlotRefused } from "./ToolSlots.ts"
 import type { PreparedCall, Tool } from "#src/agent/tools/Tool.ts"
+import type { PayloadOf } from "#schema/Event.ts"
+
+/** The deadline of a tool call (E12): one span for the wait for its turn, the intent barrier and the run. */
+interface CallDeadline {
+  /** Milliseconds until then, at least 0. */
+  readonly left: Effect.Effect<number>
+  /** The result of a call that went past it; `what` says in what it was. */
+  passed(what: string): Effect.Effect<Omit<PayloadOf<"ToolResultCommitted">, "call_id">>
+}
+
+/** A deadline that begins now. */
+export const makeCallDeadline = (tool: ToolName, timeout_ms: number): Effect.Effect<CallDeadline> =>
+  Effect.map(monotonicMs, (began) => {
+    const gone_ms = Effect.map(monotonicMs, (now) => now - began)
+    return {
+      left: Effect.map(gone_ms, (ms) => Math.max(0, timeout_ms - ms)),
+      passed: (what) =>
+        Effect.map(gone_ms, (duration_ms) => ({
+          status: "timeout",
+          summary: `${shownName(tool)} ${what} within ${timeout_ms} ms`,
+          duration_ms
+        }))
+    }
+  })
 
 /** A checked call of a tool, and the approval that it goes on by, where it needed one. */
 export interface ReadyCall {

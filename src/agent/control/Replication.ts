@@ -12,8 +12,12 @@ import { type Batch, EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { fetchSecrets } from "./fetchSecrets.ts"
 import { residentRevs } from "#src/agent/arbiter/residentRevs.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
-import { urgencyOf } from "./urgency.ts"
 import { answerTime, RPC_RETRY_MS, RPC_TIMEOUT_MS } from "./verbAnswer.ts"
+import type { ChoirEvent } from "#schema/Event.ts"
+import type { CallId } from "#schema/Ids.ts"
+import { CORE_REPORT } from "#src/shared/session/calls.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
+import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
 
 /** Patches of one heartbeat; the body around them stays below BODY_BYTES_MAX unless a single batch is larger. */
 export const HEARTBEAT_PATCH_BYTES_MAX = 768 * 1024
@@ -209,3 +213,32 @@ const make = Effect.fnUntraced(function* () {
     run: Effect.forever(Effect.andThen(drain, due))
   })
 })
+
+type Urgency = "now" | "soon" | "whenever"
+
+const isExternal = (call_id: CallId) => (call: OpenCall) => call.call_id === call_id && call.effect === "external"
+
+export const urgencyOf = (event: ChoirEvent, state: SessionState): Urgency => {
+  switch (event.event_type) {
+    case "AgentMessage":
+      return "now"
+    case "UserMsg":
+    case "ModelOutput":
+    case "CoreStarted":
+    case "CoreStopped":
+    case "Cancelled":
+      return "soon"
+    case "InjectedInstruction":
+    case "CompactionCommitted":
+      // Somebody waits for what became of the order.
+      return event.payload.signal_id === undefined ? "whenever" : "soon"
+    case "ToolCallRequested":
+      // choird asks a person about what it has in its log. A report is shown to people who watch the job.
+      if (event.payload.confirm !== undefined) return "now"
+      return event.payload.tool === CORE_REPORT ? "soon" : "whenever"
+    case "ToolCallCommitted":
+      return laneOf(state, event.lane)?.calls.some(isExternal(event.payload.call_id)) === true ? "now" : "whenever"
+    default:
+      return "whenever"
+  }
+}

@@ -7,6 +7,7 @@ import type { CapturedOutput } from "./OutputRing.ts"
 import {
   identityOf,
   type KnownProcesses,
+  type ProcessEntry,
   processesOf,
   readMarker,
   readProcess,
@@ -21,7 +22,6 @@ import {
   type Running,
   startCommand
 } from "./startCommand.ts"
-import { type Remains, sweepCall } from "./sweepCall.ts"
 
 /** How long a finished process's output may take to arrive when something beyond reach keeps the pipe open. */
 const PROCESS_DRAIN_MS = 250
@@ -171,3 +171,56 @@ const make = ({ offline, ownsPidNamespace }: ProcessOptions): ProcessRunner["Ser
     }
   })
 }
+
+/** Rounds of looking for what is left of a call and killing it; with the waits between them about a second (R22). */
+const PROCESS_SWEEPS_MAX = 100
+/** The pause between two such rounds, in which the kernel buries what was killed. */
+const PROCESS_SWEEP_PAUSE_MS = 5
+/** Looks within one round that stop what a call forks while it is being found. */
+const PROCESS_FREEZES_MAX = 20
+/** Looks in a row that must find nothing where forks of others leave room for doubt. */
+const PROCESS_CLEAN_LOOKS = 10
+
+/** What is left of a call, and whether nothing of it can have been overlooked. */
+interface Remains {
+  readonly processes: ReadonlyArray<ProcessEntry>
+  readonly complete: boolean
+}
+
+/** Best effort: the process may be gone. */
+const signal = (pid: number, name: NodeJS.Signals) =>
+  Effect.ignore(Effect.try({ try: () => process.kill(pid, name), catch: () => undefined }))
+
+/** Stops what is found until a look finds nothing new, then kills it all: a fork does not outrun the search. */
+const killAll = Effect.fnUntraced(function* (look: Effect.Effect<Remains>) {
+  const found = new Map<string, number>()
+  let remains = yield* look
+  for (let freeze = 0; freeze < PROCESS_FREEZES_MAX; freeze++) {
+    const fresh = remains.processes.filter((entry) => !found.has(identityOf(entry)))
+    if (fresh.length === 0) break
+    for (const entry of fresh) {
+      found.set(identityOf(entry), entry.pid)
+      yield* signal(entry.pid, "SIGSTOP")
+    }
+    remains = yield* look
+  }
+  for (const pid of found.values()) yield* signal(pid, "SIGKILL")
+  return { clean: found.size === 0, complete: remains.complete }
+})
+
+/**
+ * Kills until nothing is left, and answers how many processes could not be killed. Where others fork all the time no look is complete,
+ * and several clean ones must do.
+ */
+const sweepCall = Effect.fnUntraced(function* (look: Effect.Effect<Remains>) {
+  let clean_looks = 0
+  for (let round = 0; round < PROCESS_SWEEPS_MAX; round++) {
+    const { clean, complete } = yield* killAll(look)
+    clean_looks = clean ? clean_looks + 1 : 0
+    if (clean_looks === PROCESS_CLEAN_LOOKS || (clean && complete)) return 0
+    if (!clean) yield* Effect.sleep(PROCESS_SWEEP_PAUSE_MS)
+  }
+  const { processes } = yield* look
+  if (processes.length > 0) yield* Effect.logWarning("processes of a tool call outlive it", processes)
+  return processes.length
+})

@@ -1,11 +1,10 @@
 /** A core job: one task, many steps, one result. Like edge, it knows what to do next from the state alone. */
-import { Effect, Result, Schema } from "effect"
+import { Clock, Effect, Result, Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { JobName } from "#schema/Ids.ts"
 import { valueProblem } from "#src/shared/image/jsonSchema.ts"
 import { mostRepeated } from "#src/shared/session/repetitions.ts"
 import type { ActiveSkill, CoreLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
-import { ageSince } from "./age.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { commitEnd, commitIfDue } from "#src/agent/arbiter/commits.ts"
 import { callLimit } from "#src/agent/arbiter/decideCalls.ts"
@@ -20,6 +19,17 @@ import type { Proposal } from "#src/agent/arbiter/Proposal.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
+
+/**
+ * The age in milliseconds of what was committed at `created_at`, from now on. The host's time is looked at once: setting it later ends
+ * nothing and stretches nothing.
+ */
+export const ageSince = Effect.fnUntraced(function* (created_at: string) {
+  const before = Math.max(0, (yield* Clock.currentTimeMillis) - Date.parse(created_at))
+  const began = yield* monotonicMs
+  return Effect.map(monotonicMs, (now) => before + now - began)
+})
 
 /** Identical calls, refused ones included, after which the lane is stuck and ends its turn or job (E11, R25). */
 export const REPETITIONS_STUCK_MIN = 8

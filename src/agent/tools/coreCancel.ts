@@ -1,9 +1,9 @@
 /** choir.core.cancel: ends a running job. */
 import { Effect, Schema } from "effect"
 import { JobName } from "#schema/Ids.ts"
-import type { ControlTool } from "./ControlTool.ts"
+import type { ControlTool } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput } from "./toolInput.ts"
+import { decodeInput } from "./toolResult.ts"
 
 const Input = Schema.Struct({
   job_name: JobName.annotate({ description: "The job's name, as it was started" }),

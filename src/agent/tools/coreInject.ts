@@ -1,9 +1,9 @@
 /** choir.core.inject: appends an instruction to a running job; nothing is rewritten and no budget is reset. */
 import { Effect, Schema } from "effect"
 import { JobName } from "#schema/Ids.ts"
-import type { ControlTool } from "./ControlTool.ts"
+import type { ControlTool } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput } from "./toolInput.ts"
+import { decodeInput } from "./toolResult.ts"
 import { CORE_TASK_CHARS_MAX } from "./coreSpawn.ts"
 
 const Input = Schema.Struct({

@@ -6,7 +6,7 @@ import { Effect, Schema } from "effect"
 import { CoreReport } from "#schema/Core.ts"
 import type { Tool } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput } from "./toolInput.ts"
+import { decodeInput } from "./toolResult.ts"
 
 /** A tool that only asks the control plane or the fold. */
 export const CONTROL_TIMEOUT_MS = 20_000

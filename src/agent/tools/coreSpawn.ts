@@ -4,9 +4,9 @@ import { ContextBundle, CoreSkill, ToolConstraints } from "#schema/Core.ts"
 import { JobName } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
 import type { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
-import type { ControlTool } from "./ControlTool.ts"
+import type { ControlTool } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput, invalidInput } from "./toolInput.ts"
+import { decodeInput, invalidInput } from "./toolResult.ts"
 
 /** Characters of a core job's task or of an instruction to it. */
 export const CORE_TASK_CHARS_MAX = 100_000

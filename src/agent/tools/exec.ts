@@ -10,7 +10,7 @@ import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput, refusal } from "./toolInput.ts"
+import { decodeInput, refusal } from "./toolResult.ts"
 import { keepWholeOutput } from "./wholeOutput.ts"
 import { PROCESS_GRACE_MS } from "./external.ts"
 

@@ -4,7 +4,7 @@ import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRun
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput, lockOn, refusal } from "./toolInput.ts"
+import { decodeInput, lockOn, refusal } from "./toolResult.ts"
 import { PROCESS_GRACE_MS, TOOL_STDERR_CHARS_MAX } from "./external.ts"
 import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
 

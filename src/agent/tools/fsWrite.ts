@@ -1,11 +1,46 @@
 /** choir.fs.write: creates a file of the workspace or changes one whose newest version the lane has seen (E10). */
-import { Effect, Result, Schema } from "effect"
+import { Effect, Result, Schema, TextDiff } from "effect"
 import { Workspace, type WorkspaceFile, type WorkspaceWrite } from "#src/agent/workspace/Workspace.ts"
-import { countLines, endsInNewline, isText, lineOffset } from "./fileText.ts"
+import { countLines, cutToJsonBytes, endsInNewline, isText, lineOffset } from "./fileText.ts"
 import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput, lockOn, refusal } from "./toolInput.ts"
-import { diffOf, WriteRefused } from "./WriteRefused.ts"
+import { decodeInput, lockOn, refusal } from "./toolResult.ts"
+
+/** Of a refused write's diff, what the model is shown. */
+const WRITE_DIFF_BYTES_MAX = 4 * 1024
+/** Edits that the diff of a refused write looks for before it settles for a coarser one. */
+const WRITE_DIFF_EDITS_MAX = 500
+
+const SENTENCES = {
+  unseen: "exists and was not read by you yet. Read it first with choir-fs-read, then write.",
+  stale:
+    "has changed since you last read or wrote it. Read it again before you write; the diff shows what this write would have changed in it.",
+  missing: "does not exist, so it has no lines. Create it with the mode overwrite.",
+  not_text: "is binary, or not UTF-8, and has no lines. Use the mode overwrite, or choir-exec.",
+  no_such_line: "has fewer lines than that. Give a line from 1 to the last one; insert also takes the one after it."
+} as const
+
+class WriteRefused extends Schema.TaggedError<WriteRefused>()("WriteRefused", {
+  path: Schema.String,
+  reason: Schema.Literals(Object.keys(SENTENCES) as Array<keyof typeof SENTENCES>),
+  details: Schema.Struct({
+    sha256: Schema.optionalKey(Schema.String),
+    lines_total: Schema.optionalKey(Schema.Natural),
+    diff: Schema.optionalKey(Schema.String)
+  })
+}) {
+  override get message() {
+    return `${this.path} ${SENTENCES[this.reason]}`
+  }
+}
+
+/** A short unified diff, or `undefined` when there are no lines to compare. */
+const diffOf = (path: string, before: Uint8Array, after: Uint8Array): string | undefined => {
+  if (!isText(before) || !isText(after)) return undefined
+  const [from, to] = [Buffer.from(before).toString("utf8"), Buffer.from(after).toString("utf8")]
+  const edits = TextDiff.lines(from, to, { maxEdits: WRITE_DIFF_EDITS_MAX })
+  return cutToJsonBytes(TextDiff.unified(edits, { fromFile: path }), WRITE_DIFF_BYTES_MAX)
+}
 
 /** A file tool's deadline; a read or write of the largest file takes far less (E12). */
 export const FILE_TOOL_TIMEOUT_MS = 10_000

@@ -12,7 +12,7 @@ import { Replication } from "#src/agent/control/Replication.ts"
 import { Denied, type Unreachable } from "#src/agent/control/verbAnswer.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput, refusal } from "./toolInput.ts"
+import { decodeInput, refusal } from "./toolResult.ts"
 
 /** What a host tool gets beyond its own time, so that its own words on a late answer reach the model. */
 export const HOST_CALL_GRACE_MS = 1000

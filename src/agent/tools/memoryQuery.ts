@@ -21,7 +21,7 @@ import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import type { AskHost } from "./hostTool.ts"
 import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput, refusal } from "./toolInput.ts"
+import { decodeInput, refusal } from "./toolResult.ts"
 import { CONTROL_TIMEOUT_MS } from "./coreReport.ts"
 import { RPC_TIMEOUT_MS } from "#src/agent/control/verbAnswer.ts"
 

@@ -19,7 +19,7 @@ import { Replication } from "#src/agent/control/Replication.ts"
 import type { Denied } from "#src/agent/control/verbAnswer.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput, refusal } from "./toolInput.ts"
+import { decodeInput, refusal } from "./toolResult.ts"
 import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
 
 /** How long a proposal may take to reach choird, which looks into the agent's repository before it answers. */

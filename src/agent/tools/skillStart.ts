@@ -2,9 +2,9 @@
 import { Effect, Schema } from "effect"
 import { SKILL_START } from "#src/agent/arbiter/decideSkills.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
-import type { ControlTool } from "./ControlTool.ts"
+import type { ControlTool } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput } from "./toolInput.ts"
+import { decodeInput } from "./toolResult.ts"
 
 /** UTF-16 units of a skill's name or a transition's event as a model writes them. */
 export const SKILL_NAME_CHARS_MAX = 128

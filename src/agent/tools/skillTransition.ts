@@ -1,9 +1,9 @@
 /** choir.skill.transition: leaves the present step of the lane's skill. */
 import { Effect, Schema } from "effect"
 import { SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
-import type { ControlTool } from "./ControlTool.ts"
+import type { ControlTool } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput } from "./toolInput.ts"
+import { decodeInput } from "./toolResult.ts"
 import { SKILL_NAME_CHARS_MAX } from "./skillStart.ts"
 
 const Input = Schema.Struct({

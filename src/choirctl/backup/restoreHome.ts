@@ -1,6 +1,19 @@
 /** `choirctl restore`: a home from its backup, on this path or another. */
-import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from "node:fs"
-import { join } from "node:path"
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fsyncSync,
+  futimesSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeSync
+} from "node:fs"
+import { dirname, join } from "node:path"
 import { Effect, FileSystem, Redacted, Result, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { SecretsFile } from "#schema/Secrets.ts"
@@ -12,14 +25,41 @@ import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 import { runTask } from "#src/choirctl/daemon/choirdProgram.ts"
 import { failed } from "#src/choirctl/terminal/failure.ts"
 import { fileText, secretsPath, writePrivate } from "#src/choirctl/home/homeFiles.ts"
-import { readArchive } from "./ArchiveReader.ts"
+import { type Destination, readArchive } from "./ArchiveReader.ts"
 import { ARCHIVES, bound, CONFIG, CONFIG_SCHEMA, DATABASE, type Manifest, SECRETS, WORKSPACES } from "./manifest.ts"
 import { finishStaging, moveAside, putHome, type RestorePlace, takePlace } from "./restorePlace.ts"
 import { misplacedWorkspace, pathInHome } from "./workspacePlaces.ts"
 import { requireSpace } from "./requireSpace.ts"
 import { unseal } from "./sealedSecrets.ts"
 import { unbundle } from "./sourceBundles.ts"
-import { unpackedInto } from "./unpackedFiles.ts"
+
+const FOLDER_MODE = 0o700
+const FILE_MODE = 0o600
+
+/** The reader lets through no name that leads out of the folder, and none below a link. */
+export const unpackedInto = (folder: string): Destination => ({
+  file: (name, mode) => {
+    const path = join(folder, name)
+    mkdirSync(dirname(path), { recursive: true, mode: FOLDER_MODE })
+    const descriptor = openSync(path, "wx", FILE_MODE)
+    return {
+      write: (piece) => {
+        for (let written = 0; written < piece.length;) written += writeSync(descriptor, piece, written)
+      },
+      end: (mtime) => {
+        fchmodSync(descriptor, mode)
+        futimesSync(descriptor, mtime, mtime)
+        fsyncSync(descriptor)
+        closeSync(descriptor)
+      }
+    }
+  },
+  folder: (name) => void mkdirSync(join(folder, name), { recursive: true, mode: FOLDER_MODE }),
+  link: (name, target) => {
+    mkdirSync(dirname(join(folder, name)), { recursive: true, mode: FOLDER_MODE })
+    symlinkSync(target, join(folder, name))
+  }
+})
 
 /** The steps of a restore, in their order. */
 export const RESTORE_STEPS = [

@@ -4,8 +4,43 @@ import { Command } from "effect/cli"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
 import { withProgress } from "#src/choirctl/terminal/progress.ts"
-import { installedText, startedText, stateText, stoppedText, uninstalledText } from "#src/choirctl/render/daemon.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
+import type { DaemonState } from "#src/choirctl/daemon/daemon.ts"
+import { fields } from "#src/choirctl/terminal/table.ts"
+import { span } from "#src/choirctl/terminal/time.ts"
+
+const what = ({ pid, ready, running, uptime_ms, version }: DaemonState) => {
+  if (!running) return "does not run"
+  const who = pid === null ? "" : `, pid ${pid}`
+  return ready
+    ? `${version} runs${who}, up ${span(uptime_ms ?? 0)}`
+    : `runs${who}, and takes no commands: it starts or stops`
+}
+
+const stateText = (state: DaemonState): string =>
+  fields([
+    ["choird", what(state)],
+    ["unit", state.unit ?? "none; choirctl daemon install"]
+  ])
+
+const startedText = ({ started, ...state }: DaemonState & { readonly started: boolean }): string =>
+  `choird ${what(state)}${started ? "" : "; it ran already"}`
+
+const stoppedText = ({ pid, stopped }: { readonly stopped: boolean; readonly pid: number | null }): string =>
+  stopped ? `choird has stopped${pid === null ? "" : ` (pid ${pid})`}` : "choird does not run"
+
+interface Unit {
+  readonly path: string
+  readonly next: ReadonlyArray<string>
+}
+
+const next = (commands: ReadonlyArray<string>) => commands.map((command) => `  ${command}`)
+
+const installedText = ({ next: commands, path }: Unit): string =>
+  [`${path} is written. Next:`, ...next(commands)].join("\n")
+
+const uninstalledText = ({ next: commands, path, removed }: Unit & { readonly removed: boolean }): string =>
+  removed ? [`${path} is removed. Next:`, ...next(commands)].join("\n") : `there is no ${path}`
 
 const load = Effect.promise(() => import("#src/choirctl/daemon/daemon.ts"))
 
@@ -57,7 +92,7 @@ const install = Command.make(
   {},
   Effect.fnUntraced(function* () {
     const { home } = yield* root
-    const { installUnit } = yield* Effect.promise(() => import("#src/choirctl/daemon/installUnit.ts"))
+    const { installUnit } = yield* Effect.promise(() => import("#src/choirctl/daemon/unit.ts"))
     const installed = yield* installUnit(home)
     yield* printAdvice({ ok: true, ...installed }, installedText)
   })
@@ -70,7 +105,7 @@ const uninstall = Command.make(
   "uninstall",
   {},
   Effect.fnUntraced(function* () {
-    const { uninstallUnit } = yield* Effect.promise(() => import("#src/choirctl/daemon/installUnit.ts"))
+    const { uninstallUnit } = yield* Effect.promise(() => import("#src/choirctl/daemon/unit.ts"))
     const removed = yield* uninstallUnit
     yield* print({ ok: true, ...removed }, uninstalledText)
   })

@@ -5,8 +5,25 @@ import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { printAdvice } from "#src/choirctl/terminal/print.ts"
 import { withProgress } from "#src/choirctl/terminal/progress.ts"
-import { doctorText } from "#src/choirctl/render/doctor.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
+import type { Check } from "#src/choirctl/doctor/doctorTrials.ts"
+import { paint, type Paint } from "#src/choirctl/terminal/paint.ts"
+import { safeLine } from "#src/choirctl/terminal/safeText.ts"
+
+const STYLES: Readonly<Record<Check["status"], Paint>> = { ok: "green", warn: "yellow", fail: "red", skip: "dim" }
+
+/** A line for each check, and the fix below what needs one. */
+const doctorText = ({ checks }: { readonly checks: ReadonlyArray<Check> }, color: boolean): string => {
+  const width = Math.max(0, ...checks.map(({ name }) => name.length))
+  return checks
+    .flatMap(({ detail, fix, name, status }) => [
+      `${paint(color, STYLES[status], status.padEnd(4))}  ${name.padEnd(width)}  ${safeLine(detail)}`,
+      ...(fix === undefined || status === "ok" || status === "skip"
+        ? []
+        : [`${" ".repeat(8 + width)}fix: ${safeLine(fix)}`])
+    ])
+    .join("\n")
+}
 
 export const doctor = Command.make(
   "doctor",

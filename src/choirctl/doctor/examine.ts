@@ -18,9 +18,8 @@ import {
   sandboxCheck,
   trySandbox
 } from "./doctorTrials.ts"
-import { metricsChecks } from "./metricsTrial.ts"
+import { metricsChecks, serviceChecks } from "./serviceTrials.ts"
 import { startCommand } from "#src/choirctl/terminal/root.ts"
-import { serviceChecks } from "./serviceTrials.ts"
 
 /** Whether choird runs, in its own words. */
 const choirdCheck = Effect.fnUntraced(function* (home: string) {

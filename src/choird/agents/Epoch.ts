@@ -8,12 +8,13 @@ import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import type { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
 import type { LogFiles } from "#src/choird/logs/LogFiles.ts"
-import type {
-  Condition,
-  Container,
-  ContainerError,
-  ContainerExit,
-  ContainerRuntime
+import {
+  AGENT_INSPECT_MS_MAX,
+  type Condition,
+  type Container,
+  type ContainerError,
+  type ContainerExit,
+  type ContainerRuntime
 } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import type { Signals } from "#src/choird/queues/Signals.ts"
@@ -22,11 +23,9 @@ import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SocketRefused } from "#src/shared/wire/sockets.ts"
 import type { EpochEnd } from "./afterEpoch.ts"
 import type { AgentPrograms } from "#src/choird/runtime/AgentPrograms.ts"
-import { type Hearing, openHearing } from "./hearing.ts"
+import { awaitSilence, type Hearing, openHearing } from "./Liveness.ts"
 import type { Image } from "#src/choird/images/Images.ts"
-import { awaitSilence } from "./Liveness.ts"
 import { patiently } from "./patience.ts"
-import { AGENT_INSPECT_MS_MAX } from "#src/choird/runtime/ContainerRuntime.ts"
 
 /** How long a container may take to go before the agent's status says so, in ms. */
 const CONTAINER_LINGERS_MS = 1000

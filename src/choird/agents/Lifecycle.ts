@@ -9,14 +9,12 @@ import { AgentId, type SessionId } from "#schema/Ids.ts"
 import type { ManifestHashes } from "#schema/Image.ts"
 import type { AgentStatus, RestartAgent } from "#schema/OperatorApi.ts"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentPrograms.ts"
-import { bindingsOf, flagsOf, restartBindings, type StartOptions } from "./bindings.ts"
-import { isInFile } from "./isInFile.ts"
-import { makeHearingOf, type Pulse } from "./hearing.ts"
+import { bindingsOf, flagsOf, isInFile, restartBindings, type StartOptions } from "./bindings.ts"
+import { makeHearingOf, type Pulse } from "./Liveness.ts"
 import { checkResources } from "./prepare.ts"
 import { recoverRuns } from "./recovery.ts"
 import { run } from "./Run.ts"
-import type { RunHandle, RunRequest, RunServices } from "./RunContext.ts"
-import { runServices } from "./runServices.ts"
+import { type RunHandle, type RunRequest, type RunServices, runServices } from "./RunContext.ts"
 
 /** Why an agent cannot do what was asked, with what to do about it. `kind` is also the API's error type. */
 export class AgentRefused extends Schema.TaggedError<AgentRefused>()("AgentRefused", {

@@ -9,16 +9,14 @@ import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { adopt } from "./adopt.ts"
-import { afterOutage } from "./afterOutage.ts"
-import { afterEpoch, type EpochFacts, type Next } from "./afterEpoch.ts"
+import { afterEpoch, afterOutage, type EpochFacts, type Next } from "./afterEpoch.ts"
 import { BREAKER, type Breaker, BREAKER_HOURLY_CRASHES_MAX } from "./Breaker.ts"
 import { awaitingView, close, successor } from "./closedSession.ts"
-import { fallBack } from "./fallBack.ts"
+import { fallBack, type Refusal, requireInRuntime } from "./startImage.ts"
 import { oneEpoch } from "./oneEpoch.ts"
 import { patiently } from "./patience.ts"
 import { prepare } from "./prepare.ts"
 import { type RunContext, type RunHandle, type RunRequest, type RunServices, tell } from "./RunContext.ts"
-import { type Refusal, requireInRuntime } from "./startImage.ts"
 
 /** Why a run ends. */
 type Ending = Extract<Next, { readonly type: "end" }>

@@ -1,16 +1,48 @@
 /** What a run has at hand, from its request to its end. */
 import { Clock, type Deferred, Effect } from "effect"
-import type { Inbox } from "#src/choird/queues/Inbox.ts"
-import type { Outbox } from "#src/choird/queues/Outbox.ts"
-import type { AgentId } from "#schema/Ids.ts"
-import type { Audit } from "#src/choird/logs/Audit.ts"
-import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
+import { Inbox } from "#src/choird/queues/Inbox.ts"
+import { Outbox } from "#src/choird/queues/Outbox.ts"
+import type { AgentId, SessionId } from "#schema/Ids.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
+import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentPrograms.ts"
 import type { EpochServices } from "./Epoch.ts"
 import type { AgentView } from "./Lifecycle.ts"
 import { patiently } from "./patience.ts"
 import type { Prepared, PrepareServices, StartRequest } from "./prepare.ts"
 import type { Refusal } from "./startImage.ts"
+import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { LogFiles } from "#src/choird/logs/LogFiles.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { Signals } from "#src/choird/queues/Signals.ts"
+import { Tokens } from "#src/choird/sessions/Tokens.ts"
+import { makeAgentViews } from "./AgentViews.ts"
+import type { Hearing } from "./Liveness.ts"
+import { Images } from "#src/choird/images/Images.ts"
+import { Leases } from "./Leases.ts"
+
+/** Takes what every run is given, once, when the lifecycle is built. */
+export const runServices = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
+  return {
+    audit: yield* Audit,
+    config: yield* ConfigStore,
+    crashes: new Map<AgentId, ReadonlyArray<number>>(),
+    hearings: new Map<SessionId, Hearing>(),
+    images: yield* Images,
+    inbox: yield* Inbox,
+    leases: yield* Leases,
+    logs: yield* LogFiles,
+    outbox: yield* Outbox,
+    programs,
+    runtime: yield* ContainerRuntime,
+    sessions: yield* SessionStore,
+    signals: yield* Signals,
+    sockets: yield* AgentSockets,
+    tokens: yield* Tokens,
+    views: yield* makeAgentViews
+  } satisfies RunServices
+})
 
 export interface RunServices extends EpochServices, PrepareServices {
   readonly audit: Audit["Service"]

@@ -5,7 +5,7 @@
 import { Effect, Option, Schema } from "effect"
 import { ContainerId, type DockerContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
-import { type Hearing, openHearing } from "./hearing.ts"
+import { type Hearing, openHearing } from "./Liveness.ts"
 import { patiently } from "./patience.ts"
 import type { RunServices } from "./RunContext.ts"
 

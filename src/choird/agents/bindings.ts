@@ -1,5 +1,5 @@
 /** Which resources a run is bound to: an agent's defaults, and what its start overrides of them. */
-import { Result } from "effect"
+import { Effect, Result } from "effect"
 import type { Config } from "#schema/Config.ts"
 import {
   boundDms,
@@ -12,6 +12,16 @@ import {
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { RestartAgent, RestartedAgent, StartAgent } from "#schema/OperatorApi.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { loadFiles } from "#src/shared/config/configFiles.ts"
+
+/** False as well for a file that is not valid: then `config validate` says what is wrong with it. */
+export const isInFile = (home: string, agent_id: AgentId) =>
+  loadFiles(home).pipe(
+    Effect.match({
+      onSuccess: ({ config }) => Object.hasOwn(config.agents, agent_id),
+      onFailure: () => false
+    })
+  )
 
 /** Why there are none, and what helps. */
 export interface BindingProblem {

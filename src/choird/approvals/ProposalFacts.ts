@@ -28,7 +28,7 @@ import { difference, MUCH_TO_READ, muchChanged, PROPOSAL_SHOWN_CHARS_MAX } from 
 import { draftFiles, draftPaths, withFiles } from "./draftFiles.ts"
 import { type Proposal, readProposal } from "./Proposal.ts"
 import { configText, repoText, toolFacts } from "./proposalText.ts"
-import { unbuiltText } from "./unbuiltText.ts"
+import { unbuiltText } from "./proposalNotes.ts"
 
 /** What the execution holds against what is there then; anything else is `CHANGED` (R54). */
 export const Facts = Schema.Struct({

@@ -5,7 +5,7 @@
 import { join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Option, Result, Schedule } from "effect"
 import type { CommitId } from "#schema/Image.ts"
-import type { Approved } from "./Approved.ts"
+import type { Approved } from "./executionSteps.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork, type Identity } from "#src/choird/repos/GitWork.ts"

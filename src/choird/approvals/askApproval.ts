@@ -2,7 +2,7 @@
 import { Clock, Effect, type Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
-import type { CallId, LaneId } from "#schema/Ids.ts"
+import { type AgentId, type CallId, EDGE, type LaneId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { type Examined, ProposalFacts } from "./ProposalFacts.ts"
@@ -11,10 +11,62 @@ import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { ApprovalRefused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
-import { isAsked, proposedOn } from "./askedCalls.ts"
 import { tellAsked } from "./askPerson.ts"
-import { makeLookBudget } from "./lookBudget.ts"
 import type { Understood } from "./requestTypes.ts"
+import type { ConfirmTool } from "#schema/Approval.ts"
+import type { ProposalKind } from "#schema/ProposedChange.ts"
+import { toWireName } from "#schema/Tool.ts"
+import { callDigest } from "#src/shared/session/calls.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
+import { take, type TokenBucket } from "#src/choird/listeners/TokenBucket.ts"
+
+/** Proposals of one agent that choird looks at in a row, which starts programs of git; beyond it, one each PROPOSAL_LOOK_MS. */
+export const PROPOSAL_LOOKS_BURST = 10
+export const PROPOSAL_LOOK_MS = 10_000
+
+const RATE = { perSecond: 1000 / PROPOSAL_LOOK_MS, burst: PROPOSAL_LOOKS_BURST }
+
+/** Counts a look of an agent; the time in ms to wait when it is one too many, else 0. An entry an agent, for the life of choird. */
+export const makeLookBudget = () => {
+  const buckets = new Map<AgentId, TokenBucket>()
+  return (agent_id: AgentId, now_ms: number): number => {
+    const bucket = buckets.get(agent_id) ?? { tokens: RATE.burst, at_ms: now_ms }
+    const [next, wait_ms] = take(bucket, RATE, now_ms)
+    buckets.set(agent_id, next)
+    return wait_ms
+  }
+}
+
+/** Whether this very call is open and waits for a person. */
+export const isAsked = (state: SessionState, call_id: CallId, { input, lane, tool, why }: ConfirmTool): boolean => {
+  const call = laneOf(state, lane)?.calls.find((open) => open.call_id === call_id)
+  return (
+    call?.stage === "requested" &&
+    call.confirm === why &&
+    call.name.replaceAll(".", "-") === toWireName(tool) &&
+    call.digest === callDigest(call.name, input)
+  )
+}
+
+/** The lane that has this very proposal as an open call, which began to run. */
+export const proposedOn = (
+  state: SessionState,
+  call_id: CallId,
+  kind: ProposalKind,
+  payload: Schema.Json
+): LaneId | undefined => {
+  const lanes = [{ lane: EDGE, calls: state.edge.calls }, ...state.cores.values()]
+  for (const { calls, lane } of lanes) {
+    const call = calls.find((open) => open.call_id === call_id)
+    if (call === undefined) continue
+    const isIt =
+      call.stage === "committed" &&
+      call.name.replaceAll(".", "-") === `choir-propose-${kind}` &&
+      call.digest === callDigest(call.name, payload)
+    return isIt ? lane : undefined
+  }
+  return undefined
+}
 
 /** Approvals of one session that wait for a person; the next request is refused. */
 export const APPROVALS_PENDING_MAX = 8

@@ -1,6 +1,5 @@
 /** One step of an execution after the other: what each does, and which one follows. */
 import { Effect, Option, Result, Schema } from "effect"
-import type { Approved } from "./Approved.ts"
 import { readStored } from "./requestTypes.ts"
 import type { AgentSteps, Rebound } from "./AgentSteps.ts"
 import { isBinding, pathOf } from "./configEdits.ts"
@@ -10,6 +9,41 @@ import type { Job, Standing, Step } from "./executionRows.ts"
 import { type Proposal, readProposal } from "./Proposal.ts"
 import { Facts } from "./ProposalFacts.ts"
 import type { RepoSteps } from "./RepoSteps.ts"
+import type { SqlClient } from "effect/sql"
+import { rowId } from "#src/shared/rowId.ts"
+import type { ApprovalRow } from "./approvalRows.ts"
+import { mayFollow } from "./approvalStatus.ts"
+
+/** Proof that a person said yes. Whatever executes a decision takes one, and only a row in `approved` makes one (R55). */
+export class Approved {
+  /** A private field, so that no other object has this type. */
+  readonly #row: ApprovalRow
+
+  private constructor(row: ApprovalRow) {
+    this.#row = row
+  }
+
+  /** Undefined for a row that nobody approved, or that was executed before. */
+  static of(row: ApprovalRow): Approved | undefined {
+    return mayFollow(row.status, "executing") ? new Approved(row) : undefined
+  }
+
+  /** Whose execution was begun by a row that was approved, and cut short. Undefined for any other. */
+  static begun(row: ApprovalRow): Approved | undefined {
+    return row.status === "executing" ? new Approved(row) : undefined
+  }
+
+  get row(): ApprovalRow {
+    return this.#row
+  }
+}
+
+/** Begins the one execution of what was approved; fails as a defect where it was begun before. */
+export const beginExecution = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { row }: Approved) {
+  const begun = yield* sql`UPDATE choir_control.pending_approvals SET status = 'executing'
+    WHERE id = ${rowId(row.approval_id) ?? 0n} AND status = 'approved' RETURNING id`
+  if (begun.length === 0) return yield* Effect.die(new Error(`the approval ${row.approval_id} was executed twice`))
+})
 
 /** What carries the steps out. */
 export interface Services {

@@ -1,10 +1,10 @@
 import { PgClient } from "@effect/sql-pg"
-import { Clock, Context, Effect, Fiber, Layer, Option, Schedule, Schema } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
+import { Cause, Clock, Context, Effect, Fiber, Layer, Option, Schedule, Schema } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
 import { type DatabaseDisplaced, type DatabaseFence, fenced, makeDatabaseFence } from "./DatabaseFence.ts"
 import { DATABASE_RETRY_MS_MAX, type DatabaseTaken, holdDatabase } from "./DatabaseLock.ts"
 import { type DatabaseLost, EMBEDDED_OPEN_MS_MAX, type EmbeddedOptions, openEmbedded } from "./EmbeddedPostgres.ts"
-import { type MigrationFailed, type SchemaTooNew, migrate } from "./Migrations.ts"
+import { migrate, type MigrationFailed, type SchemaTooNew } from "./Migrations.ts"
 import {
   addressOf,
   clientConfig,
@@ -16,8 +16,7 @@ import {
   problemOf,
   ServerFacts
 } from "./PostgresServer.ts"
-import { sqlProblem, sqlState } from "./sqlState.ts"
-import { withTypedTransactions } from "./transactions.ts"
+import { isConnectionLost, sqlProblem, sqlState } from "./sqlState.ts"
 
 /** Connections to the embedded database, whose one backend serves them in turn. */
 export const EMBEDDED_CONNECTIONS_MAX = 8
@@ -231,3 +230,29 @@ const ready = ({
       return Database.of({ kind, version: server.version, pgvector, lost: Effect.raceFirst(lost, taken), answers })
     })
   )
+
+const lostConnection = (cause: Cause.Cause<unknown>): SqlError.SqlError | undefined => {
+  for (const reason of cause.reasons) {
+    if (!Cause.isDieReason(reason)) continue
+    const { defect } = reason
+    if (SqlError.isSqlError(defect) && isConnectionLost(defect)) return defect
+  }
+  return undefined
+}
+
+/**
+ * The client, whose transactions fail with the `SqlError` when their connection dies. By itself the client makes a defect of every
+ * failure, the work's own too, since it cannot roll back on a dead connection; the server has long done so.
+ */
+const withTypedTransactions = (client: PgClient.PgClient): PgClient.PgClient => {
+  const { withTransaction } = client
+  return Object.assign(client, {
+    withTransaction: <R, E, A>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
+      Effect.catchCause(withTransaction(work), (cause) => {
+        const lost = lostConnection(cause)
+        if (lost === undefined) return Effect.failCause(cause)
+        const interrupts = cause.reasons.filter(Cause.isInterruptReason)
+        return interrupts.length > 0 ? Effect.failCause(Cause.fromReasons(interrupts)) : Effect.fail(lost)
+      })
+  })
+}

@@ -3,7 +3,7 @@ import { Effect, Runtime, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { BackupHeader, BackupTable } from "#src/shared/events/backupFormat.ts"
 import { type BackupItem, readBackup } from "#src/shared/events/BackupReader.ts"
-import type { Move } from "#src/shared/files/movedPaths.ts"
+import { type Move, withMovedPaths } from "#src/shared/files/movedPaths.ts"
 import { AgentSchemas } from "./AgentSchemas.ts"
 import {
   agentSchemas,
@@ -13,8 +13,28 @@ import {
   storedTables
 } from "./backupTables.ts"
 import { migrate, migrationsUntil, NEWEST } from "./Migrations.ts"
-import { moveConfigVersions } from "./moveConfigVersions.ts"
 import { sqlProblem } from "./sqlState.ts"
+import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
+import { sha256 } from "#src/shared/events/hashChain.ts"
+
+/**
+ * Each version keeps its number, so that the configuration that ran last is recognised when choird starts. Events stay as they are, since
+ * their chain covers them, and so do approvals, since a person decided about the paths that they show.
+ */
+const moveConfigVersions = Effect.fn("moveConfigVersions")(function* (sql: SqlClient.SqlClient, move: Move) {
+  const versions = sql<{ readonly version: number }>`SELECT version FROM choir_control.config_versions`
+  for (const { version } of yield* versions) {
+    const [row] = yield* sql<{
+      readonly config: Schema.Json
+    }>`SELECT config FROM choir_control.config_versions WHERE version = ${version}`
+    if (row === undefined) continue
+    const before = canonicalJson(row.config)
+    const after = canonicalJson(withMovedPaths(row.config, move))
+    if (after === before) continue
+    yield* sql`UPDATE choir_control.config_versions
+      SET config = ${after}::text::jsonb, hash = ${Buffer.from(sha256(after), "hex")} WHERE version = ${version}`
+  }
+})
 
 /** One statement of a restore: the largest is the look at all tables at its end. */
 const RESTORE_STATEMENT_MS_MAX = 600_000

@@ -1,10 +1,9 @@
 /** One bot: its own long poll inwards, an ordered reader of the outbox per DM outwards (E6, R42-R44). */
 import { Clock, Effect, Result, Schedule, Stream } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
-import { chatText } from "#src/choird/queues/chatMark.ts"
+import { chatText, Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
-import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { MENU } from "./readCommand.ts"
 import { TelegramApi, TelegramFailed } from "./TelegramApi.ts"
 

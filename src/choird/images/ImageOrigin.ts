@@ -3,7 +3,22 @@ import { join } from "node:path"
 import { Effect, type FileSystem, Option, Schema } from "effect"
 import { CommitId, ImageVersionFile } from "#schema/Image.ts"
 import { Contents, contentsOf } from "#src/choird/repos/Contents.ts"
-import type { Snapshot } from "#src/choird/repos/Repos.ts"
+import { repoLabel, type Snapshot } from "#src/choird/repos/Repos.ts"
+import { AgentId } from "#schema/Ids.ts"
+
+/** Nothing was written. */
+export class OtherCommit extends Schema.TaggedError<OtherCommit>()("OtherCommit", {
+  agent_id: AgentId,
+  wanted: CommitId,
+  found: CommitId,
+  /** Why the repository could not be asked, where `found` is of an earlier fetch. */
+  warning: Schema.NullOr(Schema.String)
+}) {
+  override get message() {
+    const where = this.warning ?? `the ${repoLabel(this)} is at ${this.found} by now`
+    return `no image of ${this.wanted} was built, since ${where}. Look at the repository, then: choirctl agent update ${this.agent_id}`
+  }
+}
 
 /** A repository at a commit. An image of an earlier Choir does not say what it was made of. */
 export const SourceState = Schema.Struct({ commit: CommitId, contents: Schema.optionalKey(Contents) })

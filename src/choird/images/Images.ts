@@ -12,8 +12,7 @@ import type { RepoFile } from "#src/choird/repos/Tree.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
 import { type ImageCommits, type ImageDrift, imageVersion, readImage, writeImage } from "./ImageFolder.ts"
 import { makeImageList } from "./ImageList.ts"
-import { OtherCommit } from "./OtherCommit.ts"
-import { type Origin, readOrigin, stateOf, writeOrigin } from "./ImageOrigin.ts"
+import { type Origin, OtherCommit, readOrigin, stateOf, writeOrigin } from "./ImageOrigin.ts"
 
 export class NoImage extends Schema.TaggedError<NoImage>()("NoImage", { agent_id: AgentId }) {
   override get message() {

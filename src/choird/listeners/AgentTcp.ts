@@ -2,24 +2,26 @@
  * The agents' API on TCP, where the configuration asks for it. The session is found by the token, since no socket tells
  * it; all that belongs to a session, its rate, connections and request ids, is what its Unix socket uses too.
  */
-import { type Socket } from "node:net"
+import type { Socket } from "node:net"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Caller } from "#schema/AgentApi.ts"
-import { CommandLine, type TcpPlan, TransportRefused, transportPlan } from "#src/choird/config/AgentTransport.ts"
+import { CommandLine, type TcpPlan, transportPlan, TransportRefused } from "#src/choird/config/AgentTransport.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit, markRecorded } from "#src/choird/logs/Audit.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { type HttpApp, refusalResponse } from "#src/shared/wire/http.ts"
-import { listenTcp } from "#src/shared/wire/tcp.ts"
+import { type ListenRefused, listenTcp } from "#src/shared/wire/tcp.ts"
 import { AgentApp, rateLimited } from "./AgentApp.ts"
 import { askedByAgent, auditedRequests } from "./auditedRequests.ts"
-import { listenOnChosen } from "./chosenPort.ts"
-import { headRefusal, hostNames } from "./HostNames.ts"
 import { CurrentOpenSession } from "./OpenSession.ts"
 import { makeStrangers } from "./Strangers.ts"
 import { readTlsIdentity } from "./TlsIdentity.ts"
+import { isLoopback } from "#schema/Transport.ts"
+import { mkdirSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { writeWhole } from "#src/shared/files/writeWhole.ts"
 
 /** Open connections to the agents' TCP listener, of all sessions and strangers together. */
 const AGENT_TCP_CONNECTIONS_MAX = 512
@@ -154,4 +156,80 @@ const makeAnswer = Effect.fnUntraced(function* (names: ReadonlySet<string>, stra
     return yield* of(session)
   })
   return { answer: auditedRequests(audit, answer, askedByAgent(undefined)) }
+})
+
+const LOOPBACK = ["localhost", "127.0.0.1", "::1"]
+
+/**
+ * The names by which a listener may be called: its own, those of its certificate, and this host's loopback names when it can be
+ * reached by them. @param host as it is listened on, empty for every address.
+ */
+export const hostNames = (host: string, certified: ReadonlyArray<string>): ReadonlySet<string> => {
+  const everywhere = host === "" || host === "0.0.0.0" || host === "::"
+  const own = everywhere ? [] : [host]
+  return new Set([...own, ...certified, ...(everywhere || isLoopback(host) ? LOOPBACK : [])])
+}
+
+const HOST = /^(?:\[(?<address>[0-9a-f:.]+)\]|(?<name>[^:[\]]+))(?::\d{1,5})?$/iu
+
+/** Whether a Host header names the listener. The port may be another, as behind a forwarded one. */
+const isNamed = (names: ReadonlySet<string>, header: string | undefined) => {
+  const { address, name } = HOST.exec(header ?? "")?.groups ?? {}
+  return names.has((address ?? name ?? "").toLowerCase())
+}
+
+/** Why a request is refused by its head alone. No agent sends Origin, and every page's cross-origin request does. */
+const headRefusal = (
+  names: ReadonlySet<string>,
+  headers: Readonly<Record<string, string | undefined>>
+): { readonly status: 403 | 421; readonly message: string } | undefined => {
+  const { host, origin } = headers
+  if (origin !== undefined) return { status: 403, message: "requests of web pages are refused" }
+  if (isNamed(names, host)) return undefined
+  return { status: 421, message: "this server has another name than the Host header says" }
+}
+
+const placeOf = (home: string) => join(home, "socks", "agents.port")
+
+const isPort = (port: number) => port > 0 && port < 65_536
+
+/** Nothing when there is no such file, or something else stands in it. */
+const kept = (home: string) =>
+  Effect.try(() => readFileSync(placeOf(home), "utf8")).pipe(
+    Effect.map((text) => (/^\d{1,5}\n$/u.test(text) && isPort(Number(text)) ? Number(text) : undefined)),
+    Effect.orElseSucceed(() => undefined)
+  )
+
+/** For its owner alone, and whole or not at all. A disk that does not take it keeps nobody from working. */
+const keep = (home: string, port: number) =>
+  Effect.try(() => {
+    const place = placeOf(home)
+    mkdirSync(dirname(place), { recursive: true, mode: 0o700 })
+    writeWhole(place, `${port}\n`)
+  }).pipe(
+    Effect.catch(({ cause }) => Effect.logWarning("the port of the agents' API could not be kept", String(cause)))
+  )
+
+/**
+ * Listens on the port of before, or on one that the kernel chooses when there was none or it is not free any more.
+ *
+ * @param listen binds a port, 0 for any, and answers which it is.
+ */
+export const listenOnChosen = Effect.fn("chosenPort.listen")(function* <R>(
+  home: string,
+  listen: (port: number) => Effect.Effect<number, ListenRefused, R>
+) {
+  const before = yield* kept(home)
+  const port = yield* before === undefined
+    ? listen(0)
+    : Effect.catch(listen(before), ({ code }) =>
+        Effect.andThen(
+          Effect.logWarning(
+            `port ${before}, which agents were told, cannot be had again (${code}): one that outlived an earlier choird cannot send what it did since`
+          ),
+          listen(0)
+        )
+      )
+  if (port !== before) yield* keep(home, port)
+  return port
 })

@@ -7,7 +7,6 @@ import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { isConnectionLost, sqlProblem } from "#src/choird/database/sqlState.ts"
 import { count, makeLabels } from "./metrics.ts"
 import { AUDIT_WINDOW_MS, makeAuditSums, refusalIn, type Sum } from "./auditSums.ts"
-import { makeKeptRows } from "./keptRows.ts"
 
 /** Canonical bytes of an audit row's detail; a larger one is left out. */
 export const AUDIT_DETAIL_BYTES_MAX = 8 * 1024
@@ -164,4 +163,30 @@ const detailText = (detail: AuditEntry["detail"]): string => {
   const text = canonicalJson(storableJson(detail))
   const bytes = Buffer.byteLength(text)
   return bytes <= AUDIT_DETAIL_BYTES_MAX ? text : canonicalJson({ left_out_bytes: bytes })
+}
+
+/** Audit rows that wait for a database that is away, and how often it is asked for them. */
+const AUDIT_KEPT_MAX = 1000
+
+interface KeptRows {
+  isEmpty(): boolean
+  /** Answers the row that has to go for it, when there are AUDIT_KEPT_MAX. */
+  add(row: Sum): Sum | undefined
+  remove(row: Sum): void
+  all(): ReadonlyArray<Sum>
+}
+
+const makeKeptRows = (): KeptRows => {
+  const rows = new Set<Sum>()
+  return {
+    isEmpty: () => rows.size === 0,
+    add: (row) => {
+      rows.add(row)
+      const out = rows.size > AUDIT_KEPT_MAX ? rows.values().next().value : undefined
+      if (out !== undefined) rows.delete(out)
+      return out
+    },
+    remove: (row) => void rows.delete(row),
+    all: () => [...rows]
+  }
 }

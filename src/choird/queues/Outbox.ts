@@ -1,11 +1,11 @@
 /** What people are to be told, in order, until a channel delivered it (D6). */
 import { Context, Effect, Layer, type Stream } from "effect"
 import { SqlClient } from "effect/sql"
-import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
+import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { rowId } from "#src/shared/rowId.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
-import { insertOutbox } from "./outboxRows.ts"
+import type { Config } from "#schema/Config.ts"
 
 /** Outbox rows of one read. */
 export const OUTBOX_PAGE_MAX = 100
@@ -130,3 +130,97 @@ export class Outbox extends Context.Service<
     })
   )
 }
+
+const HIGH_SURROGATE = /[\uD800-\uDBFF]$/u
+const PARAGRAPH_LINE_WORD = ["\n\n", "\n", " "]
+
+/** Where to cut, and how much of what follows is the separator. A cut in the first half would leave a needlessly short part. */
+const cutOf = (text: string, chars_max: number): { readonly at: number; readonly skip: number } => {
+  for (const separator of PARAGRAPH_LINE_WORD) {
+    const at = text.lastIndexOf(separator, chars_max)
+    if (at >= chars_max / 2) return { at, skip: separator.length }
+  }
+  const splitsPair = HIGH_SURROGATE.test(text.slice(0, chars_max)) && text.length > chars_max
+  return { at: splitsPair ? chars_max - 1 : chars_max, skip: 0 }
+}
+
+/**
+ * Splits a text into parts of at most `chars_max` (2 or more) UTF-16 units, at the ends of paragraphs, lines or words, and never
+ * inside a surrogate pair (R43). Only blank space at the cuts is lost. A blank text has no parts.
+ */
+export const chunkText = (text: string, chars_max: number): ReadonlyArray<string> => {
+  const parts: Array<string> = []
+  let rest = text
+  while (rest.length > chars_max) {
+    const { at, skip } = cutOf(rest, chars_max)
+    parts.push(rest.slice(0, at))
+    rest = rest.slice(at + skip)
+  }
+  return [...parts, rest].filter((part) => part.trim() !== "")
+}
+
+/** UTF-16 units of a Telegram message (R43). */
+const TELEGRAM_TEXT_CHARS_MAX = 4096
+
+/** A message before it is split into the parts that its gateway can show. */
+export type OutboxMessage = Omit<Outgoing, "outbox_id" | "part" | "created_ms"> & {
+  readonly session_id: SessionId | null
+}
+
+/** A Telegram message has a limit, with the mark that choird's own begin with; the console shows a text as it is. */
+const partsOf = (config: Config, { gateway, text }: OutboxMessage): ReadonlyArray<string> =>
+  config.gateways[gateway]?.type === "telegram" ? chunkText(text, TELEGRAM_TEXT_CHARS_MAX - MARK_CHARS) : [text]
+
+/**
+ * Stores messages once for each (source, source_id, part), within the caller's transaction. Their DMs are locked first, in order:
+ * so the ids of a DM commit in order, and a reader that goes on after an id misses none.
+ */
+export const insertOutbox = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  config: Config,
+  messages: ReadonlyArray<OutboxMessage>
+) {
+  const rows = messages.flatMap((message) =>
+    partsOf(config, message).map((text, part) => ({
+      ...message,
+      text,
+      part,
+      session: message.session_id ?? "",
+      reply: String(rowId(message.in_reply_to ?? "") ?? "")
+    }))
+  )
+  if (rows.length === 0) return
+  const dms = [...new Set(rows.map(({ dm }) => dm))].sort()
+  const column = <K extends keyof (typeof rows)[number]>(key: K) => rows.map((row) => row[key])
+  yield* sql`INSERT INTO choir_control.outbox
+      (source, source_id, part, gateway, dm, agent_id, session_id, kind, text, in_reply_to)
+    SELECT source, source_id, part, gateway, dm, agent_id, nullif(session, ''), kind, text, nullif(reply, '')::bigint
+    FROM (
+      SELECT count(pg_advisory_xact_lock(hashtextextended('choir/dm/' || name, 0))) AS locks
+      FROM unnest(${dms}::text[]) AS name
+    ) AS dms, unnest(
+      ${column("source")}::text[], ${column("source_id")}::text[], ${column("part")}::int[],
+      ${column("gateway")}::text[], ${column("dm")}::text[], ${column("agent_id")}::text[],
+      ${column("session")}::text[], ${column("kind")}::text[], ${column("text")}::text[],
+      ${column("reply")}::text[]
+    ) AS row (source, source_id, part, gateway, dm, agent_id, session, kind, text, reply)
+    WHERE dms.locks > 0
+    ON CONFLICT (source, source_id, part) DO NOTHING`
+})
+
+/**
+ * The mark by which a person tells choird's own messages from an agent's. Only choird's begin with it: whatever looks like it is taken
+ * out of an agent's texts when they are handed to a chat, so that no agent writes an approval card (R54). Pure.
+ */
+const CHOIRD_MARK = "◆"
+
+/** The mark with the blank behind it, in UTF-16 units. */
+const MARK_CHARS = CHOIRD_MARK.length + 1
+
+/** Diamonds that a person may take for the mark, and what the look of a character may be changed with. */
+const LOOKALIKES =
+  /[\u{25C6}\u{25C7}\u{25C8}\u{2666}\u{2662}\u{2756}\u{2B25}\u{2B26}\u{2BC1}\u{2B27}\u{2B28}\u{2B29}\u{2B2A}\u{1F536}-\u{1F539}\u{1F4A0}\u{1F537}\u{29EB}\u{2B16}-\u{2B19}\u{1F798}-\u{1F79B}]\uFE0F?/gu
+
+/** What a chat shows of a row. */
+export const chatText = ({ source, text }: Pick<Outgoing, "source" | "text">): string =>
+  source === "choird" ? `${CHOIRD_MARK} ${text}` : text.replaceAll(LOOKALIKES, "*")

@@ -11,8 +11,7 @@ import { boundSecrets } from "#src/choird/config/agentShare.ts"
 import { appliedConfig } from "./appliedConfig.ts"
 import { ConfigStore, type RunningConfig, SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import { refuse } from "./ConfigurationRefused.ts"
-import { differences } from "./differences.ts"
-import { type AgentUse, usesOf } from "./resourcesInUse.ts"
+import { type AgentUse, differences, usesOf } from "./resourcesInUse.ts"
 import { changedSecrets } from "./secretChanges.ts"
 
 export const makeNextConfig = Effect.gen(function* () {

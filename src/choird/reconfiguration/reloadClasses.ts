@@ -5,8 +5,7 @@
 import type { Config } from "#schema/Config.ts"
 import type { ChangeClass, ConfigChange } from "#schema/ConfigApi.ts"
 import { AgentId } from "#schema/Ids.ts"
-import { differences, type Difference } from "./differences.ts"
-import { type AgentUse, resourcesOf, SECTIONS } from "./resourcesInUse.ts"
+import { type AgentUse, type Difference, differences, resourcesOf, SECTIONS } from "./resourcesInUse.ts"
 
 /**
  * How a key takes effect. `apply`: at once. `choird`: read at choird's start alone. `image`: by a build. `agents`, `workspaces`,

@@ -2,7 +2,7 @@
 import type { AgentId } from "#schema/Ids.ts"
 import type { CommitId } from "#schema/Image.ts"
 import type { Origin, SourceState } from "#src/choird/images/ImageOrigin.ts"
-import { differences } from "./differences.ts"
+import { differences } from "./resourcesInUse.ts"
 import { type ClassifiedChange, forAgents } from "./reloadClasses.ts"
 
 /** An agent with its images: the one that it runs with, and the one that its next start takes. */

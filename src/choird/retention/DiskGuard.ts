@@ -11,10 +11,35 @@ import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { DISK_FIX, diskLimit } from "#src/shared/config/diskLimit.ts"
-import { Disk } from "./Disk.ts"
 import { DiskHolders, firstToPause } from "./DiskHolders.ts"
 import { DISK_ALL_SHARE, DISK_LOOK_MS, DISK_WAKE_FACTOR } from "./limits.ts"
 import { WorkspaceUsage } from "./WorkspaceUsage.ts"
+import { statfs } from "node:fs/promises"
+
+/** Bytes of a file system, as a user without special rights may use them. */
+export interface Space {
+  readonly free_bytes: number
+  readonly total_bytes: number
+}
+
+/** The file systems of this host. */
+export class Disk extends Context.Service<
+  Disk,
+  {
+    /** Of the file system that a path is on; `undefined` where it does not say. */
+    space(path: string): Effect.Effect<Space | undefined>
+  }
+>()("choir/choird/Disk") {
+  static readonly layer = Layer.succeed(Disk, {
+    space: (path) =>
+      Effect.promise(() =>
+        statfs(path).then(
+          ({ bavail, blocks, bsize }) => ({ free_bytes: bavail * bsize, total_bytes: blocks * bsize }),
+          () => undefined
+        )
+      )
+  })
+}
 
 /** Whether the disk is low now. Once it is, a little more than the limit has to be free before it no longer is. */
 export const isLow = (wasLow: boolean, free_bytes: number, limit_bytes: number): boolean =>

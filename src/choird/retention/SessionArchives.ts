@@ -13,9 +13,8 @@ import { lockSession, readPage } from "#src/choird/sessions/storedEvents.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
 import { homeBackupRuns } from "#src/shared/files/homeBackupLock.ts"
-import { removeArchive, writeArchive } from "./archiveFile.ts"
+import { removeArchive, removeEvents, writeArchive } from "./archiveFile.ts"
 import { EVENTS_REMOVED_MAX, PRUNE_PAUSE_MS, PRUNE_ROWS_MAX } from "./limits.ts"
-import { removeEvents } from "./sessionEvents.ts"
 
 /** Why a session stays as it is. `kind` is also the API's error type. */
 export class SessionKept extends Schema.TaggedError<SessionKept>()("SessionKept", {

@@ -1,8 +1,27 @@
 /** The programs that every container gets from this installation: Node, the agent's bundle and ripgrep. */
-import { accessSync, constants, realpathSync } from "node:fs"
+import { accessSync, constants, existsSync, realpathSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
+import { CACHE, CODE, OFFLINE } from "#src/shared/program/compiledProgram.ts"
+
+/**
+ * `cache` is the code as V8 compiled it, `vocabulary` what tokens are counted by, and `offline` runs commands without a network; an agent
+ * does without each of them.
+ */
+const SUFFIXES = { code: CODE, cache: CACHE, vocabulary: ".o200k", offline: OFFLINE } as const
+
+export type ProgramPart = keyof typeof SUFFIXES
+
+export const PROGRAM_PARTS = Object.keys(SUFFIXES) as ReadonlyArray<ProgramPart>
+
+export const partOf = (program: string, part: ProgramPart): string => program.replace(/\.js$/u, SUFFIXES[part])
+
+/** Those that are there, by their names. */
+export const partsOf = (program: string): Readonly<Partial<Record<ProgramPart, string>>> =>
+  Object.fromEntries(
+    PROGRAM_PARTS.map((part) => [part, partOf(program, part)] as const).filter(([, path]) => existsSync(path))
+  )
 
 /** Real paths of this host. */
 export interface AgentPrograms {

@@ -2,11 +2,44 @@
 import { Effect, type Scope } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"
-import { containerUser } from "./containerUser.ts"
-import { type EngineFacts, unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
+import { type EngineFacts, type RootMapping, unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
 import { makeUids } from "./AgentUids.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import { giveSocket, giveWorkspace, letIntoSocket, letIntoWorkspace } from "./Ownership.ts"
+
+/** choird's own user. */
+interface HostUser {
+  readonly uid: number
+  readonly gid: number
+}
+
+type ContainerUser =
+  /** Root of a user namespace, whom the host knows as choird's own user: nothing is to be done. */
+  | { readonly type: "own" }
+  /** Root of a user namespace, whom the host knows as `uid`; choird is root and gives it what it needs. */
+  | { readonly type: "given"; readonly uid: number; readonly gid: number }
+  /** The same, and choird is not root: an access list lets `uid` in. */
+  | { readonly type: "listed"; readonly uid: number }
+  /** No user namespace: an ordinary user inside, never root. `undefined` means a uid of the agent's own, which root can give. */
+  | { readonly type: "unmapped"; readonly user: HostUser | undefined }
+
+/** `refused` when the engine maps root to nobody and the operator has not allowed that. */
+const containerUser = (
+  root: RootMapping,
+  choird: HostUser,
+  allow_unmapped_root: boolean
+): ContainerUser | { readonly type: "refused" } => {
+  switch (root.type) {
+    case "rootless":
+      return { type: "own" }
+    case "remapped":
+      if (root.uid === choird.uid) return { type: "own" }
+      return choird.uid === 0 ? { type: "given", uid: root.uid, gid: root.gid } : { type: "listed", uid: root.uid }
+    case "none":
+      if (!allow_unmapped_root) return { type: "refused" }
+      return { type: "unmapped", user: choird.uid === 0 ? undefined : choird }
+  }
+}
 
 const choirdUser = () => ({ uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 })
 

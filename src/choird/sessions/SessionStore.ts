@@ -3,14 +3,13 @@ import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { randomBytes } from "node:crypto"
 import type { RunBindings } from "#schema/ResourceBindings.ts"
-import type { AgentId, SessionId } from "#schema/Ids.ts"
+import { type AgentId, SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { Summary } from "#schema/Summary.ts"
 import { VERSION } from "#src/shared/program/version.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
-import { dropAnswered, lockActiveSession, lockAgent, signalInbox } from "#src/choird/queues/inboxSignals.ts"
+import { dropAnswered, lockActiveSession, lockAgent, signalInbox } from "#src/choird/queues/Inbox.ts"
 import { type NewerEvents, newerEvents } from "./newerEvents.ts"
-import { sessionId } from "./sessionId.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Tokens } from "./Tokens.ts"
 
@@ -224,3 +223,14 @@ export const freezeSession = (sql: SqlClient.SqlClient, session_id: SessionId, r
   Effect.asVoid(sql`UPDATE choir_control.sessions
     SET frozen_reason = coalesce(frozen_reason, ${storableJson(reason.slice(0, FROZEN_REASON_CHARS_MAX))})
     WHERE session_id = ${session_id}`)
+
+const DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
+const RANDOM_BITS = 32n
+
+/** 48 bits of milliseconds, then 32 random bits, as 16 Crockford base32 digits: later sessions sort after earlier ones. */
+export const sessionId = (now_ms: number, random: Uint8Array): SessionId => {
+  const low = Buffer.from(random).readUInt32BE(0)
+  const bits = (BigInt(now_ms) << RANDOM_BITS) | BigInt(low)
+  const digits = Array.from({ length: 16 }, (_, index) => DIGITS[Number((bits >> BigInt(75 - 5 * index)) & 31n)])
+  return SessionId.make(digits.join(""))
+}

@@ -4,9 +4,22 @@ import type { SqlClient, SqlError } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
-import { insertOutbox, type OutboxMessage } from "#src/choird/queues/outboxRows.ts"
+import { insertOutbox, type OutboxMessage } from "#src/choird/queues/Outbox.ts"
 import { rowId } from "#src/shared/rowId.ts"
-import { inboxIdOf, signalIdOf } from "./carried.ts"
+
+/** The rows that an event acknowledges by carrying their ids (docs/protocol.md, Push stream). */
+const inboxIdOf = (event: ChoirEvent) => (event.event_type === "UserMsg" ? event.payload.inbox_id : undefined)
+
+export const signalIdOf = (event: ChoirEvent) => {
+  switch (event.event_type) {
+    case "InjectedInstruction":
+    case "Cancelled":
+    case "CompactionCommitted":
+      return event.payload.signal_id
+    default:
+      return undefined
+  }
+}
 
 /** The session that the events belong to. The binding's DM is where messages go that answer no message. */
 interface Origin {

@@ -1,7 +1,7 @@
 /** The reading side of a session's log: its head, its events as they are printed, and the proof of them. */
 import { Effect, Option, Result, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
-import type { SessionId } from "#schema/Ids.ts"
+import type { JobName, SessionId } from "#schema/Ids.ts"
 import type { LogLine, Verification } from "#schema/OperatorApi.ts"
 import {
   eventOf,
@@ -14,6 +14,27 @@ import {
 import { genesis, hex } from "#src/shared/events/hashChain.ts"
 import { newerEvents, newerFrom } from "./newerEvents.ts"
 import { chainLog, type Log, readPage, replayLog, replayStart } from "./storedEvents.ts"
+import type { CoreReport } from "#schema/Core.ts"
+import { reported } from "#src/shared/session/reported.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import type { EventStore } from "./EventStore.ts"
+
+/** What running jobs said of themselves last, read from the log: the state names the event, and the event has the words. */
+export const newestReports = Effect.fnUntraced(function* (
+  events: EventStore["Service"],
+  session_id: SessionId,
+  { cores }: SessionState
+) {
+  const revs = [...cores.values()].flatMap(({ report_rev }) => (report_rev === 0 ? [] : [report_rev]))
+  const found = yield* events.named(session_id, revs)
+  const byRev = new Map(found.map((event) => [event.rev, reported(event)]))
+  return new Map<JobName, CoreReport>(
+    [...cores.values()].flatMap(({ job_name, report_rev }) => {
+      const report = byRev.get(report_rev)
+      return report === undefined ? [] : [[job_name, report] as const]
+    })
+  )
+})
 
 /** What a session's own row says of its newest event. */
 export interface Head {

@@ -7,11 +7,51 @@ import { sha256 } from "#src/shared/events/hashChain.ts"
 import { coreOf, type Folded, inWindow, laneOf, move, remembered, withCore, withEdge, withLane } from "./lanes.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
 import { repeated } from "./repetitions.ts"
-import { type FileSeen, withSeen } from "./seenFiles.ts"
 import { afterOutput, afterResult } from "./skills.ts"
-import type { CoreLane, CoreOutput, OpenCall, SessionState } from "./State.ts"
-import { readsWorkspace, withWriteOf } from "./taint.ts"
-import { REPORTS_OWED_MAX } from "./State.ts"
+import { type CoreLane, type CoreOutput, type OpenCall, REPORTS_OWED_MAX, type SessionState } from "./State.ts"
+
+/** Files whose versions a lane remembers, and the characters of their paths together; the longest unused go first. */
+export const SEEN_FILES_MAX = 256
+export const SEEN_PATHS_CHARS_MAX = 16 * 1024
+/** The versions of files that a lane has seen (E10). One that is forgotten only has to be read again before it is written. */
+
+/** A path and the digest of what stood there. */
+type FileSeen = readonly [path: string, version: string]
+
+/** With these seen last. Beyond the limits those that were not seen for the longest go first. */
+const withSeen = (seen: ReadonlyMap<string, string>, files: ReadonlyArray<FileSeen>): ReadonlyMap<string, string> => {
+  if (files.length === 0) return seen
+  const next = new Map(seen)
+  for (const [path, version] of files.slice(-SEEN_FILES_MAX)) {
+    next.delete(path)
+    next.set(path, version)
+  }
+  let chars = 0
+  for (const path of next.keys()) chars += path.length
+  for (const path of next.keys()) {
+    if (next.size <= SEEN_FILES_MAX && chars <= SEEN_PATHS_CHARS_MAX) break
+    next.delete(path)
+    chars -= path.length
+  }
+  return next
+}
+
+/** The tools of Choir's own that read the workspace. A tool of the image may read whatever it likes. */
+const READERS: ReadonlySet<string> = new Set(["choir.exec", "choir.fs.read", "choir.fs.search"])
+const WRITERS: ReadonlySet<string> = new Set(["choir.exec", "choir.fs.write"])
+
+const nameOf = ({ name }: OpenCall): string => name.replaceAll("-", ".")
+
+const isOfImage = (name: string): boolean => !name.startsWith("choir.")
+
+const readsWorkspace = (call: OpenCall): boolean => isOfImage(nameOf(call)) || READERS.has(nameOf(call))
+
+const writesWorkspace = (call: OpenCall): boolean =>
+  call.effect !== "none" && (isOfImage(nameOf(call)) || WRITERS.has(nameOf(call)))
+
+/** With the mark that a call of a tainted lane leaves on the workspace, from the moment at which it may begin to write. */
+const withWriteOf = (state: SessionState, call: OpenCall, isTainted: boolean): SessionState =>
+  isTainted && !state.workspace_tainted && writesWorkspace(call) ? { ...state, workspace_tainted: true } : state
 
 /** Calls that one output may propose in a stored history; models may make fewer (MODEL_TOOL_CALLS_MAX). */
 export const OUTPUT_CALLS_MAX = 128

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ChoirEvent, EventType } from "#schema/Event.ts"
 import { CallId, EDGE } from "#schema/Ids.ts"
-import { urgencyOf } from "#src/agent/control/urgency.ts"
+import { urgencyOf } from "#src/agent/control/Replication.ts"
 import { initialState } from "#src/shared/session/fold.ts"
 import { withLane } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"

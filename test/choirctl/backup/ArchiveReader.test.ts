@@ -7,7 +7,7 @@ import { Effect, Result } from "effect"
 import { type Header, pack } from "tar-stream"
 import { makeChecker, readArchive } from "#src/choirctl/backup/ArchiveReader.ts"
 import { ARCHIVE_FORMAT, BUNDLE_BYTES_MAX, FORMAT, MANIFEST, MEMBERS_BYTES_MAX } from "#src/choirctl/backup/manifest.ts"
-import { unpackedInto } from "#src/choirctl/backup/unpackedFiles.ts"
+import { unpackedInto } from "#src/choirctl/backup/restoreHome.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
 type Entry = Partial<Header> & { readonly name: string; readonly text?: string }

@@ -6,8 +6,8 @@ import { agentDetail, agentTable, buildLine } from "#src/choirctl/render/agents.
 import { messageText, promptText } from "#src/choirctl/render/chat.ts"
 import { problemsOf } from "#src/shared/config/configProblems.ts"
 import { coreTable, eventLine, sessionTable, verificationText } from "#src/choirctl/render/sessions.ts"
-import { statusText } from "#src/choirctl/render/status.ts"
-import { workspaceTable } from "#src/choirctl/render/workspaces.ts"
+import { statusText } from "#src/choirctl/commands/status.ts"
+import { workspaceTable } from "#src/choirctl/commands/workspace.ts"
 import { AGENT, detail, summary, systemStatus } from "../../support/fakeChoird.ts"
 
 describe("agentTable", () => {

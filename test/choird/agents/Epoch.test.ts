@@ -5,7 +5,7 @@ import { Config } from "#schema/Config.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { type EpochPlan, type EpochServices, runEpoch } from "#src/choird/agents/Epoch.ts"
-import type { Hearing } from "#src/choird/agents/hearing.ts"
+import type { Hearing } from "#src/choird/agents/Liveness.ts"
 import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { CallId, InboxId, JobName, ResourceName, coreLane } from "#schema/Ids.ts"
-import { settledIn, watchedAtFirst } from "#src/choird/api/settled.ts"
+import { settledIn, watchedAtFirst } from "#src/choird/api/operator/ChatStream.ts"
 import { initialState } from "#src/shared/session/fold.ts"
 
 const one = InboxId.make("1")

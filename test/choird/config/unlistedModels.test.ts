@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { Config } from "#schema/Config.ts"
-import { unlistedModels } from "#src/choird/config/unlistedModels.ts"
+import { unlistedModels } from "#src/choird/api/operator/OperatorSystem.ts"
 import { CONFIG } from "../../support/stores.ts"
 
 const configWith = (runtime: object) =>

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { listenOnChosen } from "#src/choird/listeners/chosenPort.ts"
+import { listenOnChosen } from "#src/choird/listeners/AgentTcp.ts"
 import { listenTcp } from "#src/shared/wire/tcp.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { chunkText } from "#src/choird/queues/chunks.ts"
+import { chunkText } from "#src/choird/queues/Outbox.ts"
 
 const LETTERS = ["a", "b ", " ", "\n", "\n\n", "🙂", "é", "\t"]
 const Text = Schema.Array(Schema.Literals(LETTERS)).pipe(Schema.annotate({}))

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Option, Schema } from "effect"
 import { SessionId } from "#schema/Ids.ts"
-import { sessionId } from "#src/choird/sessions/sessionId.ts"
+import { sessionId } from "#src/choird/sessions/SessionStore.ts"
 
 describe("sessionId", () => {
   it("spells milliseconds and random bits as 16 digits", () => {

@@ -2,8 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
-import { PAYLOAD_DICTIONARY } from "#src/shared/events/payloadDictionary.ts"
-import { EVENT_BYTES_MAX, packPayload, unpackPayload } from "#src/shared/events/storedPayload.ts"
+import { EVENT_BYTES_MAX, packPayload, PAYLOAD_DICTIONARY, unpackPayload } from "#src/shared/events/storedPayload.ts"
 import { makeHistory, makeRandom, pick } from "../../support/history.ts"
 
 const PIECES = ["a", "word ", "é 漢字 🙂", '\\"', "0123456789abcdef", "\\n", '{"path":"', "x".repeat(300), '"},']

@@ -10,7 +10,7 @@ import { ApprovalId, type CallId, InboxId, ResourceName, SessionId } from "#sche
 import type { Signal } from "#schema/Signal.ts"
 import type { Summary } from "#schema/Summary.ts"
 import { type ApprovalWish, ControlPlane } from "#src/agent/control/ControlPlane.ts"
-import type { Recovery } from "#src/agent/session/takeOver.ts"
+import type { Recovery } from "#src/agent/session/sessionLayers.ts"
 import { Denied, Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"

@@ -4,13 +4,11 @@ import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type ChatEvent, isPrintedEvent } from "#schema/OperatorApi.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
-import { chatText } from "#src/choird/queues/chatMark.ts"
-import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { chatText, Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
-import { newestReports } from "#src/choird/sessions/newestReports.ts"
+import { newestReports } from "#src/choird/sessions/readLog.ts"
 import { waitsForPerson } from "#src/shared/session/parked.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { settledIn, watchedAtFirst } from "#src/choird/api/settled.ts"
 
 /** Messages that a console client may be shown before it acknowledges one. */
 export const CHAT_UNACKED_MAX = 1000
@@ -171,4 +169,28 @@ export class ChatStream extends Context.Service<
       ChatStream.of({ follow: (agent_id, dm) => Stream.suspend(() => follow(all, agent_id, dm)) })
     )
   )
+}
+
+/** The messages that something is still done for: the open turn, running jobs, and reports that are to be made. */
+const openMessages = ({ cores, edge, reports }: SessionState): ReadonlySet<InboxId> => {
+  const turns = [edge.turn, edge.parked?.turn].map((turn) =>
+    turn?.kind === "report" ? turn.report.inbox_id : turn?.inbox_id
+  )
+  const ids = [...turns, ...[...cores.values(), ...reports].map(({ inbox_id }) => inbox_id)]
+  return new Set(ids.filter((id) => id !== undefined))
+}
+
+/** The messages worth watching in a session that is met in this state: the open ones and the newest. */
+export const watchedAtFirst = (state: SessionState): ReadonlySet<InboxId> =>
+  state.last_inbox_id === 0n
+    ? openMessages(state)
+    : new Set([...openMessages(state), state.last_inbox_id.toString() as InboxId])
+
+/** Of the watched messages, which were committed before, those that nothing more will be said about. */
+export const settledIn = (state: SessionState, watched: ReadonlySet<InboxId>): ReadonlyArray<InboxId> => {
+  // A turn that waits for a person keeps nobody else's message open.
+  const isBusy = state.edge.state !== "EDGE_IDLE" && state.edge.state !== "EDGE_TERMINATED"
+  if (isBusy && !waitsForPerson(state.edge)) return []
+  const open = openMessages(state)
+  return [...watched].filter((id) => !open.has(id))
 }

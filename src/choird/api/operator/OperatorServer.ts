@@ -1,35 +1,63 @@
 /** The operator API on `socks/choird.sock`, which no agent ever sees (D10). It opens last: until then choird is not ready. */
 import { join } from "node:path"
 import { NodeHttpServer } from "@effect/platform-node"
-import { Effect, Layer } from "effect"
+import { Cause, Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import { listen } from "#src/shared/wire/http.ts"
+import { type HttpApp, listen, refusalResponse } from "#src/shared/wire/http.ts"
 import { Updates } from "#src/choird/agents/Updates.ts"
 import { Workspaces } from "#src/choird/agents/Workspaces.ts"
 import { AgentSummaries } from "./AgentSummaries.ts"
 import { askedByOperator, auditedRequests } from "#src/choird/listeners/auditedRequests.ts"
 import { ChatStream } from "./ChatStream.ts"
-import { tellingOfDatabase } from "#src/choird/api/databaseAway.ts"
-import { layerOperatorAgents } from "./OperatorAgents.ts"
+import { layerOperatorAgents, layerOperatorUpdates } from "./OperatorAgents.ts"
 import { layerOperatorApprovals } from "./OperatorApprovals.ts"
-import { layerOperatorAudit } from "./OperatorAudit.ts"
+import {
+  layerOperatorAudit,
+  layerOperatorDatabase,
+  layerOperatorSystem,
+  layerOperatorWorkspaces
+} from "./OperatorSystem.ts"
 import { layerOperatorChat } from "./OperatorChat.ts"
-import { layerOperatorDatabase } from "./OperatorDatabase.ts"
 import { layerOperatorConfig } from "./OperatorConfig.ts"
-import { layerOperatorResume } from "./OperatorResume.ts"
+import { layerOperatorResume, layerOperatorSessionDetail, layerOperatorSessions } from "./OperatorSessions.ts"
 import { layerOperatorRetention } from "./OperatorRetention.ts"
-import { layerOperatorSessionDetail } from "./OperatorSessionDetail.ts"
-import { layerOperatorSessions } from "./OperatorSessions.ts"
 import { layerOperatorSkills } from "./OperatorSkills.ts"
-import { layerOperatorSystem } from "./OperatorSystem.ts"
-import { layerOperatorUpdates } from "./OperatorUpdates.ts"
-import { layerOperatorWorkspaces } from "./OperatorWorkspaces.ts"
 import { layerSchemaErrors } from "#src/choird/api/agent/SchemaErrors.ts"
+import { SqlError } from "effect/sql"
+import { mayPass, sqlProblem } from "#src/choird/database/sqlState.ts"
+import { DATABASE_RETRY_MS_MAX } from "#src/choird/database/DatabaseLock.ts"
+
+/** The stores make defects of what the database answers. */
+const awayIn = (cause: Cause.Cause<unknown>): SqlError.SqlError | undefined => {
+  for (const reason of cause.reasons) {
+    const error = reason._tag === "Fail" ? reason.error : reason._tag === "Die" ? reason.defect : undefined
+    if (SqlError.isSqlError(error) && mayPass(error)) return error
+  }
+  return undefined
+}
+
+/** Names a database that is away, busy or full, with the time to ask again, where a defect would only have a reference into the log. */
+const tellingOfDatabase = (app: HttpApp): HttpApp =>
+  Effect.catchCause(app, (cause) => {
+    const error = awayIn(cause)
+    if (error === undefined || Cause.hasInterrupts(cause)) return Effect.failCause(cause)
+    const problem = sqlProblem(error)
+    return Effect.as(
+      Effect.logWarning("a request failed for the database", { problem }),
+      refusalResponse({
+        status: 500,
+        type: "DATABASE_AWAY",
+        message: `the database cannot do it now: ${problem}`,
+        hint: "see that it runs and has space on its disk, then ask again; choirctl status says whether it answers",
+        retry_after_ms: DATABASE_RETRY_MS_MAX
+      })
+    )
+  })
 
 /** Open connections to the operator's socket. */
 const OPERATOR_CONNECTIONS_MAX = 64

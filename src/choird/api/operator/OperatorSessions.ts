@@ -1,21 +1,114 @@
 /** What an operator asks of a session: its events, its jobs, its proof, and what its agent is to do. */
 import { randomUUID } from "node:crypto"
-import { Effect, Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import type { SessionId } from "#schema/Ids.ts"
+import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { OperatorApi, type SessionSummary, type SignalSummary } from "#schema/OperatorApi.ts"
-import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { newestReports } from "#src/choird/sessions/newestReports.ts"
+import { EventStore, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
+import { newestReports } from "#src/choird/sessions/readLog.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Order, type Ordered, Steering } from "#src/choird/sessions/Steering.ts"
 import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
 import {
   badRequest,
   conflict,
+  fromAgentRefused,
   fromSessionUnknown,
   fromSessionUnreadable,
-  fromSteeringRefused
+  fromSteeringRefused,
+  notFound
 } from "#src/choird/api/refusals.ts"
+import { deletedText, SessionArchives } from "#src/choird/retention/SessionArchives.ts"
+import type { Config } from "#schema/Config.ts"
+import { boundDms } from "#schema/ResourceBindings.ts"
+import { explicitOf, type StartOptions } from "#src/choird/agents/bindings.ts"
+import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+
+/** Why it does not go on; what else hinders a start, the start itself says. */
+const refusal = ({ agent_id, session_id, status }: SessionRow, latest: SessionRow) => {
+  if (latest.session_id !== session_id)
+    return conflict(
+      "NOT_LATEST",
+      `${agent_id} has run in ${latest.session_id} since, and only an agent's newest session goes on`,
+      `choirctl session resume ${latest.session_id}`
+    )
+  return status === "closed"
+    ? conflict(
+        "CLOSED",
+        `the session ${session_id} reached its budget and is never resumed`,
+        `choirctl agent start ${agent_id}`
+      )
+    : undefined
+}
+
+/** On the resources that the session had. Which model core jobs use, the agent's defaults say where the start did not. */
+const asBefore = ({ resource_bindings }: SessionRow, agent: Config["agents"][AgentId] | undefined): StartOptions => {
+  const { core_llm, dms: _, ...bindings } = resource_bindings
+  const dm = boundDms(resource_bindings)
+  if (agent === undefined) return { ...bindings, dm }
+  const explicit = explicitOf(resource_bindings, agent.defaults)
+  return { ...bindings, ...(explicit.includes("core_llm") ? { core_llm } : {}), dm, explicit }
+}
+
+export const layerOperatorResume = HttpApiBuilder.group(
+  OperatorApi,
+  "resume",
+  Effect.fnUntraced(function* (handlers) {
+    const lifecycle = yield* Lifecycle
+    const sessions = yield* SessionStore
+    const store = yield* ConfigStore
+    return handlers.handleAll({
+      resume: Effect.fn("OperatorApi.resumeSession")(function* ({ params: { id: session_id } }) {
+        const found = yield* sessions.get(session_id)
+        if (Option.isNone(found)) return yield* fromSessionUnknown(new SessionUnknown({ session_id }))
+        const row = found.value
+        const latest = Option.getOrElse(yield* sessions.latest(row.agent_id), () => row)
+        const refused = refusal(row, latest)
+        if (refused !== undefined) return yield* refused
+        const { config } = yield* store.current
+        const { agent_id, epoch } = yield* Effect.mapError(
+          lifecycle.start(row.agent_id, asBefore(row, config.agents[row.agent_id])),
+          fromAgentRefused
+        )
+        return { session_id, agent_id, epoch }
+      })
+    })
+  })
+)
+
+/** One session as its operator sees it: where it stands, what it is bound to, what its agent summed up. */
+export const layerOperatorSessionDetail = HttpApiBuilder.group(
+  OperatorApi,
+  "session",
+  Effect.fnUntraced(function* (handlers) {
+    const archives = yield* SessionArchives
+    const events = yield* EventStore
+    const sessions = yield* SessionStore
+    return handlers.handleAll({
+      show: Effect.fn("OperatorApi.showSession")(function* ({ params: { id: session_id } }) {
+        const row = yield* sessions.get(session_id)
+        if (Option.isNone(row)) {
+          const gone = Option.getOrUndefined(yield* archives.deleted(session_id))
+          if (gone !== undefined) return yield* notFound("SESSION_DELETED", deletedText(gone), "choirctl session list")
+          return yield* fromSessionUnknown(new SessionUnknown({ session_id }))
+        }
+        const { container: _, ...shown } = row.value
+        const { hash: head, rev: last_rev } = yield* Effect.mapError(events.head(session_id), fromSessionUnknown)
+        const newer = Option.map(yield* sessions.newer(session_id), ({ choird_version, event_type, rev, v }) => ({
+          newer: { rev, v, event_type, choird_version }
+        }))
+        return {
+          ...shown,
+          ...Option.getOrUndefined(newer),
+          last_rev,
+          head,
+          summary: Option.getOrNull(yield* sessions.summary(session_id))
+        }
+      })
+    })
+  })
+)
 
 const summary = ({ agent_id, ended_at, last_rev, session_id, started_at, status }: SessionRow): SessionSummary => ({
   session_id,

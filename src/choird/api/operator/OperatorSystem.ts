@@ -1,5 +1,5 @@
 /** What an operator asks of choird itself. */
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
@@ -10,7 +10,6 @@ import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { notYet } from "#src/choird/config/notYet.ts"
-import { unlistedModels } from "#src/choird/config/unlistedModels.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -24,6 +23,75 @@ import { loopbackModels } from "#src/shared/config/offlineEndpoint.ts"
 import type { DiskStatus } from "#schema/RetentionApi.ts"
 import { AgentSummaries, isBehind } from "./AgentSummaries.ts"
 import { Shutdown } from "#src/choird/api/Shutdown.ts"
+import { Backup } from "#src/choird/database/Backup.ts"
+import { AUDIT_LISTED_MAX } from "#src/shared/limits.ts"
+import { badRequest, fromWorkspaceRefused } from "#src/choird/api/refusals.ts"
+import { Workspaces } from "#src/choird/agents/Workspaces.ts"
+import { allowedPlace } from "#schema/AllowedHost.ts"
+
+/** One sentence for each, with the entry that is missing. */
+export const unlistedModels = ({ models, runtime }: Config): ReadonlyArray<string> => {
+  if (runtime.network !== "allowlist") return []
+  const listed = new Set(
+    runtime.allow.flatMap((entry) => {
+      const place = allowedPlace(entry)
+      return typeof place === "string" ? [] : [`${place.host}:${place.port}`]
+    })
+  )
+  return Object.entries(models).flatMap(([name, { endpoint }]) => {
+    const { hostname, port, protocol } = new URL(endpoint)
+    const place = `${hostname}:${port || (protocol === "https:" ? "443" : "80")}`
+    return listed.has(place) ? [] : [`agents cannot reach the model ${name}: runtime.allow lacks "${place}"`]
+  })
+}
+
+/** Resetting the folders that agents work in. */
+export const layerOperatorWorkspaces = HttpApiBuilder.group(
+  OperatorApi,
+  "workspaces",
+  Effect.fnUntraced(function* (handlers) {
+    const workspaces = yield* Workspaces
+    return handlers.handleAll({
+      reset: ({ params }) => Effect.mapError(workspaces.reset(params.name), fromWorkspaceRefused)
+    })
+  })
+)
+
+/** Rows of a listing that does not say how many. */
+const LISTED = 100
+
+export const layerOperatorAudit = HttpApiBuilder.group(
+  OperatorApi,
+  "audit",
+  Effect.fnUntraced(function* (handlers) {
+    const audit = yield* Audit
+    return handlers.handleAll({
+      list: Effect.fn("OperatorApi.audit")(function* ({ query: { agent_id, last = LISTED } }) {
+        if (!Number.isInteger(last) || last < 0 || last > AUDIT_LISTED_MAX)
+          return yield* badRequest(`last is a whole number from 0 to ${AUDIT_LISTED_MAX}`)
+        return yield* audit.last({ count: last, ...(agent_id === undefined ? {} : { agent_id }) })
+      })
+    })
+  })
+)
+
+/** @param version of choird, as its package says. */
+export const layerOperatorDatabase = (version: string) =>
+  HttpApiBuilder.group(
+    OperatorApi,
+    "database",
+    Effect.fnUntraced(function* (handlers) {
+      const audit = yield* Audit
+      const backup = yield* Backup
+      return handlers.handleAll({
+        backup: Effect.fn("OperatorApi.backup")(function* () {
+          yield* audit.record({ who: "operator", action: "backup", detail: {} })
+          // A defect cuts the connection, which tells the reader that the file is not whole.
+          return Stream.orDie(Stream.tapError(backup.file(version), (error) => Effect.logError(error.message)))
+        })
+      })
+    })
+  )
 
 const NOT_STARTED: Health = { ok: false, detail: "not started" }
 const CONSOLE: Health = { ok: true, detail: "choirctl chat" }

@@ -19,7 +19,7 @@ import type { Profile } from "./dockerProfile.ts"
 import { InspectedContainer, profileDifferences } from "./profileDifferences.ts"
 import { removeContainer } from "./removeContainer.ts"
 import { DOCKER_RECONNECT_MS } from "./ContainerWatch.ts"
-import { DOCKER_AWAY_MS_MAX } from "./reap.ts"
+import { DOCKER_AWAY_MS_MAX } from "./earlierContainers.ts"
 
 const decodeInspected = Schema.decodeUnknownEffect(InspectedContainer)
 

@@ -9,30 +9,47 @@ import { type ContainerParts, openContainer } from "./AgentContainer.ts"
 import { type AgentNetwork, openNetwork } from "./AgentNetwork.ts"
 import { type LookUp, makeAllowedHosts, NameLookUp } from "./AllowedHosts.ts"
 import { makeBakedVersions } from "./BakedVersions.ts"
-import { DOCKER_RECONNECT_MS, watchContainers } from "./ContainerWatch.ts"
+import { type ContainerWatch, DOCKER_RECONNECT_MS, watchContainers } from "./ContainerWatch.ts"
 import { emptyInContainer } from "./EmptyingContainer.ts"
 import { DockerEngine } from "./DockerEngine.ts"
 import { DockerError, engineIsAway, engineLate } from "./DockerError.ts"
 import { DockerImages } from "./DockerImages.ts"
 import { dockerProfile } from "./dockerProfile.ts"
-import { makeKnownFacts } from "./knownFacts.ts"
 import { installationOf } from "#src/shared/docker/dockerInstallation.ts"
-import { isRunning, removeOrphans } from "./earlierContainers.ts"
+import { DOCKER_AWAY_MS_MAX, isRunning, reapWith, removeOrphans } from "./earlierContainers.ts"
 import { type EngineFacts, unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
 import { specError } from "#src/choird/runtime/AgentCommand.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
-import { ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import type {
-  Adopted,
-  AgentEndpoint,
-  ContainerId,
-  ContainerSpec,
-  RuntimeStatus
+import {
+  type Adopted,
+  type AgentEndpoint,
+  ContainerError,
+  type ContainerId,
+  ContainerRuntime,
+  type ContainerSpec,
+  type RuntimeStatus
 } from "#src/choird/runtime/ContainerRuntime.ts"
 import { emptyWorkspace } from "#src/choird/runtime/emptyWorkspace.ts"
 import { makeHandOver } from "#src/choird/runtime/handOver.ts"
 import { realPath, workspaceProblem } from "#src/choird/runtime/Ownership.ts"
-import { DOCKER_AWAY_MS_MAX, reapWith } from "./reap.ts"
+
+/**
+ * Asks once for each connection to the engine's events. They break off when the engine ends, and the next one may map users in another
+ * way (R38): while they are not heard the engine is asked each time.
+ */
+export const makeKnownFacts = (
+  engine: Pick<DockerEngine["Service"], "info">,
+  watch: Pick<ContainerWatch, "connection">
+): Effect.Effect<EngineFacts, DockerError> => {
+  let known: { readonly connection: number; readonly facts: EngineFacts } | undefined
+  return Effect.gen(function* () {
+    const connection = yield* watch.connection
+    if (known !== undefined && known.connection === connection) return known.facts
+    const facts = yield* engine.info
+    known = connection !== undefined && connection === (yield* watch.connection) ? { connection, facts } : undefined
+    return facts
+  })
+}
 
 /** How long `status` and `auto` wait for the Docker engine. */
 export const DOCKER_STATUS_MS_MAX = 2000

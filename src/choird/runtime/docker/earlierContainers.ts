@@ -1,9 +1,19 @@
 /** Containers that an earlier life of choird left in the engine. */
 import { Effect, Option, Schema } from "effect"
-import type { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
+import type { ContainerError, ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { DockerEngine } from "./DockerEngine.ts"
 import { HOME_LABEL } from "./imageNames.ts"
 import { removeContainer } from "./removeContainer.ts"
+import type { Cgroups } from "#src/choird/runtime/Cgroups.ts"
+import { reapTree } from "#src/choird/runtime/ProcessTree.ts"
+
+/** How long the start of an agent waits for an engine that is away, and the end of one for an engine that has its container. */
+export const DOCKER_AWAY_MS_MAX = 600_000
+
+export const reapWith =
+  (cgroups: Cgroups["Service"], engine: DockerEngine["Service"]) =>
+  (id: ContainerId): Effect.Effect<void, ContainerError> =>
+    id.type === "docker" ? removeContainer(engine, id.container_id, DOCKER_AWAY_MS_MAX) : reapTree(cgroups, id)
 
 /** Containers of an earlier choird that are ended at once. */
 export const REAPS_IN_FLIGHT_MAX = 4

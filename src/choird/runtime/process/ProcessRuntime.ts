@@ -5,15 +5,29 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
-import type { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
+import { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
 import { agentCommand, agentEnvironment, specError } from "#src/choird/runtime/AgentCommand.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
-import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import type { ContainerSpec, RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
+import { ContainerRuntime, type ContainerSpec, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { limitGroup, openHostContainer } from "#src/choird/runtime/HostContainer.ts"
 import { HOST_PATH } from "#src/choird/runtime/HostProcess.ts"
-import { makeHostRuntime } from "./hostRuntime.ts"
 import { dyingWith, joining } from "#src/choird/runtime/hostCommand.ts"
+import { emptyWorkspace } from "#src/choird/runtime/emptyWorkspace.ts"
+import { reapWith } from "#src/choird/runtime/docker/earlierContainers.ts"
+
+/** What the runtimes have in common whose agents are processes of the host: none is adopted, and nothing is built. */
+export const makeHostRuntime = Effect.map(
+  Effect.all([Cgroups, DockerEngine]),
+  ([cgroups, engine]): Omit<ContainerRuntime["Service"], "type" | "start" | "status"> => ({
+    adopt: () => Effect.succeed(false),
+    sweep: () => Effect.void,
+    reap: reapWith(cgroups, engine),
+    // The folder of an image is all that an agent is given of it.
+    buildImage: () => Effect.succeed(false),
+    hasImage: () => Effect.succeed(true),
+    emptyWorkspace
+  })
+)
 
 /** Whether the kernel can be told to kill an agent together with choird; elsewhere only the next start does it. */
 const canDieWithParent = Effect.sync(() =>

@@ -10,7 +10,7 @@ import { SANDBOX_RUN_BYTES_MAX, SANDBOX_SHM_BYTES_MAX, SANDBOX_TMP_BYTES_MAX } f
 import { agentCommand } from "#src/choird/runtime/AgentCommand.ts"
 import type { AgentPaths } from "#src/choird/runtime/AgentCommand.ts"
 import type { AgentEndpoint } from "#src/choird/runtime/ContainerRuntime.ts"
-import { PROGRAM_PARTS, type ProgramPart, partOf } from "#src/choird/runtime/programParts.ts"
+import { PROGRAM_PARTS, type ProgramPart, partOf } from "#src/choird/runtime/AgentPrograms.ts"
 import { dyingWith } from "#src/choird/runtime/hostCommand.ts"
 
 /** Host paths as bubblewrap sees them. */

@@ -11,10 +11,14 @@ import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
 import { agentEnvironment, specError } from "#src/choird/runtime/AgentCommand.ts"
 import { makeUids, SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "#src/choird/runtime/AgentUids.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
-import { ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import type { ContainerSpec, RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
+import {
+  ContainerError,
+  ContainerRuntime,
+  type ContainerSpec,
+  type RuntimeStatus
+} from "#src/choird/runtime/ContainerRuntime.ts"
 import { limitGroup, openHostContainer } from "#src/choird/runtime/HostContainer.ts"
-import { makeHostRuntime } from "#src/choird/runtime/process/hostRuntime.ts"
+import { makeHostRuntime } from "#src/choird/runtime/process/ProcessRuntime.ts"
 import { HOST_PATH, run } from "#src/choird/runtime/HostProcess.ts"
 import {
   giveSocket,
@@ -23,11 +27,10 @@ import {
   requireReadable,
   workspaceProblem
 } from "#src/choird/runtime/Ownership.ts"
-import { partsOf } from "#src/choird/runtime/programParts.ts"
+import { partsOf } from "#src/choird/runtime/AgentPrograms.ts"
 import * as Plan from "./SandboxPlan.ts"
-import { sealProgram } from "#src/choird/runtime/SealedProgram.ts"
+import { joining, sealProgram } from "#src/choird/runtime/hostCommand.ts"
 import { hostFilter } from "./Seccomp.ts"
-import { joining } from "#src/choird/runtime/hostCommand.ts"
 
 /** The environment of the chain before the agent's own. */
 const CHAIN_ENV = { PATH: HOST_PATH }

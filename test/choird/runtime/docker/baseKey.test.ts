@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { baseOf } from "#src/choird/runtime/docker/baseKey.ts"
+import { baseOf } from "#src/choird/runtime/docker/imageChecks.ts"
 import { temporaryFolder } from "../../../support/gitRepo.ts"
 
 const file = (path: string, text: string) => ({ path, bytes: Buffer.from(text), executable: false })

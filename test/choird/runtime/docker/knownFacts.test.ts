@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { engineFacts } from "#src/shared/docker/dockerInfo.ts"
-import { makeKnownFacts } from "#src/choird/runtime/docker/knownFacts.ts"
+import { makeKnownFacts } from "#src/choird/runtime/docker/DockerRuntime.ts"
 
 const facts = (ServerVersion: string) =>
   engineFacts({ ServerVersion, Driver: "overlay2", DockerRootDir: "/var/lib/docker" })
