@@ -71,7 +71,7 @@ const begin = (skill: string) => callTools([{ name: "choir-skill-start", input: 
 
 const COMPACTING = ["choir-memory-delta"]
 
-/** The tools that each of these requests offered; a compaction, which comes when it comes, is none of them. */
+/** The tools that each of these requests offered; compactions, which may come between any two turns, are left out. */
 const offered = (requests: ReadonlyArray<ProviderRequest>) =>
   requests
     .map(({ body }) =>
