@@ -54,7 +54,7 @@ describe.skipIf(!canMount)("a workspace that hangs", () => {
 describe("the file tools of an agent", () => {
   it("never wait on the agent's own thread", () => {
     for (const name of ["Workspace.ts", "workspaceFiles.ts"]) {
-      const text = readFileSync(join(import.meta.dirname, "../../src/agent", name), "utf8")
+      const text = readFileSync(join(import.meta.dirname, "../../src/agent/workspace", name), "utf8")
       // The workspace itself is opened before the agent has said hello.
       assert.deepStrictEqual(text.match(/\b\w+Sync\(/gu) ?? [], name === "Workspace.ts" ? ["openSync("] : [])
     }

@@ -154,7 +154,7 @@ describe("an agent whose host's clock is set", () => {
 
 /** Where an agent looks at the time of day, and for what. */
 const TIME_OF_DAY: Readonly<Record<string, string>> = {
-  "session/age.ts": "what an earlier epoch committed is as old as its event says",
+  "session/CoreJob.ts": "what an earlier epoch committed is as old as its event says",
   "arbiter/Arbiter.ts": "the time of an event",
   "control/Replication.ts": "the time of a heartbeat",
   "model/modelResponse.ts": "the date of Retry-After"

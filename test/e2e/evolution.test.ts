@@ -11,7 +11,7 @@ import { Context, Effect, Layer } from "effect"
 import { createRepo } from "#src/shared/git/scaffold.ts"
 import { testEngine } from "../support/docker.ts"
 import { temporaryFolder } from "../support/engines.ts"
-import { makeEvolving, TOOL } from "../support/evolving.ts"
+import { isCompaction, makeEvolving, offered, TOOL } from "../support/evolving.ts"
 import { startGitHttps } from "../support/gitServers.ts"
 import { ROOT } from "../support/installation.ts"
 import { lanAddress } from "../support/reachable.ts"
@@ -69,17 +69,9 @@ class Evolving extends Context.Service<Evolving, Effect.Success<typeof open>>()(
 const move = (output: object = {}) => callTools([{ name: "choir-skill-transition", input: { on: "complete", output } }])
 const begin = (skill: string) => callTools([{ name: "choir-skill-start", input: { skill } }])
 
-const COMPACTING = ["choir-memory-delta"]
-
-/** The tools that each of these requests offered; a compaction, which comes when it comes, is none of them. */
-const offered = (requests: ReadonlyArray<ProviderRequest>) =>
-  requests
-    .map(({ body }) =>
-      (body as { readonly tools: ReadonlyArray<{ readonly function: { readonly name: string } }> }).tools
-        .map(({ function: { name } }) => name)
-        .sort()
-    )
-    .filter((tools) => tools.join() !== COMPACTING.join())
+/** The tools that each turn of these requests was offered. */
+const turns = (requests: ReadonlyArray<ProviderRequest>) =>
+  requests.filter((request) => !isCompaction(request)).map(offered)
 
 const SKILL = {
   name: "note-report",
@@ -123,7 +115,7 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
             answer("I proposed notes.count")
           )
           yield* talk("build-1", "I want a tool that counts my notes")
-          const tools = offered((yield* provider.requests.all).slice(length))
+          const tools = turns((yield* provider.requests.all).slice(length))
           const reading = ["choir-fs-read", "choir-memory-query", "choir-skill-transition"]
           const thinking = ["choir-memory-query", "choir-skill-transition"]
           const proposing = ["choir-propose-tool", "choir-skill-transition"]
@@ -169,7 +161,7 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
             answer("I proposed note-report")
           )
           yield* talk("skill-1", "I want a report of my notes")
-          const building = offered((yield* provider.requests.all).slice(proposed))
+          const building = turns((yield* provider.requests.all).slice(proposed))
           const reading = ["choir-fs-read", "choir-memory-query", "choir-skill-transition"]
           const thinking = ["choir-memory-query", "choir-skill-transition"]
           const proposing = ["choir-propose-skill", "choir-skill-transition"]
@@ -218,7 +210,7 @@ describe.skipIf(engine.reason !== undefined)("an agent in a container", () => {
             answer("it is written")
           )
           yield* talk("skill-2", "the report, please")
-          const tools = offered((yield* provider.requests.all).slice(length))
+          const tools = turns((yield* provider.requests.all).slice(length))
           const looking = ["choir-fs-search", "choir-skill-transition"]
           const writing = ["choir-fs-write", "choir-skill-transition"]
           assert.deepStrictEqual(tools.slice(1, 5), [looking, looking, writing, writing])

@@ -4,7 +4,7 @@ import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { choirctl, document } from "./choirctl.ts"
 import { AGENT, type InstallationOptions, makeInstallation } from "./installation.ts"
-import { makeProvider, offlineModel } from "./testing/Provider.ts"
+import { makeProvider, offlineModel, type ProviderRequest } from "./testing/Provider.ts"
 
 /** A tool with its program. */
 export const TOOL = {
@@ -21,6 +21,15 @@ export const TOOL = {
   ],
   reason: "the user counts notes every day"
 }
+/** The tools that a request of the model offers, sorted. */
+export const offered = ({ body }: ProviderRequest): ReadonlyArray<string> =>
+  ((body as { readonly tools?: ReadonlyArray<{ readonly function: { readonly name: string } }> }).tools ?? [])
+    .map(({ function: { name } }) => name)
+    .sort()
+
+/** A compaction may come between any two turns, so that no script can tell its place. */
+export const isCompaction = (request: ProviderRequest): boolean => offered(request).join() === "choir-memory-delta"
+
 export const patiently = <A, E>(look: Effect.Effect<A, E>) =>
   Effect.retry(look, Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(1200)]))
 
@@ -34,6 +43,7 @@ export interface EvolvingOptions extends Omit<InstallationOptions, "config" | "e
 /** The agent runs as `robot`; what the model says is the offline model's, where nothing is scripted. */
 export const makeEvolving = Effect.fnUntraced(function* ({ identity, url, ...options }: EvolvingOptions = {}) {
   const provider = yield* makeProvider
+  yield* provider.aside((request) => (isCompaction(request) ? offlineModel(request, 0) : undefined))
   yield* provider.otherwise((request) => offlineModel(request, 0))
   const robot = { name: "Robot Demo", email: "robot@example.org", secret: "git-token", ...identity }
   const defaults = { workspace: "main", llm: "test", dm: "me", git_identity: "robot" }

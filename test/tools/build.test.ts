@@ -27,8 +27,10 @@ const BUILD_SOURCES = [
   "package-lock.json",
   "rolldown.config.ts",
   "tsconfig.json",
+  "demo",
   "schema",
   "src",
+  "tools",
   "dist"
 ]
 

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto"
 import { createReadStream } from "node:fs"
-import { pipeline, type Readable } from "node:stream"
+import type { Readable } from "node:stream"
 import { createGunzip } from "node:zlib"
 import { Effect, Result, Runtime, Schema } from "effect"
 import type { Extract, Header } from "tar-stream"
@@ -191,15 +191,14 @@ export const readArchive = Effect.fn("ArchiveReader.read")(function* (file: stri
     try: async (signal) => {
       const entries = extract()
       const source = createReadStream(file, { highWaterMark: READ_BYTES, signal })
-      const unpacked = pipeline(source, createGunzip({ chunkSize: READ_BYTES }), (error) => {
-        if (error) entries.destroy(error)
-      })
-      unpacked.pipe(entries)
+      const unpacked = createGunzip({ chunkSize: READ_BYTES })
+      // No `pipeline`: it lets go of the last stream once all is written, and zlib sees only then that the end is missing.
+      for (const stream of [source, unpacked]) stream.on("error", (error: Error) => entries.destroy(error))
+      source.pipe(unpacked).pipe(entries)
       try {
         return await readAll(unpacked, entries, destination)
       } finally {
-        source.destroy()
-        entries.destroy()
+        for (const stream of [source, unpacked, entries]) stream.destroy()
       }
     },
     catch: (cause) => new ArchiveUnusable({ file, problem: reasonOf(cause) })

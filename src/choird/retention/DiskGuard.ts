@@ -119,7 +119,7 @@ const make = Effect.gen(function* () {
     yield* lifecycle.hold({ reason, hint: DISK_FIX })
     if (!wasLow) {
       yield* Effect.logError(`${reason}; to fix it: ${DISK_FIX}`)
-      // Whoever filled the disk did so since the newest count.
+      // The agent that filled the disk did so after the last count.
       yield* Effect.forkIn(counting, scope)
     }
     const running = (yield* lifecycle.list).filter((view) => view.status === "running" && !paused.has(view.agent_id))

@@ -1,6 +1,6 @@
 /**
  * The proof that a call is a running core job's (D35): `id.exp.mac`, where the MAC is made with the lease token. It counts while choird
- * knows that the job runs, and whoever loses the lease loses every job's token with it (R21). No clock is asked: the agent
+ * knows that the job runs, and an agent that loses the lease loses every job's token with it (R21). No clock is asked: the agent
  * and choird may run on machines whose clocks differ, and either clock may be set while the job runs.
  */
 import { createHmac, timingSafeEqual } from "node:crypto"

@@ -6,7 +6,7 @@ import { jobOfToken, jobToken } from "#src/shared/wire/jobToken.ts"
 const job = CallId.make("0123456789abcdef-1-7-0")
 
 describe("jobToken (R21, D35)", () => {
-  it("names its job to whoever holds the lease it was made with", () => {
+  it("names its job to a holder of the lease that it was made with", () => {
     const token = jobToken("lease", job)
     assert.strictEqual(jobOfToken("lease", token), job)
     assert.isUndefined(jobOfToken("another lease", token))

@@ -42,6 +42,8 @@ export interface Provider {
   readonly endpoint: string
   /** Adds replies, each used once, in order. */
   script(...replies: ReadonlyArray<Reply>): Effect.Effect<void>
+  /** Answers the requests for which `decide` has a reply, apart from the script, which they leave as it is. */
+  aside(decide: (request: ProviderRequest) => Reply | undefined): Effect.Effect<void>
   /** Decides the replies once the script is used up. Without it such a request gets a 500 that says so. */
   otherwise(decide: (request: ProviderRequest, index: number) => Reply): Effect.Effect<void>
   /** What was received, refused or not. */
@@ -228,6 +230,7 @@ export const makeProviderOf = Effect.fnUntraced(function* (
   const rules = { ...DIALECT, ...dialect }
   let refusals: ReadonlyArray<Refusal> = []
   let count = 0
+  let apart = (_request: ProviderRequest): Reply | undefined => undefined
   let decide = (_request: ProviderRequest, index: number): Reply =>
     failing(500, `request ${index} has no scripted reply`)
   const app = Effect.gen(function* () {
@@ -242,7 +245,7 @@ export const makeProviderOf = Effect.fnUntraced(function* (
       record(entry)
       return yield* refused(refusal)
     }
-    const reply = scripted.shift() ?? decide(entry, count)
+    const reply = apart(entry) ?? scripted.shift() ?? decide(entry, count)
     count += 1
     record(entry)
     return yield* reply
@@ -262,6 +265,10 @@ export const makeProviderOf = Effect.fnUntraced(function* (
   return {
     endpoint: `${url}/v1`,
     script: (...replies) => Effect.sync(() => void scripted.push(...replies)),
+    aside: (next) =>
+      Effect.sync(() => {
+        apart = next
+      }),
     otherwise: (next) =>
       Effect.sync(() => {
         decide = next

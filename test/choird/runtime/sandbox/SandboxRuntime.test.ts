@@ -242,7 +242,13 @@ const ordinaryUid = 65_533
 const ordinaryReason = () => {
   if (reason !== undefined) return reason
   if (!isRoot) return undefined
-  const test = ["--reuid=65533", "--regid=65533", "--clear-groups", "cat", join(import.meta.dirname, "holder.ts")]
+  const test = [
+    "--reuid=65533",
+    "--regid=65533",
+    "--clear-groups",
+    "cat",
+    join(import.meta.dirname, "SandboxPlan.test.ts")
+  ]
   if (spawnSync("setpriv", test).status !== 0)
     return leaveOut(ORDINARY, "the repository lies below a folder that is root's alone")
   const trial = [

@@ -7,7 +7,7 @@ import { Console, Effect, Layer, Redacted } from "effect"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import * as ProcessRuntime from "#src/choird/runtime/process/ProcessRuntime.ts"
 import * as SandboxRuntime from "#src/choird/runtime/sandbox/SandboxRuntime.ts"
-import { HostParts } from "../rig.ts"
+import { HostParts } from "./rig.ts"
 
 const [type, home = "", spec = "{}"] = process.argv.slice(2)
 const token = Redacted.make(process.env["HOLDER_TOKEN"] ?? "")
