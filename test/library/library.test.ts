@@ -187,7 +187,7 @@ describe("the packed package", () => {
     writeFileSync(
       join(project, "parts.mjs"),
       `import { Effect } from "effect"
-import { agentPrograms } from "choir/choird/agents/AgentPrograms"
+import { agentPrograms } from "choir/choird/runtime/AgentPrograms"
 import { openEmbedded } from "choir/choird/database/EmbeddedPostgres"
 await Effect.runPromise(Effect.scoped(openEmbedded({ folder: "data" })))
 console.log((await Effect.runPromise(agentPrograms)).program)
@@ -219,7 +219,7 @@ console.log((await Effect.runPromise(agentPrograms)).program)
       specifiers.filter(({ specifier }) => specifier.startsWith("#") || specifier.endsWith(".ts")),
       []
     )
-    const map = JSON.parse(readFileSync(join(library, "agent/Arbiter.js.map"), "utf8")) as Record<string, unknown>
+    const map = JSON.parse(readFileSync(join(library, "agent/arbiter/Arbiter.js.map"), "utf8")) as Record<string, unknown>
     assert.match(String(map["sourcesContent"]), /class Arbiter extends/u)
   })
 
