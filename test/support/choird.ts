@@ -98,7 +98,7 @@ export const makeHomeFolder = Effect.fnUntraced(function* (also: Also = () => ({
     runtime: { type: "process" },
     agents: { [agent_id]: { repo: { url: "/srv/a" }, defaults: { workspace: "main", llm: "small", dm: "desk" } } },
     heartbeat_interval_ms: 100,
-    crash_detection_threshold_ms: 1000
+    crash_detection_threshold_ms: 10_000
   }
   const write = (name: string, content: unknown) => {
     writeFileSync(join(home, name), JSON.stringify(content), { mode: 0o600 })

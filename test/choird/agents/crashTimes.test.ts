@@ -115,7 +115,8 @@ describe("a crash", LIVE, () => {
         process.kill(first, "SIGSTOP")
         const seen_ms = yield* life.since(stopped_ms, FENCED)
         assert.isAtLeast(seen_ms, threshold_ms - heartbeat_ms - LIVENESS_LOOK_MS)
-        assert.isAtMost(seen_ms, threshold_ms + heartbeat_ms)
+        // A quiet machine needs one heartbeat at most; ten leave room for a busy one.
+        assert.isAtMost(seen_ms, threshold_ms + 10 * heartbeat_ms)
         yield* life.views.first((view) => view.status === "running" && view.epoch === 2)
         assert.isTrue(yield* isGone(first))
       })
