@@ -10,7 +10,7 @@ import {
   PROPOSAL_LOOKS_BURST
 } from "#src/choird/approvals/askApproval.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { describeEngines } from "../support/engines.ts"
+import { describeStores } from "../support/engines.ts"
 import { openProposals, TOOL } from "../support/proposals.ts"
 
 const edit = (value: number) => ({
@@ -33,7 +33,7 @@ describe("the budget of looks at proposals", () => {
 /** Proposals of the flood below; each is refused, with a look or without one. */
 const REFUSED = 50
 
-describeEngines("proposals that are refused", (it) => {
+describeStores("proposals that are refused", (it) => {
   it.effect("cost no more looks at a repository than the agent's budget allows", () =>
     Effect.gen(function* () {
       const { call, home, request } = yield* openProposals()
@@ -58,7 +58,7 @@ describeEngines("proposals that are refused", (it) => {
   )
 })
 
-describeEngines("a proposal that is one too many for a person", (it) => {
+describeStores("a proposal that is one too many for a person", (it) => {
   it.effect("is refused without a look at the agent's repository", () =>
     Effect.gen(function* () {
       const { home, propose } = yield* openProposals()

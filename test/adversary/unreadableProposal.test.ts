@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { shownText } from "#src/choird/approvals/requestTypes.ts"
-import { describeEngines } from "../support/engines.ts"
+import { describeStores } from "../support/engines.ts"
 import { openProposals } from "../support/proposals.ts"
 
 const edit = (value: number) => ({
@@ -21,7 +21,7 @@ const BROKEN: ReadonlyArray<
   ["kind", (sql, id) => sql`UPDATE choir_control.pending_approvals SET request_type = 'dance' WHERE id = ${id}`]
 ]
 
-describeEngines("a stored proposal that cannot be read", (it) => {
+describeStores("a stored proposal that cannot be read", (it) => {
   it.effect(
     `in its ${BROKEN.map(([what]) => what).join(", ")} fails with a reason once approved, and lets the next ones be carried out`,
     () =>

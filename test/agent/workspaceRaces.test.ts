@@ -4,8 +4,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { startSwapper } from "../support/swapper.ts"
 import { OUTSIDE_TEXT, temporaryWorkspace, walkUnderRaces } from "../support/workspace.ts"
+import { SIZE } from "../support/size.ts"
 
-const SWAPS = 12_000
+const SWAPS = SIZE.swaps
 
 describe("Workspace", () => {
   it.live(

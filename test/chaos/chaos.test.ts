@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { chaos } from "../support/chaos.ts"
+import { SIZE } from "../support/size.ts"
 
 const MINUTES_MAX = 5 * 60_000
 
@@ -11,13 +12,18 @@ describe("chaos", () => {
     ["R3", "postgres", "Postgres"]
   ] as const) {
     it.live(
-      `${requirement} loses nothing acknowledged and does nothing twice through 30 kills of ${name}`,
+      `${requirement} loses nothing acknowledged and does nothing twice through ${SIZE.kills} kills of ${name}`,
       () =>
         Effect.gen(function* () {
-          const { kills, messages, problems } = yield* chaos({ target, database: "embedded", kills: 30, seed: "ci" })
+          const { kills, messages, problems } = yield* chaos({
+            target,
+            database: "embedded",
+            kills: SIZE.kills,
+            seed: "ci"
+          })
           assert.deepStrictEqual(problems, [])
-          assert.strictEqual(kills, 30)
-          assert.isAbove(messages, 30)
+          assert.strictEqual(kills, SIZE.kills)
+          assert.isAbove(messages, kills)
         }),
       MINUTES_MAX
     )

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, layer, type Vitest } from "@effect/vitest"
 import { Effect, Option, Schedule } from "effect"
 import type { ChatEvent } from "#schema/OperatorApi.ts"
-import { describeEveryInstallation } from "../support/everyInstallation.ts"
+import { describeEveryInstallation, type Suite } from "../support/everyInstallation.ts"
 import { SharedChoir } from "../support/SharedChoir.ts"
 import { answer, callTools, failing, raw } from "../support/testing/Provider.ts"
 import { conversationProblems, historyProblems } from "../support/verifyHistory.ts"
@@ -16,7 +16,7 @@ const INSTALL_MS_MAX = 240_000
 
 const start = Effect.flatMap(SharedChoir, ({ begin }) => begin)
 
-const suite = (it: Vitest.MethodsNonLive<SharedChoir>) => {
+const conversation = (it: Vitest.MethodsNonLive<SharedChoir>) => {
   it.effect("answers, works in concurrent jobs, reports them, and leaves a chain that anyone can verify", () =>
     Effect.gen(function* () {
       const { api, ask, events, session_id, workspace } = yield* start
@@ -50,7 +50,9 @@ const suite = (it: Vitest.MethodsNonLive<SharedChoir>) => {
       assert.deepStrictEqual([verification.ok, verification.events], [true, history.length])
     })
   )
+}
 
+const troubles = (it: Vitest.MethodsNonLive<SharedChoir>) => {
   it.effect("goes on in the same session when the agent is killed in the middle of a turn", () =>
     Effect.gen(function* () {
       const { api, choird, events, params, send, session_id, settled, workspace } = yield* start
@@ -183,6 +185,11 @@ const suite = (it: Vitest.MethodsNonLive<SharedChoir>) => {
   )
 }
 
-describeEveryInstallation("a conversation", (place) =>
-  layer(SharedChoir.layer(place), { excludeTestServices: true, timeout: INSTALL_MS_MAX })(suite)
-)
+const on =
+  (...suites: ReadonlyArray<typeof conversation>): Suite =>
+  (place) =>
+    layer(SharedChoir.layer(place), { excludeTestServices: true, timeout: INSTALL_MS_MAX })((it) => {
+      for (const suite of suites) suite(it)
+    })
+
+describeEveryInstallation("a conversation", { part: on(conversation), whole: on(conversation, troubles) })

@@ -9,9 +9,10 @@ import { describePostgres, postgresDatabase } from "../support/engines.ts"
 import { AGENT, makeInstallation } from "../support/installation.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { DATABASE_CONNECTIONS_MAX } from "#src/choird/database/PostgresServer.ts"
+import { SIZE } from "../support/size.ts"
 
 /** CHOIR_CYCLES asks for more. */
-const CYCLES = Number(process.env["CHOIR_CYCLES"] ?? 20)
+const CYCLES = SIZE.agentCycles
 /** Each of so many starts is of a new session, whose row stays as its history. */
 const FRESH_EVERY = 8
 const CYCLES_MS_MAX = 60_000 + 5000 * CYCLES

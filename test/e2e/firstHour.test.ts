@@ -20,6 +20,7 @@ import {
 import { ensureDebianPackages, leaveOut } from "../support/packages.ts"
 import { type Block, blocksOf } from "../support/readme.ts"
 import { KEYS, LATER } from "../support/terminal.ts"
+import { atSize, isFull } from "../support/size.ts"
 
 const isRoot = process.getuid?.() === 0
 /** What one test may take on a busy machine. */
@@ -201,12 +202,23 @@ const leaveAndGoOn = Effect.gen(function* () {
   assert.isFalse(existsSync(draft))
 }).pipe(Effect.scoped)
 
-const VARIANTS = [
-  [{ who: "root", bubblewrap: true, telegram: false, provider: false }, "five minutes later", fiveMinutes],
-  [{ who: "root", bubblewrap: false, telegram: true, provider: true }, "Ctrl-C leaves", stopTurn],
-  [{ who: "an ordinary user", bubblewrap: true, telegram: true, provider: false }, "it stays up", stayUp],
-  [{ who: "an ordinary user", bubblewrap: false, telegram: false, provider: true }, "five minutes later", fiveMinutes]
-] as const
+type Hour = readonly [
+  Variant,
+  what: string,
+  next: (newcomer: Newcomer, variant: Variant) => Effect.Effect<void, unknown>
+]
+
+/** With and without bubblewrap, Telegram and a provider at each size. */
+const VARIANTS = atSize<Hour>(
+  [
+    [{ who: "an ordinary user", bubblewrap: true, telegram: true, provider: false }, "it stays up", stayUp],
+    [{ who: "an ordinary user", bubblewrap: false, telegram: false, provider: true }, "five minutes later", fiveMinutes]
+  ],
+  [
+    [{ who: "root", bubblewrap: true, telegram: false, provider: false }, "five minutes later", fiveMinutes],
+    [{ who: "root", bubblewrap: false, telegram: true, provider: true }, "Ctrl-C leaves", stopTurn]
+  ]
+)
 
 const nameOf = ({ bubblewrap, provider, telegram, who }: Variant) =>
   [
@@ -229,6 +241,7 @@ describe("the first hour", () => {
     )
   }
 
+  if (!isFull) return
   it.live.skipIf(whyNoSandbox !== undefined)(
     "goes as README says without npm start, takes a second agent, and follows the hint of a refused start",
     () => withoutNpmStart,

@@ -8,8 +8,8 @@ import type { SessionId } from "#schema/Ids.ts"
 import { makeInstallation } from "../support/installation.ts"
 import { startPostgres, whyNoPostgres } from "../support/postgres.ts"
 import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
+import { isFull } from "../support/size.ts"
 
-const isFull = process.env["CHOIR_TEST_SIZE"] === "full"
 const AWAY_SECONDS = isFull ? 330 : 8
 const LIMIT_MS = isFull ? 900_000 : 120_000
 

@@ -3,6 +3,7 @@ import { execFile } from "node:child_process"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { SIZE } from "../support/size.ts"
 
 const RUN_MS_MAX = 600_000
 
@@ -19,13 +20,14 @@ const ioFaults = (...args: ReadonlyArray<string>) =>
 
 describe("one fault at the n-th input or output (R4)", () => {
   it.live(
-    "breaks nothing for any n: each meets with one of the faults that concern it",
+    `breaks nothing: ${SIZE.ioFaultEvery === 1 ? "each" : `each ${SIZE.ioFaultEvery}th`} meets with one of the faults that concern it`,
     () =>
       Effect.gen(function* () {
-        const lines = yield* ioFaults("--mix")
-        const [, count = "0"] = /^(\d+) inputs and outputs/u.exec(lines[0] ?? "") ?? []
-        assert.isAbove(Number(count), 300)
-        assert.strictEqual(lines.at(-1), `${count} passed, 0 failed`, lines.slice(0, 240).join("\n"))
+        const lines = yield* ioFaults("--mix", "--every", String(SIZE.ioFaultEvery))
+        const [, places = "0", faults = "0"] = /^(\d+) inputs and outputs, .* (\d+) faults$/u.exec(lines[0] ?? "") ?? []
+        assert.isAbove(Number(places), 300)
+        assert.strictEqual(Number(faults), Math.ceil(Number(places) / SIZE.ioFaultEvery))
+        assert.strictEqual(lines.at(-1), `${faults} passed, 0 failed`, lines.slice(0, 240).join("\n"))
       }),
     RUN_MS_MAX
   )
@@ -34,7 +36,7 @@ describe("one fault at the n-th input or output (R4)", () => {
     "finds a planted bug, and says how to see it again",
     () =>
       Effect.gen(function* () {
-        const lines = yield* ioFaults("--kind", "query-unheard", "--from", "280", "--mutant", "stored-twice")
+        const lines = yield* ioFaults("--kind", "query-unheard", "--from", "380", "--mutant", "stored-twice")
         assert.match(lines.at(-1) ?? "", /^\d+ passed, [1-9]\d* failed$/u)
         const again = lines.find((line) => line.startsWith("run it again: "))
         assert.match(again ?? "", /--io-faults --kind query-unheard --only \d+ --trace$/u)

@@ -13,8 +13,9 @@ Runs the agent and choird's stores in simulated time, with faults that a seed de
   --trace            prints what happens
   --workers N        processes; one for each core unless said
   --regressions      what once failed
-  --mutant NAME      with a planted bug (docs/simulation.md): the first seed that finds it; with --fresh N also that many fresh seeds
-  --io-faults        one scenario with a fault at each of its inputs and outputs: --kind K, --mix, --from N, --only N
+  --mutant NAME      with a planted bug (docs/simulation.md): the first seed that finds it
+  --fresh N          with --mutant: its known seed, then N seeds from --from on, counted
+  --io-faults        one scenario with a fault at each of its inputs and outputs: --kind K, --mix, --from N, --only N, --every N
 The last line counts; a failure says how to run it again.`
 
 const { oneOf, values } = programOptions(USAGE, {
@@ -26,12 +27,13 @@ const { oneOf, values } = programOptions(USAGE, {
   trace: { type: "boolean", default: false },
   workers: { type: "string" },
   mutant: { type: "string" },
-  fresh: { type: "string", default: "0" },
+  fresh: { type: "string" },
   regressions: { type: "boolean", default: false },
   "io-faults": { type: "boolean", default: false },
   kind: { type: "string" },
   mix: { type: "boolean", default: false },
-  only: { type: "string" }
+  only: { type: "string" },
+  every: { type: "string", default: "1" }
 })
 
 // The product's modules are loaded after their text was changed.

@@ -6,9 +6,9 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { MUTANTS } from "./mutants.ts"
+import { SIZE } from "../support/size.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
-const FRESH_SEEDS = 1
 const HUNT_MS_MAX = 1_800_000
 
 /** Other seeds for each commit, the same for all who test it. */
@@ -23,7 +23,7 @@ const freshFrom = (): number => {
 /** What a mutant's process says when its known seed does not find it. */
 const hunt = (name: string, from: number) =>
   Effect.callback<string | undefined>((resume) => {
-    const args = ["--mutant", name, "--fresh", String(FRESH_SEEDS), "--from", String(from)]
+    const args = ["--mutant", name, "--fresh", String(SIZE.freshSeeds), "--from", String(from)]
     const child = execFile(process.execPath, [join(import.meta.dirname, "main.ts"), ...args], (error, stdout, stderr) =>
       resume(Effect.succeed(error === null ? undefined : `${name}: ${stdout}${stderr}${error.signal ?? error.code}`))
     )

@@ -22,6 +22,8 @@ interface Values {
   readonly from: string
   /** One of them alone. */
   readonly only?: string | undefined
+  /** Each so-manieth of them. */
+  readonly every: string
   readonly step: string
   readonly workers?: string | undefined
   readonly mutant?: string | undefined
@@ -50,10 +52,13 @@ const concerns = (kind: IoFaultKind, place: IoPlace): boolean =>
   (IO_FAULTS[kind] as ReadonlyArray<IoPlace>).includes(place)
 
 /** Every fault at every place that it concerns; of a mix each place meets with one of them, in turn. */
-const faultsOf = (places: ReadonlyArray<IoPlace>, { from, kind, mix, only }: Values): ReadonlyArray<IoFaultOptions> =>
+const faultsOf = (
+  places: ReadonlyArray<IoPlace>,
+  { every, from, kind, mix, only }: Values
+): ReadonlyArray<IoFaultOptions> =>
   places.flatMap((place, index) => {
     const at = index + 1
-    if (only === undefined ? at < Number(from) : at !== Number(only)) return []
+    if (only === undefined ? at < Number(from) || index % Number(every) !== 0 : at !== Number(only)) return []
     const kinds = IO_FAULT_KINDS.filter((each) => concerns(each, place) && (kind === undefined || each === kind))
     return kinds.filter((_, turn) => !mix || turn === at % kinds.length).map((each) => ({ kind: each, at }))
   })
@@ -103,7 +108,13 @@ export const runIoFaults = async (values: Values): Promise<number> => {
     ...named.flatMap(([flag, value]) => (value === undefined ? [] : [flag, value])),
     ...(mix ? ["--mix"] : [])
   ]
-  const range = ["--from", values.from, ...(values.only === undefined ? [] : ["--only", values.only])]
+  const range = [
+    "--from",
+    values.from,
+    "--every",
+    values.every,
+    ...(values.only === undefined ? [] : ["--only", values.only])
+  ]
   const args = (index: number) => ["--io-faults", "--workers", "1", "--step", `${index}/${wanted}`, ...range, ...flags]
   await Promise.all(Array.from({ length: wanted }, (_, index) => worker(args(index), tally, all.length)))
   // A worker that died has not told of its faults.

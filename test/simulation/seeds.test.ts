@@ -3,9 +3,9 @@ import { execFile } from "node:child_process"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { SIZE } from "../support/size.ts"
 
-/** Seeds of every run of the tests, and of the one at its full size. */
-const SEEDS = process.env["CHOIR_TEST_SIZE"] === "full" ? 300 : 100
+const SEEDS = SIZE.seeds
 const RUN_MS_MAX = 1_200_000
 
 const MAIN = join(import.meta.dirname, "main.ts")
@@ -35,10 +35,10 @@ describe("the simulation", () => {
     "does the same for the same seed (I18)",
     () =>
       Effect.gen(function* () {
-        const once = sim("--seeds", "6", "--workers", "1")
+        const once = sim("--seeds", String(SIZE.seedsTwice), "--workers", "1")
         const [first, second] = yield* Effect.all([once, once], { concurrency: 2 })
         assert.deepStrictEqual(first.lines, second.lines)
-        assert.lengthOf(new Set(first.lines), 6)
+        assert.lengthOf(new Set(first.lines), SIZE.seedsTwice)
       }),
     RUN_MS_MAX
   )

@@ -10,6 +10,7 @@ import { join } from "node:path"
 import { inject } from "vitest"
 import { Database } from "#src/choird/database/Database.ts"
 import type { PostgresParts } from "#src/choird/database/PostgresServer.ts"
+import { isFull } from "./size.ts"
 
 /** One of the engines. */
 export interface Engine {
@@ -81,10 +82,16 @@ const onEngine = (engine: Engine, suite: Suite) => () =>
 export const describeEmbedded = (name: string, suite: Suite) => describe(name, onEngine(embeddedEngine, suite))
 
 /**
- * The same suite on both engines, each with one new, migrated database for all of its tests. The clock is the real one, since
- * the database has one too.
+ * A suite whose subject is SQL, on both engines at every size, each with one new, migrated database for all of its tests. The clock is
+ * the real one, since the database has one too.
  */
 export const describeEngines = (name: string, suite: Suite) => {
   describe(`${name} (embedded)`, onEngine(embeddedEngine, suite))
   describePostgres(`${name} (postgres)`, onEngine(postgresEngine, suite))
+}
+
+/** A suite that uses the database for something else than SQL: on the embedded one at size `ci`, on both at size `full`. */
+export const describeStores = (name: string, suite: Suite) => {
+  if (isFull) describeEngines(name, suite)
+  else describe(`${name} (embedded)`, onEngine(embeddedEngine, suite))
 }

@@ -10,6 +10,7 @@ import { testEngine } from "./docker.ts"
 import type { InstallationOptions } from "./installation.ts"
 import { ensureDebianPackages } from "./packages.ts"
 import { lanAddress } from "./reachable.ts"
+import { isFull } from "./size.ts"
 
 export type Place = Pick<InstallationOptions, "config" | "flags" | "postgres" | "runtime" | "secrets"> & {
   /** Secrets of it that must not show when a test has ended. */
@@ -61,32 +62,48 @@ const inDockerOverHttps = (docker_socket: string): Effect.Effect<Place, never, S
     flags: ["--transport=http", `--listen=${lanAddress()}:0`, `--tls-cert=${cert}`, `--tls-key=${key}`]
   }))
 
-type Suite = (place: Effect.Effect<Place, never, Scope.Scope>) => void
+export type Suite = (place: Effect.Effect<Place, never, Scope.Scope>) => void
 
-/** One suite, unchanged, on the embedded database in the sandbox and on a Postgres server with the process runtime. */
+/** One suite, unchanged, on the embedded database in the sandbox and, at size `full`, on a Postgres server with the process runtime. */
 export const describeInstallations = (name: string, suite: Suite) => {
-  const withoutSandbox = ensureDebianPackages(["bubblewrap"], `${name}, sandbox`)
+  describeEmbedded(name, suite)
+  if (isFull) describeServer(name, suite)
+}
+
+const leftOut = (reason: string | undefined) => (reason === undefined ? "" : ` (left out: ${reason})`)
+const unless = (reason: string | undefined) => (reason === undefined ? describe : describe.skip)
+
+const describeEmbedded = (name: string, suite: Suite) => {
+  const reason = ensureDebianPackages(["bubblewrap"], `${name}, sandbox`)
+  unless(reason)(`${name}, embedded Postgres, sandbox${leftOut(reason)}`, () => suite(embedded))
+}
+
+const describeServer = (name: string, suite: Suite) => {
   const server = inject("postgres")
-  const left = (reason: string | undefined) => (reason === undefined ? "" : ` (left out: ${reason})`)
-  const unless = (reason: string | undefined) => (reason === undefined ? describe : describe.skip)
-  unless(withoutSandbox)(`${name}, embedded Postgres, sandbox${left(withoutSandbox)}`, () => suite(embedded))
-  const withoutServer = typeof server === "string" ? server : undefined
-  unless(withoutServer)(`${name}, Postgres server, process${left(withoutServer)}`, () => suite(onServer))
+  const reason = typeof server === "string" ? server : undefined
+  unless(reason)(`${name}, Postgres server, process${leftOut(reason)}`, () => suite(onServer))
 }
 
 /** A suite with its agents in containers, from the operator's own Dockerfiles on. */
 const describeDocker = (name: string, suite: Suite) => {
   const { reason, socket } = testEngine(`${name}, docker`)
-  const unless = reason === undefined ? describe : describe.skip
-  unless(`${name}, embedded Postgres, docker`, { timeout: DOCKER_MS_MAX }, () => suite(inDocker(socket)))
-  unless(`${name}, embedded Postgres, docker, HTTPS`, { timeout: DOCKER_MS_MAX }, () =>
+  unless(reason)(`${name}, embedded Postgres, docker`, { timeout: DOCKER_MS_MAX }, () => suite(inDocker(socket)))
+  unless(reason)(`${name}, embedded Postgres, docker, HTTPS`, { timeout: DOCKER_MS_MAX }, () =>
     suite(inDockerOverHttps(socket))
   )
 }
 
-/** The same, over HTTPS with the embedded database and the process runtime (R30), and in containers. */
-export const describeEveryInstallation = (name: string, suite: Suite) => {
-  describeInstallations(name, suite)
-  describe(`${name}, embedded Postgres, process, HTTPS`, () => suite(overHttps))
-  describeDocker(name, suite)
+/**
+ * A suite on all installations: also on a Postgres server, over HTTPS with the embedded database and the process runtime (R30), and in
+ * containers. At size `ci` the first has the whole suite and the others have its `part`.
+ */
+export const describeEveryInstallation = (
+  name: string,
+  { part, whole }: { readonly part: Suite; readonly whole: Suite }
+) => {
+  const others = isFull ? whole : part
+  describeEmbedded(name, whole)
+  describeServer(name, others)
+  describe(`${name}, embedded Postgres, process, HTTPS`, () => others(overHttps))
+  describeDocker(name, others)
 }

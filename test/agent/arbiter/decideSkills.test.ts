@@ -13,6 +13,7 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import { makeRandom, pick, placed, situation, userMessage } from "../../support/history.ts"
 import { bookOf, skillSpec } from "../../support/skills.ts"
 import { agentConfig } from "../../support/testing/TestAgent.ts"
+import { SIZE } from "../../support/size.ts"
 
 const A = JobName.make("a")
 const CORE = LaneId.make("core:a")
@@ -369,13 +370,13 @@ const answer = (
   return run(taken, rejected(lane, moved.refused)(taken))
 }
 
-describe("10,000 model answers in random skills", () => {
+describe(`${SIZE.skillAnswers} model answers in random skills`, () => {
   it("run no forbidden tool, skip no transition and take no step beyond the last, as another model of the rules says", () => {
     const random = makeRandom(7)
     let answers = 0
     let skills = 0
     const ends = new Map<string, number>()
-    while (answers < 10_000) {
+    while (answers < SIZE.skillAnswers) {
       const spec = randomSpec(random)
       const retries = Math.floor(random() * 4)
       const book = bookOf(spec)
@@ -405,7 +406,8 @@ describe("10,000 model answers in random skills", () => {
       const how = last?.event_type === "SkillTransitionCommitted" ? (last.payload.ended ?? "none") : "none"
       ends.set(how, (ends.get(how) ?? 0) + 1)
     }
-    assert.isAtLeast(skills, 1000)
-    for (const how of ["completed", "failed", "cancelled"]) assert.isAtLeast(ends.get(how) ?? 0, 50, how)
+    assert.isAtLeast(skills, SIZE.skillAnswers / 20)
+    for (const how of ["completed", "failed", "cancelled"])
+      assert.isAtLeast(ends.get(how) ?? 0, SIZE.skillAnswers / 400, how)
   })
 })

@@ -9,8 +9,9 @@ import { BODIES, openSession, VERBS } from "../../support/agentSocket.ts"
 import { SESSION } from "../../support/control.ts"
 import { embeddedTemplate, temporaryFolder } from "../../support/engines.ts"
 import { ask } from "../../support/unixHttp.ts"
+import { SIZE } from "../../support/size.ts"
 
-const REQUESTS = 20_000
+const REQUESTS = SIZE.fuzzRequests
 const KNOWN_REQUESTS = 1000
 const SEED = 7
 const BATCH = 100

@@ -20,7 +20,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
 import { agentView } from "../../support/agentView.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { database, images, platform } from "../../support/operatorSocket.ts"
 import { BINDINGS, modelOutput, newAgent, reply, stores, Talk, userMsg } from "../../support/stores.ts"
 
@@ -91,7 +91,7 @@ const run = Effect.gen(function* () {
   return { agent, agent_id, envelope, operator, session_id, talk: new Talk(session_id, agent_id), token, told }
 })
 
-describeEngines("a conversation over both sockets and the real stores", (it) => {
+describeStores("a conversation over both sockets and the real stores", (it) => {
   it.effect("goes from the console to the agent and back, and ends settled and flushed", () =>
     Effect.gen(function* () {
       const { agent, agent_id, envelope, operator, session_id, talk, token, told } = yield* run

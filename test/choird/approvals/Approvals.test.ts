@@ -6,7 +6,7 @@ import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { append, committed, decide, ended, find, INPUT, request, traces, waiting } from "../../support/confirmations.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { stores } from "../../support/stores.ts"
 import { APPROVALS_PENDING_MAX } from "#src/choird/approvals/askApproval.ts"
 import { APPROVAL_PAYLOAD_BYTES_MAX } from "#src/choird/approvals/requestTypes.ts"
@@ -33,7 +33,7 @@ const told = (session_id: Parameters<typeof traces>[0]) =>
     )
   )
 
-describeEngines("Approvals", (it) => {
+describeStores("Approvals", (it) => {
   it.effect("takes one of a hundred racing decisions, and tells the others that there was one (R52)", () =>
     Effect.gen(function* () {
       const talk = yield* waiting("call-a")

@@ -7,7 +7,7 @@ import { advance, begin, nextExecutions } from "#src/choird/approvals/executionR
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { traces } from "../../support/confirmations.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { makeAgentWorld, openProposals, type ProposalHome, pushBranch, TOOL } from "../../support/proposals.ts"
 
 const EDIT = { change: [{ op: "set", path: "/budgets/turn_max_steps", value: 12 }], reason: "I need fewer" }
@@ -26,7 +26,7 @@ const tamper = (
   how: (sql: SqlClient.SqlClient, id: bigint) => Effect.Effect<unknown, SqlError.SqlError>
 ) => Effect.flatMap(SqlClient.SqlClient, (sql) => how(sql, BigInt(approval_id)))
 
-describeEngines("Executions", (it) => {
+describeStores("Executions", (it) => {
   it.effect(
     "merges exactly the approved commit of a branch, and fails when the branch or the ref has moved (R54)",
     () =>

@@ -4,7 +4,7 @@ import { Effect, Exit, type Schema, Scope } from "effect"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { traces } from "../../support/confirmations.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import {
   beginLife,
   IMAGE,
@@ -44,7 +44,7 @@ const twoLives = Effect.fnUntraced(function* (home: ProposalHome, at: number, ki
   return { died, world, ...traced }
 })
 
-describeEngines("Executions, cut short,", (it) => {
+describeStores("Executions, cut short,", (it) => {
   it.effect(
     "come to the same commit, image and words, once, after a death before or after every single step (R53)",
     () =>

@@ -5,7 +5,7 @@ import { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
 import { agentConfig, boundSecrets } from "#src/choird/config/agentShare.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { BINDINGS, CONFIG, makeHome } from "../../support/stores.ts"
 
 const SECRET = SecretName.make("small-key")
@@ -58,7 +58,7 @@ describe("an agent's share of the configuration", () => {
   })
 })
 
-describeEngines("ConfigStore", (it) => {
+describeStores("ConfigStore", (it) => {
   /** The version that a start with this config runs, and a secret's value. */
   const start = (config: unknown, secrets: unknown) =>
     Effect.gen(function* () {

@@ -11,7 +11,7 @@ import { Outbox } from "#src/choird/queues/Outbox.ts"
 import type { Decide } from "#src/choird/gateway/readCommand.ts"
 import { agentView } from "../../support/agentView.ts"
 import { append, decide, ended, find, proposed, request, requested, traces } from "../../support/confirmations.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import {
   BINDINGS,
   CONFIG,
@@ -118,7 +118,7 @@ const audited = (agent_id: AgentId) =>
       FROM choir_control.audit WHERE agent_id = ${agent_id} AND action IN ('approval.approve', 'approval.reject') ORDER BY id`
   )
 
-describeEngines("decisions in a chat", (it) => {
+describeStores("decisions in a chat", (it) => {
   it.effect("count at once, name what was decided, and are audited with the gateway and the DM", () =>
     Effect.gen(function* () {
       const { agent_id, numbers, talk } = yield* asked(PHONE, "call-a", "call-b")

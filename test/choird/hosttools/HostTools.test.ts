@@ -11,7 +11,7 @@ import {
   type HostRequest,
   HostTools
 } from "#src/choird/hosttools/HostTools.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 
 let sessions = 0
 const newCaller = (): Caller => {
@@ -64,7 +64,7 @@ const makeRig = Effect.gen(function* () {
   return { state, entered, start, done, letGo: Deferred.succeed(gate, done), epoch: yield* Scope.make() }
 })
 
-describeEngines("HostTools", (it) => {
+describeStores("HostTools", (it) => {
   it.effect("runs a tool without effect each time and stores nothing of it", () =>
     Effect.gen(function* () {
       const { epoch, start, state } = yield* makeRig

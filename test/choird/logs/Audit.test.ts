@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import type { AgentId } from "#schema/Ids.ts"
 import { Audit, AUDIT_DETAIL_BYTES_MAX, AUDIT_RETRY_MS } from "#src/choird/logs/Audit.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { newTalk, stores } from "../../support/stores.ts"
 import { AUDIT_WINDOW_MS } from "#src/choird/logs/auditSums.ts"
 
@@ -37,7 +37,7 @@ const retried = (agent_id: AgentId, last: number) =>
 /** New stores whose waits a test ends. */
 const onTestClock = Layer.fresh(stores).pipe(Layer.provideMerge(TestClock.layer()))
 
-describeEngines("Audit", (it) => {
+describeStores("Audit", (it) => {
   const rowsOf = (who: string) =>
     Effect.flatMap(
       SqlClient.SqlClient,

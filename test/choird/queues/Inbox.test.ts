@@ -3,10 +3,10 @@ import { Effect, Fiber, Layer, Queue, Stream } from "effect"
 import { Inbox, INBOX_PENDING_MAX } from "#src/choird/queues/Inbox.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { BINDINGS, message, newAgent, stores } from "../../support/stores.ts"
 
-describeEngines("Inbox", (it) => {
+describeStores("Inbox", (it) => {
   it.effect("stores a message once, and answers its first row again", () =>
     Effect.gen(function* () {
       const inbox = yield* Inbox

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { ResourceName } from "#schema/Ids.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox, OUTBOX_PAGE_MAX } from "#src/choird/queues/Outbox.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { newAgent, stores } from "../../support/stores.ts"
 
 let dms = 0
@@ -24,7 +24,7 @@ const start = (name: string) => {
   return { dm, message: (id: string, text?: string) => newMessage(`${name}-${dms}-${id}`, text) }
 }
 
-describeEngines("Outbox", (it, { kind }) => {
+describeStores("Outbox", (it, { kind }) => {
   it.effect("shows the beginning of the question with its answer", () =>
     Effect.gen(function* () {
       const outbox = yield* Outbox

@@ -6,7 +6,7 @@ import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Pushed, Signals, SIGNALS_PAGE_MAX } from "#src/choird/queues/Signals.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { BINDINGS, DESK, message, newTalk, stores, type Talk } from "../../support/stores.ts"
 
 const JOB = JobName.make("job")
@@ -27,7 +27,7 @@ const send = (talk: Talk, text: string) =>
 
 const types = (pushed: ReadonlyArray<Pushed>) => pushed.map(({ signal }) => signal.type)
 
-describeEngines("Signals", (it) => {
+describeStores("Signals", (it) => {
   it.effect("tell what waits, then what comes, and after a reconnect only what follows", () =>
     Effect.gen(function* () {
       const signals = yield* Signals

@@ -28,8 +28,8 @@ import { monthSession } from "../../support/monthSession.ts"
 import { makeProposer, type ProposalLife, pushBranch, TOOL } from "../../support/proposals.ts"
 import { refuse } from "../../support/testing/telegramMethods.ts"
 import { IMAGES_KEPT } from "#src/choird/runtime/docker/unusedTags.ts"
+import { isFull } from "../../support/size.ts"
 
-const isFull = process.env["CHOIR_TEST_SIZE"] === "full"
 const SIZE = isFull
   ? { steps: 40, days: 1, sessions: 100, turns: 3, proposals: 2 }
   : { steps: 10, days: 5, sessions: 3, turns: 2, proposals: 5 }

@@ -7,10 +7,10 @@ import { docker } from "../../support/dockerImage.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { OUTSIDE_TEXT, walkUnderRaces } from "../../support/workspace.ts"
 import { dockerSuite } from "./dockerRig.ts"
+import { SIZE } from "../../support/size.ts"
 
 /** `PATHS=100000 SWAPS=100000` are the figures of docs/security.md. */
-const PATHS = Number(process.env["PATHS"] ?? 2000)
-const SWAPS = Number(process.env["SWAPS"] ?? 12_000)
+const { containerPaths: PATHS, swaps: SWAPS } = SIZE
 const TEST_MS_MAX = 120_000 + 10 * Math.max(PATHS, SWAPS)
 
 const { reason, socket } = testEngine("an agent's own code in a container")

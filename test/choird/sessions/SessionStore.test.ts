@@ -7,7 +7,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { FROZEN_REASON_CHARS_MAX, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { BINDINGS, message, newAgent, rowOf, stores, Talk } from "../../support/stores.ts"
 
 /** The texts that a session's agent would be told now. */
@@ -18,7 +18,7 @@ const told = (session_id: SessionId, count: number) =>
     Effect.map((pushed) => pushed.map(({ signal }) => (signal.type === "UserMessage" ? signal.text : signal.type)))
   )
 
-describeEngines("SessionStore", (it) => {
+describeStores("SessionStore", (it) => {
   it.effect("knows which session began last, also where the host's clock was set back before it (D19)", () =>
     Effect.gen(function* () {
       const sessions = yield* SessionStore

@@ -5,7 +5,7 @@ import { coreLane, EDGE, InboxId, JobName, ResourceName, type SessionId, type Si
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { started, stopped } from "../../support/operatorSocket.ts"
 import { newTalk, stores, type Talk } from "../../support/stores.ts"
 import { SIGNALS_PENDING_MAX } from "#src/choird/queues/Signals.ts"
@@ -53,7 +53,7 @@ const auditOf = (session_id: SessionId) =>
       FROM choir_control.audit WHERE session_id = ${session_id} ORDER BY id`
   )
 
-describeEngines("Steering", (it) => {
+describeStores("Steering", (it) => {
   it.effect("waits for the event that a signal ends in, and finds it again for the same request (R28)", () =>
     Effect.gen(function* () {
       const talk = yield* newTalk

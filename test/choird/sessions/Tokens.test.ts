@@ -5,7 +5,7 @@ import { createHash } from "node:crypto"
 import type { Caller } from "#schema/AgentApi.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { HELLO_GRACE_MS_MAX, SUPERSEDED_TOKENS_MAX, Tokens } from "#src/choird/sessions/Tokens.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { makeRandom } from "../../support/history.ts"
 import { BINDINGS, newAgent, stores } from "../../support/stores.ts"
 
@@ -28,7 +28,7 @@ const standing = (token: Redacted.Redacted, later_ms = 0) =>
 const callerOf = (token: Redacted.Redacted) =>
   Effect.flatMap(Tokens, ({ identify }) => Effect.map(identify(token), Option.getOrThrow))
 
-describeEngines("Tokens", (it) => {
+describeStores("Tokens", (it) => {
   it.effect("swap a bootstrap token for a lease token, and let it be shown again for a minute (D12)", () =>
     Effect.gen(function* () {
       const tokens = yield* Tokens

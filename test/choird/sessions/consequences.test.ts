@@ -7,7 +7,7 @@ import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import {
   BINDINGS,
   DESK,
@@ -54,7 +54,7 @@ const answering = (inbox_id: InboxId, text: string): EventDraft => ({
   payload: { kind: "notice", text, in_reply_to: inbox_id }
 })
 
-describeEngines("What follows from events", (it) => {
+describeStores("What follows from events", (it) => {
   it.effect("is told when the events are sent again, since nobody may have heard of their commit (R3)", () =>
     Effect.gen(function* () {
       const [store, outbox] = [yield* EventStore, yield* Outbox]

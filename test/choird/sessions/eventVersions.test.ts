@@ -16,7 +16,7 @@ import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { reducedPayload } from "#src/shared/session/reducedPayload.ts"
 import { packPayload } from "#src/shared/events/storedPayload.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { makeHistory } from "../../support/history.ts"
 import { RECORDED_SESSION } from "../../support/mixedHistory.ts"
 import { BINDINGS, newTalk, reply, rowOf, SALT, stores, type Talk } from "../../support/stores.ts"
@@ -95,7 +95,7 @@ describe("events of a later Choir", () => {
   })
 })
 
-describeEngines("versions of events", (it) => {
+describeStores("versions of events", (it) => {
   const append = Effect.fnUntraced(function* (talk: Talk, from: number) {
     const store = yield* EventStore
     assert.strictEqual((yield* store.append(talk.caller, talk.heartbeat(from))).action, "OK")

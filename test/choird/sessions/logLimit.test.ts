@@ -5,7 +5,7 @@ import { logBytes } from "#src/choird/database/migrations/0017_log_bytes.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { LOG_FULL_ROOM_BYTES } from "#src/choird/sessions/logLimit.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { newTalk, stores, type Talk } from "../../support/stores.ts"
 
 const LIMIT_BYTES = 4096 * 1024 ** 2
@@ -15,7 +15,7 @@ const rowOf = ({ caller }: Talk) =>
 
 const bytesOf = ({ links }: Talk) => links.reduce((sum, { bytes }) => sum + bytes, 0)
 
-describeEngines("the size of a session's log", (it) => {
+describeStores("the size of a session's log", (it) => {
   it.effect("is counted once for each stored event, however often it is sent", () =>
     Effect.gen(function* () {
       const { append } = yield* EventStore

@@ -6,7 +6,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { isDue, SNAPSHOT_EVENTS, SNAPSHOT_MS } from "#src/choird/sessions/snapshots.ts"
 import { FOLD_VERSION } from "#src/shared/session/snapshot.ts"
 import { fingerprint } from "../../simulation/fingerprint.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { newTalk, notice, stores, type Talk } from "../../support/stores.ts"
 import { WINDOW_REVS_MAX } from "#src/shared/session/lanes.ts"
 import { BODY_BYTES_MAX } from "#src/shared/wire/http.ts"
@@ -62,7 +62,7 @@ const endedLife = Effect.gen(function* () {
   return { talk, session_id: talk.caller.session_id, before: yield* stateOf(talk) }
 }).pipe(Effect.provide(stores))
 
-describeEngines("snapshots", (it) => {
+describeStores("snapshots", (it) => {
   it.effect("are written every 500 events, and the newest two of a session are kept (R5)", () =>
     Effect.gen(function* () {
       const talk = yield* longTalk((4 * SNAPSHOT_EVENTS) / 3 + 1)

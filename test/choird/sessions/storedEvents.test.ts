@@ -7,12 +7,12 @@ import { replay, replayStart } from "#src/choird/sessions/storedEvents.ts"
 import { type EventRow, readRow, rowOf } from "#src/shared/events/eventRow.ts"
 import { chain, genesis } from "#src/shared/events/hashChain.ts"
 import { packPayload } from "#src/shared/events/storedPayload.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { oldRow } from "../../support/golden.ts"
 import { newTalk, stores, Talk } from "../../support/stores.ts"
+import { SIZE } from "../../support/size.ts"
 
 const MUTATIONS = 100_000
-const STORED_MUTATIONS = 2000
 const MUTATIONS_PER_SESSION = 50
 
 /** Numbers that are the same in each run. */
@@ -172,7 +172,7 @@ describe.each(FORMS)("a replay of rows %s", (_, rowsOf) => {
   })
 })
 
-describeEngines("session verify", (it, { kind }) => {
+describeStores("session verify", (it, { kind }) => {
   const appendedTalk = Effect.gen(function* () {
     const { append } = yield* EventStore
     const talk = (yield* newTalk).turn(1, 'grüße 🙂 \\ "x"').turn(2)
@@ -181,7 +181,7 @@ describeEngines("session verify", (it, { kind }) => {
   })
 
   // The embedded engine takes all of them in its own process; over a socket a tenth shows the same.
-  const mutations = kind === "embedded" ? STORED_MUTATIONS : STORED_MUTATIONS / 10
+  const mutations = kind === "embedded" ? SIZE.changedEvents : SIZE.changedEvents / 10
   it.effect(
     `names the first event of each of ${mutations} changed texts (R12)`,
     () =>

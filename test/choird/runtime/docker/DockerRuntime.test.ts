@@ -17,6 +17,7 @@ import { testEngine } from "../../../support/docker.ts"
 import { buildTestImage, docker, removeTestImage } from "../../../support/dockerImage.ts"
 import { dockerSuite } from "../dockerRig.ts"
 import { makeRig } from "../rig.ts"
+import { SIZE } from "../../../support/size.ts"
 
 const { reason, socket } = testEngine("DockerRuntime")
 const suite = dockerSuite(socket)
@@ -301,7 +302,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 120_000 }, () 
   )
 
   /** CHOIR_CYCLES asks for more, as the thousand of R65. */
-  const CYCLES = Number(process.env["CHOIR_CYCLES"] ?? 50)
+  const CYCLES = SIZE.containerCycles
   const CYCLES_MS_MAX = 8000 * CYCLES
   it.live(
     `starts and stops ${CYCLES} times and leaves no container, network, socket or descriptor (R65)`,

@@ -1,0 +1,53 @@
+/**
+ * The two sizes of the tests. `CHOIR_TEST_SIZE=ci`, the default, is for every commit; `full` is for a release. Both make the same
+ * assertions about the same subjects: `full` repeats them more often and in more places. A test that is left out at size `ci` is not
+ * registered, so that a skipped test always means a missing part of the machine.
+ */
+const asked = process.env["CHOIR_TEST_SIZE"] ?? "ci"
+if (asked !== "ci" && asked !== "full") throw new Error(`CHOIR_TEST_SIZE is ci or full, not "${asked}"`)
+
+export const isFull = asked === "full"
+
+const of = <A>(ci: A, full: A): A => (isFull ? full : ci)
+
+/** A number that the environment may set for one long run. */
+const asSet = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise)
+
+export const SIZE = {
+  /** Seeds of the simulation. */
+  seeds: of(100, 300),
+  /** Seeds that run twice to be compared. */
+  seedsTwice: of(4, 6),
+  /** Further seeds of each planted bug beside the known one. */
+  freshSeeds: of(0, 20),
+  /** One of so many inputs and outputs meets with a fault: 7, so that each kind of fault still has its turn at each kind of place. */
+  ioFaultEvery: of(7, 1),
+  /** Kills of one kind of process in the chaos tests. */
+  kills: of(8, 30),
+  /** Kills of choird while its configuration changes. */
+  configKills: of(8, 20),
+  /** Swaps of a path while it is walked. */
+  swaps: asSet("SWAPS", of(2000, 12_000)),
+  /** Hostile paths that a container asks for. */
+  containerPaths: asSet("PATHS", of(500, 2000)),
+  /** Hostile paths that the workspace is asked for. */
+  workspacePaths: of(2000, 10_000),
+  /** Requests without a token. */
+  fuzzRequests: of(4000, 20_000),
+  /** Model answers that no skill lets through. */
+  skillAnswers: of(2000, 10_000),
+  /** Starts and stops of a container. */
+  containerCycles: asSet("CHOIR_CYCLES", of(10, 50)),
+  /** Starts and stops of a whole agent. */
+  agentCycles: asSet("CHOIR_CYCLES", of(10, 20)),
+  /** Stored events that are changed, each of which `session verify` names. */
+  changedEvents: of(500, 2000),
+  /** How long hostile agents go on beside honest ones. */
+  siege_ms: of(5000, 10_000)
+} as const
+
+/** Those of a list that every size has, and the others at size `full`. */
+export const atSize = <A>(ci: ReadonlyArray<A>, more: ReadonlyArray<A>): ReadonlyArray<A> => [
+  ...ci,
+  ...(isFull ? more : [])
+]
