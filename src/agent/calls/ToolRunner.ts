@@ -8,7 +8,7 @@ import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter, type Refused } from "#src/agent/arbiter/Arbiter.ts"
-import { argumentsProblem, isConstrainable } from "./offeredTools.ts"
+import { argumentsProblem, isConstrainable, ToolRegistry } from "./ToolRegistry.ts"
 import { edgeWrites } from "#src/agent/arbiter/decideCores.ts"
 import { isSkillTurn, SKILL_TRANSITION, skillRefusal, skillRules, toldRules } from "#src/agent/arbiter/decideSkills.ts"
 import { type InSlot, makeCallDeadline, makeGranted, type ReadyCall } from "./grantedCall.ts"
@@ -16,9 +16,8 @@ import { makeCallEnds, openCalls } from "./callEnds.ts"
 import { type Confirmation, Confirmations } from "./Confirmations.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { type Grant, LockManager } from "./LockManager.ts"
-import type { Proposal } from "#src/agent/arbiter/Proposal.ts"
+import type { Command } from "#src/agent/arbiter/Command.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
-import { ToolRegistry } from "./ToolRegistry.ts"
 import { makeToolSlots } from "./ToolSlots.ts"
 import { rejected } from "#src/agent/tools/toolResult.ts"
 import { type ControlTool, isControl, type PreparedCall, type Tool } from "#src/agent/tools/Tool.ts"
@@ -119,14 +118,14 @@ const make = Effect.fnUntraced(function* () {
   }
 
   /** A job begins once nothing that edge writes runs (D30). Another write may begin between the look and the commit. */
-  const spawned = (proposal: Proposal): Effect.Effect<void, Refused> =>
+  const spawned = (command: Command): Effect.Effect<void, Refused> =>
     arbiter
       .until((state) => edgeWrites(state).length === 0)
       .pipe(
-        Effect.andThen(Effect.asVoid(arbiter.commit(proposal))),
+        Effect.andThen(Effect.asVoid(arbiter.commit(command))),
         Effect.catchIf(
           () => edgeWrites(arbiter.state()).length > 0,
-          () => spawned(proposal)
+          () => spawned(command)
         )
       )
 
@@ -137,12 +136,12 @@ const make = Effect.fnUntraced(function* () {
     tool: ControlTool,
     input: ModelToolCall["input"]
   ) {
-    const proposal = yield* tool.propose(input, call.call_id, lane)
+    const command = yield* tool.command(input, call.call_id, lane)
     if (call.stage === "proposed") yield* request(lane, call, tool, input)
-    if (proposal.type === "Spawn" || proposal.type === "ResumeCore") return yield* spawned(proposal)
-    if (proposal.type === "StartSkill" || proposal.type === "MoveSkill")
+    if (command.type === "Spawn" || command.type === "ResumeCore") return yield* spawned(command)
+    if (command.type === "StartSkill" || command.type === "MoveSkill")
       yield* arbiter.until((state) => isSkillTurn(state, lane, call))
-    yield* arbiter.commit(proposal)
+    yield* arbiter.commit(command)
   })
 
   /** Undefined for a call that may go on by itself. Whether it may was settled at its request, which may be an earlier epoch's. */

@@ -6,14 +6,12 @@ import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
-import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
-import { commitIfDue } from "#src/agent/arbiter/commits.ts"
+import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget, type Exhausted, type Reservation } from "./Budget.ts"
 import { type ChatMessage, type ChatTool, estimateTokens, jsonOf, outputTokensMax, textsOf } from "./chatCompletion.ts"
 import { type Completion, Llm, type Unanswered } from "./Llm.ts"
-import { type Room, size } from "./promptRoom.ts"
+import { type Room, size, Tokens } from "./Tokens.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
-import { Tokens } from "./Tokens.ts"
 
 /** The size of a prompt that was sent. */
 export interface PromptTokens {

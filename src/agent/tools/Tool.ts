@@ -2,19 +2,19 @@
 import type { Effect, Schema } from "effect"
 import type { CallId, LaneId } from "#schema/Ids.ts"
 import type { LockRequest, ToolEffect, ToolLlmView } from "#schema/Tool.ts"
-import type { Proposal } from "#src/agent/arbiter/Proposal.ts"
+import type { Command } from "#src/agent/arbiter/Command.ts"
 
 /** A tool whose whole effect is a commit: it starts, instructs or cancels a job, or moves a skill, and runs nothing. */
 export interface ControlTool {
   readonly llm: ToolLlmView
   readonly lanes: "both" | "edge"
   /** Its effect and its result are one batch, which replication never splits (docs/protocol.md, Batches). */
-  propose(input: unknown, call_id: CallId, lane: LaneId): Effect.Effect<Proposal, InvalidInput>
+  command(input: unknown, call_id: CallId, lane: LaneId): Effect.Effect<Command, InvalidInput>
 }
 
 export type AnyTool = Tool | ControlTool
 
-export const isControl = (tool: AnyTool): tool is ControlTool => "propose" in tool
+export const isControl = (tool: AnyTool): tool is ControlTool => "command" in tool
 
 /** A file version as a lane saw it; the base of lost-update protection (E10). */
 export interface FileVersion {

@@ -1,11 +1,12 @@
-/** choir.core.spawn: starts a core job with the task that edge curated. */
+/** The tools of core jobs: edge starts, instructs, cancels and lists them; a job reports. */
 import { Effect, Schema } from "effect"
-import { ContextBundle, CoreSkill, ToolConstraints } from "#schema/Core.ts"
+import { ContextBundle, CoreReport, CoreSkill, ToolConstraints } from "#schema/Core.ts"
 import { JobName } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
 import type { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
-import type { ControlTool } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
+import type { ControlTool, Tool } from "./Tool.ts"
 import { decodeInput, invalidInput } from "./toolResult.ts"
 
 /** Characters of a core job's task or of an instruction to it. */
@@ -30,7 +31,7 @@ const Constraints = Schema.Struct({
   time_budget_ms: ToolConstraints.fields.time_budget_ms
 })
 
-const Input = Schema.Struct({
+const SpawnInput = Schema.Struct({
   job_name: JobName.annotate({ description: "Short and descriptive, such as refactor-auth" }),
   task_spec: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_TASK_CHARS_MAX)).annotate({
     description: "The whole task, clear and self-contained; the job sees nothing of this conversation"
@@ -59,16 +60,17 @@ const Input = Schema.Struct({
 /** What a resumed job keeps as it was started. */
 const KEPT = ["context_bundle", "tool_constraints", "output_schema", "skill", "verbosity"] as const
 
+/** choir.core.spawn: starts a core job with the task that edge curated. */
 export const coreSpawn = (settings: AgentSettings["Service"]): ControlTool => {
-  const decode = decodeInput(Input)
+  const decode = decodeInput(SpawnInput)
   return {
     llm: llmView(
       "choir.core.spawn",
       "Start a core job in the background. The result says only that it was started; its outcome is reported later.",
-      Input
+      SpawnInput
     ),
     lanes: "edge",
-    propose: Effect.fn("coreSpawn.propose")(function* (raw, call_id) {
+    command: Effect.fn("coreSpawn.command")(function* (raw, call_id) {
       const { resume = false, ...input } = yield* decode(raw)
       const model = settings.current().config.core_llm
       if (resume) {
@@ -98,4 +100,96 @@ export const coreSpawn = (settings: AgentSettings["Service"]): ControlTool => {
       }
     })
   }
+}
+
+const InjectInput = Schema.Struct({
+  job_name: JobName.annotate({ description: "The job's name, as it was started" }),
+  content: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_TASK_CHARS_MAX)).annotate({
+    description: "The instruction, or the user's answer, clear without this conversation"
+  })
+})
+const decodeInject = decodeInput(InjectInput)
+
+/** choir.core.inject: appends an instruction to a running job; nothing is rewritten and no budget is reset. */
+export const coreInject: ControlTool = {
+  llm: llmView("choir.core.inject", "Give a running core job a further instruction.", InjectInput),
+  lanes: "edge",
+  command: (raw, call_id) => Effect.map(decodeInject(raw), (input) => ({ type: "InjectCore", call_id, ...input }))
+}
+
+const CancelInput = Schema.Struct({
+  job_name: JobName.annotate({ description: "The job's name, as it was started" }),
+  reason: Schema.optionalKey(Schema.String.annotate({ description: "Why, in a few words" }))
+})
+const decodeCancel = decodeInput(CancelInput)
+
+/** choir.core.cancel: ends a running job. */
+export const coreCancel: ControlTool = {
+  llm: llmView("choir.core.cancel", "Cancel a running core job. What it did so far stays.", CancelInput),
+  lanes: "edge",
+  command: (raw, call_id) =>
+    Effect.map(decodeCancel(raw), ({ job_name, reason }) => ({
+      type: "CancelCore",
+      call_id,
+      job_name,
+      reason: reason ?? "cancelled by edge"
+    }))
+}
+
+/** choir.core.list: the running jobs, as the fold knows them. */
+export const coreList = (state: () => SessionState): Tool => ({
+  llm: llmView("choir.core.list", "List the running core jobs with their state and step.", Schema.Struct({})),
+  effect: "none",
+  lanes: "edge",
+  readOnly: true,
+  prepare: () =>
+    Effect.succeed({
+      locks: [],
+      timeout_ms: CONTROL_TIMEOUT_MS,
+      run: () =>
+        Effect.sync(() => {
+          const jobs = [...state().cores.values()].map(({ job_name, started_at, state: lane_state, step }) => ({
+            job_name,
+            state: lane_state,
+            step,
+            started_at
+          }))
+          return { status: "success", summary: `${jobs.length} running`, output: { jobs } }
+        })
+    })
+})
+
+/** A tool that only asks the control plane or the fold. */
+export const CONTROL_TIMEOUT_MS = 20_000
+
+const ReportInput = Schema.Struct({
+  ...CoreReport.fields,
+  kind: CoreReport.fields.kind.annotate({ description: "need_info asks the user; the others tell how it goes" }),
+  text: CoreReport.fields.text.annotate({ description: "What to tell or to ask, short" })
+})
+const decodeReport = decodeInput(ReportInput)
+
+/**
+ * choir.core.report: a job reports progress or asks the user something (CoreEvent). The call itself is the record: edge sees the newest report
+ * in its prompts, people see it in the list of jobs, and a question opens a report turn.
+ */
+export const coreReport: Tool = {
+  llm: llmView(
+    "choir.core.report",
+    "Tell how the task goes (plan, progress, partial_result), or ask the user (need_info): the answer comes as a further instruction.",
+    ReportInput
+  ),
+  effect: "none",
+  lanes: "core",
+  readOnly: true,
+  prepare: (raw) =>
+    Effect.map(decodeReport(raw), ({ kind }) => ({
+      locks: [],
+      timeout_ms: CONTROL_TIMEOUT_MS,
+      run: () =>
+        Effect.succeed({
+          status: "success",
+          summary: kind === "need_info" ? "the user is being asked" : `${kind} reported`
+        })
+    }))
 }
