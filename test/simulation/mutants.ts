@@ -139,7 +139,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "call-runs-again-after-crash",
-    file: agent("calls/callEnds.ts"),
+    file: agent("calls/callOutcomes.ts"),
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],

@@ -6,8 +6,7 @@ import { ToolName } from "#schema/Tool.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import type { ControlTool, Tool } from "./Tool.ts"
-import { decodeInput, invalidInput } from "./toolResult.ts"
+import { type ControlTool, decodeInput, invalidInput, type Tool } from "./Tool.ts"
 
 /** Characters of a core job's task or of an instruction to it. */
 export const CORE_TASK_CHARS_MAX = 100_000

@@ -22,8 +22,7 @@ import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { RPC_TIMEOUT_MS } from "#src/agent/control/verbAnswer.ts"
 import type { AskHost } from "./hostTool.ts"
-import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
-import { decodeInput, refusal } from "./toolResult.ts"
+import { decodeInput, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
 import { CONTROL_TIMEOUT_MS } from "./coreTools.ts"
 
 /** Canonical bytes of events that an agent looks through before it lets its other lanes go on; a few milliseconds of work. */

@@ -3,8 +3,7 @@ import { Effect, Schema } from "effect"
 import { SKILL_START, SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import type { ControlTool } from "./Tool.ts"
-import { decodeInput } from "./toolResult.ts"
+import { type ControlTool, decodeInput } from "./Tool.ts"
 
 /** UTF-16 units of a skill's name or a transition's event as a model writes them. */
 export const SKILL_NAME_CHARS_MAX = 128
