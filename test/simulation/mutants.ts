@@ -342,7 +342,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "trimmed-before-acknowledged",
     file: agent("control/Replication.ts"),
-    find: "log.trim(acked, residentRevs(arbiter.state(), log))",
+    find: "log.trim(acknowledged.newest(), residentRevs(arbiter.state(), log))",
     replace: "log.trim(log.head(), residentRevs(arbiter.state(), log))",
     knownSeed: 12,
     breaks: ["L1", "W2"]
