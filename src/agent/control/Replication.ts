@@ -83,8 +83,7 @@ const makeAcknowledged = (log: EventLog["Service"]) => {
         Effect.sync(() => waiters.delete(waiter))
       )
     })
-  const hasRoom = () =>
-    log.head() - acked <= REPLICATION_EVENTS_MAX && log.bytesAfter(acked) <= REPLICATION_BYTES_MAX
+  const hasRoom = () => log.head() - acked <= REPLICATION_EVENTS_MAX && log.bytesAfter(acked) <= REPLICATION_BYTES_MAX
   const room: Effect.Effect<void> = Effect.suspend(() =>
     hasRoom() ? Effect.void : Effect.andThen(reached(acked + 1), room)
   )

@@ -109,9 +109,7 @@ const commitAnswer = Effect.fnUntraced(function* (
     ),
     // The lane would ask again for as long as it is there, and pay each time.
     Effect.catch((refused): Effect.Effect<ReadonlyArray<ChoirEvent>> =>
-      isThere(arbiter.state(), lane)
-        ? Effect.die(refused)
-        : Effect.as(commitUnanswered(arbiter, lane)(completion), [])
+      isThere(arbiter.state(), lane) ? Effect.die(refused) : Effect.as(commitUnanswered(arbiter, lane)(completion), [])
     )
   )
   return committed.find((event) => event.event_type === "ModelOutput")
@@ -175,9 +173,12 @@ const make = Effect.fnUntraced(function* () {
       .pipe(Effect.tap((completion) => Effect.sync(() => (came = completion))))
     return yield* Effect.gen(function* () {
       yield* budget.reserve(most)
-      const [completion, size] = yield* Effect.all([answered, sizes.count(config, name, [offered, ...textsOf(messages)])], {
-        concurrency: 2
-      })
+      const [completion, size] = yield* Effect.all(
+        [answered, sizes.count(config, name, [offered, ...textsOf(messages)])],
+        {
+          concurrency: 2
+        }
+      )
       const { prompt_tokens: reported, ...said } = completion
       if (reported !== undefined && (purpose === "turn" || purpose === "report"))
         sizes.remember(lane, { rev, model: said.model, reported, ...(size === undefined ? {} : { counted: size }) })
