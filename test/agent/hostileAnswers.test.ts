@@ -11,7 +11,7 @@ import {
   MODEL_TOOL_CALLS_MAX,
   MODEL_USAGE_TOKENS_MAX
 } from "#src/agent/model/chatCompletion.ts"
-import { MODEL_REPLY_BYTES_MAX } from "#src/agent/model/modelResponse.ts"
+import { MODEL_REPLY_BYTES_MAX } from "#src/agent/model/modelRequest.ts"
 
 const body = (message: unknown, more: object = {}): double.Reply =>
   double.raw(JSON.stringify({ choices: [{ message, finish_reason: "stop" }], ...more }))

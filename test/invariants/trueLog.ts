@@ -6,7 +6,7 @@ import { EDGE, Rev, Sha256 } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
-import type { Proposal } from "#src/agent/arbiter/Proposal.ts"
+import type { Command } from "#src/agent/arbiter/Command.ts"
 import { decide, prepare } from "#src/choird/sessions/decideAppend.ts"
 import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
@@ -15,8 +15,8 @@ import { SESSION } from "../support/testing/MemoryControlPlane.ts"
 import { settingsOf } from "../support/testing/TestAgent.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
 
-/** The proposals of a short session: two turns, and a compaction of the first. */
-const PROPOSALS: ReadonlyArray<Proposal> = [
+/** The commands of a short session: two turns, and a compaction of the first. */
+const COMMANDS: ReadonlyArray<Command> = [
   userMessage("1", "one"),
   { type: "Answer", text: "answered" },
   userMessage("2", "two"),
@@ -58,13 +58,13 @@ export const logIsTheTruth = Effect.gen(function* () {
   const arbiter = yield* Arbiter
   const log = yield* EventLog
   const held = (): ReadonlyArray<ChoirEvent> => Array.from({ length: log.head() }, (_, index) => log.get(index + 1))
-  for (const proposal of PROPOSALS) {
+  for (const command of COMMANDS) {
     const before = structuredClone(held())
-    yield* arbiter.commit(proposal)
+    yield* arbiter.commit(command)
     assert.deepStrictEqual(
       held().slice(0, before.length),
       before,
-      `${proposal.type} changed what was committed before it`
+      `${command.type} changed what was committed before it`
     )
     assert.deepStrictEqual(Result.getOrThrow(foldAll(initialState, held())), arbiter.state())
   }

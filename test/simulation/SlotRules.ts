@@ -5,7 +5,7 @@ import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { Probe } from "./Agent.ts"
 import { Violation } from "./Kernel.ts"
 import type { Run } from "./Ledger.ts"
-import { TOOLS_RESERVED_FOR_EDGE } from "#src/agent/calls/ToolRunner.ts"
+import { TOOLS_RESERVED_FOR_EDGE } from "#src/agent/calls/ToolSlots.ts"
 import { TOOLS_IN_FLIGHT_MAX } from "#src/agent/control/choirdConnections.ts"
 
 export class SlotRules {

@@ -4,7 +4,7 @@ import type { Edit } from "./patchSources.ts"
 
 /** What no event can hold is passed over as if it had been committed. */
 const REFUSAL_IGNORED: Edit = {
-  file: "src/agent/arbiter/commits.ts",
+  file: "src/agent/arbiter/Arbiter.ts",
   find: "if (refused.unfit === true && smaller !== undefined) return commitEnd(arbiter, smaller(refused.reason), isOpen)",
   replace: "if (refused.unfit === true) return Effect.void"
 }
@@ -28,7 +28,7 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "large-message-vanishes",
-    file: "src/agent/arbiter/commits.ts",
+    file: "src/agent/arbiter/Arbiter.ts",
     find: REFUSAL_IGNORED.find,
     replace: REFUSAL_IGNORED.replace,
     knownSeed: 23,

@@ -139,7 +139,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "call-runs-again-after-crash",
-    file: agent("calls/callEnds.ts"),
+    file: agent("calls/callOutcomes.ts"),
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],
@@ -342,7 +342,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "trimmed-before-acknowledged",
     file: agent("control/Replication.ts"),
-    find: "log.trim(acked, residentRevs(arbiter.state(), log))",
+    find: "log.trim(acknowledged.newest(), residentRevs(arbiter.state(), log))",
     replace: "log.trim(log.head(), residentRevs(arbiter.state(), log))",
     knownSeed: 12,
     breaks: ["L1", "W2"]

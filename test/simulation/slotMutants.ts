@@ -4,7 +4,7 @@ import type { Mutant } from "./Mutant.ts"
 export const SLOT_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "edge-starves-behind-jobs",
-    file: "src/agent/calls/ToolRunner.ts",
+    file: "src/agent/calls/ToolSlots.ts",
     find: "reserved: TOOLS_RESERVED_FOR_EDGE",
     replace: "reserved: 0",
     knownSeed: 26,

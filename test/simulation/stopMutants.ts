@@ -29,7 +29,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "lock-is-free-before-the-result",
     file: "src/agent/calls/grantedCall.ts",
-    find: "Effect.onInterrupt(() => interrupted(ready.lane, ready.call, began))",
+    find: "Effect.onInterrupt(() => finishInterrupted(lane, call, began))",
     replace: "Effect.onInterrupt(() => Effect.void)",
     knownSeed: 2,
     breaks: ["I7"]

@@ -1,9 +1,9 @@
-/** Legal histories from seeds, made by driving the real decisions with random proposals. */
+/** Legal histories from seeds, made by driving the real decisions with random commands. */
 import { Result } from "effect"
 import { type ChoirEvent, EVENT_VERSION, type EventDraft, type MemoryDelta } from "#schema/Event.ts"
 import { EDGE, InboxId, JobName, type LaneId, ResourceName } from "#schema/Ids.ts"
 import { decide } from "#src/agent/arbiter/decide.ts"
-import type { Proposal, Situation } from "#src/agent/arbiter/Proposal.ts"
+import type { Command, Situation } from "#src/agent/arbiter/Command.ts"
 import { compactionLimit } from "#src/shared/session/compacted.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
@@ -36,7 +36,7 @@ export const situation = (more: Partial<Situation> = {}): Situation => ({
 })
 
 /** A user's message as edge takes it. */
-export const userMessage = (inbox_id: string, text = "hi"): Proposal => ({
+export const userMessage = (inbox_id: string, text = "hi"): Command => ({
   type: "UserMessage",
   message: {
     type: "UserMessage",
@@ -61,7 +61,7 @@ const SPAWN = "choir-core-spawn"
 const INJECT = "choir-core-inject"
 const CANCEL = "choir-core-cancel"
 
-const output = (random: Random, lane: LaneId, purpose: "turn" | "report"): Proposal => {
+const output = (random: Random, lane: LaneId, purpose: "turn" | "report"): Command => {
   const usage = { input_tokens: Math.floor(random() * 1000), output_tokens: Math.floor(random() * 100), cost_usd: 0.25 }
   const base = { purpose, model: "small", finish_reason: "stop", usage, latency_ms: 1 }
   const kind = random()
@@ -78,9 +78,9 @@ const output = (random: Random, lane: LaneId, purpose: "turn" | "report"): Propo
 
 const JOBS = ["a", "b", "c"].map((name) => JobName.make(name))
 
-const advance = (random: Random, lane: LaneId, call: OpenCall): Proposal => {
+const advance = (random: Random, lane: LaneId, call: OpenCall): Command => {
   const { call_id, name } = call
-  const result = (status: "success" | "error" | "rejected" | "cancelled"): Proposal => ({
+  const result = (status: "success" | "error" | "rejected" | "cancelled"): Command => ({
     type: "Result",
     lane,
     call_id,
@@ -128,7 +128,7 @@ const delta = (random: Random): MemoryDelta => ({
 const hex = (random: Random) => pick(random, ["a", "b", "c"]).repeat(64)
 
 /** Of a lane's window as much as may go, or an order with nothing to do. */
-const compaction = (random: Random, state: SessionState, signal_id: string): Proposal => {
+const compaction = (random: Random, state: SessionState, signal_id: string): Command => {
   const lane = pick(random, [EDGE, ...[...state.cores.values()].map((core) => core.lane)])
   const memory = laneOf(state, lane)
   const limit = compactionLimit(state, lane)
@@ -147,30 +147,30 @@ const compaction = (random: Random, state: SessionState, signal_id: string): Pro
   }
 }
 
-const candidates = (random: Random, state: SessionState): ReadonlyArray<Proposal> => {
-  const proposals: Array<Proposal> = []
+const candidates = (random: Random, state: SessionState): ReadonlyArray<Command> => {
+  const commands: Array<Command> = []
   const signal_id = String(1000 + state.rev)
   const { edge } = state
-  if (random() < 0.05) proposals.push({ type: "Notice", text: "wait" }, compaction(random, state, signal_id))
-  if (random() < 0.05) proposals.push({ type: "SignalInject", source: "user", signal_id, content: "also this" })
-  if (random() < 0.05) proposals.push({ type: "SignalCancel", signal_id, job_name: pick(random, JOBS) })
+  if (random() < 0.05) commands.push({ type: "Notice", text: "wait" }, compaction(random, state, signal_id))
+  if (random() < 0.05) commands.push({ type: "SignalInject", source: "user", signal_id, content: "also this" })
+  if (random() < 0.05) commands.push({ type: "SignalCancel", signal_id, job_name: pick(random, JOBS) })
   if (edge.state === "EDGE_IDLE") {
     const inbox_id = InboxId.make(String(state.last_inbox_id + 1n + BigInt(Math.floor(random() * 3))))
-    proposals.push(userMessage(inbox_id, pick(random, TEXTS)))
-    if (state.reports.length > 0) proposals.push(output(random, EDGE, "report"), { type: "Answer", text: "reported" })
+    commands.push(userMessage(inbox_id, pick(random, TEXTS)))
+    if (state.reports.length > 0) commands.push(output(random, EDGE, "report"), { type: "Answer", text: "reported" })
   }
   if (edge.state === "EDGE_CONTEXT_READY" || edge.state === "EDGE_REASONING")
-    proposals.push(output(random, EDGE, edge.turn?.kind ?? "turn"))
-  if (edge.state === "EDGE_FINALIZING") proposals.push({ type: "Answer", text: pick(random, TEXTS) })
+    commands.push(output(random, EDGE, edge.turn?.kind ?? "turn"))
+  if (edge.state === "EDGE_FINALIZING") commands.push({ type: "Answer", text: pick(random, TEXTS) })
   for (const lane of [EDGE, ...[...state.cores.values()].map((core) => core.lane)])
-    for (const call of laneOf(state, lane)?.calls ?? []) proposals.push(advance(random, lane, call))
+    for (const call of laneOf(state, lane)?.calls ?? []) commands.push(advance(random, lane, call))
   for (const { calls, job_name, lane, state: at } of state.cores.values()) {
     if (calls.length > 0) continue
-    proposals.push(output(random, lane, "turn"))
+    commands.push(output(random, lane, "turn"))
     const outcome = at === "CORE_REASONING" ? pick(random, ["completed", "error", "stuck"] as const) : "budget"
-    if (random() < 0.5) proposals.push({ type: "StopCore", job_name, outcome, summary: "over" })
+    if (random() < 0.5) commands.push({ type: "StopCore", job_name, outcome, summary: "over" })
   }
-  return proposals
+  return commands
 }
 
 interface History {
@@ -190,26 +190,26 @@ export const makeHistory = (seed: number, length: number, budgets = agentConfig(
     const open = candidates(random, state)
     if (open.length === 0 && ++idle > 100) throw new Error(`seed ${seed}: nothing can happen in ${state.edge.state}`)
     if (open.length === 0) continue
-    const proposal = pick(random, open)
-    const decided = decide(state, proposal, situation({ budgets }))
-    const drafts = Result.isSuccess(decided) ? decided.success : refused(proposal, decided.failure.reason)
+    const command = pick(random, open)
+    const decided = decide(state, command, situation({ budgets }))
+    const drafts = Result.isSuccess(decided) ? decided.success : refused(command, decided.failure.reason)
     const events = placed(state, drafts)
     const folded = foldAll(state, events)
     if (Result.isFailure(folded))
-      throw new Error(`seed ${seed}: ${folded.failure.rev} ${folded.failure.reason} after ${proposal.type}`)
+      throw new Error(`seed ${seed}: ${folded.failure.rev} ${folded.failure.reason} after ${command.type}`)
     if (events.length > 0) batches.push(events)
     state = folded.success
   }
   return { batches, events: batches.flat(), state }
 }
 
-const refused = (proposal: Proposal, summary: string): ReadonlyArray<EventDraft> =>
-  "call_id" in proposal
+const refused = (command: Command, summary: string): ReadonlyArray<EventDraft> =>
+  "call_id" in command
     ? [
         {
           event_type: "ToolResultCommitted",
-          lane: "lane" in proposal ? proposal.lane : EDGE,
-          payload: { call_id: proposal.call_id, status: "rejected", summary, duration_ms: 0 }
+          lane: "lane" in command ? command.lane : EDGE,
+          payload: { call_id: command.call_id, status: "rejected", summary, duration_ms: 0 }
         }
       ]
     : []

@@ -2,23 +2,22 @@
  * The one writer of a session. A commit is decide, fold and append in one synchronous turn: commits are serial by
  * construction and there is no queue to overflow. Tools run elsewhere, under their locks (D1).
  */
+import { randomFillSync } from "node:crypto"
 import { Clock, Context, Deferred, Effect, Layer, Result, Schema } from "effect"
 import { type ChoirEvent, EVENT_VERSION, type EventDraft } from "#schema/Event.ts"
 import { EVENT_DEPTH_MAX, isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
-import { decide } from "./decide.ts"
-import { type ChainPlace, EventLog } from "./EventLog.ts"
-import type { Proposal } from "./Proposal.ts"
-import { residentRevs } from "./residentRevs.ts"
-import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
-import { randomFillSync } from "node:crypto"
 import { SALT_BYTES } from "#src/shared/events/hashChain.ts"
+import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
+import { decide } from "./decide.ts"
+import { type ChainPlace, EventLog, residentRevs } from "./EventLog.ts"
+import type { Command } from "./Command.ts"
 
 /**
- * The proposal was refused; nothing happened. `exhausted` names the session's limit that is reached; `unfit` is content that no
- * event can hold, so that saying less of it may be accepted; the others as `Rejected` of Proposal.ts has them.
+ * The command was refused; nothing happened. `exhausted` names the session's limit that is reached; `unfit` is content that no
+ * event can hold, so that saying less of it may be accepted; the others as `Rejected` of Command.ts has them.
  */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   reason: Schema.String,
@@ -49,12 +48,12 @@ export interface Beginning {
   readonly after: ChainPlace
 }
 
-/** Decides on proposals and commits what it accepts. */
+/** Decides on commands and commits what it accepts. */
 export class Arbiter extends Context.Service<
   Arbiter,
   {
-    /** Commits the events of a proposal as one batch, or refuses it. */
-    commit(proposal: Proposal): Effect.Effect<ReadonlyArray<ChoirEvent>, Refused>
+    /** Commits the events of a command as one batch, or refuses it. */
+    commit(command: Command): Effect.Effect<ReadonlyArray<ChoirEvent>, Refused>
     /** Goes on from a state, or from nothing, whatever was restored before; nothing is committed yet. */
     begin(beginning: Beginning): Effect.Effect<void, Unfit>
     /**
@@ -113,9 +112,9 @@ export class Arbiter extends Context.Service<
         if (log.isFull()) log.trim(log.head(), residentRevs(state, log))
       })
 
-      const commit = Effect.fnUntraced(function* (proposal: Proposal) {
+      const commit = Effect.fnUntraced(function* (command: Command) {
         const now = yield* Clock.currentTimeMillis
-        const decided = decide(state, proposal, { ...settings.situation(), skills, find: log.find })
+        const decided = decide(state, command, { ...settings.situation(), skills, find: log.find })
         if (Result.isFailure(decided)) return yield* new Refused(decided.failure)
         if (decided.success.some((draft) => isDeeperThan(draft, EVENT_DEPTH_MAX)))
           return yield* new Refused({ reason: `an event may nest ${EVENT_DEPTH_MAX} levels at most`, unfit: true })
@@ -190,3 +189,34 @@ const bySystem = (): (() => string) => {
 
 /** Answers another salt at each call. A simulation gives its own, so that a seed decides every digest. */
 export const Salts = Context.Reference<() => string>("choir/agent/arbiter/Salts", { defaultValue: bySystem })
+
+// A lane derives its next step from the state, so ignoring a refusal could make it propose the same step forever. Hence two ways to commit
+// what nobody waits for.
+type Committer = Pick<Arbiter["Service"], "commit" | "state">
+
+const broken = ({ type }: Command, { reason }: Refused) => Effect.die(new Error(`${type} was refused: ${reason}`))
+
+/** Commits what may have been settled meanwhile. A refusal is fine, unless no event can hold the command. */
+export const commitIfDue = (arbiter: Committer, command: Command): Effect.Effect<void> =>
+  arbiter.commit(command).pipe(
+    Effect.asVoid,
+    Effect.catch((refused) => (refused.unfit === true ? broken(command, refused) : Effect.void))
+  )
+
+/**
+ * Commits what has to end. Content that no event can hold gives way to `smaller`. A refusal is fine where somebody else ended it; where
+ * `isOpen` still holds after it, it is a defect.
+ */
+export const commitEnd = (
+  arbiter: Committer,
+  command: Command,
+  isOpen: (state: SessionState) => boolean,
+  smaller?: (reason: string) => Command
+): Effect.Effect<void> =>
+  arbiter.commit(command).pipe(
+    Effect.asVoid,
+    Effect.catch((refused) => {
+      if (refused.unfit === true && smaller !== undefined) return commitEnd(arbiter, smaller(refused.reason), isOpen)
+      return isOpen(arbiter.state()) ? broken(command, refused) : Effect.void
+    })
+  )

@@ -7,6 +7,8 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { chain, genesis, hex } from "#src/shared/events/hashChain.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
+import { namedRevs, windowsOf } from "#src/shared/session/namedRevs.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
 
 /** Canonical bytes of the events of one commit, which one request carries whole. */
 export const COMMIT_BYTES_MAX = 768 * 1024
@@ -165,4 +167,23 @@ const make = (session_id: SessionId) => {
     isFull: () => held() > RESIDENT_LOG_BYTES_MAX,
     trim
   })
+}
+
+/** Canonical bytes of a lane's window that stay in memory however old they are; no prompt holds more. */
+const RESIDENT_WINDOW_BYTES_MAX = 4 * 1024 * 1024
+
+/** The newest of a window, up to RESIDENT_WINDOW_BYTES_MAX. */
+const newest = (window: ReadonlyArray<number>, bytesOf: (rev: number) => number): ReadonlyArray<number> => {
+  let left = RESIDENT_WINDOW_BYTES_MAX
+  const from = window.findLastIndex((rev) => {
+    left -= bytesOf(rev)
+    return left < 0
+  })
+  return window.slice(from + 1)
+}
+
+/** The events that stay in memory however old they are: those that the state names, and of each window what a prompt could hold. */
+export const residentRevs = (state: SessionState, log: EventLog["Service"]): ReadonlySet<number> => {
+  const bytesOf = (rev: number) => JSON.stringify(log.find(rev) ?? null).length
+  return new Set([...namedRevs(state), ...windowsOf(state).flatMap((window) => newest(window, bytesOf))])
 }

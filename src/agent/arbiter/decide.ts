@@ -1,5 +1,5 @@
 /**
- * What may happen: a pure function from a state and a proposal to events or a refusal. The arbiter commits what it accepts; no
+ * What may happen: a pure function from a state and a command to events or a refusal. The arbiter commits what it accepts; no
  * other code makes an event (invariant 9). Rules that depend on what else runs are checked here, at the last moment (D30).
  */
 import { Result } from "effect"
@@ -11,20 +11,20 @@ import { endOfCall, grant, output, request } from "./decideCalls.ts"
 import { cancelCore, injectCore, resumeCore, signalCancel, spawn, stopCore } from "./decideCores.ts"
 import { endedWithLane, failSkill, moveSkill, startSkill } from "./decideSkills.ts"
 import { stopTurn } from "./decideStop.ts"
-import { accept, type Decision, type Proposal, reject, type Situation } from "./Proposal.ts"
+import { accept, type Decision, type Command, reject, type Situation } from "./Command.ts"
 
 /** What stands in the place of a message that no event can hold. */
 const LEFT_OUT = "[a message that was too large to be read]"
 
-const signalInject = (state: SessionState, proposal: Extract<Proposal, { type: "SignalInject" }>): Decision => {
-  const { content, signal_id, source } = proposal
-  const why = state.ended === undefined ? proposal.refused : "the session has ended"
+const signalInject = (state: SessionState, command: Extract<Command, { type: "SignalInject" }>): Decision => {
+  const { content, signal_id, source } = command
+  const why = state.ended === undefined ? command.refused : "the session has ended"
   const refused = why === undefined ? {} : { refused: why }
   const payload = { signal_id, target: EDGE, source, content, ...refused } as PayloadOf<"InjectedInstruction">
   return accept({ event_type: "InjectedInstruction", lane: EDGE, payload })
 }
 
-const answer = (state: SessionState, { failed, text }: Extract<Proposal, { type: "Answer" }>): Decision => {
+const answer = (state: SessionState, { failed, text }: Extract<Command, { type: "Answer" }>): Decision => {
   const { turn } = state.edge
   if (turn?.kind === "turn")
     return accept({
@@ -53,7 +53,7 @@ const setAside = ({ edge: { parked } }: SessionState, reason: string, text: stri
   ]
 }
 
-const end = (state: SessionState, { by, reason, text }: Extract<Proposal, { type: "End" }>): Decision => {
+const end = (state: SessionState, { by, reason, text }: Extract<Command, { type: "End" }>): Decision => {
   const last: EventDraft =
     state.edge.turn?.kind === "turn"
       ? {
@@ -71,7 +71,7 @@ const end = (state: SessionState, { by, reason, text }: Extract<Proposal, { type
 }
 
 /** Said once a message, however often it is delivered. */
-const queued = (state: SessionState, { inbox_id, position }: Extract<Proposal, { type: "Queued" }>): Decision => {
+const queued = (state: SessionState, { inbox_id, position }: Extract<Command, { type: "Queued" }>): Decision => {
   const id = BigInt(inbox_id)
   if (id <= state.last_inbox_id || id <= state.queued_inbox_id) return reject("its sender knows already")
   const text = `I am still at work; your message is number ${position} in the queue.`
@@ -90,7 +90,7 @@ const userMessage = (state: SessionState, { attachments, dm, forwarded, inbox_id
 /** The message's place in the log without its content, and the reply that says so. */
 const refuseMessage = (
   state: SessionState,
-  { message, reason }: Extract<Proposal, { type: "RefuseMessage" }>
+  { message, reason }: Extract<Command, { type: "RefuseMessage" }>
 ): Decision => {
   const { inbox_id } = message
   const text = `I could not read your message: ${reason}. Send it in parts, or put it into a file of the workspace and name it.`
@@ -103,8 +103,8 @@ const refuseMessage = (
 }
 
 /** All of a summary's changes are one batch, so that no prompt shows half of them. */
-const compact = (proposal: Extract<Proposal, { type: "Compact" }>): Decision => {
-  const { boundary_rev, deltas, lane, signal_id } = proposal
+const compact = (command: Extract<Command, { type: "Compact" }>): Decision => {
+  const { boundary_rev, deltas, lane, signal_id } = command
   const signal = signal_id === undefined ? {} : { signal_id: SignalId.make(signal_id) }
   const nothing = { mode: "append" } as const
   return accept(
@@ -116,51 +116,51 @@ const compact = (proposal: Extract<Proposal, { type: "Compact" }>): Decision => 
   )
 }
 
-export const decide = (state: SessionState, proposal: Proposal, situation: Situation): Decision => {
-  switch (proposal.type) {
+export const decide = (state: SessionState, command: Command, situation: Situation): Decision => {
+  switch (command.type) {
     case "UserMessage":
-      return userMessage(state, proposal.message)
+      return userMessage(state, command.message)
     case "RefuseMessage":
-      return refuseMessage(state, proposal)
+      return refuseMessage(state, command)
     case "Queued":
-      return queued(state, proposal)
+      return queued(state, command)
     case "Output":
-      return output(state, proposal.lane, proposal.output, situation)
+      return output(state, command.lane, command.output, situation)
     case "Request":
-      return request(state, proposal, situation)
+      return request(state, command, situation)
     case "Grant":
-      return grant(state, proposal)
+      return grant(state, command)
     case "Result":
-      return accept(...endOfCall(state, proposal))
+      return accept(...endOfCall(state, command))
     case "Spawn":
-      return spawn(state, proposal, situation)
+      return spawn(state, command, situation)
     case "ResumeCore":
-      return resumeCore(state, proposal, situation)
+      return resumeCore(state, command, situation)
     case "StartSkill":
-      return startSkill(state, proposal, situation)
+      return startSkill(state, command, situation)
     case "MoveSkill":
-      return moveSkill(state, proposal, situation)
+      return moveSkill(state, command, situation)
     case "FailSkill":
-      return failSkill(state, proposal, situation)
+      return failSkill(state, command, situation)
     case "InjectCore":
-      return injectCore(state, proposal)
+      return injectCore(state, command)
     case "CancelCore":
-      return cancelCore(state, proposal, situation)
+      return cancelCore(state, command, situation)
     case "SignalInject":
-      return signalInject(state, proposal)
+      return signalInject(state, command)
     case "SignalCancel":
-      return signalCancel(state, proposal.signal_id, proposal.job_name)
+      return signalCancel(state, command.signal_id, command.job_name)
     case "StopTurn":
-      return stopTurn(state, proposal, situation)
+      return stopTurn(state, command, situation)
     case "Compact":
-      return compact(proposal)
+      return compact(command)
     case "StopCore":
-      return stopCore(state, proposal)
+      return stopCore(state, command)
     case "Answer":
-      return answer(state, proposal)
+      return answer(state, command)
     case "Notice":
-      return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text: proposal.text } })
+      return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text: command.text } })
     case "End":
-      return end(state, proposal)
+      return end(state, command)
   }
 }

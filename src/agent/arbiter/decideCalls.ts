@@ -1,17 +1,22 @@
 /** Model outputs and the way of their tool calls: what may be asked for, what may run, what it came to. */
+import { Result } from "effect"
 import type { ConfirmReason } from "#schema/Approval.ts"
 import type { Budgets } from "#schema/Config.ts"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE, type InboxId, type LaneId } from "#schema/Ids.ts"
 import { fromWireName, shownName } from "#schema/Tool.ts"
-import { Result } from "effect"
 import { CORE_REPORT } from "#src/shared/session/calls.ts"
 import { timesRepeated } from "#src/shared/session/repetitions.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
-import type { CoreLane, EdgeLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
+import {
+  type CoreLane,
+  type EdgeLane,
+  type OpenCall,
+  REPORTS_OWED_MAX,
+  type SessionState
+} from "#src/shared/session/State.ts"
 import { skillRefusal } from "./decideSkills.ts"
-import { accept, type Decision, type Output, type Proposal, refuse, reject, type Situation } from "./Proposal.ts"
-import { REPORTS_OWED_MAX } from "#src/shared/session/State.ts"
+import { accept, type Decision, type Output, type Command, refuse, reject, type Situation } from "./Command.ts"
 
 /** Identical calls with identical results after which the next is refused (E11, R25). */
 export const REPETITIONS_REFUSED_MIN = 5
@@ -73,10 +78,10 @@ const confirmation = (confirm_external: Situation["confirm_external"], tainted: 
 
 export const request = (
   state: SessionState,
-  proposal: Extract<Proposal, { type: "Request" }>,
+  command: Extract<Command, { type: "Request" }>,
   { budgets, confirm_external, skills }: Situation
 ): Decision => {
-  const { allowed_tools, call_id, effect, input, lane, locks, tool } = proposal
+  const { allowed_tools, call_id, effect, input, lane, locks, tool } = command
   const memory = laneOf(state, lane)
   const call = callOf(state, lane, call_id)
   if (memory === undefined || call === undefined) return reject("the call is not open")
@@ -117,7 +122,7 @@ const askedBy = (memory: EdgeLane | CoreLane): InboxId | undefined => {
  */
 export const endOfCall = (
   state: SessionState,
-  { call_id, in_doubt, lane, result }: Omit<Extract<Proposal, { type: "Result" }>, "type">
+  { call_id, in_doubt, lane, result }: Omit<Extract<Command, { type: "Result" }>, "type">
 ): ReadonlyArray<EventDraft> => {
   const ended: EventDraft = { event_type: "ToolResultCommitted", lane, payload: { call_id, ...result } }
   const memory = laneOf(state, lane)
@@ -143,8 +148,8 @@ export const closingCall = (lane: LaneId, call: OpenCall, why: string) => {
  * D30: while a core runs, edge only reads. What is granted before a spawn commits finishes first, see `spawn`. What needs a person's
  * approval runs with one or not at all (R55).
  */
-export const grant = (state: SessionState, proposal: Extract<Proposal, { type: "Grant" }>): Decision => {
-  const { approval_id, call_id, dirty, lane, locks, readOnly } = proposal
+export const grant = (state: SessionState, command: Extract<Command, { type: "Grant" }>): Decision => {
+  const { approval_id, call_id, dirty, lane, locks, readOnly } = command
   if (lane === EDGE && !readOnly && state.cores.size > 0)
     return Result.fail({
       reason: `while core jobs run (${[...state.cores.keys()].join(", ")}) edge only reads; let a job do it, or wait until they end`,

@@ -5,10 +5,9 @@ import { type CallId, coreLane, EDGE, type JobName } from "#schema/Ids.ts"
 import { shownName, type ToolName } from "#schema/Tool.ts"
 import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
-import { controlBatch } from "./controlBatch.ts"
 import { reportsFull } from "./decideCalls.ts"
 import { beginning, endedWithLane, skillRules } from "./decideSkills.ts"
-import { accept, type Decision, type Proposal, reject, type Situation } from "./Proposal.ts"
+import { accept, controlBatch, type Decision, type Command, reject, type Situation } from "./Command.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 
 /** Edge's calls that run and change something. A spawn waits for them (D30). */
@@ -62,7 +61,7 @@ const began = (
 
 export const spawn = (
   state: SessionState,
-  { call_id, model, start }: Extract<Proposal, { type: "Spawn" }>,
+  { call_id, model, start }: Extract<Command, { type: "Spawn" }>,
   { budgets, skills }: Situation
 ): Decision => {
   const { job_name, skill, tool_constraints } = start
@@ -97,7 +96,7 @@ export const spawn = (
 /** The same job again: what it was started with comes from the log, what it has used up from the state (D49). */
 export const resumeCore = (
   state: SessionState,
-  { call_id, instruction, job_name, model }: Extract<Proposal, { type: "ResumeCore" }>,
+  { call_id, instruction, job_name, model }: Extract<Command, { type: "ResumeCore" }>,
   { budgets, find, skills }: Situation
 ): Decision => {
   const barred = noStart(state, job_name, budgets)
@@ -135,8 +134,8 @@ export const resumeCore = (
 const noJob = (state: SessionState, job: string): string =>
   `no job named ${job} runs; running: ${[...state.cores.keys()].join(", ") || "none"}`
 
-export const injectCore = (state: SessionState, proposal: Extract<Proposal, { type: "InjectCore" }>): Decision => {
-  const { call_id, content, job_name } = proposal
+export const injectCore = (state: SessionState, command: Extract<Command, { type: "InjectCore" }>): Decision => {
+  const { call_id, content, job_name } = command
   const core = state.cores.get(job_name)
   if (core === undefined) return reject(noJob(state, job_name))
   if (core.injections >= core.budgets.max_injections)
@@ -153,10 +152,10 @@ export const injectCore = (state: SessionState, proposal: Extract<Proposal, { ty
 /** A skill that is not to be interrupted holds against models alone: a person's cancel is a signal. */
 export const cancelCore = (
   state: SessionState,
-  proposal: Extract<Proposal, { type: "CancelCore" }>,
+  command: Extract<Command, { type: "CancelCore" }>,
   { skills }: Situation
 ): Decision => {
-  const { call_id, job_name, reason } = proposal
+  const { call_id, job_name, reason } = command
   const core = state.cores.get(job_name)
   if (core === undefined) return reject(noJob(state, job_name))
   if (core.skill !== undefined && skills.get(core.skill.name)?.interruptible === false)
@@ -173,8 +172,8 @@ export const signalCancel = (state: SessionState, signal_id: string, job_name: J
   return accept({ event_type: "Cancelled", lane: target, payload })
 }
 
-export const stopCore = (state: SessionState, proposal: Extract<Proposal, { type: "StopCore" }>): Decision => {
-  const { job_name, outcome, result, resumable, summary } = proposal
+export const stopCore = (state: SessionState, command: Extract<Command, { type: "StopCore" }>): Decision => {
+  const { job_name, outcome, result, resumable, summary } = command
   const core = state.cores.get(job_name)
   if (core === undefined) return reject(noJob(state, job_name))
   const { cost_usd, input_tokens, output_tokens } = core.spent

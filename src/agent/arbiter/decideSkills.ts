@@ -11,8 +11,7 @@ import { shownName, ToolName, toWireName } from "#schema/Tool.ts"
 import { valueProblem } from "#src/shared/image/jsonSchema.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { ActiveSkill, LaneMemory, OpenCall, SessionState } from "#src/shared/session/State.ts"
-import { controlBatch } from "./controlBatch.ts"
-import { accept, type Decision, type Proposal, refuse, reject, type Situation } from "./Proposal.ts"
+import { accept, controlBatch, type Decision, type Command, refuse, reject, type Situation } from "./Command.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 
 export const SKILL_START = ToolName.make("choir.skill.start")
@@ -124,7 +123,7 @@ export const beginning = (
 
 export const startSkill = (
   state: SessionState,
-  { call_id, input, lane, skill }: Extract<Proposal, { type: "StartSkill" }>,
+  { call_id, input, lane, skill }: Extract<Command, { type: "StartSkill" }>,
   { skills }: Situation
 ): Decision => {
   const memory = laneOf(state, lane)
@@ -149,7 +148,7 @@ const endOf = (spec: SkillSpec, on: string, to: string): PayloadOf<"SkillTransit
 
 export const moveSkill = (
   state: SessionState,
-  { call_id, lane, on, output }: Extract<Proposal, { type: "MoveSkill" }>,
+  { call_id, lane, on, output }: Extract<Command, { type: "MoveSkill" }>,
   { skills }: Situation
 ): Decision => {
   const memory = laneOf(state, lane)
@@ -186,7 +185,7 @@ export const moveSkill = (
 /** What went wrong sends the skill along its state's own error transition, or ends it as failed. */
 export const failSkill = (
   state: SessionState,
-  { lane }: Extract<Proposal, { type: "FailSkill" }>,
+  { lane }: Extract<Command, { type: "FailSkill" }>,
   { budgets, skills }: Situation
 ): Decision => {
   const memory = laneOf(state, lane)

@@ -6,7 +6,7 @@ import { findTurn, skillToEnd } from "#src/shared/session/turns.ts"
 import { closingCall, endOfCall } from "./decideCalls.ts"
 import { endedWithLane } from "./decideSkills.ts"
 import { isCorrecting } from "./finalWords.ts"
-import { accept, type Decision, type Proposal, type Situation } from "./Proposal.ts"
+import { accept, type Decision, type Command, type Situation } from "./Command.ts"
 
 /** Why its calls and its skill end, and what the event says. */
 export const TURN_STOPPED = "the user stopped the turn"
@@ -74,7 +74,7 @@ const asideStopped = ({ edge: { parked } }: SessionState, report: string | undef
 
 export const stopTurn = (
   state: SessionState,
-  { report, signal_id, turn }: Extract<Proposal, { type: "StopTurn" }>,
+  { report, signal_id, turn }: Extract<Command, { type: "StopTurn" }>,
   { find }: Situation
 ): Decision => {
   const signal = { signal_id: SignalId.make(signal_id), target: EDGE, by: "user" } as const

@@ -5,7 +5,7 @@
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import type { Find } from "./Proposal.ts"
+import type { Find } from "./Command.ts"
 
 type Output = EventOf<"ModelOutput">["payload"]
 

@@ -1,32 +1,32 @@
-/** Every tool there is: built-in, global, agent. It is filled once at start and never changes. */
-import { Context, Effect, Layer } from "effect"
-import type { LaneId } from "#schema/Ids.ts"
+/**
+ * Every tool of an agent: built-in, global and its own. The registry is filled once at start and never changes. The same rule decides for
+ * every registry which tools a lane may see and what its model is offered.
+ */
+import { Context, Effect, Layer, type Schema } from "effect"
+import { jobOf, type LaneId } from "#schema/Ids.ts"
+import { toWireName } from "#schema/Tool.ts"
+import type { EventOf } from "#schema/Event.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import type { ChatTool } from "#src/agent/model/chatCompletion.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { ImageTools } from "#src/agent/image/ImageTools.ts"
-import { type Narrowing, toolTable } from "./offeredTools.ts"
 import { requireSecrets } from "#src/agent/control/fetchSecrets.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { type AnyTool, isControl } from "#src/agent/tools/Tool.ts"
-import { coreCancel } from "#src/agent/tools/coreCancel.ts"
-import { coreInject } from "#src/agent/tools/coreInject.ts"
-import { coreList } from "#src/agent/tools/coreList.ts"
-import { coreReport } from "#src/agent/tools/coreReport.ts"
-import { coreSpawn } from "#src/agent/tools/coreSpawn.ts"
+import { coreCancel, coreInject, coreList, coreReport, coreSpawn } from "#src/agent/tools/coreTools.ts"
 import { exec } from "#src/agent/tools/exec.ts"
 import { external } from "#src/agent/tools/external.ts"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsSearch } from "#src/agent/tools/fsSearch.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
 import { makeAskHost } from "#src/agent/tools/hostTool.ts"
-import { memoryCompact } from "#src/agent/tools/memoryCompact.ts"
-import { memoryQuery } from "#src/agent/tools/memoryQuery.ts"
+import { memoryCompact, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { makeSubmit, proposeTools } from "#src/agent/tools/propose.ts"
-import { skillStart } from "#src/agent/tools/skillStart.ts"
-import { skillTransition } from "#src/agent/tools/skillTransition.ts"
+import { skillStart, skillTransition } from "#src/agent/tools/skillTools.ts"
+import { SKILL_TRANSITION, type SkillRules } from "#src/agent/arbiter/decideSkills.ts"
+import { isCut } from "#src/agent/arbiter/finalWords.ts"
 
 /** Finds tools for lanes. */
 export class ToolRegistry extends Context.Service<
@@ -86,3 +86,78 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
   }
   return ToolRegistry.of({ find, offered, names, masked: isMasked })
 })
+
+/** Of arguments that are no JSON, the end is told: it shows where they broke off, and the call is replayed without them. */
+const SHOWN_CHARS = 200
+
+const parseProblem = (text: string): string => {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === "object" && value !== null ? "they are nested too deep" : "they are another kind of value"
+  } catch (error) {
+    return error instanceof Error ? error.message.slice(0, SHOWN_CHARS) : "they are no JSON"
+  }
+}
+
+/** `undefined` where the tool itself can say what it makes of them. */
+export const argumentsProblem = (
+  tool: string,
+  input: Schema.Json,
+  output: EventOf<"ModelOutput">["payload"] | undefined
+): string | undefined => {
+  const name = tool.slice(0, 64)
+  if (typeof input !== "string")
+    return typeof input === "object" && input !== null && !Array.isArray(input)
+      ? undefined
+      : `the arguments of ${name} are not a JSON object: ${JSON.stringify(input).slice(0, SHOWN_CHARS)}. Nothing was run`
+  const end = input.length <= SHOWN_CHARS ? input : `…${input.slice(-SHOWN_CHARS)}`
+  const shown = end === "" ? "They are empty" : `They end with: ${end.toWellFormed()}`
+  return output !== undefined && isCut(output)
+    ? `your answer was cut at ${output.usage.output_tokens} tokens, inside the arguments of ${name}. Nothing was run. Write in smaller parts. ${shown}`
+    : `the arguments of ${name} are not a JSON object: ${parseProblem(input)}. Nothing was run. ${shown}`
+}
+
+/** What narrows a lane's tools at a moment. */
+export interface Narrowing {
+  /** A job's own constraint; empty allows all. */
+  readonly allowed?: ReadonlyArray<string>
+  /** The rules of the state that the lane's skill is in. */
+  readonly skill?: SkillRules | undefined
+}
+
+const isVisible = (lane: LaneId, { lanes }: AnyTool): boolean =>
+  lanes === "both" || (lanes === "edge") === (jobOf(lane) === undefined)
+
+/** A job may always report and move its skill on, whatever its constraints allow. */
+export const isConstrainable = (name: string): boolean => name !== "choir.core.report" && name !== SKILL_TRANSITION
+
+const fits = (name: string, { allowed = [], skill }: Narrowing): boolean => {
+  if (name === SKILL_TRANSITION) return skill !== undefined
+  if (skill !== undefined && !skill.tools.some((tool) => tool === name)) return false
+  return allowed.length === 0 || allowed.includes(name) || !isConstrainable(name)
+}
+
+const chatTool = ({ llm }: AnyTool): ChatTool => ({
+  type: "function",
+  function: { name: toWireName(llm.name), description: llm.description, parameters: llm.input_schema }
+})
+
+/** Tools by their wire names, as lanes find them. */
+export const toolTable = (all: ReadonlyArray<AnyTool>) => {
+  const byName = new Map(all.map((tool) => [toWireName(tool.llm.name), tool]))
+  const tools = [...byName.values()]
+  const chatTools = new Map(tools.map((tool) => [tool, chatTool(tool)]))
+  const seenBy = (lane: LaneId) => tools.filter((tool) => isVisible(lane, tool))
+  return {
+    named: (name: string) => byName.get(name.replaceAll(".", "-")),
+    find: (lane: LaneId, wireName: string) => {
+      const tool = byName.get(wireName.replaceAll(".", "-"))
+      return tool !== undefined && isVisible(lane, tool) ? tool : undefined
+    },
+    offered: (lane: LaneId, narrowing: Narrowing = {}): ReadonlyArray<ChatTool> =>
+      seenBy(lane)
+        .filter(({ llm }) => fits(llm.name, narrowing))
+        .flatMap((tool) => chatTools.get(tool) ?? []),
+    names: (lane: LaneId) => seenBy(lane).map((tool) => toWireName(tool.llm.name))
+  }
+}

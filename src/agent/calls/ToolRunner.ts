@@ -1,6 +1,6 @@
 /**
  * The way of a tool call: check, request, a person's approval where it needs one, locks, commit, intent barrier, run,
- * result, release. It runs in the fiber of its lane; every way out commits a result, and the locks are free only after that.
+ * result, release. It runs in the fiber of its lane; every way out commits a result, and the locks are released only after that.
  */
 import { Context, Effect, Layer } from "effect"
 import type { ModelToolCall } from "#schema/Event.ts"
@@ -8,29 +8,22 @@ import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { Arbiter, type Refused } from "#src/agent/arbiter/Arbiter.ts"
-import { argumentsProblem, isConstrainable } from "./offeredTools.ts"
+import type { Command } from "#src/agent/arbiter/Command.ts"
 import { edgeWrites } from "#src/agent/arbiter/decideCores.ts"
-import { isSkillTurn, SKILL_TRANSITION, skillRefusal, skillRules, toldRules } from "#src/agent/arbiter/decideSkills.ts"
-import { type InSlot, makeCallDeadline, makeGranted, type ReadyCall } from "./grantedCall.ts"
-import { makeCallEnds, openCalls } from "./callEnds.ts"
-import { type Confirmation, Confirmations } from "./Confirmations.ts"
+import { toldRules, isSkillTurn, SKILL_TRANSITION, skillRefusal, skillRules } from "#src/agent/arbiter/decideSkills.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
-import { type Grant, LockManager } from "./LockManager.ts"
-import type { Proposal } from "#src/agent/arbiter/Proposal.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
-import { ToolRegistry } from "./ToolRegistry.ts"
-import { makeToolSlots } from "./ToolSlots.ts"
-import { rejected } from "#src/agent/tools/toolResult.ts"
-import { type ControlTool, isControl, type PreparedCall, type Tool } from "#src/agent/tools/Tool.ts"
 import type { Exhausted } from "#src/agent/model/Budget.ts"
-import { TOOLS_IN_FLIGHT_MAX } from "#src/agent/control/choirdConnections.ts"
+import { type ControlTool, isControl, type PreparedCall, type Tool } from "#src/agent/tools/Tool.ts"
+import { closeInDoubt, closeOpen, closeWaiting, finishCall, openCalls, rejected } from "./callOutcomes.ts"
+import { type Confirmation, Confirmations } from "./Confirmations.ts"
+import { runGranted } from "./grantedCall.ts"
+import { LockManager } from "./LockManager.ts"
+import { argumentsProblem, isConstrainable, ToolRegistry } from "./ToolRegistry.ts"
+import { ToolSlots } from "./ToolSlots.ts"
 
 /** How long an edge tool waits for its locks, so that a chat never hangs behind a core job (R19). */
 export const EDGE_LOCK_WAIT_MS = 2000
-/** Of these, the ones that jobs leave to edge, so that it talks while they work. */
-export const TOOLS_RESERVED_FOR_EDGE = 2
-/** Tools of edge, and tools of jobs, that wait behind those; the next one is refused. */
-export const TOOLS_QUEUED_MAX = 64
 
 /** Runs the open calls of lanes. */
 export class ToolRunner extends Context.Service<
@@ -41,190 +34,178 @@ export class ToolRunner extends Context.Service<
      * before anything more starts.
      */
     runOpen(lane: LaneId): Effect.Effect<void, Exhausted>
-    /** Closes what is open as cancelled, for a lane that does not go on. */
+    /** Closes the open calls of a lane that does not continue, as cancelled. */
     closeOpen(lane: LaneId, why: string): Effect.Effect<void>
-    /** Closes as cancelled what has not begun, before the rest is interrupted. */
+    /** Closes the calls that have not begun as cancelled, before the others are interrupted. */
     closeWaiting(lane: LaneId, why: string): Effect.Effect<void>
-    /** Closes the calls of an earlier epoch whose end is unknown; those without effect stay open and run again (D3, R6). */
+    /** Closes the calls of an earlier epoch whose outcome is unknown; those without an effect stay open and run again (D3, R6). */
     readonly closeInDoubt: Effect.Effect<void>
   }
 >()("choir/agent/calls/ToolRunner") {
   static readonly layer = Layer.effect(
     ToolRunner,
-    Effect.suspend(() => make())
-  )
+    Effect.gen(function* () {
+      const context = yield* Effect.context<Effect.Services<ReturnType<typeof runCall>>>()
+      const arbiter = Context.get(context, Arbiter)
+      return ToolRunner.of({
+        runOpen: Effect.fn("ToolRunner.runOpen")(
+          (lane) =>
+            Effect.forEach(openCalls(arbiter.state(), lane), (call) => runCall(lane, call), {
+              concurrency: "unbounded",
+              discard: true
+            }),
+          Effect.provide(context)
+        ),
+        closeOpen: (lane, why) => Effect.provide(closeOpen(lane, why), context),
+        closeWaiting: (lane, why) => Effect.provide(closeWaiting(lane, why), context),
+        closeInDoubt: Effect.provide(closeInDoubt, context)
+      })
+    })
+  ).pipe(Layer.provide(ToolSlots.layer))
 }
 
 const STOPPED = "the agent was stopped while the call waited for a person's approval; it did not run"
 
-const make = Effect.fnUntraced(function* () {
+type Input = ModelToolCall["input"]
+
+/** The end of a call that was refused. */
+const refuse = (
+  lane: LaneId,
+  call: OpenCall,
+  { allowed, ends_job, exhausted, reason }: Pick<Refused, "reason" | "ends_job" | "exhausted" | "allowed">
+): Effect.Effect<void, Exhausted, Arbiter> => {
+  if (exhausted !== undefined) return Effect.fail({ _tag: "Exhausted", limit: exhausted } as const)
+  // The call stays open, and the job ends over it.
+  if (ends_job === true) return Effect.void
+  return finishCall(lane, call, rejected(reason, allowed === undefined ? {} : { allowed }))
+}
+
+/** The tools that a lane's job is limited to; undefined where it is not, or the tool is one that no job can be denied. */
+const allowedTools = Effect.fnUntraced(function* (lane: LaneId, tool: string) {
   const arbiter = yield* Arbiter
-  const confirmations = yield* Confirmations
-  const locks = yield* LockManager
   const log = yield* EventLog
-  const registry = yield* ToolRegistry
-  const skills = yield* SkillRegistry
-  const ends = makeCallEnds(arbiter)
-  const { closeInDoubt, closeOpen, closeWaiting, finish } = ends
-  const granted = yield* makeGranted(ends)
-  const open = (lane: LaneId) => openCalls(arbiter.state(), lane)
-  const slots = makeToolSlots({
-    running_max: TOOLS_IN_FLIGHT_MAX,
-    reserved: TOOLS_RESERVED_FOR_EDGE,
-    queued_max: TOOLS_QUEUED_MAX
+  const core = laneOf(arbiter.state(), lane)
+  const started = core !== undefined && "started_rev" in core ? log.get(core.started_rev) : undefined
+  const allowed = started?.event_type === "CoreStarted" ? started.payload.start.tool_constraints.allowed_tools : []
+  return allowed.length === 0 || !isConstrainable(tool) ? undefined : allowed
+})
+
+const request = Effect.fnUntraced(function* (
+  lane: LaneId,
+  call: OpenCall,
+  tool: Tool | ControlTool,
+  input: Input,
+  prepared?: PreparedCall
+) {
+  const arbiter = yield* Arbiter
+  return yield* arbiter.commit({
+    type: "Request",
+    lane,
+    call_id: call.call_id,
+    tool: tool.llm.name,
+    input,
+    effect: isControl(tool) ? "workspace" : (prepared?.effect ?? tool.effect),
+    locks: prepared?.locks ?? [],
+    allowed_tools: yield* allowedTools(lane, tool.llm.name)
   })
+})
 
-  const refuse = (
-    lane: LaneId,
-    call: OpenCall,
-    { allowed, ends_job, exhausted, reason }: Pick<Refused, "reason" | "ends_job" | "exhausted" | "allowed">
-  ): Effect.Effect<void, Exhausted> => {
-    if (exhausted !== undefined) return Effect.fail({ _tag: "Exhausted", limit: exhausted } as const)
-    // The call stays open, and the job ends over it.
-    if (ends_job === true) return Effect.void
-    return finish(lane, call, rejected(reason, allowed === undefined ? {} : { allowed }))
-  }
-
-  const noJobRuns = arbiter.until(({ cores }) => cores.size === 0)
-
-  const outputOf = (call: OpenCall) => {
-    const output = log.get(call.output_rev)
-    return output.event_type === "ModelOutput" ? output.payload : undefined
-  }
-
-  const proposedBy = (call: OpenCall): ModelToolCall | undefined =>
-    outputOf(call)?.tool_calls.find(({ call_id }) => call_id === call.call_id)
-
-  const request = (
-    lane: LaneId,
-    call: OpenCall,
-    tool: Tool | ControlTool,
-    input: ModelToolCall["input"],
-    prepared?: PreparedCall
-  ) => {
-    const core = laneOf(arbiter.state(), lane)
-    const started = core !== undefined && "started_rev" in core ? log.get(core.started_rev) : undefined
-    const allowed = started?.event_type === "CoreStarted" ? started.payload.start.tool_constraints.allowed_tools : []
-    const free = allowed.length === 0 || !isConstrainable(tool.llm.name)
-    return arbiter.commit({
-      type: "Request",
-      lane,
-      call_id: call.call_id,
-      tool: tool.llm.name,
-      input,
-      effect: isControl(tool) ? "workspace" : (prepared?.effect ?? tool.effect),
-      locks: prepared?.locks ?? [],
-      allowed_tools: free ? undefined : allowed
-    })
-  }
-
-  /** A job begins once nothing that edge writes runs (D30). Another write may begin between the look and the commit. */
-  const spawned = (proposal: Proposal): Effect.Effect<void, Refused> =>
+/** Starts a job once nothing that edge writes runs (D30). Another write may begin between the look and the commit. */
+const startJob = (command: Command): Effect.Effect<void, Refused, Arbiter> =>
+  Effect.flatMap(Arbiter, (arbiter) =>
     arbiter
       .until((state) => edgeWrites(state).length === 0)
       .pipe(
-        Effect.andThen(Effect.asVoid(arbiter.commit(proposal))),
+        Effect.andThen(Effect.asVoid(arbiter.commit(command))),
         Effect.catchIf(
           () => edgeWrites(arbiter.state()).length > 0,
-          () => spawned(proposal)
+          () => startJob(command)
         )
       )
+  )
 
-  /** D30: what edge writes is committed before a job begins to read it. A skill moves once the calls beside it have ended. */
-  const control = Effect.fnUntraced(function* (
-    lane: LaneId,
-    call: OpenCall,
-    tool: ControlTool,
-    input: ModelToolCall["input"]
-  ) {
-    const proposal = yield* tool.propose(input, call.call_id, lane)
-    if (call.stage === "proposed") yield* request(lane, call, tool, input)
-    if (proposal.type === "Spawn" || proposal.type === "ResumeCore") return yield* spawned(proposal)
-    if (proposal.type === "StartSkill" || proposal.type === "MoveSkill")
-      yield* arbiter.until((state) => isSkillTurn(state, lane, call))
-    yield* arbiter.commit(proposal)
-  })
+/** D30: what edge writes is committed before a job begins to read it. A skill moves once the calls beside it have ended. */
+const runControl = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, tool: ControlTool, input: Input) {
+  const arbiter = yield* Arbiter
+  const command = yield* tool.command(input, call.call_id, lane)
+  if (call.stage === "proposed") yield* request(lane, call, tool, input)
+  if (command.type === "Spawn" || command.type === "ResumeCore") return yield* startJob(command)
+  if (command.type === "StartSkill" || command.type === "MoveSkill")
+    yield* arbiter.until((state) => isSkillTurn(state, lane, call))
+  yield* arbiter.commit(command)
+})
 
-  /** Undefined for a call that may go on by itself. Whether it may was settled at its request, which may be an earlier epoch's. */
-  const confirmation = (lane: LaneId, { call_id }: OpenCall, tool: Tool, input: ModelToolCall["input"]) =>
-    Effect.suspend((): Effect.Effect<Confirmation | undefined> => {
-      const why = open(lane).find((call) => call.call_id === call_id)?.confirm
-      return why === undefined
-        ? Effect.undefined
-        : confirmations.ask(call_id, { tool: tool.llm.name, input, lane, why })
-    })
+/** A person's decision; undefined for a call that needs none, which was decided at its request, maybe in an earlier epoch. */
+const confirmation = Effect.fnUntraced(function* (lane: LaneId, { call_id }: OpenCall, tool: Tool, input: Input) {
+  const arbiter = yield* Arbiter
+  const confirmations = yield* Confirmations
+  const why = openCalls(arbiter.state(), lane).find((call) => call.call_id === call_id)?.confirm
+  if (why === undefined) return undefined
+  return (yield* confirmations.ask(call_id, { tool: tool.llm.name, input, lane, why })) satisfies Confirmation
+})
 
-  const tool = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, found: Tool, input: ModelToolCall["input"]) {
-    const prepared = yield* found.prepare(input)
-    if (call.stage === "proposed") yield* request(lane, call, found, input, prepared)
-    const confirmed = yield* confirmation(lane, call, found, input)
-    if (confirmed?.type === "refused") return yield* finish(lane, call, rejected(confirmed.reason))
-    if (confirmed?.type === "stopped")
-      return yield* finish(lane, call, { status: "cancelled", summary: STOPPED, duration_ms: 0 })
-    const wait_ms = lane === EDGE ? EDGE_LOCK_WAIT_MS : prepared.timeout_ms
-    const ready: ReadyCall = { lane, call, tool: found, prepared, approval_id: confirmed?.approval_id }
-    const withGrant = Effect.fnUntraced(function* (grant: Grant) {
-      const deadline = yield* makeCallDeadline(found.llm.name, prepared.timeout_ms)
-      const inSlot: InSlot = (use) => Effect.flatMap(deadline.left, (left) => slots.run(lane, left, use))
-      yield* granted(ready, grant, deadline, inSlot).pipe(
-        Effect.catchTag("SlotRefused", ({ message, reason }) =>
-          reason === "full"
-            ? finish(lane, call, rejected(message))
-            : Effect.flatMap(deadline.passed("was not started: it got no turn"), (late) => finish(lane, call, late))
-        )
-      )
-    })
-    const locked = locks.withLocks(lane, prepared.locks, { wait_ms }, withGrant)
-    // A job may have started while a person decided. What was approved is not to be asked for twice, so that it waits until none runs.
-    const attempt: typeof locked = Effect.catchIf(
-      locked,
-      (error) => error._tag === "Refused" && error.awaits_jobs === true && confirmed !== undefined,
-      () => Effect.andThen(noJobRuns, attempt)
-    )
-    yield* attempt
-  })
+const runTool = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall, tool: Tool, input: Input) {
+  const arbiter = yield* Arbiter
+  const locks = yield* LockManager
+  const prepared = yield* tool.prepare(input)
+  if (call.stage === "proposed") yield* request(lane, call, tool, input, prepared)
+  const confirmed = yield* confirmation(lane, call, tool, input)
+  if (confirmed?.type === "refused") return yield* finishCall(lane, call, rejected(confirmed.reason))
+  if (confirmed?.type === "stopped")
+    return yield* finishCall(lane, call, { status: "cancelled", summary: STOPPED, duration_ms: 0 })
+  const wait_ms = lane === EDGE ? EDGE_LOCK_WAIT_MS : prepared.timeout_ms
+  const ready = { lane, call, tool, prepared, approval_id: confirmed?.approval_id }
+  const locked = locks.withLocks(lane, prepared.locks, { wait_ms }, (grant) => runGranted(ready, grant))
+  const noJobRuns = arbiter.until(({ cores }) => cores.size === 0)
+  // A job may have started while a person decided. An approved call is not asked about twice, so it waits until no job runs.
+  const attempt: typeof locked = Effect.catchIf(
+    locked,
+    (error) => error._tag === "Refused" && error.awaits_jobs === true && confirmed !== undefined,
+    () => Effect.andThen(noJobRuns, attempt)
+  )
+  yield* attempt
+})
 
-  const rules = (lane: LaneId) => {
+/** What the lane's skill allows in its present state, for the answer to a refused call. */
+const skillAllows = (lane: LaneId) =>
+  Effect.gen(function* () {
+    const arbiter = yield* Arbiter
+    const skills = yield* SkillRegistry
     const memory = laneOf(arbiter.state(), lane)
-    const known = memory === undefined ? undefined : skillRules(memory, skills)
-    return known === undefined ? undefined : toldRules(known)
+    const rules = memory === undefined ? undefined : skillRules(memory, skills)
+    return rules === undefined ? undefined : toldRules(rules)
+  })
+
+const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: OpenCall) {
+  const arbiter = yield* Arbiter
+  const log = yield* EventLog
+  const registry = yield* ToolRegistry
+  const output = log.get(call.output_rev)
+  const said = output.event_type === "ModelOutput" ? output.payload : undefined
+  const proposed = said?.tool_calls.find(({ call_id }) => call_id === call.call_id)
+  const tool = registry.find(lane, call.name)
+  if (proposed === undefined || tool === undefined) {
+    const summary = `there is no tool ${call.name.slice(0, 64)} for this lane`
+    const allowed = (yield* skillAllows(lane)) ?? { tools: registry.names(lane), transitions: [] }
+    return yield* finishCall(lane, call, rejected(summary, { allowed }))
   }
-
-  const runCall = Effect.fn("ToolRunner.runCall")(function* (lane: LaneId, call: OpenCall) {
-    const proposed = proposedBy(call)
-    const found = registry.find(lane, call.name)
-    if (proposed === undefined || found === undefined) {
-      const summary = `there is no tool ${call.name.slice(0, 64)} for this lane`
-      const allowed = rules(lane) ?? { tools: registry.names(lane), transitions: [] }
-      return yield* finish(lane, call, rejected(summary, { allowed }))
-    }
-    // Before its input is looked at, so that the refusal of a forbidden tool counts as what it is. The arbiter has the last word.
-    const memory = laneOf(arbiter.state(), lane)
-    const forbidden = memory === undefined ? undefined : skillRefusal(memory, skills, found.llm.name)
-    if (call.stage === "proposed" && forbidden !== undefined) return yield* refuse(lane, call, forbidden)
-    const { input } = proposed
-    const unfit = (summary: string) => {
-      const allowed = found.llm.name === SKILL_TRANSITION ? rules(lane) : undefined
-      return refuse(lane, call, { reason: summary, ...(allowed === undefined ? {} : { allowed }) })
-    }
-    const problem = argumentsProblem(call.name, input, outputOf(call))
-    if (problem !== undefined) return yield* unfit(problem)
-    yield* (isControl(found) ? control(lane, call, found, input) : tool(lane, call, found, input)).pipe(
-      Effect.catchTags({
-        InvalidInput: ({ problem }) => unfit(`the input does not fit ${call.name}: ${problem}`),
-        InvalidLock: ({ message }) => finish(lane, call, rejected(message)),
-        LockBusy: ({ message }) => finish(lane, call, rejected(message)),
-        Refused: (refused) => refuse(lane, call, refused)
-      })
-    )
+  // Before its input is looked at, so that the refusal of a forbidden tool counts as what it is. The arbiter has the last word.
+  const memory = laneOf(arbiter.state(), lane)
+  const forbidden = memory === undefined ? undefined : skillRefusal(memory, yield* SkillRegistry, tool.llm.name)
+  if (call.stage === "proposed" && forbidden !== undefined) return yield* refuse(lane, call, forbidden)
+  const { input } = proposed
+  const unfit = Effect.fnUntraced(function* (reason: string) {
+    const allowed = tool.llm.name === SKILL_TRANSITION ? yield* skillAllows(lane) : undefined
+    return yield* refuse(lane, call, { reason, ...(allowed === undefined ? {} : { allowed }) })
   })
-
-  return ToolRunner.of({
-    runOpen: Effect.fn("ToolRunner.runOpen")(function* (lane) {
-      yield* Effect.forEach(open(lane), (call) => runCall(lane, call), { concurrency: "unbounded", discard: true })
-    }),
-    closeOpen,
-    closeWaiting,
-    closeInDoubt
-  })
+  const problem = argumentsProblem(call.name, input, said)
+  if (problem !== undefined) return yield* unfit(problem)
+  yield* (isControl(tool) ? runControl(lane, call, tool, input) : runTool(lane, call, tool, input)).pipe(
+    Effect.catchTags({
+      InvalidInput: ({ problem }) => unfit(`the input does not fit ${call.name}: ${problem}`),
+      InvalidLock: ({ message }) => finishCall(lane, call, rejected(message)),
+      LockBusy: ({ message }) => finishCall(lane, call, rejected(message)),
+      Refused: (refused) => refuse(lane, call, refused)
+    })
+  )
 })

@@ -1,8 +1,9 @@
-/** How many tools of an agent run at once, and the bounded queue behind them (D1). */
-import { Deferred, Effect, Schema } from "effect"
+/** The slots in which an agent's tools run, and the bounded queue for them (D1). */
+import { Context, Deferred, Effect, Layer, Schema } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { TOOLS_IN_FLIGHT_MAX } from "#src/agent/control/choirdConnections.ts"
 
-/** A tool did not get to run. */
+/** A tool got no slot. */
 export class SlotRefused extends Schema.TaggedError<SlotRefused>()("SlotRefused", {
   /** `full`: as many wait as may; `late`: no tool ended in time. */
   reason: Schema.Literals(["full", "late"]),
@@ -17,12 +18,29 @@ export class SlotRefused extends Schema.TaggedError<SlotRefused>()("SlotRefused"
   }
 }
 
-export interface ToolSlots {
-  /**
-   * Runs `use` in its turn after waiting at most `wait_ms` milliseconds. First come, first served, but that jobs leave `reserved` slots
-   * to edge, which talks, and that each of the two has a queue of its own length.
-   */
-  run<A, E, R>(lane: LaneId, wait_ms: number, use: Effect.Effect<A, E, R>): Effect.Effect<A, E | SlotRefused, R>
+/** Tools that jobs leave to edge of those that run at once, so that it talks while they work. */
+export const TOOLS_RESERVED_FOR_EDGE = 2
+/** Tools of edge, and tools of jobs, that wait for a slot; the next one is refused. */
+export const TOOLS_QUEUED_MAX = 64
+
+/** The slots in which tools run. */
+export class ToolSlots extends Context.Service<
+  ToolSlots,
+  {
+    /**
+     * Runs `use` in a slot, after waiting at most `wait_ms` milliseconds. First come, first served, except that jobs leave `reserved` slots
+     * to edge, which talks, and that each of the two has a queue of its own length.
+     */
+    run<A, E, R>(lane: LaneId, wait_ms: number, use: Effect.Effect<A, E, R>): Effect.Effect<A, E | SlotRefused, R>
+  }
+>()("choir/agent/calls/ToolSlots") {
+  static readonly layer = Layer.sync(ToolSlots, () =>
+    makeToolSlots({
+      running_max: TOOLS_IN_FLIGHT_MAX,
+      reserved: TOOLS_RESERVED_FOR_EDGE,
+      queued_max: TOOLS_QUEUED_MAX
+    })
+  )
 }
 
 interface SlotLimits {
@@ -38,7 +56,7 @@ interface Turn {
   readonly come: Deferred.Deferred<void>
 }
 
-export const makeToolSlots = ({ queued_max, reserved, running_max }: SlotLimits): ToolSlots => {
+export const makeToolSlots = ({ queued_max, reserved, running_max }: SlotLimits): ToolSlots["Service"] => {
   const running = new Set<Turn>()
   const waiting = new Set<Turn>()
 
@@ -54,7 +72,7 @@ export const makeToolSlots = ({ queued_max, reserved, running_max }: SlotLimits)
       Deferred.doneUnsafe(turn.come, Effect.void)
     }
   }
-  /** Whoever waited leaves the queue; whoever had its turn hands it on. */
+  /** A waiting turn leaves the queue; a running one passes its slot on. */
   const leave = (turn: Turn) => {
     waiting.delete(turn)
     if (running.delete(turn)) admit()

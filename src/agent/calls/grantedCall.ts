@@ -1,4 +1,7 @@
-/** A call that has its locks: it is committed, waits behind the intent barrier and for its turn, runs, and has its result before the locks are free. */
+/**
+ * A call that holds its locks: it is committed, waits for the intent barrier and for a slot, runs, and has its result before the locks
+ * are released.
+ */
 import { Effect, Option } from "effect"
 import type { ApprovalId, LaneId } from "#schema/Ids.ts"
 import { shownName, type ToolName } from "#schema/Tool.ts"
@@ -7,25 +10,23 @@ import { laneOf } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, type Refused } from "#src/agent/arbiter/Arbiter.ts"
-import type { CallEnds } from "./callEnds.ts"
 import type { Grant } from "./LockManager.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
-import { resultOf, type ToolResult, withoutSecrets } from "#src/agent/tools/toolResult.ts"
-import type { SlotRefused } from "./ToolSlots.ts"
-import type { PreparedCall, Tool } from "#src/agent/tools/Tool.ts"
-import type { PayloadOf } from "#schema/Event.ts"
+import { finishCall, finishInterrupted, rejected, resultOf, type ToolResult } from "./callOutcomes.ts"
+import { type SlotRefused, ToolSlots } from "./ToolSlots.ts"
+import { type PreparedCall, type Tool, withoutSecrets } from "#src/agent/tools/Tool.ts"
 
-/** The deadline of a tool call (E12): one span for the wait for its turn, the intent barrier and the run. */
+/** The deadline of a tool call (E12): one span for the wait for a slot, the intent barrier and the run. */
 interface CallDeadline {
-  /** Milliseconds until then, at least 0. */
+  /** The remaining milliseconds, at least 0. */
   readonly left: Effect.Effect<number>
-  /** The result of a call that went past it; `what` says in what it was. */
-  passed(what: string): Effect.Effect<Omit<PayloadOf<"ToolResultCommitted">, "call_id">>
+  /** The result of a call that exceeded it; `what` says in which stage. */
+  passed(what: string): Effect.Effect<ToolResult>
 }
 
 /** A deadline that begins now. */
-export const makeCallDeadline = (tool: ToolName, timeout_ms: number): Effect.Effect<CallDeadline> =>
+const makeCallDeadline = (tool: ToolName, timeout_ms: number): Effect.Effect<CallDeadline> =>
   Effect.map(monotonicMs, (began) => {
     const gone_ms = Effect.map(monotonicMs, (now) => now - began)
     return {
@@ -39,7 +40,7 @@ export const makeCallDeadline = (tool: ToolName, timeout_ms: number): Effect.Eff
     }
   })
 
-/** A checked call of a tool, and the approval that it goes on by, where it needed one. */
+/** A checked call of a tool, with its approval where it needed one. */
 export interface ReadyCall {
   readonly lane: LaneId
   readonly call: OpenCall
@@ -48,88 +49,92 @@ export interface ReadyCall {
   readonly approval_id: ApprovalId | undefined
 }
 
-/** Runs something when it is the call's turn. */
-export type InSlot = <A, E, R>(use: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SlotRefused, R>
-
-export const makeGranted = Effect.fnUntraced(function* ({ finish, interrupted }: CallEnds) {
+const commit = Effect.fnUntraced(function* ({ approval_id, call, lane, tool }: ReadyCall, grant: Grant) {
   const arbiter = yield* Arbiter
-  const replication = yield* Replication
+  const [committed] = yield* arbiter.commit({
+    type: "Grant",
+    lane,
+    call_id: call.call_id,
+    locks: grant.locks,
+    dirty: yield* grant.dirty,
+    readOnly: tool.readOnly,
+    approval_id
+  })
+  return committed
+})
+
+const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadline: CallDeadline, begin: () => void) {
+  const { approval_id, call, lane, prepared, tool } = ready
+  const arbiter = yield* Arbiter
   const secrets = yield* SecretStore
   const settings = yield* AgentSettings
-
-  const seen = (lane: LaneId) => (path: string) => laneOf(arbiter.state(), lane)?.seen.get(path)
-
-  const mayReachNetwork = ({ approval_id, lane }: ReadyCall): boolean =>
-    approval_id !== undefined ||
-    settings.current().config.approvals.confirm_external === "never" ||
-    laneOf(arbiter.state(), lane)?.tainted === false
-
-  const commit = Effect.fnUntraced(function* ({ approval_id, call, lane, tool }: ReadyCall, grant: Grant) {
-    const [committed] = yield* arbiter.commit({
-      type: "Grant",
+  const memory = () => laneOf(arbiter.state(), lane)
+  const started = yield* monotonicMs
+  const result = Effect.suspend(() => {
+    begin()
+    const { confirm_external } = settings.current().config.approvals
+    return prepared.run({
       lane,
       call_id: call.call_id,
-      locks: grant.locks,
-      dirty: yield* grant.dirty,
-      readOnly: tool.readOnly,
-      approval_id
+      seen: (path) => memory()?.seen.get(path),
+      network: approval_id !== undefined || confirm_external === "never" || memory()?.tainted === false
     })
-    return committed
-  })
+  }).pipe(
+    Effect.flatMap((outcome) =>
+      Effect.map(Effect.all([monotonicMs, grant.dirty]), ([now, dirty]) =>
+        resultOf(withoutSecrets(outcome, secrets), started, now, dirty)
+      )
+    ),
+    Effect.catchDefect((defect) =>
+      Effect.as(Effect.logError("a tool broke", { tool: tool.llm.name, defect }), {
+        status: "error",
+        summary: `${shownName(tool.llm.name)} broke; this is a fault of the tool, not of the call`,
+        duration_ms: 0
+      } satisfies ToolResult)
+    ),
+    Effect.timeoutOrElse({ duration: yield* deadline.left, orElse: () => deadline.passed("did not end") })
+  )
+  return yield* finishCall(lane, call, yield* result)
+})
 
-  const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadline: CallDeadline, begin: () => void) {
-    const { call, lane, prepared, tool } = ready
-    const started = yield* monotonicMs
-    const result = Effect.suspend(() => {
-      begin()
-      return prepared.run({ lane, call_id: call.call_id, seen: seen(lane), network: mayReachNetwork(ready) })
-    }).pipe(
-      Effect.flatMap((outcome) =>
-        Effect.map(Effect.all([monotonicMs, grant.dirty]), ([now, dirty]) =>
-          resultOf(withoutSecrets(outcome, secrets), started, now, dirty)
-        )
-      ),
-      Effect.catchDefect((defect) =>
-        Effect.as(Effect.logError("a tool broke", { tool: tool.llm.name, defect }), {
-          status: "error",
-          summary: `${shownName(tool.llm.name)} broke; this is a fault of the tool, not of the call`,
-          duration_ms: 0
-        } satisfies ToolResult)
-      ),
-      Effect.timeoutOrElse({ duration: yield* deadline.left, orElse: () => deadline.passed("did not end") })
+/** The intent barrier: an external effect happens only once choird has acknowledged its intent (D3). The wait occupies no slot. */
+const behindBarrier = Effect.fnUntraced(function* <R>(
+  ready: ReadyCall,
+  grant: Grant,
+  deadline: CallDeadline,
+  use: Effect.Effect<void, SlotRefused | Refused, R>
+) {
+  const replication = yield* Replication
+  const committed = yield* commit(ready, grant)
+  const barrier = committed === undefined ? Effect.void : replication.reached(committed.rev)
+  const durable = yield* Effect.timeoutOption(barrier, yield* deadline.left)
+  if (Option.isSome(durable)) return yield* use
+  const late = yield* deadline.passed("was not started: choird did not confirm the intent")
+  return yield* finishCall(ready.lane, ready.call, late)
+})
+
+/** Takes a call from its locks to its result. */
+export const runGranted = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant) {
+  const { call, lane, prepared, tool } = ready
+  const slots = yield* ToolSlots
+  const deadline = yield* makeCallDeadline(tool.llm.name, prepared.timeout_ms)
+  const inSlot = <A, E, R>(use: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(deadline.left, (left) => slots.run(lane, left, use))
+  let began = false
+  const begin = () => {
+    began = true
+  }
+  const running = run(ready, grant, deadline, begin)
+  const through =
+    (prepared.effect ?? tool.effect) === "external"
+      ? behindBarrier(ready, grant, deadline, inSlot(running))
+      : inSlot(Effect.andThen(commit(ready, grant), running))
+  return yield* through.pipe(
+    Effect.onInterrupt(() => finishInterrupted(lane, call, began)),
+    Effect.catchTag("SlotRefused", ({ message, reason }) =>
+      reason === "full"
+        ? finishCall(lane, call, rejected(message))
+        : Effect.flatMap(deadline.passed("was not started: it got no slot"), (late) => finishCall(lane, call, late))
     )
-    return yield* finish(lane, call, yield* result)
-  })
-
-  /**
-   * The intent barrier: an effect outside the machine happens only once choird knows that it is meant to (D3). No turn is taken up by the
-   * wait for that.
-   */
-  const behindBarrier = Effect.fnUntraced(function* (
-    ready: ReadyCall,
-    grant: Grant,
-    deadline: CallDeadline,
-    use: Effect.Effect<void, SlotRefused | Refused>
-  ) {
-    const committed = yield* commit(ready, grant)
-    const barrier = committed === undefined ? Effect.void : replication.reached(committed.rev)
-    const durable = yield* Effect.timeoutOption(barrier, yield* deadline.left)
-    if (Option.isSome(durable)) return yield* use
-    const late = yield* deadline.passed("was not started: choird did not confirm the intent")
-    return yield* finish(ready.lane, ready.call, late)
-  })
-
-  return (ready: ReadyCall, grant: Grant, deadline: CallDeadline, inSlot: InSlot) =>
-    Effect.suspend(() => {
-      let began = false
-      const begin = () => {
-        began = true
-      }
-      const running = run(ready, grant, deadline, begin)
-      const through =
-        (ready.prepared.effect ?? ready.tool.effect) === "external"
-          ? behindBarrier(ready, grant, deadline, inSlot(running))
-          : inSlot(Effect.andThen(commit(ready, grant), running))
-      return through.pipe(Effect.onInterrupt(() => interrupted(ready.lane, ready.call, began)))
-    })
+  )
 })

@@ -8,9 +8,8 @@ import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane } from "./ControlPlane.ts"
-import { type Batch, EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { type Batch, EventLog, residentRevs } from "#src/agent/arbiter/EventLog.ts"
 import { fetchSecrets } from "./fetchSecrets.ts"
-import { residentRevs } from "#src/agent/arbiter/residentRevs.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { answerTime, RPC_RETRY_MS, RPC_TIMEOUT_MS } from "./verbAnswer.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
@@ -30,7 +29,7 @@ export const REPLICATION_EVENTS_MAX = 50_000
 /** Unacknowledged canonical bytes beyond which no new model call starts (R14). */
 export const REPLICATION_BYTES_MAX = 12 * 1024 * 1024
 
-/** choird will not take this agent's events any more: a newer epoch runs, or the session is frozen or over. */
+/** The refusal of choird to take this agent's events: a newer epoch runs, or the session is frozen or over. */
 export class Severed extends Schema.TaggedError<Severed>()("Severed", { reason: Schema.String }) {
   override get message() {
     return `the session was taken from this agent: ${this.reason}`
@@ -61,40 +60,19 @@ export class Replication extends Context.Service<
   )
 }
 
-const make = Effect.fnUntraced(function* () {
-  const arbiter = yield* Arbiter
-  const log = yield* EventLog
-  const plane = yield* ControlPlane
-  const secrets = yield* SecretStore
-  const settings = yield* AgentSettings
-  // Tokens only: whoever takes one sends all there is, so that none is missed when a wait loses a race.
-  const now = yield* Queue.sliding<void>(1)
-  const soon = yield* Queue.sliding<void>(1)
+/** What choird has acknowledged of the log, and those who wait for it. */
+const makeAcknowledged = (log: EventLog["Service"]) => {
   const waiters = new Set<{ readonly rev: number; readonly done: Deferred.Deferred<void> }>()
   let acked = log.head()
-  let away = false
-  /** Heartbeats in a row that choird did not answer in their time. */
-  let given_up = 0
 
-  // The revision that choird's next patches start after: what it has, or less where it asks to be sent again.
-  let sent = acked
-
-  yield* arbiter.onCommit((events) => {
-    const urgencies = new Set(events.map((event) => urgencyOf(event, arbiter.state())))
-    if (urgencies.has("now")) Queue.offerUnsafe(now, undefined)
-    else if (urgencies.has("soon")) Queue.offerUnsafe(soon, undefined)
-  })
-
-  const acknowledge = (rev: number) =>
-    Effect.sync(() => {
-      acked = Math.max(acked, Math.min(rev, log.head()))
-      for (const waiter of waiters) {
-        if (waiter.rev > acked) continue
-        waiters.delete(waiter)
-        Deferred.doneUnsafe(waiter.done, Effect.void)
-      }
-      if (log.isFull()) log.trim(acked, residentRevs(arbiter.state(), log))
-    })
+  const raise = (rev: number) => {
+    acked = Math.max(acked, Math.min(rev, log.head()))
+    for (const waiter of waiters) {
+      if (waiter.rev > acked) continue
+      waiters.delete(waiter)
+      Deferred.doneUnsafe(waiter.done, Effect.void)
+    }
+  }
   const reached = (rev: number) =>
     Effect.suspend(() => {
       if (rev <= acked) return Effect.void
@@ -105,12 +83,22 @@ const make = Effect.fnUntraced(function* () {
         Effect.sync(() => waiters.delete(waiter))
       )
     })
-  const roomAt = () => log.head() - acked <= REPLICATION_EVENTS_MAX && log.bytesAfter(acked) <= REPLICATION_BYTES_MAX
+  const hasRoom = () => log.head() - acked <= REPLICATION_EVENTS_MAX && log.bytesAfter(acked) <= REPLICATION_BYTES_MAX
   const room: Effect.Effect<void> = Effect.suspend(() =>
-    roomAt() ? Effect.void : Effect.andThen(reached(acked + 1), room)
+    hasRoom() ? Effect.void : Effect.andThen(reached(acked + 1), room)
   )
+  return { newest: () => acked, raise, reached, hasRoom, room }
+}
 
-  const send = Effect.fnUntraced(function* (batch: Batch | undefined) {
+/** Sends heartbeats, each with the events after a revision that fit. */
+const makeHeartbeats = Effect.gen(function* () {
+  const log = yield* EventLog
+  const plane = yield* ControlPlane
+  const settings = yield* AgentSettings
+  /** Heartbeats in a row that choird did not answer in their time. */
+  let given_up = 0
+
+  return Effect.fnUntraced(function* (batch: Batch | undefined, sent: number) {
     const { config, config_version, epoch } = settings.current()
     const base_rev = batch?.base_rev ?? sent
     const now = yield* Clock.currentTimeMillis
@@ -131,8 +119,80 @@ const make = Effect.fnUntraced(function* () {
     const answerless = Effect.map(monotonicMs, (now_ms) => {
       given_up = now_ms - asked_ms >= timeout_ms ? given_up + 1 : 0
     })
-    return yield* plane.heartbeat(request, timeout_ms).pipe(Effect.tapError(() => answerless))
+    const reply = yield* plane.heartbeat(request, timeout_ms).pipe(Effect.tapError(() => answerless))
+    given_up = 0
+    return reply
   })
+})
+
+/** Replaces the configuration and its secrets by newer ones, if there are any; says whether it did. */
+const replaceSettings = Effect.gen(function* () {
+  const plane = yield* ControlPlane
+  const secrets = yield* SecretStore
+  const settings = yield* AgentSettings
+  const { config, config_version } = yield* plane.config(settings.current().config_version)
+  if (config === undefined) return false
+  // The secrets come first: whoever sees the new configuration finds what it names.
+  yield* secrets.replaceAll(yield* fetchSecrets(config, secrets.named()))
+  yield* settings.replace(config_version, config)
+  return true
+})
+
+/** Moments at which heartbeats are due. Tokens only: whoever takes one sends all there is, so that a lost race loses nothing. */
+const makeDue = Effect.gen(function* () {
+  const settings = yield* AgentSettings
+  const now = yield* Queue.sliding<void>(1)
+  const soon = yield* Queue.sliding<void>(1)
+  const urgent = Effect.andThen(Queue.take(now), Effect.sleep(REPLICATION_DEBOUNCE_MS))
+  const gathered = Effect.andThen(Queue.take(soon), Effect.raceFirst(Effect.sleep(REPLICATION_GATHER_MS), urgent))
+  return {
+    mark: (delays: ReadonlySet<FlushDelay>) => {
+      if (delays.has("now")) Queue.offerUnsafe(now, undefined)
+      else if (delays.has("soon")) Queue.offerUnsafe(soon, undefined)
+    },
+    /** Waits until the next heartbeat is due. */
+    wait: Effect.suspend(() =>
+      Effect.raceFirst(urgent, gathered).pipe(
+        Effect.timeoutOrElse({
+          duration: settings.current().config.heartbeat_interval_ms,
+          orElse: () => Effect.void
+        })
+      )
+    )
+  }
+})
+
+const NOW: ReadonlySet<FlushDelay> = new Set(["now"])
+
+const make = Effect.fnUntraced(function* () {
+  const arbiter = yield* Arbiter
+  const log = yield* EventLog
+  const settings = yield* AgentSettings
+  const context = yield* Effect.context<AgentSettings | ControlPlane | SecretStore>()
+  const due = yield* makeDue
+  const acknowledged = makeAcknowledged(log)
+  const send = yield* makeHeartbeats
+  let away = false
+  // The revision that choird's next patches start after: what it has, or less where it asks to be sent again.
+  let sent = acknowledged.newest()
+
+  yield* arbiter.onCommit((events) => due.mark(new Set(events.map((event) => flushDelayOf(event, arbiter.state())))))
+
+  const acknowledge = (rev: number) =>
+    Effect.sync(() => {
+      acknowledged.raise(rev)
+      if (log.isFull()) log.trim(acknowledged.newest(), residentRevs(arbiter.state(), log))
+    })
+
+  const refresh = replaceSettings.pipe(
+    // choird shows this agent as behind until it hears of it (R58).
+    Effect.map((isNew) => (isNew ? due.mark(NOW) : undefined)),
+    Effect.provide(context),
+    // The next heartbeat asks again; until then events matter more.
+    Effect.timeout(RPC_TIMEOUT_MS),
+    Effect.catch((error) => Effect.logWarning("the new configuration did not arrive", error.message))
+  )
+
   const obey = Effect.fnUntraced(function* (reply: HeartbeatReply, batch: Batch | undefined) {
     if (reply.action === "FENCED") return yield* new Severed({ reason: "a newer start of this agent runs" })
     if (reply.action === "CONFLICT") return yield* new Severed({ reason: "choird holds another history and froze it" })
@@ -147,22 +207,8 @@ const make = Effect.fnUntraced(function* () {
     else if (batch !== undefined && sent <= before) yield* Effect.sleep(RPC_RETRY_MS)
     if (reply.config_version_latest !== settings.current().config_version) yield* refresh
   })
-  // The secrets come first: whoever sees the new configuration finds what it names.
-  const refresh = Effect.gen(function* () {
-    const { config, config_version } = yield* plane.config(settings.current().config_version)
-    if (config === undefined) return
-    yield* secrets.replaceAll(yield* fetchSecrets(config, secrets.named()))
-    yield* settings.replace(config_version, config)
-    // choird shows this agent as behind until it hears of it (R58).
-    Queue.offerUnsafe(now, undefined)
-  }).pipe(
-    Effect.provideService(ControlPlane, plane),
-    // The next heartbeat asks again; until then events matter more.
-    Effect.timeout(RPC_TIMEOUT_MS),
-    Effect.catch((error) => Effect.logWarning("the new configuration did not arrive", error.message))
-  )
 
-  /** Told once an outage, since it is asked again several times a second. */
+  /** Logs an outage once, since a heartbeat is tried several times a second. */
   const missed = (message: string) =>
     Effect.suspend(() => {
       if (away) return Effect.void
@@ -171,9 +217,8 @@ const make = Effect.fnUntraced(function* () {
     })
   const beat: Effect.Effect<void, Severed> = Effect.gen(function* () {
     const batch = log.after(sent, HEARTBEAT_PATCH_BYTES_MAX)
-    const reply = yield* send(batch)
+    const reply = yield* send(batch, sent)
     away = false
-    given_up = 0
     yield* obey(reply, batch)
   }).pipe(
     Effect.catchTags({
@@ -181,44 +226,35 @@ const make = Effect.fnUntraced(function* () {
       Unreachable: ({ message, wait_ms }) => Effect.andThen(missed(message), Effect.sleep(wait_ms))
     })
   )
-  // What one heartbeat cannot hold, or choird wants again, goes with the next one at once, and so does a heartbeat without an answer: choird
-  // may not have heard it. What was committed meanwhile waits its time.
+  // The next heartbeat follows at once when one could not hold everything, when choird wants events again, and when there was no answer:
+  // choird may not have heard it. What was committed meanwhile waits its time.
   const drain: Effect.Effect<void, Severed> = Effect.suspend(() => {
     const head = log.head()
     return Effect.andThen(
       beat,
-      Effect.suspend(() => (sent < head || !roomAt() || away ? drain : Effect.void))
+      Effect.suspend(() => (sent < head || !acknowledged.hasRoom() || away ? drain : Effect.void))
     )
   })
-  const urgent = Effect.andThen(Queue.take(now), Effect.sleep(REPLICATION_DEBOUNCE_MS))
-  const gathered = Effect.andThen(Queue.take(soon), Effect.raceFirst(Effect.sleep(REPLICATION_GATHER_MS), urgent))
-  const due = Effect.suspend(() =>
-    Effect.raceFirst(urgent, gathered).pipe(
-      Effect.timeoutOrElse({
-        duration: settings.current().config.heartbeat_interval_ms,
-        orElse: () => Effect.void
-      })
-    )
-  )
 
   return Replication.of({
-    acked: () => acked,
-    reached,
+    acked: acknowledged.newest,
+    reached: acknowledged.reached,
     refresh,
-    room,
+    room: acknowledged.room,
     flush: Effect.suspend(() => {
-      Queue.offerUnsafe(now, undefined)
-      return reached(log.head())
+      due.mark(NOW)
+      return acknowledged.reached(log.head())
     }),
-    run: Effect.forever(Effect.andThen(drain, due))
+    run: Effect.forever(Effect.andThen(drain, due.wait))
   })
 })
 
-type Urgency = "now" | "soon" | "whenever"
+/** How long an event may wait for company before it is sent. */
+type FlushDelay = "now" | "soon" | "whenever"
 
 const isExternal = (call_id: CallId) => (call: OpenCall) => call.call_id === call_id && call.effect === "external"
 
-export const urgencyOf = (event: ChoirEvent, state: SessionState): Urgency => {
+export const flushDelayOf = (event: ChoirEvent, state: SessionState): FlushDelay => {
   switch (event.event_type) {
     case "AgentMessage":
       return "now"

@@ -1,7 +1,8 @@
-/** The connections that choird lets an agent have (R47), shared out among what it asks at once (R62). */
-import { Effect, Semaphore } from "effect"
-import { type Asked, RPC_TIMEOUT_MS, Unreachable } from "./verbAnswer.ts"
+/** The agent's connections to choird: how many it may have (R47), how concurrent requests share them (R62), and the link to the socket. */
+import { basename, dirname } from "node:path"
+import { Effect, FileSystem, Semaphore } from "effect"
 import { CLIENT_CONNECTIONS_MAX } from "#src/shared/wire/sockets.ts"
+import { type Asked, RPC_TIMEOUT_MS, Unreachable } from "./verbAnswer.ts"
 
 /** Requests of an agent at once beside its push stream and its heartbeat, for each of which a connection stays free (R62). */
 export const AGENT_CALLS_MAX = CLIENT_CONNECTIONS_MAX - 2
@@ -41,4 +42,20 @@ export const makeConnections = Effect.gen(function* () {
       })
     }
   }
+})
+
+/** Where containers have the socket. On a host it stands elsewhere, and nothing is made there. */
+export const CONTAINER_SOCKET = "/run/choir/choird.sock"
+
+/**
+ * Links `/run/choir.sock`, the socket's short name in a container (D10), beside the mounted folder of the socket. Other programs of the
+ * container may use it; the agent does not need it.
+ */
+export const linkSocket = Effect.fnUntraced(function* (socket: string) {
+  const fs = yield* FileSystem.FileSystem
+  const folder = dirname(socket)
+  yield* fs.symlink(`${basename(folder)}/${basename(socket)}`, `${folder}.sock`).pipe(
+    Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.void),
+    Effect.catch(({ message }) => Effect.logWarning(`the link ${folder}.sock could not be made: ${message}`))
+  )
 })

@@ -12,7 +12,7 @@ import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { makeScrub } from "#src/agent/settings/scrub.ts"
-import { serveCredentials } from "./credentialServer.ts"
+import { serveCredentials } from "./credentials.ts"
 import { makeSshAgent } from "./SshAgent.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 

@@ -4,14 +4,14 @@
  */
 import { Context, Effect, FiberSet, Layer, Queue } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
+import type { AgentConfig } from "#schema/Config.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { compactionLimit } from "#src/shared/session/compacted.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { CoreLane, EdgeLane } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
-import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
-import { commitEnd } from "#src/agent/arbiter/commits.ts"
+import { Arbiter, commitEnd } from "#src/agent/arbiter/Arbiter.ts"
 import { outputTokensMax, textsOf } from "#src/agent/model/chatCompletion.ts"
 import { compactionPrompt, deltasOf, deltaTool, foldedCount, type Folding, foldingOf } from "./compaction.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
@@ -41,7 +41,7 @@ export class Compactor extends Context.Service<
   )
 }
 
-/** What a lane's window gives way to, and what is to be asked for it. */
+/** The part of a lane's window that a summary replaces. */
 interface Plan {
   readonly memory: EdgeLane | CoreLane
   readonly folding: ReadonlyArray<Folding>
@@ -54,14 +54,75 @@ const jobIdOf = (memory: EdgeLane | CoreLane | undefined) =>
 /** After these a lane's window is measured: it grew by what a model said or a tool found. */
 const GROWS: ReadonlySet<ChoirEvent["event_type"]> = new Set(["ModelOutput", "ToolResultCommitted", "AgentMessage"])
 
-const make = Effect.fnUntraced(function* () {
-  const arbiter = yield* Arbiter
-  const calls = yield* ModelCalls
-  const log = yield* EventLog
+const modelOf = (config: AgentConfig, memory: EdgeLane | CoreLane): string =>
+  "job_id" in memory ? presentModel(config, memory.lane, memory.model) : config.llm
+
+/** Tokens that the window may take: a share of what the model's context leaves beside the parts that never go. */
+const threshold = Effect.fnUntraced(function* (memory: EdgeLane | CoreLane) {
   const settings = yield* AgentSettings
   const skills = yield* SkillRegistry
   const texts = yield* ImageTexts
+  const { config } = settings.current()
+  const model = settings.model(modelOf(config, memory))
+  const system = "job_id" in memory ? coreSystem(texts, skills) : edgeSystem(texts, skills)
+  const fixed = Math.ceil((system.content ?? "").length / PROMPT_CHARS_PER_TOKEN)
+  const context = model === undefined ? 0 : model.context_window - outputTokensMax(model) - fixed
+  return Math.max(0, config.memory.compact_at * context)
+})
+
+const isFull = Effect.fnUntraced(function* (memory: EdgeLane | CoreLane, folding: ReadonlyArray<Folding>) {
+  const settings = yield* AgentSettings
   const tokens = yield* Tokens
+  const { config } = settings.current()
+  if (memory.window.length >= config.memory.event_window) return true
+  const limit = (yield* threshold(memory)) / tokens.factor(modelOf(config, memory))
+  const window = textsOf(folding.flatMap(({ messages }) => messages))
+  return !tokens.certainlyBelow(window, limit) && (yield* tokens.count(window)) > limit
+})
+
+/** The plan of a lane's compaction; undefined where its window is not full and nobody ordered one. */
+const plan = Effect.fnUntraced(function* (
+  memory: EdgeLane | CoreLane,
+  limit_rev: number,
+  ordered: boolean,
+  isMasked: IsMasked
+) {
+  const log = yield* EventLog
+  const settings = yield* AgentSettings
+  const folding = foldingOf(log, memory, isMasked)
+  if (!ordered && !(yield* isFull(memory, folding))) return undefined
+  const { event_window } = settings.current().config.memory
+  const limit = yield* threshold(memory)
+  const stay = ordered
+    ? { events: 0, chars: 0 }
+    : { events: Math.floor(event_window / 2), chars: (limit * PROMPT_CHARS_PER_TOKEN) / 2 }
+  const count = foldedCount(folding, stay, limit_rev, limit * PROMPT_CHARS_PER_TOKEN)
+  const last = folding[count - 1]
+  return last === undefined
+    ? undefined
+    : ({ memory, folding: folding.slice(0, count), boundary_rev: last.event.rev } satisfies Plan)
+})
+
+/** The model's answer; no deltas when the call failed, which may also mean that the session's limit is reached. */
+const ask = Effect.fnUntraced(function* (lane: LaneId, { folding, memory }: Plan) {
+  const calls = yield* ModelCalls
+  const settings = yield* AgentSettings
+  const model = modelOf(settings.current().config, memory)
+  return yield* calls
+    .ask(lane, "compaction", model, [deltaTool], () => compactionPrompt(memory.summary, folding))
+    .pipe(
+      Effect.map((output) => (output === undefined ? [] : deltasOf(output, memory.summary, folding))),
+      Effect.orElseSucceed(() => [])
+    )
+})
+
+const compaction = (lane: LaneId, deltas: ReturnType<typeof deltasOf>, boundary_rev: number, signal_id?: string) =>
+  ({ type: "Compact", lane, deltas, boundary_rev, ...(signal_id === undefined ? {} : { signal_id }) }) as const
+
+const make = Effect.fnUntraced(function* () {
+  const arbiter = yield* Arbiter
+  const settings = yield* AgentSettings
+  const context = yield* Effect.context<Effect.Services<ReturnType<typeof plan | typeof ask>>>()
   const wake = yield* Queue.sliding<void>(1)
   const grown = new Set<LaneId>()
   const orders = new Map<LaneId, ReadonlyArray<string | undefined>>()
@@ -73,21 +134,6 @@ const make = Effect.fnUntraced(function* () {
     if (grown.size > 0) Queue.offerUnsafe(wake, undefined)
   })
 
-  const modelOf = (memory: EdgeLane | CoreLane): string => {
-    const { config } = settings.current()
-    return "job_id" in memory ? presentModel(config, memory.lane, memory.model) : config.llm
-  }
-
-  /** Tokens that the window may take: a share of what the model's context leaves beside the parts that never go. */
-  const threshold = (memory: EdgeLane | CoreLane): number => {
-    const { config } = settings.current()
-    const model = settings.model(modelOf(memory))
-    const system = "job_id" in memory ? coreSystem(texts, skills) : edgeSystem(texts, skills)
-    const fixed = Math.ceil((system.content ?? "").length / PROMPT_CHARS_PER_TOKEN)
-    const context = model === undefined ? 0 : model.context_window - outputTokensMax(model) - fixed
-    return Math.max(0, config.memory.compact_at * context)
-  }
-
   const hasJustFailed = (memory: EdgeLane | CoreLane): boolean => {
     const { length } = memory.window
     const failed = failedAt.get("job_id" in memory ? memory.lane : EDGE)
@@ -95,45 +141,6 @@ const make = Effect.fnUntraced(function* () {
       failed !== undefined && length >= failed && length < failed + settings.current().config.memory.event_window / 4
     )
   }
-
-  const isFull = Effect.fnUntraced(function* (memory: EdgeLane | CoreLane, folding: ReadonlyArray<Folding>) {
-    const { event_window } = settings.current().config.memory
-    if (memory.window.length >= event_window) return true
-    const limit = threshold(memory) / tokens.factor(modelOf(memory))
-    const window = textsOf(folding.flatMap(({ messages }) => messages))
-    return !tokens.certainlyBelow(window, limit) && (yield* tokens.count(window)) > limit
-  })
-
-  const plan = Effect.fnUntraced(function* (lane: LaneId, ordered: boolean, isMasked: IsMasked) {
-    const state = arbiter.state()
-    const memory = laneOf(state, lane)
-    if (memory === undefined) return undefined
-    if (!ordered && hasJustFailed(memory)) return undefined
-    const folding = foldingOf(log, memory, isMasked)
-    if (!ordered && !(yield* isFull(memory, folding))) return undefined
-    const { event_window } = settings.current().config.memory
-    const limit = threshold(memory)
-    const stay = ordered
-      ? { events: 0, chars: 0 }
-      : { events: Math.floor(event_window / 2), chars: (limit * PROMPT_CHARS_PER_TOKEN) / 2 }
-    const count = foldedCount(folding, stay, compactionLimit(state, lane), limit * PROMPT_CHARS_PER_TOKEN)
-    const last = folding[count - 1]
-    return last === undefined
-      ? undefined
-      : ({ memory, folding: folding.slice(0, count), boundary_rev: last.event.rev } satisfies Plan)
-  })
-
-  /** What the model says to remember; nothing when the call failed, in which case the session's limit may be reached as well. */
-  const ask = (lane: LaneId, { folding, memory }: Plan) =>
-    calls
-      .ask(lane, "compaction", modelOf(memory), [deltaTool], () => compactionPrompt(memory.summary, folding))
-      .pipe(
-        Effect.map((output) => (output === undefined ? [] : deltasOf(output, memory.summary, folding))),
-        Effect.orElseSucceed(() => [])
-      )
-
-  const proposal = (lane: LaneId, deltas: ReturnType<typeof deltasOf>, boundary_rev: number, signal_id?: string) =>
-    ({ type: "Compact", lane, deltas, boundary_rev, ...(signal_id === undefined ? {} : { signal_id }) }) as const
 
   const failed = (lane: LaneId, why: string) => {
     for (const known of failedAt.keys()) if (laneOf(arbiter.state(), known) === undefined) failedAt.delete(known)
@@ -145,20 +152,23 @@ const make = Effect.fnUntraced(function* () {
     const ordered = orders.get(lane) ?? []
     orders.delete(lane)
     const signals = ordered.flatMap((signal_id) => signal_id ?? [])
-    const planned = yield* plan(lane, ordered.length > 0, isMasked)
+    const isOrdered = ordered.length > 0
+    const before = laneOf(arbiter.state(), lane)
+    const isDue = before !== undefined && (isOrdered || !hasJustFailed(before))
+    const planned = isDue ? yield* plan(before, compactionLimit(arbiter.state(), lane), isOrdered, isMasked) : undefined
     if (planned !== undefined) {
       const deltas = yield* ask(lane, planned)
       const memory = laneOf(arbiter.state(), lane)
       const isSame = memory !== undefined && jobIdOf(memory) === jobIdOf(planned.memory)
       if (deltas.length > 0 && isSame)
-        yield* arbiter.commit(proposal(lane, deltas, planned.boundary_rev, signals[0])).pipe(
+        yield* arbiter.commit(compaction(lane, deltas, planned.boundary_rev, signals[0])).pipe(
           Effect.andThen(Effect.sync(() => failedAt.delete(lane))),
           Effect.catch(({ reason }) => failed(lane, reason))
         )
       else yield* failed(lane, "the model gave no change that can be applied")
     }
     for (const signal_id of signals.filter((each) => isUnheard(each)(arbiter.state())))
-      yield* commitEnd(arbiter, proposal(lane, [], 0, signal_id), isUnheard(signal_id))
+      yield* commitEnd(arbiter, compaction(lane, [], 0, signal_id), isUnheard(signal_id))
   })
 
   const run = (isMasked: IsMasked) =>
@@ -182,7 +192,7 @@ const make = Effect.fnUntraced(function* () {
           }
         })
       )
-    }).pipe(Effect.scoped)
+    }).pipe(Effect.scoped, Effect.provide(context))
 
   return Compactor.of({
     request: (lane, signal_id) =>

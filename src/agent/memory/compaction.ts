@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import type { ChoirEvent, EventOf, MemoryDelta } from "#schema/Event.ts"
 import type { CoreLane, EdgeLane, ReferenceSummary } from "#src/shared/session/State.ts"
-import { answerTool } from "#src/agent/model/answerTool.ts"
+import { answerTool } from "#src/agent/model/llmView.ts"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
 import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { jsonBytes } from "#src/agent/model/prompt/inlineResult.ts"

@@ -4,11 +4,11 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { type Summary, SUMMARY_LIMITS } from "#schema/Summary.ts"
 import { storableJson } from "#src/shared/text/canonicalJson.ts"
 import type { ReferenceSummary } from "#src/shared/session/State.ts"
-import { answerTool } from "#src/agent/model/answerTool.ts"
+import { answerTool } from "#src/agent/model/llmView.ts"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
 import { type Folding, foldingLine } from "./compaction.ts"
 import { SUMMARY_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
-import { chars, type Room, size } from "#src/agent/model/promptRoom.ts"
+import { chars, type Room, size } from "#src/agent/model/Tokens.ts"
 
 const Answer = Schema.Struct({
   title: Schema.NonEmptyString.annotate({ description: "A few words" }),

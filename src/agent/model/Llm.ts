@@ -81,7 +81,11 @@ export class Llm extends Context.Service<
 >()("choir/agent/model/Llm") {
   static readonly layer = Layer.effect(
     Llm,
-    Effect.suspend(() => make())
+    Effect.gen(function* () {
+      const context = yield* Effect.context<HttpClient.HttpClient | SecretStore>()
+      const known = Context.add(context, RefusedParameters, new Map())
+      return Llm.of({ complete: (...asked) => Effect.provide(complete(...asked), known) })
+    })
   )
 }
 
@@ -130,150 +134,164 @@ type Attempt = Omit<Completion, "usage">
 
 const tooLate = problem("timeout", `no whole answer in ${MODEL_TOTAL_MS_MAX / 60_000} minutes`)
 
-const make = Effect.fnUntraced(function* () {
+/** What the providers of this agent's models refused, by endpoint and model, of which a configuration has few. */
+class RefusedParameters extends Context.Service<RefusedParameters, Map<string, ParameterChanges>>()(
+  "choir/agent/model/RefusedParameters"
+) {}
+
+/**
+ * Asks a model, and again without each parameter that the provider refuses by name; a refused parameter is not sent any more. `sending` runs
+ * before each request, `lost` after each whose connection broke before its answer.
+ */
+const negotiated = Effect.fnUntraced(function* (
+  candidate: Candidate,
+  prompt: Prompt,
+  sending: Effect.Effect<void>,
+  lost: Effect.Effect<void>
+) {
   const http = yield* HttpClient.HttpClient
+  const refusedParameters = yield* RefusedParameters
+  const { model, name } = candidate
+  const kind = `${model.endpoint} ${model.model}`
+  while (true) {
+    const changes = refusedParameters.get(kind) ?? new Map<string, string | undefined>()
+    const body = requestBody(model, prompt.messages, prompt.tools, changes)
+    const broken = Effect.logWarning(`the connection to the model "${name}" broke before its answer`).pipe(
+      Effect.andThen(lost),
+      Effect.andThen(sending)
+    )
+    yield* sending
+    const answer = yield* request(http, { ...candidate, redact: withoutKey(candidate) }, body, broken)
+    if (!("refused" in answer)) return answer
+    const sent = requestParameters(model, changes).map(([key]) => key)
+    const next = withoutRefused(answer.refused, sent, changes)
+    if (next === undefined) return yield* Effect.fail<RequestFailed>({ error: answer.error })
+    refusedParameters.set(kind, next.changes)
+    yield* Effect.logWarning(
+      `the model "${name}" refuses the parameter ${next.parameter}; it is left out from here on`,
+      {
+        parameter: next.parameter,
+        instead: next.changes.get(next.parameter)
+      }
+    )
+  }
+})
+
+/** One attempt of one model; its failure is part of the answer, and what it may cost goes on the bill. */
+const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Prompt, bill: Bill) {
   const secrets = yield* SecretStore
-  // By endpoint and model, of which a configuration has few.
-  const refusedParameters = new Map<string, ParameterChanges>()
-
-  /**
-   * Asks again without each parameter that the provider names as the one it refuses; what it refused once is not sent any more. `sending`
-   * hears of each request, `lost` of each whose connection broke before its answer.
-   */
-  const negotiated = Effect.fnUntraced(function* (
-    candidate: Candidate,
-    prompt: Prompt,
-    sending: Effect.Effect<void>,
-    lost: Effect.Effect<void>
-  ) {
-    const { model, name } = candidate
-    const kind = `${model.endpoint} ${model.model}`
-    while (true) {
-      const changes = refusedParameters.get(kind) ?? new Map<string, string | undefined>()
-      const body = requestBody(model, prompt.messages, prompt.tools, changes)
-      const broken = Effect.logWarning(`the connection to the model "${name}" broke before its answer`).pipe(
-        Effect.andThen(lost),
-        Effect.andThen(sending)
-      )
-      yield* sending
-      const answer = yield* request(http, { ...candidate, redact: withoutKey(candidate) }, body, broken)
-      if (!("refused" in answer)) return answer
-      const sent = requestParameters(model, changes).map(([key]) => key)
-      const next = withoutRefused(answer.refused, sent, changes)
-      if (next === undefined) return yield* Effect.fail<RequestFailed>({ error: answer.error })
-      refusedParameters.set(kind, next.changes)
-      yield* Effect.logWarning(
-        `the model "${name}" refuses the parameter ${next.parameter}; it is left out from here on`,
-        {
-          parameter: next.parameter,
-          instead: next.changes.get(next.parameter)
-        }
-      )
-    }
-  })
-
-  /** One attempt of one model; its failure is part of the answer, and what it may cost goes on the bill. */
-  const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Prompt, bill: Bill) {
-    const { model, name } = candidate
-    const started = yield* monotonicMs
-    const asked = requestBody(model, prompt.messages, prompt.tools).length
-    let sent = started
-    const sending = Effect.map(monotonicMs, (now) => void (sent = now))
-    /** Bills a request without a whole answer: the provider may have written all the while, and what it writes for itself never comes. */
-    const billUnfinished = (came: number) =>
-      Effect.map(monotonicMs, (now) => bill(model, asked, Math.max(came, writtenIn(model, now - sent))))
-    const outcome = yield* Effect.result(
-      negotiated(candidate, prompt, sending, billUnfinished(0)).pipe(
-        Effect.scoped,
-        Effect.timeoutOrElse({
-          duration: MODEL_TOTAL_MS_MAX,
-          orElse: () => Effect.fail<RequestFailed>({ error: tooLate, answered: 0, unfinished: true })
-        }),
-        Effect.onInterrupt(() => billUnfinished(0))
-      )
+  const { model, name } = candidate
+  const started = yield* monotonicMs
+  const asked = requestBody(model, prompt.messages, prompt.tools).length
+  let sent = started
+  const sending = Effect.map(monotonicMs, (now) => void (sent = now))
+  /** Bills a request without a whole answer: the provider may have written all the while, and what it writes for itself never comes. */
+  const billUnfinished = (came: number) =>
+    Effect.map(monotonicMs, (now) => bill(model, asked, Math.max(came, writtenIn(model, now - sent))))
+  const outcome = yield* Effect.result(
+    negotiated(candidate, prompt, sending, billUnfinished(0)).pipe(
+      Effect.scoped,
+      Effect.timeoutOrElse({
+        duration: MODEL_TOTAL_MS_MAX,
+        orElse: () => Effect.fail<RequestFailed>({ error: tooLate, answered: 0, unfinished: true })
+      }),
+      Effect.onInterrupt(() => billUnfinished(0))
     )
-    const latency_ms = (yield* monotonicMs) - started
-    if (Result.isFailure(outcome)) {
-      const { answered, error, unfinished } = outcome.failure
-      // What came may be a page of nonsense that no model wrote.
-      const came = Math.min(answered ?? 0, CHARS_A_TOKEN * outputTokensMax(model))
-      if (unfinished === true) yield* billUnfinished(came)
-      // Where no answer began, the price is known to be none.
-      else bill(model, answered === undefined ? 0 : asked, came)
-      return failed(name, { ...error, message: `the model "${name}": ${error.message}` }, latency_ms)
-    }
-    const { content, finish_reason, tool_calls, usage } = outcome.success
-    const prompt_tokens = reported(usage?.prompt_tokens)
-    const written = content + tool_calls.map((call) => JSON.stringify(call)).join("")
-    bill(model, asked, written.length, usage)
-    return {
-      model: name,
-      // A provider has the key, and others may have told it more: what it says is shown to people, and to tools (R32).
-      tool_calls: tool_calls.map((call) => secrets.scrubJson(call)),
-      finish_reason,
-      latency_ms,
-      ...(prompt_tokens === 0 ? {} : { prompt_tokens }),
-      ...(content === "" ? {} : { text: secrets.scrub(content) })
-    } satisfies Attempt
-  })
+  )
+  const latency_ms = (yield* monotonicMs) - started
+  if (Result.isFailure(outcome)) {
+    const { answered, error, unfinished } = outcome.failure
+    // What came may be a page of nonsense that no model wrote.
+    const came = Math.min(answered ?? 0, CHARS_A_TOKEN * outputTokensMax(model))
+    if (unfinished === true) yield* billUnfinished(came)
+    // Where no answer began, the price is known to be none.
+    else bill(model, answered === undefined ? 0 : asked, came)
+    return failed(name, { ...error, message: `the model "${name}": ${error.message}` }, latency_ms)
+  }
+  const { content, finish_reason, tool_calls, usage } = outcome.success
+  const prompt_tokens = reported(usage?.prompt_tokens)
+  const written = content + tool_calls.map((call) => JSON.stringify(call)).join("")
+  bill(model, asked, written.length, usage)
+  return {
+    model: name,
+    // A provider has the key, and others may have told it more: what it says is shown to people, and to tools (R32).
+    tool_calls: tool_calls.map((call) => secrets.scrubJson(call)),
+    finish_reason,
+    latency_ms,
+    ...(prompt_tokens === 0 ? {} : { prompt_tokens }),
+    ...(content === "" ? {} : { text: secrets.scrub(content) })
+  } satisfies Attempt
+})
 
-  /** The model and its fallbacks as they are now; those that the agent is not bound to are left out. */
-  const candidates = Effect.fnUntraced(function* (config: AgentConfig, name: string) {
-    const names = [name, ...(boundModel(config, name)?.fallback ?? [])]
-    const found = yield* Effect.forEach(names, (name) => {
-      const model = boundModel(config, name)
-      if (model === undefined) return Effect.succeed([])
-      const key = model.secret === undefined ? Effect.undefined : secrets.get(model.secret)
-      return Effect.map(key, (key): ReadonlyArray<Candidate> => [{ name, model, key }])
-    })
-    return found.flat()
+/** The model and its fallbacks as they are now, without those that the agent is not bound to. */
+const candidates = Effect.fnUntraced(function* (config: AgentConfig, name: string) {
+  const secrets = yield* SecretStore
+  const names = [name, ...(boundModel(config, name)?.fallback ?? [])]
+  const found = yield* Effect.forEach(names, (name) => {
+    const model = boundModel(config, name)
+    if (model === undefined) return Effect.succeed([])
+    const key = model.secret === undefined ? Effect.undefined : secrets.get(model.secret)
+    return Effect.map(key, (key): ReadonlyArray<Candidate> => [{ name, model, key }])
   })
+  return found.flat()
+})
 
-  const complete = Effect.fn("Llm.complete")(function* (
-    name: string,
-    messages: ReadonlyArray<ChatMessage>,
-    tools: ReadonlyArray<ChatTool>,
-    config: AgentConfig,
-    announce: (wait: Duration.Duration) => Effect.Effect<void>,
-    interrupted: (cost: Unanswered) => Effect.Effect<void> = () => Effect.void
-  ) {
-    const began = yield* monotonicMs
-    const [first, ...others] = yield* candidates(config, name)
-    const prompt = { messages, tools }
-    let usage: Usage = NO_USAGE
-    const bill: Bill = (...attempted) => {
-      usage = sumOf(usage, usageOf(...attempted))
-    }
-    if (first === undefined)
-      return { ...failed(name, problem("http", `the model "${name}" is not configured`), 0), usage }
-    const attempts = Effect.gen(function* () {
-      let completion: Attempt = yield* attempt(first, prompt, bill)
-      if (completion.error?.kind === "rate_limited") {
-        const asked = completion.error.retry_after_ms ?? config.rate_limit_retry_ms
-        const wait = Duration.millis(Math.min(asked, MODEL_RETRY_AFTER_MS_MAX))
-        yield* announce(wait)
-        yield* Effect.sleep(wait)
-        completion = yield* attempt(first, prompt, bill)
-      }
-      for (const other of others) {
-        if (!mayFallBack(completion.error)) break
-        yield* Effect.logWarning("a fallback model takes over", {
-          from: completion.model,
-          to: other.name,
-          error: completion.error
-        })
-        completion = yield* attempt(other, prompt, bill)
-      }
-      return { ...completion, usage }
+/** One model, once more after a rate limit, then its fallbacks. */
+const attemptAll = Effect.fnUntraced(function* (
+  first: Candidate,
+  others: ReadonlyArray<Candidate>,
+  prompt: Prompt,
+  config: AgentConfig,
+  announce: (wait: Duration.Duration) => Effect.Effect<void>,
+  bill: Bill
+) {
+  let completion: Attempt = yield* attempt(first, prompt, bill)
+  if (completion.error?.kind === "rate_limited") {
+    const asked = completion.error.retry_after_ms ?? config.rate_limit_retry_ms
+    const wait = Duration.millis(Math.min(asked, MODEL_RETRY_AFTER_MS_MAX))
+    yield* announce(wait)
+    yield* Effect.sleep(wait)
+    completion = yield* attempt(first, prompt, bill)
+  }
+  for (const other of others) {
+    if (!mayFallBack(completion.error)) break
+    yield* Effect.logWarning("a fallback model takes over", {
+      from: completion.model,
+      to: other.name,
+      error: completion.error
     })
-    const told = Effect.flatMap(monotonicMs, (now) =>
-      usage.input_tokens + usage.output_tokens === 0
-        ? Effect.void
-        : interrupted({ model: name, usage, latency_ms: now - began })
-    )
-    return yield* Effect.onInterrupt(attempts, () => told)
-  })
-  return Llm.of({ complete })
+    completion = yield* attempt(other, prompt, bill)
+  }
+  return completion
+})
+
+const complete = Effect.fn("Llm.complete")(function* (
+  name: string,
+  messages: ReadonlyArray<ChatMessage>,
+  tools: ReadonlyArray<ChatTool>,
+  config: AgentConfig,
+  announce: (wait: Duration.Duration) => Effect.Effect<void>,
+  interrupted: (cost: Unanswered) => Effect.Effect<void> = () => Effect.void
+) {
+  const began = yield* monotonicMs
+  const [first, ...others] = yield* candidates(config, name)
+  const prompt = { messages, tools }
+  let usage: Usage = NO_USAGE
+  const bill: Bill = (...attempted) => {
+    usage = sumOf(usage, usageOf(...attempted))
+  }
+  if (first === undefined)
+    return { ...failed(name, problem("http", `the model "${name}" is not configured`), 0), usage }
+  const attempts = Effect.map(attemptAll(first, others, prompt, config, announce, bill), (completion) => ({
+    ...completion,
+    usage
+  }))
+  const reportCost = Effect.flatMap(monotonicMs, (now) =>
+    usage.input_tokens + usage.output_tokens === 0
+      ? Effect.void
+      : interrupted({ model: name, usage, latency_ms: now - began })
+  )
+  return yield* Effect.onInterrupt(attempts, () => reportCost)
 })
 
 const failed = (model: string, error: ModelError, latency_ms: number): Attempt => ({

@@ -6,14 +6,12 @@ import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings, boundModel } from "#src/agent/settings/AgentSettings.ts"
-import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
-import { commitIfDue } from "#src/agent/arbiter/commits.ts"
+import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { Budget, type Exhausted, type Reservation } from "./Budget.ts"
 import { type ChatMessage, type ChatTool, estimateTokens, jsonOf, outputTokensMax, textsOf } from "./chatCompletion.ts"
 import { type Completion, Llm, type Unanswered } from "./Llm.ts"
-import { type Room, size } from "./promptRoom.ts"
+import { type Room, size, Tokens } from "./Tokens.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
-import { Tokens } from "./Tokens.ts"
 
 /** The size of a prompt that was sent. */
 export interface PromptTokens {
@@ -27,6 +25,8 @@ export interface PromptTokens {
   readonly counted?: number
 }
 
+type Purpose = PayloadOf<"ModelOutput">["purpose"]
+
 /** Asks a model for a lane and commits what it said. */
 export class ModelCalls extends Context.Service<
   ModelCalls,
@@ -38,7 +38,7 @@ export class ModelCalls extends Context.Service<
      */
     ask(
       lane: LaneId,
-      purpose: PayloadOf<"ModelOutput">["purpose"],
+      purpose: Purpose,
       model: string,
       tools: ReadonlyArray<ChatTool>,
       prompt: (room: Room) => ReadonlyArray<ChatMessage>
@@ -78,68 +78,77 @@ const isThere = (state: SessionState, lane: LaneId): boolean =>
 /** At the end of a session nobody waits for the model. */
 const unannounced = () => Effect.void
 
+/** What nobody has an answer for still counts: with its lane, or with edge once the lane is gone. */
+const commitUnanswered =
+  (arbiter: Arbiter["Service"], lane: LaneId) =>
+  ({ latency_ms, model, usage }: Unanswered) =>
+    Effect.suspend(() =>
+      commitIfDue(arbiter, {
+        type: "Output",
+        lane: laneOf(arbiter.state(), lane) === undefined ? EDGE : lane,
+        output: { purpose: "interrupted", model, tool_calls: [], finish_reason: "interrupted", usage, latency_ms }
+      })
+    )
+
+/** Commits an answer. One that no event can hold becomes an error of the call, as an oversized one does. */
+const commitAnswer = Effect.fnUntraced(function* (
+  arbiter: Arbiter["Service"],
+  lane: LaneId,
+  purpose: Purpose,
+  completion: Omit<Completion, "prompt_tokens">
+) {
+  const committed = yield* arbiter.commit({ type: "Output", lane, output: { purpose, ...completion } }).pipe(
+    Effect.catchIf(
+      ({ unfit }) => unfit === true,
+      ({ reason }) => {
+        const { latency_ms, model, usage } = completion
+        const error = { kind: "too_large", message: `the model "${model}": ${reason}` } as const
+        const output = { purpose, model, tool_calls: [], finish_reason: "error", usage, latency_ms, error }
+        return arbiter.commit({ type: "Output", lane, output })
+      }
+    ),
+    // The lane would ask again for as long as it is there, and pay each time.
+    Effect.catch((refused): Effect.Effect<ReadonlyArray<ChoirEvent>> =>
+      isThere(arbiter.state(), lane) ? Effect.die(refused) : Effect.as(commitUnanswered(arbiter, lane)(completion), [])
+    )
+  )
+  return committed.find((event) => event.event_type === "ModelOutput")
+})
+
+/** The sizes of the lanes' newest prompts. */
+const makePromptSizes = (arbiter: Arbiter["Service"], tokens: Tokens["Service"]) => {
+  const sizes = new Map<LaneId, PromptTokens>()
+  return {
+    last: (lane: LaneId) => sizes.get(lane),
+    remember: (lane: LaneId, size: PromptTokens) => {
+      for (const known of sizes.keys()) if (laneOf(arbiter.state(), known) === undefined) sizes.delete(known)
+      sizes.set(lane, size)
+      if (size.counted !== undefined) tokens.observe(size.model, size.counted, size.reported)
+    },
+    /** Counted only where it is near the length at which windows are compacted, so that small sessions never pay for it. */
+    count: (config: AgentConfig, name: string, texts: ReadonlyArray<string>) => {
+      const near = config.memory.compact_at * (boundModel(config, name)?.context_window ?? 0)
+      return tokens.certainlyBelow(texts, near) ? Effect.undefined : tokens.count(texts)
+    }
+  }
+}
+
 const make = Effect.fnUntraced(function* () {
   const arbiter = yield* Arbiter
   const budget = yield* Budget
   const llm = yield* Llm
   const replication = yield* Replication
   const settings = yield* AgentSettings
-  const tokens = yield* Tokens
-  const sizes = new Map<LaneId, PromptTokens>()
+  const sizes = makePromptSizes(arbiter, yield* Tokens)
 
   const announce = (model: string) => (wait: Duration.Duration) => {
     const text = `The provider of the model "${model}" is busy or limits its rate; asking again in ${Duration.format(wait)}.`
     return Effect.andThen(Effect.logWarning(text), commitIfDue(arbiter, { type: "Notice", text }))
   }
-  /** What nobody has an answer for still counts: with its lane, or with edge once the lane is gone. */
-  const unanswered =
-    (lane: LaneId) =>
-    ({ latency_ms, model, usage }: Unanswered) =>
-      Effect.suspend(() =>
-        commitIfDue(arbiter, {
-          type: "Output",
-          lane: laneOf(arbiter.state(), lane) === undefined ? EDGE : lane,
-          output: { purpose: "interrupted", model, tool_calls: [], finish_reason: "interrupted", usage, latency_ms }
-        })
-      )
-  const commit = Effect.fnUntraced(function* (
-    lane: LaneId,
-    purpose: PayloadOf<"ModelOutput">["purpose"],
-    completion: Omit<Completion, "prompt_tokens">
-  ) {
-    // An answer that no event can hold becomes an error of the call, as an oversized one does.
-    const committed = yield* arbiter.commit({ type: "Output", lane, output: { purpose, ...completion } }).pipe(
-      Effect.catchIf(
-        ({ unfit }) => unfit === true,
-        ({ reason }) => {
-          const { latency_ms, model, usage } = completion
-          const error = { kind: "too_large", message: `the model "${model}": ${reason}` } as const
-          const output = { purpose, model, tool_calls: [], finish_reason: "error", usage, latency_ms, error }
-          return arbiter.commit({ type: "Output", lane, output })
-        }
-      ),
-      // The lane would ask again for as long as it is there, and pay each time.
-      Effect.catch((refused): Effect.Effect<ReadonlyArray<ChoirEvent>> =>
-        isThere(arbiter.state(), lane) ? Effect.die(refused) : Effect.as(unanswered(lane)(completion), [])
-      )
-    )
-    return committed.find((event) => event.event_type === "ModelOutput")
-  })
-
-  /** Counted only where it is near the length at which windows are compacted, so that small sessions never pay for it. */
-  const counted = (config: AgentConfig, name: string, texts: ReadonlyArray<string>) => {
-    const near = config.memory.compact_at * (boundModel(config, name)?.context_window ?? 0)
-    return tokens.certainlyBelow(texts, near) ? Effect.undefined : tokens.count(texts)
-  }
-  const remember = (lane: LaneId, size: PromptTokens) => {
-    for (const known of sizes.keys()) if (laneOf(arbiter.state(), known) === undefined) sizes.delete(known)
-    sizes.set(lane, size)
-    if (size.counted !== undefined) tokens.observe(size.model, size.counted, size.reported)
-  }
 
   const ask = Effect.fn("ModelCalls.ask")(function* (
     lane: LaneId,
-    purpose: PayloadOf<"ModelOutput">["purpose"],
+    purpose: Purpose,
     wanted: string,
     tools: ReadonlyArray<ChatTool>,
     prompt: (room: Room) => ReadonlyArray<ChatMessage>
@@ -156,27 +165,31 @@ const make = Effect.fnUntraced(function* () {
     if (messages.length === 0) return undefined
     const { rev } = arbiter.state()
     const most = reservation(config, name, estimateTokens(size(messages)) + described)
+    const unanswered = commitUnanswered(arbiter, lane)
     // An answer that came and is not committed yet: it has to be paid for even if the call is interrupted now.
     let came: Unanswered | undefined
     const answered = llm
-      .complete(name, messages, tools, config, purpose === "summary" ? unannounced : announce(name), unanswered(lane))
+      .complete(name, messages, tools, config, purpose === "summary" ? unannounced : announce(name), unanswered)
       .pipe(Effect.tap((completion) => Effect.sync(() => (came = completion))))
     return yield* Effect.gen(function* () {
       yield* budget.reserve(most)
-      const [completion, size] = yield* Effect.all([answered, counted(config, name, [offered, ...textsOf(messages)])], {
-        concurrency: 2
-      })
+      const [completion, size] = yield* Effect.all(
+        [answered, sizes.count(config, name, [offered, ...textsOf(messages)])],
+        {
+          concurrency: 2
+        }
+      )
       const { prompt_tokens: reported, ...said } = completion
       if (reported !== undefined && (purpose === "turn" || purpose === "report"))
-        remember(lane, { rev, model: said.model, reported, ...(size === undefined ? {} : { counted: size }) })
+        sizes.remember(lane, { rev, model: said.model, reported, ...(size === undefined ? {} : { counted: size }) })
       return yield* Effect.uninterruptible(
-        Effect.tap(commit(lane, purpose, said), () => Effect.sync(() => (came = undefined)))
+        Effect.tap(commitAnswer(arbiter, lane, purpose, said), () => Effect.sync(() => (came = undefined)))
       )
     }).pipe(
-      Effect.onInterrupt(() => Effect.suspend(() => (came === undefined ? Effect.void : unanswered(lane)(came)))),
+      Effect.onInterrupt(() => Effect.suspend(() => (came === undefined ? Effect.void : unanswered(came)))),
       Effect.scoped
     )
   })
 
-  return ModelCalls.of({ ask, lastPromptTokens: (lane) => sizes.get(lane) })
+  return ModelCalls.of({ ask, lastPromptTokens: sizes.last })
 })

@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises"
 import { Context, Effect, Layer } from "effect"
 import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants"
 import { packVocabulary, Vocabulary } from "./Vocabulary.ts"
+import { type ChatMessage, jsonOf } from "./chatCompletion.ts"
 
 /** Characters of a prompt that are taken for one token where no provider counted yet; low, so that prompts rather come out short. */
 export const PROMPT_CHARS_PER_TOKEN = 3
@@ -161,3 +162,15 @@ const make = Effect.fnUntraced(function* () {
     factor: (model) => factors.get(model) ?? 1
   })
 })
+
+/** The room of a prompt: events of the window, and tokens of the model's context that the messages may take. */
+export interface Room {
+  readonly event_window: number
+  readonly tokens: number
+}
+
+export const chars = ({ tokens }: Room): number => tokens * PROMPT_CHARS_PER_TOKEN
+
+/** Characters as they are sent. */
+export const size = (messages: ReadonlyArray<ChatMessage>): number =>
+  messages.reduce((total, message) => total + jsonOf(message).length, 0)

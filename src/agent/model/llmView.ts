@@ -1,6 +1,8 @@
-/** A tool as a model is shown it. */
-import { JsonSchema, Schema } from "effect"
+/** Tools as a model sees them, and answer tools, which exist in one call, run nothing and give its answer a structure. */
+import { JsonSchema, Result, Schema } from "effect"
 import { type ToolLlmView, ToolName } from "#schema/Tool.ts"
+import type { ModelToolCall } from "#schema/Event.ts"
+import type { ChatTool } from "./chatCompletion.ts"
 
 const NO_INPUT = { type: "object", properties: {}, additionalProperties: false }
 
@@ -19,3 +21,28 @@ export const llmView = (name: string, description: string, input: Schema.Top): T
   description,
   input_schema: inputSchema(input)
 })
+
+export interface AnswerTool<A> {
+  readonly tool: ChatTool
+  /** What the model answered, once for each call of the tool whose arguments fit. */
+  answers(calls: ReadonlyArray<Pick<ModelToolCall, "input" | "name">>): ReadonlyArray<A>
+}
+
+export const answerTool = <S extends Schema.Decoder<unknown>>(
+  name: string,
+  purpose: string,
+  schema: S
+): AnswerTool<S["Type"]> => {
+  const { description, input_schema, name: canonical } = llmView(name, purpose, schema)
+  const wireName = canonical.replaceAll(".", "-")
+  const decode = Schema.decodeUnknownResult(schema)
+  return {
+    tool: { type: "function", function: { name: wireName, description, parameters: input_schema } },
+    answers: (calls) =>
+      calls.flatMap(({ input, name }) => {
+        // A model says the wire name; a name that it made up is kept as it is.
+        const decoded = name.replaceAll(".", "-") === wireName ? decode(input) : undefined
+        return decoded === undefined || Result.isFailure(decoded) ? [] : [decoded.success]
+      })
+  }
+}

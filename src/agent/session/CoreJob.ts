@@ -5,8 +5,7 @@ import type { JobName } from "#schema/Ids.ts"
 import { valueProblem } from "#src/shared/image/jsonSchema.ts"
 import { mostRepeated } from "#src/shared/session/repetitions.ts"
 import type { ActiveSkill, CoreLane, OpenCall, SessionState } from "#src/shared/session/State.ts"
-import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
-import { commitEnd, commitIfDue } from "#src/agent/arbiter/commits.ts"
+import { Arbiter, commitEnd, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { callLimit } from "#src/agent/arbiter/decideCalls.ts"
 import { skillRules } from "#src/agent/arbiter/decideSkills.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
@@ -15,7 +14,7 @@ import { ImageTexts } from "#src/agent/image/ImageTexts.ts"
 import { inlineResult, TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import { corePrompt } from "#src/agent/model/prompt/Prompt.ts"
-import type { Proposal } from "#src/agent/arbiter/Proposal.ts"
+import type { Command } from "#src/agent/arbiter/Command.ts"
 import { SkillRegistry } from "#src/agent/image/SkillRegistry.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
@@ -38,7 +37,7 @@ export const CORE_SUMMARY_CHARS_MAX = 4000
 /** How long a job waits for the answer to what it asked the user; then it goes on without (E12). */
 export const QUESTION_WAIT_MS_MAX = 600_000
 
-type Stop = Omit<Extract<Proposal, { type: "StopCore" }>, "type" | "job_name">
+type Stop = Omit<Extract<Command, { type: "StopCore" }>, "type" | "job_name">
 
 export type CoreStep =
   | { readonly type: "run" }

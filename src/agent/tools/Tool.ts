@@ -1,20 +1,22 @@
-/** What a tool is to the arbiter: the model's view, the locks it needs, its effect class, and how it runs. */
-import type { Effect, Schema } from "effect"
+/** A tool: the model's view, the locks it needs, its effect class and how it runs; and what all tools share. */
+import { Effect, Result, Schema } from "effect"
 import type { CallId, LaneId } from "#schema/Ids.ts"
-import type { LockRequest, ToolEffect, ToolLlmView } from "#schema/Tool.ts"
-import type { Proposal } from "#src/agent/arbiter/Proposal.ts"
+import { LockRequest, type ToolEffect, type ToolLlmView } from "#schema/Tool.ts"
+import { fileKey } from "#src/shared/image/lockKey.ts"
+import type { Command } from "#src/agent/arbiter/Command.ts"
+import type { SecretStore } from "#src/agent/settings/SecretStore.ts"
 
 /** A tool whose whole effect is a commit: it starts, instructs or cancels a job, or moves a skill, and runs nothing. */
 export interface ControlTool {
   readonly llm: ToolLlmView
   readonly lanes: "both" | "edge"
   /** Its effect and its result are one batch, which replication never splits (docs/protocol.md, Batches). */
-  propose(input: unknown, call_id: CallId, lane: LaneId): Effect.Effect<Proposal, InvalidInput>
+  command(input: unknown, call_id: CallId, lane: LaneId): Effect.Effect<Command, InvalidInput>
 }
 
 export type AnyTool = Tool | ControlTool
 
-export const isControl = (tool: AnyTool): tool is ControlTool => "propose" in tool
+export const isControl = (tool: AnyTool): tool is ControlTool => "command" in tool
 
 /** A file version as a lane saw it; the base of lost-update protection (E10). */
 export interface FileVersion {
@@ -80,3 +82,42 @@ export interface InvalidInput {
   readonly _tag: "InvalidInput"
   readonly problem: string
 }
+
+export const invalidInput = (problem: string): InvalidInput => ({ _tag: "InvalidInput", problem })
+
+/** Strict on types; unknown keys are dropped (docs/tools.md, Built-in tools). Every problem is reported at once. */
+export const decodeInput = <S extends Schema.Decoder<unknown>>(
+  schema: S
+): ((input: unknown) => Effect.Effect<S["Type"], InvalidInput>) => {
+  const decode = Schema.decodeUnknownEffect(schema, { errors: "all" })
+  return (input) => Effect.mapError(decode(input), (error) => invalidInput(error.message))
+}
+
+/** The lock on a path that a model named; fails where the path cannot be locked. */
+export const lockOn = (path: string, mode: LockRequest["mode"]): Effect.Effect<LockRequest, InvalidInput> =>
+  Effect.fromResult(
+    Result.mapBoth(fileKey(path), {
+      onSuccess: (resource) => LockRequest.make({ resource, mode }),
+      onFailure: (error) => invalidInput(error.message)
+    })
+  )
+
+/** An outcome that tells the model what went wrong and what to do. */
+export const refusal = (
+  error: { readonly message: string },
+  output?: Readonly<Record<string, Schema.Json>>
+): ToolOutcome => ({
+  status: "error",
+  summary: error.message,
+  output: { error: error.message, ...output }
+})
+
+/** The outcome without the agent's secrets: a tool may find what others wrote, and no result may contain a secret (R32). */
+export const withoutSecrets = (
+  { output, summary, ...outcome }: ToolOutcome,
+  { scrub, scrubJson }: Pick<SecretStore["Service"], "scrub" | "scrubJson">
+): ToolOutcome => ({
+  ...outcome,
+  summary: scrub(summary),
+  ...(output === undefined ? {} : { output: scrubJson(output) })
+})

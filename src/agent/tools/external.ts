@@ -12,9 +12,8 @@ import { inputDecoder } from "#src/shared/image/jsonSchema.ts"
 import { type ProcessResult, ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { type CallSecrets, makeToolSecrets } from "#src/agent/settings/toolSecrets.ts"
-import { decodeInput, refusal, withoutSecrets } from "./toolResult.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
-import type { Tool, ToolOutcome } from "./Tool.ts"
+import { decodeInput, refusal, type Tool, type ToolOutcome, withoutSecrets } from "./Tool.ts"
 import { keepWholeOutput } from "./wholeOutput.ts"
 
 /** What a tool with a process gets beyond the process's own time, to kill what is left and to hand over its output. */

@@ -2,9 +2,8 @@
 import { Effect, Schema } from "effect"
 import { Workspace, type WorkspaceFile } from "#src/agent/workspace/Workspace.ts"
 import { countLines, cutToJsonBytes, isText, lineOffset } from "./fileText.ts"
-import type { Tool, ToolOutcome } from "./Tool.ts"
+import { decodeInput, lockOn, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput, lockOn, refusal } from "./toolResult.ts"
 import { FILE_TOOL_TIMEOUT_MS } from "./fsWrite.ts"
 import { TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
 

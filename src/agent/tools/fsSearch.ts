@@ -2,9 +2,8 @@
 import { Effect, Option, Schema } from "effect"
 import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRunner.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
-import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
+import { decodeInput, lockOn, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput, lockOn, refusal } from "./toolResult.ts"
 import { PROCESS_GRACE_MS, TOOL_STDERR_CHARS_MAX } from "./external.ts"
 import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
 

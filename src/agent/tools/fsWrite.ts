@@ -2,9 +2,8 @@
 import { Effect, Result, Schema, TextDiff } from "effect"
 import { Workspace, type WorkspaceFile, type WorkspaceWrite } from "#src/agent/workspace/Workspace.ts"
 import { countLines, cutToJsonBytes, endsInNewline, isText, lineOffset } from "./fileText.ts"
-import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
+import { decodeInput, lockOn, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput, lockOn, refusal } from "./toolResult.ts"
 
 /** Of a refused write's diff, what the model is shown. */
 const WRITE_DIFF_BYTES_MAX = 4 * 1024

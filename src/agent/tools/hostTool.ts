@@ -10,9 +10,8 @@ import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane, type HostCall, type HostReply } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { Denied, type Unreachable } from "#src/agent/control/verbAnswer.ts"
-import type { Tool, ToolOutcome } from "./Tool.ts"
+import { decodeInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput, refusal } from "./toolResult.ts"
 
 /** What a host tool gets beyond its own time, so that its own words on a late answer reach the model. */
 export const HOST_CALL_GRACE_MS = 1000

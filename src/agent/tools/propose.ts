@@ -17,9 +17,8 @@ import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import type { Denied } from "#src/agent/control/verbAnswer.ts"
-import type { Tool, ToolOutcome } from "./Tool.ts"
+import { decodeInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput, refusal } from "./toolResult.ts"
 import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
 
 /** How long a proposal may take to reach choird, which looks into the agent's repository before it answers. */

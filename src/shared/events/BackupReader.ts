@@ -85,6 +85,45 @@ const beginChain = (session_id: SessionId): Chain => ({
   forgotten: new ForgottenPayloads()
 })
 
+type Chains = Map<SessionId, Chain>
+type Heads = ReadonlyMap<SessionId, { readonly last_rev: number; readonly head: string | null }>
+
+/** Continues the chain of an event's session; answers the problem of a row that is not an event. */
+const takeEvent = (chains: Chains, value: unknown): string | undefined => {
+  const event = Option.getOrUndefined(decodeEvent(value))
+  if (event === undefined) return "the row is not an event"
+  const chain = chains.get(event.session_id) ?? beginChain(event.session_id)
+  chains.set(event.session_id, chain)
+  if (chain.broken !== undefined) return undefined
+  const read = readRow(event)
+  if (Result.isFailure(read)) return void (chain.broken = `event ${event.rev}: ${read.failure}`)
+  const text = read.success
+  const next = link(chain.hash, event.rev, text.chained)
+  if (event.rev !== chain.rev + 1) chain.broken = `after event ${chain.rev} comes event ${event.rev}`
+  else if (!next.equals(event.hash)) chain.broken = `the digest of event ${event.rev} does not hold`
+  chain.forgotten.row(text, text.payload?.includes(FORGETS) === true ? Result.getOrUndefined(eventOf(text)) : undefined)
+  chain.rev = event.rev
+  chain.hash = next
+  return undefined
+}
+
+/** The sessions whose chain does not end in their head, with the reason. */
+const brokenSessions = (chains: Chains, heads: Heads): BackupSummary["broken"] => {
+  const broken: Array<BackupSummary["broken"][number]> = []
+  for (const session_id of new Set([...chains.keys(), ...heads.keys()])) {
+    const head = heads.get(session_id)
+    const chain = chains.get(session_id)
+    const ends =
+      chain === undefined ? { rev: 0, hash: hex(genesis(session_id)) } : { rev: chain.rev, hash: hex(chain.hash) }
+    const matches = head?.last_rev === ends.rev && (head.head ?? hex(genesis(session_id))) === ends.hash
+    const unlisted = chain?.forgotten.unlisted
+    const changed = unlisted === undefined ? undefined : `event ${unlisted}: ${UNLISTED}`
+    const reason = chain?.broken ?? (matches ? changed : "its events do not end in its head")
+    if (reason !== undefined && broken.length < BROKEN_MAX) broken.push({ session_id, reason })
+  }
+  return broken
+}
+
 /** A machine that takes bytes in any pieces. It holds a line and a digest for each session. */
 const makeChecker = () => {
   const whole = createHash("sha256")
@@ -97,27 +136,6 @@ const makeChecker = () => {
   let part: Part | undefined
   let sha256: string | undefined
 
-  const takeEvent = (value: unknown) => {
-    const event = Option.getOrUndefined(decodeEvent(value))
-    if (event === undefined) return "the row is no event"
-    const chain = chains.get(event.session_id) ?? beginChain(event.session_id)
-    chains.set(event.session_id, chain)
-    if (chain.broken !== undefined) return undefined
-    const read = readRow(event)
-    if (Result.isFailure(read)) return void (chain.broken = `event ${event.rev}: ${read.failure}`)
-    const text = read.success
-    const next = link(chain.hash, event.rev, text.chained)
-    if (event.rev !== chain.rev + 1) chain.broken = `after event ${chain.rev} comes event ${event.rev}`
-    else if (!next.equals(event.hash)) chain.broken = `the digest of event ${event.rev} does not hold`
-    chain.forgotten.row(
-      text,
-      text.payload?.includes(FORGETS) === true ? Result.getOrUndefined(eventOf(text)) : undefined
-    )
-    chain.rev = event.rev
-    chain.hash = next
-    return undefined
-  }
-
   const takeRow = (text: string): string | undefined => {
     if (part === undefined) return "a row stands outside of a table"
     const parsed = parse(text)
@@ -128,7 +146,7 @@ const makeChecker = () => {
     part.rows += 1
     rows += 1
     const { schema, table } = part.table
-    return schema === EVENTS.schema && table === EVENTS.table ? takeEvent(value) : undefined
+    return schema === EVENTS.schema && table === EVENTS.table ? takeEvent(chains, value) : undefined
   }
 
   /** What is wrong with a record, or the item that it is. */
@@ -177,22 +195,6 @@ const makeChecker = () => {
     return undefined
   }
 
-  const brokenSessions = () => {
-    const broken: Array<BackupSummary["broken"][number]> = []
-    for (const session_id of new Set([...chains.keys(), ...heads.keys()])) {
-      const head = heads.get(session_id)
-      const chain = chains.get(session_id)
-      const ends =
-        chain === undefined ? { rev: 0, hash: hex(genesis(session_id)) } : { rev: chain.rev, hash: hex(chain.hash) }
-      const matches = head?.last_rev === ends.rev && (head.head ?? hex(genesis(session_id))) === ends.hash
-      const unlisted = chain?.forgotten.unlisted
-      const changed = unlisted === undefined ? undefined : `event ${unlisted}: ${UNLISTED}`
-      const reason = chain?.broken ?? (matches ? changed : "its events do not end in its head")
-      if (reason !== undefined && broken.length < BROKEN_MAX) broken.push({ session_id, reason })
-    }
-    return broken
-  }
-
   return {
     line: () => line,
     push: (bytes: Uint8Array): Result.Result<ReadonlyArray<BackupItem>, string> => {
@@ -212,7 +214,14 @@ const makeChecker = () => {
       if (header === undefined || sha256 === undefined || rest.length > 0)
         return Result.fail("it breaks off before its end")
       const events = [...chains.values()].reduce((sum, { rev }) => sum + rev, 0)
-      return Result.succeed({ header, rows, sessions: heads.size, events, broken: brokenSessions(), sha256 })
+      return Result.succeed({
+        header,
+        rows,
+        sessions: heads.size,
+        events,
+        broken: brokenSessions(chains, heads),
+        sha256
+      })
     }
   }
 }

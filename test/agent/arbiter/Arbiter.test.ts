@@ -3,7 +3,7 @@ import { Effect, Fiber, Layer, Result, Schema } from "effect"
 import { ChoirEvent } from "#schema/Event.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
-import type { Proposal } from "#src/agent/arbiter/Proposal.ts"
+import type { Command } from "#src/agent/arbiter/Command.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { userMessage } from "../../support/history.ts"
@@ -17,7 +17,7 @@ const arbiterLayer = Arbiter.layer.pipe(
   Layer.provideMerge(Layer.mergeAll(EventLog.layer(SESSION), AgentSettings.layer(settingsOf(1))))
 )
 
-const notice = (text: string): Proposal => ({ type: "Notice", text })
+const notice = (text: string): Command => ({ type: "Notice", text })
 const start = Effect.forkChild({ startImmediately: true })
 
 describe("Arbiter", () => {
@@ -70,7 +70,7 @@ describe("Arbiter", () => {
       const deep = JSON.parse("[".repeat(20_000) + "]".repeat(20_000))
       const usage = { input_tokens: 1, output_tokens: 1 }
       const output = { purpose: "turn", model: "m", finish_reason: "", usage, latency_ms: 0 } as const
-      const refusals: ReadonlyArray<readonly [Proposal, RegExp, boolean | undefined]> = [
+      const refusals: ReadonlyArray<readonly [Command, RegExp, boolean | undefined]> = [
         [userMessage("1"), /taken before/u, undefined],
         [userMessage("2"), /no reply yet/u, undefined],
         [notice("a".repeat(EVENT_BYTES_MAX)), /bytes at most/u, true],
@@ -80,8 +80,8 @@ describe("Arbiter", () => {
           true
         ]
       ]
-      for (const [proposal, reason, unfit] of refusals) {
-        const refused = yield* Effect.flip(arbiter.commit(proposal))
+      for (const [command, reason, unfit] of refusals) {
+        const refused = yield* Effect.flip(arbiter.commit(command))
         assert.match(refused.message, reason)
         assert.strictEqual(refused.unfit, unfit)
       }

@@ -5,7 +5,7 @@ import { CallId, EDGE, InboxId, JobName, type LaneId, LaneId as Lane } from "#sc
 import type { TurnName } from "#schema/Signal.ts"
 import { decide } from "#src/agent/arbiter/decide.ts"
 import { exhaustedLimit } from "#src/agent/arbiter/decideCalls.ts"
-import type { Proposal, Situation } from "#src/agent/arbiter/Proposal.ts"
+import type { Command, Situation } from "#src/agent/arbiter/Command.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { SESSION } from "../../support/testing/MemoryControlPlane.ts"
@@ -17,17 +17,17 @@ const CORE = Lane.make("core:a")
 const usage = { input_tokens: 40, output_tokens: 2 }
 const said = { purpose: "turn", model: "small", finish_reason: "stop", usage, latency_ms: 0 } as const
 
-const calling = (lane: LaneId, ...names: ReadonlyArray<string>): Proposal => ({
+const calling = (lane: LaneId, ...names: ReadonlyArray<string>): Command => ({
   type: "Output",
   lane,
   output: { ...said, tool_calls: names.map((name) => ({ name, input: {} })) }
 })
-const saying = (text: string): Proposal => ({
+const saying = (text: string): Command => ({
   type: "Output",
   lane: EDGE,
   output: { ...said, text, tool_calls: [] }
 })
-const request = (lane: LaneId, call: string, more: Partial<Extract<Proposal, { type: "Request" }>> = {}): Proposal => ({
+const request = (lane: LaneId, call: string, more: Partial<Extract<Command, { type: "Request" }>> = {}): Command => ({
   type: "Request",
   lane,
   call_id: CallId.make(call),
@@ -38,7 +38,7 @@ const request = (lane: LaneId, call: string, more: Partial<Extract<Proposal, { t
   allowed_tools: undefined,
   ...more
 })
-const grant = (lane: LaneId, call: string, readOnly = false): Proposal => ({
+const grant = (lane: LaneId, call: string, readOnly = false): Command => ({
   type: "Grant",
   lane,
   call_id: CallId.make(call),
@@ -46,13 +46,13 @@ const grant = (lane: LaneId, call: string, readOnly = false): Proposal => ({
   dirty: false,
   readOnly
 })
-const result = (lane: LaneId, call: string, untrusted = false): Proposal => ({
+const result = (lane: LaneId, call: string, untrusted = false): Command => ({
   type: "Result",
   lane,
   call_id: CallId.make(call),
   result: { status: "success", summary: "s", duration_ms: 0, ...(untrusted ? { untrusted } : {}) }
 })
-const spawn = (call: string, job_name = A, time_budget_ms = 0): Proposal => ({
+const spawn = (call: string, job_name = A, time_budget_ms = 0): Command => ({
   type: "Spawn",
   call_id: CallId.make(call),
   model: "small",
@@ -64,13 +64,13 @@ const spawn = (call: string, job_name = A, time_budget_ms = 0): Proposal => ({
     verbosity: "normal"
   }
 })
-const inject = (call: string, job_name = A): Proposal => ({
+const inject = (call: string, job_name = A): Command => ({
   type: "InjectCore",
   call_id: CallId.make(call),
   job_name,
   content: "c"
 })
-const cancel = (call: string, job_name = A): Proposal => ({
+const cancel = (call: string, job_name = A): Command => ({
   type: "CancelCore",
   call_id: CallId.make(call),
   job_name,
@@ -78,16 +78,16 @@ const cancel = (call: string, job_name = A): Proposal => ({
 })
 
 const after = (
-  proposals: ReadonlyArray<Proposal>,
+  commands: ReadonlyArray<Command>,
   more: Partial<Situation> = {},
   log: Array<ChoirEvent> = []
 ): SessionState =>
-  proposals.reduce<SessionState>((state, proposal) => {
-    const decided = decide(state, proposal, situation(more))
-    if (Result.isFailure(decided)) throw new Error(`${proposal.type}: ${decided.failure.reason}`)
+  commands.reduce<SessionState>((state, command) => {
+    const decided = decide(state, command, situation(more))
+    if (Result.isFailure(decided)) throw new Error(`${command.type}: ${decided.failure.reason}`)
     const events = placed(state, decided.success)
     const folded = foldAll(state, events)
-    if (Result.isFailure(folded)) throw new Error(`${proposal.type}: ${folded.failure.reason}`)
+    if (Result.isFailure(folded)) throw new Error(`${command.type}: ${folded.failure.reason}`)
     log.push(...events)
     return folded.success
   }, initialState)
@@ -109,7 +109,7 @@ const repeated = (times: number) => [
 const budgets = (more: Partial<Situation["budgets"]>) => ({ budgets: agentConfig(more).budgets })
 
 const REFUSED: ReadonlyArray<
-  readonly [string, ReadonlyArray<Proposal>, Proposal, RegExp, Partial<Situation>?, Partial<Situation>?]
+  readonly [string, ReadonlyArray<Command>, Command, RegExp, Partial<Situation>?, Partial<Situation>?]
 > = [
   ["a message that was taken", [userMessage("5")], userMessage("5"), /taken before/u],
   ["an output of a stopped job", [], calling(CORE, "t"), /has stopped/u],
@@ -182,9 +182,9 @@ const REFUSED: ReadonlyArray<
 ]
 
 describe("decide", () => {
-  for (const [what, before, proposal, reason, more] of REFUSED)
+  for (const [what, before, command, reason, more] of REFUSED)
     it(`refuses ${what}`, () => {
-      const decided = decide(after(before, more), proposal, situation(more))
+      const decided = decide(after(before, more), command, situation(more))
       if (Result.isSuccess(decided)) assert.fail(JSON.stringify(decided.success))
       assert.match(decided.failure.reason, reason)
     })
@@ -203,8 +203,8 @@ describe("decide", () => {
   })
 
   it("commits a spawn, an instruction and a cancel together with their results (docs/protocol.md, Batches)", () => {
-    const types = (before: ReadonlyArray<Proposal>, proposal: Proposal) => {
-      const decided = decide(after(before), proposal, situation())
+    const types = (before: ReadonlyArray<Command>, command: Command) => {
+      const decided = decide(after(before), command, situation())
       return Result.isSuccess(decided) ? decided.success.map(({ event_type, lane }) => `${event_type} ${lane}`) : []
     }
     const around = (middle: string) => ["ToolCallCommitted edge", middle, "ToolResultCommitted edge"]
@@ -228,14 +228,14 @@ describe("decide", () => {
 
   it("lets edge read while a job runs, and the job write", () => {
     const state = after([...spawned, calling(EDGE, "t"), request(EDGE, c(7)), calling(CORE, "t"), request(CORE, c(9))])
-    for (const proposal of [grant(EDGE, c(7), true), grant(CORE, c(9))])
-      assert.isTrue(Result.isSuccess(decide(state, proposal, situation())))
+    for (const command of [grant(EDGE, c(7), true), grant(CORE, c(9))])
+      assert.isTrue(Result.isSuccess(decide(state, command, situation())))
   })
 
   it("ends a signal for nobody in an event, and marks a running job", () => {
-    const reasonIn = (before: ReadonlyArray<Proposal>) => {
-      const proposal = { type: "SignalCancel", signal_id: "1", job_name: A } as const
-      const decided = decide(after(before), proposal, situation())
+    const reasonIn = (before: ReadonlyArray<Command>) => {
+      const command = { type: "SignalCancel", signal_id: "1", job_name: A } as const
+      const decided = decide(after(before), command, situation())
       const draft = Result.isSuccess(decided) ? decided.success[0] : undefined
       return draft?.event_type === "Cancelled" ? [draft.lane, draft.payload.reason] : []
     }
@@ -243,11 +243,11 @@ describe("decide", () => {
     assert.deepStrictEqual<unknown>(reasonIn(spawned), ["core:a", "cancelled by the user"])
   })
 
-  const stopping = (turn: TurnName, report?: string): Proposal => ({ type: "StopTurn", signal_id: "7", turn, report })
+  const stopping = (turn: TurnName, report?: string): Command => ({ type: "StopTurn", signal_id: "7", turn, report })
   const first = { inbox_id: InboxId.make("1") }
   const reported = [...spawned, calling(EDGE), { type: "Answer", text: "started" } as const]
   const stoppedJob = [...reported, { type: "StopCore", job_name: A, outcome: "error", summary: "it broke" } as const]
-  const STOPS: ReadonlyArray<readonly [string, ReadonlyArray<Proposal>, Proposal, ReadonlyArray<string>]> = [
+  const STOPS: ReadonlyArray<readonly [string, ReadonlyArray<Command>, Command, ReadonlyArray<string>]> = [
     ["before its model call", [userMessage("1")], stopping(first), ["Cancelled 1", "reply 1: Stopped."]],
     [
       "with calls that did not begin",
@@ -286,11 +286,11 @@ describe("decide", () => {
     ],
     ["that reports on something else", stoppedJob, stopping({ report_rev: 8 }), ["Cancelled 0"]]
   ]
-  for (const [what, before, proposal, expected] of STOPS)
+  for (const [what, before, command, expected] of STOPS)
     it(`stops a turn ${what} in one batch that folds`, () => {
       const log: Array<ChoirEvent> = []
       const state = after(before, {}, log)
-      const decided = decide(state, proposal, situation({ find: (rev) => log[rev - 1] }))
+      const decided = decide(state, command, situation({ find: (rev) => log[rev - 1] }))
       if (Result.isFailure(decided)) assert.fail(decided.failure.reason)
       const told = decided.success.map((draft) => {
         switch (draft.event_type) {
@@ -327,7 +327,7 @@ describe("decide", () => {
 
   it("ends a session with the open turn's one reply, or with a notice", () => {
     const end = { type: "End", by: "budget", reason: "r", text: "t" } as const
-    const kinds = (before: ReadonlyArray<Proposal>) => {
+    const kinds = (before: ReadonlyArray<Command>) => {
       const decided = decide(after(before), end, situation())
       const last = Result.isSuccess(decided) ? decided.success.at(-1) : undefined
       return last?.event_type === "AgentMessage"

@@ -6,7 +6,7 @@ import { CallId, EDGE, JobName, LaneId } from "#schema/Ids.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { decide } from "#src/agent/arbiter/decide.ts"
 import { SKILL_START, SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
-import type { Proposal, Rejected } from "#src/agent/arbiter/Proposal.ts"
+import type { Command, Rejected } from "#src/agent/arbiter/Command.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -34,35 +34,35 @@ interface Taken {
 }
 const begun: Taken = { state: initialState, events: [] }
 
-/** What becomes of a proposal. */
+/** What becomes of a command. */
 const tried = (
   { events, state }: Taken,
-  proposal: Proposal,
+  command: Command,
   skills = BOOK,
   retries = 2
 ): Taken & { readonly refused?: Rejected } => {
   const budgets = agentConfig({ skill_retry_budget: retries, total_session_tokens: 1_000_000_000 }).budgets
   const decided = decide(
     state,
-    proposal,
+    command,
     situation({ skills, budgets: { ...budgets, max_tool_calls_per_session: 1e9 } })
   )
   if (Result.isFailure(decided)) return { events, state, refused: decided.failure }
   const next = placed(state, decided.success)
   const folded = foldAll(state, next)
-  if (Result.isFailure(folded)) throw new Error(`${proposal.type}: ${folded.failure.reason}`)
+  if (Result.isFailure(folded)) throw new Error(`${command.type}: ${folded.failure.reason}`)
   return { state: folded.success, events: [...events, ...next] }
 }
-const after = (...proposals: ReadonlyArray<Proposal | ((taken: Taken) => Proposal)>): Taken =>
-  proposals.reduce<Taken>((taken, next) => {
-    const proposal = typeof next === "function" ? next(taken) : next
-    const result = tried(taken, proposal)
-    if (result.refused !== undefined) throw new Error(`${proposal.type}: ${result.refused.reason}`)
+const after = (...commands: ReadonlyArray<Command | ((taken: Taken) => Command)>): Taken =>
+  commands.reduce<Taken>((taken, next) => {
+    const command = typeof next === "function" ? next(taken) : next
+    const result = tried(taken, command)
+    if (result.refused !== undefined) throw new Error(`${command.type}: ${result.refused.reason}`)
     return result
   }, begun)
 
 let calls = 0
-const output = (lane: LaneId, ...names: ReadonlyArray<string>): Proposal => ({
+const output = (lane: LaneId, ...names: ReadonlyArray<string>): Command => ({
   type: "Output",
   lane,
   output: {
@@ -78,7 +78,7 @@ const newest = (lane: LaneId, { state }: Taken): CallId => {
 }
 const request =
   (lane: LaneId, tool: string) =>
-  (taken: Taken): Proposal => ({
+  (taken: Taken): Command => ({
     type: "Request",
     lane,
     call_id: newest(lane, taken),
@@ -90,13 +90,13 @@ const request =
   })
 const start =
   (lane: LaneId, skill: string, input: object = {}) =>
-  (taken: Taken): Proposal => ({ type: "StartSkill", lane, call_id: newest(lane, taken), skill, input: input as never })
+  (taken: Taken): Command => ({ type: "StartSkill", lane, call_id: newest(lane, taken), skill, input: input as never })
 const move =
   (lane: LaneId, on: string, more: object = {}) =>
-  (taken: Taken): Proposal => ({ type: "MoveSkill", lane, call_id: newest(lane, taken), on, output: more as never })
+  (taken: Taken): Command => ({ type: "MoveSkill", lane, call_id: newest(lane, taken), on, output: more as never })
 const rejected =
   (lane: LaneId, { allowed, reason }: Rejected) =>
-  (taken: Taken): Proposal => ({
+  (taken: Taken): Command => ({
     type: "Result",
     lane,
     call_id: newest(lane, taken),
@@ -109,7 +109,7 @@ const rejected =
   })
 const granted =
   (lane: LaneId) =>
-  (taken: Taken): Proposal => ({
+  (taken: Taken): Command => ({
     type: "Grant",
     lane,
     call_id: newest(lane, taken),
@@ -119,7 +119,7 @@ const granted =
   })
 const succeeded =
   (lane: LaneId) =>
-  (taken: Taken): Proposal => ({
+  (taken: Taken): Command => ({
     type: "Result",
     lane,
     call_id: newest(lane, taken),
@@ -133,7 +133,7 @@ const inFirm = [...starting, start(EDGE, "firm", { n: 1 })]
 const moving = [output(EDGE, SKILL_TRANSITION), request(EDGE, SKILL_TRANSITION)]
 const inWrite = [...inTidy, ...moving, move(EDGE, "complete")]
 const spawn =
-  (skill?: object, more: object = {}): ((taken: Taken) => Proposal) =>
+  (skill?: object, more: object = {}): ((taken: Taken) => Command) =>
   (taken) => ({
     type: "Spawn",
     call_id: newest(EDGE, taken),
@@ -150,7 +150,7 @@ const spawn =
   })
 const spawning = [...turn, output(EDGE, "choir.core.spawn"), request(EDGE, "choir.core.spawn")]
 
-type Step = Proposal | ((taken: Taken) => Proposal)
+type Step = Command | ((taken: Taken) => Command)
 const TIDY_LOOK = { tools: ["mem-read", "choir-skill-transition"], transitions: ["complete", "cancel"] }
 const FIRM_WRITE = { tools: ["mem-read", "ws-write", "choir-skill-transition"], transitions: ["complete", "revise"] }
 
@@ -213,10 +213,10 @@ const REFUSED: ReadonlyArray<readonly [string, ReadonlyArray<Step>, Step, RegExp
 ]
 
 describe("decide", () => {
-  for (const [what, before, proposal, reason, allowed] of REFUSED)
+  for (const [what, before, command, reason, allowed] of REFUSED)
     it(`refuses ${what}`, () => {
       const taken = after(...before)
-      const { refused } = tried(taken, typeof proposal === "function" ? proposal(taken) : proposal)
+      const { refused } = tried(taken, typeof command === "function" ? command(taken) : command)
       assert.match(refused?.reason ?? "it was accepted", reason)
       assert.deepStrictEqual<unknown>(refused?.allowed, allowed)
     })
@@ -255,7 +255,7 @@ describe("decide", () => {
 
   it("ends the skill of a lane in the batch that ends the lane", () => {
     const job = after(...spawning, spawn({ name: "tidy" }))
-    const stop: Proposal = { type: "StopCore", job_name: A, outcome: "cancelled", summary: "enough" }
+    const stop: Command = { type: "StopCore", job_name: A, outcome: "cancelled", summary: "enough" }
     const stopped = tried(job, stop)
     const types = stopped.events.slice(job.events.length).map(({ event_type }) => event_type)
     assert.deepStrictEqual(types, ["SkillTransitionCommitted", "CoreStopped"])
@@ -337,7 +337,7 @@ const answer = (
   lane: LaneId,
   before: Taken,
   model: Model,
-  run: (taken: Taken, proposal: Proposal) => ReturnType<typeof tried>
+  run: (taken: Taken, command: Command) => ReturnType<typeof tried>
 ) => {
   const kind = random()
   const isText = kind < 0.1
@@ -380,7 +380,7 @@ describe(`${SIZE.skillAnswers} model answers in random skills`, () => {
       const spec = randomSpec(random)
       const retries = Math.floor(random() * 4)
       const book = bookOf(spec)
-      const run = (taken: Taken, proposal: Proposal) => tried(taken, proposal, book, retries)
+      const run = (taken: Taken, command: Command) => tried(taken, command, book, retries)
       let taken: Taken = begun
       for (const next of [...spawning, spawn({ name: "tidy" })])
         taken = run(taken, typeof next === "function" ? next(taken) : next)

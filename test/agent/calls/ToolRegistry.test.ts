@@ -334,7 +334,7 @@ describe("the core tools", () => {
   const propose = Effect.fnUntraced(function* (name: string, input: unknown) {
     const tool = (yield* registryOf()).find(EDGE, name)
     if (tool === undefined || !isControl(tool)) return assert.fail(name)
-    return yield* tool.propose(input, CallId.make("s-1-2-0"), EDGE)
+    return yield* tool.command(input, CallId.make("s-1-2-0"), EDGE)
   })
 
   it.live("spawn with the default limits and context, for the core model (E14)", () =>

@@ -5,7 +5,7 @@ import type { Tool } from "#src/agent/tools/Tool.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../../support/testing/MemoryControlPlane.ts"
 import { calls, inOrder, says } from "../../support/testing/ScriptedModel.ts"
 import { ofType, quiet, runAgent, testTool, ticking } from "../../support/testing/TestAgent.ts"
-import { TOOLS_QUEUED_MAX } from "#src/agent/calls/ToolRunner.ts"
+import { TOOLS_QUEUED_MAX } from "#src/agent/calls/ToolSlots.ts"
 import { TOOLS_IN_FLIGHT_MAX } from "#src/agent/control/choirdConnections.ts"
 import { TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
 
@@ -76,7 +76,7 @@ describe("ToolRunner", () => {
       const [{ call_id, duration_ms, ...result } = { call_id: "", duration_ms: 0 }] = results(plane)
       assert.deepStrictEqual(result, {
         status: "timeout",
-        summary: "test-late was not started: it got no turn within 1000 ms"
+        summary: "test-late was not started: it got no slot within 1000 ms"
       })
       assert.isAtLeast(duration_ms, 1000)
       assert.notInclude(

@@ -5,7 +5,7 @@ import type { HeartbeatReply } from "#schema/AgentApi.ts"
 import { CallId, EDGE, SecretName } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
-import type { Proposal } from "#src/agent/arbiter/Proposal.ts"
+import type { Command } from "#src/agent/arbiter/Command.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { Replication, REPLICATION_EVENTS_MAX } from "#src/agent/control/Replication.ts"
@@ -35,7 +35,7 @@ const running = Effect.gen(function* () {
 const severedBy = (exit: Exit.Exit<unknown, { readonly message: string }>) =>
   Exit.isFailure(exit) ? Option.getOrUndefined(Cause.findErrorOption(exit.cause))?.message : undefined
 
-const commit = (proposal: Proposal) => Effect.flatMap(Arbiter, (arbiter) => arbiter.commit(proposal))
+const commit = (proposal: Command) => Effect.flatMap(Arbiter, (arbiter) => arbiter.commit(proposal))
 const say = (id: number) => commit(userMessage(String(id)))
 /** An event that nobody waits for. */
 const unurgent = commit({ type: "Compact", lane: EDGE, deltas: [], boundary_rev: 0 })

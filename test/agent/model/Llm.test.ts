@@ -7,7 +7,7 @@ import type { Unanswered } from "#src/agent/model/Llm.ts"
 import { answering, asking, KEY, MESSAGES } from "../../support/askedModel.ts"
 import * as double from "../../support/testing/Provider.ts"
 import { MODEL_TOTAL_MS_MAX, OUTPUT_TOKENS_PER_SECOND_MAX } from "#src/agent/model/Llm.ts"
-import { MODEL_IDLE_MS_MAX } from "#src/agent/model/modelResponse.ts"
+import { MODEL_IDLE_MS_MAX } from "#src/agent/model/modelRequest.ts"
 
 const TOOL: ChatTool = {
   type: "function",

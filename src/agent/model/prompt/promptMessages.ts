@@ -3,7 +3,7 @@ import type { Schema } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
 import { inlineResult, TOOL_RESULT_BYTES_MAX } from "./inlineResult.ts"
-import { note, withoutNotes } from "./note.ts"
+import { note, withoutNotes } from "./instructions.ts"
 
 type Rendered = ReadonlyArray<ChatMessage>
 

@@ -5,8 +5,8 @@ import { toWireName } from "#schema/Tool.ts"
 import type { ActiveSkill } from "#src/shared/session/State.ts"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
 import { SKILL_TRANSITION, skillEvents } from "#src/agent/arbiter/decideSkills.ts"
-import { note } from "./note.ts"
-import type { Find } from "#src/agent/arbiter/Proposal.ts"
+import { note } from "./instructions.ts"
+import type { Find } from "#src/agent/arbiter/Command.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 
 /** Name and description of each; it never changes within a session's start, so that it stands in the fixed part. */

@@ -4,7 +4,7 @@ import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
 import { JobName } from "#schema/Ids.ts"
 import type { ChatMessage } from "#src/agent/model/chatCompletion.ts"
 import { corePrompt, edgePrompt } from "#src/agent/model/prompt/Prompt.ts"
-import { askedAgain } from "#src/agent/model/prompt/note.ts"
+import { askedAgain } from "#src/agent/model/prompt/instructions.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { makeHistory, placed } from "../../../support/history.ts"
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { skillStep } from "#src/agent/model/prompt/skillPrompt.ts"
-import { skillStart } from "#src/agent/tools/skillStart.ts"
+import { skillStart } from "#src/agent/tools/skillTools.ts"
 import type { ActiveSkill } from "#src/shared/session/State.ts"
 import { bookOf, skillSpec } from "../../../support/skills.ts"
 

@@ -21,7 +21,7 @@ export type Output = Omit<typeof ModelOutput.Type, "call_id" | "tool_calls"> & {
 }
 type ResultPayload = Omit<typeof ToolResultCommitted.Type, "call_id">
 
-export type Proposal =
+export type Command =
   | { readonly type: "UserMessage"; readonly message: UserMessage }
   /** A message that no event can hold: its sender is told why it was not read. */
   | { readonly type: "RefuseMessage"; readonly message: UserMessage; readonly reason: string }
@@ -161,3 +161,19 @@ export const reject = (reason: string, exhausted?: string): Decision =>
 /** What breaks the rules of a lane's skill. */
 export const refuse = (reason: string, allowed: NonNullable<Rejected["allowed"]>): Decision =>
   Result.fail({ reason, allowed })
+
+/** The two events around the effect of a control call: its commit and its result (docs/protocol.md, Batches). */
+export const controlBatch = (
+  lane: LaneId,
+  call_id: CallId,
+  summary: string,
+  output: PayloadOf<"ToolResultCommitted">["output"]
+) =>
+  [
+    { event_type: "ToolCallCommitted", lane, payload: { call_id, locks: [] } },
+    {
+      event_type: "ToolResultCommitted",
+      lane,
+      payload: { call_id, status: "success", summary, duration_ms: 0, ...(output === undefined ? {} : { output }) }
+    }
+  ] as const satisfies ReadonlyArray<EventDraft>

@@ -8,7 +8,7 @@ import { ControlPlane, type HostCall, type HostReply } from "#src/agent/control/
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
 import { makeAskHost } from "#src/agent/tools/hostTool.ts"
-import { LOG_SEARCH_REQUESTS_MAX, memoryQuery } from "#src/agent/tools/memoryQuery.ts"
+import { LOG_SEARCH_REQUESTS_MAX, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { Unreachable } from "#src/agent/control/verbAnswer.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { LogAnswer, type LogHit, LogQuery } from "#src/shared/session/search.ts"

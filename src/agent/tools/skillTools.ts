@@ -1,10 +1,9 @@
-/** choir.skill.start: puts the calling lane into a skill. */
+/** The tools of skills: one puts a lane into a skill, the other leaves the present step. */
 import { Effect, Schema } from "effect"
-import { SKILL_START } from "#src/agent/arbiter/decideSkills.ts"
+import { SKILL_START, SKILL_TRANSITION } from "#src/agent/arbiter/decideSkills.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
-import type { ControlTool } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput } from "./toolResult.ts"
+import { type ControlTool, decodeInput } from "./Tool.ts"
 
 /** UTF-16 units of a skill's name or a transition's event as a model writes them. */
 export const SKILL_NAME_CHARS_MAX = 128
@@ -50,6 +49,7 @@ const inputOf = (skills: SkillBook) =>
     )
   })
 
+/** choir.skill.start: puts the calling lane into a skill. */
 export const skillStart = (skills: SkillBook): ControlTool => {
   const Input = inputOf(skills)
   const decode = decodeInput(Input)
@@ -60,7 +60,32 @@ export const skillStart = (skills: SkillBook): ControlTool => {
       Input
     ),
     lanes: "both",
-    propose: (raw, call_id, lane) =>
+    command: (raw, call_id, lane) =>
       Effect.map(decode(raw), (input) => ({ type: "StartSkill", lane, call_id, ...input }))
   }
+}
+
+const TransitionInput = Schema.Struct({
+  on: Schema.NonEmptyString.check(Schema.isMaxLength(SKILL_NAME_CHARS_MAX)).annotate({
+    description: "One of the transitions of the present step"
+  }),
+  output: Schema.optionalKey(
+    Schema.Record(Schema.String, Schema.Json).annotate({
+      description:
+        "What the step came to. Later steps are shown it, and not what you did here; in the last step it is the skill's output"
+    })
+  )
+})
+const decodeTransition = decodeInput(TransitionInput)
+
+/** choir.skill.transition: leaves the present step of the lane's skill. */
+export const skillTransition: ControlTool = {
+  llm: llmView(
+    SKILL_TRANSITION,
+    "Leave the present step of the skill, once its other calls have ended.",
+    TransitionInput
+  ),
+  lanes: "both",
+  command: (raw, call_id, lane) =>
+    Effect.map(decodeTransition(raw), (input) => ({ type: "MoveSkill", lane, call_id, ...input }))
 }

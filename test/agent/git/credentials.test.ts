@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { GitIdentity } from "#schema/GitIdentity.ts"
-import { answerRequest, readRequest } from "#src/agent/git/credentialServer.ts"
+import { answerRequest, readRequest } from "#src/agent/git/credentials.ts"
 import { makeRandom } from "../../support/history.ts"
 
 const identity = Schema.decodeSync(GitIdentity)({

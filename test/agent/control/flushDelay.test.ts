@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ChoirEvent, EventType } from "#schema/Event.ts"
 import { CallId, EDGE } from "#schema/Ids.ts"
-import { urgencyOf } from "#src/agent/control/Replication.ts"
+import { flushDelayOf } from "#src/agent/control/Replication.ts"
 import { initialState } from "#src/shared/session/fold.ts"
 import { withLane } from "#src/shared/session/lanes.ts"
 import type { OpenCall } from "#src/shared/session/State.ts"
@@ -24,7 +24,7 @@ const running = (effect: OpenCall["effect"]) => {
 }
 
 /** Every type of event; a new one has to say how soon it is sent. */
-const URGENCIES: Readonly<Record<EventType, "now" | "soon" | "whenever">> = {
+const DELAYS: Readonly<Record<EventType, "now" | "soon" | "whenever">> = {
   AgentMessage: "now",
   UserMsg: "soon",
   ModelOutput: "soon",
@@ -40,23 +40,23 @@ const URGENCIES: Readonly<Record<EventType, "now" | "soon" | "whenever">> = {
   CompactionCommitted: "whenever"
 }
 
-describe("the urgency of an event (D7, R13)", () => {
-  for (const [type, urgency] of Object.entries(URGENCIES) as ReadonlyArray<[EventType, string]>)
-    it(`of ${type} is ${urgency}`, () => assert.strictEqual(urgencyOf(event(type), initialState), urgency))
+describe("the flush delay of an event (D7, R13)", () => {
+  for (const [type, delay] of Object.entries(DELAYS) as ReadonlyArray<[EventType, string]>)
+    it(`of ${type} is ${delay}`, () => assert.strictEqual(flushDelayOf(event(type), initialState), delay))
 
-  it("of an intent is the highest where an effect outside waits for it, and the lowest elsewhere (D3)", () => {
+  it("of an intent is the shortest where an external effect waits for it, and the longest elsewhere (D3)", () => {
     const intent = event("ToolCallCommitted")
-    assert.strictEqual(urgencyOf(intent, running("external")), "now")
-    assert.strictEqual(urgencyOf(intent, running("workspace")), "whenever")
-    assert.strictEqual(urgencyOf(intent, running("none")), "whenever")
+    assert.strictEqual(flushDelayOf(intent, running("external")), "now")
+    assert.strictEqual(flushDelayOf(intent, running("workspace")), "whenever")
+    assert.strictEqual(flushDelayOf(intent, running("none")), "whenever")
   })
 
-  it("of a request is the highest where a person is to be asked about it (D31)", () => {
-    assert.strictEqual(urgencyOf(event("ToolCallRequested", { confirm: "tainted" }), initialState), "now")
+  it("of a request is the shortest where a person has to be asked about it (D31)", () => {
+    assert.strictEqual(flushDelayOf(event("ToolCallRequested", { confirm: "tainted" }), initialState), "now")
   })
 
-  it("is higher for what ends an order of a person, who waits for it", () => {
+  it("is shorter for the end of an order of a person, who waits for it", () => {
     for (const type of ["InjectedInstruction", "CompactionCommitted"] as const)
-      assert.strictEqual(urgencyOf(event(type, { signal_id: "7" }), initialState), "soon")
+      assert.strictEqual(flushDelayOf(event(type, { signal_id: "7" }), initialState), "soon")
   })
 })

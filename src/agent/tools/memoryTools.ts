@@ -1,9 +1,10 @@
 /**
- * choir.memory.query, store `working`: searches the lane's own view of the session's log. What the agent holds is searched
+ * The tools of a lane's memory. choir.memory.query, store `working`, searches the lane's own view of the session's log. What the agent holds is searched
  * here, what left it in choird (D9); a lane sees no more of the log than its prompt could have shown it.
  */
 import { Effect, Result, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
+import type { LaneId } from "#schema/Ids.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import {
@@ -18,12 +19,11 @@ import {
 } from "#src/shared/session/search.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
-import type { AskHost } from "./hostTool.ts"
-import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { decodeInput, refusal } from "./toolResult.ts"
-import { CONTROL_TIMEOUT_MS } from "./coreReport.ts"
 import { RPC_TIMEOUT_MS } from "#src/agent/control/verbAnswer.ts"
+import type { AskHost } from "./hostTool.ts"
+import { decodeInput, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
+import { CONTROL_TIMEOUT_MS } from "./coreTools.ts"
 
 /** Canonical bytes of events that an agent looks through before it lets its other lanes go on; a few milliseconds of work. */
 const LOG_SEARCH_SLICE_BYTES = 256 * 1024
@@ -179,3 +179,22 @@ export const memoryQuery = (
     })
   }
 }
+
+/** choir.memory.compact: requests an update of the calling lane's reference summary. */
+export const memoryCompact = (request: (lane: LaneId) => Effect.Effect<void>): Tool => ({
+  llm: llmView(
+    "choir.memory.compact",
+    "Fold the oldest events of your context into your reference summary. It happens in the background; go on meanwhile.",
+    Schema.Struct({})
+  ),
+  effect: "none",
+  lanes: "both",
+  readOnly: true,
+  prepare: () =>
+    Effect.succeed({
+      locks: [],
+      timeout_ms: CONTROL_TIMEOUT_MS,
+      run: ({ lane }) =>
+        Effect.as(request(lane), { status: "success", summary: "the summary is being updated" } as const)
+    })
+})

@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { CONTAINER_SOCKET, linkSocket } from "#src/agent/control/socketLink.ts"
+import { CONTAINER_SOCKET, linkSocket } from "#src/agent/control/choirdConnections.ts"
 import { INSIDE } from "#src/choird/runtime/sandbox/SandboxPlan.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 

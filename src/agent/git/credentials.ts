@@ -1,18 +1,25 @@
 /**
- * Answers git's credential helper over a socket of the agent's own (D14): the token is in this process's memory only, and goes
- * to a child of git in a running call. Whoever may run git there may use it all the same; what it does not get is a file or a variable.
+ * Git's credential helper and the agent's side of it (D14). The helper is the agent's program as `git-cred-helper SOCKET get`: it asks the
+ * agent over a private socket and prints what git reads. The token stays in the agent's memory and goes only to a child of git in a running
+ * call, never into a file or a variable.
  */
-import { readlinkSync } from "node:fs"
-import { Effect, Option, Redacted, Result, Schema } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { existsSync, readlinkSync } from "node:fs"
+import { join } from "node:path"
+import { Console, Effect, Option, Redacted, Result, Schema, Stdio, Stream } from "effect"
+import { HttpClient, HttpClientRequest, HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { GitIdentity } from "#schema/GitIdentity.ts"
+import { listen } from "#src/shared/wire/http.ts"
+import { coversHttps } from "#src/shared/git/gitRemotes.ts"
+import { GIT_CRED_HELPER } from "#src/shared/git/gitCredential.ts"
+import { layerSocketClient } from "#src/shared/wire/sockets.ts"
 import type { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import type { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { parentOf } from "#src/agent/process/ProcessTable.ts"
 import type { SecretStore } from "#src/agent/settings/SecretStore.ts"
-import { listen } from "#src/shared/wire/http.ts"
-import { CREDENTIAL_REQUEST_BYTES_MAX } from "./credentialHelper.ts"
-import type { GitIdentity } from "#schema/GitIdentity.ts"
-import { coversHttps } from "#src/shared/git/gitRemotes.ts"
+import { RPC_TIMEOUT_MS } from "#src/agent/control/verbAnswer.ts"
+
+/** A request of git to its credential helper (D14). */
+export const CREDENTIAL_REQUEST_BYTES_MAX = 8 * 1024
 
 /** A line of git's protocol cannot hold these, and a server that redirects must not smuggle them in. */
 const FORBIDDEN = /[\r\0]/u
@@ -110,3 +117,36 @@ export const serveCredentials = (path: string, parts: Parts) =>
     }),
     { path, connectionsMax: CREDENTIAL_CONNECTIONS_MAX }
   )
+
+/** What starts it: the program of an image, where the agent is in one, else this program by its first argument. */
+export const gitHelper = (choir: string): ReadonlyArray<string> => {
+  const baked = join(choir, "bin", GIT_CRED_HELPER)
+  return existsSync(baked) ? [baked] : [...process.argv.slice(0, 2), GIT_CRED_HELPER]
+}
+
+const standardInput = Effect.gen(function* () {
+  const { stdin } = yield* Stdio.Stdio
+  let bytes = 0
+  return yield* stdin.pipe(
+    Stream.takeWhile((chunk) => (bytes += chunk.length) <= CREDENTIAL_REQUEST_BYTES_MAX),
+    Stream.decodeText(),
+    Stream.mkString
+  )
+})
+
+/** The helper. Git's `store` and `erase` do nothing, since nothing is kept. @param args what follows {@link GIT_CRED_HELPER} on the command line. */
+export const credentialHelper = Effect.fnUntraced(function* ([socket, action]: ReadonlyArray<string>) {
+  if (socket === undefined || action !== "get") return
+  const request = yield* standardInput
+  const body = HttpClientRequest.post("http://agent/").pipe(
+    HttpClientRequest.bodyJsonUnsafe({ pid: process.pid, request })
+  )
+  const answer = yield* Effect.provide(
+    Effect.flatMap(HttpClient.execute(body), (response) =>
+      Effect.map(response.text, (text) => ({ text, status: response.status }))
+    ),
+    layerSocketClient(socket)
+  ).pipe(Effect.timeout(RPC_TIMEOUT_MS))
+  if (answer.status === 200) return yield* Console.log(answer.text.trimEnd())
+  yield* Console.error(`choir: ${answer.text}`)
+})

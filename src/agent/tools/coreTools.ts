@@ -1,0 +1,194 @@
+/** The tools of core jobs: edge starts, instructs, cancels and lists them; a job reports. */
+import { Effect, Schema } from "effect"
+import { ContextBundle, CoreReport, CoreSkill, ToolConstraints } from "#schema/Core.ts"
+import { JobName } from "#schema/Ids.ts"
+import { ToolName } from "#schema/Tool.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
+import type { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
+import { llmView } from "#src/agent/model/llmView.ts"
+import { type ControlTool, decodeInput, invalidInput, type Tool } from "./Tool.ts"
+
+/** Characters of a core job's task or of an instruction to it. */
+export const CORE_TASK_CHARS_MAX = 100_000
+
+/** A tool by the name that models see, or by the canonical one. */
+const OfferedName = Schema.String.check(
+  Schema.makeFilter((name) => toolNamed(name) !== undefined || "it is not the name of a tool, such as choir-fs-read")
+)
+
+const toolNamed = (name: string): ToolName | undefined => {
+  const canonical = name.replaceAll("-", ".")
+  return Schema.is(ToolName)(canonical) ? canonical : undefined
+}
+
+const Constraints = Schema.Struct({
+  allowed_tools: Schema.optionalKey(
+    Schema.Array(OfferedName).annotate({
+      description: "Names of tools, such as choir-fs-read; without any all tools of a job are allowed"
+    })
+  ),
+  time_budget_ms: ToolConstraints.fields.time_budget_ms
+})
+
+const SpawnInput = Schema.Struct({
+  job_name: JobName.annotate({ description: "Short and descriptive, such as refactor-auth" }),
+  task_spec: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_TASK_CHARS_MAX)).annotate({
+    description: "The whole task, clear and self-contained; the job sees nothing of this conversation"
+  }),
+  context_bundle: Schema.optionalKey(
+    ContextBundle.annotate({ description: "What the job needs of this conversation" })
+  ),
+  tool_constraints: Schema.optionalKey(Constraints.annotate({ description: "What the job may use" })),
+  output_schema: Schema.optionalKey(
+    Schema.Record(Schema.String, Schema.Json).annotate({ description: "JSON Schema that the job's result must fit" })
+  ),
+  skill: Schema.optionalKey(
+    CoreSkill.annotate({ description: "A skill that the job runs; it ends with the skill, whose output is its result" })
+  ),
+  verbosity: Schema.optionalKey(
+    Schema.Literals(["quiet", "normal", "detailed"]).annotate({ description: "How much it reports. Default normal" })
+  ),
+  resume: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description:
+        "true continues the job of this name that a model's error ended: it keeps what it knows, its limits and its constraints. task_spec then says how to continue; leave the other fields out"
+    })
+  )
+})
+
+/** What a resumed job keeps as it was started. */
+const KEPT = ["context_bundle", "tool_constraints", "output_schema", "skill", "verbosity"] as const
+
+/** choir.core.spawn: starts a core job with the task that edge curated. */
+export const coreSpawn = (settings: AgentSettings["Service"]): ControlTool => {
+  const decode = decodeInput(SpawnInput)
+  return {
+    llm: llmView(
+      "choir.core.spawn",
+      "Start a core job in the background. The result says only that it was started; its outcome is reported later.",
+      SpawnInput
+    ),
+    lanes: "edge",
+    command: Effect.fn("coreSpawn.command")(function* (raw, call_id) {
+      const { resume = false, ...input } = yield* decode(raw)
+      const model = settings.current().config.core_llm
+      if (resume) {
+        const given = KEPT.filter((key) => input[key] !== undefined)
+        if (given.length > 0)
+          return yield* Effect.fail(
+            invalidInput(`a resumed job keeps what it was started with: leave out ${given.join(", ")}`)
+          )
+        return { type: "ResumeCore", call_id, job_name: input.job_name, instruction: input.task_spec, model }
+      }
+      const { context_bundle, output_schema, skill, tool_constraints, verbosity, ...task } = input
+      return {
+        type: "Spawn",
+        call_id,
+        model,
+        start: {
+          ...task,
+          context_bundle: context_bundle ?? { facts: [], excerpts: [], constraints: [] },
+          tool_constraints: {
+            allowed_tools: (tool_constraints?.allowed_tools ?? []).flatMap((name) => toolNamed(name) ?? []),
+            time_budget_ms: tool_constraints?.time_budget_ms ?? 0
+          },
+          verbosity: verbosity ?? "normal",
+          ...(output_schema === undefined ? {} : { output_schema }),
+          ...(skill === undefined ? {} : { skill })
+        }
+      }
+    })
+  }
+}
+
+const InjectInput = Schema.Struct({
+  job_name: JobName.annotate({ description: "The job's name, as it was started" }),
+  content: Schema.NonEmptyString.check(Schema.isMaxLength(CORE_TASK_CHARS_MAX)).annotate({
+    description: "The instruction, or the user's answer, clear without this conversation"
+  })
+})
+const decodeInject = decodeInput(InjectInput)
+
+/** choir.core.inject: appends an instruction to a running job; nothing is rewritten and no budget is reset. */
+export const coreInject: ControlTool = {
+  llm: llmView("choir.core.inject", "Give a running core job a further instruction.", InjectInput),
+  lanes: "edge",
+  command: (raw, call_id) => Effect.map(decodeInject(raw), (input) => ({ type: "InjectCore", call_id, ...input }))
+}
+
+const CancelInput = Schema.Struct({
+  job_name: JobName.annotate({ description: "The job's name, as it was started" }),
+  reason: Schema.optionalKey(Schema.String.annotate({ description: "Why, in a few words" }))
+})
+const decodeCancel = decodeInput(CancelInput)
+
+/** choir.core.cancel: ends a running job. */
+export const coreCancel: ControlTool = {
+  llm: llmView("choir.core.cancel", "Cancel a running core job. What it did so far stays.", CancelInput),
+  lanes: "edge",
+  command: (raw, call_id) =>
+    Effect.map(decodeCancel(raw), ({ job_name, reason }) => ({
+      type: "CancelCore",
+      call_id,
+      job_name,
+      reason: reason ?? "cancelled by edge"
+    }))
+}
+
+/** choir.core.list: the running jobs, as the fold knows them. */
+export const coreList = (state: () => SessionState): Tool => ({
+  llm: llmView("choir.core.list", "List the running core jobs with their state and step.", Schema.Struct({})),
+  effect: "none",
+  lanes: "edge",
+  readOnly: true,
+  prepare: () =>
+    Effect.succeed({
+      locks: [],
+      timeout_ms: CONTROL_TIMEOUT_MS,
+      run: () =>
+        Effect.sync(() => {
+          const jobs = [...state().cores.values()].map(({ job_name, started_at, state: lane_state, step }) => ({
+            job_name,
+            state: lane_state,
+            step,
+            started_at
+          }))
+          return { status: "success", summary: `${jobs.length} running`, output: { jobs } }
+        })
+    })
+})
+
+/** A tool that only asks the control plane or the fold. */
+export const CONTROL_TIMEOUT_MS = 20_000
+
+const ReportInput = Schema.Struct({
+  ...CoreReport.fields,
+  kind: CoreReport.fields.kind.annotate({ description: "need_info asks the user; the others tell how it goes" }),
+  text: CoreReport.fields.text.annotate({ description: "What to tell or to ask, short" })
+})
+const decodeReport = decodeInput(ReportInput)
+
+/**
+ * choir.core.report: a job reports progress or asks the user something (CoreEvent). The call itself is the record: edge sees the newest report
+ * in its prompts, people see it in the list of jobs, and a question opens a report turn.
+ */
+export const coreReport: Tool = {
+  llm: llmView(
+    "choir.core.report",
+    "Tell how the task goes (plan, progress, partial_result), or ask the user (need_info): the answer comes as a further instruction.",
+    ReportInput
+  ),
+  effect: "none",
+  lanes: "core",
+  readOnly: true,
+  prepare: (raw) =>
+    Effect.map(decodeReport(raw), ({ kind }) => ({
+      locks: [],
+      timeout_ms: CONTROL_TIMEOUT_MS,
+      run: () =>
+        Effect.succeed({
+          status: "success",
+          summary: kind === "need_info" ? "the user is being asked" : `${kind} reported`
+        })
+    }))
+}
