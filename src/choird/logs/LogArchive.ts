@@ -23,24 +23,24 @@ interface Archive {
   readonly source: string
   readonly stem: string
   readonly bytes: number
-  /** Whether it still waits to be compressed. */
+  /** Whether it is not compressed yet. */
   readonly plain: boolean
 }
 
-/** How much of the logs stays. Archives that were begun before `oldest_ms` go. */
+/** The limits of the kept logs. Archives that were begun before `oldest_ms` are removed. */
 export interface LogLimits {
   readonly bytes_max: number
   readonly oldest_ms: number
 }
 
 export interface LogArchive {
-  /** Finds what earlier lives of choird left, and throws half a compression away. */
+  /** Finds the archives of earlier choirds, and removes unfinished compressions. */
   scan(): void
   /** Takes a log in: `move` renames it to a free name in the open folder, and returns its bytes; 0 is nothing to take. */
   take(source: string, now_ms: number, move: (folder: number, name: string) => number): void
   /**
-   * Removes the oldest archives until they, with `active_bytes` of files that are still written, are within the limits, and says what
-   * went. With `dry_run` nothing does.
+   * Removes the oldest archives until they, with `active_bytes` of files that are still written, are within the limits, and reports what
+   * it removed or, with `dry_run`, would remove.
    */
   trim(active_bytes: number, limits: LogLimits, dry_run?: boolean): { readonly removed: number; readonly bytes: number }
   /** Compresses the oldest log that waits for it; whether there was one. */
