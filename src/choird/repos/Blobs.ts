@@ -4,7 +4,7 @@
  */
 import { createHash, type Hash } from "node:crypto"
 import { join } from "node:path"
-import { Effect, type FileSystem, type PlatformError, Result, Schema, Stream } from "effect"
+import { Effect, FileSystem, type PlatformError, Result, Schema, Stream } from "effect"
 import { isRead, REPO_FILE_BYTES_MAX, type StoredBlob, type TreeEntry } from "./Tree.ts"
 
 /** Other files of one repository that are in memory while an image is built or a change is shown. */
@@ -98,12 +98,16 @@ interface Open {
 
 /** The blobs of checked entries by their ids, of the output that git gives for them. */
 export const readBlobs = <E>(
-  fs: FileSystem.FileSystem,
   output: Stream.Stream<Uint8Array, E>,
   entries: ReadonlyArray<TreeEntry>,
   wanted: Wanted
-): Effect.Effect<ReadonlyMap<string, Uint8Array | StoredBlob>, E | UnreadableBlobs | PlatformError.PlatformError> =>
-  Effect.suspend(() => {
+): Effect.Effect<
+  ReadonlyMap<string, Uint8Array | StoredBlob>,
+  E | UnreadableBlobs | PlatformError.PlatformError,
+  FileSystem.FileSystem
+> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
     const held = heldIds(entries, wanted)
     const blobs = new Map<string, Uint8Array | StoredBlob>()
     const reader = makeBlobReader()
@@ -129,7 +133,7 @@ export const readBlobs = <E>(
         open = undefined
       }
     })
-    return Stream.runForEach(output, (part) =>
+    return yield* Stream.runForEach(output, (part) =>
       Effect.flatMap(Effect.fromResult(reader.read(part)), (pieces) => Effect.forEach(pieces, take, { discard: true }))
     ).pipe(
       Effect.filterOrFail(

@@ -1,12 +1,13 @@
 /**
- * What choird writes with git: one commit on top of another, and a push of one commit to one branch. It works in bare
- * repositories that it makes and throws away, without a work tree, hook, filter or configuration of anybody's (D23).
+ * The commits that choird writes with git: one on top of another, and a push of one to one branch. It works in bare repositories
+ * that it makes and throws away, without a work tree, hook, filter or configuration of anybody's (D23).
  */
 import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 import { CommitId } from "#schema/Image.ts"
-import { GitFailed, type GitMissing } from "#src/shared/git/git.ts"
-import { fetchArgs, type FetchFailed, Git, gitCalls, RefNotFound } from "./Git.ts"
+import { type GitCall, GitFailed, type GitMissing, runGit } from "#src/shared/git/git.ts"
+import { Git } from "./Git.ts"
+import { callRemote, fetchArgs, type FetchFailed, type RefNotFound } from "./gitCalls.ts"
 import type { CheckedSource } from "./RepoSource.ts"
 import { type HeldFile, shownPath } from "./Tree.ts"
 
@@ -84,7 +85,12 @@ const BRANCH_REF = "refs/choir/branch"
 const make = Effect.fnUntraced(function* () {
   const git = yield* Git
   const fs = yield* FileSystem.FileSystem
-  const { remote, run } = gitCalls(yield* ChildProcessSpawner.ChildProcessSpawner, fs)
+  const context = Context.make(
+    ChildProcessSpawner.ChildProcessSpawner,
+    yield* ChildProcessSpawner.ChildProcessSpawner
+  ).pipe(Context.add(FileSystem.FileSystem, fs))
+  const run = (call: GitCall) => Effect.provideContext(runGit(call), context)
+  const remote = (source: CheckedSource, call: GitCall) => Effect.provideContext(callRemote(source, call), context)
 
   const oid = Effect.fnUntraced(function* (command: string, output: Uint8Array) {
     const id = Schema.decodeOption(CommitId)(Buffer.from(output).toString("latin1").trim())

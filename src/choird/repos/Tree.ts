@@ -4,6 +4,20 @@ import { Schema } from "effect"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 
+/** Paths and, for each, the SHA-256 of its content and whether it is executable. */
+export const Contents = Schema.Record(Schema.String, Schema.String)
+export type Contents = typeof Contents.Type
+
+/** Whatever else a repository holds, no image has it. */
+const MATTERS = /^(?:tools|skills|identity)\/|^Dockerfile(?:\.base)?$/u
+
+export const contentsOf = (files: ReadonlyArray<RepoFile>): Contents =>
+  Object.fromEntries(
+    files
+      .filter(({ path }) => MATTERS.test(path))
+      .map((file) => [file.path, `${digestOf(file)}${file.executable ? " x" : ""}`])
+  )
+
 /** Files in the tree of a global or agent repository (R75). */
 export const REPO_FILES_MAX = 5000
 /** One file of a global or agent repository (R75). */
