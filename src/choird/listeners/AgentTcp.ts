@@ -12,18 +12,19 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit, markRecorded } from "#src/choird/logs/Audit.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { type HttpApp, refusalResponse } from "#src/shared/wire/http.ts"
+import { formatPlace } from "#src/shared/wire/hostPort.ts"
 import { type ListenRefused, listenTcp } from "#src/shared/wire/tcp.ts"
 import { AgentApp, rateLimited } from "./AgentApp.ts"
 import { askedByAgent, auditedRequests } from "./auditedRequests.ts"
 import { CurrentOpenSession } from "./OpenSession.ts"
-import { makeStrangers } from "./Strangers.ts"
+import { makeUnauthenticatedConnections } from "./UnauthenticatedConnections.ts"
 import { readTlsIdentity } from "./TlsIdentity.ts"
 import { isLoopback } from "#schema/Transport.ts"
 import { mkdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { writeWhole } from "#src/shared/files/writeWhole.ts"
 
-/** Open connections to the agents' TCP listener, of all sessions and strangers together. */
+/** Open connections to the agents' TCP listener, of all sessions and unauthenticated clients together. */
 const AGENT_TCP_CONNECTIONS_MAX = 512
 
 /** Where choird's own agents are to ask, and the one certificate that they are to trust. */
@@ -65,9 +66,9 @@ const open = Effect.fnUntraced(function* (plan: TcpPlan, home: string) {
     if (plan.forAgents) return yield* new TransportRefused({ problem })
     yield* Effect.logWarning(`clients on this host would refuse choird's certificate: ${problem}`)
   }
-  const strangers = makeStrangers(yield* Clock.currentTimeMillis)
+  const unauthenticated = makeUnauthenticatedConnections(yield* Clock.currentTimeMillis)
   const names = hostNames(plan.host, identity?.names ?? [])
-  const { answer } = yield* makeAnswer(names, strangers)
+  const { answer } = yield* makeAnswer(names, unauthenticated)
   const listen = (port: number) =>
     listenTcp(answer, {
       host: plan.host,
@@ -75,18 +76,18 @@ const open = Effect.fnUntraced(function* (plan: TcpPlan, home: string) {
       ...(identity === undefined ? {} : { tls: identity }),
       connectionsMax: AGENT_TCP_CONNECTIONS_MAX,
       accept: (connection) => {
-        strangers.connected(connection)
+        unauthenticated.connected(connection)
         return true
       }
     })
   const port = yield* plan.port === 0 ? listenOnChosen(home, listen) : listen(plan.port)
   const scheme = identity === undefined ? "http" : "https"
-  const url = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`
+  const url = `${scheme}://${formatPlace(host, port)}`
   yield* Effect.logInfo(`the agents' API listens on ${url}${plan.host === host ? "" : " and every other address"}`)
   return { port, agents: plan.forAgents ? { url, certificate: identity?.certificate } : undefined }
 })
 
-type Strangers = ReturnType<typeof makeStrangers>
+type UnauthenticatedConnections = ReturnType<typeof makeUnauthenticatedConnections>
 
 const NOT_OPEN_WAIT_MS = 500
 const NOT_OPEN = "choird has not taken this session over yet: ask again"
@@ -99,7 +100,10 @@ const socketOf = (request: HttpServerRequest.HttpServerRequest): Socket =>
   NodeHttpServerRequest.toIncomingMessage(request).socket
 
 /** Counts a request under its session or its address before anything of it is looked at, and answers those that nobody may send. */
-const makeAnswer = Effect.fnUntraced(function* (names: ReadonlySet<string>, strangers: Strangers) {
+const makeAnswer = Effect.fnUntraced(function* (
+  names: ReadonlySet<string>,
+  unauthenticated: UnauthenticatedConnections
+) {
   const { app, find, of } = yield* AgentApp
   const audit = yield* Audit
   const tokens = yield* Tokens
@@ -121,8 +125,8 @@ const makeAnswer = Effect.fnUntraced(function* (names: ReadonlySet<string>, stra
   })
 
   /** A request that the session's own rate does not bound. */
-  const asStranger = Effect.fnUntraced(function* (address: string, answer: HttpApp) {
-    const { turnedAway, wait_ms } = strangers.admit(address, yield* Clock.currentTimeMillis)
+  const asUnauthenticated = Effect.fnUntraced(function* (address: string, answer: HttpApp) {
+    const { turnedAway, wait_ms } = unauthenticated.admit(address, yield* Clock.currentTimeMillis)
     // Those that are turned away are told of together, with the next one that is not.
     if (wait_ms > 0) return yield* Effect.as(markRecorded, rateLimited(wait_ms))
     if (turnedAway > 0) yield* refused(address, "RATE_LIMITED", { requests: turnedAway })
@@ -138,24 +142,29 @@ const makeAnswer = Effect.fnUntraced(function* (names: ReadonlySet<string>, stra
     const head = headRefusal(names, request.headers)
     if (head !== undefined) {
       const type = head.status === 403 ? "ORIGIN" : "HOST"
-      return yield* asStranger(address, Effect.as(refused(address, type, {}), refusalResponse({ ...head, type })))
+      return yield* asUnauthenticated(
+        address,
+        Effect.as(refused(address, type, {}), refusalResponse({ ...head, type }))
+      )
     }
     const found = yield* callerOf(request)
-    if (found === undefined) return yield* asStranger(address, app)
+    if (found === undefined) return yield* asUnauthenticated(address, app)
     const { caller, session } = found
     // An agent of an older epoch may learn that it is fenced, and must not use up what its successor may send.
-    if (!isCurrent(caller)) return yield* asStranger(address, Effect.provideService(app, CurrentOpenSession, session))
+    if (!isCurrent(caller))
+      return yield* asUnauthenticated(address, Effect.provideService(app, CurrentOpenSession, session))
     // The agent of an earlier choird comes before this one has taken its session over. A refusal would end it, and its work with it.
     if (session === undefined)
-      return yield* asStranger(address, Effect.succeed(rateLimited(NOT_OPEN_WAIT_MS, NOT_OPEN)))
+      return yield* asUnauthenticated(address, Effect.succeed(rateLimited(NOT_OPEN_WAIT_MS, NOT_OPEN)))
     if (!session.claim(connection)) {
       const tooMany = rateLimited(1000, "too many connections of this session: close one first")
       return HttpServerResponse.setHeader(tooMany, "connection", "close")
     }
-    strangers.proved(connection)
+    unauthenticated.proved(connection)
     return yield* of(session)
   })
-  return { answer: auditedRequests(audit, answer, askedByAgent(undefined)) }
+  const audited = yield* auditedRequests
+  return { answer: audited(answer, askedByAgent(undefined)) }
 })
 
 const LOOPBACK = ["localhost", "127.0.0.1", "::1"]

@@ -4,17 +4,17 @@ import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { ErrorDetail } from "#schema/ApiError.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { answered, type HttpApp } from "#src/shared/wire/http.ts"
-import { type Audit, type AuditedRequest, type AuditEntry, CurrentAuditedRequest } from "#src/choird/logs/Audit.ts"
+import { Audit, type AuditedRequest, type AuditEntry, CurrentAuditedRequest } from "#src/choird/logs/Audit.ts"
 
 /** Characters of a refusal's message that its audit row keeps. */
 const AUDIT_REASON_CHARS_MAX = 300
 
-/** Who asks, and for what, as far as the request tells without a look into its body. */
+/** Who asks for what, as far as the head of the request tells. */
 export type Asked = Pick<AuditEntry, "who" | "action" | "session_id" | "agent_id">
 
 const decodeError = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ error: ErrorDetail })))
 
-/** What a refusal says of itself; it names no values of the request (schema/ApiError.ts). */
+/** The reason that a refusal gives; it names no values of the request (schema/ApiError.ts). */
 const why = ({ body, status }: HttpServerResponse.HttpServerResponse) => {
   const said =
     body._tag === "Uint8Array"
@@ -30,20 +30,20 @@ const why = ({ body, status }: HttpServerResponse.HttpServerResponse) => {
   })
 }
 
-/** A part that refuses and records it with more detail has the only row. */
-export const auditedRequests = (
-  audit: Audit["Service"],
-  app: HttpApp,
-  asked: (request: HttpServerRequest.HttpServerRequest, known: AuditedRequest) => Asked
-): HttpApp =>
-  Effect.gen(function* () {
-    const request = yield* HttpServerRequest.HttpServerRequest
-    const known: AuditedRequest = { recorded: false, agent_id: undefined, session_id: undefined }
-    const response = yield* Effect.provideService(answered(app), CurrentAuditedRequest, known)
-    if (response.status >= 400 && !known.recorded)
-      yield* audit.record({ ...asked(request, known), detail: why(response) })
-    return response
-  })
+/** The function that audits an API. A part that refuses and records it with more detail has the only row. */
+export const auditedRequests = Effect.map(
+  Audit,
+  (audit) =>
+    (app: HttpApp, asked: (request: HttpServerRequest.HttpServerRequest, known: AuditedRequest) => Asked): HttpApp =>
+      Effect.gen(function* () {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const known: AuditedRequest = { recorded: false, agent_id: undefined, session_id: undefined }
+        const response = yield* Effect.provideService(answered(app), CurrentAuditedRequest, known)
+        if (response.status >= 400 && !known.recorded)
+          yield* audit.record({ ...asked(request, known), detail: why(response) })
+        return response
+      })
+)
 
 const PATH_PART = /^[a-z_-]{1,32}$/iu
 
