@@ -1,9 +1,70 @@
 /** The agent's command line and environment, as every runtime of the host gives them (docs/protocol.md, Starting an agent). */
-import { dirname } from "node:path"
-import { Redacted } from "effect"
+import { dirname, join } from "node:path"
+import { Effect, Redacted, Schema } from "effect"
 import { CgroupName } from "./Cgroups.ts"
-import { CA_FILE, ContainerError } from "./ContainerRuntime.ts"
-import type { AgentEndpoint, ContainerSpec } from "./ContainerRuntime.ts"
+import { type AgentEndpoint, CA_FILE, ContainerError, type ContainerSpec } from "./ContainerRuntime.ts"
+import { accessSync, constants, existsSync, realpathSync } from "node:fs"
+import { packageFolder } from "#src/shared/files/packageFolder.ts"
+import { CACHE, CODE, OFFLINE } from "#src/shared/program/compiledProgram.ts"
+
+/**
+ * `cache` is the code as V8 compiled it, `vocabulary` what tokens are counted by, and `offline` runs commands without a network; an agent
+ * does without each of them.
+ */
+const SUFFIXES = { code: CODE, cache: CACHE, vocabulary: ".o200k", offline: OFFLINE } as const
+
+export type ProgramPart = keyof typeof SUFFIXES
+
+export const PROGRAM_PARTS = Object.keys(SUFFIXES) as ReadonlyArray<ProgramPart>
+
+export const partOf = (program: string, part: ProgramPart): string => program.replace(/\.js$/u, SUFFIXES[part])
+
+/** Those that are there, by their names. */
+export const partsOf = (program: string): Readonly<Partial<Record<ProgramPart, string>>> =>
+  Object.fromEntries(
+    PROGRAM_PARTS.map((part) => [part, partOf(program, part)] as const).filter(([, path]) => existsSync(path))
+  )
+
+/** Real paths of this host. */
+export interface AgentPrograms {
+  readonly node: string
+  readonly program: string
+  readonly rg: string
+}
+
+/** This installation is not whole. */
+export class ProgramMissing extends Schema.TaggedError<ProgramMissing>()("ProgramMissing", {
+  program: Schema.String,
+  hint: Schema.String
+}) {
+  override get message() {
+    return `${this.program} is missing: ${this.hint}`
+  }
+}
+
+const BUNDLE = join(packageFolder, "dist", "choir-agent.js")
+
+const readable = (path: string, hint: string) =>
+  Effect.try({
+    try: () => {
+      accessSync(path, constants.R_OK)
+      return realpathSync(path)
+    },
+    catch: () => new ProgramMissing({ program: path, hint })
+  })
+
+/** Looked up anew at each start of an agent, since a build may come between. */
+export const agentPrograms: Effect.Effect<AgentPrograms, ProgramMissing> = Effect.gen(function* () {
+  const { rgPath } = yield* Effect.tryPromise({
+    try: () => import("@vscode/ripgrep"),
+    catch: () => new ProgramMissing({ program: "ripgrep", hint: "install Choir again, with its optional dependencies" })
+  })
+  return {
+    node: realpathSync(process.execPath),
+    program: yield* readable(BUNDLE, "npm run build"),
+    rg: yield* readable(rgPath, "install Choir again, with its optional dependencies")
+  }
+})
 
 /** The old generation of an agent's heap, in MiB: several times what the largest session keeps alive (R66). */
 const AGENT_HEAP_MIB_MAX = 512

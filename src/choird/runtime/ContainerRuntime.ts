@@ -2,8 +2,7 @@
  * What runs an agent apart from choird. The layers `DockerRuntime`, `SandboxRuntime` and `ProcessRuntime` are forms of this one
  * service; main picks one, and nothing else asks which it is.
  */
-import { Context, Schema } from "effect"
-import type { Effect, Redacted, Scope, Stream } from "effect"
+import { Context, type Effect, type Redacted, Schema, type Scope, type Stream } from "effect"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
@@ -204,3 +203,28 @@ export class ContainerRuntime extends Context.Service<
     readonly status: Effect.Effect<RuntimeStatus>
   }
 >()("choir/choird/ContainerRuntime") {}
+
+type RuntimeType = RuntimeStatus["type"]
+
+interface Capabilities {
+  /** Whether Dockerfiles are built, so that a tool may have sources in the place of its executable. */
+  readonly compiles: boolean
+  /** Whether a tool is kept off the network whose manifest says `network: false`. */
+  readonly cutsNetwork: boolean
+}
+
+const CAPABILITIES: Readonly<Record<RuntimeType, Capabilities>> = {
+  docker: { compiles: true, cutsNetwork: true },
+  sandbox: { compiles: false, cutsNetwork: true },
+  process: { compiles: false, cutsNetwork: true }
+}
+
+export const capabilities = (runtime: RuntimeType): Capabilities => CAPABILITIES[runtime]
+
+/** What a tool reaches here, as a fact that no manifest can change. */
+export const toolNetworkFact = (runtime: RuntimeType, asks: boolean, containerNetwork: string): string => {
+  if (capabilities(runtime).cutsNetwork && !asks) return "network: no, it is cut off here"
+  return runtime === "docker"
+    ? `network: yes, all that the agent's container reaches (runtime.network ${containerNetwork})`
+    : "network: yes, nothing limits it here"
+}

@@ -2,7 +2,6 @@
 import { constants } from "node:os"
 import { Deferred, Effect, Option, Stream } from "effect"
 import { cgroupOf } from "./AgentCommand.ts"
-import type { Cgroup, Cgroups } from "./Cgroups.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import type { Condition, Container, ContainerExit, HostContainerId, ContainerSpec } from "./ContainerRuntime.ts"
 import { launch } from "./HostProcess.ts"
@@ -10,7 +9,7 @@ import type { ExitStatus, HostProcess, Launch } from "./HostProcess.ts"
 import { bootId, conditionOf, visibleStatOf } from "./ProcessIdentity.ts"
 import type { ProcessIdentity, ProcUnreadable } from "./ProcessIdentity.ts"
 import { endTree, OPEN_FILES_FIX, stuck } from "./ProcessTree.ts"
-import { CONTAINER_GONE_MS_MAX } from "./Cgroups.ts"
+import { type Cgroup, Cgroups, CONTAINER_GONE_MS_MAX } from "./Cgroups.ts"
 
 /** From starting an agent's container until its first process is known. */
 const CONTAINER_START_MS_MAX = 10_000
@@ -96,17 +95,16 @@ const namespaceInit = Effect.fnUntraced(function* (process: HostProcess) {
 })
 
 /** The group of a start, with its limits, for as long as the scope lives. */
-export const limitGroup = (cgroups: Cgroups["Service"], spec: ContainerSpec) =>
-  cgroups
-    .create(cgroupOf(spec), spec.limits)
-    .pipe(
-      Effect.mapError(
-        ({ message }) => new ContainerError({ reason: "failed", problem: message, fix: "Start the agent again" })
-      )
+export const limitGroup = (spec: ContainerSpec) =>
+  Effect.flatMap(Cgroups, (cgroups) => cgroups.create(cgroupOf(spec), spec.limits)).pipe(
+    Effect.mapError(
+      ({ message }) => new ContainerError({ reason: "failed", problem: message, fix: "Start the agent again" })
     )
+  )
 
 /** Starts it; the scope kills it and waits until every process is gone. */
-export const openHostContainer = Effect.fnUntraced(function* (cgroups: Cgroups["Service"], plan: HostContainerPlan) {
+export const openHostContainer = Effect.fnUntraced(function* (plan: HostContainerPlan) {
+  const cgroups = yield* Cgroups
   const boot_id = yield* Effect.mapError(bootId, unread)
   const exit = yield* Deferred.make<ContainerExit>()
   let processes: ReadonlyArray<ProcessIdentity> = []
@@ -131,18 +129,21 @@ export const openHostContainer = Effect.fnUntraced(function* (cgroups: Cgroups["
     yield* Deferred.succeed(exit, classifyExit(status, { killed: wasKilled, oomKills, ranAgent }))
   })
 
-  const end = Effect.fnUntraced(function* (process: HostProcess) {
-    killed ||= !(yield* Deferred.isDone(exit))
-    const isKnown = processes.length > 0
-    // Where the host has no /proc there is no tree to search, only the group.
-    if (!isKnown) yield* signalGroup(process.pid, "SIGKILL")
-    // A sandbox dies as a whole; elsewhere a group that stands still can be searched once /proc can be read.
-    const unseen = signalGroup(process.pid, plan.type === "sandbox" ? "SIGKILL" : "SIGSTOP")
-    yield* endTree(cgroups, idNow(), Effect.when(unseen, process.isUnreaped))
-    const settled = yield* settle(process).pipe(Effect.interruptible, Effect.timeoutOption(CONTAINER_GONE_MS_MAX))
-    yield* process.close
-    if (!isKnown && Option.isNone(settled)) return yield* stuck([process.pid], undefined)
-  })
+  const end = Effect.fnUntraced(
+    function* (process: HostProcess) {
+      killed ||= !(yield* Deferred.isDone(exit))
+      const isKnown = processes.length > 0
+      // Where the host has no /proc there is no tree to search, only the group.
+      if (!isKnown) yield* signalGroup(process.pid, "SIGKILL")
+      // A sandbox dies as a whole; elsewhere a group that stands still can be searched once /proc can be read.
+      const unseen = signalGroup(process.pid, plan.type === "sandbox" ? "SIGKILL" : "SIGSTOP")
+      yield* endTree(idNow(), Effect.when(unseen, process.isUnreaped))
+      const settled = yield* settle(process).pipe(Effect.interruptible, Effect.timeoutOption(CONTAINER_GONE_MS_MAX))
+      yield* process.close
+      if (!isKnown && Option.isNone(settled)) return yield* stuck([process.pid], undefined)
+    },
+    Effect.provideService(Cgroups, cgroups)
+  )
 
   const process = yield* Effect.acquireRelease(launch(plan.launch), (process) =>
     Effect.catch(end(process), (error) => Effect.logError(error))

@@ -1,6 +1,7 @@
 /**
  * A program started on the host with data on descriptors of its own, so that nothing secret stands in a command line or an
- * environment. Its lifetime is the caller's business: the runtimes kill whole trees, not one child.
+ * environment. Its lifetime is the caller's business: the runtimes kill whole trees, not one child. Also the command lines that start a
+ * program in its control groups, and never without choird.
  */
 import { spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
@@ -147,3 +148,31 @@ export const run = Effect.fn("HostProcess.run")(function* (request: Launch) {
   const lines = yield* Stream.runCollect(helper.output)
   return { ...(yield* helper.exited), text: lines.join("\n") }
 }, Effect.scoped)
+
+/** Joins control groups, then becomes the rest. The files come first, after their count. */
+const JOIN = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 >"$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'
+
+/** Ends if choird died before the kernel was told to kill this process with it. */
+const GUARD = '[ "$PPID" = "$1" ] || exit 125; shift; exec "$@"'
+
+/** A program that joins `joins` first. */
+export const joining = (joins: ReadonlyArray<string>, command: ReadonlyArray<string>): ReadonlyArray<string> =>
+  joins.length === 0 ? command : ["sh", "-c", JOIN, "sh", String(joins.length), ...joins, ...command]
+
+/** A program that the kernel kills when `parent`, which must be the one that starts it, dies. */
+export const dyingWith = (
+  parent: number,
+  command: ReadonlyArray<string>,
+  privileges: ReadonlyArray<string> = []
+): ReadonlyArray<string> => [
+  "setpriv",
+  ...privileges,
+  "--pdeathsig=KILL",
+  "--",
+  "sh",
+  "-c",
+  GUARD,
+  "sh",
+  String(parent),
+  ...command
+]

@@ -1,12 +1,11 @@
 /** Ends everything that a container started, as far as the host can tell what that is. */
 import { Effect, Schedule } from "effect"
-import type { CgroupError, Cgroups } from "./Cgroups.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import type { HostContainerId } from "./ContainerRuntime.ts"
 import { isInside } from "./Ownership.ts"
 import { bootId, listProcesses, signalTo, statOf, workingFolderOf } from "./ProcessIdentity.ts"
 import type { ProcessIdentity, ProcessStat, ProcUnreadable } from "./ProcessIdentity.ts"
-import { CONTAINER_GONE_MS_MAX, CONTAINER_GONE_POLL_MS } from "./Cgroups.ts"
+import { type CgroupError, Cgroups, CONTAINER_GONE_MS_MAX, CONTAINER_GONE_POLL_MS } from "./Cgroups.ts"
 
 /** How often a tree of processes is searched again for children that were forked during the search. */
 const PROCESS_SEARCHES_MAX = 20
@@ -64,7 +63,8 @@ const freezeTree = Effect.fnUntraced(function* (id: HostContainerId) {
   return [...found.values()]
 })
 
-const membersOf = Effect.fnUntraced(function* (cgroups: Cgroups["Service"], id: HostContainerId) {
+const membersOf = Effect.fnUntraced(function* (id: HostContainerId) {
+  const cgroups = yield* Cgroups
   const stats = yield* Effect.forEach(yield* cgroups.members(id.cgroup), statOf)
   return stats.filter((stat) => stat !== undefined && stat.state !== "Z") as ReadonlyArray<ProcessIdentity>
 })
@@ -89,7 +89,6 @@ export const stuck = (pids: ReadonlyArray<number>, unread: CgroupError | ProcUnr
  * cannot be looked at may live: it is looked for again, and `signalUnseen` may do to it what needs no look.
  */
 export const endTree = Effect.fn("ProcessTree.end")(function* (
-  cgroups: Cgroups["Service"],
   id: HostContainerId,
   signalUnseen: Effect.Effect<unknown> = Effect.void
 ) {
@@ -103,11 +102,11 @@ export const endTree = Effect.fn("ProcessTree.end")(function* (
   const search = Effect.gen(function* () {
     if (!isSearched) doom(yield* freezeTree(id))
     isSearched = true
-    doom(yield* membersOf(cgroups, id))
+    doom(yield* membersOf(id))
     return false
   })
   /** Whether something may be left, which it is when that cannot be seen. */
-  const leaves = (work: Effect.Effect<boolean, CgroupError | ProcUnreadable>) =>
+  const leaves = <R>(work: Effect.Effect<boolean, CgroupError | ProcUnreadable, R>) =>
     Effect.catch(work, (error) => {
       unread = error
       return Effect.as(signalUnseen, true)
@@ -136,9 +135,10 @@ export const endTree = Effect.fn("ProcessTree.end")(function* (
 })
 
 /** Ends what is left of a container of an earlier life of choird. After a reboot nothing is, and its pids are others'. */
-export const reapTree = Effect.fn("ProcessTree.reap")(function* (cgroups: Cgroups["Service"], id: HostContainerId) {
+export const reapTree = Effect.fn("ProcessTree.reap")(function* (id: HostContainerId) {
+  const cgroups = yield* Cgroups
   const boot_id = yield* Effect.mapError(bootId, (error) => stuck([], error))
   if (id.boot_id !== boot_id) return
-  yield* endTree(cgroups, id)
+  yield* endTree(id)
   yield* cgroups.remove(id.cgroup)
 })

@@ -1,10 +1,9 @@
 /** What a failed build says to an operator: the instruction, what it printed last, and what mends it. */
 import type { RuntimeConfig } from "#schema/Config.ts"
-import type { ProgramMissing } from "#src/choird/runtime/AgentPrograms.ts"
+import type { ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
 import { ImageBuildFailed, type ImageSource } from "#src/choird/runtime/ContainerRuntime.ts"
-import type { ContextUnreadable } from "./buildContext.ts"
-import type { DockerError } from "./DockerError.ts"
-import type { BuildBroke } from "./runBuild.ts"
+import type { BuildBroke, ContextUnreadable } from "./runBuild.ts"
+import type { DockerError } from "./DockerEngine.ts"
 
 /** What an engine or the programs of a build say, and what it means. */
 const CAUSES: ReadonlyArray<readonly [RegExp, string]> = [

@@ -1,15 +1,14 @@
 /** What a finished image must be before it gets a name: nothing in it may change how or beside what an agent is started. */
 import { Effect, FileSystem, Option, Schema } from "effect"
 import type { DockerfileRole } from "#src/choird/repos/dockerfile.ts"
-import { type AgentPrograms, partOf, partsOf } from "#src/choird/runtime/AgentPrograms.ts"
+import { type AgentPrograms, partOf, partsOf } from "#src/choird/runtime/AgentCommand.ts"
 import { removeContainer } from "./removeContainer.ts"
-import type { DockerEngine } from "./DockerEngine.ts"
+import { DockerEngine } from "./DockerEngine.ts"
 import { IMAGE_PROGRAMS, MANAGED_LABEL } from "./imageNames.ts"
-import { BuildBroke } from "./runBuild.ts"
+import { BuildBroke, type ContextEntry, ContextUnreadable, repoEntries } from "./runBuild.ts"
 import { createHash } from "node:crypto"
 import { basename } from "node:path"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
-import { type ContextEntry, ContextUnreadable, repoEntries } from "./buildContext.ts"
 
 /** Raised when the same files shall give another image, because this program builds it differently. */
 const BUILDER_VERSION = 2
@@ -138,17 +137,14 @@ const pathProblem = (role: DockerfileRole, path: string, found: number | undefin
  * Looks at an image's programs without starting any. Whoever can read node or tini in a container can read the agent's memory and
  * environment (D13).
  */
-export const checkPrograms = Effect.fnUntraced(function* (
-  engine: DockerEngine["Service"],
-  role: DockerfileRole,
-  image_id: string
-) {
+export const checkPrograms = Effect.fnUntraced(function* (role: DockerfileRole, image_id: string) {
+  const engine = yield* DockerEngine
   const what = "the new image could not be looked at"
   const { id } = yield* Effect.acquireRelease(
     engine.use(what, (docker, abortSignal) =>
       docker.createContainer({ Image: image_id, Cmd: ["true"], Labels: { [MANAGED_LABEL]: "true" }, abortSignal })
     ),
-    ({ id }) => Effect.ignore(removeContainer(engine, id), { log: true })
+    ({ id }) => Effect.ignore(removeContainer(id), { log: true })
   )
   for (const path of [...MODES.keys(), PRELOAD]) {
     const found = yield* engine

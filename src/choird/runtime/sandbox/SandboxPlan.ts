@@ -7,11 +7,15 @@
  */
 import { dirname } from "node:path"
 import { SANDBOX_RUN_BYTES_MAX, SANDBOX_SHM_BYTES_MAX, SANDBOX_TMP_BYTES_MAX } from "#src/shared/limits.ts"
-import { agentCommand } from "#src/choird/runtime/AgentCommand.ts"
-import type { AgentPaths } from "#src/choird/runtime/AgentCommand.ts"
+import {
+  agentCommand,
+  type AgentPaths,
+  partOf,
+  PROGRAM_PARTS,
+  type ProgramPart
+} from "#src/choird/runtime/AgentCommand.ts"
 import type { AgentEndpoint } from "#src/choird/runtime/ContainerRuntime.ts"
-import { PROGRAM_PARTS, type ProgramPart, partOf } from "#src/choird/runtime/AgentPrograms.ts"
-import { dyingWith } from "#src/choird/runtime/hostCommand.ts"
+import { dyingWith } from "#src/choird/runtime/HostProcess.ts"
 
 /** Host paths as bubblewrap sees them. */
 export interface SandboxSources extends Readonly<Partial<Record<ProgramPart, string>>> {
