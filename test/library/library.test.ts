@@ -219,7 +219,10 @@ console.log((await Effect.runPromise(agentPrograms)).program)
       specifiers.filter(({ specifier }) => specifier.startsWith("#") || specifier.endsWith(".ts")),
       []
     )
-    const map = JSON.parse(readFileSync(join(library, "agent/arbiter/Arbiter.js.map"), "utf8")) as Record<string, unknown>
+    const map = JSON.parse(readFileSync(join(library, "agent/arbiter/Arbiter.js.map"), "utf8")) as Record<
+      string,
+      unknown
+    >
     assert.match(String(map["sourcesContent"]), /class Arbiter extends/u)
   })
 

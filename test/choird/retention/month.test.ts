@@ -27,7 +27,7 @@ import * as months from "../../support/month.ts"
 import { monthSession } from "../../support/monthSession.ts"
 import { makeProposer, type ProposalLife, pushBranch, TOOL } from "../../support/proposals.ts"
 import { refuse } from "../../support/testing/telegramMethods.ts"
-import { IMAGES_KEPT } from "#src/choird/runtime/docker/unusedTags.ts"
+import { IMAGES_KEPT } from "#src/choird/runtime/docker/imageNames.ts"
 
 const isFull = process.env["CHOIR_TEST_SIZE"] === "full"
 const SIZE = isFull
