@@ -1,4 +1,4 @@
-/** A socket for each running session (D10): one application for all of them, built once, told apart by the socket. */
+/** A socket for each running session (D10), all with one application, which knows the session by the socket. */
 import { rmdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Context, Effect, Layer, Scope } from "effect"
@@ -16,11 +16,11 @@ import { AGENT_CONNECTIONS_MAX } from "./OpenSession.ts"
 export interface AgentSocket {
   readonly dir: string
   readonly path: string
-  /** Where the agent is to ask instead of the socket. */
+  /** The endpoint that the agent uses instead of the socket. */
   readonly endpoint?: AgentEndpoint
 }
 
-/** Puts the one certificate that the agent is to trust beside its socket. The folder may be the agent's own: no link there is followed. */
+/** Writes the one certificate that the agent may trust beside its socket. The folder may be the agent's own: no link there is followed. */
 const pin = (dir: string, certificate: string) => {
   const path = join(dir, CA_FILE)
   return Effect.acquireRelease(

@@ -1,4 +1,4 @@
-/** One audit row for each request that an API refuses, whichever part of it refused (R77). */
+/** One audit row for each request that any part of an API refuses (R77). */
 import { Effect, Option, Schema } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { ErrorDetail } from "#schema/ApiError.ts"
@@ -47,7 +47,7 @@ export const auditedRequests = Effect.map(
 
 const PATH_PART = /^[a-z_-]{1,32}$/iu
 
-/** The path of a request without what stands in it for ids, which would make a kind of refusal of each. */
+/** The words of a request's path without its ids, which would make each refusal a kind of its own. */
 const pathWords = (url: string) => {
   const [path = ""] = url.split("?", 1)
   const parts = path.split("/").filter((part) => part !== "")
@@ -74,7 +74,7 @@ const VERB = /^[A-Z_]{1,32}$/u
 const agentId = Schema.decodeUnknownOption(AgentId)
 const sessionId = Schema.decodeUnknownOption(SessionId)
 
-/** What the operator asked for: `agents.start` with the agent, `sessions.inject` with the session. */
+/** The request of an operator: `agents.start` with the agent, `sessions.inject` with the session. */
 export const askedByOperator = ({ url }: HttpServerRequest.HttpServerRequest): Asked => {
   const { parts } = pathWords(url)
   const [group = "", id, verb] = parts

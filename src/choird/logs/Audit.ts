@@ -10,15 +10,15 @@ import { sha256 } from "#src/shared/events/hashChain.ts"
 
 /** Canonical bytes of an audit row's detail; a larger one is left out. */
 export const AUDIT_DETAIL_BYTES_MAX = 8 * 1024
-/** How long a write of an audit row may delay the audited action. */
+/** Time that the write of an audit row may delay the audited action. */
 const AUDIT_MS_MAX = 2000
 /** Pause between two attempts to write the rows that wait for the database. */
 export const AUDIT_RETRY_MS = 5000
 
 export interface AuditEntry {
-  /** Who asked: `agent:<id>`, `operator`, `gateway:<name>`, `choird`. */
+  /** The asker: `agent:<id>`, `operator`, `gateway:<name>`, `choird`. */
   readonly who: string
-  /** What was asked, such as `rpc.GET_SECRETS`. */
+  /** The action, such as `rpc.GET_SECRETS`. */
   readonly action: string
   readonly session_id?: SessionId
   readonly agent_id?: AgentId
@@ -166,7 +166,7 @@ const detailText = (detail: AuditEntry["detail"]): string => {
   return bytes <= AUDIT_DETAIL_BYTES_MAX ? text : canonicalJson({ left_out_bytes: bytes })
 }
 
-/** How long refusals that differ only in their detail are counted before they get a row together (R77). */
+/** Time during which refusals that differ only in their detail are counted before they get a row together (R77). */
 export const AUDIT_WINDOW_MS = 60_000
 /** Kinds of refusals that are distinguished at once; those beyond are counted together. */
 export const AUDIT_SUMS_MAX = 1000

@@ -31,13 +31,13 @@ export const openLogFolder = (home: string, names: ReadonlyArray<string>): numbe
   }
 }
 
-/** How full a file may get before it is archived. */
+/** The limits at which a file is archived. */
 export interface LogFileLimits {
   readonly lines_max: number
   readonly bytes_max: number
 }
 
-/** How long lines are gathered before they are written. */
+/** Time that lines are gathered before they are written. */
 const GATHER_MS = 20
 /** Characters of lines that wait for a disk; further lines are dropped and counted. */
 export const LOG_WAITING_CHARS_MAX = 4_194_304
@@ -60,7 +60,7 @@ export interface LogFile {
   close(): void
 }
 
-/** How a log file is written; a test may be slower than a disk. */
+/** The hooks of a log file; a test may write more slowly than a disk. */
 export interface LogFileOptions {
   /** The line about lost lines, written as soon as that is possible again. */
   readonly lost?: (lines: number) => string

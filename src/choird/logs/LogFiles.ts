@@ -48,7 +48,7 @@ export const agentLine = (agent_id: AgentId, session_id: SessionId, timestamp: s
 
 const CHOIRD = "choird"
 const DAY_MS = 86_400_000
-/** How long a choird that stops waits for its last lines to be on the disk. */
+/** Time that a choird that stops waits for its last lines to be on the disk. */
 const LAST_WRITE_MS_MAX = 2000
 
 export class LogFiles extends Context.Service<

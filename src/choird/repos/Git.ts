@@ -42,7 +42,7 @@ export class Git extends Context.Service<
       source: CheckedSource,
       remote: RemoteRef
     ): Effect.Effect<void, GitMissing | FetchFailed | RefNotFound>
-    /** The commit that was fetched for the source, or `undefined` when there is none. */
+    /** The commit that was fetched for the source, or `undefined` without one. */
     cached(repo: string, source: CheckedSource): Effect.Effect<CommitId | undefined, GitMissing>
     /** The number of files in a local source's folder that its newest commit, fetched into `repo`, does not have. */
     uncommitted(repo: string, source: CheckedSource, commit: CommitId): Effect.Effect<number>

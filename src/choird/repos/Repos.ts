@@ -48,7 +48,7 @@ export type RepoOwner =
 export const repoLabel = (owner: RepoOwner): string =>
   "global" in owner ? "global repository" : `repository of ${owner.agent_id}`
 
-/** How a repository is read. */
+/** The options of a reading. */
 export interface Reading extends Wanted {
   /** Used instead of the configuration that runs. */
   readonly access?: RepoAccess

@@ -1,4 +1,4 @@
-/** The agent's command line and environment, as every runtime of the host gives them (docs/protocol.md, Starting an agent). */
+/** The agent's programs, command line and environment, the same for every runtime of the host (docs/protocol.md, Starting an agent). */
 import { dirname, join } from "node:path"
 import { Effect, Redacted, Schema } from "effect"
 import { CgroupName } from "./Cgroups.ts"
@@ -19,7 +19,7 @@ export const PROGRAM_PARTS = Object.keys(SUFFIXES) as ReadonlyArray<ProgramPart>
 
 export const partOf = (program: string, part: ProgramPart): string => program.replace(/\.js$/u, SUFFIXES[part])
 
-/** Those that are there, by their names. */
+/** The parts that exist, by their names. */
 export const partsOf = (program: string): Readonly<Partial<Record<ProgramPart, string>>> =>
   Object.fromEntries(
     PROGRAM_PARTS.map((part) => [part, partOf(program, part)] as const).filter(([, path]) => existsSync(path))
@@ -32,7 +32,7 @@ export interface AgentPrograms {
   readonly rg: string
 }
 
-/** This installation is not whole. */
+/** A program that this installation lacks. */
 export class ProgramMissing extends Schema.TaggedError<ProgramMissing>()("ProgramMissing", {
   program: Schema.String,
   hint: Schema.String
@@ -53,7 +53,7 @@ const readable = (path: string, hint: string) =>
     catch: () => new ProgramMissing({ program: path, hint })
   })
 
-/** Looked up anew at each start of an agent, since a build may come between. */
+/** The programs of this installation, looked up at each start of an agent, since a build may come between. */
 export const agentPrograms: Effect.Effect<AgentPrograms, ProgramMissing> = Effect.gen(function* () {
   const { rgPath } = yield* Effect.tryPromise({
     try: () => import("@vscode/ripgrep"),
@@ -73,7 +73,7 @@ const AGENT_SEMI_SPACE_MIB_MAX = 8
 /** Freed memory at the end of an agent's C heap that is not given back to the system at once, in bytes. */
 const AGENT_FREED_BYTES_MAX = 128 * 1024
 
-/** Where the agent finds its things: host paths, or those of a sandbox. */
+/** The paths that an agent is given: host paths, or those of a sandbox. */
 export interface AgentPaths {
   readonly node: string
   readonly program: string
@@ -83,7 +83,7 @@ export interface AgentPaths {
   readonly rg: string
 }
 
-/** Where choird is, as the agent reaches it. */
+/** The flags by which the agent reaches choird. */
 const controlPlane = (socket: string, endpoint: AgentEndpoint | undefined): ReadonlyArray<string> => {
   if (endpoint === undefined) return ["--control-plane=uds", `--socket=${socket}`]
   const trusted = endpoint.pinned ? [`--ca=${dirname(socket)}/${CA_FILE}`] : []
@@ -97,7 +97,7 @@ export const agentCommand = (
   flags: ReadonlyArray<string>
 ): ReadonlyArray<string> => [
   paths.node,
-  // SIGUSR1 would open an inspector for whoever can signal the agent (D13).
+  // SIGUSR1 would open an inspector to any process that can signal the agent (D13).
   "--disable-sigusr1",
   // V8 lets garbage grow with the room it is given; an agent lives on far less (R66).
   `--max-old-space-size=${AGENT_HEAP_MIB_MAX}`,

@@ -31,10 +31,10 @@ export interface ExitStatus {
 export interface HostProcess {
   readonly pid: number
   readonly exited: Effect.Effect<ExitStatus>
-  /** Whether its end is still to be taken note of. Until then the kernel gives its pid to nobody else. */
+  /** Whether its end is not noticed yet. Until then the kernel gives its pid to no other process. */
   readonly isUnreaped: Effect.Effect<boolean>
   readonly output: Stream.Stream<string>
-  /** What it has written on descriptor 3 so far. */
+  /** The text that it has written on descriptor 3 so far. */
   readonly written: Effect.Effect<string>
   /** Resolves at the first match of `pattern` in what it writes on descriptor 3. */
   awaitWritten(pattern: RegExp): Effect.Effect<string>
@@ -42,10 +42,10 @@ export interface HostProcess {
   readonly close: Effect.Effect<void>
 }
 
-/** Where helper programs are looked for: never in the operator's PATH, which root would then trust. */
+/** The path for helper programs: never the operator's PATH, which root would then trust. */
 export const HOST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/** Far more than bubblewrap's status ever holds. */
+/** Characters of descriptor 3 that are kept: far more than bubblewrap's status. */
 const WRITTEN_CHARS_MAX = 65_536
 
 const unavailable = (program: string, cause: unknown) =>
@@ -110,7 +110,7 @@ const wire = (child: ChildProcess, request: Launch, queue: OutputQueue) => {
     stream?.on("data", reader.data).once("end", reader.end).on("error", reader.end)
   }
   request.inputs?.forEach((input, index) => {
-    // A program that ends without reading closes the pipe; its exit tells, not this.
+    // A program that ends without reading closes the pipe; its exit reports that.
     const stream = child.stdio[index + 4] as unknown as Writable
     stream.on("error", () => undefined).end(input)
   })
@@ -152,7 +152,7 @@ export const run = Effect.fn("HostProcess.run")(function* (request: Launch) {
 /** Joins control groups, then becomes the rest. The files come first, after their count. */
 const JOIN = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 >"$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'
 
-/** Ends if choird died before the kernel was told to kill this process with it. */
+/** Ends if choird died before the kernel was asked to kill this process with it. */
 const GUARD = '[ "$PPID" = "$1" ] || exit 125; shift; exec "$@"'
 
 /** A program that joins `joins` first. */

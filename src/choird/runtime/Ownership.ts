@@ -1,4 +1,4 @@
-/** Which host folders an agent may be given, and how they become its uid's when choird is root (D11). */
+/** The host folders that an agent may be given, and their transfer to the agent's uid when choird is root (D11). */
 import { lchownSync, realpathSync, statSync } from "node:fs"
 import { Effect, Result } from "effect"
 import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
@@ -11,7 +11,7 @@ import type { AgentId } from "#schema/Ids.ts"
 export const SANDBOX_UID_FIRST = 1_900_000_000
 export const SANDBOX_UID_COUNT = 65_536
 
-/** An agent that runs, and its uid. */
+/** A running agent and its uid. */
 interface UidLease {
   readonly agent_id: AgentId
   readonly uid: number
@@ -27,7 +27,7 @@ export const uidOf = (agent_id: AgentId, running: ReadonlyArray<UidLease>): numb
   return SANDBOX_UID_FIRST + (wanted % SANDBOX_UID_COUNT)
 }
 
-/** Hands uids out for as long as a scope lives. */
+/** Makes the function that leases a uid to an agent until the scope closes. */
 export const makeUids = () => {
   const running = new Set<UidLease>()
   return (agent_id: AgentId) =>
@@ -41,9 +41,9 @@ export const makeUids = () => {
     ).pipe(Effect.map(({ uid }) => uid))
 }
 
-/** Folders of a system that are no workspace, and below which there is none. */
+/** Folders of a system that are not workspaces and hold none. */
 const SYSTEM = ["/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys", "/usr"]
-/** Folders that hold workspaces but are none. */
+/** Folders that may hold workspaces but are not workspaces. */
 const SHARED = new Set([
   "/",
   "/home",
@@ -59,7 +59,7 @@ const SHARED = new Set([
   "/var/tmp"
 ])
 
-/** A path without links; one that is not there is the operator's to mend. */
+/** The path without links; a missing one is the operator's to fix. */
 export const realPath = (path: string) =>
   Effect.try({
     try: () => realpathSync(path),
@@ -71,7 +71,7 @@ export const realPath = (path: string) =>
       })
   })
 
-/** The folder itself, whatever links lead to it; as it is written when there is none. */
+/** The path without links; a missing one as it is written. */
 export const realOf = (path: string) =>
   Result.getOrElse(
     Result.try(() => realpathSync(path)),
@@ -83,8 +83,8 @@ export const isInside = (folder: string, path: string) =>
   path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`)
 
 /**
- * Why this real path cannot be a workspace, or `undefined`. An agent owns its workspace, so nothing that choird or the system
- * relies on may lie in it.
+ * The reason why this real path cannot be a workspace, or `undefined`. An agent owns its workspace, so nothing that choird or the
+ * system relies on may lie in it.
  */
 export const workspaceProblem = (path: string, relied: ReadonlyArray<string>): string | undefined => {
   if (SHARED.has(path) || SYSTEM.some((folder) => isInside(folder, path))) return "is a folder of the system"
@@ -101,7 +101,7 @@ const failed = (problem: string, fix: string) => new ContainerError({ reason: "f
  * Gives a workspace to a uid: the folder and everything in it that belongs to root or to another agent's uid, on the same file
  * system, links themselves and not their targets. A file with a second hard link is left as it is, since its other name may
  * lie outside. A folder that is a person's is refused, not taken. Each change is made from within the folder that find(1) opened,
- * by the name in it alone: on a path that is walked anew a folder may have become a link (R39).
+ * by the name in it alone: on a second walk of the path a folder may have become a link (R39).
  */
 export const giveWorkspace = Effect.fn("Ownership.giveWorkspace")(function* (uid: number, workspace: string) {
   const stat = yield* Effect.try({
@@ -180,7 +180,7 @@ export const requireReadable = Effect.fn("Ownership.requireReadable")(function* 
   for (const path of paths) {
     const stat = yield* Effect.try({
       try: () => statSync(path),
-      catch: (cause) => failed(`${path} cannot be looked at: ${String(cause)}`, "Build the agent's image again")
+      catch: (cause) => failed(`${path} cannot be read: ${String(cause)}`, "Build the agent's image again")
     })
     const wanted = stat.isDirectory() ? 0o5 : 0o4
     if ((stat.mode & wanted) !== wanted) {

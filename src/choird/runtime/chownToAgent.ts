@@ -13,7 +13,7 @@ interface HostUser {
 }
 
 type ContainerUser =
-  /** Root of a user namespace, whom the host knows as choird's own user: nothing is to be done. */
+  /** Root of a user namespace, whom the host knows as choird's own user and who needs nothing. */
   | { readonly type: "own" }
   /** Root of a user namespace, whom the host knows as `uid`; choird is root and gives it what it needs. */
   | { readonly type: "given"; readonly uid: number; readonly gid: number }

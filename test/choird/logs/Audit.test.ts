@@ -3,7 +3,14 @@ import { Effect, Layer, Logger } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import type { AgentId } from "#schema/Ids.ts"
-import { Audit, AUDIT_DETAIL_BYTES_MAX, AUDIT_RETRY_MS, AUDIT_SUMS_MAX, AUDIT_WINDOW_MS, makeAuditSums } from "#src/choird/logs/Audit.ts"
+import {
+  Audit,
+  AUDIT_DETAIL_BYTES_MAX,
+  AUDIT_RETRY_MS,
+  AUDIT_SUMS_MAX,
+  AUDIT_WINDOW_MS,
+  makeAuditSums
+} from "#src/choird/logs/Audit.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { newTalk, stores } from "../../support/stores.ts"
 

@@ -1,4 +1,4 @@
-/** One container of the engine, from its making to its removal. */
+/** One container of the engine, from its creation to its removal. */
 import { Context, Deferred, Effect, Schedule, Schema } from "effect"
 import { makeOutput, outputQueue } from "#src/choird/runtime/ContainerOutput.ts"
 import {
@@ -77,7 +77,7 @@ const conditionOf = (id: string, watched: Watched): Effect.Effect<Condition, nev
     })
   )
 
-/** Starts it; the scope kills it and removes it. `ready` is what must be there before it starts, and is made meanwhile. */
+/** Starts a container; the scope kills and removes it. `ready` runs beside its creation and ends before its start. */
 export const openContainer = Effect.fn("AgentContainer.open")(function* <E>(
   profile: Profile,
   image: string,
@@ -102,9 +102,9 @@ export const openContainer = Effect.fn("AgentContainer.open")(function* <E>(
       )
       yield* Effect.ignore(kill)
     }
-    // The log goes with the container; what stands in it is read first.
+    // The log is removed with the container, so it is read first.
     if (started) yield* Effect.timeoutOption(Deferred.await(drained), CONTAINER_STATUS_MS_MAX)
-    // Each side by itself: what stands in an interruptible region of a fiber that is being interrupted would not run at all.
+    // Each side by itself: an interruptible region of a fiber that is being interrupted would not run at all.
     const dead = Effect.asVoid(Effect.interruptible(untilDead(watched)))
     yield* Effect.raceFirst(removeContainer(id, DOCKER_AWAY_MS_MAX), dead)
     yield* Deferred.succeed(ended, { code: null, out_of_memory: false })

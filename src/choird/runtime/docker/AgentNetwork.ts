@@ -75,7 +75,7 @@ const hostCommand = (program: string, args: ReadonlyArray<string>, input?: strin
   )
 }
 
-/** How long iptables waits for another program that changes the rules, in seconds. */
+/** Seconds that iptables waits for another program that changes the rules. */
 const WAIT = ["-w", "5"]
 
 const firstLine = (text: string) => text.split("\n", 1)[0] ?? ""

@@ -6,11 +6,11 @@ import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
 import { type EngineFacts, engineFacts, EngineInfo } from "#src/shared/docker/dockerInfo.ts"
 import { dockerSockets, existingSocket } from "#src/shared/docker/dockerSocket.ts"
 
-/** One request to the Docker engine, until it answers; those that take longer say so. */
+/** Time for the answer to a request to the Docker engine; longer ones name their own. */
 const DOCKER_CALL_MS_MAX = 30_000
 
 export interface DockerCall {
-  /** How long the engine may take until it answers, {@link DOCKER_CALL_MS_MAX} unless said. A stream answers when it begins. */
+  /** Time for the engine's answer, {@link DOCKER_CALL_MS_MAX} by default. A stream answers when it begins. */
   readonly ms_max?: number
 }
 
@@ -19,17 +19,17 @@ export class DockerEngine extends Context.Service<
   DockerEngine,
   {
     /**
-     * Asks the engine something. `what` begins the message of an error: "the container x could not be created". The signal ends the
-     * request when the caller is interrupted or too much time has passed.
+     * Sends a request to the engine. `what` begins the message of an error: "the container x could not be created". The signal ends the
+     * request when the caller is interrupted or the time is over.
      */
     use<A>(
       what: string,
       act: (docker: Docker, signal: AbortSignal) => Promise<A>,
       call?: DockerCall
     ): Effect.Effect<A, DockerError>
-    /** What the engine says of itself. */
+    /** The facts that the engine reports about itself. */
     readonly info: Effect.Effect<EngineFacts, DockerError>
-    /** The socket that is used, or those that were looked for when there is none. */
+    /** The socket in use, or the candidates when none exists. */
     readonly place: Effect.Effect<string>
   }
 >()("choir/choird/DockerEngine") {
@@ -79,7 +79,7 @@ const make = (configured: string | undefined): DockerEngine["Service"] => {
   })
 }
 
-/** Words of the engine that an error repeats. */
+/** Characters of the engine's message that an error repeats. */
 const DETAIL_CHARS_MAX = 1000
 
 const Reason = Schema.Literals(["unreachable", "denied", "late", "unchanged", "missing", "conflict", "failed"])
@@ -87,11 +87,11 @@ type Reason = typeof Reason.Type
 
 /** A request that the Docker engine refused or did not answer. */
 export class DockerError extends Schema.TaggedError<DockerError>()("DockerError", {
-  /** What was asked, as a sentence's beginning: `the container choir-a could not be created`. */
+  /** The beginning of a sentence about the request: `the container choir-a could not be created`. */
   what: Schema.String,
   /**
-   * `unreachable`, `denied`, `late`: the engine did not answer. `unchanged` (304), `missing` (404), `conflict` (409): what was asked
-   * is so already, is not there, or collides. `failed`: anything else.
+   * `unreachable`, `denied`, `late`: the engine did not answer. `unchanged` (304), `missing` (404), `conflict` (409): it is so already,
+   * does not exist, or collides. `failed`: anything else.
    */
   reason: Reason,
   status: Schema.optionalKey(Schema.Int),
@@ -110,17 +110,17 @@ const AWAY: ReadonlySet<Reason> = new Set(["unreachable", "denied", "late"])
 
 const BY_STATUS: Readonly<Record<number, Reason>> = { 304: "unchanged", 404: "missing", 409: "conflict" }
 
-/** Codes of a connection that did not come to be or broke. */
+/** Codes of a connection that failed or broke. */
 const BROKEN = new Set(["ECONNREFUSED", "ECONNRESET", "ENOENT", "EPIPE", "ENOTSOCK", "UND_ERR_SOCKET"])
 
 const FIXES: Readonly<Record<Reason, string>> = {
   unreachable: "Start the engine: systemctl start docker",
   denied: "Let choird's user reach the socket: usermod -aG docker USER, then start choird again",
-  late: "Look at the engine's log: journalctl -u docker",
+  late: "Check the engine's log: journalctl -u docker",
   unchanged: "Nothing needs to be done",
-  missing: "Look at docker ps --all and docker images",
+  missing: "Check docker ps --all and docker images",
   conflict: "Try again in a moment",
-  failed: "Look at the engine's log: journalctl -u docker"
+  failed: "Check the engine's log: journalctl -u docker"
 }
 
 /** One line that is safe to print: the engine repeats names and output of others. */

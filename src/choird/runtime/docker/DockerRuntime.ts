@@ -34,7 +34,7 @@ import { emptyWorkspace } from "#src/choird/runtime/emptyWorkspace.ts"
 import { makeChownToAgent } from "#src/choird/runtime/chownToAgent.ts"
 import { realPath, workspaceProblem } from "#src/choird/runtime/Ownership.ts"
 
-/** How long `status` and `auto` wait for the Docker engine. */
+/** Time that `status` and `auto` wait for the Docker engine. */
 export const DOCKER_STATUS_MS_MAX = 2000
 
 export interface DockerOptions {
@@ -80,7 +80,7 @@ const endpointHosts = (look_up: LookUp, endpoint: AgentEndpoint | undefined) => 
     : Effect.map(look_up(host), (addresses) => addresses.map((address) => `${host}:${address}`))
 }
 
-/** Waits for an engine that is away: it may be restarting, and nothing about the agent is wrong. */
+/** Retries while the engine is away: it may be restarting, and nothing about the agent is wrong. */
 const patient = <A, E, R>(ask: Effect.Effect<A, E | DockerError, R>, { onWait = () => Effect.void }: ContainerSpec) =>
   ask.pipe(
     Effect.tapError((error) =>
@@ -212,7 +212,7 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
       isolation: "Not known while the Docker engine is away.",
       limits: { cpus: false, memory_mb: false, pids: false },
       warnings: [
-        `The Docker engine does not answer${away}: agents go on if they can, and none can be started. ${asked.failure.fix}.`
+        `The Docker engine does not answer${away}: running agents continue if they can, and none can be started. ${asked.failure.fix}.`
       ]
     }
   })

@@ -14,7 +14,7 @@ import { CLOSED, type Profile } from "./dockerProfile.ts"
 import { AGENT_LABEL, HOME_LABEL, MANAGED_LABEL } from "./imageNames.ts"
 import { removeContainer } from "./removeContainer.ts"
 
-/** Memory of the container that empties a workspace: a folder of a million names is sorted in it. */
+/** Memory of the container that empties a workspace: enough to sort a folder of a million names. */
 const RESET_MEMORY_MIB = 512
 /** Processes of that container. */
 const RESET_PIDS_MAX = 16
@@ -66,7 +66,7 @@ export const emptyingProfile = (
 /** An image of this installation: a base, which no agent had a hand in, before one of an agent. */
 const anyImage = Effect.fnUntraced(function* ({ id }: Installation) {
   const engine = yield* DockerEngine
-  const images = yield* engine.use("the engine could not be asked for its images", (docker, abortSignal) =>
+  const images = yield* engine.use("the engine's images could not be listed", (docker, abortSignal) =>
     docker.listImages({ filters: JSON.stringify({ label: [`${HOME_LABEL}=${id}`] }), abortSignal })
   )
   const named = images.filter(({ RepoTags }) => (RepoTags ?? []).some((tag) => !tag.includes("<none>")))
@@ -75,8 +75,8 @@ const anyImage = Effect.fnUntraced(function* ({ id }: Installation) {
 })
 
 /**
- * Deletes what it can and returns when its container is gone; what is left is the caller's to see. Does nothing where the engine has no
- * image of this installation, since then none of its agents can have run there.
+ * Deletes what it can and returns when its container is gone; the caller checks what is left. Does nothing where the engine has no image
+ * of this installation, since then none of its agents can have run there.
  */
 export const emptyInContainer = Effect.fn("emptyInContainer")(function* (
   installation: Installation,
@@ -108,7 +108,7 @@ export const emptyInContainer = Effect.fn("emptyInContainer")(function* (
         new ContainerError({
           reason: "stuck",
           problem: `the container ${profile.name} does not end`,
-          fix: `Run: docker rm --force ${profile.name}, and ask again`
+          fix: `Run: docker rm --force ${profile.name}, then try again`
         })
       )
   })

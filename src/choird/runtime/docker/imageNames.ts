@@ -23,7 +23,7 @@ export const BASE_LABEL = "choir.base"
 /** The installation that made an image; others on the same engine leave it alone. */
 export const HOME_LABEL = "choir.home"
 
-/** Where Dockerfile.base leaves the programs that start an agent. */
+/** The places in which Dockerfile.base leaves the programs that start an agent. */
 export const IMAGE_PROGRAMS = {
   node: "/opt/choir/bin/node",
   program: "/opt/choir/choir-agent.js",

@@ -1,4 +1,4 @@
-/** What the engine is asked to build: the Dockerfile and the files of a base and of an agent's image. Pure. */
+/** Requests to build: the Dockerfile and the files of a base and of an agent's image. */
 import {
   BASE_NAME,
   dockerfileProblems,
@@ -15,10 +15,10 @@ import { GIT_CRED_HELPER } from "#src/shared/git/gitCredential.ts"
 import { TEST_PROGRAM } from "./failedBuild.ts"
 import { IMAGE_PROGRAMS } from "./imageNames.ts"
 
-/** What of an image's repository lies in the way of the builder's own files. */
+/** The folder of the builder's own files, which a repository must not have. */
 const OWN = ".choir"
 
-/** Becomes the agent's program as a helper, so that git itself is the parent of whoever asks for a credential (D14). */
+/** A helper that becomes the agent's program, so that git itself is the parent of the process that asks for a credential (D14). */
 const HELPER = `#!/bin/sh\nexec ${IMAGE_PROGRAMS.node} ${IMAGE_PROGRAMS.program} ${GIT_CRED_HELPER} "$@"\n`
 
 /** The folder with the modes that it has on disk, as files of a build. */
@@ -29,7 +29,7 @@ export const bakedEntries = Effect.fnUntraced(
     for (const name of (yield* fs.readDirectory(path, { recursive: true })).toSorted()) {
       const { mode, size, type } = yield* fs.lstat(join(path, name))
       if (type !== "File" && type !== "Directory")
-        return yield* new ContextUnreadable({ reason: `${join(path, name)} is no file and no folder` })
+        return yield* new ContextUnreadable({ reason: `${join(path, name)} is neither a file nor a folder` })
       const content = type === "File" ? { path: join(path, name), bytes: Number(size) } : "folder"
       entries.push({ name: `${OWN}/choir/${name}`, mode: mode & 0o777, content })
     }
@@ -43,8 +43,8 @@ export const bakedEntries = Effect.fnUntraced(
 )
 
 /**
- * What every agent's image ends with, whatever its own Dockerfile did. The lists are JSON, so that no shell reads a name and none
- * that the Dockerfile chose is asked.
+ * The end of every agent's image, whatever its own Dockerfile did. The lists are JSON, so that no shell reads a name and the Dockerfile's
+ * own shell is not used.
  */
 const bakedFrom = ({ compiled }: ImageSource) =>
   [
@@ -105,7 +105,7 @@ export const baseRequest = (
   nocache: force === true
 })
 
-/** The agent's Dockerfile on a base, and behind it what is `baked` in; nothing of the repository stands in the way of that. */
+/** The agent's Dockerfile on a base, followed by the files that are `baked` in, which no file of the repository can replace. */
 export const agentRequest = (
   source: ImageSource,
   base_id: string,

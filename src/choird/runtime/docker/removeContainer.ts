@@ -7,7 +7,7 @@ import { type Cgroups, CONTAINER_GONE_MS_MAX } from "#src/choird/runtime/Cgroups
 import { HOME_LABEL } from "./imageNames.ts"
 import { reapTree } from "#src/choird/runtime/ProcessTree.ts"
 
-/** Between two looks at whether the Docker engine has done, or can do again, what it was asked. */
+/** Pause between two checks whether the Docker engine has removed a container. */
 const DOCKER_LOOK_MS = 50
 
 const stuck = (ref: string, detail: string) =>
@@ -17,7 +17,7 @@ const stuck = (ref: string, detail: string) =>
     fix: `Run: docker rm --force ${ref}`
   })
 
-/** Asks once; true when the engine knows of no such container any more. */
+/** One attempt; true when the engine no longer knows the container. */
 const attempt = Effect.fnUntraced(function* (ref: string) {
   const engine = yield* DockerEngine
   const what = `the container ${ref} could not be removed`
@@ -74,7 +74,7 @@ export const removeContainer = Effect.fn("removeContainer")(function* (
   )
 })
 
-/** How long the start of an agent waits for an engine that is away, and the end of one for an engine that has its container. */
+/** Time that the start of an agent waits for an engine that is away, and the end of one for the engine that has its container. */
 export const DOCKER_AWAY_MS_MAX = 600_000
 
 /** Ends what is left of a container of an earlier choird, in the engine or among the processes of the host. */
@@ -100,7 +100,7 @@ export const isRunning = (container_id: string) =>
     )
   )
 
-/** Ends what no session's row remembers: containers of this installation alone. */
+/** Removes the containers of this installation that no session's row remembers. */
 export const removeOrphans = Effect.fnUntraced(function* (id: string, remembered: ReadonlyArray<ContainerId>) {
   const engine = yield* DockerEngine
   const found = yield* engine.use("the engine's containers could not be listed", (docker, abortSignal) =>
@@ -108,7 +108,7 @@ export const removeOrphans = Effect.fnUntraced(function* (id: string, remembered
   )
   const kept = new Set(remembered.map((known) => (known.type === "docker" ? known.container_id : undefined)))
   const orphans = found.filter(({ Id }) => !kept.has(Id))
-  if (orphans.length > 0) yield* Effect.logInfo(`${orphans.length} containers of an earlier choird are removed`)
+  if (orphans.length > 0) yield* Effect.logInfo(`removing ${orphans.length} containers of an earlier choird`)
   yield* Effect.forEach(orphans, ({ Id }) => Effect.ignore(removeContainer(Id), { log: true }), {
     concurrency: REAPS_IN_FLIGHT_MAX,
     discard: true

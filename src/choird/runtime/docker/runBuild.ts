@@ -63,8 +63,8 @@ const write = (pack: Pack, { content, mode, name }: ContextEntry) =>
   })
 
 /**
- * A stream of the tar, and the work of filling it, which waits for whoever reads. The stream ends with an error when the work fails
- * or its scope closes early.
+ * A stream of the tar, and the work of filling it, which waits for the reader. The stream ends with an error when the work fails or its
+ * scope closes early.
  */
 export const buildContext = Effect.fnUntraced(function* (entries: ReadonlyArray<ContextEntry>) {
   const { pack } = yield* Effect.promise(() => import("tar-stream"))
@@ -79,7 +79,7 @@ export const buildContext = Effect.fnUntraced(function* (entries: ReadonlyArray<
   return { stream: tar as unknown as Readable, fill }
 })
 
-/** A build of an image in the Docker engine, packages fetched and programs compiled. */
+/** Time for a build of an image in the Docker engine, with packages fetched and programs compiled. */
 export const IMAGE_BUILD_MS_MAX = 30 * 60_000
 /** Processes and threads of one step of a build; a compiler's or a package manager's need far fewer. */
 export const BUILD_PROCESSES_MAX = 2048
@@ -89,7 +89,7 @@ const BUILD_LINE_BYTES_MAX = 256 * 1024
 export const BUILD_OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 
 export interface BuildRequest {
-  /** What is built, as a sentence's beginning. */
+  /** The beginning of a sentence about a failure. */
   readonly what: string
   readonly entries: ReadonlyArray<ContextEntry>
   /** The Dockerfile's place among them. */

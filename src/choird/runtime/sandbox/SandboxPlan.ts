@@ -1,5 +1,5 @@
 /**
- * How a sandbox is put together, as pure data: what bubblewrap (bwrap(1)) is told, and the chain of programs that ends in it.
+ * The plan of a sandbox as pure data: the arguments of bubblewrap (bwrap(1)), and the chain of programs that ends in it.
  *
  * As an ordinary user the chain is a guard, then bubblewrap. As root it first enters a mount namespace of its own, binds the
  * agent's folders below /run/choir/UID, which an unprivileged uid can reach although choird's home is 0700, and becomes that uid
@@ -28,7 +28,7 @@ export interface SandboxSources extends Readonly<Partial<Record<ProgramPart, str
   readonly rg: string
 }
 
-/** What of the host decides on the form of a sandbox. */
+/** The facts of the host that decide on the form of a sandbox. */
 export interface SandboxHost {
   /** Top folders such as `lib64`, with the target where they are links into /usr. */
   readonly topFolders: ReadonlyArray<{ readonly name: string; readonly link?: string }>
@@ -45,7 +45,7 @@ const UID = "1000"
 export const PASSWD = `choir:x:${UID}:${UID}:Choir agent:/tmp:/bin/sh\n`
 export const GROUP = `choir:x:${UID}:\n`
 
-/** Where the agent finds its things inside. */
+/** The paths of the agent's things inside. */
 export const INSIDE: AgentPaths = {
   node: "/opt/choir/bin/node",
   program: "/opt/choir/choir-agent.js",
@@ -58,7 +58,7 @@ export const INSIDE: AgentPaths = {
 const INSIDE_INIT = "/opt/choir/init/sh"
 export const INSIDE_PATH = "/opt/choir/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/** Parts of /etc that programs need and that tell nothing about who uses the host. */
+/** Parts of /etc that programs need and that reveal nothing about the host's users. */
 const ETC = [
   "alternatives",
   "ca-certificates",
@@ -149,7 +149,7 @@ export const bwrapArguments = (
 
 /**
  * Waits for every orphan of the namespace until the agent ends, and ends as it did. The kernel keeps signals of the inside from it, but
- * for those that a shell handles itself. What the shell says of a child that was killed is no output of the agent's.
+ * for those that a shell handles itself. The shell's message about a killed child is not output of the agent.
  */
 const INIT = '"$@" & exec 2>/dev/null; trap "" HUP INT QUIT TERM; wait "$!"'
 
@@ -187,7 +187,7 @@ const asUid = (uid: number) => [
   "--no-new-privs"
 ]
 
-/** Where root binds an agent's folders, inside a mount namespace of their own. */
+/** The folder in which root binds an agent's folders, inside a mount namespace of their own. */
 const bindBase = (uid: number) => `/run/choir/${uid}`
 
 const BOUND: ReadonlyArray<readonly [kind: "d" | "f", source: keyof SandboxSources]> = [

@@ -48,7 +48,7 @@ import { hostFilter } from "./Seccomp.ts"
 /** The environment of the chain before the agent's own. */
 const CHAIN_ENV = { PATH: HOST_PATH }
 
-/** What a sandbox's first process is a sealed copy of. The chain that starts the sandbox needs it anyway. */
+/** The program whose sealed copy is a sandbox's first process. The chain that starts the sandbox needs it anyway. */
 const SHELL = "/bin/sh"
 
 const TOP_FOLDERS = ["bin", "lib", "lib32", "lib64", "libx32", "sbin"]
@@ -65,7 +65,7 @@ const hostFacts = (hasFilter: boolean): Effect.Effect<Plan.SandboxHost> =>
     hasFilter
   }))
 
-/** What helps against a failed trial, by what bubblewrap and the shell are known to print. */
+/** The fix for a failed trial, by the known messages of bubblewrap and the shell. */
 export const fixFor = (text: string): string => {
   if (/bwrap: .*not found|bwrap cannot be started/u.test(text)) return "Run: apt install bubblewrap"
   if (/setpriv|unshare|prlimit/u.test(text) && /not found|cannot be started/u.test(text)) {
