@@ -4,7 +4,7 @@ import type { Caller } from "#schema/AgentApi.ts"
 import type { ToolStatus } from "#schema/Event.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
 
-/** How a run ended. The output tells the agent and its model about a failure. */
+/** The outcome of a run. The output tells the agent and its model about a failure. */
 export interface HostOutcome {
   readonly status: ToolStatus
   readonly output: Schema.Json

@@ -9,7 +9,7 @@ import { Audit, type AuditedRequest, type AuditEntry, CurrentAuditedRequest } fr
 /** Characters of a refusal's message that its audit row keeps. */
 const AUDIT_REASON_CHARS_MAX = 300
 
-/** Who asks for what, as far as the head of the request tells. */
+/** The asker and the action of a request, by its head alone. */
 export type Asked = Pick<AuditEntry, "who" | "action" | "session_id" | "agent_id">
 
 const decodeError = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ error: ErrorDetail })))

@@ -69,7 +69,7 @@ const safeFolder = (path: string) => {
   return `[safe]\n\tdirectory = ${quoted(folder)}\n\tdirectory = ${quoted(`${folder}/.git`)}\n`
 }
 
-/** The likely cause, told from git's own words, and what to do about it. */
+/** Messages of git, and the advice for each. */
 const HINTS: ReadonlyArray<readonly [RegExp, string]> = [
   [/no end after/iu, "The other side is slow or silent: check the network and try again"],
   [

@@ -206,7 +206,7 @@ export class ContainerRuntime extends Context.Service<
 
 type RuntimeType = RuntimeStatus["type"]
 
-/** What images and tools may count on in a runtime. */
+/** The features of a runtime that images and tools may count on. */
 interface Capabilities {
   /** Whether Dockerfiles are built, so that a tool may have sources in the place of its executable. */
   readonly compiles: boolean

@@ -121,11 +121,11 @@ export const openHostContainer = Effect.fnUntraced(function* (plan: HostContaine
     const status = yield* process.exited
     const wasKilled = killed
     const oomKills = yield* plan.group.oomKills
-    const told =
+    const reported =
       plan.type === "sandbox" && !wasKilled
         ? yield* process.awaitWritten(/"exit-code"/u).pipe(Effect.timeoutOption(CONTAINER_STATUS_MS_MAX))
         : undefined
-    const ranAgent = told === undefined ? undefined : Option.isSome(told)
+    const ranAgent = reported === undefined ? undefined : Option.isSome(reported)
     yield* Deferred.succeed(exit, classifyExit(status, { killed: wasKilled, oomKills, ranAgent }))
   })
 

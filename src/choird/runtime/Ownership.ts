@@ -175,7 +175,7 @@ export const letIntoWorkspace = Effect.fn("Ownership.letIntoWorkspace")(function
   yield* helper(`${workspace} cannot be opened to its agent`, "find", [workspace, ...words])
 })
 
-/** Files that an agent's own uid must be able to read although root wrote them. */
+/** Fails unless an agent's own uid can read these files, which root wrote. */
 export const requireReadable = Effect.fn("Ownership.requireReadable")(function* (paths: ReadonlyArray<string>) {
   for (const path of paths) {
     const stat = yield* Effect.try({

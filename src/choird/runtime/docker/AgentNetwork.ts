@@ -174,7 +174,7 @@ const ensureBridge = Effect.fnUntraced(function* (installation: Installation) {
 const make = Effect.fnUntraced(function* (installation: Installation, { allowed, policy }: Egress) {
   const engine = yield* DockerEngine
   const { network } = installation
-  /** Why the rules are not set. */
+  /** The reason why the rules are not set. */
   let unguarded: string | undefined
   let opened = false
 

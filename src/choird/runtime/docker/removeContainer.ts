@@ -45,7 +45,7 @@ const attempt = Effect.fnUntraced(function* (ref: string) {
 
 /**
  * Kills a container, by its id or its name, and removes it with its volumes. Returns when the engine says that it is gone, at once
- * when there is none. Fails with `stuck` when an engine that answers still has it after CONTAINER_GONE_MS_MAX, or when the engine was
+ * when it does not exist. Fails with `stuck` when an engine that answers still has it after CONTAINER_GONE_MS_MAX, or when the engine was
  * away for all of `away_ms_max`.
  */
 export const removeContainer = Effect.fn("removeContainer")(function* (

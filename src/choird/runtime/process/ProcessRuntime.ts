@@ -28,7 +28,7 @@ export const makeHostRuntime = Effect.gen(function* () {
   } satisfies Partial<ContainerRuntime["Service"]>
 })
 
-/** Whether the kernel can be told to kill an agent together with choird; elsewhere only the next start does it. */
+/** Whether the kernel can kill an agent together with choird; elsewhere only the next start does it. */
 const canDieWithParent = Effect.sync(() =>
   HOST_PATH.split(":").some((folder) => existsSync(join(folder, "setpriv")) && existsSync("/proc/self/stat"))
 )

@@ -124,7 +124,7 @@ const places = (sources: SandboxSources): ReadonlyArray<ReadonlyArray<string>> =
 ]
 
 /**
- * bubblewrap's arguments, for its descriptor 4: the token in `env` never stands in a command line. Without `sources` it is the
+ * bubblewrap's arguments, for its descriptor 4: the token in `env` is never in a command line. Without `sources` it is the
  * sandbox of a trial, which holds the system only.
  */
 export const bwrapArguments = (
