@@ -1,4 +1,4 @@
-/** The host tool `choir.memory.query`: a search of the stored events of a session, newest first, in pages that occupy the database briefly. */
+/** The host tool `choir.memory.query`: a search of a session's stored events, newest first, in short pages. */
 import { Effect, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"

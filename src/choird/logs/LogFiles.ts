@@ -59,7 +59,7 @@ export class LogFiles extends Context.Service<
      * message of level FATAL, the agent's own reason for its exit, which may hold anything.
      */
     follow(agent_id: AgentId, session_id: SessionId, output: Stream.Stream<string>): Effect.Effect<string | undefined>
-    /** Writes what this program logs to choird.log, and what it logs of an agent to that agent's log as well, or alone with `log: "agent"`. */
+    /** Writes this program's log lines to choird.log, and those about an agent to the agent's log as well, or alone with `log: "agent"`. */
     readonly logger: Logger.Logger<unknown, void>
     /** Archives choird.log beyond this many lines (`log_archive_threshold_lines`). Before that, no file is archived for its size. */
     archiveAfter(lines_max: number): Effect.Effect<void>

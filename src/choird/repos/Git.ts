@@ -181,9 +181,9 @@ const paths = (output: Uint8Array): ReadonlyArray<string> =>
     .filter((path) => path !== "")
 
 /**
- * The number of files in the folder that differ from a commit that was fetched into `repo`, among those that an image is made of. The folder is
- * compared by choird's own clone with an index of its own: neither the configuration nor the index of the folder's repository, which may
- * name programs to run, is read.
+ * The number of files in the folder that differ from a commit that was fetched into `repo`, among those that an image is made of. The
+ * comparison uses choird's own clone and an index of its own: neither the configuration nor the index of the folder's repository, which
+ * may name programs to run, is read.
  */
 const countUncommitted = Effect.fnUntraced(
   function* (repo: string, source: CheckedSource, commit: CommitId) {

@@ -1,6 +1,7 @@
 /**
- * A program started on the host with data on descriptors of its own, so that no secret is in a command line or an environment. Its lifetime is the caller's business: the runtimes kill whole trees, not one child. Also the command lines that start a
- * program in its control groups, and never without choird.
+ * A program started on the host with data on descriptors of its own, so that no secret is in a command line or an environment. Its
+ * lifetime is the caller's business: the runtimes kill whole trees, not one child. Also the command lines that start a program in its
+ * control groups, and never without choird.
  */
 import { spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"

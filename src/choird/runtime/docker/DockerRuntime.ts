@@ -72,7 +72,10 @@ const endpointPort = (endpoint: AgentEndpoint | undefined) =>
     return Effect.succeed(portOf(url))
   })
 
-/** The lines of /etc/hosts for the name in an endpoint, for a container that may not ask for names. The name is choird's own, so any address is allowed. */
+/**
+ * The lines of /etc/hosts for the name in an endpoint, for a container that may not ask for names. The name is choird's own, so any address
+ * is allowed.
+ */
 const endpointHosts = (look_up: LookUp, endpoint: AgentEndpoint | undefined) => {
   const host = endpoint === undefined ? "" : hostOf(new URL(endpoint.url))
   return host === "" || isIP(host) !== 0
