@@ -73,7 +73,7 @@ const isSame = (identity: ProcessIdentity, now: ProcessStat | undefined): now is
 export const conditionOf = (identity: ProcessIdentity): Effect.Effect<"running" | "paused" | "gone" | "unknown"> =>
   statOf(identity.pid).pipe(
     Effect.map((now) => (!isSame(identity, now) ? "gone" : now.state === "T" ? "paused" : "running")),
-    Effect.catch(() => Effect.succeed("unknown" as const))
+    Effect.orElseSucceed(() => "unknown" as const)
   )
 
 /** The kernel's errors for a process that choird may not see, where /proc is mounted with hidepid=1. */

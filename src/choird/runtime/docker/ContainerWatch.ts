@@ -92,7 +92,7 @@ const make = Effect.fnUntraced(function* ({ id }: Installation) {
       )
     if (Option.isNone(answer)) return yield* Effect.as(settle(watched, GONE), "gone" as const)
     const { State } = yield* Effect.mapError(decodeState(answer.value), (error) => dockerError(what, error))
-    if (State.Pid > 1) watched.init = yield* Effect.catch(statOf(State.Pid), () => Effect.succeed(watched.init))
+    if (State.Pid > 1) watched.init = yield* Effect.orElseSucceed(statOf(State.Pid), () => watched.init)
     if (State.Running || !ENDED.has(State.Status)) return State.Status === "paused" ? "paused" : "running"
     yield* settle(watched, { code: State.ExitCode, out_of_memory: State.OOMKilled })
     return "gone"

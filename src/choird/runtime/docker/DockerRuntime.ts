@@ -138,9 +138,7 @@ const statusOf = (facts: EngineFacts, more: ReadonlyArray<string>): RuntimeStatu
  * The engine's facts, asked for once for each connection to its events. A connection ends with the engine, and the next engine may map
  * users in another way (R38): without a connection the engine is asked each time.
  */
-export const makeEngineFacts = Effect.gen(function* () {
-  const engine = yield* DockerEngine
-  const watch = yield* ContainerWatch
+export const makeEngineFacts = Effect.map(Effect.all([DockerEngine, ContainerWatch]), ([engine, watch]) => {
   let known: { readonly connection: number; readonly facts: EngineFacts } | undefined
   return Effect.gen(function* () {
     const connection = yield* watch.connection
