@@ -1,13 +1,13 @@
 /** choird's own services over a configuration, a database, a runtime and log files; what opens doors to the outside is not among them. */
 import { Effect, Layer } from "effect"
-import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentPrograms.ts"
+import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
 import { Images } from "#src/choird/images/Images.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { layerAgentRoutes } from "#src/choird/api/agent/AgentRoutes.ts"
-import { layerAgentDoors } from "#src/choird/listeners/layerAgentDoors.ts"
+import { layerAgentListeners } from "#src/choird/listeners/AgentSockets.ts"
 import { Shutdown } from "#src/choird/api/Shutdown.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -17,7 +17,7 @@ import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
-import { layerHostTools } from "#src/choird/hosttools/layerHostTools.ts"
+import { layerHostTools } from "#src/choird/hosttools/HostTools.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { AgentSteps } from "#src/choird/approvals/AgentSteps.ts"
 import { ConfigSteps } from "#src/choird/approvals/ConfigSteps.ts"
@@ -79,7 +79,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Layer.provideMerge(Layer.merge(SessionArchives.layer, Disk.layer)),
     Layer.provideMerge(Reconfiguration.layer),
     Layer.provideMerge(Lifecycle.layer(programs)),
-    Layer.provideMerge(layerAgentDoors),
+    Layer.provideMerge(layerAgentListeners),
     Layer.provideMerge(Layer.mergeAll(Stores, GatewayHealth.layer, Shutdown.layer)),
     Layer.provideMerge(ImageBuilder)
   )

@@ -4,9 +4,8 @@
  */
 import { Effect, type FileSystem, Layer, Result, Runtime, Schedule, Schema } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
-import { agentPrograms } from "#src/choird/runtime/AgentPrograms.ts"
-import { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
-import { engineIsAway } from "#src/choird/runtime/docker/DockerError.ts"
+import { agentPrograms } from "#src/choird/runtime/AgentCommand.ts"
+import { DockerEngine, engineIsAway } from "#src/choird/runtime/docker/DockerEngine.ts"
 import { DockerImages } from "#src/choird/runtime/docker/DockerImages.ts"
 import { engineProblem } from "#src/shared/docker/dockerInfo.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"

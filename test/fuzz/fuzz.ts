@@ -6,11 +6,10 @@ import { Clock, Context, Effect, Layer, Redacted, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { layerAgentRoutes } from "#src/choird/api/agent/AgentRoutes.ts"
-import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
+import { AgentSockets, layerAgentListeners } from "#src/choird/listeners/AgentSockets.ts"
 import { AgentTcp } from "#src/choird/listeners/AgentTcp.ts"
-import { layerAgentDoors } from "#src/choird/listeners/layerAgentDoors.ts"
 import { CommandLine } from "#src/choird/config/AgentTransport.ts"
-import { layerHostTools } from "#src/choird/hosttools/layerHostTools.ts"
+import { layerHostTools } from "#src/choird/hosttools/HostTools.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { agentView } from "../support/agentView.ts"
@@ -63,7 +62,7 @@ const open = Effect.gen(function* () {
   const flags = { transport: "both" as const, listen: "127.0.0.1:0", tls_cert: cert, tls_key: key }
   const services = yield* Layer.build(
     Layer.provide(layerAgentRoutes, layerHostTools).pipe(
-      Layer.provideMerge(layerAgentDoors),
+      Layer.provideMerge(layerAgentListeners),
       Layer.provideMerge([lifecycle, Layer.succeedContext(base)]),
       Layer.provide(Layer.succeed(CommandLine, flags))
     )

@@ -2,9 +2,8 @@
 import { randomUUID } from "node:crypto"
 import { Context, Effect, Layer } from "effect"
 import { layerAgentRoutes } from "#src/choird/api/agent/AgentRoutes.ts"
-import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
+import { AgentSockets, layerAgentListeners } from "#src/choird/listeners/AgentSockets.ts"
 import { AgentTcp } from "#src/choird/listeners/AgentTcp.ts"
-import { layerAgentDoors } from "#src/choird/listeners/layerAgentDoors.ts"
 import { CommandLine } from "#src/choird/config/AgentTransport.ts"
 import type { HostTool } from "#src/choird/hosttools/HostTool.ts"
 import { makeCertificate } from "./certificate.ts"
@@ -73,7 +72,7 @@ export const openSessionWith = Effect.fnUntraced(function* (
   const tcp = transport === "uds" ? undefined : yield* openTcp
   const services = yield* Layer.build(
     layerAgentRoutes.pipe(
-      Layer.provideMerge(layerAgentDoors),
+      Layer.provideMerge(layerAgentListeners),
       Layer.provideMerge(layerWorld(world, home, hostTools)),
       Layer.provide(Layer.succeed(CommandLine, tcp?.flags ?? {}))
     )

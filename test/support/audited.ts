@@ -1,7 +1,6 @@
 /** An audit in memory, for tests of what writes to it. */
 import { Effect, Layer } from "effect"
-import { Audit, type AuditEntry, markRecorded } from "#src/choird/logs/Audit.ts"
-import { refusalIn } from "#src/choird/logs/auditSums.ts"
+import { Audit, type AuditEntry, markRecorded, refusalIn } from "#src/choird/logs/Audit.ts"
 
 const row = ({ action, agent_id, detail, session_id, who }: AuditEntry, index: number) => ({
   audit_id: String(index + 1),

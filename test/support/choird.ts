@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, w
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { rgPath } from "@vscode/ripgrep"
-import { Effect, FileSystem, Layer, Logger, Option, Scope, Stream } from "effect"
+import { Effect, Layer, Logger, Option, Scope, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { type AgentId, ResourceName } from "#schema/Ids.ts"
 import { CommitId } from "#schema/Image.ts"
@@ -53,13 +53,12 @@ const COMMIT = CommitId.make("0".repeat(40))
 
 /** Puts an image where a build would, as the agent's newest one; `of` tells its images apart. */
 export const makeImage = Effect.fnUntraced(function* (home: string, agent_id: AgentId, of = "") {
-  const fs = yield* FileSystem.FileSystem
   const agent = CommitId.make(createHash("sha1").update(`${agent_id}${of}`).digest("hex"))
   const commits = { global: COMMIT, agent }
   const version = imageVersion(commits, false)
   const folder = join(home, "images", agent_id)
   mkdirSync(join(folder, version), { recursive: true })
-  yield* writeImage(fs, join(folder, version), agent_id, version, commits, [])
+  yield* writeImage(join(folder, version), agent_id, version, commits, [])
   const builds = join(folder, "builds.json")
   const earlier = existsSync(builds) ? JSON.parse(readFileSync(builds, "utf8")) : []
   writeFileSync(builds, JSON.stringify([version, ...earlier]))

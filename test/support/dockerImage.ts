@@ -13,7 +13,7 @@ import {
 } from "node:fs"
 import { basename, join } from "node:path"
 import { rgPath } from "@vscode/ripgrep"
-import { partsOf } from "#src/choird/runtime/AgentPrograms.ts"
+import { partsOf } from "#src/choird/runtime/AgentCommand.ts"
 
 export const BASE = "choir-test-base:1"
 

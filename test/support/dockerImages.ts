@@ -102,6 +102,8 @@ export const makeDockerHome = Effect.fnUntraced(function* (
     made,
     tags,
     nameless,
+    runIn: (image: string, command: ReadonlyArray<string>) =>
+      Effect.provideService(runIn(image, command), DockerEngine, engine),
     lines,
     build: (options: BuildOptions = {}) =>
       made.build(agent_id, sources, {
@@ -112,11 +114,8 @@ export const makeDockerHome = Effect.fnUntraced(function* (
 })
 
 /** What a command prints in a container of the image, without a network. */
-export const runIn = Effect.fnUntraced(function* (
-  engine: DockerEngine["Service"],
-  image: string,
-  command: ReadonlyArray<string>
-) {
+const runIn = Effect.fnUntraced(function* (image: string, command: ReadonlyArray<string>) {
+  const engine = yield* DockerEngine
   const container = yield* Effect.acquireRelease(
     engine.use("a container", (docker) =>
       docker.createContainer({
@@ -127,7 +126,7 @@ export const runIn = Effect.fnUntraced(function* (
         Labels: { "choir.test": "images" }
       })
     ),
-    ({ id }) => Effect.ignore(removeContainer(engine, id))
+    ({ id }) => Effect.ignore(removeContainer(id))
   )
   yield* engine.use("the start", () => container.start())
   yield* engine.use("the end", () => container.wait())

@@ -8,7 +8,7 @@ import { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { reapContainer } from "./prepare.ts"
 import type { RunRequest, RunServices } from "./RunContext.ts"
-import { REAPS_IN_FLIGHT_MAX } from "#src/choird/runtime/docker/earlierContainers.ts"
+import { REAPS_IN_FLIGHT_MAX } from "#src/choird/runtime/docker/removeContainer.ts"
 
 const decodeContainer = Schema.decodeUnknownOption(ContainerId)
 

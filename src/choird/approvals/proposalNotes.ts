@@ -7,7 +7,7 @@ import type { ApprovalRow } from "./approvalRows.ts"
 import { visibleLine } from "./approvalText.ts"
 import { Option } from "effect"
 import type { Origin } from "#src/choird/images/ImageOrigin.ts"
-import { contentsOf } from "#src/choird/repos/Contents.ts"
+import { contentsOf } from "#src/choird/repos/Tree.ts"
 import type { Snapshot } from "#src/choird/repos/Repos.ts"
 
 /** Paths that a proposal's text names of what the repository has and the agent's image has not. */

@@ -1,8 +1,7 @@
 /** What a person reads of a proposal before a decision: facts that choird found, then every change in full (D24). Pure. */
 import { effectOf } from "#schema/Tool.ts"
 import { visibleLine } from "./approvalText.ts"
-import { toolNetworkFact } from "#src/choird/runtime/capabilities.ts"
-import type { RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
+import { type RuntimeStatus, toolNetworkFact } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { Difference } from "./differenceText.ts"
 import { type Proposal, proposalTitle, reasonOf } from "./Proposal.ts"
 

@@ -1,6 +1,6 @@
 /**
- * What became of host tools with an effect, by call_id (D3): the row stands before the run and is completed after it, so that a call
- * which a crash cut off is known as such and never runs again.
+ * Outcomes of host tools with an effect, by call_id (D3). The row is inserted before the run and completed after it, so a call that a
+ * crash cut off is recognised and never runs again.
  */
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -20,7 +20,7 @@ export type Claim =
   /** Nobody ran it: the caller is to. */
   | { readonly type: "mine" }
   | { readonly type: "done"; readonly outcome: HostOutcome }
-  /** It was begun, and how it ended was not kept. */
+  /** It was begun, and its outcome was not kept. */
   | { readonly type: "in doubt" }
   /** The same call_id asked for something else. */
   | { readonly type: "reused" }

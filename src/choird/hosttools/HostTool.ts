@@ -1,10 +1,10 @@
-/** What a tool is to choird that runs it for an agent: a strict input, an effect class, a deadline and a handler. */
+/** A tool that choird runs for an agent: a strict input, an effect class, a deadline and a handler. */
 import { Effect, Schema } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
 import type { ToolStatus } from "#schema/Event.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
 
-/** How a run ended. What an agent or its model is to know of a failure stands in the output. */
+/** The outcome of a run. The output tells the agent and its model about a failure. */
 export interface HostOutcome {
   readonly status: ToolStatus
   readonly output: Schema.Json

@@ -1,24 +1,26 @@
 /**
- * Runs host tools for agents (EXECUTE_HOST_TOOL). A run belongs to its session's epoch, not to the request that began it:
- * a caller that hangs up and asks again finds it still there. It ends when the session's log says that the call has ended, and with the
- * epoch at the latest.
+ * The tools that choird runs for agents (EXECUTE_HOST_TOOL). A run belongs to its session's epoch, not to the request that began it: a
+ * caller that hangs up and asks again rejoins it. It ends when the session's log has the result of the call, and with the epoch at the
+ * latest.
  */
-import { Context, Effect, Fiber, Layer, Schema, type Scope, Semaphore } from "effect"
+import { Context, Effect, Fiber, Layer, Schema, type Scope, Semaphore, Stream } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
 import type { CallId, SessionId } from "#schema/Ids.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { defectWords, logDefect } from "#src/shared/defects.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
+import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
 import { CallResults, type HostCallKey } from "./CallResults.ts"
 import { failed, type HostOutcome, type HostTool } from "./HostTool.ts"
+import { memoryQuery } from "./memoryQuery.ts"
 
 /** Host tools that choird runs at once for one session, those included whose agent hung up and gave no result yet. */
 export const HOST_TOOLS_RUNNING_MAX = 16
 /** A host tool's output as JSON, so that its answer stays below BODY_BYTES_MAX. */
 export const HOST_OUTPUT_BYTES_MAX = 768 * 1024
 
-/** choird does not run what was asked for. `kind` is also the API's error type. */
+/** A request that choird does not run. `kind` is also the API's error type. */
 export class HostToolRefused extends Schema.TaggedError<HostToolRefused>()("HostToolRefused", {
   kind: Schema.Literals(["NOT_AVAILABLE", "BAD_REQUEST", "CALL_ID_REUSED", "RATE_LIMITED"]),
   reason: Schema.String
@@ -34,17 +36,17 @@ export interface HostRequest {
   readonly input: Schema.Json
 }
 
-/** The host tools there are, by name. */
+/** All host tools, by name. */
 export class HostTools extends Context.Service<
   HostTools,
   {
     /**
      * Runs a tool for a caller whose lease and job were checked, in a fiber of `epoch`, the scope that ends with the caller's epoch.
-     * What has no effect runs each time; anything else once for each call_id, and who asks again joins the run or gets its outcome.
+     * A tool without an effect runs each time; any other once for each call_id, and a repeated request joins the run or gets its outcome.
      * A run that breaks is an `error`, one beyond its time a `timeout`, one that a crash cut off `unknown_after_crash`.
      */
     execute(caller: Caller, request: HostRequest, epoch: Scope.Scope): Effect.Effect<HostOutcome, HostToolRefused>
-    /** Ends what still runs for a call whose result stands in the log: it was cancelled, or its time passed, and nobody waits for it. */
+    /** Ends what still runs for a call whose result is in the log: it was cancelled, or its time passed, and nobody waits for it. */
     ended(session_id: SessionId, call_id: CallId): Effect.Effect<void>
   }
 >()("choir/choird/HostTools") {
@@ -54,7 +56,10 @@ export class HostTools extends Context.Service<
 const refused = (kind: HostToolRefused["kind"], reason: string) => new HostToolRefused({ kind, reason })
 
 const reused = (call_id: CallId) =>
-  refused("CALL_ID_REUSED", `the call ${call_id} asked for something else before: a new call takes a new call_id`)
+  refused(
+    "CALL_ID_REUSED",
+    `the call_id ${call_id} belongs to an earlier, different call: a new call takes a new call_id`
+  )
 
 /** An outcome that can be stored and sent. */
 const fitting = ({ name }: HostTool, { output, status }: HostOutcome): HostOutcome => {
@@ -64,7 +69,7 @@ const fitting = ({ name }: HostTool, { output, status }: HostOutcome): HostOutco
     : failed("error", `${name} gave more than ${HOST_OUTPUT_BYTES_MAX} bytes: ask for less`)
 }
 
-/** A run that ends in words, whatever happens in it. */
+/** A run that ends with an outcome, whatever happens in it. */
 const bounded = (tool: HostTool, run: Effect.Effect<HostOutcome>) => {
   const { timeout_ms } = tool
   // As models know it, since they read these words.
@@ -180,3 +185,28 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
     })
   })
 })
+
+/** Ends the runs of calls whose result the log has: a lane was cancelled, or stopped waiting. */
+export const layerRunEndings = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { appended } = yield* EventStore
+    const tools = yield* HostTools
+    const end = ({ events, session_id }: Appended) =>
+      Effect.forEach(
+        events,
+        (event) =>
+          event.event_type === "ToolResultCommitted" ? tools.ended(session_id, event.payload.call_id) : Effect.void,
+        { discard: true }
+      )
+    yield* Stream.runForEach(appended, end).pipe(
+      Effect.tapCause(Effect.logError),
+      Effect.forkScoped({ startImmediately: true })
+    )
+  })
+)
+
+/** The tools of choird over its stores. */
+export const layerHostTools = layerRunEndings.pipe(
+  Layer.provideMerge(Layer.unwrap(Effect.map(memoryQuery, (query) => HostTools.layer([query])))),
+  Layer.provide(CallResults.layer)
+)

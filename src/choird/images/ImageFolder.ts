@@ -1,26 +1,88 @@
-/** An image on disk: the folder `choir/` with its files, their modes and `version.json`. */
+/** An image on disk: the folder `choir/` with its files, their modes and `version.json`, and the skills and tools that they describe. */
 import { createHash } from "node:crypto"
 import { join } from "node:path"
-import { Effect, type FileSystem, Schema } from "effect"
+import { Effect, FileSystem, Result, Schema } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { type CommitId, ImageVersion, ImageVersionFile } from "#schema/Image.ts"
 import { digestOf, REPO_FILE_BYTES_MAX, REPO_FILES_MAX, type RepoFile } from "#src/choird/repos/Tree.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
+import type { SkillSpec } from "#schema/Skill.ts"
+import { effectOf, ToolManifest } from "#schema/Tool.ts"
+import type { ToolSummary } from "#schema/SkillApi.ts"
+import { readSkill } from "#src/shared/image/skillProblems.ts"
+import type { ToolScope } from "#src/shared/image/toolExecutable.ts"
+
+const decodeManifest = Schema.decodeUnknownResult(Schema.fromJsonString(ToolManifest))
+
+/** The texts of the `.json` files of a folder by their names; a folder that is not there has none. */
+const filesOf = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const drift = ({ message }: { readonly message: string }) => new ImageDrift({ path: folder, reason: message })
+  const names = yield* fs.readDirectory(folder).pipe(
+    Effect.catchReason("PlatformError", "NotFound", () => Effect.succeed([])),
+    Effect.mapError(drift)
+  )
+  const files = names.filter((name) => name.endsWith(".json")).sort()
+  return yield* Effect.forEach(files, (name) =>
+    Effect.map(Effect.mapError(fs.readFileString(join(folder, name)), drift), (text) => ({
+      stem: name.slice(0, -".json".length),
+      text
+    }))
+  )
+})
+
+/** The skills of the image at `path`, which holds the folder `choir`. One that no agent could load is a drift. */
+export const imageSkills = Effect.fnUntraced(function* (
+  path: string
+): Effect.fn.Return<ReadonlyArray<SkillSpec>, ImageDrift, FileSystem.FileSystem> {
+  const folder = join(path, "choir", "skills")
+  const read = (yield* filesOf(folder)).map(({ stem, text }) => readSkill(stem, text))
+  const broken = read.find(Result.isFailure)
+  if (broken !== undefined) return yield* new ImageDrift({ path: folder, reason: broken.failure.join("; ") })
+  return read.flatMap((skill) => (Result.isSuccess(skill) ? [skill.success] : []))
+})
+
+/** The tools of the image at `path`, the global ones first. */
+export const imageTools = Effect.fnUntraced(function* (
+  path: string
+): Effect.fn.Return<ReadonlyArray<ToolSummary>, ImageDrift, FileSystem.FileSystem> {
+  const scopes: ReadonlyArray<ToolScope> = ["global", "agent"]
+  const found = yield* Effect.forEach(scopes, (source) => {
+    const folder = join(path, "choir", "tools", source)
+    return Effect.flatMap(filesOf(folder), (files) =>
+      Effect.forEach(files, ({ stem, text }) => {
+        const manifest = decodeManifest(text)
+        if (Result.isFailure(manifest))
+          return Effect.fail(new ImageDrift({ path: `${folder}/${stem}.json`, reason: manifest.failure.message }))
+        const { llm, runtime } = manifest.success
+        const { description, name } = llm
+        return Effect.succeed({
+          name,
+          source,
+          effect: effectOf(manifest.success),
+          exposure: runtime.exposure,
+          description
+        })
+      })
+    )
+  })
+  return found.flat()
+})
 
 /** Files and folders of an image: two whole repositories, and the folders their paths make. */
 const IMAGE_ENTRIES_MAX = 4 * REPO_FILES_MAX
 
-/** Raised when the same commits shall give another image, because this program lays it out differently. */
+/** Increased when this program lays out the image of the same commits differently. */
 const BUILDER_VERSION = 1
 
-/** An image that is not what its `version.json` says. */
+/** An image that differs from its `version.json`. */
 export class ImageDrift extends Schema.TaggedError<ImageDrift>()("ImageDrift", {
   path: Schema.String,
   reason: Schema.String
 }) {
   override get message() {
-    return `the image ${this.path} is not what was built: ${this.reason}. Build it again`
+    return `the image ${this.path} is not as it was built: ${this.reason}. Build it again`
   }
 }
 
@@ -84,25 +146,26 @@ const foldersOf = (files: ReadonlyArray<RepoFile>) => {
   return [...folders].sort()
 }
 
-const writeContent = (fs: FileSystem.FileSystem, path: string, { bytes, path: name }: RepoFile) => {
-  if (bytes instanceof Uint8Array) return fs.writeFile(path, bytes, { flag: "wx" })
-  return bytes.file === undefined
+const writeContent = Effect.fnUntraced(function* (path: string, { bytes, path: name }: RepoFile) {
+  const fs = yield* FileSystem.FileSystem
+  if (bytes instanceof Uint8Array) return yield* fs.writeFile(path, bytes, { flag: "wx" })
+  return yield* bytes.file === undefined
     ? Effect.die(new Error(`the content of ${name} was not asked for`))
     : fs.copyFile(bytes.file, path)
-}
+})
 
 /**
  * Writes an image into the empty folder `path`. Modes are set after creation, since a umask must not keep an agent's own uid from
  * reading what choird built: 0755 for folders and executables, 0644 for the rest.
  */
 export const writeImage = Effect.fnUntraced(function* (
-  fs: FileSystem.FileSystem,
   path: string,
   agent_id: AgentId,
   image_version: ImageVersion,
   commits: ImageCommits,
   files: ReadonlyArray<RepoFile>
 ) {
+  const fs = yield* FileSystem.FileSystem
   yield* fs.chmod(path, 0o755)
   for (const folder of foldersOf(files)) {
     yield* fs.makeDirectory(join(path, "choir", folder))
@@ -110,7 +173,7 @@ export const writeImage = Effect.fnUntraced(function* (
   }
   const version = Buffer.from(`${JSON.stringify(versionFile(agent_id, image_version, commits, files), undefined, 2)}\n`)
   for (const file of [...files, { path: "version.json", executable: false, bytes: version }]) {
-    yield* writeContent(fs, join(path, "choir", file.path), file)
+    yield* writeContent(join(path, "choir", file.path), file)
     yield* fs.chmod(join(path, "choir", file.path), file.executable ? 0o755 : 0o644)
   }
 })
@@ -118,7 +181,8 @@ export const writeImage = Effect.fnUntraced(function* (
 const drift = (path: string, reason: string) => new ImageDrift({ path, reason })
 
 /** Everything below `folder`, read without following a link. */
-const fingerprints = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, image: string, folder: string) {
+const fingerprints = Effect.fnUntraced(function* (image: string, folder: string) {
+  const fs = yield* FileSystem.FileSystem
   const open = [folder]
   const prints: Array<Fingerprint> = []
   for (let seen = 0; open.length > 0;) {
@@ -131,7 +195,7 @@ const fingerprints = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, ima
       const bytes = yield* fs.readFile(join(image, "choir", path))
       prints.push({ path, executable: (info.mode & 0o111) !== 0, sha256: sha256(bytes) })
     } else {
-      return yield* drift(image, `${path} is no file of an image`)
+      return yield* drift(image, `${path} is not a file that an image can have`)
     }
   }
   return prints
@@ -141,7 +205,8 @@ const decodeVersion = decodeFile(ImageVersionFile)
 
 /** Reads `version.json` of the image folder `path` and compares it with the files beside it. */
 export const readImage = Effect.fnUntraced(
-  function* (fs: FileSystem.FileSystem, path: string) {
+  function* (path: string) {
+    const fs = yield* FileSystem.FileSystem
     const file = join(path, "choir", "version.json")
     const info = yield* fs.lstat(file)
     if (info.type !== "File" || Number(info.size) > MANIFEST_BYTES_MAX) return yield* drift(path, "no version.json")
@@ -150,13 +215,13 @@ export const readImage = Effect.fnUntraced(
     if (![true, false].some((compiles) => imageVersion(commits, compiles) === version.image_version)) {
       return yield* drift(path, "its version does not follow from its commits")
     }
-    const tools = hashOf("tools", yield* fingerprints(fs, path, "tools"))
-    const skills = hashOf("skills", yield* fingerprints(fs, path, "skills"))
+    const tools = hashOf("tools", yield* fingerprints(path, "tools"))
+    const skills = hashOf("skills", yield* fingerprints(path, "skills"))
     if (tools !== version.tool_manifest_hash) return yield* drift(path, "its tools were changed")
     if (skills !== version.skill_manifest_hash) return yield* drift(path, "its skills were changed")
     return version
   },
-  (effect, _, path) =>
+  (effect, path) =>
     Effect.catchTags(effect, {
       PlatformError: (error) => Effect.fail(drift(path, error.message)),
       InvalidFile: (error) => Effect.fail(drift(path, error.message))

@@ -1,22 +1,23 @@
-/** Which images an agent has on disk, in which order, and which of them have proven that an agent starts from them. */
+/** The images of an agent on disk: their order, and those from which an agent has started. */
 import { join } from "node:path"
-import { Effect, type FileSystem, Option, Schema } from "effect"
+import { Effect, FileSystem, Option, Schema } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
-import { IMAGES_KEPT } from "#src/choird/runtime/docker/unusedTags.ts"
+import { IMAGES_KEPT } from "#src/choird/runtime/docker/imageNames.ts"
 
 const LIST = "builds.json"
-/** Stands in the folder of an image from which an agent came up once. */
+/** Marks the folder of an image from which an agent came up once. */
 const WORKED = "worked"
 const decodeList = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Array(ImageVersion)))
 const versionOf = Schema.decodeUnknownOption(ImageVersion)
 
 /** @param home the folder of choird, which alone writes below its `images`. */
-export const makeImageList = (fs: FileSystem.FileSystem, home: string) => {
+export const makeImageList = Effect.fnUntraced(function* (home: string) {
+  const fs = yield* FileSystem.FileSystem
   const folderOf = (agent_id: AgentId) => join(home, "images", agent_id)
   const pathOf = (agent_id: AgentId, version: ImageVersion) => join(folderOf(agent_id), version)
 
-  /** The agent's builds, the newest first. An unreadable list counts as none, since a build writes it anew. */
+  /** The agent's builds, the newest first. An unreadable list counts as empty, since a build replaces it. */
   const builds = (agent_id: AgentId) =>
     fs.readFileString(join(folderOf(agent_id), LIST)).pipe(
       Effect.map((text) => Option.getOrElse(decodeList(text), (): ReadonlyArray<ImageVersion> => [])),
@@ -64,7 +65,7 @@ export const makeImageList = (fs: FileSystem.FileSystem, home: string) => {
     }),
     markWorked: (agent_id: AgentId, version: ImageVersion) =>
       fs.writeFileString(join(pathOf(agent_id, version), WORKED), "", { mode: 0o600 }),
-    /** The image that an agent came up from last, when `version` is none that one ever did. */
+    /** The image that an agent came up from last, unless one ever came up from `version`. */
     lastWorking: Effect.fnUntraced(function* (agent_id: AgentId, version: ImageVersion) {
       if (Option.isSome(yield* workedAt(agent_id, version))) return Option.none<ImageVersion>()
       let best: { readonly version: ImageVersion; readonly at_ms: number } | undefined
@@ -76,4 +77,4 @@ export const makeImageList = (fs: FileSystem.FileSystem, home: string) => {
       return Option.map(Option.fromUndefinedOr(best), ({ version }) => version)
     })
   }
-}
+})

@@ -1,30 +1,30 @@
-/** What an image was built from. It stands beside the folder that the agent is given. */
+/** The origin of an image, kept beside the folder that the agent is given. */
 import { join } from "node:path"
-import { Effect, type FileSystem, Option, Schema } from "effect"
+import { Effect, FileSystem, Option, Schema } from "effect"
 import { CommitId, ImageVersionFile } from "#schema/Image.ts"
-import { Contents, contentsOf } from "#src/choird/repos/Contents.ts"
+import { Contents, contentsOf } from "#src/choird/repos/Tree.ts"
 import { repoLabel, type Snapshot } from "#src/choird/repos/Repos.ts"
 import { AgentId } from "#schema/Ids.ts"
 
-/** Nothing was written. */
+/** A build of a commit that the repository no longer has at its ref; it wrote nothing. */
 export class OtherCommit extends Schema.TaggedError<OtherCommit>()("OtherCommit", {
   agent_id: AgentId,
   wanted: CommitId,
   found: CommitId,
-  /** Why the repository could not be asked, where `found` is of an earlier fetch. */
+  /** The reason why the fetch failed, where `found` is of an earlier fetch. */
   warning: Schema.NullOr(Schema.String)
 }) {
   override get message() {
-    const where = this.warning ?? `the ${repoLabel(this)} is at ${this.found} by now`
+    const where = this.warning ?? `the ${repoLabel(this)} is now at ${this.found}`
     return `no image of ${this.wanted} was built, since ${where}. Look at the repository, then: choirctl agent update ${this.agent_id}`
   }
 }
 
-/** A repository at a commit. An image of an earlier Choir does not say what it was made of. */
+/** A repository at a commit. An image of an earlier Choir does not list its contents. */
 export const SourceState = Schema.Struct({ commit: CommitId, contents: Schema.optionalKey(Contents) })
 export type SourceState = typeof SourceState.Type
 
-/** What an image was built from. */
+/** The repositories that an image was built from. */
 export const Origin = Schema.Struct({ global: SourceState, agent: SourceState })
 export type Origin = typeof Origin.Type
 
@@ -35,11 +35,14 @@ const decodeVersion = Schema.decodeUnknownOption(Schema.fromJsonString(ImageVers
 export const stateOf = ({ commit, files }: Snapshot): SourceState => ({ commit, contents: contentsOf(files) })
 
 /** @param path the image's folder. */
-export const writeOrigin = (fs: FileSystem.FileSystem, path: string, origin: Origin) =>
-  fs.writeFileString(join(path, FILE), JSON.stringify(origin), { mode: 0o600 })
+export const writeOrigin = (path: string, origin: Origin) =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) =>
+    fs.writeFileString(join(path, FILE), JSON.stringify(origin), { mode: 0o600 })
+  )
 
-/** An image says its commits itself, where an earlier Choir did not write what they held. */
-export const readOrigin = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, path: string) {
+/** Reads the origin; an image of an earlier Choir names its commits only. */
+export const readOrigin = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
   const written = Effect.map(fs.readFileString(join(path, FILE)), decodeOrigin)
   const known = yield* Effect.orElseSucceed(written, () => Option.none<Origin>())
   if (Option.isSome(known)) return known

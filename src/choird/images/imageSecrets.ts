@@ -1,4 +1,4 @@
-/** The secrets that an image's tools name, held against what the agent may be given of them: an image that misses one cannot run. */
+/** The secrets that an image's tools name, compared with those that the agent may be given: an image that lacks one cannot run. */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Result } from "effect"
@@ -13,16 +13,16 @@ import type { ToolScope } from "#src/shared/image/toolExecutable.ts"
 import { readToolManifest } from "#src/shared/image/toolManifest.ts"
 import { toolSecret } from "#src/shared/image/toolSecret.ts"
 
-/** Whatever of its bindings decides about secrets. */
+/** The bindings that decide about secrets. */
 type Bound = Omit<ResourceBindings, "dm">
 
-/** What a start without flags would bind the agent to. */
+/** The bindings of a start without flags. */
 export const defaultBindings = (config: Config, agent_id: AgentId): Bound | undefined => {
   const defaults = Object.hasOwn(config.agents, agent_id) ? config.agents[agent_id]?.defaults : undefined
   return defaults === undefined ? undefined : { ...defaults, core_llm: defaults.core_llm ?? defaults.llm }
 }
 
-/** Why a tool of the agent could not be given the secret of a name, and what helps; `undefined` when it could. */
+/** The reason why a tool of the agent could not be given the secret of a name, with a fix; `undefined` when it could. */
 export const secretProblem =
   (config: Config, secrets: SecretsFile, agent_id: AgentId, bindings: Bound) =>
   (name: SecretName): string | undefined => {
@@ -49,14 +49,14 @@ const bindableSecrets = (config: Config): ReadonlySet<string> => {
   return new Set(tables.flatMap((table) => Object.values(table).flatMap(({ secret }) => secret ?? [])))
 }
 
-/** The same for a build: a start may name other resources than the defaults, and is checked again with what it names. */
+/** The same for a build: a start may name other resources than the defaults, and is checked again with them. */
 export const buildSecretProblem = (config: Config, secrets: SecretsFile, agent_id: AgentId, bindings: Bound) => {
   const problemOf = secretProblem(config, secrets, agent_id, bindings)
   const bindable = bindableSecrets(config)
   return (name: SecretName) => (bindable.has(name) && hasValue(secrets, name) ? undefined : problemOf(name))
 }
 
-/** The manifests of a folder of the image; what cannot be read the agent itself names when it starts. */
+/** The readable manifests of a folder of the image; the agent reports the others when it starts. */
 const manifestsIn = (path: string, scope: ToolScope) => {
   const folder = join(path, "choir", "tools", scope)
   const names = Result.getOrElse(
@@ -73,7 +73,7 @@ const manifestsIn = (path: string, scope: ToolScope) => {
     })
 }
 
-/** The first tool of the image at `path` that would miss a secret, and why. */
+/** The first tool of the image at `path` that would lack a secret, and the reason. */
 export const missingToolSecret = (
   path: string,
   problemOf: (name: SecretName) => string | undefined

@@ -1,4 +1,4 @@
-/** The one application of the agents' API, and the sessions that may be asked for: what the sockets and the TCP listener share. */
+/** The one application of the agents' API and its open sessions, shared by the sockets and the TCP listener. */
 import { Clock, Context, Deferred, Effect, Layer, Scope } from "effect"
 import { type Headers, HttpServerRequest } from "effect/http"
 import type { SessionId } from "#schema/Ids.ts"
@@ -9,7 +9,7 @@ import { CurrentOpenSession, makeOpenSession, type OpenSession } from "./OpenSes
 export const rateLimited = (wait_ms: number, message = "too many requests: wait before the next one") =>
   refusalResponse({ status: 429, type: "RATE_LIMITED", message, retry_after_ms: wait_ms })
 
-/** What the head of a request says of its body; one that does not say may have the largest. */
+/** The bytes of a request's body by its head; the maximum where the head does not say. */
 const bodyBytes = (headers: Headers.Headers): number => {
   const declared = headers["content-length"]
   if (declared === undefined) return headers["transfer-encoding"] === undefined ? 0 : BODY_BYTES_MAX
@@ -19,11 +19,11 @@ const bodyBytes = (headers: Headers.Headers): number => {
 export class AgentApp extends Context.Service<
   AgentApp,
   {
-    /** Opens a session to requests until the scope closes, which cuts its connections. Whoever opened it ends its `runs` before. */
+    /** Opens a session to requests until the scope closes, which cuts its connections. The caller ends its `runs` before. */
     open(session_id: SessionId): Effect.Effect<OpenSession, never, Scope.Scope>
     /** An open session. */
     find(session_id: SessionId): OpenSession | undefined
-    /** The API for requests of a session, which are refused over its rate before anything of them is looked at (R47). */
+    /** The API for requests of a session, which are refused over its rate before they are read (R47). */
     of(session: OpenSession): HttpApp
     /** The API without a limit of its own, for requests that the listener has counted. */
     readonly app: HttpApp

@@ -1,11 +1,10 @@
-/** A socket for each running session (D10): one application for all of them, built once, told apart by the socket. */
-import { rmSync, rmdirSync, writeFileSync } from "node:fs"
+/** A socket for each running session (D10), all with one application, which knows the session by the socket. */
+import { rmdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Context, Effect, Layer, Scope } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { CA_FILE, type AgentEndpoint } from "#src/choird/runtime/ContainerRuntime.ts"
-import { Audit } from "#src/choird/logs/Audit.ts"
+import { type AgentEndpoint, CA_FILE } from "#src/choird/runtime/ContainerRuntime.ts"
 import { listen } from "#src/shared/wire/http.ts"
 import { SocketRefused } from "#src/shared/wire/sockets.ts"
 import { AgentApp } from "./AgentApp.ts"
@@ -17,11 +16,11 @@ import { AGENT_CONNECTIONS_MAX } from "./OpenSession.ts"
 export interface AgentSocket {
   readonly dir: string
   readonly path: string
-  /** Where the agent is to ask instead of the socket. */
+  /** The endpoint that the agent uses instead of the socket. */
   readonly endpoint?: AgentEndpoint
 }
 
-/** Puts the one certificate that the agent is to trust beside its socket. The folder may be the agent's own: no link there is followed. */
+/** Writes the one certificate that the agent may trust beside its socket. The folder may be the agent's own: no link there is followed. */
 const pin = (dir: string, certificate: string) => {
   const path = join(dir, CA_FILE)
   return Effect.acquireRelease(
@@ -52,7 +51,7 @@ export class AgentSockets extends Context.Service<
     Effect.gen(function* () {
       const { home } = yield* ConfigStore
       const app = yield* AgentApp
-      const audit = yield* Audit
+      const audited = yield* auditedRequests
       const tcp = yield* AgentTcp
       return AgentSockets.of({
         open: Effect.fn("AgentSockets.open")(function* (session_id) {
@@ -60,7 +59,7 @@ export class AgentSockets extends Context.Service<
           const dir = dirname(path)
           yield* Effect.addFinalizer(() => Effect.ignore(Effect.try(() => rmdirSync(dir))))
           const session = yield* app.open(session_id)
-          yield* listen(auditedRequests(audit, app.of(session), askedByAgent(session_id)), {
+          yield* listen(audited(app.of(session), askedByAgent(session_id)), {
             path,
             connectionsMax: AGENT_CONNECTIONS_MAX,
             accept: (connection) => session.claim(connection)
@@ -75,3 +74,9 @@ export class AgentSockets extends Context.Service<
     })
   )
 }
+
+/** The listeners for agents, which accept requests before the API is mounted. */
+export const layerAgentListeners = AgentSockets.layer.pipe(
+  Layer.provideMerge(AgentTcp.layer),
+  Layer.provideMerge(AgentApp.layer)
+)

@@ -1,6 +1,6 @@
 /**
- * The agents' API on TCP, where the configuration asks for it. The session is found by the token, since no socket tells
- * it; all that belongs to a session, its rate, connections and request ids, is what its Unix socket uses too.
+ * The agents' API on TCP, where the configuration asks for it. The token identifies the session; its rate, connections and request ids
+ * are shared with its Unix socket.
  */
 import type { Socket } from "node:net"
 import { NodeHttpServerRequest } from "@effect/platform-node"
@@ -12,33 +12,34 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit, markRecorded } from "#src/choird/logs/Audit.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { type HttpApp, refusalResponse } from "#src/shared/wire/http.ts"
+import { formatPlace } from "#src/shared/wire/hostPort.ts"
 import { type ListenRefused, listenTcp } from "#src/shared/wire/tcp.ts"
 import { AgentApp, rateLimited } from "./AgentApp.ts"
 import { askedByAgent, auditedRequests } from "./auditedRequests.ts"
 import { CurrentOpenSession } from "./OpenSession.ts"
-import { makeStrangers } from "./Strangers.ts"
+import { makeUnauthenticatedConnections } from "./UnauthenticatedConnections.ts"
 import { readTlsIdentity } from "./TlsIdentity.ts"
 import { isLoopback } from "#schema/Transport.ts"
 import { mkdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { writeWhole } from "#src/shared/files/writeWhole.ts"
 
-/** Open connections to the agents' TCP listener, of all sessions and strangers together. */
+/** Open connections to the agents' TCP listener, of all sessions and unauthenticated clients together. */
 const AGENT_TCP_CONNECTIONS_MAX = 512
 
-/** Where choird's own agents are to ask, and the one certificate that they are to trust. */
+/** The endpoint of choird's own agents, and the one certificate that they may trust. */
 interface ForAgents {
   readonly url: string
   readonly certificate: string | undefined
 }
 
-/** The listener, if there is one. */
+/** The TCP listener, if the configuration asks for one. */
 export class AgentTcp extends Context.Service<
   AgentTcp,
   {
     /** The port it listens on. */
     readonly port: number | undefined
-    /** What choird's own agents use instead of their sockets; `undefined` when they use these. */
+    /** The endpoint that choird's own agents use instead of their sockets; `undefined` when they use these. */
     readonly agents: ForAgents | undefined
   }
 >()("choir/choird/AgentTcp") {
@@ -65,9 +66,9 @@ const open = Effect.fnUntraced(function* (plan: TcpPlan, home: string) {
     if (plan.forAgents) return yield* new TransportRefused({ problem })
     yield* Effect.logWarning(`clients on this host would refuse choird's certificate: ${problem}`)
   }
-  const strangers = makeStrangers(yield* Clock.currentTimeMillis)
+  const unauthenticated = makeUnauthenticatedConnections(yield* Clock.currentTimeMillis)
   const names = hostNames(plan.host, identity?.names ?? [])
-  const { answer } = yield* makeAnswer(names, strangers)
+  const { answer } = yield* makeAnswer(names, unauthenticated)
   const listen = (port: number) =>
     listenTcp(answer, {
       host: plan.host,
@@ -75,21 +76,21 @@ const open = Effect.fnUntraced(function* (plan: TcpPlan, home: string) {
       ...(identity === undefined ? {} : { tls: identity }),
       connectionsMax: AGENT_TCP_CONNECTIONS_MAX,
       accept: (connection) => {
-        strangers.connected(connection)
+        unauthenticated.connected(connection)
         return true
       }
     })
   const port = yield* plan.port === 0 ? listenOnChosen(home, listen) : listen(plan.port)
   const scheme = identity === undefined ? "http" : "https"
-  const url = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`
+  const url = `${scheme}://${formatPlace(host, port)}`
   yield* Effect.logInfo(`the agents' API listens on ${url}${plan.host === host ? "" : " and every other address"}`)
   return { port, agents: plan.forAgents ? { url, certificate: identity?.certificate } : undefined }
 })
 
-type Strangers = ReturnType<typeof makeStrangers>
+type UnauthenticatedConnections = ReturnType<typeof makeUnauthenticatedConnections>
 
 const NOT_OPEN_WAIT_MS = 500
-const NOT_OPEN = "choird has not taken this session over yet: ask again"
+const NOT_OPEN = "choird has not taken this session over yet: try again"
 
 /** The token of a request as LeaseAuth will read it. */
 const bearer = (authorization: string | undefined) =>
@@ -98,13 +99,16 @@ const bearer = (authorization: string | undefined) =>
 const socketOf = (request: HttpServerRequest.HttpServerRequest): Socket =>
   NodeHttpServerRequest.toIncomingMessage(request).socket
 
-/** Counts a request under its session or its address before anything of it is looked at, and answers those that nobody may send. */
-const makeAnswer = Effect.fnUntraced(function* (names: ReadonlySet<string>, strangers: Strangers) {
+/** Counts a request by its session or its address before it is read, and answers those that nobody may send. */
+const makeAnswer = Effect.fnUntraced(function* (
+  names: ReadonlySet<string>,
+  unauthenticated: UnauthenticatedConnections
+) {
   const { app, find, of } = yield* AgentApp
   const audit = yield* Audit
   const tokens = yield* Tokens
 
-  /** Who asks by a valid token, and their session unless it is not open. */
+  /** The caller with a valid token, and its session if that is open. */
   const callerOf = Effect.fnUntraced(function* ({ headers }: HttpServerRequest.HttpServerRequest) {
     const token = bearer(headers["authorization"])
     if (token === undefined) return undefined
@@ -121,9 +125,9 @@ const makeAnswer = Effect.fnUntraced(function* (names: ReadonlySet<string>, stra
   })
 
   /** A request that the session's own rate does not bound. */
-  const asStranger = Effect.fnUntraced(function* (address: string, answer: HttpApp) {
-    const { turnedAway, wait_ms } = strangers.admit(address, yield* Clock.currentTimeMillis)
-    // Those that are turned away are told of together, with the next one that is not.
+  const asUnauthenticated = Effect.fnUntraced(function* (address: string, answer: HttpApp) {
+    const { turnedAway, wait_ms } = unauthenticated.admit(address, yield* Clock.currentTimeMillis)
+    // One audit row counts all rejected requests, with the next accepted one.
     if (wait_ms > 0) return yield* Effect.as(markRecorded, rateLimited(wait_ms))
     if (turnedAway > 0) yield* refused(address, "RATE_LIMITED", { requests: turnedAway })
     return yield* answer
@@ -138,24 +142,29 @@ const makeAnswer = Effect.fnUntraced(function* (names: ReadonlySet<string>, stra
     const head = headRefusal(names, request.headers)
     if (head !== undefined) {
       const type = head.status === 403 ? "ORIGIN" : "HOST"
-      return yield* asStranger(address, Effect.as(refused(address, type, {}), refusalResponse({ ...head, type })))
+      return yield* asUnauthenticated(
+        address,
+        Effect.as(refused(address, type, {}), refusalResponse({ ...head, type }))
+      )
     }
     const found = yield* callerOf(request)
-    if (found === undefined) return yield* asStranger(address, app)
+    if (found === undefined) return yield* asUnauthenticated(address, app)
     const { caller, session } = found
-    // An agent of an older epoch may learn that it is fenced, and must not use up what its successor may send.
-    if (!isCurrent(caller)) return yield* asStranger(address, Effect.provideService(app, CurrentOpenSession, session))
+    // An agent of an older epoch may learn that it is fenced, and must not use up the rate of its successor.
+    if (!isCurrent(caller))
+      return yield* asUnauthenticated(address, Effect.provideService(app, CurrentOpenSession, session))
     // The agent of an earlier choird comes before this one has taken its session over. A refusal would end it, and its work with it.
     if (session === undefined)
-      return yield* asStranger(address, Effect.succeed(rateLimited(NOT_OPEN_WAIT_MS, NOT_OPEN)))
+      return yield* asUnauthenticated(address, Effect.succeed(rateLimited(NOT_OPEN_WAIT_MS, NOT_OPEN)))
     if (!session.claim(connection)) {
       const tooMany = rateLimited(1000, "too many connections of this session: close one first")
       return HttpServerResponse.setHeader(tooMany, "connection", "close")
     }
-    strangers.proved(connection)
+    unauthenticated.proved(connection)
     return yield* of(session)
   })
-  return { answer: auditedRequests(audit, answer, askedByAgent(undefined)) }
+  const audited = yield* auditedRequests
+  return { answer: audited(answer, askedByAgent(undefined)) }
 })
 
 const LOOPBACK = ["localhost", "127.0.0.1", "::1"]
@@ -178,7 +187,7 @@ const isNamed = (names: ReadonlySet<string>, header: string | undefined) => {
   return names.has((address ?? name ?? "").toLowerCase())
 }
 
-/** Why a request is refused by its head alone. No agent sends Origin, and every page's cross-origin request does. */
+/** The refusal of a request by its head alone. No agent sends Origin, and every page's cross-origin request does. */
 const headRefusal = (
   names: ReadonlySet<string>,
   headers: Readonly<Record<string, string | undefined>>
@@ -186,21 +195,21 @@ const headRefusal = (
   const { host, origin } = headers
   if (origin !== undefined) return { status: 403, message: "requests of web pages are refused" }
   if (isNamed(names, host)) return undefined
-  return { status: 421, message: "this server has another name than the Host header says" }
+  return { status: 421, message: "the Host header does not name this server" }
 }
 
 const placeOf = (home: string) => join(home, "socks", "agents.port")
 
 const isPort = (port: number) => port > 0 && port < 65_536
 
-/** Nothing when there is no such file, or something else stands in it. */
+/** The kept port; `undefined` without a file or with anything else in it. */
 const kept = (home: string) =>
   Effect.try(() => readFileSync(placeOf(home), "utf8")).pipe(
     Effect.map((text) => (/^\d{1,5}\n$/u.test(text) && isPort(Number(text)) ? Number(text) : undefined)),
     Effect.orElseSucceed(() => undefined)
   )
 
-/** For its owner alone, and whole or not at all. A disk that does not take it keeps nobody from working. */
+/** Writes the port, for its owner alone, and whole or not at all. A full disk stops nobody. */
 const keep = (home: string, port: number) =>
   Effect.try(() => {
     const place = placeOf(home)
@@ -211,7 +220,7 @@ const keep = (home: string, port: number) =>
   )
 
 /**
- * Listens on the port of before, or on one that the kernel chooses when there was none or it is not free any more.
+ * Listens on the previous port, or on one that the kernel chooses when there was none or it is taken.
  *
  * @param listen binds a port, 0 for any, and answers which it is.
  */
@@ -225,7 +234,7 @@ export const listenOnChosen = Effect.fn("chosenPort.listen")(function* <R>(
     : Effect.catch(listen(before), ({ code }) =>
         Effect.andThen(
           Effect.logWarning(
-            `port ${before}, which agents were told, cannot be had again (${code}): one that outlived an earlier choird cannot send what it did since`
+            `port ${before} is not available again (${code}): an agent that outlived an earlier choird cannot send its events`
           ),
           listen(0)
         )

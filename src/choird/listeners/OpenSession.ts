@@ -1,4 +1,4 @@
-/** What the requests of one session share, whichever listener they come by. It lives as long as the session's epoch (D10). */
+/** The state that the requests of one session share on all listeners, for as long as the session's epoch (D10). */
 import { Context, Deferred, Effect, type Scope, Semaphore } from "effect"
 import type { Socket } from "node:net"
 import type { SessionId } from "#schema/Ids.ts"
@@ -22,7 +22,7 @@ const BYTES = { perSecond: AGENT_BYTES_PER_SECOND, burst: AGENT_BYTES_BURST }
 export interface OpenSession {
   readonly session_id: SessionId
   readonly requests: RequestMemory
-  /** What was begun for the agent and may outlive the request that began it ends with this (EXECUTE_HOST_TOOL). */
+  /** The scope of work that may outlive the request that began it (EXECUTE_HOST_TOOL). */
   readonly runs: Scope.Closeable
   /** Counts a request and the bytes of its body; the time in ms to wait when either is too much, else 0. */
   admit(now_ms: number, bytes: number): number
@@ -32,7 +32,7 @@ export interface OpenSession {
   claim(connection: Socket): boolean
   /** Cuts every connection of the session. */
   readonly disconnect: Effect.Effect<void>
-  /** Ends the push stream before this one; what it gives is completed when a newer one takes over. */
+  /** Ends the previous push stream, and returns a signal that completes when a newer stream replaces this one. */
   readonly newestStream: Effect.Effect<Deferred.Deferred<void>>
 }
 
@@ -72,7 +72,7 @@ export const makeOpenSession = (session_id: SessionId, now_ms: number, runs: Sco
   }
 }
 
-/** The session that a request is for; none when it came by no session's socket and proved none. */
+/** The session of a request; `undefined` when neither a socket nor a token proves one. */
 export const CurrentOpenSession = Context.Reference<OpenSession | undefined>("choir/choird/CurrentOpenSession", {
   defaultValue: () => undefined
 })

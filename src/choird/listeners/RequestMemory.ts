@@ -1,15 +1,15 @@
-/** The request ids of one session (R28): what each asked for and, for verbs with an effect, what it was answered. */
+/** The request ids of one session (R28) with the digests of their requests and, for verbs with an effect, the replies. */
 import { Deferred, Effect } from "effect"
 import type { HttpServerResponse } from "effect/http"
 
 /** Request ids that are remembered per session (R28). */
 export const REQUEST_IDS_MAX = 10_000
-/** How long a request id is remembered (R28). */
+/** Time that a request id is remembered (R28). */
 export const REQUEST_ID_MS_MAX = 600_000
 /** Remembered replies of one session; the oldest go first. */
 export const REPLIES_BYTES_MAX = 4 * 1024 * 1024
 
-/** What became of an execution that others wait for; `undefined` when it failed and has to be run again. */
+/** The outcome of an execution that others wait for; `undefined` when it failed and has to run again. */
 type Outcome = HttpServerResponse.HttpServerResponse | undefined
 type Running = Deferred.Deferred<Outcome>
 
@@ -22,7 +22,7 @@ interface Entry {
 
 type Found =
   | { readonly type: "run" }
-  /** Run it and tell `finish` how it ended. */
+  /** Run it and pass its outcome to `finish`. */
   | { readonly type: "lead"; readonly running: Running }
   | { readonly type: "wait"; readonly running: Running }
   | { readonly type: "reused" }
@@ -50,7 +50,7 @@ export const makeRequestMemory = () => {
     }
   }
 
-  /** Says what to do with a request; `remembered` verbs are run once, the others again each time. */
+  /** Decides what to do with a request; `remembered` verbs run once, the others each time. */
   const begin = (id: string, digest: string, remembered: boolean, now_ms: number): Found => {
     trim(now_ms)
     const entry = entries.get(id)
@@ -71,7 +71,7 @@ export const makeRequestMemory = () => {
   const finish = (id: string, running: Running, outcome: Outcome, now_ms: number) => {
     Deferred.doneUnsafe(running, Effect.succeed(outcome))
     const entry = entries.get(id)
-    // The id may have been crowded out meanwhile, and even be in use again.
+    // The id may have been forgotten meanwhile, and even be in use again.
     if (entry?.running !== running) return
     const { at_ms, digest } = entry
     entries.set(id, outcome === undefined ? { digest, at_ms } : { digest, at_ms, reply: outcome })

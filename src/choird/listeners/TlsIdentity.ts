@@ -1,4 +1,4 @@
-/** What the TCP listener proves itself by: a certificate and its key, read from files that an operator named. */
+/** The TLS identity of the TCP listener: a certificate and its key, read from files that an operator named. */
 import { X509Certificate } from "node:crypto"
 import { readFileSync, statSync } from "node:fs"
 import { isIP } from "node:net"
@@ -11,9 +11,9 @@ import { TLS_FILE_BYTES_MAX } from "#src/shared/wire/endpoints.ts"
 export interface TlsIdentity extends TlsFiles {
   /** The server's own certificate alone, as PEM: what agents are to trust. */
   readonly certificate: string
-  /** The names and addresses that it was made for, without those that stand for many. */
+  /** The names and addresses of the certificate, without wildcards. */
   readonly names: ReadonlyArray<string>
-  /** Why clients that connect to this name or address would refuse it now; `undefined` when they would not. */
+  /** The reason why clients that connect to this name or address would refuse it; `undefined` when they would not. */
   problemFor(host: string): string | undefined
 }
 
@@ -44,13 +44,12 @@ export const readTlsIdentity = Effect.fn("TlsIdentity.read")(function* (files: {
 }) {
   const cert = yield* read("certificate", files.cert)
   const key = yield* read("key", files.key)
-  const parsed = yield* usable(`${files.cert} is no certificate`, () => new X509Certificate(cert))
+  const parsed = yield* usable(`${files.cert} is not a certificate`, () => new X509Certificate(cert))
   yield* usable(`the key ${files.key} does not belong to the certificate ${files.cert}`, () =>
     createSecureContext({ cert, key })
   )
-  const { mode } = yield* usable(`the key ${files.key} cannot be looked at`, () => statSync(files.key))
-  if ((mode & 0o007) !== 0)
-    yield* Effect.logWarning(`everybody on this host may use the key ${files.key}: chmod 600 it`)
+  const { mode } = yield* usable(`the key ${files.key} cannot be read`, () => statSync(files.key))
+  if ((mode & 0o007) !== 0) yield* Effect.logWarning(`permissions of the key ${files.key} are too open: chmod 600 it`)
   const now_ms = yield* Clock.currentTimeMillis
   const identity: TlsIdentity = {
     cert,

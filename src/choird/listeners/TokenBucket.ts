@@ -1,4 +1,4 @@
-/** A rate limit as data: what is left of it at an instant (R47). */
+/** A rate limit as data: the tokens left at an instant (R47). */
 
 export interface TokenBucket {
   readonly tokens: number
@@ -10,7 +10,7 @@ interface Rate {
   readonly burst: number
 }
 
-/** Takes tokens; `wait_ms` is 0 when there were so many, else the time until there will be. A clock set back gives no tokens. */
+/** Takes tokens; `wait_ms` is 0 when there were enough, else the time until there are. A clock set back adds no tokens. */
 export const take = (
   bucket: TokenBucket,
   rate: Rate,

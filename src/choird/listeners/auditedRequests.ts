@@ -1,20 +1,20 @@
-/** One audit row for each request that an API refuses, whichever part of it refused (R77). */
+/** One audit row for each request that any part of an API refuses (R77). */
 import { Effect, Option, Schema } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { ErrorDetail } from "#schema/ApiError.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { answered, type HttpApp } from "#src/shared/wire/http.ts"
-import { type Audit, type AuditedRequest, type AuditEntry, CurrentAuditedRequest } from "#src/choird/logs/Audit.ts"
+import { Audit, type AuditedRequest, type AuditEntry, CurrentAuditedRequest } from "#src/choird/logs/Audit.ts"
 
 /** Characters of a refusal's message that its audit row keeps. */
 const AUDIT_REASON_CHARS_MAX = 300
 
-/** Who asks, and for what, as far as the request tells without a look into its body. */
+/** The asker and the action of a request, by its head alone. */
 export type Asked = Pick<AuditEntry, "who" | "action" | "session_id" | "agent_id">
 
 const decodeError = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ error: ErrorDetail })))
 
-/** What a refusal says of itself; it names no values of the request (schema/ApiError.ts). */
+/** The reason that a refusal gives; it names no values of the request (schema/ApiError.ts). */
 const why = ({ body, status }: HttpServerResponse.HttpServerResponse) => {
   const said =
     body._tag === "Uint8Array"
@@ -30,24 +30,24 @@ const why = ({ body, status }: HttpServerResponse.HttpServerResponse) => {
   })
 }
 
-/** A part that refuses and records it with more detail has the only row. */
-export const auditedRequests = (
-  audit: Audit["Service"],
-  app: HttpApp,
-  asked: (request: HttpServerRequest.HttpServerRequest, known: AuditedRequest) => Asked
-): HttpApp =>
-  Effect.gen(function* () {
-    const request = yield* HttpServerRequest.HttpServerRequest
-    const known: AuditedRequest = { recorded: false, agent_id: undefined, session_id: undefined }
-    const response = yield* Effect.provideService(answered(app), CurrentAuditedRequest, known)
-    if (response.status >= 400 && !known.recorded)
-      yield* audit.record({ ...asked(request, known), detail: why(response) })
-    return response
-  })
+/** The function that audits an API. A part that refuses and records it with more detail has the only row. */
+export const auditedRequests = Effect.map(
+  Audit,
+  (audit) =>
+    (app: HttpApp, asked: (request: HttpServerRequest.HttpServerRequest, known: AuditedRequest) => Asked): HttpApp =>
+      Effect.gen(function* () {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const known: AuditedRequest = { recorded: false, agent_id: undefined, session_id: undefined }
+        const response = yield* Effect.provideService(answered(app), CurrentAuditedRequest, known)
+        if (response.status >= 400 && !known.recorded)
+          yield* audit.record({ ...asked(request, known), detail: why(response) })
+        return response
+      })
+)
 
 const PATH_PART = /^[a-z_-]{1,32}$/iu
 
-/** The path of a request without what stands in it for ids, which would make a kind of refusal of each. */
+/** The words of a request's path without its ids, which would make each refusal a kind of its own. */
 const pathWords = (url: string) => {
   const [path = ""] = url.split("?", 1)
   const parts = path.split("/").filter((part) => part !== "")
@@ -74,7 +74,7 @@ const VERB = /^[A-Z_]{1,32}$/u
 const agentId = Schema.decodeUnknownOption(AgentId)
 const sessionId = Schema.decodeUnknownOption(SessionId)
 
-/** What the operator asked for: `agents.start` with the agent, `sessions.inject` with the session. */
+/** The request of an operator: `agents.start` with the agent, `sessions.inject` with the session. */
 export const askedByOperator = ({ url }: HttpServerRequest.HttpServerRequest): Asked => {
   const { parts } = pathWords(url)
   const [group = "", id, verb] = parts

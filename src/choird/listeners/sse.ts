@@ -1,4 +1,4 @@
-/** Event streams as both APIs send them: a comment at once, so that the head leaves, and another whenever it is quiet for long. */
+/** Event streams of both APIs: a comment at once, so that the head is sent, and another after each long silence. */
 import { Effect, Schedule, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerResponse } from "effect/http"
@@ -9,11 +9,11 @@ const COMMENT = ": choir\n\n"
 interface ServerSentEvent {
   /** An event without one leaves the client's last id as it is. */
   readonly id: string | undefined
-  /** What the event says, not yet JSON. */
+  /** The content of the event, not yet JSON. */
   readonly data: unknown
 }
 
-/** Ends with the events. */
+/** A response that ends with the events. */
 export const sseResponse = (events: Stream.Stream<ServerSentEvent>) =>
   events.pipe(
     Stream.map(({ data, id }) =>

@@ -1,4 +1,4 @@
-/** A row for each action that was refused, and for each that changed who may do what (R77). */
+/** The audit table: a row for each refused action, and for each change of permissions (R77). Equal refusals are counted in one row. */
 import { type Cause, Clock, Context, Effect, Layer, Result, Schedule, type Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import type { AuditRow } from "#schema/AuditApi.ts"
@@ -6,18 +6,19 @@ import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { isConnectionLost, sqlProblem } from "#src/choird/database/sqlState.ts"
 import { count, makeLabels } from "./metrics.ts"
-import { AUDIT_WINDOW_MS, makeAuditSums, refusalIn, type Sum } from "./auditSums.ts"
+import { sha256 } from "#src/shared/events/hashChain.ts"
 
 /** Canonical bytes of an audit row's detail; a larger one is left out. */
 export const AUDIT_DETAIL_BYTES_MAX = 8 * 1024
-/** How long an audit row may take before what is audited goes on without it. */
+/** Time that the write of an audit row may delay the audited action. */
 const AUDIT_MS_MAX = 2000
+/** Pause between two attempts to write the rows that wait for the database. */
 export const AUDIT_RETRY_MS = 5000
 
 export interface AuditEntry {
-  /** Who asked: `agent:<id>`, `operator`, `gateway:<name>`, `choird`. */
+  /** The asker: `agent:<id>`, `operator`, `gateway:<name>`, `choird`. */
   readonly who: string
-  /** What was asked, such as `rpc.GET_SECRETS`. */
+  /** The action, such as `rpc.GET_SECRETS`. */
   readonly action: string
   readonly session_id?: SessionId
   readonly agent_id?: AgentId
@@ -25,7 +26,7 @@ export interface AuditEntry {
   readonly detail: Readonly<Record<string, Schema.Json>>
 }
 
-/** What the rest of choird knows of the request that a fiber answers, so that a refusal has one row and its asker. */
+/** The facts about the request that a fiber answers, so that a refusal has one row and its asker. */
 export interface AuditedRequest {
   recorded: boolean
   agent_id: AgentId | undefined
@@ -40,15 +41,15 @@ export const CurrentAuditedRequest = Context.Reference<AuditedRequest | undefine
 )
 
 /**
- * Writes audit rows; no failure stops what is audited. Up to AUDIT_KEPT_MAX rows wait for a database that is away, and what cannot be kept
- * is logged.
+ * Writes audit rows; no failure stops the audited action. Up to AUDIT_KEPT_MAX rows wait for a database that is away, and rows beyond them
+ * are logged.
  */
 export class Audit extends Context.Service<
   Audit,
   {
     /**
-     * A row at once, but of equal refusals only the first: those that follow within AUDIT_WINDOW_MS are counted in one row more, with
-     * the newest one's detail, so that no flood fills the table.
+     * Writes a row at once, but of equal refusals only the first: those within AUDIT_WINDOW_MS after it are counted in one further row,
+     * with the detail of the newest, so that no flood fills the table.
      */
     record(entry: AuditEntry): Effect.Effect<void>
     /** The newest rows, the oldest of them first. */
@@ -61,7 +62,7 @@ export class Audit extends Context.Service<
   )
 }
 
-/** Says that the request which this fiber answers, if it does, has its row. */
+/** Marks the request that this fiber answers, if any, as having its row. */
 export const markRecorded = Effect.map(Effect.service(CurrentAuditedRequest), (request) => {
   if (request !== undefined) request.recorded = true
 })
@@ -72,15 +73,15 @@ const make = Effect.fnUntraced(function* () {
   const actions = makeLabels()
   const kinds = makeLabels()
 
-  const kept = makeKeptRows()
+  const retries = makeRetryBuffer()
 
   const insert = ({ count, entry, since_ms }: Sum) =>
     Effect.suspend(() => {
       const { action, agent_id, session_id, who } = entry
       const since = new Date(since_ms).toISOString()
       const detail = detailText(entry.detail)
-      // A try whose answer was lost may have written the row that is kept.
-      const unless = kept.isEmpty()
+      // An attempt whose answer was lost may have written a buffered row.
+      const unless = retries.isEmpty()
         ? sql`true`
         : sql`NOT EXISTS (SELECT 1 FROM choir_control.audit AS old WHERE old.since = ${since}::timestamptz
             AND old.who = ${storableJson(who)} AND old.action = ${storableJson(action)} AND old.detail = ${detail}::jsonb
@@ -93,29 +94,29 @@ const make = Effect.fnUntraced(function* () {
   const lost = ({ count, entry: { action, who } }: Sum, cause?: Cause.Cause<unknown>) =>
     Effect.logError("an audit row was not written", { who, action, count }, ...(cause === undefined ? [] : [cause]))
 
-  const keep = (row: Sum) =>
+  const buffer = (row: Sum) =>
     Effect.suspend(() => {
-      const crowdedOut = kept.add(row)
-      return crowdedOut === undefined ? Effect.void : lost(crowdedOut)
+      const dropped = retries.add(row)
+      return dropped === undefined ? Effect.void : lost(dropped)
     })
 
-  /** What the database does not take while it is away is kept until it is back; nobody waits for it meanwhile. */
+  /** Writes a row, or buffers it while the database is away; nobody waits for the database. */
   const write = (row: Sum) =>
     Effect.gen(function* () {
-      if (kept.isEmpty()) yield* insert(row)
-      else yield* keep(row)
+      if (retries.isEmpty()) yield* insert(row)
+      else yield* buffer(row)
     }).pipe(
       Effect.catchTag(["SqlError", "TimeoutError"], (error) =>
-        Effect.andThen(Effect.logWarning("audit rows wait for the database", problem(error)), keep(row))
+        Effect.andThen(Effect.logWarning("audit rows wait for the database", problem(error)), buffer(row))
       ),
       Effect.catchCause((cause) => lost(row, cause))
     )
 
-  /** Ends at the first sign that the database is still away; a row that it refuses for itself does not hold up the others. */
-  const writeKept = Effect.gen(function* () {
-    for (const row of kept.all()) {
+  /** Writes the buffered rows. Stops when the database is still away; a row that the database refuses does not hold up the others. */
+  const retry = Effect.gen(function* () {
+    for (const row of retries.all()) {
       const result = yield* Effect.result(insert(row))
-      if (Result.isSuccess(result)) kept.remove(row)
+      if (Result.isSuccess(result)) retries.remove(row)
       else if (result.failure._tag === "TimeoutError" || isConnectionLost(result.failure)) return
     }
   })
@@ -126,13 +127,13 @@ const make = Effect.fnUntraced(function* () {
   })
 
   yield* flush.pipe(Effect.repeat(Schedule.spaced(AUDIT_WINDOW_MS)), Effect.forkScoped)
-  yield* writeKept.pipe(Effect.repeat(Schedule.spaced(AUDIT_RETRY_MS)), Effect.forkScoped)
-  // What was counted or kept must not be lost with the process; a database that is away gets its one try, and then the log has them.
+  yield* retry.pipe(Effect.repeat(Schedule.spaced(AUDIT_RETRY_MS)), Effect.forkScoped)
+  // Counted and buffered rows must not be lost with the process: one attempt to write them, then the log has them.
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       yield* Effect.forEach(sums.all(), write, { discard: true })
-      yield* writeKept
-      yield* Effect.forEach(kept.all(), (row) => lost(row), { discard: true })
+      yield* retry
+      yield* Effect.forEach(retries.all(), (row) => lost(row), { discard: true })
     })
   )
 
@@ -158,33 +159,110 @@ const make = Effect.fnUntraced(function* () {
 const problem = (error: SqlError.SqlError | Cause.TimeoutError): string =>
   error._tag === "TimeoutError" ? `it did not answer in ${AUDIT_MS_MAX} ms` : sqlProblem(error)
 
-/** What was refused may hold anything, so that it is made storable and bounded before it is kept. */
+/** A detail as storable JSON of bounded size: a refused request may hold anything. */
 const detailText = (detail: AuditEntry["detail"]): string => {
   const text = canonicalJson(storableJson(detail))
   const bytes = Buffer.byteLength(text)
   return bytes <= AUDIT_DETAIL_BYTES_MAX ? text : canonicalJson({ left_out_bytes: bytes })
 }
 
-/** Audit rows that wait for a database that is away, and how often it is asked for them. */
+/** Time during which refusals that differ only in their detail are counted before they get a row together (R77). */
+export const AUDIT_WINDOW_MS = 60_000
+/** Kinds of refusals that are distinguished at once; those beyond are counted together. */
+export const AUDIT_SUMS_MAX = 1000
+
+/** A row: one entry, or the newest of `count` equal ones since `since_ms`. */
+interface Sum {
+  readonly entry: AuditEntry
+  readonly count: number
+  readonly since_ms: number
+}
+
+interface Window {
+  /** Refusals that came after the row was written. */
+  more: Sum | undefined
+  ends_ms: number
+}
+
+interface AuditSums {
+  /** The row to write now; `undefined` for a refusal that is only counted. */
+  note(entry: AuditEntry, now_ms: number): Sum | undefined
+  /** The rows of the windows that are over. One without a further refusal is forgotten. */
+  due(now_ms: number): ReadonlyArray<Sum>
+  /** The rows of all windows, at the end. */
+  all(): ReadonlyArray<Sum>
+}
+
+/** The kind of all refusals beyond AUDIT_SUMS_MAX. */
+const OVERFLOW = "more kinds of refusals"
+
+/** The kind of a refusal; `undefined` for an action that was not refused. */
+export const refusalIn = ({ detail }: Pick<AuditEntry, "detail">): string | undefined =>
+  typeof detail["refused"] === "string" ? detail["refused"] : undefined
+
+/** The key of equal refusals: the whole detail for the operator, who sends no floods, and the kind alone for anybody else. */
+const kindOf = ({ detail, who }: AuditEntry) =>
+  who === "operator" ? sha256(canonicalJson(storableJson(detail))) : (refusalIn({ detail }) ?? "")
+
+const keyOf = (entry: AuditEntry) =>
+  [entry.who, entry.action, entry.session_id ?? "", entry.agent_id ?? "", kindOf(entry)].join(" ")
+
+export const makeAuditSums = (): AuditSums => {
+  const windows = new Map<string, Window>()
+  const taken = () => {
+    const rows: Array<Sum> = []
+    for (const window of windows.values()) if (window.more !== undefined) rows.push(window.more)
+    return rows
+  }
+  return {
+    note: (entry, now_ms) => {
+      if (refusalIn(entry) === undefined) return { entry, count: 1, since_ms: now_ms }
+      const own = keyOf(entry)
+      const key = windows.has(own) || windows.size < AUDIT_SUMS_MAX ? own : OVERFLOW
+      const found = windows.get(key)
+      if (found === undefined) {
+        windows.set(key, { more: undefined, ends_ms: now_ms + AUDIT_WINDOW_MS })
+        return { entry, count: 1, since_ms: now_ms }
+      }
+      found.more = { entry, count: (found.more?.count ?? 0) + 1, since_ms: found.more?.since_ms ?? now_ms }
+      return undefined
+    },
+    due: (now_ms) => {
+      const rows: Array<Sum> = []
+      for (const [key, window] of windows) {
+        if (window.ends_ms > now_ms) continue
+        if (window.more === undefined) windows.delete(key)
+        else rows.push(window.more)
+        window.more = undefined
+        window.ends_ms = now_ms + AUDIT_WINDOW_MS
+      }
+      return rows
+    },
+    all: taken
+  }
+}
+
+/** Audit rows that wait for a database that is away. */
 const AUDIT_KEPT_MAX = 1000
 
-interface KeptRows {
+/** The rows that the database has not taken yet, the oldest first. */
+interface RetryBuffer {
   isEmpty(): boolean
-  /** Answers the row that has to go for it, when there are AUDIT_KEPT_MAX. */
+  /** Adds a row and returns the oldest one, dropped, when there are more than AUDIT_KEPT_MAX. */
   add(row: Sum): Sum | undefined
   remove(row: Sum): void
   all(): ReadonlyArray<Sum>
 }
 
-const makeKeptRows = (): KeptRows => {
+const makeRetryBuffer = (): RetryBuffer => {
   const rows = new Set<Sum>()
   return {
     isEmpty: () => rows.size === 0,
     add: (row) => {
       rows.add(row)
-      const out = rows.size > AUDIT_KEPT_MAX ? rows.values().next().value : undefined
-      if (out !== undefined) rows.delete(out)
-      return out
+      const dropped = rows.size > AUDIT_KEPT_MAX ? rows.values().next().value : undefined
+      if (dropped !== undefined) rows.delete(dropped)
+      return dropped
     },
     remove: (row) => void rows.delete(row),
     all: () => [...rows]

@@ -23,24 +23,24 @@ interface Archive {
   readonly source: string
   readonly stem: string
   readonly bytes: number
-  /** Whether it still waits to be compressed. */
+  /** Whether it is not compressed yet. */
   readonly plain: boolean
 }
 
-/** How much of the logs stays. Archives that were begun before `oldest_ms` go. */
+/** The limits of the kept logs. Archives that were begun before `oldest_ms` are removed. */
 export interface LogLimits {
   readonly bytes_max: number
   readonly oldest_ms: number
 }
 
 export interface LogArchive {
-  /** Finds what earlier lives of choird left, and throws half a compression away. */
+  /** Finds the archives of earlier choirds, and removes unfinished compressions. */
   scan(): void
-  /** Takes a log in: `move` renames it to a free name in the open folder, and returns its bytes; 0 is nothing to take. */
+  /** Archives a log: `move` renames it to a free name in the open folder and returns its bytes, 0 where there is nothing to archive. */
   take(source: string, now_ms: number, move: (folder: number, name: string) => number): void
   /**
-   * Removes the oldest archives until they, with `active_bytes` of files that are still written, are within the limits, and says what
-   * went. With `dry_run` nothing does.
+   * Removes the oldest archives until they, with `active_bytes` of files that are still written, are within the limits, and reports what
+   * it removed or, with `dry_run`, would remove.
    */
   trim(active_bytes: number, limits: LogLimits, dry_run?: boolean): { readonly removed: number; readonly bytes: number }
   /** Compresses the oldest log that waits for it; whether there was one. */
@@ -88,13 +88,13 @@ const compressed = (folder: number, stem: string) => {
         return sizeOf(whole)
       })
     ),
-    // On a disk that is full, half a compression would take what room is left.
+    // On a full disk, half a compression would take the room that is left.
     Effect.onError(() => Effect.sync(() => rmSync(part, { force: true })))
   )
 }
 
 export const makeLogArchive = (home: string, archives_max = LOG_ARCHIVES_MAX): LogArchive => {
-  /** The oldest first. What an operator removes by hand is noticed when its turn comes. */
+  /** The oldest first. An archive that an operator removed by hand is noticed when its turn comes. */
   let archives: ReadonlyArray<Archive> = []
   const keep = (next: ReadonlyArray<Archive>) => {
     archives = next.toSorted((a, b) => (a.stem < b.stem ? -1 : a.stem > b.stem ? 1 : 0))
@@ -128,7 +128,7 @@ export const makeLogArchive = (home: string, archives_max = LOG_ARCHIVES_MAX): L
   return {
     scan: () => {
       const sources = within(undefined, (folder) => readdirSync(descriptorPath(folder))).filter(isSource)
-      // What is no folder of ours is left alone, and the others are not.
+      // A folder that is not a log's is left alone.
       const found = sources.map((source) => Result.try(() => within(source, (folder) => scanned(folder, source))))
       keep(found.flatMap((archives) => (Result.isSuccess(archives) ? archives.success : [])))
     },

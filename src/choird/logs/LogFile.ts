@@ -1,6 +1,6 @@
 /**
- * One log file that is written now: whole lines are gathered for a moment and appended by another thread, so that a slow disk never holds
- * up choird, and the file gives way to a new one at a rotation.
+ * One log file: whole lines are gathered for a moment and appended by another thread, so that a slow disk never holds up choird. A
+ * rotation moves the file away, and the next line begins a new one.
  */
 import {
   closeSync,
@@ -31,27 +31,27 @@ export const openLogFolder = (home: string, names: ReadonlyArray<string>): numbe
   }
 }
 
-/** How full a file may get before it is archived. */
+/** The limits at which a file is archived. */
 export interface LogFileLimits {
   readonly lines_max: number
   readonly bytes_max: number
 }
 
-/** How long lines are gathered before they are written. */
+/** Time that lines are gathered before they are written. */
 const GATHER_MS = 20
-/** Lines that wait for a disk, in characters. What comes after them is dropped and counted. */
+/** Characters of lines that wait for a disk; further lines are dropped and counted. */
 export const LOG_WAITING_CHARS_MAX = 4_194_304
 
 export interface LogFile {
-  /** Appends whole lines soon. What cannot be written is counted and lost: a full disk stops nobody. */
+  /** Appends whole lines soon. Lines that cannot be written are counted and lost: a full disk stops nobody. */
   append(text: string, lines: number): void
   /** Runs once all lines so far are in the file, or lost, and while nothing is being written. */
   whenWritten(then: () => void): void
-  /** Writes what still waits at once, for a program that ends now. */
+  /** Writes the waiting lines at once, for a program that is about to exit. */
   writeNow(): void
   /** Whether the file reached a limit since it was opened or {@link LogFile.later} put that off. */
   isFull(limits: LogFileLimits): boolean
-  /** Looks at the limits again only when as much as now came on top. */
+  /** Restarts the count towards the limits. */
   later(): void
   /** Moves the file, when it holds anything, to a name in an open folder; the next line begins a new one. Returns its bytes. */
   moveTo(folder: number, name: string): number
@@ -60,9 +60,9 @@ export interface LogFile {
   close(): void
 }
 
-/** How a log file is written; a test may be slower than a disk. */
+/** The hooks of a log file; a test may write more slowly than a disk. */
 export interface LogFileOptions {
-  /** The line that tells of lost lines, as soon as one can be written again. */
+  /** The line about lost lines, written as soon as that is possible again. */
   readonly lost?: (lines: number) => string
   /** Runs after each write, while nothing is being written. */
   readonly onWritten?: () => void
@@ -85,7 +85,7 @@ const measure = (file: number) => {
   }
 }
 
-/** Takes away what a write that failed, or a death, left of a line, so that every line of the file is whole. */
+/** Removes the part of a line that a failed write left, so that every line of the file is whole. */
 const cut = (file: number, written: number) => {
   if (written > 0) ftruncateSync(file, Math.max(0, fstatSync(file).size - written))
 }
@@ -106,18 +106,49 @@ interface Open {
   lines: number
 }
 
-/** A file `logs/<name>.log` of a home, readable by its owner alone. Opened with the first line. */
-export const makeLogFile = (
-  home: string,
-  name: string,
-  { lost = () => "", onWritten, write = writeFile }: LogFileOptions = {}
-): LogFile => {
-  let file: Open | undefined
+/** Lines on their way to the file, and those lost before them. */
+interface Taken {
+  readonly bytes: Buffer
+  readonly lines: number
+  readonly lost: number
+}
+
+/** The lines that wait for the disk, and a count of the lost ones. */
+const makeWaitingLines = (lostLine: (lines: number) => string) => {
   let texts: Array<string> = []
   const waiting = { chars: 0, lines: 0 }
-  let lostLines = 0
-  let busy = false
-  let afterwards: Array<() => void> = []
+  let lost = 0
+  return {
+    isEmpty: () => texts.length === 0,
+    /** Whether the lines wait; beyond the limit they are lost. */
+    add: (text: string, lines: number): boolean => {
+      if (waiting.chars >= LOG_WAITING_CHARS_MAX) {
+        lost += lines
+        return false
+      }
+      texts.push(text)
+      waiting.chars += text.length
+      waiting.lines += lines
+      return true
+    },
+    /** All that waits, after a line about the lost ones. */
+    take: (): Taken => {
+      const about = lost > 0 ? lostLine(lost) : ""
+      const taken = { bytes: Buffer.from(about + texts.join("")), lines: waiting.lines, lost }
+      texts = []
+      lost = 0
+      Object.assign(waiting, { chars: 0, lines: 0 })
+      return taken
+    },
+    lose: (taken: Taken) => {
+      lost += taken.lost + taken.lines
+    }
+  }
+}
+
+/** The file `logs/<name>.log` of a home while it is open, with its lines and bytes. */
+const makeOpenFile = (home: string, name: string) => {
+  let file: Open | undefined
   const path = (folder: number) => `${descriptorPath(folder)}/${name}.log`
 
   const within = <A>(use: (folder: number) => A): A => {
@@ -141,47 +172,63 @@ export const makeLogFile = (
     file = undefined
   }
 
-  /** All that waits, after a word on what was lost. */
-  const take = () => {
-    const told = lostLines > 0 ? lost(lostLines) : ""
-    const taken = { bytes: Buffer.from(told + texts.join("")), lines: waiting.lines, lost: lostLines }
-    texts = []
-    lostLines = 0
-    Object.assign(waiting, { chars: 0, lines: 0 })
-    return taken
+  return {
+    // A missing home is not created: that is the work of `choirctl init`.
+    opened: (): Open | undefined => (file === undefined && !existsSync(home) ? undefined : (file ??= open())),
+    isFull: ({ bytes_max, lines_max }: LogFileLimits) =>
+      file !== undefined && (file.lines >= lines_max || file.bytes >= bytes_max),
+    later: () => {
+      if (file !== undefined) Object.assign(file, { bytes: 0, lines: 0 })
+    },
+    moveTo: (folder: number, to: string): number => {
+      file ??= within((logs) => existsSync(path(logs))) ? open() : undefined
+      if (file === undefined) return 0
+      const bytes = fstatSync(file.descriptor).size
+      if (bytes === 0) return 0
+      within((logs) => renameSync(path(logs), `${descriptorPath(folder)}/${to}`))
+      close()
+      return bytes
+    },
+    bytes: () => file?.bytes ?? 0,
+    close
   }
-  type Taken = ReturnType<typeof take>
+}
 
-  // A home that is not there is not made: that is what `choirctl init` is for.
-  const opened = () => (file === undefined && !existsSync(home) ? undefined : (file ??= open()))
+const count = (to: Open, { bytes, lines }: Taken) => {
+  to.bytes += bytes.length
+  to.lines += lines
+}
 
-  const count = (to: Open, { bytes, lines }: Taken) => {
-    to.bytes += bytes.length
-    to.lines += lines
-  }
-  const lose = (taken: Taken) => {
-    lostLines += taken.lost + taken.lines
-  }
+/** A file `logs/<name>.log` of a home, readable by its owner alone. Opened with the first line. */
+export const makeLogFile = (
+  home: string,
+  name: string,
+  { lost = () => "", onWritten, write = writeFile }: LogFileOptions = {}
+): LogFile => {
+  const { opened, ...file } = makeOpenFile(home, name)
+  const waiting = makeWaitingLines(lost)
+  let busy = false
+  let afterwards: Array<() => void> = []
 
-  /** Busy until the last callback has run: what one of them appends is written by the flush that begins here. */
+  /** Stays busy until the last callback has run: the flush that begins here writes what a callback appends. */
   const settle = () => {
     onWritten?.()
-    while (afterwards.length > 0 && texts.length === 0) {
+    while (afterwards.length > 0 && waiting.isEmpty()) {
       const due = afterwards
       afterwards = []
       for (const then of due) then()
     }
-    busy = texts.length > 0
+    busy = !waiting.isEmpty()
     if (busy) begin()
   }
 
   const flush = () => {
-    const taken = take()
+    const taken = waiting.take()
     let to: Open | undefined
     try {
       to = opened()
     } catch {
-      lose(taken)
+      waiting.lose(taken)
     }
     const target = to
     if (target === undefined) return settle()
@@ -197,7 +244,7 @@ export const makeLogFile = (
         } catch {
           // The next start cuts it.
         }
-        lose(taken)
+        waiting.lose(taken)
         return settle()
       })
     }
@@ -210,46 +257,25 @@ export const makeLogFile = (
   }
 
   return {
+    ...file,
     append: (text, lines) => {
-      if (waiting.chars >= LOG_WAITING_CHARS_MAX) {
-        lostLines += lines
-        return
-      }
-      texts.push(text)
-      waiting.chars += text.length
-      waiting.lines += lines
-      if (!busy) begin()
+      if (waiting.add(text, lines) && !busy) begin()
     },
     whenWritten: (then) => {
       if (busy) afterwards.push(then)
       else then()
     },
     writeNow: () => {
-      if (texts.length === 0) return
-      const taken = take()
+      if (waiting.isEmpty()) return
+      const taken = waiting.take()
       try {
         const to = opened()
         if (to === undefined) return
         writeWhole(to.descriptor, taken.bytes)
         count(to, taken)
       } catch {
-        // There is nowhere left to tell it.
+        // There is no place left to report it.
       }
-    },
-    isFull: ({ bytes_max, lines_max }) => file !== undefined && (file.lines >= lines_max || file.bytes >= bytes_max),
-    later: () => {
-      if (file !== undefined) Object.assign(file, { bytes: 0, lines: 0 })
-    },
-    moveTo: (folder, to) => {
-      file ??= within((logs) => existsSync(path(logs))) ? open() : undefined
-      if (file === undefined) return 0
-      const bytes = fstatSync(file.descriptor).size
-      if (bytes === 0) return 0
-      within((logs) => renameSync(path(logs), `${descriptorPath(folder)}/${to}`))
-      close()
-      return bytes
-    },
-    bytes: () => file?.bytes ?? 0,
-    close
+    }
   }
 }

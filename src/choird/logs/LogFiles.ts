@@ -2,8 +2,8 @@
 import { Clock, Context, Effect, Layer, Logger, Option, Queue, Result, Schema, type Scope, Stream } from "effect"
 import { AgentId, LaneId, type SessionId } from "#schema/Ids.ts"
 import { humanText, type LogLine, logLine, logText } from "#src/shared/text/logs.ts"
-import { makeLogArchive } from "./LogArchive.ts"
-import { type LogFileLimits, makeLogFile } from "./LogFile.ts"
+import { type LogArchive, makeLogArchive } from "./LogArchive.ts"
+import { type LogFile, type LogFileLimits, makeLogFile } from "./LogFile.ts"
 
 /** A log file that reaches this is archived, whatever its lines: choird's, and an agent's (R50). */
 const LOG_FILE_BYTES_MAX = 64 * 1024 * 1024
@@ -13,7 +13,7 @@ const LOGS_BYTES_MAX = 1024 * 1024 * 1024
 /** The pause after each batch of an agent's output, which bounds what a flood of it costs choird. */
 const AGENT_OUTPUT_PAUSE_MS = 100
 
-/** What an agent's own logger prints; anything else is a text of somebody in its container. */
+/** A line of an agent's own logger; anything else is text of some program in its container. */
 const AgentLine = Schema.fromJsonString(
   Schema.Struct({
     level: Schema.Literals(["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"]),
@@ -31,7 +31,7 @@ const words = (message: unknown): string =>
       ? message
       : JSON.stringify(message)
 
-/** A line of an agent's output as a line of its log. When and whose it is, choird says: the agent's word for it is not taken. */
+/** A line of an agent's output as a line of its log. choird sets its time and its source, and never takes them from the agent. */
 export const agentLine = (agent_id: AgentId, session_id: SessionId, timestamp: string, text: string): LogLine => {
   const fixed = { timestamp, source: agent_id, session_id }
   return Option.match(decodeAgentLine(text), {
@@ -48,26 +48,26 @@ export const agentLine = (agent_id: AgentId, session_id: SessionId, timestamp: s
 
 const CHOIRD = "choird"
 const DAY_MS = 86_400_000
-/** How long a choird that stops waits for its last lines to be on the disk. */
+/** Time that a choird that stops waits for its last lines to be on the disk. */
 const LAST_WRITE_MS_MAX = 2000
 
 export class LogFiles extends Context.Service<
   LogFiles,
   {
     /**
-     * Writes an agent's output to its log until it ends. A flood of lines is slowed down here and cut by the container. Gives the last
-     * message of level FATAL, in which an agent says why it dies; it is the agent's own and may hold anything.
+     * Writes an agent's output to its log until it ends. A flood of lines is slowed down here and cut by the container. Returns the last
+     * message of level FATAL, the agent's own reason for its exit, which may hold anything.
      */
     follow(agent_id: AgentId, session_id: SessionId, output: Stream.Stream<string>): Effect.Effect<string | undefined>
-    /** Writes what this program logs to choird.log, and what it logs of an agent to that agent's log as well, or alone with `log: "agent"`. */
+    /** Writes this program's log lines to choird.log, and those about an agent to the agent's log as well, or alone with `log: "agent"`. */
     readonly logger: Logger.Logger<unknown, void>
-    /** Archives choird.log beyond this many lines (`log_archive_threshold_lines`). Until it is told, no file is archived for its size. */
+    /** Archives choird.log beyond this many lines (`log_archive_threshold_lines`). Before that, no file is archived for its size. */
     archiveAfter(lines_max: number): Effect.Effect<void>
     /** Keeps archived logs up to a size, and for some days where there is a limit (`retention`). */
-    keep(limits: { readonly bytes_max: number; readonly days_max: number | null }): Effect.Effect<void>
-    /** Removes the archived logs beyond what is kept, and says what went or, with `dry_run`, would go. */
+    keep(limits: KeptLogs): Effect.Effect<void>
+    /** Removes the archived logs beyond the limits, and reports what it removed or, with `dry_run`, would remove. */
     trim(dry_run: boolean): Effect.Effect<{ readonly removed: number; readonly bytes: number }>
-    /** Compresses what is archived in the background, and what an earlier choird left, until the scope closes. For the holder of the home. */
+    /** Compresses archived logs in the background, those of an earlier choird too, until the scope closes. For the holder of the home. */
     readonly archiving: Effect.Effect<void, never, Scope.Scope>
     /** Waits until every line so far is in its file. */
     readonly written: Effect.Effect<void>
@@ -83,46 +83,55 @@ export class LogFiles extends Context.Service<
     )
 }
 
-const make = Effect.fnUntraced(function* (home: string, print: ((line: string) => void) | undefined) {
-  const files = new Map<string, ReturnType<typeof makeLogFile>>()
-  const archive = makeLogArchive(home)
-  // One that waits is enough: whoever is woken looks for all that there is to do.
-  const wakes = yield* Queue.sliding<void>(1)
-  let lines_max: number | undefined
-  let kept: { readonly bytes_max: number; readonly days_max: number | null } = {
-    bytes_max: LOGS_BYTES_MAX,
-    days_max: null
-  }
+/** The limits of all logs of a home. */
+interface KeptLogs {
+  readonly bytes_max: number
+  readonly days_max: number | null
+}
+
+const lostLine = (now_ms: number, lines: number) => {
+  const message = `${lines} lines of this log were lost: the disk is full or too slow`
+  return `${logText({ timestamp: new Date(now_ms).toISOString(), source: CHOIRD, level: "WARN", message })}\n`
+}
+
+/** The open files of a home by name, and their rotation into the archive. */
+const makeRotatedFiles = Effect.fnUntraced(function* (home: string, archive: LogArchive, rotated: () => void) {
   const clock = yield* Clock.Clock
-  const lost = (lines: number) => {
-    const message = `${lines} lines of this log were lost: the disk is full or too slow`
-    return `${logText({ timestamp: new Date(clock.currentTimeMillisUnsafe()).toISOString(), source: CHOIRD, level: "WARN", message })}\n`
-  }
+  const files = new Map<string, LogFile>()
+  let lines_max: number | undefined
+
   const file = (name: string) => {
-    const found = files.get(name) ?? makeLogFile(home, name, { lost, onWritten: () => rotateIfFull(name) })
+    const found =
+      files.get(name) ??
+      makeLogFile(home, name, {
+        lost: (lines) => lostLine(clock.currentTimeMillisUnsafe(), lines),
+        onWritten: () => rotateIfFull(name)
+      })
     files.set(name, found)
     return found
   }
-  const activeBytes = () => [...files.values()].reduce((sum, { bytes }) => sum + bytes(), 0)
 
   /** Takes no longer than a rename. A file that cannot be moved is written on. */
-  const rotate = (name: string, now_ms: number) => {
-    const moved = Result.try(() => archive.take(name, now_ms, file(name).moveTo))
+  const rotate = (name: string) => {
+    const moved = Result.try(() => archive.take(name, clock.currentTimeMillisUnsafe(), file(name).moveTo))
     if (Result.isFailure(moved)) file(name).later()
-    Queue.offerUnsafe(wakes, undefined)
+    rotated()
   }
   const limitsOf = (name: string): LogFileLimits =>
     name === CHOIRD
       ? { lines_max: lines_max ?? Infinity, bytes_max: LOG_FILE_BYTES_MAX }
       : { lines_max: Infinity, bytes_max: AGENT_LOG_BYTES_MAX }
   const rotateIfFull = (name: string) => {
-    if (lines_max !== undefined && file(name).isFull(limitsOf(name))) rotate(name, clock.currentTimeMillisUnsafe())
+    if (lines_max !== undefined && file(name).isFull(limitsOf(name))) rotate(name)
   }
-  const write = (name: string, texts: ReadonlyArray<string>) => file(name).append(texts.join(""), texts.length)
-  const writtenTo = (name: string) =>
-    Effect.callback<void>((resume) => file(name).whenWritten(() => resume(Effect.void)))
-  const written = Effect.suspend(() => Effect.forEach([...files.keys()], writtenTo, { discard: true }))
 
+  const written = Effect.suspend(() =>
+    Effect.forEach(
+      [...files.keys()],
+      (name) => Effect.callback<void>((resume) => file(name).whenWritten(() => resume(Effect.void))),
+      { discard: true }
+    )
+  )
   const writeNow = () => files.forEach((each) => each.writeNow())
   // However the program ends, by a bug or a second signal.
   process.on("exit", writeNow)
@@ -135,13 +144,36 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
     })
   )
 
+  return {
+    write: (name: string, texts: ReadonlyArray<string>) => file(name).append(texts.join(""), texts.length),
+    written,
+    archiveAfter: (lines: number) => Effect.sync(() => void (lines_max = lines)),
+    archive: (name: string) =>
+      Effect.callback<void>((resume) =>
+        file(name).whenWritten(() => {
+          rotate(name)
+          resume(Effect.void)
+        })
+      ),
+    bytes: () => [...files.values()].reduce((sum, { bytes }) => sum + bytes(), 0)
+  }
+})
+
+const make = Effect.fnUntraced(function* (home: string, print: ((line: string) => void) | undefined) {
+  const archive = makeLogArchive(home)
+  // One waiting notification is enough: each run looks for all the work that there is.
+  const notifier = yield* Queue.sliding<void>(1)
+  const files = yield* makeRotatedFiles(home, archive, () => Queue.offerUnsafe(notifier, undefined))
+  const { write } = files
+  let kept: KeptLogs = { bytes_max: LOGS_BYTES_MAX, days_max: null }
+
   const trim = Effect.fnUntraced(function* (dry_run: boolean) {
     const { bytes_max, days_max } = kept
     const now_ms = yield* Clock.currentTimeMillis
     const oldest_ms = days_max === null ? 0 : Math.max(0, now_ms - days_max * DAY_MS)
-    return yield* Effect.try(() => archive.trim(activeBytes(), { bytes_max, oldest_ms }, dry_run)).pipe(
+    return yield* Effect.try(() => archive.trim(files.bytes(), { bytes_max, oldest_ms }, dry_run)).pipe(
       Effect.catch((error) =>
-        Effect.as(Effect.logWarning("old logs were not removed", error), { removed: 0, bytes: 0 })
+        Effect.as(Effect.logWarning("could not remove old logs", error), { removed: 0, bytes: 0 })
       )
     )
   })
@@ -169,8 +201,8 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
     }),
     logger: Logger.make((options) => {
       const line = logLine(CHOIRD, options)
-      const { log, ...kept } = line
-      const texts = [`${logText(kept)}\n`]
+      const { log, ...rest } = line
+      const texts = [`${logText(rest)}\n`]
       const agent = Schema.decodeUnknownOption(AgentId)(line["agent_id"])
       // An agent's telemetry is for its own log: choird.log and the terminal are about all of them.
       if (log === "agent" && Option.isSome(agent)) return write(agent.value, texts)
@@ -179,27 +211,23 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
       if (Option.isSome(agent) && agent.value !== CHOIRD) write(agent.value, texts)
       print?.(humanText(line))
     }),
-    archiveAfter: (lines) => Effect.sync(() => void (lines_max = lines)),
+    archiveAfter: files.archiveAfter,
     keep: (limits) =>
       Effect.sync(() => {
         kept = limits
-        Queue.offerUnsafe(wakes, undefined)
+        Queue.offerUnsafe(notifier, undefined)
       }),
     trim,
     archiving: Effect.try(() => archive.scan()).pipe(
-      Effect.catch((error) => Effect.logWarning("the archived logs cannot be read", error)),
-      // What is left over from an earlier life is work without a wake.
-      Effect.andThen(Effect.forever(Effect.andThen(Effect.repeat(tidy, { while: (more) => more }), Queue.take(wakes)))),
+      Effect.catch((error) => Effect.logWarning("could not read the archived logs", error)),
+      // The leftovers of an earlier choird are work without a notification.
+      Effect.andThen(
+        Effect.forever(Effect.andThen(Effect.repeat(tidy, { while: (more) => more }), Queue.take(notifier)))
+      ),
       Effect.forkScoped,
       Effect.asVoid
     ),
-    written,
-    archive: (agent_id) =>
-      Effect.callback<void>((resume) =>
-        file(agent_id).whenWritten(() => {
-          rotate(agent_id, clock.currentTimeMillisUnsafe())
-          resume(Effect.void)
-        })
-      )
+    written: files.written,
+    archive: files.archive
   })
 })

@@ -1,10 +1,10 @@
 /**
- * What choird counts. Labels are agents, models, tools and outcomes; never a session, a lane or a text, of which there is
- * no end. Names that an agent chose are taken as they come up to a number of them, and are `other` from then on.
+ * The metrics of choird. Labels are agents, models, tools and outcomes; never a session, a lane or a text, whose number has no limit. Names
+ * that an agent chose are labels up to a limit, and `other` beyond it.
  */
 import { Effect, Metric } from "effect"
 
-/** Names of models, and of tools, that metrics tell apart; the rest is one. */
+/** Names of models, and of tools, that metrics distinguish; the rest is one. */
 export const TELEMETRY_NAMES_MAX = 200
 
 const counter = (name: string, description: string) => Metric.counter(name, { description, incremental: true })
@@ -14,7 +14,7 @@ const MILLISECONDS = Metric.exponentialBoundaries({ start: 10, factor: 2, count:
 const histogram = (name: string, description: string) =>
   Metric.histogram(name, { description, boundaries: MILLISECONDS })
 
-/** What can be counted, by a short name; see the descriptions. */
+/** The short names of the metrics; see the descriptions. */
 type MetricName =
   | "epochs"
   | "agent_status"
@@ -86,7 +86,7 @@ interface SeenApproval {
   readonly request_type: string
 }
 
-/** An approval was asked for, or decided by somebody: who, which and what, never what it is about. */
+/** Counts and logs a requested or decided approval: who, which and what, never its content. */
 export const approvalSeen = (approval: SeenApproval, action: string, who: string): Effect.Effect<void> => {
   const { agent_id, approval_id, lane, request_type, session_id } = approval
   return Effect.andThen(

@@ -1,10 +1,10 @@
 /**
- * The answer of `git cat-file --batch`, read as it comes: a blob is digested piece by piece, and stays in memory only where it is small
- * and wanted, so that no repository costs choird more than a few megabytes however large its files are.
+ * The output of `git cat-file --batch`, read as a stream: a blob is digested piece by piece, and stays in memory only if it is small and
+ * wanted, so that no repository costs choird more than a few megabytes, however large its files are.
  */
 import { createHash, type Hash } from "node:crypto"
 import { join } from "node:path"
-import { Effect, type FileSystem, type PlatformError, Result, Schema, Stream } from "effect"
+import { Effect, FileSystem, type PlatformError, Result, Schema, Stream } from "effect"
 import { isRead, REPO_FILE_BYTES_MAX, type StoredBlob, type TreeEntry } from "./Tree.ts"
 
 /** Other files of one repository that are in memory while an image is built or a change is shown. */
@@ -12,7 +12,7 @@ const REPO_HELD_BYTES_MAX = 8 * 1024 * 1024
 /** A file up to this size is held while an image is built, as long as there is room; larger ones are written to a folder. */
 const REPO_SMALL_FILE_BYTES_MAX = 16 * 1024
 
-/** What a reader of a repository needs beyond the files that choird reads itself. */
+/** The contents that a reader of a repository needs beyond the files that choird reads itself. */
 export interface Wanted {
   /** Files whose content is to be in memory, as far as REPO_HELD_BYTES_MAX reaches. */
   readonly held?: (path: string) => boolean
@@ -20,10 +20,10 @@ export interface Wanted {
   readonly folder?: string
 }
 
-/** An answer of git that is not of the form that was asked for. */
+/** Output of git in an unexpected form. */
 export class UnreadableBlobs extends Schema.TaggedError<UnreadableBlobs>()("UnreadableBlobs", {}) {
   override get message() {
-    return "git did not give the blobs that it was asked for"
+    return "git did not return the requested blobs"
   }
 }
 
@@ -36,7 +36,7 @@ const HEADER = /^([0-9a-f]{40}|[0-9a-f]{64}) blob (\d+)$/u
 const HEADER_BYTES_MAX = 128
 const LINE_END = 10
 
-/** Takes the output in parts of any size, and gives what each of them adds. */
+/** A reader that takes the output in parts of any size, and returns the pieces that each part adds. */
 export const makeBlobReader = () => {
   let header = ""
   /** Bytes of content that are still to come; undefined between two blobs. */
@@ -75,7 +75,7 @@ export const makeBlobReader = () => {
   return { isWhole, read }
 }
 
-/** The blobs that stay in memory: what choird reads itself, and what else is wanted, as far as there is room. */
+/** The blobs that stay in memory: those that choird reads itself, and other wanted ones, as far as there is room. */
 const heldIds = (entries: ReadonlyArray<TreeEntry>, { folder, held = () => false }: Wanted): ReadonlySet<string> => {
   const ids = new Set(entries.filter(isRead).map(({ id }) => id))
   let room = REPO_HELD_BYTES_MAX
@@ -98,12 +98,16 @@ interface Open {
 
 /** The blobs of checked entries by their ids, of the output that git gives for them. */
 export const readBlobs = <E>(
-  fs: FileSystem.FileSystem,
   output: Stream.Stream<Uint8Array, E>,
   entries: ReadonlyArray<TreeEntry>,
   wanted: Wanted
-): Effect.Effect<ReadonlyMap<string, Uint8Array | StoredBlob>, E | UnreadableBlobs | PlatformError.PlatformError> =>
-  Effect.suspend(() => {
+): Effect.Effect<
+  ReadonlyMap<string, Uint8Array | StoredBlob>,
+  E | UnreadableBlobs | PlatformError.PlatformError,
+  FileSystem.FileSystem
+> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
     const held = heldIds(entries, wanted)
     const blobs = new Map<string, Uint8Array | StoredBlob>()
     const reader = makeBlobReader()
@@ -129,7 +133,7 @@ export const readBlobs = <E>(
         open = undefined
       }
     })
-    return Stream.runForEach(output, (part) =>
+    return yield* Stream.runForEach(output, (part) =>
       Effect.flatMap(Effect.fromResult(reader.read(part)), (pieces) => Effect.forEach(pieces, take, { discard: true }))
     ).pipe(
       Effect.filterOrFail(

@@ -1,18 +1,13 @@
-/** What choird does with git: an empty bare repository, one commit into it, and the files of that commit out of it (D23). */
+/** The repositories that choird reads with git: one commit fetched into a bare repository, and its files (D23). */
+import { join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 import { CommitId } from "#schema/Image.ts"
-import {
-  GIT_WRITTEN_BYTES_MAX,
-  type GitCall,
-  GitFailed,
-  type GitMissing,
-  readGit,
-  runGit
-} from "#src/shared/git/git.ts"
+import { type GitCall, GitFailed, type GitMissing, readGit, runGit } from "#src/shared/git/git.ts"
 import { readBlobs, type Wanted } from "./Blobs.ts"
 import { cacheRef, type CheckedSource, isCommit } from "./RepoSource.ts"
-import { countUncommitted } from "./uncommitted.ts"
+import { DOCKERFILES } from "./dockerfile.ts"
+import { callRemote, fetchArgs, type FetchFailed, RefNotFound } from "./gitCalls.ts"
 import {
   type BadRepository,
   badRepository,
@@ -20,6 +15,7 @@ import {
   REPO_FILES_MAX,
   REPO_PATH_BYTES_MAX,
   type RepoFile,
+  shownPath,
   type TreeEntry,
   treeProblems
 } from "./Tree.ts"
@@ -27,59 +23,10 @@ import {
 /** Reading a whole repository out of git, as large as one may be, on a busy machine. */
 const GIT_READ_TIMEOUT_MS = 120_000
 
-/** A repository that could not be fetched. `url` never holds credentials: they are refused in config.json. */
-export class FetchFailed extends Schema.TaggedError<FetchFailed>()("FetchFailed", {
-  url: Schema.String,
-  reason: Schema.String,
-  hint: Schema.String
-}) {
-  override get message() {
-    return `cannot fetch ${this.url}: ${this.reason}. ${this.hint}`
-  }
-}
-
-/** A repository that answers but has no such branch, tag or commit. */
-export class RefNotFound extends Schema.TaggedError<RefNotFound>()("RefNotFound", {
-  url: Schema.String,
-  ref: Schema.String
-}) {
-  override get message() {
-    return `${this.url} has no branch, tag or commit ${this.ref}: push it, or correct the ref in config.json`
-  }
-}
-
-/** What the other side calls a ref, and the commit it stands for now. */
+/** The full name of a ref at the other side, and its commit. */
 export interface RemoteRef {
   readonly name: string
   readonly commit: string
-}
-
-/** How git is called: on a repository of choird's own, and with the one transport that leads to the other side. */
-export const gitCalls = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"], fs: FileSystem.FileSystem) => {
-  const run = (call: GitCall) => Effect.provideService(runGit(call), ChildProcessSpawner.ChildProcessSpawner, spawner)
-  const asWhom = Effect.fnUntraced(function* ({ credential }: CheckedSource) {
-    if (credential === undefined) return {}
-    if (credential.type === "password" || credential.known_hosts === undefined) return { credential }
-    const knownHosts = yield* fs.makeTempFileScoped({ prefix: "choir-hosts-" })
-    yield* fs.writeFileString(knownHosts, `${credential.known_hosts.join("\n")}\n`)
-    return { credential, knownHosts }
-  })
-  const remote = (source: CheckedSource, call: GitCall) =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        if (source.transport !== "file")
-          return yield* run({ ...call, transport: source.transport, ...(yield* asWhom(source)) })
-        const globalConfig = yield* fs.makeTempFileScoped({ prefix: "choir-git-" })
-        yield* fs.writeFileString(globalConfig, safeFolder(source.url))
-        return yield* run({ ...call, transport: "file", globalConfig })
-      })
-    ).pipe(
-      Effect.catchTags({
-        GitFailed: (error) => Effect.fail(fetchFailed(source, error.reason)),
-        PlatformError: (error) => Effect.fail(fetchFailed(source, error.message))
-      })
-    )
-  return { run, remote }
 }
 
 export class Git extends Context.Service<
@@ -95,9 +42,9 @@ export class Git extends Context.Service<
       source: CheckedSource,
       remote: RemoteRef
     ): Effect.Effect<void, GitMissing | FetchFailed | RefNotFound>
-    /** The commit that was fetched for the source, or `undefined` when there is none. */
+    /** The commit that was fetched for the source, or `undefined` without one. */
     cached(repo: string, source: CheckedSource): Effect.Effect<CommitId | undefined, GitMissing>
-    /** How many files of a local source's folder are not in that commit, its newest one, which was fetched into `repo`. */
+    /** The number of files in a local source's folder that its newest commit, fetched into `repo`, does not have. */
     uncommitted(repo: string, source: CheckedSource, commit: CommitId): Effect.Effect<number>
     /** The entries of a commit's tree, checked without reading one of its files; `label` names the repository in problems (R75). */
     tree(
@@ -105,7 +52,7 @@ export class Git extends Context.Service<
       commit: CommitId,
       label: string
     ): Effect.Effect<ReadonlyArray<TreeEntry>, GitMissing | GitFailed | BadRepository>
-    /** All files of a commit, after its tree was checked. What is in memory, and what becomes of the rest, `wanted` says. */
+    /** All files of a commit, after its tree was checked. `wanted` decides which contents are in memory, and where the others go. */
     files(
       repo: string,
       commit: CommitId,
@@ -119,8 +66,11 @@ export class Git extends Context.Service<
     Effect.gen(function* () {
       const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
       const fs = yield* FileSystem.FileSystem
-      const calls = gitCalls(spawner, fs)
-      const { remote, run } = calls
+      const context = Context.make(ChildProcessSpawner.ChildProcessSpawner, spawner).pipe(
+        Context.add(FileSystem.FileSystem, fs)
+      )
+      const run = (call: GitCall) => Effect.provideContext(runGit(call), context)
+      const remote = (source: CheckedSource, call: GitCall) => Effect.provideContext(callRemote(source, call), context)
       const tree = Effect.fn("Git.tree")(function* (gitDir: string, commit: CommitId, label: string) {
         const listing = yield* run({
           gitDir,
@@ -173,7 +123,7 @@ export class Git extends Context.Service<
           )
         ),
         uncommitted: Effect.fn("Git.uncommitted")((repo, source, commit) =>
-          countUncommitted(calls, fs, repo, source, commit)
+          Effect.provideContext(countUncommitted(repo, source, commit), context)
         ),
         tree,
         files: Effect.fn("Git.files")(function* (gitDir, commit, label, wanted = {}) {
@@ -185,8 +135,10 @@ export class Git extends Context.Service<
             timeoutMs: GIT_READ_TIMEOUT_MS,
             stdin: Buffer.from(ids.map((id) => `${id}\n`).join(""))
           }
-          const blobs = yield* readGit(call, (output) => readBlobs(fs, output, entries, wanted)).pipe(
-            Effect.provideService(ChildProcessSpawner.ChildProcessSpawner, spawner),
+          const blobs = yield* readGit(call, (output) =>
+            Effect.provideContext(readBlobs(output, entries, wanted), context)
+          ).pipe(
+            Effect.provideContext(context),
             Effect.catchTag("UnreadableBlobs", () => Effect.fail(unreadable("cat-file")))
           )
           return yield* Effect.forEach(entries, ({ id, path, mode }) => {
@@ -201,29 +153,12 @@ export class Git extends Context.Service<
   )
 }
 
-/** A fetch that brings nothing along but the objects of the refs that it names. */
-export const fetchArgs = (depth: number): ReadonlyArray<string> => [
-  "fetch",
-  "--quiet",
-  `--depth=${depth}`,
-  "--no-tags",
-  "--no-recurse-submodules",
-  "--no-write-fetch-head",
-  "--no-auto-maintenance"
-]
 const NO_SUCH_REF = /not our ref|couldn't find remote ref|no such remote ref/iu
 const ENTRY_HEADER_BYTES_MAX = 128
 const LISTING_BYTES_MAX = (REPO_FILES_MAX + 1) * (REPO_PATH_BYTES_MAX + ENTRY_HEADER_BYTES_MAX)
 
 const unreadable = (command: string) =>
   new GitFailed({ command, kind: "output", exit_code: 0, reason: "the answer has an unknown form" })
-
-/** `git-upload-pack` takes this setting from a file only. A repository may be the folder itself or its `.git`. */
-const safeFolder = (path: string) => {
-  const quoted = (text: string) => `"${text.replaceAll(/["\\]/gu, String.raw`\$&`)}"`
-  const folder = path.replace(/\/+$/u, "")
-  return `[safe]\n\tdirectory = ${quoted(folder)}\n\tdirectory = ${quoted(`${folder}/.git`)}\n`
-}
 
 const parseRefs = (output: Uint8Array) =>
   new Map(
@@ -236,32 +171,54 @@ const parseRefs = (output: Uint8Array) =>
       })
   )
 
-/** The likely cause, told from git's own words, and what to do about it. */
-const HINTS: ReadonlyArray<readonly [RegExp, string]> = [
-  [/no end after/iu, "The other side is slow or silent: check the network and try again"],
-  [
-    /host key verification/iu,
-    "Name the host's key in known_hosts of the agent's git identity, or connect once by hand as the user that runs choird"
-  ],
-  [
-    /permission denied|authentication|could not read username/iu,
-    "Check the secret and the remotes of the agent's git identity, or the key of the user that runs choird, and its rights"
-  ],
-  [/resolve host|connect|network|timed out/iu, "Check the network and the host name"],
-  [/dubious ownership/iu, "Give the folder to the user that runs choird"],
-  [
-    /fsck|bad object|hasDot|zero-padded/iu,
-    "The repository holds objects that git itself calls broken: repair it with git fsck"
-  ],
-  [
-    /index-pack/iu,
-    `It may be larger, with its history, than the ${GIT_WRITTEN_BYTES_MAX / 1024 / 1024} MiB that are fetched at most, or the disk is full: take large files out of its history`
-  ]
-]
+const IMAGE_PATHS = ["tools", "skills", "identity", ...Object.values(DOCKERFILES)]
 
-const fetchFailed = ({ url }: CheckedSource, reason: string) =>
-  new FetchFailed({
-    url,
-    reason,
-    hint: HINTS.find(([words]) => words.test(reason))?.[1] ?? "Check the url and that it is a git repository"
-  })
+/** The paths of git's answer with `-z`. */
+const paths = (output: Uint8Array): ReadonlyArray<string> =>
+  Buffer.from(output)
+    .toString("utf8")
+    .split("\0")
+    .filter((path) => path !== "")
+
+/**
+ * The number of files in the folder that differ from a commit that was fetched into `repo`, among those that an image is made of. The
+ * comparison uses choird's own clone and an index of its own: neither the configuration nor the index of the folder's repository, which
+ * may name programs to run, is read.
+ */
+const countUncommitted = Effect.fnUntraced(
+  function* (repo: string, source: CheckedSource, commit: CommitId) {
+    const fs = yield* FileSystem.FileSystem
+    // A bare repository has no files of its own, and with another branch checked out they are of no interest to this build.
+    if (source.transport !== "file" || !(yield* fs.exists(join(source.url, ".git")))) return 0
+    const head = yield* callRemote(source, { gitDir: repo, args: ["ls-remote", "--quiet", "--", source.url, "HEAD"] })
+    if (!Buffer.from(head).toString("latin1").startsWith(`${commit}\t`)) return 0
+    const folder = yield* fs.makeTempDirectoryScoped({ prefix: "choir-index-" })
+    const ask = (...args: ReadonlyArray<string>) =>
+      runGit({
+        gitDir: repo,
+        args: [`--work-tree=${source.url}`, ...args],
+        env: { GIT_INDEX_FILE: join(folder, "index"), GIT_OPTIONAL_LOCKS: "0" }
+      })
+    yield* ask("read-tree", commit)
+    const committed = paths(yield* ask("ls-files", "-z"))
+    const compared = ["diff", "--no-ext-diff", "--no-renames", "--ignore-submodules=all", "--name-only", "-z"]
+    const gone = paths(yield* ask(...compared, "--diff-filter=D"))
+    // What was never checked out was not deleted.
+    if (gone.length === committed.length) return 0
+    const hasDockerfile = committed.some((path) => Object.values(DOCKERFILES).includes(path))
+    const of = hasDockerfile ? ["."] : IMAGE_PATHS
+    const changed = paths(yield* ask(...compared, "--", ...of))
+    const fresh = paths(yield* ask("ls-files", "--others", "--exclude-standard", "-z", "--", ...of))
+    return changed.length + fresh.length
+  },
+  Effect.scoped,
+  // It only informs: a folder that cannot be compared is built as it is committed.
+  Effect.catch((error) => Effect.as(Effect.logDebug("a folder could not be compared with its commit", error), 0))
+)
+
+/** The sentence for an operator about these files. */
+export const uncommittedText = (count: number, url: string): string => {
+  const files = count === 1 ? "1 uncommitted file" : `${count} uncommitted files`
+  const place = shownPath(url)
+  return `${files} in ${place} ${count === 1 ? "is" : "are"} not built: git -C ${place} add --all && git -C ${place} commit -m "…"`
+}

@@ -1,19 +1,20 @@
 /**
- * What choird writes with git: one commit on top of another, and a push of one commit to one branch. It works in bare
- * repositories that it makes and throws away, without a work tree, hook, filter or configuration of anybody's (D23).
+ * The commits that choird writes with git: one on top of another, and a push of one to one branch. It works in bare repositories
+ * that it makes and throws away, without a work tree, hook, filter or configuration of anybody's (D23).
  */
 import { Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 import { CommitId } from "#schema/Image.ts"
-import { GitFailed, type GitMissing } from "#src/shared/git/git.ts"
-import { fetchArgs, type FetchFailed, Git, gitCalls, RefNotFound } from "./Git.ts"
+import { type GitCall, GitFailed, type GitMissing, runGit } from "#src/shared/git/git.ts"
+import { Git } from "./Git.ts"
+import { callRemote, fetchArgs, type FetchFailed, type RefNotFound } from "./gitCalls.ts"
 import type { CheckedSource } from "./RepoSource.ts"
 import { type HeldFile, shownPath } from "./Tree.ts"
 
 /** Commits of a proposed branch that are not in the configured ref yet. */
 export const PROPOSAL_COMMITS_MAX = 50
 
-/** The ref is a tag or a commit, which nothing can be added to. */
+/** A ref that is a tag or a commit, to which nothing can be added. */
 export class NotABranch extends Schema.TaggedError<NotABranch>()("NotABranch", {
   url: Schema.String,
   ref: Schema.String
@@ -23,7 +24,7 @@ export class NotABranch extends Schema.TaggedError<NotABranch>()("NotABranch", {
   }
 }
 
-/** Who a commit is by. */
+/** The author of a commit. */
 export interface Identity {
   readonly name: string
   readonly email: string
@@ -45,19 +46,19 @@ type Remote = GitMissing | FetchFailed | RefNotFound
 export class GitWork extends Context.Service<
   GitWork,
   {
-    /** Makes an empty bare repository; what stands at `place` is removed. */
+    /** Creates an empty bare repository and removes anything else at `place`. */
     begin(place: string): Effect.Effect<void, Local>
-    /** The commit that the source's branch stands for at the other side. */
+    /** The newest commit of the source's branch at the other side. */
     head(repo: string, source: CheckedSource): Effect.Effect<CommitId, Remote | NotABranch>
     /** Fetches the branch with at most PROPOSAL_COMMITS_MAX + 1 commits of history, and answers its newest one. */
     branch(repo: string, source: CheckedSource): Effect.Effect<CommitId, Remote | NotABranch | GitFailed>
-    /** The commits of `commit` that `base` lacks, a line each; nothing when `base` is none of its ancestors, as far as was fetched. */
+    /** The commits of `commit` that `base` lacks, a line each; nothing when `base` is not among its fetched ancestors. */
     ahead(repo: string, base: CommitId, commit: CommitId): Effect.Effect<Option.Option<ReadonlyArray<string>>, Local>
     /** The tree of a commit. */
     tree(repo: string, commit: CommitId): Effect.Effect<CommitId, Local>
     /** Commits the parent's files with these in their places. */
     commit(repo: string, draft: CommitDraft): Effect.Effect<CommitId, Local>
-    /** Moves the source's branch to the commit; fails when that is no fast-forward. A work tree of the other side follows. */
+    /** Moves the source's branch to the commit; fails unless that is a fast-forward. A work tree of the other side follows. */
     push(repo: string, source: CheckedSource, commit: CommitId): Effect.Effect<void, GitMissing | FetchFailed>
   }
 >()("choir/choird/repos/GitWork") {
@@ -84,7 +85,12 @@ const BRANCH_REF = "refs/choir/branch"
 const make = Effect.fnUntraced(function* () {
   const git = yield* Git
   const fs = yield* FileSystem.FileSystem
-  const { remote, run } = gitCalls(yield* ChildProcessSpawner.ChildProcessSpawner, fs)
+  const context = Context.make(
+    ChildProcessSpawner.ChildProcessSpawner,
+    yield* ChildProcessSpawner.ChildProcessSpawner
+  ).pipe(Context.add(FileSystem.FileSystem, fs))
+  const run = (call: GitCall) => Effect.provideContext(runGit(call), context)
+  const remote = (source: CheckedSource, call: GitCall) => Effect.provideContext(callRemote(source, call), context)
 
   const oid = Effect.fnUntraced(function* (command: string, output: Uint8Array) {
     const id = Schema.decodeOption(CommitId)(Buffer.from(output).toString("latin1").trim())

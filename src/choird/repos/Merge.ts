@@ -21,13 +21,13 @@ import { type BadRepository, badRepository, isHeld, type RepoFile, type RepoProb
 /** An identity file: it is part of every prompt. */
 const IDENTITY_BYTES_MAX = 64 * 1024
 
-/** A repository's files and what problems call it. */
+/** A repository's files, and its name in problems. */
 export interface LabelledFiles {
   readonly label: string
   readonly files: ReadonlyArray<RepoFile>
 }
 
-/** What an image is made of. Paths are relative to `/choir`. */
+/** The contents of an image. Paths are relative to `/choir`. */
 export interface ImagePlan {
   readonly files: ReadonlyArray<RepoFile>
   /** Executables that the Dockerfiles have to make of sources; none where nothing is compiled. */
@@ -40,7 +40,7 @@ export interface MergeOptions {
   readonly compiles?: boolean
   /** Whether a tool is kept off the network whose manifest says that it does not need it. */
   readonly cutsNetwork?: boolean
-  /** Why a tool could not be given a secret that its manifest names; `undefined` when it could, or when nobody knows. */
+  /** The reason why a tool could not be given a secret that its manifest names; `undefined` when it could, or when that is unknown. */
   readonly secretProblem?: (name: SecretName) => string | undefined
 }
 
@@ -81,7 +81,7 @@ const TOOLS_NAMED_MAX = 5
 
 const isManifest = ({ path }: RepoFile) => path.endsWith(".json") && !path.includes("/")
 
-/** What a file belongs to and what is overridden as one: `x.json`, `x` and all of `x/`. */
+/** The unit of a file, which is overridden as one: `x.json`, `x` and all of `x/`. */
 const unitOf = (file: RepoFile) =>
   isManifest(file) ? file.path.slice(0, -".json".length) : (file.path.split("/")[0] ?? "")
 
@@ -91,7 +91,7 @@ const textOf = (file: RepoFile, bytesMax: number): Result.Result<string, string>
   return isUtf8(file.bytes) ? Result.succeed(Buffer.from(file.bytes).toString("utf8")) : Result.fail("not UTF-8")
 }
 
-/** An agent refuses a folder with more. */
+/** The problem of a folder with more manifests than an agent accepts. */
 const tooMany = (repo: string, folder: "tools" | "skills", count: number, max: number): ReadonlyArray<RepoProblem> =>
   count > max
     ? [{ repo, path: `${folder}/`, reason: `${count} manifests are too many: at most ${max} may lie here` }]
@@ -213,7 +213,7 @@ const skillReasons = (file: RepoFile, tools: ReadonlySet<string>): ReadonlyArray
   })
 }
 
-/** Folders that somebody may take for skills. */
+/** Warnings about folders that somebody may take for skills. */
 const ignoredSkills = (label: string, all: ReadonlyArray<RepoFile>): ReadonlyArray<string> => {
   const skills = new Set(all.filter(isManifest).map(unitOf))
   const folders = new Set(all.filter(({ path }) => path.includes("/")).map(unitOf))
@@ -281,7 +281,7 @@ const identityOf = (name: string, repos: ReadonlyArray<LabelledFiles>): Part => 
   return { files: [{ ...found.file, path: name, executable: false }], problems: [], warnings: [] }
 }
 
-/** A Dockerfile is no part of `/choir`; it is refused here so that no build begins with it. */
+/** The problems of a Dockerfile. It is not part of `/choir`; it is refused here so that no build begins with it. */
 const dockerfileOf = (role: DockerfileRole, { files, label }: LabelledFiles): Part => {
   const path = DOCKERFILES[role]
   const file = files.find((file) => file.path === path)

@@ -1,6 +1,6 @@
 /**
- * As whom choird goes to an agent's repository: with the secret of the agent's git identity, to the remotes that the
- * identity lists and to no other (D14). Everything else is reached as the user that runs choird.
+ * The credentials for an agent's repository: the secret of the agent's git identity, for the remotes that the identity lists and no
+ * other (D14). Everything else is reached as the user that runs choird.
  */
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { Config } from "#schema/Config.ts"
@@ -55,7 +55,7 @@ const credentialFor = (
   return (transport === "https" ? password : key)(url, identity, Redacted.value(secret))
 }
 
-/** What the user that runs choird could do over ssh is no agent's to use. */
+/** The reason why nobody could push over ssh: an agent must not use the keys of the user that runs choird. */
 export const pushProblem = ({ credential, transport }: CheckedSource): string | undefined =>
   transport === "ssh" && credential === undefined
     ? "nobody could push it: over ssh that is done with the key of the agent's git identity alone, and it has none for this host. The operator adds the host to the identity's remotes in config.json"
@@ -68,7 +68,7 @@ export const identityOf = (config: Config, agent_id: AgentId, named?: ResourceNa
   return name !== undefined && Object.hasOwn(config.git_identities, name) ? config.git_identities[name] : undefined
 }
 
-/** As whom an agent's repository is reached by a configuration and the secrets that belong to it. */
+/** An agent's repository with its credentials, by a configuration and its secrets. */
 export const accessBy =
   (config: Config, secrets: SecretsFile) =>
   (agent_id: AgentId, source: CheckedSource, named?: ResourceName): CheckedSource => {
@@ -79,7 +79,7 @@ export const accessBy =
     return credential === undefined ? source : { ...source, credential }
   }
 
-/** By the configuration that runs. */
+/** Credentials by the running configuration. */
 export const layerRepoAccess = Layer.effect(
   RepoAccess,
   Effect.map(ConfigStore, ({ current, secrets }) =>

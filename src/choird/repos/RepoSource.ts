@@ -8,7 +8,7 @@ const REPO_URL_CHARS_MAX = 2048
 /** A git ref of config.json. */
 const REPO_REF_CHARS_MAX = 200
 
-/** What config.json says of a repository. `ref` is a branch, else a tag, or a full commit id. */
+/** A repository in config.json. `ref` is a branch, else a tag, or a full commit id. */
 export interface RepoSource {
   readonly url: string
   readonly ref: string
@@ -30,7 +30,7 @@ export interface CheckedSource {
   readonly url: string
   readonly ref: string
   readonly transport: "https" | "ssh" | "file"
-  /** Whom the other side is to take choird for; `RepoAccess` knows. */
+  /** The credential for the other side, from `RepoAccess`. */
   readonly credential?: GitCredential
 }
 
@@ -69,7 +69,7 @@ export const checkSource = ({ url, ref }: RepoSource): Result.Result<CheckedSour
     Result.fail(new InvalidRepoSource({ url: shown(url) || "(empty)", ref: shown(ref) || "(empty)", problem }))
   const transport = url.length > REPO_URL_CHARS_MAX ? undefined : transportOf(url)
   if (transport === undefined) return refuse(urlProblem(url))
-  if (ref.length > REPO_REF_CHARS_MAX || !REF.test(ref)) return refuse("its ref is no branch, tag or full commit id")
+  if (ref.length > REPO_REF_CHARS_MAX || !REF.test(ref)) return refuse("its ref is not a branch, tag or full commit id")
   return Result.succeed({ url, ref, transport })
 }
 

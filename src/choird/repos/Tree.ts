@@ -1,8 +1,22 @@
-/** Reads what git prints of a tree and refuses whatever could leave the clone or mislead a reader of it (D23, R75). */
+/** The tree of a repository, read from git's output. Entries that could leave the clone or mislead a reader are refused (D23, R75). */
 import { isUtf8 } from "node:buffer"
 import { Schema } from "effect"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
+
+/** Paths and, for each, the SHA-256 of its content and whether it is executable. */
+export const Contents = Schema.Record(Schema.String, Schema.String)
+export type Contents = typeof Contents.Type
+
+/** The files that an image is made of. */
+const MATTERS = /^(?:tools|skills|identity)\/|^Dockerfile(?:\.base)?$/u
+
+export const contentsOf = (files: ReadonlyArray<RepoFile>): Contents =>
+  Object.fromEntries(
+    files
+      .filter(({ path }) => MATTERS.test(path))
+      .map((file) => [file.path, `${digestOf(file)}${file.executable ? " x" : ""}`])
+  )
 
 /** Files in the tree of a global or agent repository (R75). */
 export const REPO_FILES_MAX = 5000
@@ -45,7 +59,7 @@ export interface TreeEntry {
   readonly id: string
   readonly bytes: number
   readonly path: string
-  /** False for a name that is no UTF-8; `path` is then only good for showing. */
+  /** False for a name that is not UTF-8; `path` is then only for display. */
   readonly utf8: boolean
 }
 
@@ -54,7 +68,7 @@ export interface StoredBlob {
   readonly size: number
   /** Lowercase hex. */
   readonly sha256: string
-  /** Where the content lies on this host; absent where nobody asked for it. */
+  /** The file of this host with the content; absent where nobody asked for it. */
   readonly file?: string
 }
 
@@ -76,7 +90,7 @@ export const sizeOf = ({ bytes }: RepoFile): number => (bytes instanceof Uint8Ar
 
 export const digestOf = ({ bytes }: RepoFile): string => (bytes instanceof Uint8Array ? sha256(bytes) : bytes.sha256)
 
-/** What choird itself reads of a repository: manifests, skills, identity and Dockerfiles. */
+/** The files of a repository that choird itself reads: manifests, skills, identity and Dockerfiles. */
 const READ = /^(?:(?:tools|skills)\/[^/]+\.json|identity\/[^/]+|Dockerfile(?:\.base)?)$/u
 
 /** Whether choird reads the file, and would not refuse it for its size alone. */
@@ -141,7 +155,7 @@ const collisions = (entries: ReadonlyArray<TreeEntry>) => {
   return clashing
 }
 
-/** All that is wrong with a tree, without reading one of its files. */
+/** All problems of a tree, found without reading its files. */
 export const treeProblems = (repo: string, entries: ReadonlyArray<TreeEntry>): ReadonlyArray<RepoProblem> => {
   const whole = (reason: string) => [{ repo, path: "(all files)", reason }]
   if (entries.length > REPO_FILES_MAX) return whole(`more than ${REPO_FILES_MAX} files`)

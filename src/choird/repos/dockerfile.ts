@@ -1,6 +1,6 @@
 /**
- * Which Dockerfiles are built (D24). A file is read as the engine's classic builder reads it, and what builders read in different
- * ways is refused, so that what was checked is what is built. Pure: bytes in, problems with their lines out.
+ * The rules for Dockerfiles (D24). A file is parsed like the engine's classic builder does, and syntax that builders parse differently is
+ * refused, so that the checked file is the built one. Pure: bytes in, problems with their lines out.
  */
 import { isUtf8 } from "node:buffer"
 import { Option, Schema } from "effect"
@@ -13,7 +13,7 @@ export const DOCKERFILE_INSTRUCTIONS_MAX = 80
 /** `base` is the operator's Dockerfile.base of the global repository, `agent` the Dockerfile of an agent's own. */
 export type DockerfileRole = "base" | "agent"
 
-/** Where each lies in its repository. */
+/** The path of each in its repository. */
 export const DOCKERFILES: Readonly<Record<DockerfileRole, string>> = { base: "Dockerfile.base", agent: "Dockerfile" }
 
 /** `line` counts from 1; 0 is the file as a whole. */
@@ -35,7 +35,7 @@ interface Parsed {
   readonly problems: ReadonlyArray<DockerfileProblem>
 }
 
-/** What `FROM` of an agent's Dockerfile names. */
+/** The image that `FROM` of an agent's Dockerfile names. */
 export const BASE_NAME = "choir-base"
 
 const textProblems = (text: string): ReadonlyArray<DockerfileProblem> =>
@@ -48,15 +48,15 @@ const textProblems = (text: string): ReadonlyArray<DockerfileProblem> =>
       : []
   })
 
-/** Directives choose another builder or another escape character; they stand before the first instruction. */
+/** Directives, which choose another builder or escape character; they come before the first instruction. */
 const DIRECTIVE = /^\s*#\s*(?:syntax|escape|check)\s*=/iu
 const COMMENT = /^\s*#/u
 const CONTINUED = /\\[ \t]*$/u
 const INSTRUCTION = /^([A-Za-z]+)(?:[ \t]+(.*))?$/u
 
 /**
- * Comments and empty lines end no continued instruction. A line that ends in two backslashes goes on for some builders and not for
- * others.
+ * Parses instructions. Comments and empty lines do not end a continued instruction. A line that ends in two backslashes is continued by
+ * some builders and not by others.
  */
 const parse = (text: string): Parsed => {
   const lines = text.split("\n")
@@ -88,7 +88,7 @@ const parse = (text: string): Parsed => {
 }
 
 const STARTS = "choird says how an agent starts and ends: remove it"
-/** What is refused wherever it stands, and what to do instead. */
+/** Instructions that are always refused, with the alternative. */
 const REFUSED: Readonly<Record<string, string>> = {
   CMD: STARTS,
   ENTRYPOINT: STARTS,
@@ -163,9 +163,9 @@ const copyProblem = (keyword: string, rest: string): string | undefined => {
 const ruleProblem = (reading: Reading, { keyword, rest }: Instruction): string | undefined => {
   if (!(reading.role === "base" ? ALLOWED_IN_BASE : ALLOWED).has(keyword)) {
     const why = Object.hasOwn(REFUSED, keyword) ? REFUSED[keyword] : undefined
-    return why === undefined ? `${keyword.slice(0, 20)} is no instruction` : `${keyword} is refused: ${why}`
+    return why === undefined ? `${keyword.slice(0, 20)} is not an instruction` : `${keyword} is refused: ${why}`
   }
-  if (rest === "") return `${keyword} says nothing: complete or remove it`
+  if (rest === "") return `${keyword} is empty: complete or remove it`
   let args = rest
   for (let flag = /^--[^ \t]*/u.exec(args); flag !== null; flag = /^--[^ \t]*/u.exec(args)) {
     const problem = flagProblem(reading, keyword, flag[0])
@@ -195,7 +195,7 @@ const ruleProblems = (role: DockerfileRole, instructions: ReadonlyArray<Instruct
   return problems
 }
 
-/** All that speaks against building a Dockerfile, in the order of its lines; none when it may be built. */
+/** All reasons against building a Dockerfile, in the order of its lines; empty when it may be built. */
 export const dockerfileProblems = (role: DockerfileRole, bytes: Uint8Array): ReadonlyArray<DockerfileProblem> => {
   if (bytes.length > DOCKERFILE_BYTES_MAX)
     return [{ line: 0, reason: `it is larger than ${DOCKERFILE_BYTES_MAX} bytes` }]

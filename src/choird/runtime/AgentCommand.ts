@@ -1,9 +1,70 @@
-/** The agent's command line and environment, as every runtime of the host gives them (docs/protocol.md, Starting an agent). */
-import { dirname } from "node:path"
-import { Redacted } from "effect"
+/** The agent's programs, command line and environment, the same for every runtime of the host (docs/protocol.md, Starting an agent). */
+import { dirname, join } from "node:path"
+import { Effect, Redacted, Schema } from "effect"
 import { CgroupName } from "./Cgroups.ts"
-import { CA_FILE, ContainerError } from "./ContainerRuntime.ts"
-import type { AgentEndpoint, ContainerSpec } from "./ContainerRuntime.ts"
+import { type AgentEndpoint, CA_FILE, ContainerError, type ContainerSpec } from "./ContainerRuntime.ts"
+import { accessSync, constants, existsSync, realpathSync } from "node:fs"
+import { packageFolder } from "#src/shared/files/packageFolder.ts"
+import { CACHE, CODE, OFFLINE } from "#src/shared/program/compiledProgram.ts"
+
+/**
+ * `cache` is the code as V8 compiled it, `vocabulary` what tokens are counted by, and `offline` runs commands without a network; an agent
+ * does without each of them.
+ */
+const SUFFIXES = { code: CODE, cache: CACHE, vocabulary: ".o200k", offline: OFFLINE } as const
+
+export type ProgramPart = keyof typeof SUFFIXES
+
+export const PROGRAM_PARTS = Object.keys(SUFFIXES) as ReadonlyArray<ProgramPart>
+
+export const partOf = (program: string, part: ProgramPart): string => program.replace(/\.js$/u, SUFFIXES[part])
+
+/** The parts that exist, by their names. */
+export const partsOf = (program: string): Readonly<Partial<Record<ProgramPart, string>>> =>
+  Object.fromEntries(
+    PROGRAM_PARTS.map((part) => [part, partOf(program, part)] as const).filter(([, path]) => existsSync(path))
+  )
+
+/** Real paths of this host. */
+export interface AgentPrograms {
+  readonly node: string
+  readonly program: string
+  readonly rg: string
+}
+
+/** A program that this installation lacks. */
+export class ProgramMissing extends Schema.TaggedError<ProgramMissing>()("ProgramMissing", {
+  program: Schema.String,
+  hint: Schema.String
+}) {
+  override get message() {
+    return `${this.program} is missing: ${this.hint}`
+  }
+}
+
+const BUNDLE = join(packageFolder, "dist", "choir-agent.js")
+
+const readable = (path: string, hint: string) =>
+  Effect.try({
+    try: () => {
+      accessSync(path, constants.R_OK)
+      return realpathSync(path)
+    },
+    catch: () => new ProgramMissing({ program: path, hint })
+  })
+
+/** The programs of this installation, looked up at each start of an agent, since a build may come between. */
+export const agentPrograms: Effect.Effect<AgentPrograms, ProgramMissing> = Effect.gen(function* () {
+  const { rgPath } = yield* Effect.tryPromise({
+    try: () => import("@vscode/ripgrep"),
+    catch: () => new ProgramMissing({ program: "ripgrep", hint: "install Choir again, with its optional dependencies" })
+  })
+  return {
+    node: realpathSync(process.execPath),
+    program: yield* readable(BUNDLE, "npm run build"),
+    rg: yield* readable(rgPath, "install Choir again, with its optional dependencies")
+  }
+})
 
 /** The old generation of an agent's heap, in MiB: several times what the largest session keeps alive (R66). */
 const AGENT_HEAP_MIB_MAX = 512
@@ -12,7 +73,7 @@ const AGENT_SEMI_SPACE_MIB_MAX = 8
 /** Freed memory at the end of an agent's C heap that is not given back to the system at once, in bytes. */
 const AGENT_FREED_BYTES_MAX = 128 * 1024
 
-/** Where the agent finds its things: host paths, or those of a sandbox. */
+/** The paths that an agent is given: host paths, or those of a sandbox. */
 export interface AgentPaths {
   readonly node: string
   readonly program: string
@@ -22,7 +83,7 @@ export interface AgentPaths {
   readonly rg: string
 }
 
-/** Where choird is, as the agent reaches it. */
+/** The flags by which the agent reaches choird. */
 const controlPlane = (socket: string, endpoint: AgentEndpoint | undefined): ReadonlyArray<string> => {
   if (endpoint === undefined) return ["--control-plane=uds", `--socket=${socket}`]
   const trusted = endpoint.pinned ? [`--ca=${dirname(socket)}/${CA_FILE}`] : []
@@ -36,7 +97,7 @@ export const agentCommand = (
   flags: ReadonlyArray<string>
 ): ReadonlyArray<string> => [
   paths.node,
-  // SIGUSR1 would open an inspector for whoever can signal the agent (D13).
+  // SIGUSR1 would open an inspector to any process that can signal the agent (D13).
   "--disable-sigusr1",
   // V8 lets garbage grow with the room it is given; an agent lives on far less (R66).
   `--max-old-space-size=${AGENT_HEAP_MIB_MAX}`,

@@ -1,6 +1,6 @@
 /**
  * Memory, process and processor limits by control groups, version 1 and 2 (cgroups(7)), where choird may write them. Where it
- * may not, nothing fails: `enforced` says so, and `status` repeats it.
+ * may not, nothing fails: `enforced` is false, and `status` reports it.
  */
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -10,9 +10,9 @@ import { codeOf } from "#src/shared/files/nofollow.ts"
 import { groupParents, joinFile, limitFiles, oomKillsIn } from "./cgroupFiles.ts"
 import type { ContainerLimits, Controller, GroupParent } from "./cgroupFiles.ts"
 
-/** From killing a container until each of its processes is gone; passing it leaves the agent stopped and says so (R8). */
+/** Time from the kill of a container until each of its processes is gone; exceeding it leaves the agent stopped and is reported (R8). */
 export const CONTAINER_GONE_MS_MAX = 10_000
-/** Between two looks at whether a killed process is gone. */
+/** Pause between two checks whether a killed process is gone. */
 export const CONTAINER_GONE_POLL_MS = 5
 
 /** One container's group: `choir-<session>-<epoch>`. The only names that this service makes or removes. */
@@ -21,7 +21,7 @@ export const CgroupName = Schema.String.check(Schema.isPattern(/^choir-[0-9a-z]{
 )
 export type CgroupName = typeof CgroupName.Type
 
-/** A group that could not be made, given its limits, or looked at. */
+/** A group that could not be created, limited or read. */
 export class CgroupError extends Schema.TaggedError<CgroupError>()("CgroupError", {
   file: Schema.String,
   cause: Schema.Defect()
@@ -34,7 +34,7 @@ export class CgroupError extends Schema.TaggedError<CgroupError>()("CgroupError"
 export interface Cgroup {
   /** A process that writes `0` into each of these belongs to the group, and so do its children. */
   readonly joins: ReadonlyArray<string>
-  /** How many of its processes the kernel has killed for want of memory. */
+  /** The number of its processes that the kernel has killed for lack of memory. */
   readonly oomKills: Effect.Effect<number>
 }
 
@@ -44,9 +44,9 @@ export class Cgroups extends Context.Service<
     readonly enforced: { readonly cpus: boolean; readonly memory_mb: boolean; readonly pids: boolean }
     /** Makes a group with these limits; the scope removes it, after its processes are gone. */
     create(name: CgroupName, limits: ContainerLimits): Effect.Effect<Cgroup, CgroupError, Scope.Scope>
-    /** The pids in a group, also of an earlier life of choird; none when there is no such group. */
+    /** The pids in a group, also of an earlier choird; empty when the group does not exist. */
     members(name: CgroupName): Effect.Effect<ReadonlyArray<number>, CgroupError>
-    /** Removes a group whose processes are gone; nothing when there is none. */
+    /** Removes a group whose processes are gone, if it exists. */
     remove(name: CgroupName): Effect.Effect<void>
   }
 >()("choir/choird/Cgroups") {
@@ -77,7 +77,7 @@ const readText = (path: string) =>
 /** The kernel answers ENODEV for a group that is removed while its file is open. */
 const NO_GROUP = new Set(["ENOENT", "ENODEV"])
 
-/** The text of a `cgroup.procs`, empty when there is no such group. A group that cannot be read is not an empty one. */
+/** The text of a `cgroup.procs`, empty when the group does not exist. A group that cannot be read is not an empty one. */
 const readProcs = (file: string) =>
   Effect.try({ try: () => readFileSync(file, "utf8"), catch: (cause) => new CgroupError({ file, cause }) }).pipe(
     Effect.catchIf(

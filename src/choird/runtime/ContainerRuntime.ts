@@ -1,9 +1,8 @@
 /**
- * What runs an agent apart from choird. The layers `DockerRuntime`, `SandboxRuntime` and `ProcessRuntime` are forms of this one
+ * The runtime that runs agents apart from choird. The layers `DockerRuntime`, `SandboxRuntime` and `ProcessRuntime` implement this one
  * service; main picks one, and nothing else asks which it is.
  */
-import { Context, Schema } from "effect"
-import type { Effect, Redacted, Scope, Stream } from "effect"
+import { Context, type Effect, type Redacted, Schema, type Scope, type Stream } from "effect"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
@@ -11,13 +10,13 @@ import { CgroupName } from "./Cgroups.ts"
 import type { ContainerLimits } from "./cgroupFiles.ts"
 import { ProcessIdentity } from "./ProcessIdentity.ts"
 
-/** How long the host or the engine may take to tell the condition of a silent agent's container. */
+/** Time that the host or the engine may take to report the condition of a silent agent's container. */
 export const AGENT_INSPECT_MS_MAX = 1000
 
 /** In the folder of a session's socket, the one certificate that its agent trusts. */
 export const CA_FILE = "ca.pem"
 
-/** Where an agent asks instead of its socket. */
+/** The endpoint that an agent uses instead of its socket. */
 export interface AgentEndpoint {
   /** `https://host:port`, or `http://` on loopback. */
   readonly url: string
@@ -50,7 +49,7 @@ export interface ContainerSpec {
   readonly onWait?: (why: string) => Effect.Effect<void>
 }
 
-/** What an image is built from: the merged folder, and the files of both repositories that Dockerfiles may use. */
+/** The sources of an image: the merged folder, and the files of both repositories that Dockerfiles may use. */
 export interface ImageSource {
   readonly agent_id: AgentId
   readonly image_version: ImageVersion
@@ -62,7 +61,7 @@ export interface ImageSource {
   readonly base: ReadonlyArray<RepoFile>
   /** Of the agent's repository: `Dockerfile` and what it may copy. */
   readonly agent: ReadonlyArray<RepoFile>
-  /** Builds everything anew, whatever is there already. */
+  /** Rebuilds everything, even what exists already. */
   readonly force?: boolean
   /** Other versions of the agent that stay beside this one; what is neither is removed. */
   readonly keep?: ReadonlyArray<ImageVersion>
@@ -88,18 +87,18 @@ export const DockerContainerId = Schema.Struct({
 })
 export type DockerContainerId = typeof DockerContainerId.Type
 
-/** How a container of an earlier life of choird is found again. Plain JSON, for a row of the database. */
+/** The identity by which a container of an earlier choird is found again. Plain JSON, for a row of the database. */
 export const ContainerId = Schema.Union([HostContainerId, DockerContainerId])
 export type ContainerId = typeof ContainerId.Type
 
-/** What a container of an earlier life of choird needs to be heard once more. */
+/** The agent of a container of an earlier choird, and the socket by which it reaches choird again. */
 export interface Adopted {
   readonly agent_id: AgentId
-  /** Its session's socket, opened anew in the folder that the container has mounted. */
+  /** Its session's socket, reopened in the folder that the container has mounted. */
   readonly socket_dir: string
 }
 
-/** How a container ended. */
+/** The end of a container. */
 export interface ContainerExit {
   /** Exit code, or `null` when a signal ended it. */
   readonly code: number | null
@@ -108,14 +107,14 @@ export interface ContainerExit {
   readonly reason: "exited" | "signalled" | "out_of_memory" | "killed" | "setup_failed"
 }
 
-/** A container at one moment; `unknown` where nobody who could tell answers. */
+/** The state of a container at one moment; `unknown` where neither the host nor the engine answers. */
 export type Condition = "running" | "paused" | "gone" | "unknown"
 
 export interface Container {
   readonly id: ContainerId
   /** Resolves within a second of the death (R7). */
   readonly exit: Effect.Effect<ContainerExit>
-  /** Its condition as the host or the engine sees it, within AGENT_INSPECT_MS_MAX, whatever `exit` has told so far (E8). */
+  /** Its condition as the host or the engine sees it, within AGENT_INSPECT_MS_MAX, independent of `exit` (E8). */
   readonly condition: Effect.Effect<Condition>
   /** Kills and waits until every process is gone. Idempotent; the scope of `start` does the same. */
   readonly kill: Effect.Effect<void, ContainerError>
@@ -131,7 +130,7 @@ export class ContainerError extends Schema.TaggedError<ContainerError>()("Contai
   /** `unavailable`: the host lacks something. `refused`: the spec is unsafe. `failed`: a step failed. `stuck`: it does not die. */
   reason: Schema.Literals(["unavailable", "refused", "failed", "stuck"]),
   problem: Schema.String,
-  /** What an operator can do about it. */
+  /** The advice for an operator. */
   fix: Schema.String
 }) {
   override get message() {
@@ -139,7 +138,7 @@ export class ContainerError extends Schema.TaggedError<ContainerError>()("Contai
   }
 }
 
-/** An image that could not be built; an earlier one of the agent stays. */
+/** An image that could not be built; the agent keeps its earlier image. */
 export class ImageBuildFailed extends Schema.TaggedError<ImageBuildFailed>()("ImageBuildFailed", {
   agent_id: AgentId,
   image_version: ImageVersion,
@@ -160,9 +159,9 @@ export interface RuntimeStatus {
   readonly type: "docker" | "sandbox" | "process"
   /** One sentence on what keeps an agent away from the host. */
   readonly isolation: string
-  /** Which limits are enforced on this host. */
+  /** The limits that are enforced on this host. */
   readonly limits: { readonly cpus: boolean; readonly memory_mb: boolean; readonly pids: boolean }
-  /** Sentences for an operator: what is weaker here than it could be. */
+  /** Sentences for an operator about weaknesses here that can be avoided. */
   readonly warnings: ReadonlyArray<string>
 }
 
@@ -173,15 +172,15 @@ export class ContainerRuntime extends Context.Service<
     /** Starts an agent. Closing the scope kills its container and waits until it is gone (R8). */
     start(spec: ContainerSpec): Effect.Effect<Container, ContainerError, Scope.Scope>
     /**
-     * Lets a container that outlived an earlier choird reach its socket once more, so that it can flush (D15). False for one that did
-     * not outlive it, as no container of the host's own runtimes does.
+     * Lets a container that outlived an earlier choird reach its socket again, so that it can flush (D15). False for one that did not
+     * outlive it, which no container of the host's own runtimes does.
      */
     adopt(id: ContainerId, adopted: Adopted): Effect.Effect<boolean, ContainerError>
     /** Ends the containers of this installation that no row remembers. */
     sweep(remembered: ReadonlyArray<ContainerId>): Effect.Effect<void>
     /**
-     * Ends what is left of a container that an earlier life of choird started, whichever of the host's runtimes it was, and
-     * waits until it is gone. Never touches a process that only has the same pid.
+     * Ends what is left of a container that an earlier choird started with any runtime, and waits until it is gone. Never touches a
+     * process that only has the same pid.
      */
     reap(id: ContainerId): Effect.Effect<void, ContainerError>
     /**
@@ -195,12 +194,38 @@ export class ContainerRuntime extends Context.Service<
     /** Whether `start` would find this image. */
     hasImage(agent_id: AgentId, image_version: ImageVersion): Effect.Effect<boolean, ContainerError>
     /**
-     * Deletes all that is in a workspace, whoever of its agents it belongs to, and keeps the folder. No link is followed and no other
-     * file system entered (R41). The caller sees to it that nobody works there. What cannot be deleted is an error, with the rest gone.
-     * Refused when one of `kept`, real paths, lies in it or something is mounted there.
+     * Deletes the contents of a workspace, whichever agent user owns the files, and keeps the folder. No link is followed and no other file
+     * system entered (R41). The caller ensures that nobody works there. Fails, with the rest deleted, where a file cannot be deleted.
+     * Refuses a workspace with one of `kept`, real paths, or a mount in it.
      */
     emptyWorkspace(path: string, kept: ReadonlyArray<string>): Effect.Effect<void, ContainerError>
-    /** What this runtime isolates and limits on this host. */
+    /** The isolation and the limits of this runtime on this host. */
     readonly status: Effect.Effect<RuntimeStatus>
   }
 >()("choir/choird/ContainerRuntime") {}
+
+type RuntimeType = RuntimeStatus["type"]
+
+/** The features of a runtime that images and tools may count on. */
+interface Capabilities {
+  /** Whether Dockerfiles are built, so that a tool may have sources in the place of its executable. */
+  readonly compiles: boolean
+  /** Whether a tool is kept off the network whose manifest says `network: false`. */
+  readonly cutsNetwork: boolean
+}
+
+const CAPABILITIES: Readonly<Record<RuntimeType, Capabilities>> = {
+  docker: { compiles: true, cutsNetwork: true },
+  sandbox: { compiles: false, cutsNetwork: true },
+  process: { compiles: false, cutsNetwork: true }
+}
+
+export const capabilities = (runtime: RuntimeType): Capabilities => CAPABILITIES[runtime]
+
+/** A sentence about the network that a tool reaches here, which no manifest can change. */
+export const toolNetworkFact = (runtime: RuntimeType, asks: boolean, containerNetwork: string): string => {
+  if (capabilities(runtime).cutsNetwork && !asks) return "network: no, it is cut off here"
+  return runtime === "docker"
+    ? `network: yes, all that the agent's container reaches (runtime.network ${containerNetwork})`
+    : "network: yes, nothing limits it here"
+}

@@ -1,8 +1,7 @@
-/** A container made of host processes: what the sandbox and the process runtime have in common once they know what to start. */
+/** A container made of host processes, the common part of the sandbox and the process runtime. */
 import { constants } from "node:os"
 import { Deferred, Effect, Option, Stream } from "effect"
 import { cgroupOf } from "./AgentCommand.ts"
-import type { Cgroup, Cgroups } from "./Cgroups.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import type { Condition, Container, ContainerExit, HostContainerId, ContainerSpec } from "./ContainerRuntime.ts"
 import { launch } from "./HostProcess.ts"
@@ -10,11 +9,11 @@ import type { ExitStatus, HostProcess, Launch } from "./HostProcess.ts"
 import { bootId, conditionOf, visibleStatOf } from "./ProcessIdentity.ts"
 import type { ProcessIdentity, ProcUnreadable } from "./ProcessIdentity.ts"
 import { endTree, OPEN_FILES_FIX, stuck } from "./ProcessTree.ts"
-import { CONTAINER_GONE_MS_MAX } from "./Cgroups.ts"
+import { type Cgroup, Cgroups, CONTAINER_GONE_MS_MAX } from "./Cgroups.ts"
 
-/** From starting an agent's container until its first process is known. */
+/** Time from the start of an agent's container until its first process is known. */
 const CONTAINER_START_MS_MAX = 10_000
-/** For bubblewrap's last word on an exit, which may arrive after the exit itself. */
+/** Wait for bubblewrap's report of an exit, which may arrive after the exit itself. */
 export const CONTAINER_STATUS_MS_MAX = 200
 
 interface HostContainerPlan {
@@ -33,13 +32,13 @@ const SIGNAL_NAMES = new Map(
     .reverse()
 )
 
-/** bubblewrap and shells tell a death by signal as 128 and its number. */
+/** The signal in an exit code: bubblewrap and shells report a death by signal as 128 and its number. */
 const signalIn = (code: number | null) => (code === null ? undefined : SIGNAL_NAMES.get(code - 128))
 
-/** Codes of our own shell lines, and of prlimit when there is no such program. */
+/** Codes of our own shell lines, and of prlimit for a missing program. */
 const SETUP_CODES = new Set([125, 126, 127])
 
-/** What an exit means. `ranAgent` is bubblewrap's word for it, absent where there is no bubblewrap. */
+/** The meaning of an exit. bubblewrap reports `ranAgent`; it is absent without bubblewrap. */
 export const classifyExit = (
   status: ExitStatus,
   facts: { readonly killed: boolean; readonly oomKills: number; readonly ranAgent: boolean | undefined }
@@ -65,7 +64,7 @@ const identityOf = (pid: number) =>
     Effect.mapError(unread)
   )
 
-/** Most telling first: one process that is gone speaks for all, and one that cannot be seen leaves it open. */
+/** The most significant first: one process that is gone means that all are, and one that cannot be seen leaves it open. */
 const CONDITIONS = ["gone", "unknown", "paused", "running"] as const
 
 /** The condition of a container by its processes, each of which ends with the others. */
@@ -75,38 +74,37 @@ const conditionOfAll = (processes: ReadonlyArray<ProcessIdentity>) =>
     (found): Condition => CONDITIONS.find((condition) => found.includes(condition)) ?? "unknown"
   )
 
-/** The first process of a new pid namespace. A sandbox that ends before it tells that one never came to be. */
+/** The first process of a new pid namespace. A sandbox that ends before it reports one was never set up. */
 const namespaceInit = Effect.fnUntraced(function* (process: HostProcess) {
-  const told = yield* Effect.raceFirst(
+  const reported = yield* Effect.raceFirst(
     process.awaitWritten(/"child-pid": \d+[^\d]/u),
     Effect.as(process.exited, undefined)
   ).pipe(Effect.timeoutOption(CONTAINER_START_MS_MAX))
-  const found = Option.getOrUndefined(told)
+  const found = Option.getOrUndefined(reported)
   if (found !== undefined) return yield* identityOf(Number(/\d+/u.exec(found)?.[0]))
   const printed = Stream.mkString(Stream.intersperse(process.output, "\n"))
   const late = "it did not answer in time"
-  const text = Option.isNone(told)
+  const text = Option.isNone(reported)
     ? late
     : Option.getOrElse(yield* Effect.timeoutOption(printed, CONTAINER_STATUS_MS_MAX), () => late)
   return yield* new ContainerError({
     reason: "failed",
     problem: `the sandbox could not be set up: ${text}`,
-    fix: "choirctl doctor tries a sandbox and says what the host lacks"
+    fix: "choirctl doctor tries a sandbox and names what the host lacks"
   })
 })
 
 /** The group of a start, with its limits, for as long as the scope lives. */
-export const limitGroup = (cgroups: Cgroups["Service"], spec: ContainerSpec) =>
-  cgroups
-    .create(cgroupOf(spec), spec.limits)
-    .pipe(
-      Effect.mapError(
-        ({ message }) => new ContainerError({ reason: "failed", problem: message, fix: "Start the agent again" })
-      )
+export const limitGroup = (spec: ContainerSpec) =>
+  Effect.flatMap(Cgroups, (cgroups) => cgroups.create(cgroupOf(spec), spec.limits)).pipe(
+    Effect.mapError(
+      ({ message }) => new ContainerError({ reason: "failed", problem: message, fix: "Start the agent again" })
     )
+  )
 
 /** Starts it; the scope kills it and waits until every process is gone. */
-export const openHostContainer = Effect.fnUntraced(function* (cgroups: Cgroups["Service"], plan: HostContainerPlan) {
+export const openHostContainer = Effect.fnUntraced(function* (plan: HostContainerPlan) {
+  const cgroups = yield* Cgroups
   const boot_id = yield* Effect.mapError(bootId, unread)
   const exit = yield* Deferred.make<ContainerExit>()
   let processes: ReadonlyArray<ProcessIdentity> = []
@@ -123,26 +121,29 @@ export const openHostContainer = Effect.fnUntraced(function* (cgroups: Cgroups["
     const status = yield* process.exited
     const wasKilled = killed
     const oomKills = yield* plan.group.oomKills
-    const told =
+    const reported =
       plan.type === "sandbox" && !wasKilled
         ? yield* process.awaitWritten(/"exit-code"/u).pipe(Effect.timeoutOption(CONTAINER_STATUS_MS_MAX))
         : undefined
-    const ranAgent = told === undefined ? undefined : Option.isSome(told)
+    const ranAgent = reported === undefined ? undefined : Option.isSome(reported)
     yield* Deferred.succeed(exit, classifyExit(status, { killed: wasKilled, oomKills, ranAgent }))
   })
 
-  const end = Effect.fnUntraced(function* (process: HostProcess) {
-    killed ||= !(yield* Deferred.isDone(exit))
-    const isKnown = processes.length > 0
-    // Where the host has no /proc there is no tree to search, only the group.
-    if (!isKnown) yield* signalGroup(process.pid, "SIGKILL")
-    // A sandbox dies as a whole; elsewhere a group that stands still can be searched once /proc can be read.
-    const unseen = signalGroup(process.pid, plan.type === "sandbox" ? "SIGKILL" : "SIGSTOP")
-    yield* endTree(cgroups, idNow(), Effect.when(unseen, process.isUnreaped))
-    const settled = yield* settle(process).pipe(Effect.interruptible, Effect.timeoutOption(CONTAINER_GONE_MS_MAX))
-    yield* process.close
-    if (!isKnown && Option.isNone(settled)) return yield* stuck([process.pid], undefined)
-  })
+  const end = Effect.fnUntraced(
+    function* (process: HostProcess) {
+      killed ||= !(yield* Deferred.isDone(exit))
+      const isKnown = processes.length > 0
+      // Where the host has no /proc there is no tree to search, only the group.
+      if (!isKnown) yield* signalGroup(process.pid, "SIGKILL")
+      // A sandbox dies as a whole; elsewhere a stopped group can be searched once /proc can be read.
+      const unseen = signalGroup(process.pid, plan.type === "sandbox" ? "SIGKILL" : "SIGSTOP")
+      yield* endTree(idNow(), Effect.when(unseen, process.isUnreaped))
+      const settled = yield* settle(process).pipe(Effect.interruptible, Effect.timeoutOption(CONTAINER_GONE_MS_MAX))
+      yield* process.close
+      if (!isKnown && Option.isNone(settled)) return yield* stuck([process.pid], undefined)
+    },
+    Effect.provideService(Cgroups, cgroups)
+  )
 
   const process = yield* Effect.acquireRelease(launch(plan.launch), (process) =>
     Effect.catch(end(process), (error) => Effect.logError(error))

@@ -1,6 +1,7 @@
 /**
- * A program started on the host with data on descriptors of its own, so that nothing secret stands in a command line or an
- * environment. Its lifetime is the caller's business: the runtimes kill whole trees, not one child.
+ * A program started on the host with data on descriptors of its own, so that no secret is in a command line or an environment. Its
+ * lifetime is the caller's business: the runtimes kill whole trees, not one child. Also the command lines that start a program in its
+ * control groups, and never without choird.
  */
 import { spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
@@ -30,10 +31,10 @@ export interface ExitStatus {
 export interface HostProcess {
   readonly pid: number
   readonly exited: Effect.Effect<ExitStatus>
-  /** Whether its end is still to be taken note of. Until then the kernel gives its pid to nobody else. */
+  /** Whether its end is not noticed yet. Until then the kernel gives its pid to no other process. */
   readonly isUnreaped: Effect.Effect<boolean>
   readonly output: Stream.Stream<string>
-  /** What it has written on descriptor 3 so far. */
+  /** The text that it has written on descriptor 3 so far. */
   readonly written: Effect.Effect<string>
   /** Resolves at the first match of `pattern` in what it writes on descriptor 3. */
   awaitWritten(pattern: RegExp): Effect.Effect<string>
@@ -41,10 +42,10 @@ export interface HostProcess {
   readonly close: Effect.Effect<void>
 }
 
-/** Where helper programs are looked for: never in the operator's PATH, which root would then trust. */
+/** The path for helper programs: never the operator's PATH, which root would then trust. */
 export const HOST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/** Far more than bubblewrap's status ever holds. */
+/** Characters of descriptor 3 that are kept: far more than bubblewrap's status. */
 const WRITTEN_CHARS_MAX = 65_536
 
 const unavailable = (program: string, cause: unknown) =>
@@ -109,7 +110,7 @@ const wire = (child: ChildProcess, request: Launch, queue: OutputQueue) => {
     stream?.on("data", reader.data).once("end", reader.end).on("error", reader.end)
   }
   request.inputs?.forEach((input, index) => {
-    // A program that ends without reading closes the pipe; its exit tells, not this.
+    // A program that ends without reading closes the pipe; its exit reports that.
     const stream = child.stdio[index + 4] as unknown as Writable
     stream.on("error", () => undefined).end(input)
   })
@@ -147,3 +148,31 @@ export const run = Effect.fn("HostProcess.run")(function* (request: Launch) {
   const lines = yield* Stream.runCollect(helper.output)
   return { ...(yield* helper.exited), text: lines.join("\n") }
 }, Effect.scoped)
+
+/** Joins control groups, then becomes the rest. The files come first, after their count. */
+const JOIN = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 >"$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'
+
+/** Ends if choird died before the kernel was asked to kill this process with it. */
+const GUARD = '[ "$PPID" = "$1" ] || exit 125; shift; exec "$@"'
+
+/** A program that joins `joins` first. */
+export const joining = (joins: ReadonlyArray<string>, command: ReadonlyArray<string>): ReadonlyArray<string> =>
+  joins.length === 0 ? command : ["sh", "-c", JOIN, "sh", String(joins.length), ...joins, ...command]
+
+/** A program that the kernel kills when `parent`, which must be the one that starts it, dies. */
+export const dyingWith = (
+  parent: number,
+  command: ReadonlyArray<string>,
+  privileges: ReadonlyArray<string> = []
+): ReadonlyArray<string> => [
+  "setpriv",
+  ...privileges,
+  "--pdeathsig=KILL",
+  "--",
+  "sh",
+  "-c",
+  GUARD,
+  "sh",
+  String(parent),
+  ...command
+]

@@ -1,14 +1,49 @@
-/** Which host folders an agent may be given, and how they become its uid's when choird is root (D11). */
+/** The host folders that an agent may be given, and their transfer to the agent's uid when choird is root (D11). */
 import { lchownSync, realpathSync, statSync } from "node:fs"
 import { Effect, Result } from "effect"
 import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import { HOST_PATH, run } from "./HostProcess.ts"
-import { SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "./AgentUids.ts"
+import { createHash } from "node:crypto"
+import type { AgentId } from "#schema/Ids.ts"
 
-/** Folders of a system that are no workspace, and below which there is none. */
+/** Host uids that sandboxes run under when choird is root; a range that distributions and systemd leave unused. */
+export const SANDBOX_UID_FIRST = 1_900_000_000
+export const SANDBOX_UID_COUNT = 65_536
+
+/** A running agent and its uid. */
+interface UidLease {
+  readonly agent_id: AgentId
+  readonly uid: number
+}
+
+/** The uid of an agent: the same at each start, unless another running agent has it, then the next free one. */
+export const uidOf = (agent_id: AgentId, running: ReadonlyArray<UidLease>): number => {
+  const wanted = createHash("sha256").update(agent_id).digest().readUInt32BE(0)
+  for (let step = 0; step < SANDBOX_UID_COUNT; step++) {
+    const uid = SANDBOX_UID_FIRST + ((wanted + step) % SANDBOX_UID_COUNT)
+    if (running.every((lease) => lease.uid !== uid || lease.agent_id === agent_id)) return uid
+  }
+  return SANDBOX_UID_FIRST + (wanted % SANDBOX_UID_COUNT)
+}
+
+/** Makes the function that leases a uid to an agent until the scope closes. */
+export const makeUids = () => {
+  const running = new Set<UidLease>()
+  return (agent_id: AgentId) =>
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const lease = { agent_id, uid: uidOf(agent_id, [...running]) }
+        running.add(lease)
+        return lease
+      }),
+      (lease) => Effect.sync(() => running.delete(lease))
+    ).pipe(Effect.map(({ uid }) => uid))
+}
+
+/** Folders of a system that are not workspaces and hold none. */
 const SYSTEM = ["/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys", "/usr"]
-/** Folders that hold workspaces but are none. */
+/** Folders that may hold workspaces but are not workspaces. */
 const SHARED = new Set([
   "/",
   "/home",
@@ -24,7 +59,7 @@ const SHARED = new Set([
   "/var/tmp"
 ])
 
-/** A path without links; one that is not there is the operator's to mend. */
+/** The path without links; a missing one is the operator's to fix. */
 export const realPath = (path: string) =>
   Effect.try({
     try: () => realpathSync(path),
@@ -36,7 +71,7 @@ export const realPath = (path: string) =>
       })
   })
 
-/** The folder itself, whatever links lead to it; as it is written when there is none. */
+/** The path without links; a missing one as it is written. */
 export const realOf = (path: string) =>
   Result.getOrElse(
     Result.try(() => realpathSync(path)),
@@ -48,8 +83,8 @@ export const isInside = (folder: string, path: string) =>
   path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`)
 
 /**
- * Why this real path cannot be a workspace, or `undefined`. An agent owns its workspace, so nothing that choird or the system
- * relies on may lie in it.
+ * The reason why this real path cannot be a workspace, or `undefined`. An agent owns its workspace, so nothing that choird or the
+ * system relies on may lie in it.
  */
 export const workspaceProblem = (path: string, relied: ReadonlyArray<string>): string | undefined => {
   if (SHARED.has(path) || SYSTEM.some((folder) => isInside(folder, path))) return "is a folder of the system"
@@ -66,7 +101,7 @@ const failed = (problem: string, fix: string) => new ContainerError({ reason: "f
  * Gives a workspace to a uid: the folder and everything in it that belongs to root or to another agent's uid, on the same file
  * system, links themselves and not their targets. A file with a second hard link is left as it is, since its other name may
  * lie outside. A folder that is a person's is refused, not taken. Each change is made from within the folder that find(1) opened,
- * by the name in it alone: on a path that is walked anew a folder may have become a link (R39).
+ * by the name in it alone: on a second walk of the path a folder may have become a link (R39).
  */
 export const giveWorkspace = Effect.fn("Ownership.giveWorkspace")(function* (uid: number, workspace: string) {
   const stat = yield* Effect.try({
@@ -140,12 +175,12 @@ export const letIntoWorkspace = Effect.fn("Ownership.letIntoWorkspace")(function
   yield* helper(`${workspace} cannot be opened to its agent`, "find", [workspace, ...words])
 })
 
-/** Files that an agent's own uid must be able to read although root wrote them. */
+/** Fails unless an agent's own uid can read these files, which root wrote. */
 export const requireReadable = Effect.fn("Ownership.requireReadable")(function* (paths: ReadonlyArray<string>) {
   for (const path of paths) {
     const stat = yield* Effect.try({
       try: () => statSync(path),
-      catch: (cause) => failed(`${path} cannot be looked at: ${String(cause)}`, "Build the agent's image again")
+      catch: (cause) => failed(`${path} cannot be read: ${String(cause)}`, "Build the agent's image again")
     })
     const wanted = stat.isDirectory() ? 0o5 : 0o4
     if ((stat.mode & wanted) !== wanted) {

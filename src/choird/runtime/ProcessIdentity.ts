@@ -1,6 +1,6 @@
 /**
- * Who a process is. A pid alone says nothing, since the kernel hands it out again; a pid with the start time of
- * /proc/PID/stat (proc(5), field 22) names one process until the next boot.
+ * The identity of a process. A pid alone is not enough, since the kernel reuses it; a pid with the start time of /proc/PID/stat
+ * (proc(5), field 22) names one process until the next boot.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { Effect, Option, Schema } from "effect"
@@ -32,7 +32,7 @@ export const parseStat = (text: string): ProcessStat | undefined => {
     : { pid, state, parent: Number(parent), group: Number(group), session: Number(session), start }
 }
 
-/** A file of /proc that is there and could not be read, as for want of descriptors. It says nothing about any process. */
+/** An existing file of /proc that could not be read, as for lack of descriptors. It proves nothing about any process. */
 export class ProcUnreadable extends Schema.TaggedError<ProcUnreadable>()("ProcUnreadable", {
   path: Schema.String,
   cause: Schema.Defect()
@@ -44,10 +44,10 @@ export class ProcUnreadable extends Schema.TaggedError<ProcUnreadable>()("ProcUn
 
 const attempt = <A>(read: () => A) => Effect.option(Effect.try({ try: read, catch: () => undefined }))
 
-/** What the kernel answers for a process that is gone: before its file is open, and after. */
+/** The kernel's errors for a process that is gone: before its file is open, and after. */
 const ABSENT = new Set(["ENOENT", "ESRCH"])
 
-/** What a read of /proc answers, or `undefined` when there is no such file. */
+/** The result of a read of /proc, or `undefined` when the file does not exist. */
 const readProc = <A>(path: string, read: (path: string) => A): Effect.Effect<A | undefined, ProcUnreadable> =>
   Effect.try({ try: () => read(path), catch: (cause) => new ProcUnreadable({ path, cause }) }).pipe(
     Effect.catchIf(
@@ -56,7 +56,7 @@ const readProc = <A>(path: string, read: (path: string) => A): Effect.Effect<A |
     )
   )
 
-/** The process that has this pid now, a zombie too, or `undefined` when there is none. */
+/** The process with this pid, a zombie too, or `undefined` when none has it. */
 export const statOf = Effect.fnUntraced(function* (
   pid: number
 ): Effect.fn.Return<ProcessStat | undefined, ProcUnreadable> {
@@ -69,17 +69,17 @@ export const statOf = Effect.fnUntraced(function* (
 const isSame = (identity: ProcessIdentity, now: ProcessStat | undefined): now is ProcessStat =>
   now !== undefined && now.start === identity.start && now.state !== "Z"
 
-/** The condition of this very process. A zombie is gone: nothing of it is left but its exit code. */
+/** The condition of exactly this process. A zombie is gone: nothing of it is left but its exit code. */
 export const conditionOf = (identity: ProcessIdentity): Effect.Effect<"running" | "paused" | "gone" | "unknown"> =>
   statOf(identity.pid).pipe(
     Effect.map((now) => (!isSame(identity, now) ? "gone" : now.state === "T" ? "paused" : "running")),
-    Effect.catch(() => Effect.succeed("unknown" as const))
+    Effect.orElseSucceed(() => "unknown" as const)
   )
 
-/** What the kernel answers for a process that choird may not see, where /proc is mounted with hidepid=1. */
+/** The kernel's errors for a process that choird may not see, where /proc is mounted with hidepid=1. */
 const HIDDEN = new Set(["EACCES", "EPERM"])
 
-/** The process that has this pid now, or `undefined` when choird cannot see any. */
+/** The process with this pid, or `undefined` when choird cannot see one. */
 export const visibleStatOf = (pid: number): Effect.Effect<ProcessStat | undefined, ProcUnreadable> =>
   Effect.catchIf(
     statOf(pid),
@@ -97,21 +97,21 @@ export const listProcesses = Effect.gen(function* () {
   return stats.filter((stat) => stat !== undefined && stat.state !== "Z") as ReadonlyArray<ProcessStat>
 })
 
-/** Where a process works, or `undefined` when it is gone or another user's. */
+/** The working folder of a process, or `undefined` when it is gone or another user's. */
 export const workingFolderOf = (pid: number): Effect.Effect<string | undefined> =>
   Effect.map(
     attempt(() => readlinkSync(`/proc/${pid}/cwd`)),
     Option.getOrUndefined
   )
 
-/** Sends a signal to this very process, and says whether it was there. */
+/** Sends a signal to exactly this process; whether it existed. */
 export const signalTo = Effect.fnUntraced(function* (identity: ProcessIdentity, signal: "SIGKILL" | "SIGSTOP") {
   const isThere = isSame(identity, yield* statOf(identity.pid))
   if (isThere) yield* attempt(() => process.kill(identity.pid, signal))
   return isThere
 })
 
-/** Differs after each boot; empty where the platform does not tell, which matches no recorded identity. */
+/** An id that differs after each boot; empty on a platform without one, which matches no recorded identity. */
 export const bootId: Effect.Effect<string, ProcUnreadable> = Effect.map(
   readProc("/proc/sys/kernel/random/boot_id", (path) => readFileSync(path, "utf8").trim()),
   (text) => text ?? ""

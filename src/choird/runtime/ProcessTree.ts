@@ -1,20 +1,19 @@
-/** Ends everything that a container started, as far as the host can tell what that is. */
+/** The end of everything that a container started, as far as the host knows it. */
 import { Effect, Schedule } from "effect"
-import type { CgroupError, Cgroups } from "./Cgroups.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
 import type { HostContainerId } from "./ContainerRuntime.ts"
 import { isInside } from "./Ownership.ts"
 import { bootId, listProcesses, signalTo, statOf, workingFolderOf } from "./ProcessIdentity.ts"
 import type { ProcessIdentity, ProcessStat, ProcUnreadable } from "./ProcessIdentity.ts"
-import { CONTAINER_GONE_MS_MAX, CONTAINER_GONE_POLL_MS } from "./Cgroups.ts"
+import { type CgroupError, Cgroups, CONTAINER_GONE_MS_MAX, CONTAINER_GONE_POLL_MS } from "./Cgroups.ts"
 
-/** How often a tree of processes is searched again for children that were forked during the search. */
+/** Searches of a tree of processes, each for children that were forked during the one before. */
 const PROCESS_SEARCHES_MAX = 20
 
 /**
  * The processes of a container that has no pid namespace: its leader, what descends from anything `known`, and what is in the
  * leader's session or group. choird gave the leader a session of its own, and the kernel gives no pid away that still names a
- * session. So while the leader lives its session is the container's; once it is dead only `mayBeOurs` tells.
+ * session. So while the leader lives its session is the container's; once it is dead only `mayBeOurs` decides.
  */
 export const treeOf = (
   processes: ReadonlyArray<ProcessStat>,
@@ -37,7 +36,7 @@ export const treeOf = (
   return processes.filter(({ pid }) => tree.has(pid))
 }
 
-/** What helps where /proc cannot be read, which is so when choird has no descriptor left. */
+/** The advice where /proc cannot be read, as when choird has no descriptor left. */
 export const OPEN_FILES_FIX = "Raise choird's limit of open files (ulimit -n, LimitNOFILE=), then start the agent again"
 
 /** Stops the tree while it is searched, so that none of it forks its way out of the search. */
@@ -64,12 +63,13 @@ const freezeTree = Effect.fnUntraced(function* (id: HostContainerId) {
   return [...found.values()]
 })
 
-const membersOf = Effect.fnUntraced(function* (cgroups: Cgroups["Service"], id: HostContainerId) {
+const membersOf = Effect.fnUntraced(function* (id: HostContainerId) {
+  const cgroups = yield* Cgroups
   const stats = yield* Effect.forEach(yield* cgroups.members(id.cgroup), statOf)
   return stats.filter((stat) => stat !== undefined && stat.state !== "Z") as ReadonlyArray<ProcessIdentity>
 })
 
-/** Why an end is not confirmed. */
+/** The error for an end that is not confirmed. */
 export const stuck = (pids: ReadonlyArray<number>, unread: CgroupError | ProcUnreadable | undefined) =>
   unread === undefined
     ? new ContainerError({
@@ -79,17 +79,16 @@ export const stuck = (pids: ReadonlyArray<number>, unread: CgroupError | ProcUnr
       })
     : new ContainerError({
         reason: "stuck",
-        problem: `nobody can tell whether processes of an agent are gone: ${unread.message}`,
+        problem: `it is unknown whether processes of an agent are gone: ${unread.message}`,
         fix: OPEN_FILES_FIX
       })
 
 /**
  * Kills every process of a container and waits until it has seen that they are gone. In a sandbox the end of the namespace's first
  * process is the end of all; elsewhere it is the group, the session, the descendants, and the cgroup where there is one. What
- * cannot be looked at may live: it is looked for again, and `signalUnseen` may do to it what needs no look.
+ * cannot be inspected may live: it is searched again, and `signalUnseen` may do to it what needs no inspection.
  */
 export const endTree = Effect.fn("ProcessTree.end")(function* (
-  cgroups: Cgroups["Service"],
   id: HostContainerId,
   signalUnseen: Effect.Effect<unknown> = Effect.void
 ) {
@@ -103,11 +102,11 @@ export const endTree = Effect.fn("ProcessTree.end")(function* (
   const search = Effect.gen(function* () {
     if (!isSearched) doom(yield* freezeTree(id))
     isSearched = true
-    doom(yield* membersOf(cgroups, id))
+    doom(yield* membersOf(id))
     return false
   })
   /** Whether something may be left, which it is when that cannot be seen. */
-  const leaves = (work: Effect.Effect<boolean, CgroupError | ProcUnreadable>) =>
+  const leaves = <R>(work: Effect.Effect<boolean, CgroupError | ProcUnreadable, R>) =>
     Effect.catch(work, (error) => {
       unread = error
       return Effect.as(signalUnseen, true)
@@ -135,10 +134,11 @@ export const endTree = Effect.fn("ProcessTree.end")(function* (
   )
 })
 
-/** Ends what is left of a container of an earlier life of choird. After a reboot nothing is, and its pids are others'. */
-export const reapTree = Effect.fn("ProcessTree.reap")(function* (cgroups: Cgroups["Service"], id: HostContainerId) {
+/** Ends what is left of a container of an earlier choird. After a reboot nothing is left, and its pids belong to others. */
+export const reapTree = Effect.fn("ProcessTree.reap")(function* (id: HostContainerId) {
+  const cgroups = yield* Cgroups
   const boot_id = yield* Effect.mapError(bootId, (error) => stuck([], error))
   if (id.boot_id !== boot_id) return
-  yield* endTree(cgroups, id)
+  yield* endTree(id)
   yield* cgroups.remove(id.cgroup)
 })

@@ -1,7 +1,7 @@
-/** Where the kernel's control groups lie and what stands in their files: pure readings of /proc and plain writes (cgroups(7)). */
+/** The places and files of the kernel's control groups: pure readings of /proc and plain writes (cgroups(7)). */
 import { join, relative } from "node:path"
 
-/** What one agent may use at most (`runtime` of config.json, D41). */
+/** The limits of one agent (`runtime` of config.json, D41). */
 export interface ContainerLimits {
   /** Processors, as a number that may have a fraction. */
   readonly cpus: number
@@ -47,7 +47,7 @@ const parseMount = (line: string): Mount | undefined => {
   return type === "cgroup" && controllers.length > 0 ? { ...place, version: 1, controllers } : undefined
 }
 
-/** The group of choird in one hierarchy, as /proc/self/cgroup tells. */
+/** The group of choird in one hierarchy, from /proc/self/cgroup. */
 const ownGroup = (own: string, mount: Mount): string | undefined => {
   for (const line of own.split("\n")) {
     const [id, names, ...path] = line.split(":")
@@ -102,7 +102,7 @@ const PERIOD_US = 100_000
 const AGENT_CPU_SHARES = 102
 const AGENT_CPU_WEIGHT = 10
 
-/** What to write, in order: version 1 refuses a limit on memory and swap below the one on memory. */
+/** The files to write, in order: version 1 refuses a limit on memory and swap below the one on memory. */
 export const limitFiles = (
   { version, controllers, isRoot }: GroupParent,
   limits: ContainerLimits

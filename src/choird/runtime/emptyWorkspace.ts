@@ -1,6 +1,6 @@
 /**
- * Empties a workspace and keeps its folder (R41). What an agent left there is hostile: names are never read by a shell, links
- * are removed and not followed, other file systems are not entered, and what is mounted below refuses the whole.
+ * The emptying of a workspace, whose folder stays (R41). Its contents are hostile: no shell reads a name, links are removed and not
+ * followed, other file systems are not entered, and a workspace with a mount in it is refused.
  */
 import { chmodSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { Effect } from "effect"
@@ -9,15 +9,15 @@ import { ContainerError } from "./ContainerRuntime.ts"
 import { HOST_PATH, run } from "./HostProcess.ts"
 import { isInside, realPath, workspaceProblem } from "./Ownership.ts"
 
-/** How often both sides of a workspace are emptied in turn: the depth of foreign folders within foreign folders. */
+/** Passes that empty both sides of a workspace in turn: the depth of foreign folders within foreign folders. */
 const RESET_PASSES_MAX = 4
-/** Names that are shown of what could not be deleted. */
+/** Names of undeletable files that are shown. */
 const RESET_LEFT_SHOWN_MAX = 5
 
 const refused = (problem: string, fix: string) => new ContainerError({ reason: "refused", problem, fix })
 const failed = (problem: string, fix: string) => new ContainerError({ reason: "failed", problem, fix })
 
-/** What proc(5) writes for characters that would end a field. */
+/** The text of a field, in which proc(5) escapes characters that would end it. */
 const unescaped = (field: string) =>
   field.replaceAll(/\\([0-7]{3})/gu, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
 
@@ -40,14 +40,14 @@ const emptyable = Effect.fnUntraced(function* (path: string, kept: ReadonlyArray
   return folder
 })
 
-/** Names that are left, as they may be printed; more than one says so. */
+/** The names that are left, safe to print. */
 const namesLeft = (folder: string) =>
   Effect.try({
     try: () => readdirSync(folder).map((name) => JSON.stringify(name)),
-    catch: (cause) => failed(`${folder} cannot be looked at: ${String(cause)}`, "Look at its owner and its mode")
+    catch: (cause) => failed(`${folder} cannot be read: ${String(cause)}`, "Check its owner and its mode")
   })
 
-/** Gives the owner its own folder back; what is not choird's own is not choird's to change. */
+/** Gives the owner access to its own folder; a folder of another user is not choird's to change. */
 const openFolder = (folder: string) =>
   Effect.ignore(Effect.try(() => chmodSync(folder, (statSync(folder).mode & 0o7777) | 0o700)))
 
@@ -61,7 +61,7 @@ const find = Effect.fnUntraced(function* (folder: string, words: ReadonlyArray<s
   })
 })
 
-/** Deletes what choird's own user may. */
+/** Deletes the files that choird's own user may delete. */
 const deleteInside = Effect.fnUntraced(function* (folder: string) {
   yield* openFolder(folder)
   // A folder may keep its own owner out; root is kept out of none.
@@ -92,7 +92,7 @@ export const emptyWorkspace = Effect.fn("emptyWorkspace")(
     const more = left.length > RESET_LEFT_SHOWN_MAX ? ` and ${left.length - RESET_LEFT_SHOWN_MAX} more` : ""
     return yield* failed(
       `${left.slice(0, RESET_LEFT_SHOWN_MAX).join(", ")}${more} could not be deleted from ${folder}`,
-      `Look at their owners, and delete them as root: find ${folder} -xdev -mindepth 1 -delete`
+      `Check their owners, and delete them as root: find ${folder} -xdev -mindepth 1 -delete`
     )
   },
   Effect.timeoutOrElse({
@@ -101,7 +101,7 @@ export const emptyWorkspace = Effect.fn("emptyWorkspace")(
       Effect.fail(
         failed(
           `emptying the workspace took longer than ${WORKSPACE_RESET_MS_MAX / 60_000} minutes`,
-          "Ask again: it goes on with what is left"
+          "Run it again: it continues with the rest"
         )
       )
   })

@@ -2,6 +2,7 @@
 import { networkInterfaces } from "node:os"
 import type { Config } from "#schema/Config.ts"
 import { isLoopback } from "#schema/Transport.ts"
+import { hostOf } from "#src/shared/wire/hostPort.ts"
 
 /** `path` is from the root of config.json. */
 export interface PlacedProblem {
@@ -44,8 +45,8 @@ const ownAddresses = (): ReadonlySet<string> =>
   new Set(Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address)))
 
 const staysHere = (endpoint: string, own: ReadonlySet<string>): boolean => {
-  const host = URL.parse(endpoint)?.hostname.replaceAll(/[[\]]/gu, "")
-  return host !== undefined && (isLoopback(host) || own.has(host))
+  const url = URL.parse(endpoint)
+  return url !== null && (isLoopback(hostOf(url)) || own.has(hostOf(url)))
 }
 
 /** Whether what is sent to an address can be read on the way. */

@@ -1,5 +1,6 @@
 /** Where config.json expects the offline model, which choird itself runs. */
 import type { Config } from "#schema/Config.ts"
+import { hostOf } from "#src/shared/wire/hostPort.ts"
 
 /** The provider of models that choird serves itself. */
 export const OFFLINE_PROVIDER = "offline"
@@ -32,10 +33,10 @@ export const offlinePlaces = ({ models }: Pick<Config, "models">): ReadonlyArray
   const endpoints = Object.values(models)
     .filter(({ endpoint, provider }) => provider === OFFLINE_PROVIDER && isLoopback(endpoint))
     .map(({ endpoint }) => new URL(endpoint))
-  const places = endpoints.map(({ hostname, href, port }) => ({
-    endpoint: href.replace(/\/+$/u, ""),
-    host: hostname.replaceAll(/[[\]]/gu, ""),
-    port: Number(port || 80)
+  const places = endpoints.map((url) => ({
+    endpoint: url.href.replace(/\/+$/u, ""),
+    host: hostOf(url),
+    port: Number(url.port || 80)
   }))
   return [...new Map(places.map((place) => [`${place.host} ${place.port}`, place])).values()]
 }

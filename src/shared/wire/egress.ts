@@ -2,8 +2,8 @@
  * Where agents in containers may connect to (D22), as rules for iptables: pure, so that choird can set them and an operator can read
  * them. New connections from the bridge alone are looked at; what belongs to one that choird or the agent began passes.
  */
-
-const IPV4 = /^(?:\d{1,3}\.){3}\d{1,3}$/u
+import { Result } from "effect"
+import { IpNetwork, NetAddress } from "effect/net"
 
 /** Ranges that are not the public network (RFC 6890), the cloud's metadata address among them. */
 const PRIVATE = [
@@ -29,15 +29,13 @@ export interface AllowedAddress {
   readonly is_written: boolean
 }
 
-const numberOf = (address: string) => address.split(".").reduce((sum, part) => sum * 256 + Number(part), 0)
+const PRIVATE_NETWORKS = PRIVATE.map(IpNetwork.fromStringUnsafe)
 
 /** Whether an IPv4 address is one of the public network. */
 export const isPublic = (address: string): boolean =>
-  IPV4.test(address) &&
-  !PRIVATE.some((range) => {
-    const [first = "", bits = "32"] = range.split("/")
-    const size = 2 ** (32 - Number(bits))
-    return Math.floor(numberOf(address) / size) === Math.floor(numberOf(first) / size)
+  Result.match(NetAddress.ipv4FromString(address), {
+    onFailure: () => false,
+    onSuccess: (ip) => !PRIVATE_NETWORKS.some(IpNetwork.contains(ip))
   })
 
 export interface EgressPlan {
@@ -56,7 +54,10 @@ export const nameserversIn = (text: string): ReadonlyArray<string> =>
   text
     .split("\n")
     .flatMap((line) => /^\s*nameserver\s+(\S+)/u.exec(line)?.[1] ?? [])
-    .filter((address) => IPV4.test(address) && !address.startsWith("127."))
+    .filter((address) => {
+      const ip = NetAddress.ipv4FromString(address)
+      return Result.isSuccess(ip) && !NetAddress.isLoopback(ip.success)
+    })
 
 const toward = (bridge: string) => bridge.toUpperCase()
 /** The chain of what leaves for elsewhere, and of what is meant for the host itself. */

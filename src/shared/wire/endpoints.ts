@@ -2,6 +2,7 @@
 import { readFileSync, statSync } from "node:fs"
 import { Effect, Layer, Schema } from "effect"
 import { isLoopback } from "#schema/Transport.ts"
+import { hostOf } from "./hostPort.ts"
 import { layerUndiciClient } from "./undiciClient.ts"
 import { CLIENT_CONNECTIONS_MAX } from "./sockets.ts"
 
@@ -32,7 +33,7 @@ const originOf = ({ ca, url }: Endpoint) => {
   const refused = (problem: string) => Effect.fail(new EndpointRefused({ endpoint: url, problem }))
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   if (parsed === undefined || parsed.href !== `${parsed.origin}/`) return refused("it must be https://HOST:PORT")
-  const host = parsed.hostname.replace(/^\[|\]$/gu, "")
+  const host = hostOf(parsed)
   switch (parsed.protocol) {
     case "https:":
       return ca === undefined ? refused("https needs the certificate to trust (--ca)") : Effect.succeed(parsed.origin)

@@ -3,6 +3,7 @@ import { createServer, type Server } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import { Effect, Redacted, Runtime, Schema } from "effect"
 import { HTTP_HEADERS_MS_MAX, type HttpApp, serve, type ServeOptions, serverLimits } from "./http.ts"
+import { formatPlace } from "./hostPort.ts"
 
 /** An address that cannot be listened on. */
 export class ListenRefused extends Schema.TaggedError<ListenRefused>()("ListenRefused", {
@@ -57,7 +58,7 @@ export const listenTcp = Effect.fn("listenTcp")(function* (app: HttpApp, options
   const { host, port } = options
   const server = yield* serve(app, () => makeServer(options), options)
   return yield* Effect.callback<number, ListenRefused>((resume) => {
-    const place = `${host.includes(":") ? `[${host}]` : host}:${port}`
+    const place = formatPlace(host, port)
     const fail = (cause: NodeJS.ErrnoException) =>
       resume(Effect.fail(new ListenRefused({ place, code: cause.code ?? cause.message })))
     server.once("error", fail)

@@ -7,8 +7,7 @@ import type { EventDraft } from "#schema/Event.ts"
 import { EDGE, InboxId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { layerAgentRoutes } from "#src/choird/api/agent/AgentRoutes.ts"
-import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
-import { layerAgentDoors } from "#src/choird/listeners/layerAgentDoors.ts"
+import { AgentSockets, layerAgentListeners } from "#src/choird/listeners/AgentSockets.ts"
 import { BODIES, openSession, VERBS } from "../../support/agentSocket.ts"
 import { append, DM, head, layerWorld, makeWorld, SESSION } from "../../support/control.ts"
 import { temporaryFolder } from "../../support/engines.ts"
@@ -33,7 +32,10 @@ describe("a session's socket", () => {
     Effect.gen(function* () {
       const world = yield* makeWorld
       const home = yield* temporaryFolder
-      const sockets = yield* Effect.provide(AgentSockets, layerAgentDoors.pipe(Layer.provide(layerWorld(world, home))))
+      const sockets = yield* Effect.provide(
+        AgentSockets,
+        layerAgentListeners.pipe(Layer.provide(layerWorld(world, home)))
+      )
       const scope = yield* Scope.make()
       const { dir, path } = yield* Scope.provide(sockets.open(SESSION), scope)
       assert.strictEqual(path, `${home}/socks/agents/${SESSION}/choird.sock`)
@@ -319,7 +321,7 @@ describe("layerAgentRoutes", () => {
     Effect.gen(function* () {
       const world = yield* makeWorld
       const home = yield* temporaryFolder
-      const services = yield* Layer.build(layerAgentDoors.pipe(Layer.provideMerge(layerWorld(world, home))))
+      const services = yield* Layer.build(layerAgentListeners.pipe(Layer.provideMerge(layerWorld(world, home))))
       const { path } = yield* Effect.provideContext(
         Effect.flatMap(AgentSockets, (sockets) => sockets.open(SESSION)),
         services

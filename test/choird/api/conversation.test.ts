@@ -9,13 +9,12 @@ import { type ChatEvent, OperatorApi } from "#schema/OperatorApi.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { layerAgentRoutes } from "#src/choird/api/agent/AgentRoutes.ts"
-import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
-import { layerAgentDoors } from "#src/choird/listeners/layerAgentDoors.ts"
+import { AgentSockets, layerAgentListeners } from "#src/choird/listeners/AgentSockets.ts"
 import { layerOperatorServer } from "#src/choird/api/operator/OperatorServer.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
-import { layerHostTools } from "#src/choird/hosttools/layerHostTools.ts"
+import { layerHostTools } from "#src/choird/hosttools/HostTools.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
@@ -60,7 +59,7 @@ const run = Effect.gen(function* () {
   const services = yield* Layer.build(
     Layer.mergeAll(layerAgentRoutes, layerOperatorServer("0.1.0")).pipe(
       Layer.provide(layerHostTools),
-      Layer.provideMerge([layerAgentDoors, Models.layer]),
+      Layer.provideMerge([layerAgentListeners, Models.layer]),
       Layer.provideMerge([
         platform,
         database({ away: false }),

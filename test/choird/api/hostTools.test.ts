@@ -2,8 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Schema, Scope } from "effect"
 import type { ToolEffect } from "#schema/Tool.ts"
 import { layerAgentRoutes } from "#src/choird/api/agent/AgentRoutes.ts"
-import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
-import { layerAgentDoors } from "#src/choird/listeners/layerAgentDoors.ts"
+import { AgentSockets, layerAgentListeners } from "#src/choird/listeners/AgentSockets.ts"
 import { type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
 import { layerWorld, makeWorld, SESSION } from "../../support/control.ts"
@@ -104,7 +103,7 @@ describeTransports("EXECUTE_HOST_TOOL", ({ openSessionWith }) => {
       const home = yield* temporaryFolder
       const services = yield* Layer.build(
         layerAgentRoutes.pipe(
-          Layer.provideMerge(layerAgentDoors),
+          Layer.provideMerge(layerAgentListeners),
           Layer.provideMerge(layerWorld(world, home, held.tools))
         )
       )

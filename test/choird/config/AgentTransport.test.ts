@@ -75,7 +75,7 @@ describe("a certificate", () => {
         Effect.map(Effect.flip(readTlsIdentity(files)), ({ message }) => message)
       assert.match(yield* why({ cert: "/nowhere.pem", key }), /the certificate \/nowhere\.pem cannot be read: ENOENT/u)
       assert.match(yield* why({ cert, key: folder }), /the key .* cannot be read: EISDIR/u)
-      assert.include(yield* why({ cert: junk, key }), `${junk} is no certificate`)
+      assert.include(yield* why({ cert: junk, key }), `${junk} is not a certificate`)
       assert.include(yield* why({ cert, key: other.key }), "does not belong to the certificate")
       assert.include(yield* why({ cert, key: junk }), junk)
     })

@@ -4,7 +4,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { CallId } from "#schema/Ids.ts"
 import { makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { HostTools } from "#src/choird/hosttools/HostTools.ts"
-import { layerRunEndings } from "#src/choird/hosttools/layerHostTools.ts"
+import { layerRunEndings } from "#src/choird/hosttools/HostTools.ts"
 import { AGENT, layerWorld, makeWorld, SESSION } from "../../support/control.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 

@@ -10,7 +10,10 @@ import { BODIES, openSessionWith } from "../../support/agentSocket.ts"
 import { makeCertificate } from "../../support/certificate.ts"
 import { OTHER_SESSION, SESSION } from "../../support/control.ts"
 import { ask, dial, type Place, refusalOf, untilClosed } from "../../support/unixHttp.ts"
-import { STRANGER_CONNECTIONS_MAX, STRANGER_REQUESTS_BURST } from "#src/choird/listeners/Strangers.ts"
+import {
+  UNAUTHENTICATED_CONNECTIONS_MAX,
+  UNAUTHENTICATED_REQUESTS_BURST
+} from "#src/choird/listeners/UnauthenticatedConnections.ts"
 import { AGENT_REQUESTS_BURST } from "#src/choird/listeners/OpenSession.ts"
 import { HTTP_HEADER_BYTES_MAX } from "#src/shared/wire/http.ts"
 
@@ -70,13 +73,13 @@ describe("who has no valid token on TCP (R47)", () => {
   it.effect("is counted by its address and turned away, which no session notices", () =>
     Effect.gen(function* () {
       const { path, world } = yield* openTcp
-      for (let count = 0; count < STRANGER_REQUESTS_BURST; count += 1)
+      for (let count = 0; count < UNAUTHENTICATED_REQUESTS_BURST; count += 1)
         assert.strictEqual((yield* report(path, "nobody")).status, 401)
       for (let count = 0; count < 3; count += 1) {
         const limited = yield* report(path, "nobody")
         assert.deepStrictEqual([limited.status, limited.headers["retry-after"]], [429, "1"])
       }
-      assert.lengthOf(world.audit, STRANGER_REQUESTS_BURST)
+      assert.lengthOf(world.audit, UNAUTHENTICATED_REQUESTS_BURST)
       assert.strictEqual((yield* report(path, "lease")).status, 200)
       yield* TestClock.adjust("100 millis")
       assert.strictEqual((yield* report(path, "nobody")).status, 401)
@@ -93,7 +96,7 @@ describe("who has no valid token on TCP (R47)", () => {
       const { path } = yield* openTcp
       const first = yield* dial(path)
       const cut = yield* Effect.forkChild(untilClosed(first), { startImmediately: true })
-      for (let count = 0; count < STRANGER_CONNECTIONS_MAX; count += 1) yield* dial(path)
+      for (let count = 0; count < UNAUTHENTICATED_CONNECTIONS_MAX; count += 1) yield* dial(path)
       yield* Fiber.join(cut)
       assert.strictEqual((yield* report(path, "lease")).status, 200)
     })
@@ -122,7 +125,7 @@ describe("what a session has on TCP", () => {
   it.effect("is not used up by an agent of an older epoch, which is told that it is fenced (E13)", () =>
     Effect.gen(function* () {
       const { call, path } = yield* openTcp
-      for (let count = 0; count < STRANGER_REQUESTS_BURST; count += 1)
+      for (let count = 0; count < UNAUTHENTICATED_REQUESTS_BURST; count += 1)
         assert.include((yield* call("HEARTBEAT", { token: "older" })).text, "FENCED")
       assert.strictEqual((yield* call("HEARTBEAT", { token: "older" })).status, 429)
       for (let count = 0; count < AGENT_REQUESTS_BURST; count += 1)

@@ -1,12 +1,18 @@
-import { assert } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import type { AgentId } from "#schema/Ids.ts"
-import { Audit, AUDIT_DETAIL_BYTES_MAX, AUDIT_RETRY_MS } from "#src/choird/logs/Audit.ts"
+import {
+  Audit,
+  AUDIT_DETAIL_BYTES_MAX,
+  AUDIT_RETRY_MS,
+  AUDIT_SUMS_MAX,
+  AUDIT_WINDOW_MS,
+  makeAuditSums
+} from "#src/choird/logs/Audit.ts"
 import { describeStores } from "../../support/engines.ts"
 import { newTalk, stores } from "../../support/stores.ts"
-import { AUDIT_WINDOW_MS } from "#src/choird/logs/auditSums.ts"
 
 /** Of an agent's rows the refusal, how often it was, and the number in its detail. */
 const counts = (agent_id: AgentId) =>
@@ -151,4 +157,23 @@ describeStores("Audit", (it) => {
       assert.deepStrictEqual(yield* Effect.provide(counts(agent_id), stores), ["Y 1 1", "Y 1 2"])
     })
   )
+})
+
+describe("sums of refusals", () => {
+  it("are bounded, however many kinds a flood has (R77)", () => {
+    const sums = makeAuditSums()
+    let rows = 0
+    for (let index = 0; index < 10 * AUDIT_SUMS_MAX; index += 1) {
+      const entry = { who: `agent:${index}`, action: "rpc.HEARTBEAT", detail: { refused: "AUTH" } }
+      if (sums.note(entry, 0) !== undefined) rows += 1
+    }
+    assert.strictEqual(rows, AUDIT_SUMS_MAX + 1)
+    const due = sums.due(AUDIT_WINDOW_MS)
+    assert.deepStrictEqual(
+      due.map(({ count }) => count),
+      [9 * AUDIT_SUMS_MAX - 1]
+    )
+    assert.deepStrictEqual(sums.due(AUDIT_WINDOW_MS), [])
+    assert.isDefined(sums.note({ who: "new", action: "x", detail: { refused: "AUTH" } }, 2 * AUDIT_WINDOW_MS))
+  })
 })

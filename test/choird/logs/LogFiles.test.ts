@@ -118,7 +118,7 @@ describe("LogFiles", () => {
     Effect.gen(function* () {
       const home = yield* temporaryFolder
       yield* Effect.gen(function* () {
-        const { archive, archiveAfter, archiving, follow } = yield* LogFiles
+        const { archive, archiveAfter, archiving, follow, written } = yield* LogFiles
         yield* archiveAfter(1000)
         yield* archiving
         yield* archive(ADA)
@@ -129,6 +129,7 @@ describe("LogFiles", () => {
         assert.isFalse(existsSync(join(home, "logs", "ada.log")))
         const flood = Array.from({ length: 1100 }, () => "x".repeat(4000))
         yield* follow(ADA, SESSION, Stream.fromArray(flood))
+        yield* written
         yield* compressed(home, "ada")
         assert.strictEqual(archivedIn(home, "ada").names.length, 2)
       }).pipe(Effect.scoped, Effect.provide(logged(home)))

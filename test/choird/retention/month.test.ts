@@ -27,7 +27,7 @@ import * as months from "../../support/month.ts"
 import { monthSession } from "../../support/monthSession.ts"
 import { makeProposer, type ProposalLife, pushBranch, TOOL } from "../../support/proposals.ts"
 import { refuse } from "../../support/testing/telegramMethods.ts"
-import { IMAGES_KEPT } from "#src/choird/runtime/docker/unusedTags.ts"
+import { IMAGES_KEPT } from "#src/choird/runtime/docker/imageNames.ts"
 import { isFull } from "../../support/size.ts"
 
 const SIZE = isFull

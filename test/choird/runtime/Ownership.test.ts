@@ -1,11 +1,10 @@
-import { chownSync, lstatSync, mkdirSync, readdirSync, symlinkSync, linkSync, writeFileSync } from "node:fs"
+import { chownSync, linkSync, lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { giveWorkspace } from "#src/choird/runtime/Ownership.ts"
+import { giveWorkspace, SANDBOX_UID_FIRST } from "#src/choird/runtime/Ownership.ts"
 import { startSwapper } from "../../support/swapper.ts"
 import { temporaryWorkspace } from "../../support/workspace.ts"
-import { SANDBOX_UID_FIRST } from "#src/choird/runtime/AgentUids.ts"
 
 const isRoot = process.getuid?.() === 0
 const [ONE, OTHER] = [SANDBOX_UID_FIRST + 7, SANDBOX_UID_FIRST + 8]

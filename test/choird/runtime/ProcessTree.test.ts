@@ -4,7 +4,7 @@ import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { CgroupName } from "#src/choird/runtime/Cgroups.ts"
+import { CgroupName, Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { bootId, conditionOf, parseStat, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
 import type { ProcessStat } from "#src/choird/runtime/ProcessIdentity.ts"
 import { endTree, treeOf } from "#src/choird/runtime/ProcessTree.ts"
@@ -82,17 +82,20 @@ describe("treeOf", () => {
 describe("endTree", () => {
   it.effect("gives up with the reason when what it waits for does not come, also while a scope closes", () =>
     Effect.gen(function* () {
-      const stuck = {
+      const stuck = Cgroups.of({
         enforced: { cpus: true, memory_mb: true, pids: true },
         create: () => Effect.die("not used"),
         members: () => Effect.never,
         remove: () => Effect.void
-      }
+      })
       const cgroup = CgroupName.make("choir-none-1")
       const id = { type: "sandbox" as const, boot_id: yield* bootId, processes: [], cgroup, workspace: "/none" }
-      const ending = yield* Effect.forkChild(Effect.uninterruptible(Effect.flip(endTree(stuck, id))), {
-        startImmediately: true
-      })
+      const ending = yield* Effect.forkChild(
+        Effect.uninterruptible(Effect.provideService(Effect.flip(endTree(id)), Cgroups, stuck)),
+        {
+          startImmediately: true
+        }
+      )
       yield* TestClock.adjust("11 seconds")
       const error = yield* Fiber.join(ending)
       assert.strictEqual(error.reason, "stuck")

@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import { watchContainers } from "#src/choird/runtime/docker/ContainerWatch.ts"
+import { ContainerWatch } from "#src/choird/runtime/docker/ContainerWatch.ts"
 import { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
 import { emptyInContainer, emptyingProfile } from "#src/choird/runtime/docker/EmptyingContainer.ts"
 import { testEngine } from "../../support/docker.ts"
@@ -54,9 +54,7 @@ describe.skipIf(reason !== undefined)("workspaces of containers", { timeout: 120
       mkdirSync(join(workspace, "shut"))
       writeFileSync(join(workspace, "shut", "file"), "")
       chownSync(workspace, uid, uid)
-      const engine = yield* DockerEngine
-      const watch = yield* watchContainers(engine, installation)
-      yield* emptyInContainer(engine, watch, installation, workspace)
+      yield* emptyInContainer(installation, workspace).pipe(Effect.provide(ContainerWatch.layer(installation)))
       // Not in the namespace, and in a folder that is not: root of the container may not.
       assert.deepStrictEqual(readdirSync(workspace), ["shut"])
       assert.deepStrictEqual(look(), before)

@@ -55,9 +55,9 @@ const stateIn = (stat: number) =>
 
 const look = Effect.gen(function* () {
   const cgroups = yield* Cgroups
-  const group = yield* limitGroup(cgroups, spec)
+  const group = yield* limitGroup(spec)
   const launch = { program: "/bin/sh", args: ["-c", PROGRAM], cwd: "/", env: { PATH: "/usr/bin:/bin" }, inputs: [] }
-  const container = yield* openHostContainer(cgroups, { type, spec, group, workspace, launch })
+  const container = yield* openHostContainer({ type, spec, group, workspace, launch })
   const { id } = container
   const before = yield* container.condition
   const stat = openSync(`/proc/${id.processes[0]?.pid}/stat`, "r")
@@ -65,7 +65,7 @@ const look = Effect.gen(function* () {
   const without = yield* container.condition
   const isGrouped = Object.values(cgroups.enforced).includes(true)
   const calledEmpty = isGrouped && (yield* Effect.result(cgroups.members(id.cgroup)))._tag === "Success"
-  const reaping = yield* Effect.forkChild(Effect.result(reapTree(cgroups, id)), { startImmediately: true })
+  const reaping = yield* Effect.forkChild(Effect.result(reapTree(id)), { startImmediately: true })
   const killing = yield* Effect.forkChild(Effect.result(container.kill), { startImmediately: true })
   const state = yield* stateIn(stat).pipe(
     Effect.repeat({ until: (state) => state === "T" || state === "Z", schedule: Schedule.spaced("5 millis") }),

@@ -7,7 +7,6 @@ import { HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
-import { Audit } from "#src/choird/logs/Audit.ts"
 import { type HttpApp, listen, refusalResponse } from "#src/shared/wire/http.ts"
 import { Updates } from "#src/choird/agents/Updates.ts"
 import { Workspaces } from "#src/choird/agents/Workspaces.ts"
@@ -67,7 +66,7 @@ export const layerOperatorServer = (version: string) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const { home } = yield* ConfigStore
-      const audit = yield* Audit
+      const audited = yield* auditedRequests
       const app = yield* HttpRouter.toHttpEffect(
         HttpApiBuilder.layer(OperatorApi).pipe(
           Layer.provide([
@@ -100,7 +99,7 @@ export const layerOperatorServer = (version: string) =>
         )
       )
       const path = join(home, "socks", "choird.sock")
-      yield* listen(auditedRequests(audit, tellingOfDatabase(app), askedByOperator), {
+      yield* listen(audited(tellingOfDatabase(app), askedByOperator), {
         path,
         connectionsMax: OPERATOR_CONNECTIONS_MAX
       })

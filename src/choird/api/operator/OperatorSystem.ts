@@ -28,6 +28,7 @@ import { AUDIT_LISTED_MAX } from "#src/shared/limits.ts"
 import { badRequest, fromWorkspaceRefused } from "#src/choird/api/refusals.ts"
 import { Workspaces } from "#src/choird/agents/Workspaces.ts"
 import { allowedPlace } from "#schema/AllowedHost.ts"
+import { formatPlace, hostOf, portOf } from "#src/shared/wire/hostPort.ts"
 
 /** One sentence for each, with the entry that is missing. */
 export const unlistedModels = ({ models, runtime }: Config): ReadonlyArray<string> => {
@@ -39,8 +40,8 @@ export const unlistedModels = ({ models, runtime }: Config): ReadonlyArray<strin
     })
   )
   return Object.entries(models).flatMap(([name, { endpoint }]) => {
-    const { hostname, port, protocol } = new URL(endpoint)
-    const place = `${hostname}:${port || (protocol === "https:" ? "443" : "80")}`
+    const url = new URL(endpoint)
+    const place = formatPlace(hostOf(url), portOf(url))
     return listed.has(place) ? [] : [`agents cannot reach the model ${name}: runtime.allow lacks "${place}"`]
   })
 }

@@ -1,5 +1,5 @@
-/** One container of the engine, from its making to its removal. */
-import { Deferred, Effect, Schedule, Schema } from "effect"
+/** One container of the engine, from its creation to its removal. */
+import { Context, Deferred, Effect, Schedule, Schema } from "effect"
 import { makeOutput, outputQueue } from "#src/choird/runtime/ContainerOutput.ts"
 import {
   AGENT_INSPECT_MS_MAX,
@@ -10,39 +10,34 @@ import {
 } from "#src/choird/runtime/ContainerRuntime.ts"
 import { classifyExit, CONTAINER_STATUS_MS_MAX } from "#src/choird/runtime/HostContainer.ts"
 import { conditionOf as processCondition } from "#src/choird/runtime/ProcessIdentity.ts"
-import type { BakedVersions } from "./BakedVersions.ts"
+import { BakedVersions } from "./BakedVersions.ts"
 import { followLog } from "./containerLog.ts"
-import type { ContainerEnd, ContainerWatch, Watched } from "./ContainerWatch.ts"
-import type { DockerEngine } from "./DockerEngine.ts"
-import { dockerError } from "./DockerError.ts"
+import { type ContainerEnd, ContainerWatch, DOCKER_RECONNECT_MS, type Watched } from "./ContainerWatch.ts"
+import { DockerEngine, dockerError } from "./DockerEngine.ts"
 import type { Profile } from "./dockerProfile.ts"
 import { InspectedContainer, profileDifferences } from "./profileDifferences.ts"
-import { removeContainer } from "./removeContainer.ts"
-import { DOCKER_RECONNECT_MS } from "./ContainerWatch.ts"
-import { DOCKER_AWAY_MS_MAX } from "./earlierContainers.ts"
+import { DOCKER_AWAY_MS_MAX, removeContainer } from "./removeContainer.ts"
 
 const decodeInspected = Schema.decodeUnknownEffect(InspectedContainer)
 
-/** Makes it under its name, which whatever an earlier life of choird left there gives up first. */
-export const createContainer = Effect.fnUntraced(function* (engine: DockerEngine["Service"], profile: Profile) {
+/** Creates the container under its name; one that an earlier choird left under that name is removed first. */
+export const createContainer = Effect.fnUntraced(function* (profile: Profile) {
+  const engine = yield* DockerEngine
   const make = engine.use(`the container ${profile.name} could not be created`, (docker, abortSignal) =>
     docker.createContainer({ ...profile, abortSignal })
   )
   return yield* make.pipe(
     Effect.catchIf(
       (error) => error.reason === "conflict",
-      () => Effect.andThen(removeContainer(engine, profile.name), make)
+      () => Effect.andThen(removeContainer(profile.name), make)
     )
   )
 })
 
-/** Compares what was made with what was asked (R36), and answers the id of the image that it was made of. */
-export const requireProfile = Effect.fnUntraced(function* (
-  engine: DockerEngine["Service"],
-  id: string,
-  profile: Profile
-) {
-  const what = `the container ${profile.name} could not be looked at`
+/** Compares the container with its profile (R36), and returns the id of its image. */
+export const requireProfile = Effect.fnUntraced(function* (id: string, profile: Profile) {
+  const engine = yield* DockerEngine
+  const what = `the container ${profile.name} could not be inspected`
   const inspected = yield* engine
     .use(what, (docker, abortSignal) => docker.getContainer(id).inspect({ abortSignal }))
     .pipe(Effect.flatMap((text) => Effect.mapError(decodeInspected(text), (error) => dockerError(what, error))))
@@ -50,7 +45,7 @@ export const requireProfile = Effect.fnUntraced(function* (
   if (differences.length === 0) return inspected.Image
   return yield* new ContainerError({
     reason: "refused",
-    problem: `the Docker engine made another container than was asked for: ${differences.join("; ")}`,
+    problem: `the Docker engine made a container that differs from the request: ${differences.join("; ")}`,
     fix: "Take these settings out of the engine's configuration, or of the Dockerfile"
   })
 })
@@ -61,9 +56,10 @@ const exitOf = ({ code, out_of_memory }: ContainerEnd, killed: boolean): Contain
     { killed, oomKills: out_of_memory ? 1 : 0, ranAgent: undefined }
   )
 
-/** While the engine is away only the process itself tells that it is gone. */
-const untilDead = ({ away_since_ms }: ContainerWatch, watched: Watched) =>
+/** Waits for the end of the first process, the only evidence while the engine is away. */
+const untilDead = (watched: Watched) =>
   Effect.gen(function* () {
+    const { away_since_ms } = yield* ContainerWatch
     return (
       (yield* away_since_ms) !== undefined &&
       watched.init !== undefined &&
@@ -71,9 +67,9 @@ const untilDead = ({ away_since_ms }: ContainerWatch, watched: Watched) =>
     )
   }).pipe(Effect.repeat({ until: (dead) => dead, schedule: Schedule.spaced(DOCKER_RECONNECT_MS) }))
 
-/** The engine's word; where it does not answer in time, that of the first process, if choird can see it. */
-const conditionOf = (watch: ContainerWatch, id: string, watched: Watched): Effect.Effect<Condition> =>
-  watch.look(id).pipe(
+/** The condition as the engine reports it; where it does not answer in time, that of the first process, if choird can see it. */
+const conditionOf = (id: string, watched: Watched): Effect.Effect<Condition, never, ContainerWatch> =>
+  Effect.flatMap(ContainerWatch, ({ look }) => look(id)).pipe(
     Effect.timeout(AGENT_INSPECT_MS_MAX),
     Effect.catch(() => {
       const { init } = watched
@@ -81,19 +77,16 @@ const conditionOf = (watch: ContainerWatch, id: string, watched: Watched): Effec
     })
   )
 
-export interface ContainerParts {
-  readonly engine: DockerEngine["Service"]
-  readonly watch: ContainerWatch
-  readonly versions: BakedVersions
-}
-
-/** Starts it; the scope kills it and removes it. `ready` is what must be there before it starts, and is made meanwhile. */
+/** Starts a container; the scope kills and removes it. `ready` runs beside its creation and ends before its start. */
 export const openContainer = Effect.fn("AgentContainer.open")(function* <E>(
-  { engine, versions, watch }: ContainerParts,
   profile: Profile,
   image: string,
   ready: Effect.Effect<void, E>
 ) {
+  const engine = yield* DockerEngine
+  const watch = yield* ContainerWatch
+  const versions = yield* BakedVersions
+  const parts = Context.make(DockerEngine, engine).pipe(Context.add(ContainerWatch, watch))
   const drained = Deferred.makeUnsafe<void>()
   let watched: Watched = { ended: Deferred.makeUnsafe(), init: undefined }
   let started = false
@@ -109,20 +102,20 @@ export const openContainer = Effect.fn("AgentContainer.open")(function* <E>(
       )
       yield* Effect.ignore(kill)
     }
-    // The log goes with the container; what stands in it is read first.
+    // The log is removed with the container, so it is read first.
     if (started) yield* Effect.timeoutOption(Deferred.await(drained), CONTAINER_STATUS_MS_MAX)
-    // Each side by itself: what stands in an interruptible region of a fiber that is being interrupted would not run at all.
-    const dead = Effect.asVoid(Effect.interruptible(untilDead(watch, watched)))
-    yield* Effect.raceFirst(removeContainer(engine, id, DOCKER_AWAY_MS_MAX), dead)
+    // Each side by itself: an interruptible region of a fiber that is being interrupted would not run at all.
+    const dead = Effect.asVoid(Effect.interruptible(untilDead(watched)))
+    yield* Effect.raceFirst(removeContainer(id, DOCKER_AWAY_MS_MAX), dead)
     yield* Deferred.succeed(ended, { code: null, out_of_memory: false })
-  })
+  }, Effect.provideContext(parts))
 
   const made = Effect.gen(function* () {
-    const container = yield* Effect.acquireRelease(createContainer(engine, profile), ({ id }) =>
+    const container = yield* Effect.acquireRelease(createContainer(profile), ({ id }) =>
       Effect.catch(end(id), (error) => Effect.logError(error))
     )
     watched = yield* watch.watch(container.id)
-    const image_id = yield* requireProfile(engine, container.id, profile)
+    const image_id = yield* requireProfile(container.id, profile)
     yield* versions.require(container, image_id, image)
     return container
   })
@@ -135,12 +128,12 @@ export const openContainer = Effect.fn("AgentContainer.open")(function* <E>(
   yield* watch.look(id)
 
   const output = makeOutput(yield* outputQueue)
-  const follow = followLog(engine, id, output, Deferred.await(watched.ended))
+  const follow = followLog(id, output, Deferred.await(watched.ended))
   yield* Effect.forkScoped(Effect.ensuring(follow, Deferred.succeed(drained, undefined)))
   return {
     id: { type: "docker", container_id: id, name: profile.name },
     exit: Effect.map(Deferred.await(watched.ended), (ended) => exitOf(ended, killed)),
-    condition: conditionOf(watch, id, watched),
+    condition: Effect.provideService(conditionOf(id, watched), ContainerWatch, watch),
     kill: end(id),
     output: output.lines
   } satisfies Container

@@ -1,27 +1,44 @@
-/** The network of an installation's agents: a bridge of its own on which they do not see each other, and what may leave it (D22). */
+/** The network of an installation's agents: a bridge of its own on which they do not see each other, and its egress rules (D22). */
 import { readFileSync } from "node:fs"
-import { Effect, Option, type Scope, Schema } from "effect"
+import { Context, Effect, Layer, Option, Schema } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
 import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
 import { HOST_PATH, run } from "#src/choird/runtime/HostProcess.ts"
 import { egressChains, egressJumps, type EgressPlan, egressRules, nameserversIn } from "#src/shared/wire/egress.ts"
 import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
 import type { AllowedHosts } from "./AllowedHosts.ts"
-import type { DockerEngine } from "./DockerEngine.ts"
-import { type DockerError, engineIsAway } from "./DockerError.ts"
+import { DockerEngine, type DockerError, engineIsAway } from "./DockerEngine.ts"
 import { HOME_LABEL, MANAGED_LABEL } from "./imageNames.ts"
 import type { Installation } from "#src/shared/docker/dockerInstallation.ts"
 
-export interface AgentNetwork {
-  /** Makes the network and the rules where they are missing; before each start, since others may have changed them. */
-  ensure(choird_port: number | undefined): Effect.Effect<void, ContainerError | DockerError>
-  /**
-   * What a container is told instead of being let ask for names: lines of its /etc/hosts. `undefined` where it may ask. They are asked
-   * for anew, and {@link ensure} opens what they say.
-   */
-  readonly hosts: Effect.Effect<ReadonlyArray<string> | undefined>
-  /** Why agents reach more than they should, and what listed they cannot reach. */
-  readonly warnings: Effect.Effect<ReadonlyArray<string>>
+/** The egress of the bridge, as config.json says it. */
+export interface Egress {
+  readonly policy: RuntimeConfig["network"]
+  /** With `allowlist` the only way out. */
+  readonly allowed: AllowedHosts
+}
+
+/** The network of one installation. */
+export class AgentNetwork extends Context.Service<
+  AgentNetwork,
+  {
+    /** Creates the network and the rules where they are missing; before each start, since others may have changed them. */
+    ensure(choird_port: number | undefined): Effect.Effect<void, ContainerError | DockerError>
+    /**
+     * Lines of a container's /etc/hosts, where it may not ask for names itself, else `undefined`. The names are looked up each time, and
+     * {@link ensure} opens their addresses.
+     */
+    readonly hosts: Effect.Effect<ReadonlyArray<string> | undefined>
+    /** The reasons why agents reach more than they should, and the listed places that they cannot reach. */
+    readonly warnings: Effect.Effect<ReadonlyArray<string>>
+  }
+>()("choir/choird/runtime/docker/AgentNetwork") {
+  /** Removes the network when the scope closes, unless containers are left in it. */
+  static readonly layer = (installation: Installation, egress: Egress) =>
+    Layer.effect(
+      AgentNetwork,
+      Effect.suspend(() => make(installation, egress))
+    )
 }
 
 const BRIDGE_NAME = "com.docker.network.bridge.name"
@@ -58,12 +75,12 @@ const hostCommand = (program: string, args: ReadonlyArray<string>, input?: strin
   )
 }
 
-/** How long iptables waits for another program that changes the rules, in seconds. */
+/** Seconds that iptables waits for another program that changes the rules. */
 const WAIT = ["-w", "5"]
 
 const firstLine = (text: string) => text.split("\n", 1)[0] ?? ""
 
-/** Sets the rules; says why it could not. */
+/** Sets the rules; returns the reason where that fails. */
 const setRules = Effect.fnUntraced(function* (plan: EgressPlan) {
   const restored = yield* hostCommand("iptables-restore", [...WAIT, "--noflush"], egressRules(plan))
   if (restored.code !== 0) return firstLine(restored.text) || `iptables-restore ended with ${restored.code}`
@@ -85,31 +102,22 @@ const dropRules = Effect.fnUntraced(function* (bridge: string) {
 
 const dropBridge = (bridge: string) => hostCommand("ip", ["link", "delete", bridge, "type", "bridge"])
 
-/** What leaves the bridge, as config.json says it. */
-export interface Egress {
-  readonly policy: RuntimeConfig["network"]
-  /** With `allowlist` the only way out. */
-  readonly allowed: AllowedHosts
-}
+const isRoot = () => process.getuid?.() === 0
 
-const make = (engine: DockerEngine["Service"], { id, network }: Installation, { allowed, policy }: Egress) => {
-  let unguarded: string | undefined
-  let opened = false
-  const isRoot = process.getuid?.() === 0
+const isOurs = ({ id, network }: Installation, found: unknown) =>
+  Option.match(decode(found), {
+    onNone: () => false,
+    onSome: ({ Driver, EnableIPv6, Labels, Options }) =>
+      Driver === "bridge" &&
+      EnableIPv6 !== true &&
+      Labels?.[HOME_LABEL] === id &&
+      Options?.[BRIDGE_NAME] === network &&
+      Options[ICC] === "false"
+  })
 
-  const isOurs = (found: unknown) =>
-    Option.match(decode(found), {
-      onNone: () => false,
-      onSome: ({ Driver, EnableIPv6, Labels, Options }) =>
-        Driver === "bridge" &&
-        EnableIPv6 !== true &&
-        Labels?.[HOME_LABEL] === id &&
-        Options?.[BRIDGE_NAME] === network &&
-        Options[ICC] === "false"
-    })
-
-  const create = engine
-    .use(`the network ${network} could not be made`, (docker, abortSignal) =>
+const create = ({ id, network }: Installation) =>
+  Effect.flatMap(DockerEngine, ({ use }) =>
+    use(`the network ${network} could not be created`, (docker, abortSignal) =>
       docker.createNetwork({
         Name: network,
         Driver: "bridge",
@@ -120,55 +128,66 @@ const make = (engine: DockerEngine["Service"], { id, network }: Installation, { 
         abortSignal
       })
     )
+  ).pipe(
+    Effect.asVoid,
+    // Another start was quicker.
+    Effect.catchIf(
+      (error) => error.reason === "conflict",
+      () => Effect.void
+    ),
+    // An engine that fails half-way leaves the bridge behind, and one that finds a bridge never removes it.
+    Effect.tapError((error) => (isRoot() && !engineIsAway(error) ? dropBridge(network) : Effect.void))
+  )
+
+const remove = ({ network }: Installation) =>
+  Effect.flatMap(DockerEngine, ({ use }) =>
+    Effect.asVoid(use(`the network ${network} could not be removed`, (docker) => docker.getNetwork(network).remove()))
+  )
+
+/** Creates the bridge where it is missing, and replaces one with other settings. */
+const ensureBridge = Effect.fnUntraced(function* (installation: Installation) {
+  const { network } = installation
+  const engine = yield* DockerEngine
+  const found = yield* engine
+    .use(`the network ${network} could not be inspected`, (docker) => docker.getNetwork(network).inspect())
     .pipe(
-      Effect.asVoid,
-      // Another start was quicker.
       Effect.catchIf(
-        (error) => error.reason === "conflict",
-        () => Effect.void
-      ),
-      // An engine that fails half-way leaves the bridge behind, and one that finds a bridge never removes it.
-      Effect.tapError((error) => (isRoot && !engineIsAway(error) ? dropBridge(network) : Effect.void))
-    )
-
-  const remove = engine
-    .use(`the network ${network} could not be removed`, (docker) => docker.getNetwork(network).remove())
-    .pipe(Effect.asVoid)
-
-  const ensureNetwork = Effect.gen(function* () {
-    const found = yield* engine
-      .use(`the network ${network} could not be looked at`, (docker) => docker.getNetwork(network).inspect())
-      .pipe(
-        Effect.catchIf(
-          (error) => error.reason === "missing",
-          () => Effect.undefined
-        )
+        (error) => error.reason === "missing",
+        () => Effect.undefined
       )
-    if (found === undefined) return yield* create
-    if (isOurs(found)) return
-    yield* Effect.logWarning(`the network ${network} is not as choird makes it; it is made anew`)
-    yield* Effect.mapError(
-      remove,
-      ({ detail }) =>
-        new ContainerError({
-          reason: "refused",
-          problem: `the network ${network} is not as choird makes it: ${detail}`,
-          fix: `Run: docker network rm --force ${network}`
-        })
     )
-    yield* create
-  })
+  if (found === undefined) return yield* create(installation)
+  if (isOurs(installation, found)) return
+  yield* Effect.logWarning(`the network ${network} has other settings than choird gives it; replacing it`)
+  yield* Effect.mapError(
+    remove(installation),
+    ({ detail }) =>
+      new ContainerError({
+        reason: "refused",
+        problem: `the network ${network} has other settings than choird gives it: ${detail}`,
+        fix: `Run: docker network rm --force ${network}`
+      })
+  )
+  yield* create(installation)
+})
+
+const make = Effect.fnUntraced(function* (installation: Installation, { allowed, policy }: Egress) {
+  const engine = yield* DockerEngine
+  const { network } = installation
+  /** The reason why the rules are not set. */
+  let unguarded: string | undefined
+  let opened = false
 
   const ensureRules = Effect.fnUntraced(function* (choird_port: number | undefined) {
     if (policy === "open") {
       // A choird that was killed may have left those of another policy.
-      if (isRoot && !opened) yield* dropRules(network)
+      if (isRoot() && !opened) yield* dropRules(network)
       opened = true
       return
     }
     const listed = policy === "allowlist" ? { allowed: allowed.allowed() } : {}
     const plan = { bridge: network, nameservers: yield* nameservers, choird_port, ...listed }
-    unguarded = isRoot ? yield* setRules(plan) : "choird is not root"
+    unguarded = isRoot() ? yield* setRules(plan) : "choird is not root"
     if (unguarded !== undefined && policy === "allowlist")
       return yield* new ContainerError({
         reason: "refused",
@@ -179,13 +198,17 @@ const make = (engine: DockerEngine["Service"], { id, network }: Installation, { 
   })
 
   const close = Effect.gen(function* () {
-    // Containers that are left keep it; then the rules stay, too.
-    yield* remove
-    if (isRoot) yield* dropRules(network)
+    // Containers that are left keep the network; then the rules stay, too.
+    yield* remove(installation)
+    if (isRoot()) yield* dropRules(network)
   })
+  yield* Effect.addFinalizer(() => Effect.ignore(Effect.provideService(close, DockerEngine, engine)))
 
-  return {
-    ensure: (choird_port) => Effect.all([ensureNetwork, ensureRules(choird_port)], { concurrency: 2, discard: true }),
+  return AgentNetwork.of({
+    ensure: (choird_port) =>
+      Effect.all([ensureBridge(installation), ensureRules(choird_port)], { concurrency: 2, discard: true }).pipe(
+        Effect.provideService(DockerEngine, engine)
+      ),
     hosts: policy === "allowlist" ? Effect.andThen(allowed.refresh, Effect.sync(allowed.hosts)) : Effect.undefined,
     warnings: Effect.sync(() => [
       ...(unguarded === undefined || policy === "allowlist"
@@ -194,18 +217,6 @@ const make = (engine: DockerEngine["Service"], { id, network }: Installation, { 
             `Agents reach this host and its networks, since the rules for their bridge could not be set (${unguarded}). choirctl doctor prints them.`
           ]),
       ...allowed.problems()
-    ]),
-    close
-  } satisfies AgentNetwork & { readonly close: Effect.Effect<void, DockerError> }
-}
-
-/** The network of this installation; it goes with the scope, unless containers are left in it. */
-export const openNetwork = (
-  engine: DockerEngine["Service"],
-  installation: Installation,
-  egress: Egress
-): Effect.Effect<AgentNetwork, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.sync(() => make(engine, installation, egress)),
-    ({ close }) => Effect.ignore(close)
-  )
+    ])
+  })
+})

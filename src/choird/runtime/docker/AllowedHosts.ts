@@ -1,20 +1,20 @@
 /**
- * What `runtime.allow` means in addresses (D22). choird asks for the names and tells the containers, which ask nobody: a query for a
- * name is a way out, too. An address that is not public is dropped, so that no owner of a name can point it at this network.
+ * The addresses of `runtime.allow` (D22). choird looks the names up for the containers, which must not do so themselves: a query for a name
+ * is a way out, too. An address that is not public is dropped, so that no owner of a name can point it at this network.
  */
 import { lookup } from "node:dns/promises"
 import { Context, Effect } from "effect"
 import { type AllowedPlace, allowedPlace } from "#schema/AllowedHost.ts"
 import { type AllowedAddress, isPublic } from "#src/shared/wire/egress.ts"
 
-/** How long the look-up of a name in `runtime.allow` may take. */
+/** Time for the look-up of a name in `runtime.allow`. */
 const EGRESS_LOOKUP_MS_MAX = 5000
-/** Names that are asked for at once. */
+/** Names that are looked up at once. */
 const EGRESS_LOOKUPS_IN_FLIGHT_MAX = 8
 /** Addresses of one listed name that stay open while choird runs; the oldest close first. */
 export const EGRESS_ADDRESSES_MAX = 64
 
-/** The IPv4 addresses of a name, none where it has none or nobody answers. */
+/** The IPv4 addresses of a name; empty where it has none or nobody answers. */
 export type LookUp = (name: string) => Effect.Effect<ReadonlyArray<string>>
 
 const bySystem: LookUp = (name) =>
@@ -24,19 +24,19 @@ const bySystem: LookUp = (name) =>
     Effect.orElseSucceed(() => [])
   )
 
-/** How names are asked for: as every program of this host does. */
+/** The look-up of names, the host's own by default. */
 export const NameLookUp = Context.Reference<LookUp>("choir/choird/runtime/docker/NameLookUp", {
   defaultValue: () => bySystem
 })
 
 export interface AllowedHosts {
-  /** Asks for every name anew; a name that is not answered keeps its addresses. */
+  /** Looks every name up again; a name without an answer keeps its addresses. */
   readonly refresh: Effect.Effect<void>
-  /** All that has been told to containers in this life of choird, since they keep what they were told. */
+  /** All addresses that containers of this choird were given, since they keep them. */
   readonly allowed: () => ReadonlyArray<AllowedAddress>
   /** Lines for a container's /etc/hosts, `name:address`, of the newest answers. */
   readonly hosts: () => ReadonlyArray<string>
-  /** Sentences for an operator: what is listed and cannot be reached. */
+  /** Sentences for an operator about listed names that cannot be reached. */
   readonly problems: () => ReadonlyArray<string>
 }
 
@@ -59,7 +59,7 @@ export const makeAllowedHosts = (look_up: LookUp, entries: ReadonlyArray<string>
     const refused = answer.filter((address) => !isPublic(address))
     known.problem =
       refused.length > 0
-        ? `${name} of runtime.allow has the address ${refused[0]}, which is not public: it is left out. List the address itself if agents shall reach it`
+        ? `${name} of runtime.allow has the address ${refused[0]}, which is not public: it is left out. List the address itself to let agents reach it`
         : reachable.length === 0
           ? `${name} of runtime.allow could not be looked up`
           : undefined

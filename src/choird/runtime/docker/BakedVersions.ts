@@ -1,21 +1,20 @@
-/** What the image in a container says of itself, read before anything in it runs. */
+/** The version that the image in a container claims, read before anything in it runs. */
 import type { Readable } from "node:stream"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type Docker from "dockerode"
 import { extract } from "tar-stream"
 import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
-import type { DockerEngine } from "./DockerEngine.ts"
-import type { DockerError } from "./DockerError.ts"
+import { DockerEngine, type DockerError } from "./DockerEngine.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 
-/** Images whose `version.json` choird remembers; of more the one that was read first is read again. */
+/** Images whose `version.json` choird remembers; the one read first is forgotten first. */
 const BAKED_VERSIONS_MAX = 256
 
 const PATH = "/choir/version.json"
 
-/** The one file of an archive, as far as it may be long. */
+/** The one file of an archive, up to its allowed size. */
 const firstFile = async (archive: Readable): Promise<string> => {
   const entries = extract()
   archive.on("error", (error) => entries.destroy(error)).pipe(entries)
@@ -25,20 +24,28 @@ const firstFile = async (archive: Readable): Promise<string> => {
     for await (const chunk of entry) chunks.push(chunk as Uint8Array)
     return Buffer.concat(chunks).toString("utf8")
   }
-  throw new Error("it is no file of an image")
+  throw new Error("it is not a file")
 }
 
-/** What images say of themselves. */
-export interface BakedVersions {
-  /**
-   * Compares it with the folder that the image was built from; a container of anything else is not started. An image never changes
-   * under its id, so that it is read once, from the first container of it.
-   */
-  require(
-    container: Docker.Container,
-    image_id: string,
-    folder: string
-  ): Effect.Effect<void, ContainerError | DockerError>
+/** Checks the versions that images claim. */
+export class BakedVersions extends Context.Service<
+  BakedVersions,
+  {
+    /**
+     * Compares the image's version with the folder that it was built from; a container of anything else is not started. An image never
+     * changes under its id, so its version is read once, from its first container.
+     */
+    require(
+      container: Docker.Container,
+      image_id: string,
+      folder: string
+    ): Effect.Effect<void, ContainerError | DockerError>
+  }
+>()("choir/choird/runtime/docker/BakedVersions") {
+  static readonly layer = Layer.effect(
+    BakedVersions,
+    Effect.suspend(() => make)
+  )
 }
 
 const builtVersion = (folder: string) =>
@@ -52,7 +59,8 @@ const builtVersion = (folder: string) =>
       })
   })
 
-export const makeBakedVersions = (engine: DockerEngine["Service"]): BakedVersions => {
+const make = Effect.gen(function* () {
+  const engine = yield* DockerEngine
   const known = new Map<string, string>()
 
   const bakedVersion = Effect.fnUntraced(function* (container: Docker.Container, image_id: string) {
@@ -67,14 +75,14 @@ export const makeBakedVersions = (engine: DockerEngine["Service"]): BakedVersion
     return baked
   })
 
-  return {
+  return BakedVersions.of({
     require: Effect.fn("BakedVersions.require")(function* (container, image_id, folder) {
       if ((yield* bakedVersion(container, image_id)) === (yield* builtVersion(folder))) return
       return yield* new ContainerError({
         reason: "refused",
-        problem: `the image holds another ${PATH} than the one that was built`,
+        problem: `the image has a different ${PATH} from the one that was built`,
         fix: "Build the agent again: choirctl agent build --force"
       })
     })
-  }
-}
+  })
+})

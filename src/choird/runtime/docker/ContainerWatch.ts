@@ -1,23 +1,22 @@
 /**
- * Sees each container's end (R7). The engine's events come first; deaths during an outage are never told again, so that all are
- * looked at whenever the engine is heard anew. An engine that is away says nothing about its containers: with live-restore they go on.
+ * The ends of containers (R7), as the engine's events report them. The engine never repeats an event of an outage, so each reconnection
+ * inspects every container. An engine that is away says nothing about its containers: with live-restore they keep running.
  */
 import type { Readable } from "node:stream"
 import { NodeStream } from "@effect/platform-node"
-import { Clock, Deferred, Effect, Option, type Scope, Schedule, Schema, Stream } from "effect"
+import { Clock, Context, Deferred, Effect, Layer, Option, Schedule, Schema, type Scope, Stream } from "effect"
 import type { Condition } from "#src/choird/runtime/ContainerRuntime.ts"
 import { conditionOf, type ProcessIdentity, statOf } from "#src/choird/runtime/ProcessIdentity.ts"
-import type { DockerEngine } from "./DockerEngine.ts"
-import { dockerError, type DockerError } from "./DockerError.ts"
+import { DockerEngine, dockerError, type DockerError } from "./DockerEngine.ts"
 import { HOME_LABEL } from "./imageNames.ts"
 import type { Installation } from "#src/shared/docker/dockerInstallation.ts"
 
-/** Between two attempts to hear the Docker engine again. */
+/** Pause between two attempts to reconnect to the Docker engine. */
 export const DOCKER_RECONNECT_MS = 500
-/** Between two looks at all containers while the engine is there, should it have kept an event to itself. */
+/** Pause between two inspections of all containers while the engine is there, in case it omitted an event. */
 const DOCKER_RECONCILE_MS = 5000
 
-/** What the engine knows of an end. */
+/** The end of a container, as the engine knows it. */
 export interface ContainerEnd {
   /** `null` where nobody knows: the container was removed, or died while the engine was away. */
   readonly code: number | null
@@ -30,15 +29,26 @@ export interface Watched {
   init: ProcessIdentity | undefined
 }
 
-export interface ContainerWatch {
-  /** Watches a container until the scope closes. */
-  watch(container_id: string): Effect.Effect<Watched, never, Scope.Scope>
-  /** The condition of a watched container now: it may have ended before it was watched, and its first process is known once it runs. */
-  look(container_id: string): Effect.Effect<Condition, DockerError>
-  /** Since when the engine is away, `undefined` while it is heard. */
-  readonly away_since_ms: Effect.Effect<number | undefined>
-  /** Which of the connections to the engine's events is open, counted from 1, `undefined` while none is. It ends when the engine does. */
-  readonly connection: Effect.Effect<number | undefined>
+/** Watches the containers of one installation. */
+export class ContainerWatch extends Context.Service<
+  ContainerWatch,
+  {
+    /** Watches a container until the scope closes. */
+    watch(container_id: string): Effect.Effect<Watched, never, Scope.Scope>
+    /** The condition of a watched container: it may have ended before it was watched, and its first process is known once it runs. */
+    look(container_id: string): Effect.Effect<Condition, DockerError>
+    /** The time since which the engine is away, `undefined` while its events arrive. */
+    readonly away_since_ms: Effect.Effect<number | undefined>
+    /** The number of the open connection to the engine's events, from 1; `undefined` while there is none. It ends when the engine does. */
+    readonly connection: Effect.Effect<number | undefined>
+  }
+>()("choir/choird/runtime/docker/ContainerWatch") {
+  /** Listens to the engine until the scope closes. */
+  static readonly layer = (installation: Installation) =>
+    Layer.effect(
+      ContainerWatch,
+      Effect.suspend(() => make(installation))
+    )
 }
 
 const State = Schema.Struct({
@@ -58,19 +68,19 @@ const decodeEvent = Schema.decodeUnknownOption(Event)
 const ENDED = new Set(["exited", "dead"])
 const GONE: ContainerEnd = { code: null, out_of_memory: false }
 
-/** Listens for as long as the scope lives. */
-export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine["Service"], { id }: Installation) {
+const make = Effect.fnUntraced(function* ({ id }: Installation) {
+  const engine = yield* DockerEngine
   const all = new Map<string, Watched>()
   let away_since_ms: number | undefined
   let connections = 0
-  let is_heard = false
+  let isConnected = false
 
   const settle = ({ ended }: Watched, end: ContainerEnd) => Effect.asVoid(Deferred.succeed(ended, end))
 
   const look = Effect.fnUntraced(function* (container_id: string): Effect.fn.Return<Condition, DockerError> {
     const watched = all.get(container_id)
     if (watched === undefined) return "unknown"
-    const what = `the container ${container_id.slice(0, 12)} could not be looked at`
+    const what = `the container ${container_id.slice(0, 12)} could not be inspected`
     const answer = yield* engine
       .use(what, (docker, abortSignal) => docker.getContainer(container_id).inspect({ abortSignal }))
       .pipe(
@@ -82,7 +92,7 @@ export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine
       )
     if (Option.isNone(answer)) return yield* Effect.as(settle(watched, GONE), "gone" as const)
     const { State } = yield* Effect.mapError(decodeState(answer.value), (error) => dockerError(what, error))
-    if (State.Pid > 1) watched.init = yield* Effect.catch(statOf(State.Pid), () => Effect.succeed(watched.init))
+    if (State.Pid > 1) watched.init = yield* Effect.orElseSucceed(statOf(State.Pid), () => watched.init)
     if (State.Running || !ENDED.has(State.Status)) return State.Status === "paused" ? "paused" : "running"
     yield* settle(watched, { code: State.ExitCode, out_of_memory: State.OOMKilled })
     return "gone"
@@ -91,14 +101,14 @@ export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine
   const lookAtAll = Effect.suspend(() => Effect.forEach([...all.keys()], look, { discard: true }))
 
   const listen = Effect.gen(function* () {
-    const what = "the Docker engine's events could not be heard"
+    const what = "the Docker engine's events could not be read"
     const filters = JSON.stringify({
       type: ["container"],
       event: ["die", "destroy"],
       label: [`${HOME_LABEL}=${id}`]
     })
     const events = yield* engine.use(what, (docker, abortSignal) => docker.getEvents({ filters, abortSignal }))
-    const heard = NodeStream.fromReadable<Uint8Array, DockerError>({
+    const reading = NodeStream.fromReadable<Uint8Array, DockerError>({
       evaluate: () => events as Readable,
       onError: (cause) => dockerError(what, cause)
     }).pipe(
@@ -113,12 +123,12 @@ export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine
     )
     away_since_ms = undefined
     connections += 1
-    is_heard = true
+    isConnected = true
     const looking = Effect.repeat(lookAtAll, Schedule.spaced(DOCKER_RECONCILE_MS))
-    yield* Effect.raceFirst(heard, looking).pipe(Effect.ensuring(Effect.sync(() => void (is_heard = false))))
+    yield* Effect.raceFirst(reading, looking).pipe(Effect.ensuring(Effect.sync(() => void (isConnected = false))))
   })
 
-  /** What can be known without the engine: a container whose first process is gone has ended. */
+  /** Settles what can be known without the engine: a container whose first process is gone has ended. */
   const lookAtProcesses = Effect.gen(function* () {
     for (const watched of all.values()) {
       if (watched.init !== undefined && (yield* conditionOf(watched.init)) === "gone") yield* settle(watched, GONE)
@@ -128,7 +138,7 @@ export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine
   const away = Effect.gen(function* () {
     if (away_since_ms === undefined) {
       away_since_ms = yield* Clock.currentTimeMillis
-      yield* Effect.logWarning("the Docker engine is not heard any more; its agents may go on")
+      yield* Effect.logWarning("lost the connection to the Docker engine; its agents may keep running")
     }
     yield* lookAtProcesses
     yield* Effect.sleep(DOCKER_RECONNECT_MS)
@@ -141,7 +151,7 @@ export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine
     Effect.forkScoped
   )
 
-  return {
+  return ContainerWatch.of({
     watch: (container_id) =>
       Effect.acquireRelease(
         Effect.sync(() => {
@@ -153,6 +163,6 @@ export const watchContainers = Effect.fnUntraced(function* (engine: DockerEngine
       ),
     look,
     away_since_ms: Effect.sync(() => away_since_ms),
-    connection: Effect.sync(() => (is_heard ? connections : undefined))
-  } satisfies ContainerWatch
+    connection: Effect.sync(() => (isConnected ? connections : undefined))
+  })
 })

@@ -1,22 +1,23 @@
 /**
- * Agents as containers of a Docker engine: the strongest boundary that Choir has. A container has the closed profile and is looked at before
- * it starts; what differs is removed (R36). The engine may restart or be away, which is not the death of anybody.
+ * Agents as containers of a Docker engine: the strongest boundary that Choir has. A container has the closed profile and is inspected before
+ * it starts; one that differs is removed (R36). The engine may restart or be away, which ends no agent.
  */
 import { isIP } from "node:net"
-import { Clock, Effect, Layer, Result, Schedule } from "effect"
+import { Clock, Context, Effect, Layer, Result, Schedule } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
-import { type ContainerParts, openContainer } from "./AgentContainer.ts"
-import { type AgentNetwork, openNetwork } from "./AgentNetwork.ts"
+import { isLoopback } from "#schema/Transport.ts"
+import { hostOf, portOf } from "#src/shared/wire/hostPort.ts"
+import { openContainer } from "./AgentContainer.ts"
+import { AgentNetwork } from "./AgentNetwork.ts"
 import { type LookUp, makeAllowedHosts, NameLookUp } from "./AllowedHosts.ts"
-import { makeBakedVersions } from "./BakedVersions.ts"
-import { type ContainerWatch, DOCKER_RECONNECT_MS, watchContainers } from "./ContainerWatch.ts"
+import { BakedVersions } from "./BakedVersions.ts"
+import { ContainerWatch, DOCKER_RECONNECT_MS } from "./ContainerWatch.ts"
 import { emptyInContainer } from "./EmptyingContainer.ts"
-import { DockerEngine } from "./DockerEngine.ts"
-import { DockerError, engineIsAway, engineLate } from "./DockerError.ts"
+import { asContainerError, DockerEngine, DockerError, engineIsAway, engineLate } from "./DockerEngine.ts"
 import { DockerImages } from "./DockerImages.ts"
 import { dockerProfile } from "./dockerProfile.ts"
 import { installationOf } from "#src/shared/docker/dockerInstallation.ts"
-import { DOCKER_AWAY_MS_MAX, isRunning, reapWith, removeOrphans } from "./earlierContainers.ts"
+import { DOCKER_AWAY_MS_MAX, isRunning, reapContainer, removeOrphans } from "./removeContainer.ts"
 import { type EngineFacts, unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
 import { specError } from "#src/choird/runtime/AgentCommand.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
@@ -30,28 +31,10 @@ import {
   type RuntimeStatus
 } from "#src/choird/runtime/ContainerRuntime.ts"
 import { emptyWorkspace } from "#src/choird/runtime/emptyWorkspace.ts"
-import { makeHandOver } from "#src/choird/runtime/handOver.ts"
+import { makeChownToAgent } from "#src/choird/runtime/chownToAgent.ts"
 import { realPath, workspaceProblem } from "#src/choird/runtime/Ownership.ts"
 
-/**
- * Asks once for each connection to the engine's events. They break off when the engine ends, and the next one may map users in another
- * way (R38): while they are not heard the engine is asked each time.
- */
-export const makeKnownFacts = (
-  engine: Pick<DockerEngine["Service"], "info">,
-  watch: Pick<ContainerWatch, "connection">
-): Effect.Effect<EngineFacts, DockerError> => {
-  let known: { readonly connection: number; readonly facts: EngineFacts } | undefined
-  return Effect.gen(function* () {
-    const connection = yield* watch.connection
-    if (known !== undefined && known.connection === connection) return known.facts
-    const facts = yield* engine.info
-    known = connection !== undefined && connection === (yield* watch.connection) ? { connection, facts } : undefined
-    return facts
-  })
-}
-
-/** How long `status` and `auto` wait for the Docker engine. */
+/** Time that `status` and `auto` wait for the Docker engine. */
 export const DOCKER_STATUS_MS_MAX = 2000
 
 export interface DockerOptions {
@@ -59,15 +42,6 @@ export interface DockerOptions {
   readonly home: string
   readonly config: RuntimeConfig
 }
-
-const asContainerError = (error: DockerError | ContainerError): ContainerError =>
-  error._tag === "ContainerError"
-    ? error
-    : new ContainerError({
-        reason: engineIsAway(error) ? "unavailable" : "failed",
-        problem: `${error.what}: ${error.detail}`,
-        fix: error.fix
-      })
 
 /** Real paths of the two folders that a container mounts, or why they are refused. */
 const resolveFolders = Effect.fnUntraced(function* (spec: ContainerSpec, home: string) {
@@ -84,31 +58,32 @@ const resolveFolders = Effect.fnUntraced(function* (spec: ContainerSpec, home: s
   })
 })
 
-const LOOPBACK = /^(?:127\.|localhost$|\[::1\]$)/u
-
 /** The port that a container has to reach on this host. choird's loopback is not the container's. */
 const endpointPort = (endpoint: AgentEndpoint | undefined) =>
   Effect.suspend(() => {
     if (endpoint === undefined) return Effect.undefined
-    const { hostname, port, protocol } = new URL(endpoint.url)
-    if (LOOPBACK.test(hostname))
+    const url = new URL(endpoint.url)
+    if (isLoopback(hostOf(url)))
       return new ContainerError({
         reason: "refused",
         problem: `an agent in a container cannot reach ${endpoint.url}`,
         fix: "Let transport.http listen on an address of this host that is not loopback, with a certificate for it"
       })
-    return Effect.succeed(port === "" ? (protocol === "https:" ? 443 : 80) : Number(port))
+    return Effect.succeed(portOf(url))
   })
 
-/** How the name in an endpoint is told to a container that may not ask; it is choird's own, wherever it leads. */
+/**
+ * The lines of /etc/hosts for the name in an endpoint, for a container that may not ask for names. The name is choird's own, so any address
+ * is allowed.
+ */
 const endpointHosts = (look_up: LookUp, endpoint: AgentEndpoint | undefined) => {
-  const hostname = endpoint === undefined ? "" : new URL(endpoint.url).hostname
-  return hostname === "" || isIP(hostname.replaceAll(/[[\]]/gu, "")) !== 0
+  const host = endpoint === undefined ? "" : hostOf(new URL(endpoint.url))
+  return host === "" || isIP(host) !== 0
     ? Effect.succeed([])
-    : Effect.map(look_up(hostname), (addresses) => addresses.map((address) => `${hostname}:${address}`))
+    : Effect.map(look_up(host), (addresses) => addresses.map((address) => `${host}:${address}`))
 }
 
-/** Waits for an engine that is away: it may be restarting, and nothing about the agent is wrong. */
+/** Retries while the engine is away: it may be restarting, and nothing about the agent is wrong. */
 const patient = <A, E, R>(ask: Effect.Effect<A, E | DockerError, R>, { onWait = () => Effect.void }: ContainerSpec) =>
   ask.pipe(
     Effect.tapError((error) =>
@@ -159,52 +134,66 @@ const statusOf = (facts: EngineFacts, more: ReadonlyArray<string>): RuntimeStatu
   }
 }
 
-interface Parts extends ContainerParts {
-  readonly network: AgentNetwork
-}
+/**
+ * The engine's facts, asked for once for each connection to its events. A connection ends with the engine, and the next engine may map
+ * users in another way (R38): without a connection the engine is asked each time.
+ */
+export const makeEngineFacts = Effect.map(Effect.all([DockerEngine, ContainerWatch]), ([engine, watch]) => {
+  let known: { readonly connection: number; readonly facts: EngineFacts } | undefined
+  return Effect.gen(function* () {
+    const connection = yield* watch.connection
+    if (known !== undefined && known.connection === connection) return known.facts
+    const facts = yield* engine.info
+    known = connection !== undefined && connection === (yield* watch.connection) ? { connection, facts } : undefined
+    return facts
+  })
+})
 
 const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
-  const cgroups = yield* Cgroups
+  const context = Context.pick(
+    Cgroups,
+    DockerEngine,
+    ContainerWatch,
+    BakedVersions
+  )(yield* Effect.context<Cgroups | DockerEngine | ContainerWatch | BakedVersions>())
   const engine = yield* DockerEngine
   const images = yield* DockerImages
-  const installation = installationOf(home)
+  const network = yield* AgentNetwork
+  const watch = yield* ContainerWatch
   const look_up = yield* NameLookUp
-  const parts: Parts = {
-    engine,
-    network: yield* openNetwork(engine, installation, {
-      policy: config.network,
-      allowed: makeAllowedHosts(look_up, config.allow)
-    }),
-    versions: makeBakedVersions(engine),
-    watch: yield* watchContainers(engine, installation)
-  }
-  const facts = makeKnownFacts(engine, parts.watch)
-  const handOver = makeHandOver(config)
+  const installation = installationOf(home)
+  const facts = yield* makeEngineFacts
+  const chownToAgent = makeChownToAgent(config)
 
-  const start = Effect.fn("DockerRuntime.start")(function* (spec: ContainerSpec) {
-    const folders = yield* resolveFolders(spec, home)
-    const port = yield* endpointPort(spec.endpoint)
-    const { giveSocket, giveWorkspace, user } = yield* handOver(yield* patient(facts, spec), spec.agent_id)
-    const { oci_runtime } = config
-    const listed = yield* parts.network.hosts
-    const hosts = listed === undefined ? undefined : [...listed, ...(yield* endpointHosts(look_up, spec.endpoint))]
-    const profile = dockerProfile({ spec, installation, ...folders, user, oci_runtime, hosts })
-    const given = Effect.andThen(giveWorkspace(folders.workspace), giveSocket(folders.socket_dir))
-    const ready = Effect.all([given, parts.network.ensure(port)], { concurrency: 2, discard: true })
-    // What a first attempt left in an engine that went away meanwhile gives up its name to the next one.
-    return yield* patient(openContainer(parts, profile, spec.image, ready), spec)
-  }, Effect.mapError(asContainerError))
+  const start = Effect.fn("DockerRuntime.start")(
+    function* (spec: ContainerSpec) {
+      const folders = yield* resolveFolders(spec, home)
+      const port = yield* endpointPort(spec.endpoint)
+      const { giveSocket, giveWorkspace, user } = yield* chownToAgent(yield* patient(facts, spec), spec.agent_id)
+      const { oci_runtime } = config
+      const listed = yield* network.hosts
+      const hosts = listed === undefined ? undefined : [...listed, ...(yield* endpointHosts(look_up, spec.endpoint))]
+      const profile = dockerProfile({ spec, installation, ...folders, user, oci_runtime, hosts })
+      const given = Effect.andThen(giveWorkspace(folders.workspace), giveSocket(folders.socket_dir))
+      const ready = Effect.all([given, network.ensure(port)], { concurrency: 2, discard: true })
+      // The next attempt removes a container that an attempt left in an engine that went away.
+      return yield* patient(openContainer(profile, spec.image, ready), spec)
+    },
+    Effect.mapError(asContainerError),
+    Effect.provideContext(context)
+  )
 
   const adopt = Effect.fn("DockerRuntime.adopt")(
     function* (id: ContainerId, { agent_id, socket_dir }: Adopted) {
-      if (id.type !== "docker" || !(yield* isRunning(engine, id.container_id))) return false
-      // Not the workspace, which is its own since it was started: choird is not to walk there beside it.
-      const { giveSocket } = yield* handOver(yield* engine.info, agent_id)
+      if (id.type !== "docker" || !(yield* isRunning(id.container_id))) return false
+      // Not the workspace, which is the agent's since its start: choird must not walk there beside it.
+      const { giveSocket } = yield* chownToAgent(yield* engine.info, agent_id)
       yield* giveSocket(yield* realPath(socket_dir))
       return true
     },
     Effect.scoped,
-    Effect.mapError(asContainerError)
+    Effect.mapError(asContainerError),
+    Effect.provideContext(context)
   )
 
   const status = Effect.gen(function* () {
@@ -215,8 +204,8 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
         orElse: () => Effect.fail(engineLate("the Docker engine's status", DOCKER_STATUS_MS_MAX))
       })
     )
-    const since_ms = yield* parts.watch.away_since_ms
-    const warnings = yield* parts.network.warnings
+    const since_ms = yield* watch.away_since_ms
+    const warnings = yield* network.warnings
     const away = since_ms === undefined ? "" : ` since ${Math.round((now_ms - since_ms) / 1000)} s`
     if (Result.isSuccess(asked)) return statusOf(asked.success, warnings)
     return {
@@ -224,7 +213,7 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
       isolation: "Not known while the Docker engine is away.",
       limits: { cpus: false, memory_mb: false, pids: false },
       warnings: [
-        `The Docker engine does not answer${away}: agents go on if they can, and none can be started. ${asked.failure.fix}.`
+        `The Docker engine does not answer${away}: running agents continue if they can, and none can be started. ${asked.failure.fix}.`
       ]
     }
   })
@@ -233,8 +222,9 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
     type: "docker",
     start,
     adopt,
-    sweep: (remembered) => Effect.ignore(removeOrphans(engine, installation.id, remembered), { log: true }),
-    reap: reapWith(cgroups, engine),
+    sweep: (remembered) =>
+      Effect.ignore(Effect.provideContext(removeOrphans(installation.id, remembered), context), { log: true }),
+    reap: (id) => Effect.provideContext(reapContainer(id), context),
     buildImage: images.build,
     hasImage: images.has,
     emptyWorkspace: Effect.fn("DockerRuntime.emptyWorkspace")(function* (path, kept) {
@@ -242,9 +232,9 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
       // Without a namespace an agent's uid is one of the host's, which choird is or is root over.
       if (facts.root.type === "none") return yield* emptyWorkspace(path, kept)
       const mapped = (folder: string) =>
-        Effect.mapError(
-          emptyInContainer(engine, parts.watch, installation, folder, config.oci_runtime),
-          asContainerError
+        emptyInContainer(installation, folder, config.oci_runtime).pipe(
+          Effect.mapError(asContainerError),
+          Effect.provideContext(context)
         )
       yield* emptyWorkspace(path, kept, mapped)
     }, Effect.mapError(asContainerError)),
@@ -254,5 +244,13 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
 
 export const layer = (
   options: DockerOptions
-): Layer.Layer<ContainerRuntime, never, Cgroups | DockerEngine | DockerImages> =>
-  Layer.effect(ContainerRuntime, make(options))
+): Layer.Layer<ContainerRuntime, never, Cgroups | DockerEngine | DockerImages> => {
+  const { config, home } = options
+  const installation = installationOf(home)
+  const network = Effect.map(NameLookUp, (look_up) =>
+    AgentNetwork.layer(installation, { policy: config.network, allowed: makeAllowedHosts(look_up, config.allow) })
+  )
+  return Layer.effect(ContainerRuntime, make(options)).pipe(
+    Layer.provide([ContainerWatch.layer(installation), BakedVersions.layer, Layer.unwrap(network)])
+  )
+}

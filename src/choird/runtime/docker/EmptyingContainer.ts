@@ -1,6 +1,6 @@
 /**
- * A container that lives only to delete what is in a workspace (D43): it has the engine's user namespace, so that the uids which agents
- * had are its own to act on, and sees nothing of the host but that one folder.
+ * A container that only deletes the contents of a workspace (D43). It has the engine's user namespace, so it may act on files of the
+ * agents' uids, and sees nothing of the host but that one folder.
  */
 import { createHash } from "node:crypto"
 import { Deferred, Effect, Option } from "effect"
@@ -8,13 +8,13 @@ import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { Installation } from "#src/shared/docker/dockerInstallation.ts"
 import { WORKSPACE_RESET_MS_MAX } from "#src/shared/limits.ts"
 import { createContainer, requireProfile } from "./AgentContainer.ts"
-import type { ContainerWatch } from "./ContainerWatch.ts"
-import type { DockerEngine } from "./DockerEngine.ts"
+import { ContainerWatch } from "./ContainerWatch.ts"
+import { DockerEngine } from "./DockerEngine.ts"
 import { CLOSED, type Profile } from "./dockerProfile.ts"
 import { AGENT_LABEL, HOME_LABEL, MANAGED_LABEL } from "./imageNames.ts"
 import { removeContainer } from "./removeContainer.ts"
 
-/** Memory of the container that empties a workspace: a folder of a million names is sorted in it. */
+/** Memory of the container that empties a workspace: enough to sort a folder of a million names. */
 const RESET_MEMORY_MIB = 512
 /** Processes of that container. */
 const RESET_PIDS_MAX = 16
@@ -64,8 +64,9 @@ export const emptyingProfile = (
 }
 
 /** An image of this installation: a base, which no agent had a hand in, before one of an agent. */
-const anyImage = Effect.fnUntraced(function* (engine: DockerEngine["Service"], { id }: Installation) {
-  const images = yield* engine.use("the engine could not be asked for its images", (docker, abortSignal) =>
+const anyImage = Effect.fnUntraced(function* ({ id }: Installation) {
+  const engine = yield* DockerEngine
+  const images = yield* engine.use("the engine's images could not be listed", (docker, abortSignal) =>
     docker.listImages({ filters: JSON.stringify({ label: [`${HOME_LABEL}=${id}`] }), abortSignal })
   )
   const named = images.filter(({ RepoTags }) => (RepoTags ?? []).some((tag) => !tag.includes("<none>")))
@@ -74,29 +75,29 @@ const anyImage = Effect.fnUntraced(function* (engine: DockerEngine["Service"], {
 })
 
 /**
- * Deletes what it can and returns when its container is gone; what is left is the caller's to see. Does nothing where the engine has no
- * image of this installation, since then none of its agents can have run there.
+ * Deletes what it can and returns when its container is gone; the caller checks what is left. Does nothing where the engine has no image
+ * of this installation, since then none of its agents can have run there.
  */
 export const emptyInContainer = Effect.fn("emptyInContainer")(function* (
-  engine: DockerEngine["Service"],
-  watch: ContainerWatch,
   installation: Installation,
   workspace: string,
   oci_runtime?: string
 ) {
-  const image = yield* anyImage(engine, installation)
+  const engine = yield* DockerEngine
+  const watch = yield* ContainerWatch
+  const image = yield* anyImage(installation)
   if (Option.isNone(image)) return
   const profile = emptyingProfile(installation, image.value, workspace, oci_runtime)
   const { id, start } = yield* Effect.acquireRelease(
-    Effect.map(createContainer(engine, profile), (container) => ({
+    Effect.map(createContainer(profile), (container) => ({
       id: container.id,
       start: engine.use(`the container ${profile.name} could not be started`, (_, abortSignal) =>
         container.start({ abortSignal })
       )
     })),
-    ({ id }) => Effect.catch(removeContainer(engine, id), (error) => Effect.logError(error))
+    ({ id }) => Effect.catch(removeContainer(id), (error) => Effect.logError(error))
   )
-  yield* requireProfile(engine, id, profile)
+  yield* requireProfile(id, profile)
   const { ended } = yield* watch.watch(id)
   yield* start
   yield* watch.look(id)
@@ -107,7 +108,7 @@ export const emptyInContainer = Effect.fn("emptyInContainer")(function* (
         new ContainerError({
           reason: "stuck",
           problem: `the container ${profile.name} does not end`,
-          fix: `Run: docker rm --force ${profile.name}, and ask again`
+          fix: `Run: docker rm --force ${profile.name}, then try again`
         })
       )
   })

@@ -1,17 +1,17 @@
-/** What an engine tells of a build, one JSON document a line: decoded strictly, shown as plain text, and capped. */
+/** The engine's events of a build, one JSON document a line: decoded strictly, shown as plain text, and capped. */
 import { Option, Schema } from "effect"
 
 /** A line of a build as it is shown. */
 export const BUILD_LINE_CHARS_MAX = 400
-/** Lines of a build that are shown; after them its steps alone. */
+/** Lines of a build that are shown; after them only its steps. */
 export const BUILD_LINES_SHOWN_MAX = 5000
-/** Lines that a failed build repeats of what its last step printed. */
+/** Lines of the last step's output that a failed build repeats. */
 export const BUILD_TAIL_LINES = 15
 
 /** An image's id, as the engine spells it. */
 export const ImageId = Schema.String.check(Schema.isPattern(/^sha256:[0-9a-f]{64}$/u))
 
-/** The lines that matter here; the engine adds others, of downloads for example. */
+/** The fields that matter here; the engine adds others, of downloads for example. */
 const BuildEvent = Schema.Struct({
   stream: Schema.optionalKey(Schema.String),
   status: Schema.optionalKey(Schema.String),
@@ -21,11 +21,11 @@ const BuildEvent = Schema.Struct({
 
 const decodeEvent = Schema.decodeUnknownOption(Schema.fromJsonString(BuildEvent))
 
-/** How a build went, as far as its events tell. */
+/** The result of a build, as far as its events show. */
 export interface BuildOutcome {
   /** The id of the finished image. */
   readonly image_id: string | undefined
-  /** The engine's own words of what went wrong. */
+  /** The engine's own message about a failure. */
   readonly error: string | undefined
   /** The instruction that ran last, as the engine shows it. */
   readonly step: string | undefined
@@ -33,7 +33,7 @@ export interface BuildOutcome {
   readonly tail: ReadonlyArray<string>
 }
 
-/** Programs print colours and progress bars; a line is what is left of them. */
+/** A line without the colours and progress bars that programs print. */
 const plain = (text: string) =>
   text
     // eslint-disable-next-line no-control-regex -- the sequences begin with an escape character
@@ -43,7 +43,7 @@ const plain = (text: string) =>
     .slice(0, BUILD_LINE_CHARS_MAX)
 
 const STEP = /^Step \d+\/\d+ : (.*)$/u
-/** The builder's own talk of layers and containers. */
+/** The builder's own messages about layers and containers. */
 const CHATTER = /^(?:---> |Removing intermediate container |\[Warning\] |Successfully built )/u
 
 /** Reads a build's lines one after the other. */
@@ -54,7 +54,7 @@ export const makeBuildReader = () => {
   let shown = 0
   let tail: ReadonlyArray<string> = []
   return {
-    /** The lines to show for this one, or undefined when it is no event of a build. */
+    /** The lines to show for this one, or undefined when it is not an event of a build. */
     push(line: string): ReadonlyArray<string> | undefined {
       if (line.trim() === "") return []
       const event = Option.getOrUndefined(decodeEvent(line))

@@ -1,10 +1,9 @@
-/** What a container prints, read from the engine for as long as it lives, over restarts of the engine (json-file logs). */
+/** The output of a container, read from the engine until the container ends, across restarts of the engine (json-file logs). */
 import type { Readable } from "node:stream"
 import { NodeStream } from "@effect/platform-node"
 import { Effect, Option, Result, Stream } from "effect"
 import type { makeOutput } from "#src/choird/runtime/ContainerOutput.ts"
-import type { DockerEngine } from "./DockerEngine.ts"
-import { dockerError, type DockerError } from "./DockerError.ts"
+import { DockerEngine, dockerError, type DockerError } from "./DockerEngine.ts"
 import { DOCKER_RECONNECT_MS } from "./ContainerWatch.ts"
 
 /** One piece of a container's output, as the engine sends it: parts of long lines have 16 KiB. */
@@ -46,15 +45,15 @@ export const frameCutter = () => {
 }
 
 /**
- * Passes everything on until the container has `ended` and its log was read to its end. An engine that goes away interrupts it; what
- * was printed meanwhile is read when it is back, and nothing twice.
+ * Forwards the log until the container has `ended` and its log was read to its end. An engine that goes away interrupts it; once it is
+ * back, the output since then is read, and nothing twice.
  */
 export const followLog = Effect.fn("followLog")(function* (
-  engine: DockerEngine["Service"],
   container_id: string,
   output: ReturnType<typeof makeOutput>,
   ended: Effect.Effect<unknown>
 ) {
+  const engine = yield* DockerEngine
   const stdout = output.reader()
   const stderr = output.reader()
   let last = ""

@@ -7,14 +7,14 @@ import { SANDBOX_RUN_BYTES_MAX, SANDBOX_SHM_BYTES_MAX, SANDBOX_TMP_BYTES_MAX } f
 import { AGENT_LABEL, agentTag, HOME_LABEL, IMAGE_PROGRAMS, MANAGED_LABEL } from "./imageNames.ts"
 import { containerName, type Installation } from "#src/shared/docker/dockerInstallation.ts"
 
-/** What the engine keeps of a container's output on disk: this many files of this size. */
+/** Files of a container's output that the engine keeps on disk, and their size. */
 const CONTAINER_LOG_FILES_MAX = 2
 const CONTAINER_LOG_MIB_MAX = 5
 
 /** The session that a container runs. */
 const SESSION_LABEL = "choir.session"
 
-/** Where an agent finds its things in a container. */
+/** The paths of an agent's things in a container. */
 export const INSIDE = {
   ...IMAGE_PROGRAMS,
   socket: "/run/choir/choird.sock",
@@ -27,7 +27,7 @@ const MIB = 1024 * 1024
 /** Of the container's own user namespace, whatever USER its image names. */
 const ROOT = "0:0"
 
-/** What a container is made of beyond its spec. */
+/** The parts of a container beyond its spec. */
 export interface ProfilePlan {
   readonly spec: ContainerSpec
   readonly installation: Installation
@@ -41,7 +41,7 @@ export interface ProfilePlan {
   readonly hosts?: ReadonlyArray<string> | undefined
 }
 
-/** What a profile says for certain. The engine takes it as it is, and its answer is compared with it. */
+/** The profile with the fields that it always has. The engine takes it as it is, and its answer is compared with it. */
 export type Profile = Docker.ContainerCreateOptions & {
   readonly name: string
   readonly Env: Array<string>
@@ -60,12 +60,12 @@ const bind = (Source: string, Target: string, ReadOnly: boolean): Docker.MountSe
   BindOptions: { Propagation: "rprivate" }
 })
 
-/** The engine asks for names on a container's behalf, unless it is told to ask that container's own loopback, where nobody answers. */
+/** Settings that make names be asked for at the container's own loopback, where nobody answers; else the engine would ask on its behalf. */
 const NO_NAMES = { Dns: ["127.0.0.1"], DnsSearch: ["."], DnsOptions: ["timeout:1", "attempts:1"] }
 
 const tmpfs = (bytes: number, mode: string, options: string) => `rw,nosuid,nodev,${options},size=${bytes},mode=${mode}`
 
-/** What no container of Choir's may do, whatever it is for. */
+/** The restrictions of every container of Choir. */
 export const CLOSED = {
   container: { Hostname: "choir", Cmd: [], Tty: false, OpenStdin: false, Healthcheck: { Test: ["NONE"] } },
   host: {
@@ -112,7 +112,7 @@ export const dockerProfile = (plan: ProfilePlan): Profile => {
         "/run": tmpfs(SANDBOX_RUN_BYTES_MAX, "1777", "noexec")
       },
       ShmSize: SANDBOX_SHM_BYTES_MAX,
-      // The folder and not the socket: choird makes its socket anew, and a bound file would stay the old one.
+      // The folder and not the socket: choird recreates its socket, and a bound file would stay the old one.
       Mounts: [bind(workspace, INSIDE.workspace, false), bind(socket_dir, dirname(INSIDE.socket), true)],
       NanoCpus: Math.round(limits.cpus * 1e9),
       Memory: memory,

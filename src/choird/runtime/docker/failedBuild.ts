@@ -1,12 +1,11 @@
-/** What a failed build says to an operator: the instruction, what it printed last, and what mends it. */
+/** The error of a failed build for an operator: the instruction, its last output, and the fix. */
 import type { RuntimeConfig } from "#schema/Config.ts"
-import type { ProgramMissing } from "#src/choird/runtime/AgentPrograms.ts"
+import type { ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
 import { ImageBuildFailed, type ImageSource } from "#src/choird/runtime/ContainerRuntime.ts"
-import type { ContextUnreadable } from "./buildContext.ts"
-import type { DockerError } from "./DockerError.ts"
-import type { BuildBroke } from "./runBuild.ts"
+import type { BuildBroke, ContextUnreadable } from "./runBuild.ts"
+import type { DockerError } from "./DockerEngine.ts"
 
-/** What an engine or the programs of a build say, and what it means. */
+/** Messages of the engine or of a build's programs, and the fix for each. */
 const CAUSES: ReadonlyArray<readonly [RegExp, string]> = [
   [
     /no space left on device|disk quota exceeded/iu,
@@ -14,7 +13,7 @@ const CAUSES: ReadonlyArray<readonly [RegExp, string]> = [
   ],
   [
     /pull access denied|manifest unknown|not found: manifest|no such host|registry/iu,
-    "See that FROM of Dockerfile.base names an image that the engine has or can pull: docker pull <image>"
+    "Check that FROM of Dockerfile.base names an image that the engine has or can pull: docker pull <image>"
   ],
   [/exit code 137|returned a non-zero code: 137/iu, "Give builds more memory: runtime.memory_mb in config.json"]
 ]
@@ -37,7 +36,7 @@ export const failedBuild = (
     return new ImageBuildFailed({
       ...about,
       problem: error.message,
-      fix: "See that the installation and the home are whole"
+      fix: "Check that the installation and the home are complete"
     })
   }
   const { output, problem, step } = error
@@ -60,7 +59,7 @@ export const failedBuild = (
   })
 }
 
-/** Looks whether the Dockerfiles made what the manifests of compiled tools name. */
+/** The program that checks whether the Dockerfiles made the executables of compiled tools. */
 export const TEST_PROGRAM = "/usr/bin/test"
 const MISSING = /^RUN \["\/usr\/bin\/test","-x","(.*)"\]$/u
 

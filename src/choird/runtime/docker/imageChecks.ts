@@ -1,17 +1,16 @@
-/** What a finished image must be before it gets a name: nothing in it may change how or beside what an agent is started. */
+/** The checks of a finished image before it gets a name: nothing in it may change how, or beside what, an agent is started. */
 import { Effect, FileSystem, Option, Schema } from "effect"
 import type { DockerfileRole } from "#src/choird/repos/dockerfile.ts"
-import { type AgentPrograms, partOf, partsOf } from "#src/choird/runtime/AgentPrograms.ts"
+import { type AgentPrograms, partOf, partsOf } from "#src/choird/runtime/AgentCommand.ts"
 import { removeContainer } from "./removeContainer.ts"
-import type { DockerEngine } from "./DockerEngine.ts"
+import { DockerEngine } from "./DockerEngine.ts"
 import { IMAGE_PROGRAMS, MANAGED_LABEL } from "./imageNames.ts"
-import { BuildBroke } from "./runBuild.ts"
+import { BuildBroke, type ContextEntry, ContextUnreadable, repoEntries } from "./runBuild.ts"
 import { createHash } from "node:crypto"
 import { basename } from "node:path"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
-import { type ContextEntry, ContextUnreadable, repoEntries } from "./buildContext.ts"
 
-/** Raised when the same files shall give another image, because this program builds it differently. */
+/** Increased when this program builds the image of the same files differently. */
 const BUILDER_VERSION = 2
 
 /** Files of the agent's own, which none of a repository can be. */
@@ -66,7 +65,7 @@ export const baseOf = Effect.fnUntraced(function* (programs: AgentPrograms, file
 const Names = Schema.optionalKey(Schema.NullOr(Schema.Record(Schema.String, Schema.Unknown)))
 const Texts = Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.String)))
 
-/** What is read of an image; the engine says much more. */
+/** The fields of an image that are checked; the engine reports many more. */
 export const ImageFacts = Schema.Struct({
   Id: Schema.String,
   Config: Schema.Struct({
@@ -83,7 +82,7 @@ export type ImageFacts = typeof ImageFacts.Type
 /** Variables that would change what the agent's own process loads or believes. */
 const RESERVED = /^(?:NODE_[A-Z_]*|LD_[A-Z_]*|CHOIR_[A-Z_]*|AGENT_ID)=/u
 
-/** Why an image is refused, whichever way its Dockerfile came to it; an inherited trigger or volume is found here alone. */
+/** The reason why an image is refused; only this check finds an inherited trigger or volume. */
 export const imageProblem = ({ Config: config }: ImageFacts): string | undefined => {
   const reserved = config.Env?.find((entry) => RESERVED.test(entry))
   if (reserved !== undefined)
@@ -97,7 +96,7 @@ export const imageProblem = ({ Config: config }: ImageFacts): string | undefined
     : "it has a health check: take another base"
 }
 
-/** What the engine says of a path, in a header of its answer. */
+/** The engine's description of a path, in a header of its answer. */
 const PathStat = Schema.Struct({
   headers: Schema.Struct({
     "x-docker-container-path-stat": Schema.StringFromBase64.pipe(
@@ -118,10 +117,10 @@ const MODES = new Map<string, { readonly mode: number; readonly fix: string }>([
   [IMAGE_PROGRAMS.rg, { mode: 0o755, fix: "RUN apt-get install --yes ripgrep" }]
 ])
 
-/** What the loader of every program reads first, as LD_PRELOAD would have it. */
+/** The file that the loader of every program reads first, like LD_PRELOAD. */
 const PRELOAD = "/etc/ld.so.preload"
 
-/** What is wrong with a path; `found` is its mode, undefined where there is nothing. */
+/** The problem of a path; `found` is its mode, undefined for a missing one. */
 const pathProblem = (role: DockerfileRole, path: string, found: number | undefined): string | undefined => {
   const wanted = MODES.get(path)
   if (wanted?.mode === found) return undefined
@@ -135,20 +134,17 @@ const pathProblem = (role: DockerfileRole, path: string, found: number | undefin
 }
 
 /**
- * Looks at an image's programs without starting any. Whoever can read node or tini in a container can read the agent's memory and
+ * Checks an image's programs without starting any. A program that can read node or tini in a container can read the agent's memory and
  * environment (D13).
  */
-export const checkPrograms = Effect.fnUntraced(function* (
-  engine: DockerEngine["Service"],
-  role: DockerfileRole,
-  image_id: string
-) {
-  const what = "the new image could not be looked at"
+export const checkPrograms = Effect.fnUntraced(function* (role: DockerfileRole, image_id: string) {
+  const engine = yield* DockerEngine
+  const what = "the new image could not be inspected"
   const { id } = yield* Effect.acquireRelease(
     engine.use(what, (docker, abortSignal) =>
       docker.createContainer({ Image: image_id, Cmd: ["true"], Labels: { [MANAGED_LABEL]: "true" }, abortSignal })
     ),
-    ({ id }) => Effect.ignore(removeContainer(engine, id), { log: true })
+    ({ id }) => Effect.ignore(removeContainer(id), { log: true })
   )
   for (const path of [...MODES.keys(), PRELOAD]) {
     const found = yield* engine

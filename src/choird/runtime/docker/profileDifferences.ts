@@ -22,7 +22,7 @@ export type InspectedContainer = typeof InspectedContainer.Type
 
 type Check = (value: unknown) => boolean
 
-/** What an engine says of a setting that nobody made. */
+/** Whether an engine's value is that of a setting that nobody made. */
 const atRest: Check = (value) =>
   value === undefined ||
   value === null ||
@@ -56,7 +56,7 @@ const sameRows =
 
 /** Settings that say little about an escape, or that engines fill in by themselves. */
 const OWN_DEFAULTS: Readonly<Record<string, Check>> = {
-  // The size of a terminal that there is none of.
+  // The size of a terminal that does not exist.
   ConsoleSize: () => true,
   Isolation: anyOf("default"),
   MemorySwappiness: anyOf(-1),
@@ -114,7 +114,7 @@ const unlike = (place: string, values: Readonly<Record<string, unknown>>, checks
       return `${place}.${name} is ${shown ?? "missing"}`
     })
 
-/** Only these keys of a container's configuration are looked at; the others describe it, such as the time when it stops. */
+/** The keys of a container's configuration that are compared; the others describe it, such as the time when it stops. */
 const pick = (values: Readonly<Record<string, unknown>>, checks: Readonly<Record<string, Check>>) =>
   Object.fromEntries(Object.entries(values).filter(([name]) => Object.hasOwn(checks, name)))
 

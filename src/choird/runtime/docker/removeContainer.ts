@@ -1,12 +1,13 @@
-/** Ends a container of the engine for good. */
-import { Clock, Effect, Result } from "effect"
-import { ContainerError } from "#src/choird/runtime/ContainerRuntime.ts"
-import type { DockerEngine } from "./DockerEngine.ts"
-import { engineIsAway } from "./DockerError.ts"
+/** The removal of containers from the engine: one for good, and those that an earlier choird left. */
+import { Clock, Effect, Option, Result, Schema } from "effect"
+import { ContainerError, type ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
+import { DockerEngine, engineIsAway } from "./DockerEngine.ts"
 import { DOCKER_RECONNECT_MS } from "./ContainerWatch.ts"
-import { CONTAINER_GONE_MS_MAX } from "#src/choird/runtime/Cgroups.ts"
+import { type Cgroups, CONTAINER_GONE_MS_MAX } from "#src/choird/runtime/Cgroups.ts"
+import { HOME_LABEL } from "./imageNames.ts"
+import { reapTree } from "#src/choird/runtime/ProcessTree.ts"
 
-/** Between two looks at whether the Docker engine has done, or can do again, what it was asked. */
+/** Pause between two checks whether the Docker engine has removed a container. */
 const DOCKER_LOOK_MS = 50
 
 const stuck = (ref: string, detail: string) =>
@@ -16,8 +17,9 @@ const stuck = (ref: string, detail: string) =>
     fix: `Run: docker rm --force ${ref}`
   })
 
-/** Asks once; true when the engine knows of no such container any more. */
-const attempt = Effect.fnUntraced(function* (engine: DockerEngine["Service"], ref: string) {
+/** One attempt; true when the engine no longer knows the container. */
+const attempt = Effect.fnUntraced(function* (ref: string) {
+  const engine = yield* DockerEngine
   const what = `the container ${ref} could not be removed`
   yield* (
     engine
@@ -43,11 +45,10 @@ const attempt = Effect.fnUntraced(function* (engine: DockerEngine["Service"], re
 
 /**
  * Kills a container, by its id or its name, and removes it with its volumes. Returns when the engine says that it is gone, at once
- * when there is none. Fails with `stuck` when an engine that answers still has it after CONTAINER_GONE_MS_MAX, or when the engine was
+ * when it does not exist. Fails with `stuck` when an engine that answers still has it after CONTAINER_GONE_MS_MAX, or when the engine was
  * away for all of `away_ms_max`.
  */
 export const removeContainer = Effect.fn("removeContainer")(function* (
-  engine: DockerEngine["Service"],
   ref: string,
   away_ms_max: number = CONTAINER_GONE_MS_MAX
 ) {
@@ -55,7 +56,7 @@ export const removeContainer = Effect.fn("removeContainer")(function* (
   let answering_ms: number | undefined
   const remove = Effect.gen(function* () {
     for (;;) {
-      const result = yield* Effect.result(attempt(engine, ref))
+      const result = yield* Effect.result(attempt(ref))
       if (Result.isSuccess(result) && result.success) return
       const now_ms = yield* Clock.currentTimeMillis
       const away = Result.isFailure(result) && engineIsAway(result.failure)
@@ -71,4 +72,45 @@ export const removeContainer = Effect.fn("removeContainer")(function* (
     Effect.interruptible,
     Effect.timeoutOrElse({ duration: limit_ms, orElse: () => Effect.fail(stuck(ref, last)) })
   )
+})
+
+/** Time that the start of an agent waits for an engine that is away, and the end of one for the engine that has its container. */
+export const DOCKER_AWAY_MS_MAX = 600_000
+
+/** Ends what is left of a container of an earlier choird, in the engine or among the processes of the host. */
+export const reapContainer = (id: ContainerId): Effect.Effect<void, ContainerError, Cgroups | DockerEngine> =>
+  id.type === "docker" ? removeContainer(id.container_id, DOCKER_AWAY_MS_MAX) : reapTree(id)
+
+/** Containers of an earlier choird that are ended at once. */
+export const REAPS_IN_FLIGHT_MAX = 4
+
+const decodeRunning = Schema.decodeUnknownOption(Schema.Struct({ State: Schema.Struct({ Running: Schema.Boolean }) }))
+
+/** Whether a container is there and has not ended. */
+export const isRunning = (container_id: string) =>
+  Effect.flatMap(DockerEngine, ({ use }) =>
+    use("a container of an earlier choird could not be inspected", (docker, abortSignal) =>
+      docker.getContainer(container_id).inspect({ abortSignal })
+    )
+  ).pipe(
+    Effect.map((answer) => Option.exists(decodeRunning(answer), ({ State }) => State.Running)),
+    Effect.catchIf(
+      (error) => error.reason === "missing",
+      () => Effect.succeed(false)
+    )
+  )
+
+/** Removes the containers of this installation that no session's row remembers. */
+export const removeOrphans = Effect.fnUntraced(function* (id: string, remembered: ReadonlyArray<ContainerId>) {
+  const engine = yield* DockerEngine
+  const found = yield* engine.use("the engine's containers could not be listed", (docker, abortSignal) =>
+    docker.listContainers({ all: true, filters: JSON.stringify({ label: [`${HOME_LABEL}=${id}`] }), abortSignal })
+  )
+  const kept = new Set(remembered.map((known) => (known.type === "docker" ? known.container_id : undefined)))
+  const orphans = found.filter(({ Id }) => !kept.has(Id))
+  if (orphans.length > 0) yield* Effect.logInfo(`removing ${orphans.length} containers of an earlier choird`)
+  yield* Effect.forEach(orphans, ({ Id }) => Effect.ignore(removeContainer(Id), { log: true }), {
+    concurrency: REAPS_IN_FLIGHT_MAX,
+    discard: true
+  })
 })

@@ -3,21 +3,93 @@ import type { Readable } from "node:stream"
 import type Docker from "dockerode"
 import { Effect, Schema, Stream } from "effect"
 import { lineCutter } from "#src/choird/runtime/ContainerOutput.ts"
-import { buildContext, type ContextEntry } from "./buildContext.ts"
 import { makeBuildReader } from "./buildEvents.ts"
-import type { DockerEngine } from "./DockerEngine.ts"
+import { DockerEngine } from "./DockerEngine.ts"
+import { createReadStream } from "node:fs"
+import type { Pack } from "tar-stream"
+import type { RepoFile } from "#src/choird/repos/Tree.ts"
 
-/** A build of an image in the Docker engine, packages fetched and programs compiled. */
+/** A file of a context, in memory or on this host; a folder has no content. */
+export interface ContextEntry {
+  readonly name: string
+  readonly mode: number
+  readonly content: Uint8Array | HostFile | "folder"
+}
+
+/** A file that is too large to hold in memory. */
+interface HostFile {
+  readonly path: string
+  readonly bytes: number
+  /** Of its content, in lowercase hex, where that is known. */
+  readonly sha256?: string
+}
+
+/** A context that could not be read to its end. */
+export class ContextUnreadable extends Schema.TaggedError<ContextUnreadable>()("ContextUnreadable", {
+  reason: Schema.String
+}) {
+  override get message() {
+    return `the files of the build cannot be read: ${this.reason}`
+  }
+}
+
+/** Files of a repository, whose contents were asked for. */
+export const repoEntries = (files: ReadonlyArray<RepoFile>): ReadonlyArray<ContextEntry> =>
+  files.map(({ bytes, executable, path }) => ({
+    name: path,
+    mode: executable ? 0o755 : 0o644,
+    content: bytes instanceof Uint8Array ? bytes : { path: bytes.file ?? "", bytes: bytes.size, sha256: bytes.sha256 }
+  }))
+
+/** One entry; the engine reads it before the next one is begun. */
+const write = (pack: Pack, { content, mode, name }: ContextEntry) =>
+  Effect.callback<void, ContextUnreadable>((resume) => {
+    const header = { name, mode, mtime: new Date(0), uid: 0, gid: 0, uname: "", gname: "" }
+    const done = (error?: Error | null) =>
+      resume(error ? Effect.fail(new ContextUnreadable({ reason: error.message })) : Effect.void)
+    if (content === "folder") {
+      pack.entry({ ...header, type: "directory" }, done)
+    } else if (content instanceof Uint8Array) {
+      pack.entry(header, Buffer.from(content.buffer, content.byteOffset, content.byteLength), done)
+    } else {
+      const file = createReadStream(content.path)
+      const entry = pack.entry({ ...header, size: content.bytes }, done)
+      file.on("error", done)
+      entry.on("error", done)
+      file.pipe(entry)
+      return Effect.sync(() => void file.destroy())
+    }
+    return undefined
+  })
+
+/**
+ * A stream of the tar, and the work of filling it, which waits for the reader. The stream ends with an error when the work fails or its
+ * scope closes early.
+ */
+export const buildContext = Effect.fnUntraced(function* (entries: ReadonlyArray<ContextEntry>) {
+  const { pack } = yield* Effect.promise(() => import("tar-stream"))
+  const tar = yield* Effect.acquireRelease(
+    Effect.sync(() => pack()),
+    (tar) => Effect.sync(() => tar.destroy())
+  )
+  const fill = Effect.forEach(entries, (entry) => write(tar, entry), { discard: true }).pipe(
+    Effect.andThen(Effect.sync(() => tar.finalize())),
+    Effect.tapError((error) => Effect.sync(() => tar.destroy(error)))
+  )
+  return { stream: tar as unknown as Readable, fill }
+})
+
+/** Time for a build of an image in the Docker engine, with packages fetched and programs compiled. */
 export const IMAGE_BUILD_MS_MAX = 30 * 60_000
 /** Processes and threads of one step of a build; a compiler's or a package manager's need far fewer. */
 export const BUILD_PROCESSES_MAX = 2048
-/** One line of what the engine tells of a build, as JSON. */
+/** One line of that response, as JSON. */
 const BUILD_LINE_BYTES_MAX = 256 * 1024
-/** All that the engine tells of a build. */
+/** The whole response of the engine to a build. */
 export const BUILD_OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 
 export interface BuildRequest {
-  /** What is built, as a sentence's beginning. */
+  /** The beginning of a sentence about a failure. */
   readonly what: string
   readonly entries: ReadonlyArray<ContextEntry>
   /** The Dockerfile's place among them. */
@@ -57,40 +129,41 @@ const BUILD_ULIMITS = [
   { Name: "core", Soft: 0, Hard: 0 }
 ]
 
-/** The engine is told that nobody waits for the build any more by the end of the connection. */
-const answered = (engine: DockerEngine["Service"], request: BuildRequest, context: Readable) =>
+/** The response of the engine. Closing the connection tells the engine that nobody waits for the build. */
+const answered = (request: BuildRequest, context: Readable) =>
   Effect.acquireRelease(
-    engine.use(
-      request.what,
-      (docker, abortSignal) =>
-        docker.buildImage(context, {
-          version: "1",
-          dockerfile: request.dockerfile,
-          networkmode: request.network ? "default" : "none",
-          memory: request.memory_mb * BYTES_PER_MB,
-          memswap: request.memory_mb * BYTES_PER_MB,
-          cpuperiod: CPU_PERIOD_US,
-          cpuquota: Math.round(request.cpus * CPU_PERIOD_US),
-          nocache: request.nocache,
-          ulimits: JSON.stringify(BUILD_ULIMITS),
-          rm: true,
-          forcerm: true,
-          abortSignal
-          // The client's types do not know `ulimits`; the engine's do.
-        } as Docker.ImageBuildOptions),
-      { ms_max: IMAGE_BUILD_MS_MAX }
+    Effect.flatMap(DockerEngine, ({ use }) =>
+      use(
+        request.what,
+        (docker, abortSignal) =>
+          docker.buildImage(context, {
+            version: "1",
+            dockerfile: request.dockerfile,
+            networkmode: request.network ? "default" : "none",
+            memory: request.memory_mb * BYTES_PER_MB,
+            memswap: request.memory_mb * BYTES_PER_MB,
+            cpuperiod: CPU_PERIOD_US,
+            cpuquota: Math.round(request.cpus * CPU_PERIOD_US),
+            nocache: request.nocache,
+            ulimits: JSON.stringify(BUILD_ULIMITS),
+            rm: true,
+            forcerm: true,
+            abortSignal
+            // The client's types do not know `ulimits`; the engine's do.
+          } as Docker.ImageBuildOptions),
+        { ms_max: IMAGE_BUILD_MS_MAX }
+      )
     ),
     (stream) => Effect.sync(() => void (stream as Readable).destroy()),
     { interruptible: true }
   )
 
 const events = Effect.fnUntraced(function* (
-  engine: DockerEngine["Service"],
   request: BuildRequest,
   context: Readable,
   progress: (line: string) => Effect.Effect<void>
 ) {
-  const stream = yield* answered(engine, request, context)
+  const stream = yield* answered(request, context)
   const reader = makeBuildReader()
   const cutter = lineCutter(BUILD_LINE_BYTES_MAX)
   let bytes = 0
@@ -113,17 +186,14 @@ const events = Effect.fnUntraced(function* (
 
 /** Builds and gives the id of the image, which has no name yet. A build that is interrupted ends in the engine too. */
 export const runBuild = Effect.fn("runBuild")(
-  function* (engine: DockerEngine["Service"], request: BuildRequest, progress: (line: string) => Effect.Effect<void>) {
+  function* (request: BuildRequest, progress: (line: string) => Effect.Effect<void>) {
     const { fill, stream } = yield* buildContext(request.entries)
     // A context that cannot be read matters more than what the engine says of the part that it got.
     const failedFill = Effect.andThen(fill, Effect.never)
-    const { error, image_id, step, tail } = yield* Effect.raceFirst(
-      events(engine, request, stream, progress),
-      failedFill
-    )
+    const { error, image_id, step, tail } = yield* Effect.raceFirst(events(request, stream, progress), failedFill)
     if (image_id !== undefined && error === undefined) return image_id
     return yield* new BuildBroke({
-      problem: error ?? "the engine broke it off",
+      problem: error ?? "the engine aborted it",
       ...(step === undefined ? {} : { step }),
       output: tail
     })

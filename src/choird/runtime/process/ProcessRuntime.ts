@@ -4,32 +4,31 @@
  */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
 import { agentCommand, agentEnvironment, specError } from "#src/choird/runtime/AgentCommand.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ContainerRuntime, type ContainerSpec, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { limitGroup, openHostContainer } from "#src/choird/runtime/HostContainer.ts"
-import { HOST_PATH } from "#src/choird/runtime/HostProcess.ts"
-import { dyingWith, joining } from "#src/choird/runtime/hostCommand.ts"
+import { dyingWith, HOST_PATH, joining } from "#src/choird/runtime/HostProcess.ts"
 import { emptyWorkspace } from "#src/choird/runtime/emptyWorkspace.ts"
-import { reapWith } from "#src/choird/runtime/docker/earlierContainers.ts"
+import { reapContainer } from "#src/choird/runtime/docker/removeContainer.ts"
 
-/** What the runtimes have in common whose agents are processes of the host: none is adopted, and nothing is built. */
-export const makeHostRuntime = Effect.map(
-  Effect.all([Cgroups, DockerEngine]),
-  ([cgroups, engine]): Omit<ContainerRuntime["Service"], "type" | "start" | "status"> => ({
+/** The common part of the runtimes whose agents are processes of the host: they adopt and build nothing. */
+export const makeHostRuntime = Effect.gen(function* () {
+  const context = Context.pick(Cgroups, DockerEngine)(yield* Effect.context<Cgroups | DockerEngine>())
+  return {
     adopt: () => Effect.succeed(false),
     sweep: () => Effect.void,
-    reap: reapWith(cgroups, engine),
+    reap: (id) => Effect.provideContext(reapContainer(id), context),
     // The folder of an image is all that an agent is given of it.
     buildImage: () => Effect.succeed(false),
     hasImage: () => Effect.succeed(true),
     emptyWorkspace
-  })
-)
+  } satisfies Partial<ContainerRuntime["Service"]>
+})
 
-/** Whether the kernel can be told to kill an agent together with choird; elsewhere only the next start does it. */
+/** Whether the kernel can kill an agent together with choird; elsewhere only the next start does it. */
 const canDieWithParent = Effect.sync(() =>
   HOST_PATH.split(":").some((folder) => existsSync(join(folder, "setpriv")) && existsSync("/proc/self/stat"))
 )
@@ -53,22 +52,25 @@ const make = Effect.gen(function* () {
   const shared = yield* makeHostRuntime
   const diesWithChoird = yield* canDieWithParent
 
-  const start = Effect.fn("ProcessRuntime.start")(function* (spec: ContainerSpec) {
-    const refused = specError(spec)
-    if (refused !== undefined) return yield* refused
-    const group = yield* limitGroup(cgroups, spec)
-    const socket = join(spec.socket_dir, "choird.sock")
-    const command = agentCommand({ ...spec, socket, choir: join(spec.image, "choir") }, spec.endpoint, [])
-    const chain = diesWithChoird ? dyingWith(process.pid, command) : command
-    const [program = "", ...args] = joining(group.joins, chain)
-    return yield* openHostContainer(cgroups, {
-      type: "process",
-      spec,
-      group,
-      workspace: spec.workspace,
-      launch: { program, args, cwd: spec.workspace, env: agentEnvironment(spec, HOST_PATH) }
-    })
-  })
+  const start = Effect.fn("ProcessRuntime.start")(
+    function* (spec: ContainerSpec) {
+      const refused = specError(spec)
+      if (refused !== undefined) return yield* refused
+      const group = yield* limitGroup(spec)
+      const socket = join(spec.socket_dir, "choird.sock")
+      const command = agentCommand({ ...spec, socket, choir: join(spec.image, "choir") }, spec.endpoint, [])
+      const chain = diesWithChoird ? dyingWith(process.pid, command) : command
+      const [program = "", ...args] = joining(group.joins, chain)
+      return yield* openHostContainer({
+        type: "process",
+        spec,
+        group,
+        workspace: spec.workspace,
+        launch: { program, args, cwd: spec.workspace, env: agentEnvironment(spec, HOST_PATH) }
+      })
+    },
+    Effect.provideService(Cgroups, cgroups)
+  )
 
   return ContainerRuntime.of({
     ...shared,

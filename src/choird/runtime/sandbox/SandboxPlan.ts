@@ -1,5 +1,5 @@
 /**
- * How a sandbox is put together, as pure data: what bubblewrap (bwrap(1)) is told, and the chain of programs that ends in it.
+ * The plan of a sandbox as pure data: the arguments of bubblewrap (bwrap(1)), and the chain of programs that ends in it.
  *
  * As an ordinary user the chain is a guard, then bubblewrap. As root it first enters a mount namespace of its own, binds the
  * agent's folders below /run/choir/UID, which an unprivileged uid can reach although choird's home is 0700, and becomes that uid
@@ -7,11 +7,15 @@
  */
 import { dirname } from "node:path"
 import { SANDBOX_RUN_BYTES_MAX, SANDBOX_SHM_BYTES_MAX, SANDBOX_TMP_BYTES_MAX } from "#src/shared/limits.ts"
-import { agentCommand } from "#src/choird/runtime/AgentCommand.ts"
-import type { AgentPaths } from "#src/choird/runtime/AgentCommand.ts"
+import {
+  agentCommand,
+  type AgentPaths,
+  partOf,
+  PROGRAM_PARTS,
+  type ProgramPart
+} from "#src/choird/runtime/AgentCommand.ts"
 import type { AgentEndpoint } from "#src/choird/runtime/ContainerRuntime.ts"
-import { PROGRAM_PARTS, type ProgramPart, partOf } from "#src/choird/runtime/AgentPrograms.ts"
-import { dyingWith } from "#src/choird/runtime/hostCommand.ts"
+import { dyingWith } from "#src/choird/runtime/HostProcess.ts"
 
 /** Host paths as bubblewrap sees them. */
 export interface SandboxSources extends Readonly<Partial<Record<ProgramPart, string>>> {
@@ -24,7 +28,7 @@ export interface SandboxSources extends Readonly<Partial<Record<ProgramPart, str
   readonly rg: string
 }
 
-/** What of the host decides on the form of a sandbox. */
+/** The facts of the host that decide on the form of a sandbox. */
 export interface SandboxHost {
   /** Top folders such as `lib64`, with the target where they are links into /usr. */
   readonly topFolders: ReadonlyArray<{ readonly name: string; readonly link?: string }>
@@ -41,7 +45,7 @@ const UID = "1000"
 export const PASSWD = `choir:x:${UID}:${UID}:Choir agent:/tmp:/bin/sh\n`
 export const GROUP = `choir:x:${UID}:\n`
 
-/** Where the agent finds its things inside. */
+/** The paths of the agent's things inside. */
 export const INSIDE: AgentPaths = {
   node: "/opt/choir/bin/node",
   program: "/opt/choir/choir-agent.js",
@@ -54,7 +58,7 @@ export const INSIDE: AgentPaths = {
 const INSIDE_INIT = "/opt/choir/init/sh"
 export const INSIDE_PATH = "/opt/choir/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/** Parts of /etc that programs need and that tell nothing about who uses the host. */
+/** Parts of /etc that programs need and that reveal nothing about the host's users. */
 const ETC = [
   "alternatives",
   "ca-certificates",
@@ -120,7 +124,7 @@ const places = (sources: SandboxSources): ReadonlyArray<ReadonlyArray<string>> =
 ]
 
 /**
- * bubblewrap's arguments, for its descriptor 4: the token in `env` never stands in a command line. Without `sources` it is the
+ * bubblewrap's arguments, for its descriptor 4: the token in `env` is never in a command line. Without `sources` it is the
  * sandbox of a trial, which holds the system only.
  */
 export const bwrapArguments = (
@@ -145,7 +149,7 @@ export const bwrapArguments = (
 
 /**
  * Waits for every orphan of the namespace until the agent ends, and ends as it did. The kernel keeps signals of the inside from it, but
- * for those that a shell handles itself. What the shell says of a child that was killed is no output of the agent's.
+ * for those that a shell handles itself. The shell's message about a killed child is not output of the agent.
  */
 const INIT = '"$@" & exec 2>/dev/null; trap "" HUP INT QUIT TERM; wait "$!"'
 
@@ -183,7 +187,7 @@ const asUid = (uid: number) => [
   "--no-new-privs"
 ]
 
-/** Where root binds an agent's folders, inside a mount namespace of their own. */
+/** The folder in which root binds an agent's folders, inside a mount namespace of their own. */
 const bindBase = (uid: number) => `/run/choir/${uid}`
 
 const BOUND: ReadonlyArray<readonly [kind: "d" | "f", source: keyof SandboxSources]> = [

@@ -2,14 +2,36 @@
  * Agents under bubblewrap: namespaces of their own, no capabilities, a seccomp filter, a read-only root. It shares the host's
  * network, which `status` says (decision D41).
  */
-import { existsSync, lstatSync, readlinkSync } from "node:fs"
+import { createHash } from "node:crypto"
+import {
+  chmodSync,
+  constants,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  statSync
+} from "node:fs"
+import { copyFile, rename } from "node:fs/promises"
 import { release } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer, Semaphore } from "effect"
 import type { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
 import { RUNTIME_COMMAND_MS_MAX } from "#src/shared/limits.ts"
-import { agentEnvironment, specError } from "#src/choird/runtime/AgentCommand.ts"
-import { makeUids, SANDBOX_UID_COUNT, SANDBOX_UID_FIRST } from "#src/choird/runtime/AgentUids.ts"
+import { agentEnvironment, partsOf, specError } from "#src/choird/runtime/AgentCommand.ts"
+import {
+  giveSocket,
+  giveWorkspace,
+  makeUids,
+  realPath,
+  requireReadable,
+  SANDBOX_UID_COUNT,
+  SANDBOX_UID_FIRST,
+  workspaceProblem
+} from "#src/choird/runtime/Ownership.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import {
   ContainerError,
@@ -19,23 +41,14 @@ import {
 } from "#src/choird/runtime/ContainerRuntime.ts"
 import { limitGroup, openHostContainer } from "#src/choird/runtime/HostContainer.ts"
 import { makeHostRuntime } from "#src/choird/runtime/process/ProcessRuntime.ts"
-import { HOST_PATH, run } from "#src/choird/runtime/HostProcess.ts"
-import {
-  giveSocket,
-  giveWorkspace,
-  realPath,
-  requireReadable,
-  workspaceProblem
-} from "#src/choird/runtime/Ownership.ts"
-import { partsOf } from "#src/choird/runtime/AgentPrograms.ts"
+import { HOST_PATH, joining, run } from "#src/choird/runtime/HostProcess.ts"
 import * as Plan from "./SandboxPlan.ts"
-import { joining, sealProgram } from "#src/choird/runtime/hostCommand.ts"
 import { hostFilter } from "./Seccomp.ts"
 
 /** The environment of the chain before the agent's own. */
 const CHAIN_ENV = { PATH: HOST_PATH }
 
-/** What a sandbox's first process is a sealed copy of. The chain that starts the sandbox needs it anyway. */
+/** The program whose sealed copy is a sandbox's first process. The chain that starts the sandbox needs it anyway. */
 const SHELL = "/bin/sh"
 
 const TOP_FOLDERS = ["bin", "lib", "lib32", "lib64", "libx32", "sbin"]
@@ -52,7 +65,7 @@ const hostFacts = (hasFilter: boolean): Effect.Effect<Plan.SandboxHost> =>
     hasFilter
   }))
 
-/** What helps against a failed trial, by what bubblewrap and the shell are known to print. */
+/** The fix for a failed trial, by the known messages of bubblewrap and the shell. */
 export const fixFor = (text: string): string => {
   if (/bwrap: .*not found|bwrap cannot be started/u.test(text)) return "Run: apt install bubblewrap"
   if (/setpriv|unshare|prlimit/u.test(text) && /not found|cannot be started/u.test(text)) {
@@ -122,6 +135,50 @@ const statusOf = (root: boolean, hasFilter: boolean, enforced: Cgroups["Service"
   }
 }
 
+const SEALED_MODE = 0o111
+
+const copyFailed = (cause: unknown) =>
+  new ContainerError({
+    reason: "failed",
+    problem: `a program cannot be copied for sandboxes: ${String(cause)}`,
+    fix: "Make room on the disk of choird's home"
+  })
+
+const isSealed = (path: string, size: number) => {
+  if (!existsSync(path)) return false
+  const stat = statSync(path)
+  return stat.size === size && (stat.mode & 0o7777) === SEALED_MODE && stat.uid === process.getuid?.()
+}
+
+/**
+ * The sealed copy of a program, as `<name>-<key>` in `folder`. It is made at first use and when the program itself changed; copies of
+ * its other versions are deleted.
+ */
+const sealProgram = Effect.fn("SealedProgram.seal")(function* (name: string, program: string, folder: string) {
+  const { source, file, size } = yield* Effect.try({
+    try: () => {
+      const source = realpathSync(program)
+      const { size, mtimeMs } = statSync(source)
+      const key = createHash("sha256").update(`${source}\n${size}\n${mtimeMs}`).digest("hex").slice(0, 16)
+      return { source, size, file: `${name}-${key}` }
+    },
+    catch: copyFailed
+  })
+  const path = join(folder, file)
+  if (yield* Effect.try({ try: () => isSealed(path, size), catch: copyFailed })) return path
+  yield* Effect.tryPromise({
+    try: async () => {
+      mkdirSync(folder, { recursive: true, mode: 0o700 })
+      for (const old of readdirSync(folder)) if (old.startsWith(`${name}-`)) rmSync(join(folder, old))
+      await copyFile(source, `${path}.tmp`, constants.COPYFILE_FICLONE)
+      chmodSync(`${path}.tmp`, SEALED_MODE)
+      await rename(`${path}.tmp`, path)
+    },
+    catch: copyFailed
+  })
+  return path
+})
+
 interface SandboxOptions {
   /** choird's home. It keeps the sealed copy of Node, and no workspace may hold it. */
   readonly home: string
@@ -161,35 +218,38 @@ const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
   const uids = makeUids()
   const sealing = yield* Semaphore.make(1)
 
-  const start = Effect.fn("SandboxRuntime.start")(function* (spec: ContainerSpec) {
-    const found = yield* resolveSources(spec, home)
-    const sealed = join(home, "images", "node")
-    const node = yield* sealing.withPermit(sealProgram("node", found.node, sealed))
-    const init = yield* sealing.withPermit(sealProgram("init", found.init, sealed))
-    const sources = { ...found, node, init }
-    const uid = root ? yield* uids(spec.agent_id) : undefined
-    if (uid !== undefined) {
-      const { choir, program, rg } = sources
-      yield* requireReadable([choir, program, rg, ...Object.values(partsOf(program))])
-      yield* giveWorkspace(uid, sources.workspace)
-      yield* giveSocket(uid, sources.socket_dir)
-    }
-    const group = yield* limitGroup(cgroups, spec)
-    const host = yield* hostFacts(filter !== undefined)
-    const command = Plan.insideCommand(spec.limits.pids, spec.endpoint)
-    const chain =
-      uid === undefined ? Plan.plainChain(process.pid, command) : Plan.rootChain(process.pid, uid, command, sources)
-    const seen = uid === undefined ? sources : Plan.boundSources(uid)
-    const bwrap = Plan.bwrapArguments(host, agentEnvironment(spec, Plan.INSIDE_PATH), seen)
-    const [program = "", ...args] = joining(group.joins, chain)
-    return yield* openHostContainer(cgroups, {
-      type: "sandbox",
-      spec,
-      group,
-      workspace: sources.workspace,
-      launch: { program, args, cwd: "/", env: CHAIN_ENV, inputs: inputsOf(filter, bwrap) }
-    })
-  })
+  const start = Effect.fn("SandboxRuntime.start")(
+    function* (spec: ContainerSpec) {
+      const found = yield* resolveSources(spec, home)
+      const sealed = join(home, "images", "node")
+      const node = yield* sealing.withPermit(sealProgram("node", found.node, sealed))
+      const init = yield* sealing.withPermit(sealProgram("init", found.init, sealed))
+      const sources = { ...found, node, init }
+      const uid = root ? yield* uids(spec.agent_id) : undefined
+      if (uid !== undefined) {
+        const { choir, program, rg } = sources
+        yield* requireReadable([choir, program, rg, ...Object.values(partsOf(program))])
+        yield* giveWorkspace(uid, sources.workspace)
+        yield* giveSocket(uid, sources.socket_dir)
+      }
+      const group = yield* limitGroup(spec)
+      const host = yield* hostFacts(filter !== undefined)
+      const command = Plan.insideCommand(spec.limits.pids, spec.endpoint)
+      const chain =
+        uid === undefined ? Plan.plainChain(process.pid, command) : Plan.rootChain(process.pid, uid, command, sources)
+      const seen = uid === undefined ? sources : Plan.boundSources(uid)
+      const bwrap = Plan.bwrapArguments(host, agentEnvironment(spec, Plan.INSIDE_PATH), seen)
+      const [program = "", ...args] = joining(group.joins, chain)
+      return yield* openHostContainer({
+        type: "sandbox",
+        spec,
+        group,
+        workspace: sources.workspace,
+        launch: { program, args, cwd: "/", env: CHAIN_ENV, inputs: inputsOf(filter, bwrap) }
+      })
+    },
+    Effect.provideService(Cgroups, cgroups)
+  )
 
   return ContainerRuntime.of({
     ...shared,

@@ -35,14 +35,16 @@ describe.skipIf(reason !== undefined)("DockerEngine", { timeout: 60_000 }, () =>
       const name = `choir-test-${process.pid}`
       const made = { Image: IMAGE, Cmd: ["sleep", "1000"], name, Labels: { "choir.test": "engine" } }
       const create = use("a container", (docker, abortSignal) => docker.createContainer({ ...made, abortSignal }))
-      yield* Effect.addFinalizer(() => Effect.ignore(removeContainer(engine, name)))
+      yield* Effect.addFinalizer(() =>
+        Effect.ignore(Effect.provideService(removeContainer(name), DockerEngine, engine))
+      )
       const container = yield* create
       assert.strictEqual((yield* Effect.flip(create)).reason, "conflict")
       yield* use("the start", () => container.start())
       assert.strictEqual((yield* Effect.flip(use("a second start", () => container.start()))).reason, "unchanged")
-      yield* removeContainer(engine, name)
+      yield* removeContainer(name)
       assert.strictEqual((yield* Effect.flip(use("a look", () => container.inspect()))).reason, "missing")
-      yield* removeContainer(engine, name)
+      yield* removeContainer(name)
     }).pipe(Effect.provide(Engine))
   )
 

@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import { testEngine } from "../../../support/docker.ts"
-import { makeDockerHome, runIn, STARTER } from "../../../support/dockerImages.ts"
+import { makeDockerHome, STARTER } from "../../../support/dockerImages.ts"
 import { BUILD_PROCESSES_MAX } from "#src/choird/runtime/docker/runBuild.ts"
-import { IMAGES_KEPT } from "#src/choird/runtime/docker/unusedTags.ts"
+import { IMAGES_KEPT } from "#src/choird/runtime/docker/imageNames.ts"
 
 const { reason, socket } = testEngine("DockerImages")
 
@@ -31,7 +31,7 @@ const manifest = (name: string) =>
 describe.skipIf(reason !== undefined)("DockerImages", { timeout: 180_000 }, () => {
   it.live("builds the starters and bakes the agent's folder in, with the modes of an image (D13)", () =>
     Effect.gen(function* () {
-      const { agent, build, engine, global, images, lines, tags } = yield* home("starter")
+      const { agent, build, global, images, lines, runIn, tags } = yield* home("starter")
       global.commit(STARTER)
       agent.commit({ Dockerfile: "FROM choir-base\nRUN echo made > /made\n", "identity/SOUL.md": "mine" })
       const { built, image_version, path } = yield* build()
@@ -47,7 +47,7 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 180_000 }, () =
         python3 -c 'import json; print(json.load(open("/choir/version.json"))["image_version"])'
         /opt/choir/bin/node /opt/choir/choir-agent.js
         for name in git ssh rg; do command -v $name; done`
-      const printed = (yield* runIn(engine, tag, ["sh", "-c", script])).split("\n")
+      const printed = (yield* runIn(tag, ["sh", "-c", script])).split("\n")
       assert.deepStrictEqual(printed, [
         "755 0 /choir",
         "644 0 /choir/SOUL-CORE.md",
@@ -104,7 +104,7 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 180_000 }, () =
 
   it.live("compiles tools by the Dockerfile, and misses an executable that it does not make", () =>
     Effect.gen(function* () {
-      const { agent, build, engine, tags } = yield* home("compiled")
+      const { agent, build, runIn, tags } = yield* home("compiled")
       const files = { "tools/hello.json": manifest("hello"), "tools/hello/hello.in": "#!/bin/sh\necho compiled\n" }
       agent.commit({
         ...files,
@@ -120,7 +120,7 @@ describe.skipIf(reason !== undefined)("DockerImages", { timeout: 180_000 }, () =
       yield* build()
       const [tag = ""] = yield* tags
       const script = "ls -1 /choir/tools/agent; /choir/tools/agent/hello"
-      assert.strictEqual(yield* runIn(engine, tag, ["sh", "-c", script]), "hello\nhello.json\ncompiled")
+      assert.strictEqual(yield* runIn(tag, ["sh", "-c", script]), "hello\nhello.json\ncompiled")
       agent.commit({ ...files, Dockerfile: "FROM choir-base\n" })
       const error = yield* Effect.flip(build())
       assert.match(error.message, /leave no executable at \/choir\/tools\/agent\/hello/u)

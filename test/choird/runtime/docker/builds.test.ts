@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Schema } from "effect"
+import { Effect, Fiber, Layer, Schema } from "effect"
 import { Readable } from "node:stream"
 import { TestClock } from "effect/testing"
 import { buffer } from "node:stream/consumers"
@@ -7,21 +7,23 @@ import { createHash } from "node:crypto"
 import { RuntimeConfig } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
-import { buildContext, type ContextEntry } from "#src/choird/runtime/docker/buildContext.ts"
+import {
+  BUILD_OUTPUT_BYTES_MAX,
+  BuildBroke,
+  buildContext,
+  type ContextEntry,
+  IMAGE_BUILD_MS_MAX,
+  runBuild
+} from "#src/choird/runtime/docker/runBuild.ts"
 import {
   BUILD_LINE_CHARS_MAX,
   BUILD_LINES_SHOWN_MAX,
   BUILD_TAIL_LINES,
   makeBuildReader
 } from "#src/choird/runtime/docker/buildEvents.ts"
+import { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
 import { failedBuild } from "#src/choird/runtime/docker/failedBuild.ts"
 import { imageProblem } from "#src/choird/runtime/docker/imageChecks.ts"
-import {
-  BUILD_OUTPUT_BYTES_MAX,
-  BuildBroke,
-  IMAGE_BUILD_MS_MAX,
-  runBuild
-} from "#src/choird/runtime/docker/runBuild.ts"
 
 const event = (stream: string) => JSON.stringify({ stream })
 const IMAGE = `sha256:${"0a".repeat(32)}`
@@ -105,7 +107,10 @@ describe("builds in the engine", () => {
       }
       const build = (answer: Readable) => {
         const use = () => Effect.succeed(answer)
-        return runBuild({ use } as never, request, () => Effect.void)
+        return Effect.provide(
+          runBuild(request, () => Effect.void),
+          Layer.mock(DockerEngine, { use: use as never })
+        )
       }
       const line = `${JSON.stringify({ stream: "x".repeat(60_000) })}\n`
       const endless = Readable.from(

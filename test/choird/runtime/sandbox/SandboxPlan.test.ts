@@ -3,10 +3,9 @@ import { Redacted } from "effect"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { specError } from "#src/choird/runtime/AgentCommand.ts"
-import { SANDBOX_UID_COUNT, SANDBOX_UID_FIRST, uidOf } from "#src/choird/runtime/AgentUids.ts"
+import { SANDBOX_UID_COUNT, SANDBOX_UID_FIRST, uidOf, workspaceProblem } from "#src/choird/runtime/Ownership.ts"
 import type { ContainerSpec } from "#src/choird/runtime/ContainerRuntime.ts"
 import { classifyExit } from "#src/choird/runtime/HostContainer.ts"
-import { workspaceProblem } from "#src/choird/runtime/Ownership.ts"
 import { boundSources, bwrapArguments, plainChain, rootChain } from "#src/choird/runtime/sandbox/SandboxPlan.ts"
 
 const sources = { workspace: "/w", socket_dir: "/s", choir: "/c", node: "/n", init: "/i", program: "/p", rg: "/r" }

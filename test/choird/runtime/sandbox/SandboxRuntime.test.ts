@@ -15,7 +15,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { afterAll } from "vitest"
-import { SANDBOX_UID_FIRST, uidOf } from "#src/choird/runtime/AgentUids.ts"
+import { SANDBOX_UID_FIRST, uidOf } from "#src/choird/runtime/Ownership.ts"
 import { CgroupName, Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { type Condition, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { listProcesses } from "#src/choird/runtime/ProcessIdentity.ts"

@@ -1,11 +1,10 @@
-/** Lets the user that a container runs as into the folders which it mounts, and nobody else. */
+/** Access for the user of a container to the folders that it mounts, and for nobody else. */
 import { Effect, type Scope } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { type EngineFacts, type RootMapping, unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
-import { makeUids } from "./AgentUids.ts"
+import { giveSocket, giveWorkspace, letIntoSocket, letIntoWorkspace, makeUids } from "./Ownership.ts"
 import { ContainerError } from "./ContainerRuntime.ts"
-import { giveSocket, giveWorkspace, letIntoSocket, letIntoWorkspace } from "./Ownership.ts"
 
 /** choird's own user. */
 interface HostUser {
@@ -14,7 +13,7 @@ interface HostUser {
 }
 
 type ContainerUser =
-  /** Root of a user namespace, whom the host knows as choird's own user: nothing is to be done. */
+  /** Root of a user namespace, whom the host knows as choird's own user and who needs nothing. */
   | { readonly type: "own" }
   /** Root of a user namespace, whom the host knows as `uid`; choird is root and gives it what it needs. */
   | { readonly type: "given"; readonly uid: number; readonly gid: number }
@@ -43,7 +42,8 @@ const containerUser = (
 
 const choirdUser = () => ({ uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 })
 
-export interface HandOver {
+/** The user of one agent in its container. */
+export interface AgentUser {
   /** `uid:gid` as whom the agent runs inside, where it is not root of its namespace. */
   readonly user: string | undefined
   /** Gives that user a workspace; before the container starts, and not before it is made: never beside an agent that works there. */
@@ -52,29 +52,29 @@ export interface HandOver {
   giveSocket(folder: string): Effect.Effect<void, ContainerError>
 }
 
-const ownFolders = (user?: string): HandOver => ({
+const ownFolders = (user?: string): AgentUser => ({
   user,
   giveWorkspace: () => Effect.void,
   giveSocket: () => Effect.void
 })
-const given = (uid: number, user?: string): HandOver => ({
+const given = (uid: number, user?: string): AgentUser => ({
   user,
   giveWorkspace: (workspace) => giveWorkspace(uid, workspace),
   giveSocket: (folder) => giveSocket(uid, folder)
 })
-const listed = (uid: number): HandOver => ({
+const listed = (uid: number): AgentUser => ({
   user: undefined,
   giveWorkspace: (workspace) => letIntoWorkspace(uid, workspace),
   giveSocket: (folder) => letIntoSocket(uid, folder)
 })
 
-/** Decides as whom an agent runs inside. */
-export const makeHandOver = (config: RuntimeConfig) => {
+/** Makes the function that decides as whom an agent runs inside, and gives that user its folders. */
+export const makeChownToAgent = (config: RuntimeConfig) => {
   const uids = makeUids()
   return Effect.fnUntraced(function* (
     facts: EngineFacts,
     agent_id: AgentId
-  ): Effect.fn.Return<HandOver, ContainerError, Scope.Scope> {
+  ): Effect.fn.Return<AgentUser, ContainerError, Scope.Scope> {
     const user = containerUser(facts.root, choirdUser(), config.allow_unmapped_root)
     switch (user.type) {
       case "refused":

@@ -1,6 +1,7 @@
-/** Searching the stored events of a session, newest first, in pages that are short for whoever shares the database. */
-import { Effect, Result } from "effect"
-import type { SqlClient } from "effect/sql"
+/** The host tool `choir.memory.query`: a search of a session's stored events, newest first, in short pages. */
+import { Effect, Result, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import type { Caller } from "#schema/AgentApi.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type CallId, EDGE, type SessionId } from "#schema/Ids.ts"
 import {
@@ -9,28 +10,31 @@ import {
   LOG_PAGE_BYTES_MAX,
   LOG_PAGE_EVENTS_MAX
 } from "#src/choird/sessions/storedEvents.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type EventRow, readRow, valueOf } from "#src/shared/events/eventRow.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
 import {
-  type LogAnswer,
+  LogAnswer,
   type LogHit,
-  type LogQuery,
+  LogQuery,
   type LogSearch,
   logSearch,
   type LogView,
   outputRevOf,
-  sees
+  sees,
+  viewOf
 } from "#src/shared/session/search.ts"
+import { failed, makeHostTool } from "./HostTool.ts"
 
-/** Revisions and canonical bytes that choird looks through for one request by words; what is older takes another request. */
+/** Revisions and canonical bytes that choird searches for one request by words; older ones take another request. */
 export const LOG_SEARCH_REVS_MAX = 5000
 export const LOG_SEARCH_BYTES_MAX = 16 * 1024 * 1024
-/** Revisions that choird looks through for one request by hash, for which the events are not read. */
+/** Revisions that choird searches for one request by hash, for which the events are not read. */
 const LOG_SEARCH_HASHES_MAX = 100_000
 
 interface Page {
   readonly rows: ReadonlyArray<Row>
-  /** The oldest revision that was looked at. */
+  /** The oldest revision that was searched. */
   readonly to: number
 }
 
@@ -42,13 +46,13 @@ interface Row extends EventRow {
 
 /** The events of a view in `[from, before)`, newest first; of more bytes than a page has, the newest, and at least one. */
 const readPage = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
   session_id: SessionId,
   { lane }: LogView,
   { mode, query }: LogQuery,
   from: number,
   before: number
 ) {
+  const sql = yield* SqlClient.SqlClient
   const isSeen =
     lane === EDGE ? sql`(lane = ${lane} OR event_type IN ('CoreStarted', 'CoreStopped'))` : sql`lane = ${lane}`
   const isAsked = mode === "hash" ? sql`encode(hash, 'hex') LIKE ${`${query.toLowerCase()}%`}` : sql`true`
@@ -69,7 +73,7 @@ interface Found {
   readonly call_id: CallId | undefined
 }
 
-/** The event of a row. It was decoded when it was stored, which would take far longer than the look at it. */
+/** The event of a row. It was decoded when it was stored; to decode it again would take far longer than the search. */
 const eventIn = (row: EventRow, mayBe: (text: string) => boolean): ChoirEvent | undefined => {
   const text = Result.getOrUndefined(readRow(row))
   if (text === undefined || !mayBe(text.payload ?? text.chained)) return undefined
@@ -85,11 +89,8 @@ const hitOf = (view: LogView, search: LogSearch, row: EventRow): Found | undefin
 }
 
 /** Names the tools of hits that are results, from the outputs that proposed them. */
-const withTools = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
-  session_id: SessionId,
-  found: ReadonlyArray<Found>
-) {
+const withTools = Effect.fnUntraced(function* (session_id: SessionId, found: ReadonlyArray<Found>) {
+  const sql = yield* SqlClient.SqlClient
   const revs = found.flatMap(({ call_id }) => (call_id === undefined ? [] : (outputRevOf(call_id) ?? [])))
   const outputs =
     revs.length === 0
@@ -107,9 +108,8 @@ const withTools = Effect.fnUntraced(function* (
   })
 })
 
-/** Looks until there are enough hits, the view's beginning is reached, or the limits of one request are. */
-export const searchLog = Effect.fn("searchLog")(function* (
-  sql: SqlClient.SqlClient,
+/** Searches until there are enough hits, or the view's beginning or a limit of one request is reached. */
+const searchLog = Effect.fn("searchLog")(function* (
   session_id: SessionId,
   view: LogView,
   query: LogQuery,
@@ -121,13 +121,13 @@ export const searchLog = Effect.fn("searchLog")(function* (
   const start = Math.min(query.before_rev ?? Infinity, last_rev + 1)
   const found: Array<Found> = []
   const answer = (next: number) =>
-    Effect.map(withTools(sql, session_id, found), (hits): LogAnswer =>
+    Effect.map(withTools(session_id, found), (hits): LogAnswer =>
       next > view.from ? { hits, next_before_rev: next } : { hits }
     )
   let bytes = 0
   let next = start
   while (next > view.from && start - next < revs_max && bytes < LOG_SEARCH_BYTES_MAX) {
-    const page = yield* readPage(sql, session_id, view, query, Math.max(view.from, next - page_revs), next)
+    const page = yield* readPage(session_id, view, query, Math.max(view.from, next - page_revs), next)
     for (const row of page.rows) {
       bytes += row.size
       const hit = hitOf(view, search, row)
@@ -137,4 +137,32 @@ export const searchLog = Effect.fn("searchLog")(function* (
     next = page.to
   }
   return yield* answer(next)
+})
+
+/** One search of a session's log in choird; its pages take milliseconds each. */
+const LOG_SEARCH_TIMEOUT_MS = 10_000
+
+const encode = Schema.encodeEffect(LogAnswer)
+
+/** The tool, which answers for the asking lane of the asking session: edge, or the job whose token came with the request. */
+export const memoryQuery = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const events = yield* EventStore
+
+  const run = Effect.fn("memoryQuery.run")(function* (query: LogQuery, { job_id, session_id }: Caller) {
+    const state = yield* events.state(session_id)
+    const core = [...state.cores.values()].find((each) => each.job_id === job_id)
+    const view = job_id !== undefined && core === undefined ? undefined : viewOf(state, core?.lane ?? EDGE)
+    if (view === undefined) return failed("error", "the job does not run any more")
+    const found = yield* Effect.provideService(searchLog(session_id, view, query, state.rev), SqlClient.SqlClient, sql)
+    return { status: "success", output: yield* encode(found) } as const
+  }, Effect.orDie)
+
+  return makeHostTool({
+    name: "choir.memory.query",
+    effect: "none",
+    timeout_ms: LOG_SEARCH_TIMEOUT_MS,
+    input: LogQuery,
+    run
+  })
 })

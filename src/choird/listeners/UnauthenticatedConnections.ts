@@ -1,18 +1,18 @@
-/** Who asks over TCP without a valid token: how often, by address, and over how many connections (R47). */
+/** Limits for TCP clients without a valid token: requests by address, and connections (R47). */
 import type { Socket } from "node:net"
 import { take, type TokenBucket } from "./TokenBucket.ts"
 
-/** Of these, connections that have proved no session yet; the next one takes the place of the oldest. */
-export const STRANGER_CONNECTIONS_MAX = 64
+/** Connections of the agents' TCP listener that have proved no session yet; the next one replaces the oldest. */
+export const UNAUTHENTICATED_CONNECTIONS_MAX = 64
 /** Requests without a valid token that an address may send per second in the long run. */
-const STRANGER_REQUESTS_PER_SECOND = 10
+const UNAUTHENTICATED_REQUESTS_PER_SECOND = 10
 /** Requests without a valid token that an address may send at once after a pause. */
-export const STRANGER_REQUESTS_BURST = 50
+export const UNAUTHENTICATED_REQUESTS_BURST = 50
 /** Addresses whose requests without a valid token are counted apart; all further ones share one count. */
-const STRANGER_ADDRESSES_MAX = 1024
+const UNAUTHENTICATED_ADDRESSES_MAX = 1024
 
-const RATE = { perSecond: STRANGER_REQUESTS_PER_SECOND, burst: STRANGER_REQUESTS_BURST }
-const REST_MS = (STRANGER_REQUESTS_BURST / STRANGER_REQUESTS_PER_SECOND) * 1000
+const RATE = { perSecond: UNAUTHENTICATED_REQUESTS_PER_SECOND, burst: UNAUTHENTICATED_REQUESTS_BURST }
+const REST_MS = (UNAUTHENTICATED_REQUESTS_BURST / UNAUTHENTICATED_REQUESTS_PER_SECOND) * 1000
 
 interface Counted {
   bucket: TokenBucket
@@ -29,8 +29,8 @@ interface Admission {
 /** One end of a connection, which a TLS socket shares with the one below it. */
 const endOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress ?? ""} ${remotePort ?? ""}`
 
-/** Beyond STRANGER_ADDRESSES_MAX addresses those that have rested are forgotten; if none has, further ones share one count. */
-export const makeStrangers = (now_ms: number) => {
+/** Beyond UNAUTHENTICATED_ADDRESSES_MAX addresses those that have rested are forgotten; if none has, further ones share one count. */
+export const makeUnauthenticatedConnections = (now_ms: number) => {
   const fresh = (at_ms: number): Counted => ({ bucket: { tokens: RATE.burst, at_ms }, turnedAway: 0 })
   const others = fresh(now_ms)
   const byAddress = new Map<string, Counted>()
@@ -39,9 +39,9 @@ export const makeStrangers = (now_ms: number) => {
   const counted = (address: string, now_ms: number): Counted => {
     const known = byAddress.get(address)
     if (known !== undefined) return known
-    if (byAddress.size >= STRANGER_ADDRESSES_MAX)
+    if (byAddress.size >= UNAUTHENTICATED_ADDRESSES_MAX)
       for (const [each, { bucket }] of byAddress) if (now_ms - bucket.at_ms >= REST_MS) byAddress.delete(each)
-    if (byAddress.size >= STRANGER_ADDRESSES_MAX) return others
+    if (byAddress.size >= UNAUTHENTICATED_ADDRESSES_MAX) return others
     const first = fresh(now_ms)
     byAddress.set(address, first)
     return first
@@ -57,11 +57,11 @@ export const makeStrangers = (now_ms: number) => {
       entry.turnedAway = wait_ms === 0 ? 0 : turnedAway + 1
       return { wait_ms, turnedAway: wait_ms === 0 ? turnedAway : 0 }
     },
-    /** A connection that proved nothing yet. It may cost the oldest such its life, never one that proved a session. */
+    /** Registers a connection that proved nothing yet. It may close the oldest such one, never one that proved a session. */
     connected: (connection: Socket) => {
       const end = endOf(connection)
       const [oldest] = connections
-      if (connections.size >= STRANGER_CONNECTIONS_MAX && oldest !== undefined) {
+      if (connections.size >= UNAUTHENTICATED_CONNECTIONS_MAX && oldest !== undefined) {
         connections.delete(oldest[0])
         oldest[1].destroy()
       }
@@ -70,7 +70,7 @@ export const makeStrangers = (now_ms: number) => {
         if (connections.get(end) === connection) connections.delete(end)
       })
     },
-    /** A connection that proved a session. */
+    /** Exempts a connection that proved a session. */
     proved: (connection: Socket) => void connections.delete(endOf(connection)),
     addresses: () => byAddress.size
   }

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { imageSkills, imageTools } from "#src/choird/images/imageCatalog.ts"
+import { imageSkills, imageTools } from "#src/choird/images/ImageFolder.ts"
 import { makeImageHome } from "../../support/images.ts"
 
 describe("what an image offers", () => {
@@ -20,7 +20,7 @@ describe("what an image offers", () => {
         { name: "echo", source: "global", effect: "external", exposure: "both", description: "says it again" }
       ])
       writeFileSync(join(path, "choir/skills/think.json"), "{}")
-      assert.match((yield* Effect.flip(imageSkills(path))).message, /not what was built: .*\["name"\]/su)
+      assert.match((yield* Effect.flip(imageSkills(path))).message, /not as it was built: .*\["name"\]/su)
       rmSync(join(path, "choir/skills"), { recursive: true })
       assert.deepStrictEqual(yield* imageSkills(path), [])
     }).pipe(Effect.provide(NodeServices.layer))

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
-import { IMAGES_KEPT, type TaggedImage, unusedTags } from "#src/choird/runtime/docker/unusedTags.ts"
+import { IMAGES_KEPT, type TaggedImage, unusedTags } from "#src/choird/runtime/docker/imageNames.ts"
 
 const version = (digit: number) => ImageVersion.make(String(digit).repeat(12))
 
