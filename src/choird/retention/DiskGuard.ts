@@ -12,9 +12,15 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { DISK_FIX, diskLimit } from "#src/shared/config/diskLimit.ts"
 import { DiskHolders, firstToPause } from "./DiskHolders.ts"
-import { DISK_ALL_SHARE, DISK_LOOK_MS, DISK_WAKE_FACTOR } from "./limits.ts"
 import { WorkspaceUsage } from "./WorkspaceUsage.ts"
 import { statfs } from "node:fs/promises"
+
+/** The time between two looks at the free disk. */
+const DISK_LOOK_MS = 5000
+/** How far above its limit the free disk has to come before agents are woken. */
+const DISK_WAKE_FACTOR = 1.1
+/** The share of that limit below which all agents are paused; above it only those that hold the most. */
+const DISK_ALL_SHARE = 0.5
 
 /** Bytes of a file system, as a user without special rights may use them. */
 export interface Space {

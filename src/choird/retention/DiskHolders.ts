@@ -31,7 +31,7 @@ const deviceOf = (path: string) =>
 export class DiskHolders extends Context.Service<
   DiskHolders,
   {
-    /** What these agents hold. A database that does not answer tells nothing of their sessions. */
+    /** The holdings of these agents. Their sessions count nothing while the database does not answer. */
     holdersOf(views: ReadonlyArray<AgentView>): Effect.Effect<ReadonlyArray<Holder>>
   }
 >()("choir/choird/DiskHolders") {
@@ -55,7 +55,7 @@ export class DiskHolders extends Context.Service<
           ? Effect.succeed(0)
           : sessions.get(session_id).pipe(
               Effect.map(Option.match({ onNone: () => 0, onSome: ({ log_bytes }) => log_bytes })),
-              Effect.catchDefect(() => Effect.succeed(0))
+              Effect.orElseSucceed(() => 0)
             )
 
       return DiskHolders.of({

@@ -12,7 +12,9 @@ import { CHAT_TEXT_LIMIT, isTooLong } from "#src/shared/text/chatText.ts"
 import { storableJson } from "#src/shared/text/canonicalJson.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { turnToStop } from "#src/shared/session/turns.ts"
-import { EventStore, SessionUnknown } from "./EventStore.ts"
+import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
+import { EventStore } from "./EventStore.ts"
+import { SessionUnknown } from "./readLog.ts"
 import { type SessionRow, SessionStore } from "./SessionStore.ts"
 import { type Sent, Signals, type Wish } from "#src/choird/queues/Signals.ts"
 
@@ -76,7 +78,7 @@ export class Steering extends Context.Service<
     order<const O extends Order>(
       request: Request,
       order: O
-    ): Effect.Effect<Ordered<O["type"]>, SteeringRefused | SessionUnknown>
+    ): Effect.Effect<Ordered<O["type"]>, SteeringRefused | SessionUnknown | DatabaseAway>
   }
 >()("choir/choird/Steering") {
   static readonly layer = Layer.effect(
@@ -251,10 +253,12 @@ const make = Effect.fnUntraced(function* () {
     const row = Option.getOrUndefined(yield* sessions.get(session_id))
     const placed = row === undefined ? new SessionUnknown({ session_id }) : place(request, row, order)
     const { signal_id, wish } = yield* Effect.tapError(placed, (error) =>
-      audit.record({
-        ...entry,
-        detail: { ...detail, refused: error._tag === "SteeringRefused" ? error.kind : "UNKNOWN_SESSION" }
-      })
+      error._tag === "DatabaseAway"
+        ? Effect.void
+        : audit.record({
+            ...entry,
+            detail: { ...detail, refused: error._tag === "SteeringRefused" ? error.kind : "UNKNOWN_SESSION" }
+          })
     )
     const job = wish.type === "CancelCore" ? { job_name: wish.job_name } : {}
     const turn = wish.type === "StopTurn" ? wish.turn : {}

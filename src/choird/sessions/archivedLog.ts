@@ -6,7 +6,7 @@ import { createReadStream } from "node:fs"
 import { join } from "node:path"
 import { createGunzip } from "node:zlib"
 import { Effect, Schema, Stream } from "effect"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { AgentId, Rev, SessionId } from "#schema/Ids.ts"
 import type { EventRow } from "#src/shared/events/eventRow.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
@@ -89,9 +89,10 @@ export const archivedLog = (path: string, last_rev: number): Log<ArchiveUnreadab
 const decodeArchive = Schema.decodeUnknownEffect(Archive)
 
 /** Where a session's events are, if they are no longer in the table. */
-export const archiveOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId) {
+export const archiveOf = Effect.fnUntraced(function* (session_id: SessionId) {
+  const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{
     readonly archive: unknown
   }>`SELECT archive FROM choir_control.sessions WHERE session_id = ${session_id}`
-  return row === undefined || row.archive === null ? undefined : yield* decodeArchive(row.archive)
-}, Effect.orDie)
+  return row === undefined || row.archive === null ? undefined : yield* Effect.orDie(decodeArchive(row.archive))
+})

@@ -3,6 +3,7 @@ import { Clock, Context, Effect, Layer, Option } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { ResourceName } from "#schema/Ids.ts"
 import type { AgentHealth, AgentSummary } from "#schema/OperatorApi.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
@@ -79,7 +80,9 @@ export class AgentSummaries extends Context.Service<
         known,
         of: Effect.fn("AgentSummaries.of")(function* (view) {
           const last =
-            view.session_id === null ? Option.getOrUndefined(yield* sessions.latest(view.agent_id)) : undefined
+            view.session_id === null
+              ? Option.getOrUndefined(yield* databaseDefect(sessions.latest(view.agent_id)))
+              : undefined
           const summary = yield* known(view)
           return {
             ...summary,
