@@ -310,13 +310,11 @@ const eventStore = (world: World) =>
           Effect.sync(() => world.events.slice((from ?? 1) - 1).slice(last === undefined ? 0 : -last))
         )
       ),
-    reports: (_session_id, state) =>
-      Effect.sync(() =>
-        reportsOf(
-          state,
-          world.events.map(({ event }) => event)
-        )
-      ),
+    reports: (_, state) =>
+      Effect.sync(() => {
+        const events = world.events.map(({ event }) => event)
+        return reportsOf(state, events)
+      }),
     verify: (session_id) =>
       Effect.andThen(
         known(session_id),

@@ -17,14 +17,14 @@ const BACKUP_PIECE_BYTES = 1024 * 1024
 /** Compressed pieces of a backup that wait for their reader. */
 const BACKUP_PIECES_MAX = 4
 
-/** The database could not be read to its end. What was written of the backup is worth nothing. */
+/** The database could not be read to its end. The part of the backup that was written is worthless. */
 export class BackupFailed extends Schema.TaggedError<BackupFailed>()("BackupFailed", { problem: Schema.String }) {
   override get message() {
     return `the backup did not get to its end: ${this.problem}. Run it again`
   }
 }
 
-/** Copies what is stored. */
+/** Backups of the whole database. */
 export class Backup extends Context.Service<
   Backup,
   {
@@ -97,7 +97,7 @@ const makeWriter = (offer: (piece: Uint8Array) => Effect.Effect<unknown>) => {
 }
 type Writer = ReturnType<typeof makeWriter>
 
-/** One part of a table: its record, what `read` finds, and the digest of that. */
+/** Writes one part of a table: its record, the rows that `read` finds, and their digest. */
 const makeParts = (writer: Writer) =>
   Effect.fnUntraced(function* (
     stored: StoredTable,
@@ -160,7 +160,7 @@ const writeAll = Effect.fnUntraced(function* (
   const heads = sql<Head>`SELECT session_id, last_rev, head_hash FROM choir_control.sessions
     WHERE ${archives ? sql.literal("archive IS NULL") : sql.literal("true")} ORDER BY session_id`
   const copied = new Map<SessionId, number>()
-  /** Also of sessions that are archived or deleted meanwhile: their events are copied already. */
+  /** Also of sessions that are archived or deleted in the meantime: their events are copied already. */
   const newest = new Map<SessionId, Head>()
   /** The events of each session that are not copied yet. */
   const events =

@@ -79,7 +79,7 @@ export const makeDatabaseFence = (address: PostgresAddress): DatabaseFence => {
   return { raise, prove, displaced: Deferred.await(lost) }
 }
 
-/** Whether a transaction only reads: what it reads may be a moment old anyway, so that it proves nothing and may choose its isolation first. */
+/** Whether a transaction only reads. Its data may be a moment old anyway, so it proves nothing and may choose its isolation first. */
 export const ReadsOnly = Context.Reference<boolean>("choir/choird/ReadsOnly", { defaultValue: () => false })
 
 /** The client, each of whose writing transactions proves that choird may still write. */

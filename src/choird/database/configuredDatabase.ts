@@ -53,7 +53,7 @@ const server = (postgres: Exclude<Postgres, { readonly embedded: true }>, migrat
 type Server = ReturnType<typeof server>
 type Problem = Layer.Error<Server> | Layer.Error<ReturnType<typeof Database.layerEmbedded>>
 
-/** @param migrates false for what migrates or replaces the database itself. */
+/** @param migrates false for work that migrates or replaces the database itself. */
 export const configuredDatabase = (
   postgres: Postgres,
   home: string,

@@ -1,6 +1,6 @@
 /** Searching the stored events of a session, newest first, in pages that are short for whoever shares the database. */
 import { Effect, Result } from "effect"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type CallId, EDGE, type SessionId } from "#schema/Ids.ts"
 import {
@@ -42,13 +42,13 @@ interface Row extends EventRow {
 
 /** The events of a view in `[from, before)`, newest first; of more bytes than a page has, the newest, and at least one. */
 const readPage = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
   session_id: SessionId,
   { lane }: LogView,
   { mode, query }: LogQuery,
   from: number,
   before: number
 ) {
+  const sql = yield* SqlClient.SqlClient
   const isSeen =
     lane === EDGE ? sql`(lane = ${lane} OR event_type IN ('CoreStarted', 'CoreStopped'))` : sql`lane = ${lane}`
   const isAsked = mode === "hash" ? sql`encode(hash, 'hex') LIKE ${`${query.toLowerCase()}%`}` : sql`true`
@@ -85,11 +85,8 @@ const hitOf = (view: LogView, search: LogSearch, row: EventRow): Found | undefin
 }
 
 /** Names the tools of hits that are results, from the outputs that proposed them. */
-const withTools = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
-  session_id: SessionId,
-  found: ReadonlyArray<Found>
-) {
+const withTools = Effect.fnUntraced(function* (session_id: SessionId, found: ReadonlyArray<Found>) {
+  const sql = yield* SqlClient.SqlClient
   const revs = found.flatMap(({ call_id }) => (call_id === undefined ? [] : (outputRevOf(call_id) ?? [])))
   const outputs =
     revs.length === 0
@@ -109,7 +106,6 @@ const withTools = Effect.fnUntraced(function* (
 
 /** Looks until there are enough hits, the view's beginning is reached, or the limits of one request are. */
 export const searchLog = Effect.fn("searchLog")(function* (
-  sql: SqlClient.SqlClient,
   session_id: SessionId,
   view: LogView,
   query: LogQuery,
@@ -121,13 +117,13 @@ export const searchLog = Effect.fn("searchLog")(function* (
   const start = Math.min(query.before_rev ?? Infinity, last_rev + 1)
   const found: Array<Found> = []
   const answer = (next: number) =>
-    Effect.map(withTools(sql, session_id, found), (hits): LogAnswer =>
+    Effect.map(withTools(session_id, found), (hits): LogAnswer =>
       next > view.from ? { hits, next_before_rev: next } : { hits }
     )
   let bytes = 0
   let next = start
   while (next > view.from && start - next < revs_max && bytes < LOG_SEARCH_BYTES_MAX) {
-    const page = yield* readPage(sql, session_id, view, query, Math.max(view.from, next - page_revs), next)
+    const page = yield* readPage(session_id, view, query, Math.max(view.from, next - page_revs), next)
     for (const row of page.rows) {
       bytes += row.size
       const hit = hitOf(view, search, row)

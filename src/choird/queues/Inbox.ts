@@ -1,4 +1,4 @@
-/** What people sent: a row per message, written before it is acknowledged to the gateway (D6). */
+/** The messages of people: a row per message, written before it is acknowledged to the gateway (D6). */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Attachment } from "#schema/Event.ts"
@@ -17,7 +17,7 @@ export interface Incoming {
   readonly agent_id: AgentId
   readonly dm: ResourceName
   readonly text: string
-  /** Somebody else wrote it; the person only handed it on. */
+  /** Whether the person forwarded it from somebody else. */
   readonly forwarded?: boolean
   readonly attachments: ReadonlyArray<typeof Attachment.Type>
 }
@@ -51,7 +51,7 @@ export class Inbox extends Context.Service<
         const { agent_id } = message
         const earlier = yield* find(message)
         if (earlier !== undefined) {
-          // Whoever asks again may not have heard of the commit. Then choird did not either, and nobody was woken.
+          // A repeated message may mean that the answer to its commit was lost, also for choird; then no reader was woken.
           const session_id = yield* lockActiveSession(agent_id)
           if (session_id !== undefined) yield* sql.afterCommit(signals.wake(session_id))
           return { type: "queued", ...earlier } as const

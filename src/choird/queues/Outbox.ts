@@ -1,4 +1,4 @@
-/** What people are to be told, in order, until a channel delivered it (D6). */
+/** The messages to people, in order, until a channel has delivered them (D6). */
 import { Context, Effect, Layer, type Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
@@ -10,10 +10,10 @@ import type { Config } from "#schema/Config.ts"
 
 /** Outbox rows of one read. */
 export const OUTBOX_PAGE_MAX = 100
-/** For how long `status` tells of messages that were given up. Retention keeps their rows at least as long. */
+/** For how long `status` shows messages that were given up. Retention keeps their rows at least as long. */
 export const OUTBOX_FAILED_TOLD_DAYS = 7
 
-/** What is kept of why a message was given up. */
+/** The stored reason why a message was given up. */
 const OUTBOX_FAILURE_CHARS_MAX = 300
 
 export interface Outgoing {
@@ -58,9 +58,9 @@ export class Outbox extends Context.Service<
     delivered(outbox_ids: ReadonlyArray<string>): Effect.Effect<number, DatabaseAway>
     /** Ends a row that its channel will never take; answers whether it was open until now. */
     giveUp(outbox_id: string, reason: string): Effect.Effect<boolean, DatabaseAway>
-    /** Ends the rows of all DMs but these, which nobody reads any more; answers how many. */
+    /** Ends the rows of all DMs but these, since the others have no reader; answers how many. */
     abandon(kept: ReadonlyArray<string>): Effect.Effect<number, DatabaseAway>
-    /** What was given up within the last OUTBOX_FAILED_TOLD_DAYS, by DM. */
+    /** The messages that were given up within the last OUTBOX_FAILED_TOLD_DAYS, by DM. */
     readonly undeliverable: Effect.Effect<ReadonlyArray<Undeliverable>, DatabaseAway>
     /** Counts a failed attempt. */
     failed(outbox_id: string): Effect.Effect<void, DatabaseAway>
@@ -136,7 +136,7 @@ export class Outbox extends Context.Service<
 const HIGH_SURROGATE = /[\uD800-\uDBFF]$/u
 const PARAGRAPH_LINE_WORD = ["\n\n", "\n", " "]
 
-/** Where to cut, and how much of what follows is the separator. A cut in the first half would leave a needlessly short part. */
+/** The place to cut, and the length of the separator behind it. A cut in the first half would leave a needlessly short part. */
 const cutOf = (text: string, chars_max: number): { readonly at: number; readonly skip: number } => {
   for (const separator of PARAGRAPH_LINE_WORD) {
     const at = text.lastIndexOf(separator, chars_max)
@@ -175,7 +175,7 @@ const partsOf = (config: Config, { gateway, text }: OutboxMessage): ReadonlyArra
 
 /**
  * Stores messages once for each (source, source_id, part), within the caller's transaction. Their DMs are locked first, in order:
- * so the ids of a DM commit in order, and a reader that goes on after an id misses none.
+ * so the ids of a DM commit in order, and a reader that continues after an id misses none.
  */
 export const insertOutbox = Effect.fnUntraced(function* (config: Config, messages: ReadonlyArray<OutboxMessage>) {
   const sql = yield* SqlClient.SqlClient
@@ -208,18 +208,18 @@ export const insertOutbox = Effect.fnUntraced(function* (config: Config, message
 })
 
 /**
- * The mark by which a person tells choird's own messages from an agent's. Only choird's begin with it: whatever looks like it is taken
- * out of an agent's texts when they are handed to a chat, so that no agent writes an approval card (R54). Pure.
+ * The mark by which a person tells choird's own messages from an agent's. Only choird's begin with it: lookalikes are taken
+ * out of an agent's texts before a chat shows them, so that no agent writes an approval card (R54). Pure.
  */
 const CHOIRD_MARK = "◆"
 
 /** The mark with the blank behind it, in UTF-16 units. */
 const MARK_CHARS = CHOIRD_MARK.length + 1
 
-/** Diamonds that a person may take for the mark, and what the look of a character may be changed with. */
+/** Diamonds that a person may take for the mark, and the variation selector. */
 const LOOKALIKES =
   /[\u{25C6}\u{25C7}\u{25C8}\u{2666}\u{2662}\u{2756}\u{2B25}\u{2B26}\u{2BC1}\u{2B27}\u{2B28}\u{2B29}\u{2B2A}\u{1F536}-\u{1F539}\u{1F4A0}\u{1F537}\u{29EB}\u{2B16}-\u{2B19}\u{1F798}-\u{1F79B}]\uFE0F?/gu
 
-/** What a chat shows of a row. */
+/** The text of a row in a chat. */
 export const chatText = ({ source, text }: Pick<Outgoing, "source" | "text">): string =>
   source === "choird" ? `${CHOIRD_MARK} ${text}` : text.replaceAll(LOOKALIKES, "*")

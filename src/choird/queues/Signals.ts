@@ -9,7 +9,7 @@ import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/datab
 import { rowId } from "#src/shared/rowId.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
 
-/** What people asked of one session and no event carries yet; the next is refused politely. */
+/** Requests to one session that no event carries yet; the next is refused politely. */
 export const SIGNALS_PENDING_MAX = 100
 /** Signals of one read. */
 export const SIGNALS_PAGE_MAX = 100
@@ -20,7 +20,7 @@ export interface Pushed {
   readonly signal: Signal
 }
 
-/** What a person asks of a running agent; it becomes a signal with an id. */
+/** A person's request to a running agent; it becomes a signal with an id. */
 export type Wish =
   | Omit<SignalOf<"Inject">, "signal_id">
   | Omit<SignalOf<"CancelCore">, "signal_id">
@@ -38,7 +38,7 @@ export interface Asked {
 export type Sent =
   /** A repeated request id answers its first signal, whatever it asked for. */
   | ({ readonly type: "queued" } & Asked)
-  /** The session is not active, so nobody would hear of it. */
+  /** The session is not active, so no agent would receive it. */
   | { readonly type: "inactive"; readonly status: SessionStatus }
   /** SIGNALS_PENDING_MAX wait already. */
   | { readonly type: "full"; readonly pending: number }
@@ -47,17 +47,17 @@ export type Sent =
 export class Signals extends Context.Service<
   Signals,
   {
-    /** Queues what a person asks of the agent of an active session, once for each request id. */
+    /** Queues a person's request to the agent of an active session, once for each request id. */
     send(session_id: SessionId, request_id: string, wish: Wish): Effect.Effect<Sent, DatabaseAway>
-    /** What an earlier request with this id became. */
+    /** The signal of an earlier request with this id. */
     asked(session_id: SessionId, request_id: string): Effect.Effect<Asked | undefined, DatabaseAway>
     /** The oldest message of a session that no stored event carries yet. */
     nextMessage(session_id: SessionId): Effect.Effect<InboxId | undefined, DatabaseAway>
-    /** Asks for a graceful stop within the time; told again at each connect until the session ends. */
+    /** Asks for a graceful stop within the time; sent again at each connect until the session ends. */
     stop(session_id: SessionId, deadline_ms: number): Effect.Effect<void>
-    /** Tells the agent at once that there is a newer configuration; its heartbeats would find out as well. */
+    /** Notifies the agent at once of a newer configuration; its heartbeats would find out as well. */
     configChanged(session_id: SessionId, config_version: number): Effect.Effect<void>
-    /** Forgets what is computed for a session; called when it ends, since a resumed one keeps its id. */
+    /** Drops the computed signals of a session; called when it ends, since a resumed one keeps its id. */
     forget(session_id: SessionId): Effect.Effect<void>
     /** Unacknowledged rows after the given id, then new ones as they come. Never ends by itself. */
     stream(session_id: SessionId, after: string | undefined): Stream.Stream<Pushed, DatabaseAway>
@@ -159,7 +159,7 @@ interface Stored {
 
 const decodeSignal = Schema.decodeUnknownEffect(Signal)
 
-/** A row holds what its message or its own id does not tell. */
+/** A row holds only the parts that are not in its message or its own id. */
 const pushed = Effect.fnUntraced(function* (row: Stored) {
   const id = String(row.signal_id)
   const rest =

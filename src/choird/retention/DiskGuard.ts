@@ -1,6 +1,6 @@
 /**
  * Watches the home's file system (R50): agents are paused before the database has no room left, those that hold the most first, and woken
- * when there is space again. Nobody has to do anything for it but make the room.
+ * when there is space again. The operator only has to make room.
  */
 import { Cause, Clock, Context, Effect, Layer, Result, Schedule, Semaphore } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
@@ -32,7 +32,7 @@ export interface Space {
 export class Disk extends Context.Service<
   Disk,
   {
-    /** Of the file system that a path is on; `undefined` where it does not say. */
+    /** The space of the file system that a path is on; `undefined` where it is not reported. */
     space(path: string): Effect.Effect<Space | undefined>
   }
 >()("choir/choird/Disk") {
@@ -58,7 +58,7 @@ export const lowText = (home: string, { free_bytes, limit_bytes }: Pick<DiskStat
 export class DiskGuard extends Context.Service<
   DiskGuard,
   {
-    /** What the newest look found; `undefined` where the file system does not say. */
+    /** The result of the newest look; `undefined` where the file system does not report its space. */
     readonly status: Effect.Effect<DiskStatus | undefined>
     /** Looks at once. */
     readonly look: Effect.Effect<void>
@@ -84,7 +84,7 @@ const make = Effect.gen(function* () {
   const one = yield* Semaphore.make(1)
   let status: Omit<DiskStatus, "paused"> | undefined
 
-  /** What cannot be told while the database has no room is in `status` all the same. */
+  /** Tells the person. A failure, as of a database without room, is only logged: `status` has the same news. */
   const tell = ({ agent_id, bindings }: AgentView, what: "paused" | "woken", text: string) =>
     Effect.gen(function* () {
       const { config: running } = yield* config.current
@@ -99,7 +99,7 @@ const make = Effect.gen(function* () {
     yield* tell(
       view,
       "paused",
-      "I am pausing: the disk that I work on is almost full. My operator has to make room (choirctl prune). I go on by myself afterwards; send me whatever you like meanwhile."
+      "I am pausing: the disk that I work on is almost full. My operator has to make room (choirctl prune). I continue by myself afterwards; you can keep sending me messages."
     )
     if (!(yield* lifecycle.pause(agent_id, reason))) return
     paused.set(agent_id, view)
@@ -113,7 +113,7 @@ const make = Effect.gen(function* () {
     if (Result.isFailure(woken)) return yield* Effect.logError(`${agent_id} was not woken: ${woken.failure.message}`)
     if (!woken.success) return
     yield* audit.record({ who: "choird", action: "agent.wake", agent_id, detail: {} })
-    yield* tell(view, "woken", "There is space on the disk again, and I go on.")
+    yield* tell(view, "woken", "There is space on the disk again, and I continue.")
   })
 
   const counting = Effect.catchCause(usage.look, (cause) => Effect.logWarning("the workspaces were not counted", cause))

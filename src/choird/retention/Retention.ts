@@ -176,7 +176,7 @@ const pruneSessions = Effect.fnUntraced(function* (kind: "sessions" | "archives"
 const isAgent = Schema.is(AgentId)
 const DAY_MS = 86_400_000
 
-/** Folders below one of the home's whose agent is not configured, and that nobody has written to for some days. */
+/** Folders below one of the home's whose agent is not configured, and that were not written to for some days. */
 const unusedFolders = (folder: string, { agents }: Config, days: number, now_ms: number) =>
   Effect.promise(async () => {
     const names = await readdir(folder).catch(() => [])

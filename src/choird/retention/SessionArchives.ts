@@ -1,4 +1,4 @@
-/** Sessions that leave the database: into a file of the home, or for good. A later life of choird finishes what this one began. */
+/** Sessions that leave the database: into a file of the home, or permanently. A later life of choird finishes what this one began. */
 import { Clock, Context, Effect, Layer, Option, Schema, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
@@ -15,7 +15,7 @@ import { hex } from "#src/shared/events/hashChain.ts"
 import { removeArchive, writeArchive } from "./archiveFile.ts"
 import { clearArchived, clearDeleted, clearLeftovers } from "./sessionRows.ts"
 
-/** Why a session stays as it is. `kind` is also the API's error type. */
+/** A session that stays as it is, with the reason. `kind` is also the API's error type. */
 export class SessionKept extends Schema.TaggedError<SessionKept>()("SessionKept", {
   kind: Schema.Literals([
     "UNKNOWN_SESSION",
@@ -55,10 +55,10 @@ export class SessionArchives extends Context.Service<
      */
     archive(session_id: SessionId, who: string): Effect.Effect<ArchivedSession, SessionKept | DatabaseAway>
     /**
-     * Removes an ended session and its texts. A row with its id, last revision and last hash stays for good, and no session gets the id again.
+     * Removes an ended session and its texts. A row with its id, last revision and last hash stays permanently, and the id is not used again.
      */
     remove(session_id: SessionId, who: string): Effect.Effect<DeletedSession, SessionKept | DatabaseAway>
-    /** What is left of a session that was deleted. */
+    /** The remaining row of a deleted session. */
     deleted(session_id: SessionId): Effect.Effect<Option.Option<DeletedSession>, DatabaseAway>
     /** Sessions whose removal from the tables was cut short. */
     readonly finish: Effect.Effect<number, DatabaseAway>
@@ -136,7 +136,7 @@ const findEnded = Effect.fnUntraced(function* (session_id: SessionId) {
 })
 
 /**
- * Makes the file the place of a session's events, unless they are no longer what it holds: the session went on, or a payload was
+ * Makes the file the place of a session's events, unless they have changed since it was written: the session continued, or a payload was
  * reduced in the meantime, whose text must not stay in the file.
  */
 const close = Effect.fnUntraced(function* (

@@ -17,7 +17,7 @@ const WORKSPACE_LOOK_MS = 600_000
 /** The entries of one step of a count, and the pause after each. */
 const WORKSPACE_STEP_ENTRIES = 256
 const WORKSPACE_STEP_MS = 20
-/** Entries after which a count ends; what it has found by then is a lower bound. */
+/** Entries after which a count ends; its result is then a lower bound. */
 const WORKSPACE_ENTRIES_MAX = 2_000_000
 /** Folders of one workspace that wait to be looked into. */
 const WORKSPACE_FOLDERS_MAX = 200_000
@@ -47,7 +47,7 @@ interface Walk {
   partial: boolean
 }
 
-/** Counts entries of the folders that wait, up to a step's worth or to the end of a folder. What is gone or refused counts nothing. */
+/** Counts entries of the folders that wait, up to a step's worth or to the end of a folder. Entries that are gone or refused count nothing. */
 const countStep = async (walk: Walk, { folders_max }: Limits) => {
   let left = WORKSPACE_STEP_ENTRIES
   while (left > 0) {

@@ -10,7 +10,7 @@ import type { EventRow } from "#src/shared/events/eventRow.ts"
 
 const compress = promisify(gzip)
 
-/** A file that cannot be written, or does not hold what was written. */
+/** A file that cannot be written, or that differs from what was written. */
 export class ArchiveNotWritten extends Schema.TaggedError<ArchiveNotWritten>()("ArchiveNotWritten", {
   path: Schema.String,
   problem: Schema.String

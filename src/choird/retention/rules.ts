@@ -80,7 +80,7 @@ export interface Rule {
   readonly empties?: string
 }
 
-/** A row of the outbox that nobody waits for: it was delivered, or given up so long ago that `status` no longer shows it. */
+/** A settled row of the outbox: it was delivered, or given up so long ago that `status` no longer shows it. */
 const settled = ({ before, sql }: Looking) =>
   sql`(t.delivered_at IS NOT NULL OR t.failed_at < ${before(OUTBOX_FAILED_TOLD_DAYS)})`
 

@@ -32,7 +32,7 @@ const clear = Effect.fnUntraced(function* (session_id: SessionId) {
   for (const table of ["session_snapshots", "signals", "call_results"]) yield* removeAll(table, session_id)
 })
 
-/** Removes what an archived session still has in the tables. */
+/** Removes the remaining rows of an archived session. */
 export const clearArchived = Effect.fnUntraced(function* (session_id: SessionId) {
   const sql = yield* SqlClient.SqlClient
   yield* clear(session_id)
@@ -40,7 +40,7 @@ export const clearArchived = Effect.fnUntraced(function* (session_id: SessionId)
 })
 
 /**
- * Removes what is left of a deleted session. Texts that were acknowledged, delivered or given up are the session's; the others still have
+ * Removes the rest of a deleted session. Texts that were acknowledged, delivered or given up are the session's; the others still have
  * somewhere to go. The file stays while a backup of the home runs, which may have copied the session's row before it was deleted; the next
  * look removes it.
  */

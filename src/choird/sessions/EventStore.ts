@@ -1,5 +1,5 @@
 /**
- * The durable replica of every session's log. choird stores events and never invents one: what an agent sends is checked
+ * The durable replica of every session's log. choird stores events and never invents one: an agent's events are checked
  * against revision, chain and fold, and answered as D4 says.
  */
 import { Context, Effect, Layer, Option, PubSub, Schema, Stream } from "effect"
@@ -38,7 +38,7 @@ import { makeSnapshots, SESSION_STATES_MAX } from "./snapshots.ts"
 
 /** Appends that a slow reader of the EventStore may be behind before it loses the oldest. */
 const APPENDS_BUFFERED_MAX = 256
-/** How long an agent waits before it sends again what the database could not take. */
+/** How long an agent waits before it repeats a request that the database could not take. */
 export const APPEND_RETRY_MS = 1000
 
 /** An agent sent an event above EVENT_BYTES_MAX (R48). Nothing of its request was stored. */
@@ -67,20 +67,20 @@ export class EventStore extends Context.Service<
   EventStore,
   {
     /**
-     * Stores the patches of a heartbeat in one transaction with what follows from them: acknowledged inbox rows and signals,
+     * Stores the patches of a heartbeat in one transaction with their consequences: acknowledged inbox rows and signals,
      * and an outbox row for each AgentMessage (D6). Resent events are a no-op, a gap is asked for, a difference or a refused
      * event freezes the session, an older epoch is fenced (D4). BACKOFF says that the database cannot take it now. From the first event
      * on that is not known here the chain alone is checked (D53).
      */
     append(caller: Caller, heartbeat: Heartbeat): Effect.Effect<HeartbeatReply, EventTooLarge>
-    /** The fold of what is acknowledged. */
+    /** The fold of the acknowledged events. */
     state(session_id: SessionId): Effect.Effect<SessionState, SessionUnknown | NewerEvents | DatabaseAway>
     /** The newest acknowledged revision and digest. */
     head(
       session_id: SessionId
     ): Effect.Effect<{ readonly rev: number; readonly hash: string }, SessionUnknown | DatabaseAway>
     /**
-     * What a new epoch begins with: the newest snapshot that fits the log and a reply, if there is one, and the first page of the
+     * The start of a new epoch: the newest snapshot that fits the log and a reply, if there is one, and the first page of the
      * tail, from the oldest revision that it names (docs/protocol.md, Snapshots). Both are at most TAIL_PAGE_BYTES_MAX.
      */
     recovery(session_id: SessionId): Effect.Effect<Tail, SessionUnknown | NewerEvents | DatabaseAway>
@@ -88,14 +88,14 @@ export class EventStore extends Context.Service<
     reports(session_id: SessionId, state: SessionState): Effect.Effect<ReadonlyMap<JobName, CoreReport>, DatabaseAway>
     /** A page of at most TAIL_PAGE_BYTES_MAX from a revision on, for recovery. */
     tail(session_id: SessionId, from: number): Effect.Effect<Tail, SessionUnknown | NewerEvents | DatabaseAway>
-    /** Stored events in order from a revision on, or the last few, then, when asked, what is appended after. */
+    /** Stored events in order from a revision on, or the last few; with `follow` also those that are appended later. */
     events(
       session_id: SessionId,
       options: { readonly from?: number; readonly last?: number; readonly follow: boolean }
     ): Stream.Stream<LogLine, SessionUnknown | DatabaseAway>
     /**
-     * Reduces payloads that stored events list to what the fold needs, all or none (D52); answers how many. What was reduced before is no
-     * error, and counts for nothing.
+     * Reduces payloads that stored events list to what the fold needs, all or none (D52); answers how many. Payloads that were reduced before are
+     * not an error, and do not count.
      */
     forget(
       session_id: SessionId,
@@ -147,7 +147,7 @@ const make = Effect.gen(function* () {
   })
 })
 
-/** Appends the patches of heartbeats, and tells the readers of a session, its DMs and `appends` of what was stored. */
+/** Appends the patches of heartbeats, and announces stored events to the readers of a session, its DMs and `appends`. */
 const makeAppend = Effect.fnUntraced(function* (readers: Wakes, appends: PubSub.PubSub<Appended>) {
   const store = yield* ConfigStore
   const outbox = yield* Outbox
@@ -171,7 +171,7 @@ const makeAppend = Effect.fnUntraced(function* (readers: Wakes, appends: PubSub.
     })
   )
 
-  /** An agent sends again what it has no answer to. choird may not have had the answer of that commit either: then nobody was told. */
+  /** An agent repeats a request that it has no answer to. choird may have missed the answer to that commit as well, and then announced nothing. */
   const announceAgain = Effect.fnUntraced(function* ({ agent_id, session_id }: Caller, { patches }: Heartbeat) {
     if (uncertain.has(session_id)) {
       const proved = yield* Effect.option(prove(session_id))
@@ -197,7 +197,7 @@ const makeAppend = Effect.fnUntraced(function* (readers: Wakes, appends: PubSub.
   })
 })
 
-/** Where the caller learns nothing of the session, it is told the revision that it named itself. */
+/** A caller that learns nothing of the session gets the revision that it named itself. */
 const answer = ({ decision, last_rev }: Settled, { base_rev, new_rev }: Heartbeat) => {
   switch (decision.type) {
     case "fenced":

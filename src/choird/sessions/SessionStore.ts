@@ -42,11 +42,11 @@ export class SessionStore extends Context.Service<
   {
     /** A new session in epoch 1 with a new id; the agent's unacknowledged inbox rows become its signals. */
     create(agent_id: AgentId, bindings: RunBindings, image_version: string): Effect.Effect<SessionRow, DatabaseAway>
-    /** The same session in the next epoch, active again; inbox rows that came meanwhile become its signals. */
+    /** The same session in the next epoch, active again; inbox rows that came since become its signals. */
     resume(session_id: SessionId, bindings: RunBindings, image_version: string): Effect.Effect<SessionRow, DatabaseAway>
     /** Remembers the container of an epoch. */
     recordContainer(session_id: SessionId, epoch: number, container: Schema.Json): Effect.Effect<void, DatabaseAway>
-    /** Keeps what the agent summed up of it; an earlier summary gives way. */
+    /** Stores the agent's summary in place of an earlier one. */
     summarize(session_id: SessionId, summary: Summary): Effect.Effect<void, DatabaseAway>
     /** The newest summary, if there is one. Apart from the row, since it may be long. */
     summary(session_id: SessionId): Effect.Effect<Option.Option<Summary>, DatabaseAway>
@@ -55,11 +55,11 @@ export class SessionStore extends Context.Service<
     /** Marks it as one that only `--fresh` leaves behind (CONFLICT, or an event that the fold refuses). The first reason stays. */
     freeze(session_id: SessionId, reason: string): Effect.Effect<void, DatabaseAway>
     get(session_id: SessionId): Effect.Effect<Option.Option<SessionRow>, DatabaseAway>
-    /** What a later Choir wrote into its log, if it did; such a session is not run (D53). */
+    /** The events of a later Choir in its log, if there are any; such a session is not run (D53). */
     newer(session_id: SessionId): Effect.Effect<Option.Option<NewerEvents>, DatabaseAway>
     /** Newest first, at most SESSIONS_LISTED_MAX. */
     list(agent_id?: AgentId): Effect.Effect<ReadonlyArray<SessionRow>, DatabaseAway>
-    /** The session of an agent that began last, whatever the clock said then; none when it was deleted, since no earlier one goes on. */
+    /** The session of an agent that began last, whatever the clock said then; none when it was deleted, since earlier ones do not continue. */
     latest(agent_id: AgentId): Effect.Effect<Option.Option<SessionRow>, DatabaseAway>
     readonly active: Effect.Effect<ReadonlyArray<SessionRow>, DatabaseAway>
     /** The ids that begin with a text, at most two. */

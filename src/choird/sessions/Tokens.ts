@@ -35,7 +35,7 @@ export class Tokens extends Context.Service<
       const onDatabase = yield* useDatabase
       const sessions = new Map<SessionId, SessionTokens>()
       for (const row of yield* stored) sessions.set(row.session_id, fromStored(row))
-      // The columns and the memory change together, whoever else asks meanwhile.
+      // The columns and the memory change together, also with several callers.
       const changing = yield* Semaphore.make(1)
 
       const write = (session_id: SessionId, bootstrap: Buffer | undefined, lease: Buffer | undefined) =>
@@ -44,7 +44,7 @@ export class Tokens extends Context.Service<
             SET bootstrap_hash = ${bootstrap ?? null}, lease_hash = ${lease ?? null} WHERE session_id = ${session_id}`)
         )
 
-      /** Memory follows the row, so that a token which was not stored is never valid; nor is one that was revoked meanwhile. */
+      /** Memory follows the row, so that a token which was not stored is never valid; nor is one that was revoked in the meantime. */
       const change = Effect.fnUntraced(function* (held: SessionTokens | undefined, next: SessionTokens) {
         yield* write(next.session_id, next.bootstrap?.digest, next.lease)
         if (sessions.get(next.session_id) === held) sessions.set(next.session_id, next)
@@ -53,7 +53,7 @@ export class Tokens extends Context.Service<
       const lease = Effect.fn("Tokens.lease")(function* (caller: Caller) {
         const { digest, token } = makeToken()
         const held = sessions.get(caller.session_id)
-        // Superseded or revoked since it was identified: what it gets opens nothing.
+        // Superseded or revoked since it was identified: its new token opens nothing.
         if (held === undefined || held.epoch !== caller.epoch || caller.standing === "superseded") return token
         const spent_ms = held.bootstrap?.spent_ms ?? (yield* Clock.currentTimeMillis)
         const bootstrap = held.bootstrap === undefined ? undefined : { ...held.bootstrap, spent_ms }

@@ -18,7 +18,7 @@ import { SessionStates } from "./SessionStates.ts"
 import { bytesOf, insertEvents, lockSession, readDigests } from "./storedEvents.ts"
 import { AppendRules } from "./AppendRules.ts"
 
-/** What was stored and folded, with the digest of the session's last event and the DMs that have something new. */
+/** The stored and folded events, with the digest of the session's last event and the DMs that have something new. */
 interface Committed {
   readonly session_id: SessionId
   readonly agent_id: AgentId
@@ -60,7 +60,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
     const judged = yield* rules.judge(session_id, stored.at.state, events)
     if (Result.isFailure(judged)) return { decision: { type: "conflict", reason: judged.failure } as const, last_rev }
     const { config } = yield* current
-    // The session is told to end long before, and nothing is wrong with it.
+    // The agent is asked to end long before, and nothing is wrong with the session.
     if (!hasRoom(log_bytes, bytesOf(links), config.retention))
       return { decision: { type: "frozen" } as const, last_rev }
     yield* insertEvents(session_id, links, hash)
@@ -91,7 +91,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
         )
 })
 
-/** What became of a request, and the session's newest revision before it. */
+/** The decision about a request, and the session's newest revision before it. */
 export interface Settled {
   readonly decision: Decision | typeof BACKOFF.decision
   readonly last_rev: number

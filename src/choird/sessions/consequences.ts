@@ -1,4 +1,4 @@
-/** What follows from stored events beside the log: acknowledged messages and signals, and what people are to be told (D6). */
+/** The consequences of stored events beside the log: acknowledged messages and signals, and messages to people (D6). */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
@@ -49,7 +49,7 @@ const isSpoken = (event: ChoirEvent): event is Spoken =>
 
 const KIND_OF_FAILED = { again: "outage", final: "error", stopped: "stopped" } as const
 
-/** What stands in the place of an answer is not a reply to a person who waits for one. */
+/** A message in place of an answer is not a reply to a person who waits for one. */
 const kindOf = ({ failed, kind }: Spoken["payload"]): OutboxMessage["kind"] =>
   failed === undefined ? kind : KIND_OF_FAILED[failed]
 
@@ -123,7 +123,7 @@ const speak = Effect.fnUntraced(function* (
   return [...new Set(messages.map((message) => message.dm))]
 })
 
-/** Writes what follows from events, within their transaction. Returns the DMs that have something new. */
+/** Writes the consequences of events, within their transaction. Returns the DMs that have something new. */
 export const applyConsequences = Effect.fnUntraced(function* (
   config: Config,
   origin: Origin,

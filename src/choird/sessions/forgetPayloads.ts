@@ -1,4 +1,4 @@
-/** Reduces stored payloads to what the fold needs, once a chained event lists them (D52). The chain keeps the digests of before. */
+/** The reduction of stored payloads to what the fold needs, once a chained event lists them (D52). The chain keeps the earlier digests. */
 import { Effect, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { type ChoirEvent, Salt } from "#schema/Event.ts"
@@ -25,7 +25,7 @@ export class ForgetRefused extends Schema.TaggedError<ForgetRefused>()("ForgetRe
   }
 }
 
-/** What an event becomes: its text, and the digest that a later event has to list. Undefined where nothing of it is free text. */
+/** The reduced event: its text, and the digest that a later event has to list. Undefined for an event without free text. */
 export const reductionOf = (event: ChoirEvent, salt: string) => {
   const payload = canonicalJson(reducedPayload(event))
   return payload === canonicalJson(event.payload)
@@ -62,7 +62,7 @@ const chainedDigest = ({ envelope, payload }: RowText): string | undefined =>
     : (envelope.payload_digest ?? payloadDigest(envelope.salt, payload))
 
 /**
- * Reduces all of them or none, in one transaction. What is left is `reducedPayload`, whatever was asked for, and its digest under the new
+ * Reduces all of them or none, in one transaction. The rest is always `reducedPayload`, and its digest under the new
  * salt has to be listed by a later event that is stored. Snapshots go with it, since they hold digests of calls without a salt.
  */
 export const forgetPayloads = Effect.fnUntraced(function* (

@@ -1,4 +1,4 @@
-/** Sessions whose log a later Choir went on with: this one keeps and proves their events, and does not run them (D53). */
+/** Sessions whose log a later Choir continued: this one keeps and proves their events, and does not run them (D53). */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { EVENT_TYPES, EVENT_VERSION } from "#schema/Event.ts"
@@ -43,7 +43,7 @@ const isLater = (choird_version: string | null): boolean =>
   choird_version !== null && choird_version.localeCompare(VERSION, "en", { numeric: true }) > 0
 
 /**
- * The first event up to a revision whose payload is not known here. A snapshot stands for the events before it, unless a later choird
+ * The first event up to a revision whose payload is not known here. A snapshot covers the events before it, unless a later choird
  * may have written it.
  */
 const newerPayload = Effect.fnUntraced(function* (session_id: SessionId, until: number) {

@@ -29,7 +29,7 @@ import type { SessionState } from "#src/shared/session/State.ts"
 export interface Head {
   readonly last_rev: number
   readonly hash: Buffer
-  /** The greatest revision that is stored; equal to `last_rev` unless somebody changed the tables. */
+  /** The greatest revision that is stored; equal to `last_rev` unless the tables were changed by hand. */
   readonly newest_rev: number
 }
 
@@ -84,7 +84,7 @@ export const readState = Effect.fnUntraced(function* (session_id: SessionId) {
   return yield* Effect.die(new Error(`the log of ${session_id} is broken at ${problem.rev}: ${problem.reason}`))
 })
 
-/** An event that was checked when it was stored. Where somebody changed it since, `verify` says more. */
+/** An event that was checked when it was stored. `verify` says more about one that was changed since. */
 const storedEvent = Effect.fnUntraced(function* (session_id: SessionId, row: EventRow) {
   const event = Result.flatMap(
     Result.mapError(readRow(row), (reason): NoEvent => ({ reason })),
@@ -161,7 +161,7 @@ const lineOf = (row: EventRow): Effect.Effect<LogLine> => {
     : Effect.succeed({ opaque, hash })
 }
 
-/** The events of a log that nobody adds to, from a revision on. */
+/** The events of a complete log, from a revision on. */
 const printedLog = <E>(log: Log<E>, from: number): Stream.Stream<LogLine, E> => Stream.mapEffect(log.rows(from), lineOf)
 
 /** Events from a revision on, page after page, and at each wake those that came since. */

@@ -106,7 +106,7 @@ export const readNamed = Effect.fnUntraced(function* (session_id: SessionId, rev
     WHERE session_id = ${session_id} AND rev = ANY(${revs}::int[]) ORDER BY rev`
 })
 
-/** How far a replay came: to the revision asked for, or to the last good one and what is wrong with the next. */
+/** The end of a replay: the revision asked for, or the last good one with the problem of the next. */
 export interface Replay {
   readonly at: Replayed
   readonly problem: Unproved | undefined
@@ -120,7 +120,7 @@ export interface Log<E, R = never> {
   readonly rows: (from: number) => Stream.Stream<EventRow, E, R>
 }
 
-/** The rows of the table up to a revision, which has to be the newest; what is appended meanwhile is left out. */
+/** The rows of the table up to a revision, which has to be the newest; later events are left out. */
 export const storedLog = (session_id: SessionId, until: number) =>
   ({
     until,
@@ -154,7 +154,7 @@ export const replayLog = Effect.fnUntraced(function* <E, R>(
   return { at, problem: problem ?? endProblem(log, at.state.rev, payloads) }
 })
 
-/** What is wrong after the last row. */
+/** The problem after the last row. */
 const endProblem = (
   { until }: Log<unknown, unknown>,
   rev: number,
@@ -164,7 +164,7 @@ const endProblem = (
   return unlisted === undefined ? undefined : { rev: unlisted, reason: UNLISTED }
 }
 
-/** Proves place and digest alone of the rows after a revision: what a later Choir wrote folds nowhere here. */
+/** Proves only place and digest of the rows after a revision: events of a later Choir cannot be folded here. */
 export const chainLog = Effect.fnUntraced(function* <E, R>(
   log: Log<E, R>,
   from: { readonly rev: number; readonly hash: Buffer },
@@ -199,7 +199,7 @@ export const lockSession = Effect.fnUntraced(function* (session_id: SessionId) {
   return session
 })
 
-/** Digests of single revisions, for what an agent sends again; that of revision 0 is never stored. */
+/** Digests of single revisions, for events that an agent sends again; that of revision 0 is never stored. */
 export const readDigests = Effect.fnUntraced(function* (session_id: SessionId, revs: ReadonlyArray<number>) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly rev: number; readonly hash: Uint8Array }>`SELECT rev, hash
@@ -207,7 +207,7 @@ export const readDigests = Effect.fnUntraced(function* (session_id: SessionId, r
   return new Map(rows.map(({ hash, rev }) => [rev, Buffer.from(hash)]))
 })
 
-/** Canonical bytes, which are about what the rows take: a packed body is smaller, and each row has an overhead. */
+/** Canonical bytes, about the size of the rows: a packed body is smaller, and each row has an overhead. */
 export const bytesOf = (links: ReadonlyArray<Link<SentEvent>>): number =>
   links.reduce((sum, { bytes }) => sum + bytes, 0)
 

@@ -46,7 +46,9 @@ export class AgentSummaries extends Context.Service<
         const unpriced = unpricedOf(running, view)
         const { age_ms, crashes, head_rev } = yield* lifecycle.pulse(agent_id)
         const state =
-          session_id === null ? undefined : Option.getOrUndefined(yield* Effect.option(events.state(session_id)))
+          session_id === null
+            ? undefined
+            : Option.getOrUndefined(yield* Effect.option(databaseDefect(events.state(session_id))))
         return {
           epoch,
           lag_revs: head_rev === null || state === undefined ? null : Math.max(0, head_rev - state.rev),

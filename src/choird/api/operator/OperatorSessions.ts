@@ -195,7 +195,7 @@ export const layerOperatorSessions = HttpApiBuilder.group(
           signalled
         ),
       verify: ({ params }) =>
-        Effect.mapError(events.verify(params.id), (error) =>
+        Effect.mapError(databaseDefect(events.verify(params.id)), (error) =>
           error._tag === "SessionUnknown" ? fromSessionUnknown(error) : conflict("ARCHIVE_UNREADABLE", error.message)
         )
     })
