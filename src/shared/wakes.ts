@@ -1,7 +1,7 @@
 /** Wakes whoever reads a table, by key. A wake says "look again", never what is there, so that none is ever worth keeping twice. */
 import { Effect, Queue, Stream } from "effect"
 
-interface Wakes {
+export interface Wakes {
   /** Emits at once and then whenever the key was woken since the reader last looked; several wakes may be told as one. */
   readonly wakes: (key: string) => Stream.Stream<void>
   readonly wake: (key: string) => Effect.Effect<void>

@@ -68,7 +68,9 @@ export class Choird {
     const sql = fenced(locks.client(process), fence)
     const life = Effect.gen({ self: this }, function* () {
       const taken = yield* holdDatabase(ADDRESS, fence)
-      this.#serve(process, runtime, () => Exit.isSuccess(Effect.runSyncExit(fence.prove(sql))))
+      this.#serve(process, runtime, () =>
+        Exit.isSuccess(Effect.runSyncExit(Effect.provideService(fence.prove, SqlClient.SqlClient, sql)))
+      )
       return yield* taken
     })
     const held = Effect.scoped(Effect.provideService(life, SqlClient.SqlClient, sql))

@@ -20,8 +20,8 @@ export const RIVAL_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "displaced-choird-writes-on",
     file: "src/choird/database/DatabaseFence.ts",
-    find: "token === undefined ? Effect.void : Effect.asVoid",
-    replace: "token !== address.host ? Effect.void : Effect.asVoid",
+    find: "if (token !== undefined) yield*",
+    replace: "if (token === address.host) yield*",
     knownSeed: 17,
     breaks: ["D1"]
   }

@@ -17,7 +17,9 @@ import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import type { AuditEntry } from "#src/choird/logs/Audit.ts"
 import type { HostTool } from "#src/choird/hosttools/HostTool.ts"
 import { HostTools } from "#src/choird/hosttools/HostTools.ts"
-import { type Appended, EventStore, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
+import { reportsOf, SessionUnknown } from "#src/choird/sessions/readLog.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Asked, type Pushed, Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
@@ -308,8 +310,11 @@ const eventStore = (world: World) =>
           Effect.sync(() => world.events.slice((from ?? 1) - 1).slice(last === undefined ? 0 : -last))
         )
       ),
-    named: (_session_id, revs) =>
-      Effect.sync(() => world.events.map(({ event }) => event).filter(({ rev }) => revs.includes(rev))),
+    reports: (_, state) =>
+      Effect.sync(() => {
+        const events = world.events.map(({ event }) => event)
+        return reportsOf(state, events)
+      }),
     verify: (session_id) =>
       Effect.andThen(
         known(session_id),
@@ -384,8 +389,8 @@ const stores = (world: World) =>
               status: "pending" as const
             })
           : refused("NOT_AVAILABLE", "not in this version", "do not go on"),
-      list: () => stored(world, []),
-      pending: stored(world, new Map([[AGENT, 2]]))
+      list: () => databaseDefect(stored(world, [])),
+      pending: databaseDefect(stored(world, new Map([[AGENT, 2]])))
     }),
     memoryAudit(world.audit),
     Layer.mock(Leases, {

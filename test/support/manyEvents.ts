@@ -26,7 +26,6 @@ interface End {
 
 /** Adds a batch of notices to a session's log. */
 export const appendNotices = Effect.fnUntraced(function* (session_id: SessionId, end: End, random: () => number) {
-  const sql = yield* SqlClient.SqlClient
   const links: Array<Link> = []
   let { hash } = end
   for (let rev = end.rev + 1; links.length < BATCH_EVENTS; rev += 1) {
@@ -42,7 +41,7 @@ export const appendNotices = Effect.fnUntraced(function* (session_id: SessionId,
     hash = linked.hash
     links.push(linked)
   }
-  yield* insertEvents(sql, session_id, links, hash)
+  yield* insertEvents(session_id, links, hash)
   const bytes = links.reduce((sum, link) => sum + link.bytes, 0)
   return { rev: end.rev + BATCH_EVENTS, hash, bytes }
 })

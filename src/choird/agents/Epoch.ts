@@ -25,7 +25,7 @@ import type { EpochEnd } from "./afterEpoch.ts"
 import type { AgentPrograms } from "#src/choird/runtime/AgentCommand.ts"
 import { awaitSilence, type Hearing, openHearing } from "./Liveness.ts"
 import type { Image } from "#src/choird/images/Images.ts"
-import { patiently } from "./patience.ts"
+import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 
 /** How long a container may take to go before the agent's status says so, in ms. */
 const CONTAINER_LINGERS_MS = 1000
@@ -108,7 +108,7 @@ const openContainer = Effect.fnUntraced(function* (services: EpochServices, plan
     limits: { cpus, memory_mb, pids },
     onWait
   })
-  yield* patiently(services.sessions.recordContainer(session_id, epoch, container.id))
+  yield* retryDatabase(services.sessions.recordContainer(session_id, epoch, container.id))
   return container
 })
 
@@ -120,7 +120,7 @@ const awaitRow = Effect.fnUntraced(function* (
   for (;;) {
     yield* Effect.sleep(FROZEN_LOOK_MS)
     // A database that does not answer says nothing about the agent.
-    const row = yield* Effect.catchDefect(Effect.option(sessions.get(session_id)), () => Effect.succeedNone)
+    const row = yield* Effect.option(sessions.get(session_id))
     const known = Option.getOrUndefined(Option.flatten(row))
     if (known === undefined) continue
     if (known.frozen_reason !== null) return { type: "frozen", reason: known.frozen_reason }
@@ -233,11 +233,11 @@ const watch = Effect.fnUntraced(function* (
   // The session's summary has its own time beside that of the stop itself.
   const limit_ms = AGENT_STOP_MS_MAX + (yield* summary_ms_max)
   // A database that is away keeps the agent from hearing of it; it is stopped when its time is over all the same.
-  const asked = Effect.andThen(patiently(services.signals.stop(session_id, limit_ms)), Effect.never)
+  const asked = Effect.andThen(services.signals.stop(session_id, limit_ms), Effect.never)
   const tooLate = Effect.as(Effect.sleep(limit_ms), running)
   const last = yield* Effect.raceAllFirst<Effect.Effect<Cause>>([exited, silent, goodbye, tooLate, asked])
   if (last.type === "goodbye") return { cause: running.type === "stop" ? last : running, ready: true }
-  const known = yield* Effect.catchDefect(Effect.option(services.sessions.get(session_id)), () => Effect.succeedNone)
+  const known = yield* Effect.option(services.sessions.get(session_id))
   yield* Effect.logWarning("the agent said no goodbye; what it committed after the acknowledged revision is lost", {
     why: last.type === "crash" ? last.reason : `it took longer than ${limit_ms / 1000} s`,
     acked_rev: known._tag === "Some" && known.value._tag === "Some" ? known.value.value.last_rev : "not known"
@@ -247,11 +247,13 @@ const watch = Effect.fnUntraced(function* (
 
 /** Makes the agent's token worthless: at once in memory, and the row follows when the database lets it. */
 const revoke = ({ tokens }: EpochServices, session_id: SessionId) =>
-  Effect.catchDefect(tokens.revoke(session_id), (defect) => Effect.logWarning("the token's row stayed", defect))
+  Effect.catchTag(tokens.revoke(session_id), "DatabaseAway", ({ problem }) =>
+    Effect.logWarning("the token's row stayed", { problem })
+  )
 
 /** The next epoch's token supersedes this one's, so that whoever still holds that is told that it is fenced (D8, E13). */
 const fence = (services: EpochServices, { agent_id, epoch, session_id }: SessionRow) =>
-  Effect.catchDefect(services.tokens.bootstrap(session_id, agent_id, epoch + 1), () =>
+  Effect.catchTag(services.tokens.bootstrap(session_id, agent_id, epoch + 1), "DatabaseAway", () =>
     Effect.as(revoke(services, session_id), undefined)
   )
 

@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import { boundDms, type ResourceBindings } from "#schema/ResourceBindings.ts"
+import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { AgentId, ResourceName, type SessionId } from "#schema/Ids.ts"
 
 /** The kinds of resource that one agent at a time may hold; `browser` is the agent's own context and is named after the agent. */
@@ -57,20 +58,23 @@ export class Leases extends Context.Service<
       agent_id: AgentId,
       session_id: SessionId,
       wanted: ReadonlyArray<Pick<LeaseRow, "kind" | "name">>
-    ): Effect.Effect<void, ResourceHeld>
+    ): Effect.Effect<void, ResourceHeld | DatabaseAway>
     /** Keeps free resources from every agent until the scope closes. Takes all or none. */
-    withhold(wanted: ReadonlyArray<Pick<LeaseRow, "kind" | "name">>): Effect.Effect<void, ResourceHeld, Scope.Scope>
+    withhold(
+      wanted: ReadonlyArray<Pick<LeaseRow, "kind" | "name">>
+    ): Effect.Effect<void, ResourceHeld | DatabaseAway, Scope.Scope>
     /** Like every write that decides who may run, in a transaction, which a displaced choird cannot commit. */
-    release(agent_id: AgentId): Effect.Effect<void>
+    release(agent_id: AgentId): Effect.Effect<void, DatabaseAway>
     /** Moves a run's leases to its next session (budget close, D19). */
-    transfer(agent_id: AgentId, session_id: SessionId): Effect.Effect<void>
-    readonly all: Effect.Effect<ReadonlyArray<LeaseRow>>
+    transfer(agent_id: AgentId, session_id: SessionId): Effect.Effect<void, DatabaseAway>
+    readonly all: Effect.Effect<ReadonlyArray<LeaseRow>, DatabaseAway>
   }
 >()("choir/choird/Leases") {
   static readonly layer = Layer.effect(
     Leases,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const onDatabase = yield* useDatabase
       /** Not in the table: what choird withholds ends with choird. */
       const withheld = new Set<string>()
 
@@ -112,7 +116,7 @@ export class Leases extends Context.Service<
 
       return Leases.of({
         acquire: Effect.fn("Leases.acquire")(function* (agent_id, session_id, wanted) {
-          yield* Effect.catchTag(sql.withTransaction(take(agent_id, session_id, wanted)), "SqlError", Effect.die)
+          yield* onDatabase(inTransaction(take(agent_id, session_id, wanted)))
         }),
         withhold: Effect.fn("Leases.withhold")(function* (wanted) {
           yield* requireNotWithheld(wanted)
@@ -121,17 +125,17 @@ export class Leases extends Context.Service<
             Effect.sync(() => wanted.forEach((resource) => withheld.add(keyOf(resource)))),
             () => Effect.sync(() => wanted.forEach((resource) => withheld.delete(keyOf(resource))))
           )
-          yield* Effect.catchTag(sql.withTransaction(requireFree(wanted, null)), "SqlError", Effect.die)
+          yield* onDatabase(inTransaction(requireFree(wanted, null)))
         }),
         release: Effect.fn("Leases.release")(function* (agent_id) {
-          yield* sql.withTransaction(sql`DELETE FROM choir_control.leases WHERE agent_id = ${agent_id}`)
-        }, Effect.orDie),
+          yield* inTransaction(sql`DELETE FROM choir_control.leases WHERE agent_id = ${agent_id}`)
+        }, onDatabase),
         transfer: Effect.fn("Leases.transfer")(function* (agent_id, session_id) {
-          yield* sql.withTransaction(sql`UPDATE choir_control.leases SET session_id = ${session_id},
+          yield* inTransaction(sql`UPDATE choir_control.leases SET session_id = ${session_id},
               epoch = coalesce((SELECT epoch FROM choir_control.sessions WHERE session_id = ${session_id}), 0)
             WHERE agent_id = ${agent_id}`)
-        }, Effect.orDie),
-        all: Effect.orDie(sql<LeaseRow>`SELECT kind, name, agent_id, session_id FROM choir_control.leases
+        }, onDatabase),
+        all: onDatabase(sql<LeaseRow>`SELECT kind, name, agent_id, session_id FROM choir_control.leases
           ORDER BY kind, name`)
       })
     })

@@ -9,6 +9,7 @@ import { AgentId, type SessionId } from "#schema/Ids.ts"
 import type { ManifestHashes } from "#schema/Image.ts"
 import type { AgentStatus, RestartAgent } from "#schema/OperatorApi.ts"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { bindingsOf, flagsOf, isInFile, restartBindings, type StartOptions } from "./bindings.ts"
 import { makeHearingOf, type Pulse } from "./Liveness.ts"
 import { checkResources } from "./prepare.ts"
@@ -206,8 +207,8 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
 
   /** A paused agent runs no more; only its session is still active. */
   const ended = Effect.fnUntraced(function* (agent_id: AgentId) {
-    const latest = Option.getOrUndefined(yield* all.sessions.latest(agent_id))
-    if (latest?.status === "active") yield* all.sessions.end(latest.session_id, "stopped")
+    const latest = Option.getOrUndefined(yield* databaseDefect(all.sessions.latest(agent_id)))
+    if (latest?.status === "active") yield* databaseDefect(all.sessions.end(latest.session_id, "stopped"))
     yield* views.end(agent_id, "stopped", null)
   })
 
@@ -313,7 +314,7 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     wake: Effect.fn("Lifecycle.wake")(wake),
     paused: Effect.sync(() => [...paused.keys()].filter((agent_id) => views.of(agent_id).status === "paused")),
     hold: (reason) => Effect.sync(() => void (held = reason)),
-    recover: recoverRuns(all, (request) => Effect.asVoid(Effect.orDie(launch(request)))),
+    recover: databaseDefect(recoverRuns(all, (request) => Effect.asVoid(Effect.orDie(launch(request))))),
     ...makeHearingOf(all),
     changes: views.changes
   })

@@ -14,7 +14,7 @@ import { BREAKER, type Breaker, BREAKER_HOURLY_CRASHES_MAX } from "./Breaker.ts"
 import { awaitingView, close, successor } from "./closedSession.ts"
 import { fallBack, type Refusal, requireInRuntime } from "./startImage.ts"
 import { oneEpoch } from "./oneEpoch.ts"
-import { patiently } from "./patience.ts"
+import { databaseDefect, retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { prepare } from "./prepare.ts"
 import { type RunContext, type RunHandle, type RunRequest, type RunServices, tell } from "./RunContext.ts"
 
@@ -41,9 +41,9 @@ const factsOf = Effect.fnUntraced(function* (
   breaker: Breaker,
   proven: boolean
 ) {
-  const known = Option.getOrElse(yield* patiently(services.sessions.get(row.session_id)), () => row)
+  const known = Option.getOrElse(yield* retryDatabase(services.sessions.get(row.session_id)), () => row)
   const { frozen_reason, last_rev, log_bytes } = known
-  const found = Option.getOrUndefined(yield* patiently(services.sessions.newer(row.session_id)))
+  const found = Option.getOrUndefined(yield* retryDatabase(services.sessions.newer(row.session_id)))
   const newer = found === undefined ? undefined : `${found.message}; ${found.hint}`
   const full = logFull(log_bytes, (yield* services.config.current).config.retention)
   return { now_ms: yield* monotonicMs, breaker, frozen_reason, newer, full, last_rev, proven } satisfies EpochFacts
@@ -53,9 +53,9 @@ const factsOf = Effect.fnUntraced(function* (
 const leave = Effect.fnUntraced(function* ({ again, services }: RunContext, row: SessionRow, ending: Ending) {
   const { sessions, signals, tokens } = services
   if (ending.status === "stopped" && Deferred.isDoneUnsafe(again)) {
-    yield* patiently(tokens.revoke(row.session_id))
-    yield* patiently(signals.forget(row.session_id))
-  } else yield* patiently(sessions.end(row.session_id, ending.status))
+    yield* retryDatabase(tokens.revoke(row.session_id))
+    yield* signals.forget(row.session_id)
+  } else yield* retryDatabase(sessions.end(row.session_id, ending.status))
   return ending
 })
 
@@ -110,7 +110,7 @@ const epochs = Effect.fnUntraced(function* (begun: RunContext) {
       if (ending !== undefined) return yield* leave(context, row, ending)
     }
     token = end.type === "crashed" ? end.token : undefined
-    row = yield* patiently(services.sessions.resume(row.session_id, bindings, context.prepared.image.image_version))
+    row = yield* retryDatabase(services.sessions.resume(row.session_id, bindings, context.prepared.image.image_version))
   }
 })
 
@@ -118,12 +118,12 @@ const settle = Effect.fnUntraced(function* (context: RunContext, ending: Effect.
   const { agent_id, services, unattended } = context
   const { leases, views } = services
   if (ending.type === "stuck") {
-    yield* patiently(services.sessions.end(ending.row.session_id, "crashed"))
+    yield* retryDatabase(services.sessions.end(ending.row.session_id, "crashed"))
     yield* Effect.logError(ending.reason)
     yield* views.end(agent_id, "crashed", ending.reason)
     return { kind: "START_FAILED", reason: ending.reason, hint: "look for a hung file system or device" } as const
   }
-  yield* patiently(leases.release(agent_id))
+  yield* retryDatabase(leases.release(agent_id))
   yield* Effect.logInfo("its resources are free")
   if (ending.status === "stopped") {
     yield* views.end(agent_id, "stopped", null)
@@ -153,16 +153,16 @@ const preparedFor = Effect.fnUntraced(function* (services: RunServices, request:
   }))
   // An operator who waits is told of the outage; nobody else would start the agent again.
   const preparing = prepare(services, request)
-  return { programs, prepared: yield* request.unattended ? patiently(preparing) : preparing }
+  return { programs, prepared: yield* request.unattended ? retryDatabase(preparing) : databaseDefect(preparing) }
 })
 
 /** A session that cannot be resumed by itself is broken off. Resources stay with a container that cannot be ended. */
 const giveUp = Effect.fnUntraced(function* (services: RunServices, request: RunRequest, why: Refusal) {
   const { agent_id, bindings, unattended } = request
   const { leases, sessions, views } = services
-  const latest = Option.getOrUndefined(yield* patiently(sessions.latest(agent_id)))
+  const latest = Option.getOrUndefined(yield* retryDatabase(sessions.latest(agent_id)))
   if (latest?.status === "active")
-    yield* patiently(sessions.end(latest.session_id, unattended && why.unbuilt !== true ? "crashed" : "stopped"))
+    yield* retryDatabase(sessions.end(latest.session_id, unattended && why.unbuilt !== true ? "crashed" : "stopped"))
   if (!unattended) {
     yield* views.end(agent_id, "stopped", null)
     return
@@ -170,14 +170,14 @@ const giveUp = Effect.fnUntraced(function* (services: RunServices, request: RunR
   if (why.unbuilt === true) {
     // The operator of a home that was restored is about to build it; the people in its chats are not to be alarmed.
     yield* Effect.logWarning(`the agent is not started again: ${why.reason}`)
-    yield* patiently(leases.release(agent_id))
+    yield* retryDatabase(leases.release(agent_id))
     yield* views.end(agent_id, "stopped", why.reason)
     return
   }
   yield* Effect.logError(`the agent does not start: ${why.reason}`)
   yield* notStarted(services, agent_id, why.kind, why.reason)
   yield* tell({ agent_id, bindings, services }, `I could not be started again: ${why.reason}. ${CALL_OPERATOR}`)
-  if (why.kind !== "START_FAILED") yield* patiently(leases.release(agent_id))
+  if (why.kind !== "START_FAILED") yield* retryDatabase(leases.release(agent_id))
   yield* views.end(agent_id, "crashed", why.reason)
 })
 

@@ -8,7 +8,7 @@ import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
 import type { EpochServices } from "./Epoch.ts"
 import type { AgentView } from "./Lifecycle.ts"
-import { patiently } from "./patience.ts"
+import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import type { Prepared, PrepareServices, StartRequest } from "./prepare.ts"
 import type { Refusal } from "./startImage.ts"
 import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
@@ -89,5 +89,5 @@ export const tell = (
     if (gateway === undefined) return
     const source_id = `crashed:${agent_id}:${yield* Clock.currentTimeMillis}`
     const message = { source_id, gateway, dm: bindings.dm, agent_id, text, in_reply_to: null }
-    yield* patiently(services.outbox.tell({ ...message, kind: "notice" }))
+    yield* retryDatabase(services.outbox.tell({ ...message, kind: "notice" }))
   })

@@ -2,6 +2,7 @@
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { type ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -90,7 +91,9 @@ const make = Effect.gen(function* () {
 
   /** Who holds it, by its lease or by its folder. */
   const holderOf = Effect.fnUntraced(function* (names: ReadonlyArray<string>, folder: string) {
-    const lease = (yield* leases.all).find(({ kind, name }) => kind === "workspace" && names.includes(name))
+    const lease = (yield* databaseDefect(leases.all)).find(
+      ({ kind, name }) => kind === "workspace" && names.includes(name)
+    )
     return lease?.agent_id ?? userOf(yield* lifecycle.list, folder)
   })
 
@@ -105,7 +108,7 @@ const make = Effect.gen(function* () {
     for (const key of Object.keys(running.agents)) {
       const agent_id = AgentId.make(key)
       const view = yield* Effect.orDie(lifecycle.view(agent_id))
-      const latest = yield* sessions.latest(agent_id)
+      const latest = yield* databaseDefect(sessions.latest(agent_id))
       if (Option.isSome(latest) && (view.status === "stopped" || view.status === "crashed"))
         yield* reapContainer({ runtime }, latest.value)
     }
@@ -117,7 +120,7 @@ const make = Effect.gen(function* () {
     const holder = yield* holderOf(names, folder)
     if (holder !== undefined) yield* stop(holder)
     const wanted = names.map((each) => ({ kind: "workspace" as const, name: each }))
-    yield* Effect.mapError(leases.withhold(wanted), fromHeld(name))
+    yield* Effect.mapError(databaseDefect(leases.withhold(wanted)), fromHeld(name))
     const user = userOf(yield* lifecycle.list, folder)
     if (user !== undefined)
       return yield* refusal(name, "WORKSPACE_HELD")(

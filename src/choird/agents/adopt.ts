@@ -6,7 +6,7 @@ import { Effect, Option, Schema } from "effect"
 import { ContainerId, type DockerContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { type Hearing, openHearing } from "./Liveness.ts"
-import { patiently } from "./patience.ts"
+import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import type { RunServices } from "./RunContext.ts"
 
 /** How long a container that outlived choird may take to send what choird lacks (D15). */
@@ -25,7 +25,7 @@ const flushed = Effect.fnUntraced(function* ({ sessions }: RunServices, { sessio
   while (quiet < ADOPTED_QUIET_LOOKS) {
     yield* Effect.sleep(ADOPTED_LOOK_MS)
     const { head_rev } = hearing
-    const row = Option.getOrUndefined(yield* patiently(sessions.get(session_id)))
+    const row = Option.getOrUndefined(yield* retryDatabase(sessions.get(session_id)))
     quiet = head_rev !== null && head_rev === seen && (row?.last_rev ?? 0) >= head_rev ? quiet + 1 : 0
     seen = head_rev
   }

@@ -8,7 +8,7 @@ import { type RunContext, tell } from "./RunContext.ts"
 const TOLD_MS = 60_000
 const MINUTE_MS = 60_000
 
-/** Reads patiently what the next step of a run depends on. A person whose agent waited long for the database is told so at the DM. */
+/** Reads the facts for the next step of a run, however long the database is away. After a long outage the person at the DM is told. */
 export const afterOutage = Effect.fnUntraced(function* <A>(
   context: Pick<RunContext, "agent_id" | "bindings" | "services">,
   read: Effect.Effect<A>

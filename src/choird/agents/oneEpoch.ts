@@ -5,7 +5,7 @@ import { logFull } from "#src/choird/sessions/logLimit.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import type { EpochEnd } from "./afterEpoch.ts"
 import { runEpoch } from "./Epoch.ts"
-import { patiently } from "./patience.ts"
+import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import type { RunContext } from "./RunContext.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 
@@ -86,7 +86,7 @@ export const oneEpoch = Effect.fnUntraced(function* (
     summary_ms_max: Effect.map(services.config.current, ({ config }) => config.memory.summary_timeout_ms),
     image: prepared.image,
     programs,
-    token: token ?? (yield* patiently(services.tokens.bootstrap(session_id, agent_id, epoch))),
+    token: token ?? (yield* retryDatabase(services.tokens.bootstrap(session_id, agent_id, epoch))),
     stop,
     onReady: Effect.andThen(
       Effect.sync(() => void (ready = true)),

@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto"
 import type { Config } from "#schema/Config.ts"
 import type { ResourceBindings, RunBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId } from "#schema/Ids.ts"
+import { type DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { isInside, realOf } from "#src/choird/runtime/Ownership.ts"
 import { logFull } from "#src/choird/sessions/logLimit.ts"
@@ -141,7 +142,7 @@ const beginSession = Effect.fnUntraced(function* (
 export const prepare = Effect.fn("Lifecycle.prepare")(function* (
   services: PrepareServices,
   request: StartRequest
-): Effect.fn.Return<Prepared, Refusal> {
+): Effect.fn.Return<Prepared, Refusal | DatabaseAway> {
   const { leases, sessions } = services
   const { agent_id, awaiting, bindings, fresh } = request
   const { config } = yield* services.config.current
@@ -173,9 +174,10 @@ export const prepare = Effect.fn("Lifecycle.prepare")(function* (
   yield* leases.release(agent_id)
   // A session that does not exist yet is leased to under an id that no other has; the leases move when it does.
   const leased_to = latest?.session_id ?? sessionId(yield* Clock.currentTimeMillis, randomBytes(4))
-  yield* Effect.mapError(
+  yield* Effect.catchTag(
     leases.acquire(agent_id, leased_to, exclusive(config, agent_id, bindings)),
-    ({ hint, message }) => notReady(message, hint)
+    "ResourceHeld",
+    ({ hint, message }) => Effect.fail(notReady(message, hint))
   )
   const row = awaiting ? undefined : yield* beginSession(services, request, config, latest, image.image_version)
   return { config, row, image }

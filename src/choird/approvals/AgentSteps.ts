@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Option } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import type { RunBindings } from "#schema/ResourceBindings.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { StartOptions } from "#src/choird/agents/bindings.ts"
 import { type BuildError, Images } from "#src/choird/images/Images.ts"
 import { imageSources } from "#src/choird/agents/imageSources.ts"
@@ -98,7 +99,8 @@ const make = Effect.fnUntraced(function* () {
       const view = yield* Effect.mapError(lifecycle.view(agent_id), agent)
       const in_use = isDown(view) ? [] : Option.toArray(ImageVersion.makeOption(view.image_version ?? ""))
       // It was pushed as the session's identity, which may be the only one that can fetch it.
-      const git_identity = Option.getOrUndefined(yield* sessions.get(session_id))?.resource_bindings.git_identity
+      const git_identity = Option.getOrUndefined(yield* databaseDefect(sessions.get(session_id)))?.resource_bindings
+        .git_identity
       const sources = { ...(yield* imageSources(config, agent_id, view)), git_identity }
       const built = images.build(agent_id, sources, { in_use, agent_commit: commit })
       return (yield* Effect.mapError(built, notBuilt)).image_version
@@ -106,7 +108,7 @@ const make = Effect.fnUntraced(function* () {
     running: Effect.fn("AgentSteps.running")(function* (agent_id) {
       const view = Option.getOrUndefined(yield* Effect.option(lifecycle.view(agent_id)))
       if (view !== undefined && !isDown(view) && view.bindings !== null) return Option.some(view.bindings)
-      const latest = Option.getOrUndefined(yield* sessions.latest(agent_id))
+      const latest = Option.getOrUndefined(yield* databaseDefect(sessions.latest(agent_id)))
       return latest?.status === "active" ? Option.some(latest.resource_bindings) : Option.none()
     }),
     update: Effect.fn("AgentSteps.update")(function* ({ row }, job, rebound) {

@@ -4,6 +4,7 @@ import { Context, Effect, FileSystem, Layer, Option, Result, Schema } from "effe
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { CommitId } from "#schema/Image.ts"
 import { type ProposalKind, sessionOfBranch } from "#schema/ProposedChange.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Images } from "#src/choird/images/Images.ts"
 import { type ApprovalRefused, refused } from "./ApprovalRefused.ts"
 import { visibleLine } from "./approvalText.ts"
@@ -112,7 +113,7 @@ const make = Effect.fnUntraced(function* () {
     const agent = Object.hasOwn(running.agents, agent_id) ? running.agents[agent_id] : undefined
     if (agent === undefined) return yield* bad(`config.json has no agent ${agent_id} any more`)
     const checked = yield* Effect.mapError(Effect.fromResult(checkSource(agent.repo)), unreachable)
-    const session = Option.getOrUndefined(yield* sessions.get(session_id))
+    const session = Option.getOrUndefined(yield* databaseDefect(sessions.get(session_id)))
     const git_identity = session?.resource_bindings.git_identity
     const source = yield* access(agent_id, checked, git_identity)
     const problem = pushProblem(source)

@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Option, Result, Schedule } from "effect"
 import type { CommitId } from "#schema/Image.ts"
 import type { Approved } from "./executionSteps.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork, type Identity } from "#src/choird/repos/GitWork.ts"
@@ -69,7 +70,10 @@ const make = Effect.fnUntraced(function* () {
 
   /** The git identity that the proposing session was bound to. */
   const boundTo = ({ session_id }: Approved["row"]) =>
-    Effect.map(sessions.get(session_id), (session) => Option.getOrUndefined(session)?.resource_bindings.git_identity)
+    Effect.map(
+      databaseDefect(sessions.get(session_id)),
+      (session) => Option.getOrUndefined(session)?.resource_bindings.git_identity
+    )
 
   const committer = Effect.fnUntraced(function* (row: Approved["row"]) {
     const { config: running } = yield* config.current

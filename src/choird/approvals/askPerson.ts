@@ -1,6 +1,6 @@
 /** The messages about an approval at the DM where the agent's work was asked for, within the transaction of its row. */
 import { Effect } from "effect"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import { type InboxId, jobOf, type ResourceName } from "#schema/Ids.ts"
 import { insertOutbox } from "#src/choird/queues/Outbox.ts"
@@ -64,7 +64,7 @@ export const tellAsked = Effect.fnUntraced(function* (
     kind: "notice",
     text
   } as const
-  yield* insertOutbox(sql, config, [message])
+  yield* Effect.provideService(insertOutbox(config, [message]), SqlClient.SqlClient, sql)
   return place.dm
 })
 
@@ -85,8 +85,7 @@ export const tellMore = Effect.fnUntraced(function* (
   if (place === undefined || place.dm === heard_in) return undefined
   const { agent_id, session_id } = row
   const source_id = `${sourceOf(row)}/${what}`
-  yield* insertOutbox(sql, config, [
-    { ...place, source: "choird", source_id, agent_id, session_id, kind: "notice", text }
-  ])
+  const message = { ...place, source: "choird", source_id, agent_id, session_id, kind: "notice", text } as const
+  yield* Effect.provideService(insertOutbox(config, [message]), SqlClient.SqlClient, sql)
   return place.dm
 })

@@ -17,14 +17,14 @@ const BACKUP_PIECE_BYTES = 1024 * 1024
 /** Compressed pieces of a backup that wait for their reader. */
 const BACKUP_PIECES_MAX = 4
 
-/** The database could not be read to its end. What was written of the backup is worth nothing. */
+/** The database could not be read to its end. The part of the backup that was written is worthless. */
 export class BackupFailed extends Schema.TaggedError<BackupFailed>()("BackupFailed", { problem: Schema.String }) {
   override get message() {
     return `the backup did not get to its end: ${this.problem}. Run it again`
   }
 }
 
-/** Copies what is stored. */
+/** Backups of the whole database. */
 export class Backup extends Context.Service<
   Backup,
   {
@@ -46,7 +46,7 @@ export class Backup extends Context.Service<
         file: (version) =>
           Stream.callback<Uint8Array, BackupFailed>(
             (queue) =>
-              writeAll(sql, kind, version, (piece) => Queue.offer(queue, piece)).pipe(
+              writeAll(kind, version, (piece) => Queue.offer(queue, piece)).pipe(
                 Effect.mapError((error) =>
                   SqlError.isSqlError(error) ? new BackupFailed({ problem: sqlProblem(error) }) : error
                 ),
@@ -97,14 +97,15 @@ const makeWriter = (offer: (piece: Uint8Array) => Effect.Effect<unknown>) => {
 }
 type Writer = ReturnType<typeof makeWriter>
 
-/** One part of a table: its record, what `read` finds, and the digest of that. */
-const makeParts = (sql: SqlClient.SqlClient, writer: Writer) =>
+/** Writes one part of a table: its record, the rows that `read` finds, and their digest. */
+const makeParts = (writer: Writer) =>
   Effect.fnUntraced(function* (
     stored: StoredTable,
     read: (
       take: (lines: ReadonlyArray<string>) => Effect.Effect<void, BackupFailed>
-    ) => Effect.Effect<void, BackupFailed | SqlError.SqlError>
+    ) => Effect.Effect<void, BackupFailed | SqlError.SqlError, SqlClient.SqlClient>
   ) {
+    const sql = yield* SqlClient.SqlClient
     const { columns, schema, table } = stored
     const [first, ...others] = columns
     if (first === undefined || stored.keys.length === 0)
@@ -144,22 +145,22 @@ interface Head {
 const REV = [{ name: "rev", type: "integer" }]
 
 const writeAll = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
   engine: "embedded" | "postgres",
   version: string,
   offer: (piece: Uint8Array) => Effect.Effect<unknown>
 ) {
+  const sql = yield* SqlClient.SqlClient
   const writer = makeWriter(offer)
-  const part = makeParts(sql, writer)
-  const agents = yield* agentSchemas(sql)
-  const tables = yield* storedTables(sql, agents)
+  const part = makeParts(writer)
+  const agents = yield* agentSchemas
+  const tables = yield* storedTables(agents)
   const isEvents = ({ schema, table }: StoredTable) => schema === EVENTS.schema && table === EVENTS.table
   // The events of an archived session are in a file of the home (docs/retention.md). An older database has none.
   const archives = tables.some(({ columns, table }) => table === "sessions" && columns.includes("archive"))
   const heads = sql<Head>`SELECT session_id, last_rev, head_hash FROM choir_control.sessions
     WHERE ${archives ? sql.literal("archive IS NULL") : sql.literal("true")} ORDER BY session_id`
   const copied = new Map<SessionId, number>()
-  /** Also of sessions that are archived or deleted meanwhile: their events are copied already. */
+  /** Also of sessions that are archived or deleted in the meantime: their events are copied already. */
   const newest = new Map<SessionId, Head>()
   /** The events of each session that are not copied yet. */
   const events =
@@ -175,7 +176,7 @@ const writeAll = Effect.fnUntraced(function* (
             text: "session_id = $1::text AND rev > $2::int AND rev <= $3::int",
             values: [session_id, from, last_rev]
           }
-          return readRows(sql, { table, keys: REV, where }, take)
+          return readRows({ table, keys: REV, where }, take)
         },
         { discard: true }
       )
@@ -203,7 +204,7 @@ const writeAll = Effect.fnUntraced(function* (
         yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`
         yield* eventsPart()
         for (const table of tables.filter((each) => !isEvents(each)))
-          yield* part(table, (take) => readRows(sql, { table, keys: table.keys }, take))
+          yield* part(table, (take) => readRows({ table, keys: table.keys }, take))
         for (const { head_hash, last_rev, session_id } of newest.values())
           yield* writer.record({
             type: "session",

@@ -13,7 +13,7 @@ const SYNC = 0x53
 const TERMINATE = 0x58
 const EMPTY = Buffer.alloc(0)
 
-/** What a client wants: an answer to a cycle, to hang up, or something that is refused. */
+/** A client's request: a cycle to answer, the end of the connection, or something that is refused. */
 type ClientRequest =
   | { readonly _tag: "Cycle"; readonly bytes: Uint8Array }
   | { readonly _tag: "Goodbye" }
@@ -21,7 +21,7 @@ type ClientRequest =
 
 const GOODBYE: ClientRequest = { _tag: "Goodbye" }
 
-/** Holds at most one unfinished cycle of {@link EMBEDDED_REQUEST_BYTES_MAX}; what a length announces is checked first. */
+/** Holds at most one unfinished cycle of {@link EMBEDDED_REQUEST_BYTES_MAX}; an announced length is checked first. */
 export class CycleReader {
   #buffer = EMPTY
   #scanned = 0

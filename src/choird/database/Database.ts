@@ -27,9 +27,9 @@ const STATUS_DATABASE_MS_MAX = 2000
 
 /** How a database is made ready. */
 interface Preparation {
-  /** Whether it is migrated first, which it is unless this is false: for what migrates or replaces it itself. */
+  /** Whether it is migrated first; true by default. False for work that migrates or replaces it itself. */
   readonly migrates?: boolean | undefined
-  /** Whether no other choird may work on it meanwhile; a folder has its home's lock. */
+  /** Whether other choirds are kept off it; a folder has its home's lock. */
   readonly alone?: boolean | undefined
 }
 
@@ -93,7 +93,7 @@ export class Database extends Context.Service<
 
   /**
    * A Postgres server of version 15 or later with pgvector 0.7 or later. A server that does not answer is tried again for a
-   * minute (D45); one that answers and cannot be used fails at once with the command that mends it.
+   * minute (D45); one that answers and cannot be used fails at once with the command that fixes it.
    */
   static readonly layerPostgres = (options: PostgresOptions & Preparation) =>
     Layer.unwrap(
@@ -134,7 +134,7 @@ const CANNOT_CONNECT_NOW = "57P03"
 const TOO_MANY_CONNECTIONS = "53300"
 const NO_DATABASE = "3D000"
 
-/** Whether waiting may help: nobody answers, the server is starting, or all its connections are taken. */
+/** Whether waiting may help: the server is unreachable or starting, or all its connections are taken. */
 const isPassing = (error: SqlError.SqlError) =>
   error.reason._tag === "ConnectionError" || [CANNOT_CONNECT_NOW, TOO_MANY_CONNECTIONS].includes(sqlState(error) ?? "")
 
@@ -146,7 +146,7 @@ const refusal = (address: PostgresAddress, error: SqlError.SqlError) => {
     : error
 }
 
-/** Asks until somebody answers; says so when it waits. */
+/** Asks until the server answers, and logs that it waits. */
 const reach = Effect.fnUntraced(function* (address: PostgresAddress, reachMs: number) {
   const started = yield* Clock.currentTimeMillis
   const waits = Schedule.min([Schedule.exponential("500 millis"), Schedule.spaced(DATABASE_RETRY_MS_MAX)])
@@ -220,7 +220,7 @@ const ready = ({
         Effect.orElseSucceed(() => false),
         Effect.ensuring(Effect.sync(() => void (asking = undefined)))
       )
-      // One question at a time, which outlives who asks: to break it off takes as long as the database does not answer.
+      // One question at a time, which outlives its askers: interrupting it takes as long as the database does not answer.
       const answers = Effect.gen(function* () {
         const fiber = asking ?? (yield* Effect.forkIn(asked, scope))
         asking = fiber

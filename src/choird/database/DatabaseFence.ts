@@ -46,7 +46,7 @@ export interface DatabaseFence {
   /** Makes this choird the only one that can commit. Only for the holder of the database's lock. */
   readonly raise: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
   /** Proves within a transaction that no other choird has taken the database since; nothing before the fence is raised. */
-  readonly prove: (sql: SqlClient.SqlClient) => Effect.Effect<void, SqlError.SqlError>
+  readonly prove: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
   /** Fails when another choird has taken the database; never returns. */
   readonly displaced: Effect.Effect<never, DatabaseDisplaced>
 }
@@ -68,18 +68,18 @@ export const makeDatabaseFence = (address: PostgresAddress): DatabaseFence => {
     )
     token = own
   })
-  const prove = (sql: SqlClient.SqlClient) =>
-    Effect.suspend(() =>
-      token === undefined ? Effect.void : Effect.asVoid(sql`SELECT choird.require_holder(${token}::uuid)`)
-    ).pipe(
-      Effect.tapError((error) =>
-        sqlState(error) === DISPLACED ? Deferred.fail(lost, new DatabaseDisplaced({ address })) : Effect.void
-      )
+  const prove = Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    if (token !== undefined) yield* sql`SELECT choird.require_holder(${token}::uuid)`
+  }).pipe(
+    Effect.tapError((error) =>
+      sqlState(error) === DISPLACED ? Deferred.fail(lost, new DatabaseDisplaced({ address })) : Effect.void
     )
+  )
   return { raise, prove, displaced: Deferred.await(lost) }
 }
 
-/** Whether a transaction only reads: what it reads may be a moment old anyway, so that it proves nothing and may choose its isolation first. */
+/** Whether a transaction only reads. Its data may be a moment old anyway, so it proves nothing and may choose its isolation first. */
 export const ReadsOnly = Context.Reference<boolean>("choir/choird/ReadsOnly", { defaultValue: () => false })
 
 /** The client, each of whose writing transactions proves that choird may still write. */
@@ -90,7 +90,8 @@ export const fenced = <Client extends SqlClient.SqlClient>(client: Client, fence
       Effect.gen(function* () {
         const outer = yield* Effect.serviceOption(transactionService)
         const proven = Option.isSome(outer) || (yield* ReadsOnly)
-        return yield* withTransaction(proven ? work : Effect.andThen(fence.prove(client), work))
+        const proof = Effect.provideService(fence.prove, SqlClient.SqlClient, client)
+        return yield* withTransaction(proven ? work : Effect.andThen(proof, work))
       })
   })
 }

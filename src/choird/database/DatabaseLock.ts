@@ -52,8 +52,8 @@ const take = Effect.fnUntraced(function* (address: PostgresAddress) {
 const LOCK_CHECK_MS = 1000
 
 /**
- * Keeps the database from every other choird until the scope closes, and answers what fails when it is lost. A server that restarts forgets
- * the lock: it is taken again, and lost only if another choird has it or has had it meanwhile. Waits a moment for a choird that has just
+ * Keeps every other choird off the database until the scope closes, and answers an effect that fails when the lock is lost. A server that
+ * restarts forgets the lock: it is taken again, and lost only if another choird has or had it since. Waits a moment for a choird that has just
  * died. Tasks of choird take it too.
  */
 export const holdDatabase = Effect.fn("DatabaseLock.hold")(function* (address: PostgresAddress, fence: DatabaseFence) {

@@ -7,7 +7,7 @@ import { TAKEN, type WorkerOptions, type WorkerOrder, type WorkerReport } from "
 import { IDLE_IN_TRANSACTION_MS_MAX } from "./PostgresServer.ts"
 
 /**
- * A write ends when the other side has read it, so Node's own high-water mark bounds what lies in the port. One that is not read
+ * A write ends when the other side has read it, so Node's own high-water mark bounds the bytes in the port. One that is not read
  * within `stuckMs` milliseconds is reported to `onStuck`.
  */
 class PortStream extends Duplex {
@@ -30,7 +30,7 @@ class PortStream extends Duplex {
     port.on("close", () => this.destroy())
   }
 
-  // What arrives is one answer, which the other side caps; there is nothing to ask for.
+  // Each message is one answer, which the other side caps; there is nothing to ask for.
   override _read() {}
 
   override _write(chunk: Uint8Array, _encoding: BufferEncoding, done: () => void) {
@@ -77,7 +77,7 @@ export class EmbeddedLate extends Schema.TaggedError<EmbeddedLate>()("EmbeddedLa
   }
 }
 
-/** The database ended while choird was using it. Everything committed is in the folder; a restart goes on from there. */
+/** The database ended while choird was using it. Everything committed is in the folder; a restart continues from there. */
 export class DatabaseLost extends Schema.TaggedError<DatabaseLost>()("DatabaseLost", { folder: Schema.String }) {
   override get message() {
     return `the embedded database in ${this.folder} has ended unexpectedly: start choird again`
@@ -169,7 +169,7 @@ export const openEmbedded = Effect.fn("EmbeddedPostgres.open")(function* (
   worker.on("error", ended)
   worker.on("exit", ended)
   const stream = () => {
-    // The client takes what a stream factory throws for a failed connection.
+    // The client takes an exception of a stream factory for a failed connection.
     if (!open) throw new DatabaseLost({ folder: options.folder })
     const { port1, port2 } = new MessageChannel()
     order(worker, port2)

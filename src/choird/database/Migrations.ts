@@ -19,7 +19,7 @@ import { sqlProblem } from "./sqlState.ts"
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
 export const MIGRATION_MS_MAX = 60_000
 
-/** Every migration there is, by `<number>_<name>`. One that was released is never changed: a later one mends it. */
+/** Every migration there is, by `<number>_<name>`. A released one is never changed: a later one corrects it. */
 export const MIGRATIONS = {
   "0001_control_plane": controlPlane,
   "0002_signal_requests": signalRequests,
@@ -37,7 +37,7 @@ export const MIGRATIONS = {
   "0017_log_bytes": logBytes
 }
 
-/** What a migration is: it runs in the transaction that also records it. */
+/** Migrations, each of which runs in the transaction that also records it. */
 export type Migrations = Record<string, Effect.Effect<void, unknown, SqlClient.SqlClient>>
 
 const TABLE = "choir_control.schema_migrations"
@@ -54,13 +54,13 @@ export class SchemaTooNew extends Schema.TaggedError<SchemaTooNew>()("SchemaTooN
   }
 }
 
-/** A migration did not go through. The database is as it was before. */
+/** A migration failed. The database is as it was before. */
 export class MigrationFailed extends Schema.TaggedError<MigrationFailed>()("MigrationFailed", {
   problem: Schema.String,
   cause: Schema.Defect()
 }) {
   override get message() {
-    return `the database could not be migrated and is unchanged: ${this.problem}. Mend the cause and start choird again`
+    return `the database could not be migrated and is unchanged: ${this.problem}. Fix the cause and start choird again`
   }
 }
 

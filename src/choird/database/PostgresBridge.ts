@@ -3,7 +3,7 @@
  * connection that has a transaction open keeps the backend until that transaction ends, so transactions never mix.
  *
  * The clients are choird's own and prepare no named statements, so a session leaves nothing behind but its transaction.
- * LISTEN is not supported: a notification would reach whoever happens to hold the backend.
+ * LISTEN is not supported: a notification would reach the client that happens to hold the backend.
  */
 import { CycleReader } from "./CycleReader.ts"
 import { EMBEDDED_CONNECTIONS_MAX } from "./Database.ts"
@@ -14,7 +14,7 @@ export const EMBEDDED_ANSWER_BYTES_MAX = 64 * 1024 * 1024
 /** Answers one cycle; `onData` sees bytes that it must copy. A rejection means that the backend is gone. */
 type Backend = (cycle: Uint8Array, onData: (bytes: Uint8Array) => void) => Promise<void>
 
-/** The other end of a connection. It owns what is sent. */
+/** The other end of a connection. It owns the bytes that it is sent. */
 interface Peer {
   readonly send: (bytes: Uint8Array<ArrayBuffer>) => void
   readonly hangUp: () => void

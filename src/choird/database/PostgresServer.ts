@@ -1,4 +1,4 @@
-/** A Postgres that somebody else runs: where it is, how choird connects, and what may be wrong with it. */
+/** A Postgres server outside choird: its address, the connection to it, and its possible problems. */
 import type { PgClient } from "@effect/sql-pg"
 import { Option, Redacted, Schema } from "effect"
 
@@ -28,7 +28,7 @@ type PostgresLocation = { readonly url: Redacted.Redacted } | PostgresParts
 export type PostgresOptions = PostgresLocation & {
   /** At most this many connections, {@link DATABASE_CONNECTIONS_MAX} by default. */
   readonly connectionsMax?: number | undefined
-  /** How long to keep trying when nobody answers, in milliseconds. */
+  /** How long to keep trying when the server does not answer, in milliseconds. */
   readonly reachMs?: number | undefined
   /** How long one statement may run, {@link STATEMENT_MS_MAX} by default. */
   readonly statementMs?: number | undefined
@@ -86,7 +86,7 @@ type Problem = typeof Problem.Type
 const POSTGRES_VERSION_MIN = 15
 const VECTOR_VERSION_MIN = "0.7"
 
-const mend = (address: PostgresAddress, problem: Problem): string => {
+const fixOf = (address: PostgresAddress, problem: Problem): string => {
   const { database, host, port, user } = address
   switch (problem._tag) {
     case "Login":
@@ -108,17 +108,17 @@ const mend = (address: PostgresAddress, problem: Problem): string => {
   }
 }
 
-/** Postgres answers but cannot be used as it is; waiting would not help. The message holds the command that mends it. */
+/** Postgres answers but cannot be used as it is; waiting would not help. The message has the command that fixes it. */
 export class DatabaseRefused extends Schema.TaggedError<DatabaseRefused>()("DatabaseRefused", {
   address: PostgresAddress,
   problem: Problem
 }) {
   override get message() {
-    return `Postgres at ${this.address.toString()} cannot be used: ${mend(this.address, this.problem)}`
+    return `Postgres at ${this.address.toString()} cannot be used: ${fixOf(this.address, this.problem)}`
   }
 }
 
-/** What a server says about itself and about what choird may do there. */
+/** A server's facts about itself and about the rights of choird there. */
 export const ServerFacts = Schema.Struct({
   version_num: Schema.Int,
   version: Schema.String,
@@ -136,7 +136,7 @@ const older = (version: string, than: string) => {
   return major < majorMin || (major === majorMin && minor < minorMin)
 }
 
-/** What keeps choird from using a server, or `undefined`. An extension that is only available counts: it can be created. */
+/** The problem that keeps choird from using a server, or `undefined`. An extension that is only available counts: it can be created. */
 export const problemOf = (facts: ServerFacts): Problem | undefined => {
   const vector = facts.vector ?? facts.vector_available
   if (facts.version_num < POSTGRES_VERSION_MIN * 10_000) return { _tag: "OldServer", version: facts.version }

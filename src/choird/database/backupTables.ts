@@ -1,6 +1,6 @@
-/** What there is to back up, as the catalogue has it: every table of Choir's schemas, and how its rows are paged. */
+/** The tables to back up, as the catalogue has them: every table of Choir's schemas, and how its rows are paged. */
 import { Effect, Schema } from "effect"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { AgentId } from "#schema/Ids.ts"
 
 /** Bytes and rows of one page that a backup reads and a restore writes; a single row may be larger. */
@@ -25,17 +25,18 @@ const CONTROL = "choir_control"
 const PREFIX = "choir_"
 
 /** The schemas of agents, by the agents' ids. */
-export const agentSchemas = (sql: SqlClient.SqlClient) =>
-  Effect.map(
-    sql<{ nspname: string }>`SELECT nspname FROM pg_namespace
-      WHERE starts_with(nspname, ${PREFIX}) AND nspname <> ${CONTROL} ORDER BY nspname`,
-    (rows) => rows.map(({ nspname }) => nspname.slice(PREFIX.length)).filter(Schema.is(AgentId))
-  )
+export const agentSchemas = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ nspname: string }>`SELECT nspname FROM pg_namespace
+    WHERE starts_with(nspname, ${PREFIX}) AND nspname <> ${CONTROL} ORDER BY nspname`
+  return rows.map(({ nspname }) => nspname.slice(PREFIX.length)).filter(Schema.is(AgentId))
+})
 
 /** Every table of the control plane and of these agents, in the order of their names. */
-export const storedTables = (sql: SqlClient.SqlClient, agents: ReadonlyArray<AgentId>) => {
+export const storedTables = Effect.fnUntraced(function* (agents: ReadonlyArray<AgentId>) {
+  const sql = yield* SqlClient.SqlClient
   const schemas = [CONTROL, ...agents.map((agent) => `${PREFIX}${agent}`)]
-  return sql<StoredTable>`
+  return yield* sql<StoredTable>`
     SELECT nspname AS schema, relname AS table, quote_ident(nspname) || '.' || quote_ident(relname) AS name,
       array(SELECT attname::text FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
         AND attgenerated = '' ORDER BY attnum) AS columns,
@@ -49,7 +50,7 @@ export const storedTables = (sql: SqlClient.SqlClient, agents: ReadonlyArray<Age
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
     WHERE relkind = 'r' AND nspname = ANY(${schemas}::text[]) AND relname <> ${MIGRATIONS_TABLE}
     ORDER BY nspname, relname`
-}
+})
 
 /** Rows as lines in the order of some columns. */
 export interface Reading {
@@ -68,7 +69,7 @@ interface Row extends Readonly<Record<string, string | null>> {
 
 /**
  * The statement of one page: rows after `after`, at most `rows`, the first one whatever its size, the others as long as they fit
- * into BACKUP_PAGE_BYTES. What does not fit is null.
+ * into BACKUP_PAGE_BYTES. Lines that do not fit are null.
  */
 const pageStatement = ({ keys, table, where }: Reading, after: ReadonlyArray<string> | undefined, rows: number) => {
   const columns = table.columns.map(quoted).join(", ")
@@ -92,12 +93,12 @@ const pageStatement = ({ keys, table, where }: Reading, after: ReadonlyArray<str
   return { text, values }
 }
 
-/** Hands over all rows, page by page; how many rows a page asks for follows from how large they were. */
+/** Reads all rows page by page. The number of rows of a page follows from the size of those before. */
 export const readRows = Effect.fnUntraced(function* <E, R>(
-  sql: SqlClient.SqlClient,
   reading: Reading,
   take: (lines: ReadonlyArray<string>) => Effect.Effect<void, E, R>
 ) {
+  const sql = yield* SqlClient.SqlClient
   let after: ReadonlyArray<string> | undefined
   let wanted = 100
   while (true) {

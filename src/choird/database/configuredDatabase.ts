@@ -2,6 +2,7 @@
 import { join } from "node:path"
 import { Effect, Layer, Redacted, Runtime, Schema } from "effect"
 import type { Postgres } from "#schema/Config.ts"
+import type { SecretName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Database } from "./Database.ts"
 
@@ -16,7 +17,7 @@ export class DatabaseSecretInvalid extends Schema.TaggedError<DatabaseSecretInva
   }
 }
 
-const valueOf = Effect.fnUntraced(function* (secret: Parameters<ConfigStore["Service"]["secret"]>[0]) {
+const valueOf = Effect.fnUntraced(function* (secret: SecretName) {
   const store = yield* ConfigStore
   return yield* Effect.mapError(
     store.secret(secret),
@@ -25,7 +26,7 @@ const valueOf = Effect.fnUntraced(function* (secret: Parameters<ConfigStore["Ser
 })
 
 /** User and password, which one secret holds as `user:password`. */
-const credentials = Effect.fnUntraced(function* (secret: Parameters<typeof valueOf>[0]) {
+const credentials = Effect.fnUntraced(function* (secret: SecretName) {
   const text = Redacted.value(yield* valueOf(secret))
   const at = text.indexOf(":")
   if (at <= 0) return yield* new DatabaseSecretInvalid({ secret, problem: "is not user:password" })
@@ -52,7 +53,7 @@ const server = (postgres: Exclude<Postgres, { readonly embedded: true }>, migrat
 type Server = ReturnType<typeof server>
 type Problem = Layer.Error<Server> | Layer.Error<ReturnType<typeof Database.layerEmbedded>>
 
-/** @param migrates false for what migrates or replaces the database itself. */
+/** @param migrates false for work that migrates or replaces the database itself. */
 export const configuredDatabase = (
   postgres: Postgres,
   home: string,

@@ -9,7 +9,7 @@ const SETTINGS = ["-c", "shared_buffers=32MB"]
  * Opens the database in `folder`, making it when there is none.
  *
  * WebAssembly stays at the baseline compiler: optimizing the engine's largest functions takes half a gigabyte for a while and
- * 85 MB for good, and quickens only vector search and index builds, by a factor of two. The flags hold for the whole process.
+ * 85 MB permanently, and speeds up only vector search and index builds, by a factor of two. The flags hold for the whole process.
  */
 export const openPglite = (folder: string) => {
   setFlagsFromString("--no-wasm-dynamic-tiering")

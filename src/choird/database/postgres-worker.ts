@@ -41,7 +41,7 @@ const unpack = (archive: Buffer, folder: string) => {
 
 /**
  * Makes sure that `folder` holds a database: copied from the gzipped template when there is one, which takes a tenth of the
- * time and half of the memory, else made anew. A folder with other things in it is refused.
+ * time and half of the memory, otherwise created. A folder with other things in it is refused.
  */
 const prepareFolder = async (folder: string, template: string) => {
   if (existsSync(join(folder, "PG_VERSION"))) return

@@ -1,4 +1,4 @@
-/** Puts a backup in the place of the database: all of it, or nothing (R70). */
+/** The restore of a database from a backup: all of it, or nothing (R70). */
 import { Effect, Runtime, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { BackupHeader, BackupTable } from "#src/shared/events/backupFormat.ts"
@@ -21,7 +21,8 @@ import { sha256 } from "#src/shared/events/hashChain.ts"
  * Each version keeps its number, so that the configuration that ran last is recognised when choird starts. Events stay as they are, since
  * their chain covers them, and so do approvals, since a person decided about the paths that they show.
  */
-const moveConfigVersions = Effect.fn("moveConfigVersions")(function* (sql: SqlClient.SqlClient, move: Move) {
+const moveConfigVersions = Effect.fn("moveConfigVersions")(function* (move: Move) {
+  const sql = yield* SqlClient.SqlClient
   const versions = sql<{ readonly version: number }>`SELECT version FROM choir_control.config_versions`
   for (const { version } of yield* versions) {
     const [row] = yield* sql<{
@@ -59,7 +60,8 @@ export interface Restoration {
 const refuse = (problem: string) => Effect.fail(new RestoreRefused({ problem }))
 
 /** Whether anybody has talked with an agent in this database; it may be migrated or not, and by a later Choir too. */
-const isUsed = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+const isUsed = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
   for (const table of ["choir_control.sessions", "choir_control.inbox"]) {
     const exists = yield* sql`SELECT 1 WHERE to_regclass(${table}) IS NOT NULL`
     if (exists.length > 0 && (yield* sql`SELECT 1 FROM ${sql(table)} LIMIT 1`).length > 0) return true
@@ -67,19 +69,20 @@ const isUsed = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   return false
 })
 
-const dropAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
-  for (const agent of yield* agentSchemas(sql)) yield* sql`DROP SCHEMA ${sql(`choir_${agent}`)} CASCADE`
+const dropAll = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  for (const agent of yield* agentSchemas) yield* sql`DROP SCHEMA ${sql(`choir_${agent}`)} CASCADE`
   yield* sql`DROP SCHEMA IF EXISTS choir_control CASCADE`
 })
 
 const key = ({ schema, table }: { readonly schema: string; readonly table: string }) => `${schema}.${table}`
 
 /** Writes rows in statements of a bounded size, into tables whose columns are those of the backup. */
-const makeLoader = (
-  sql: SqlClient.SqlClient,
+const makeLoader = Effect.fnUntraced(function* (
   tables: ReadonlyMap<string, StoredTable>,
   progress: (text: string) => Effect.Effect<void>
-) => {
+) {
+  const sql = yield* SqlClient.SqlClient
   let open: { readonly stored: StoredTable; readonly table: BackupTable } | undefined
   let rows: Array<string> = []
   let bytes = 0
@@ -115,14 +118,14 @@ const makeLoader = (
     }
   })
   return { take, flush }
-}
+})
 
 /** The tables as they were when the backup was made. */
-const makeTables = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { agents, migration }: BackupHeader) {
+const makeTables = Effect.fnUntraced(function* ({ agents, migration }: BackupHeader) {
   yield* migrate(migrationsUntil(migration))
   const schemas = yield* AgentSchemas
   yield* Effect.forEach(agents, schemas.ensure, { discard: true })
-  return new Map((yield* storedTables(sql, agents)).map((stored) => [key(stored), stored]))
+  return new Map((yield* storedTables(agents)).map((stored) => [key(stored), stored]))
 })
 
 const replaceAll = Effect.fnUntraced(function* (
@@ -146,16 +149,16 @@ const replaceAll = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const limit = String(RESTORE_STATEMENT_MS_MAX)
       yield* sql`SELECT set_config('statement_timeout', ${limit}, true)`
-      if (!force && (yield* isUsed(sql)))
+      if (!force && (yield* isUsed))
         return yield* refuse("the database has sessions or messages: add --force to replace it")
-      yield* dropAll(sql)
-      const loader = makeLoader(sql, yield* makeTables(sql, header), progress)
+      yield* dropAll
+      const loader = yield* makeLoader(yield* makeTables(header), progress)
       const loaded = yield* readBackup(file, loader.take)
       yield* loader.flush
       if (loaded.sha256 !== summary.sha256) return yield* refuse(`${file} was changed while it was read`)
       yield* progress("bringing it up to date")
       yield* migrate()
-      if (move !== undefined) yield* moveConfigVersions(sql, move)
+      if (move !== undefined) yield* moveConfigVersions(move)
       yield* sql`SELECT set_config('statement_timeout', ${limit}, true)`
       yield* sql`ANALYZE`
     })

@@ -18,6 +18,6 @@ const SHUTTING_DOWN_OR_FULL = /^(53|57|58)/u
 export const mayPass = (error: SqlError.SqlError): boolean =>
   error.isRetryable || SHUTTING_DOWN_OR_FULL.test(sqlState(error) ?? "")
 
-/** What went wrong in the words of whoever noticed it: the server, the network, or the client. */
+/** The problem in the words of the server, the network or the client. */
 export const sqlProblem = ({ message, reason }: SqlError.SqlError): string =>
   reason.cause instanceof Error && reason.cause.message !== "" ? reason.cause.message : message

@@ -1,4 +1,4 @@
-/** What choird and the thread of the embedded database say to each other. */
+/** The messages between choird and the thread of the embedded database. */
 import type { MessagePort } from "node:worker_threads"
 
 export interface WorkerOptions {

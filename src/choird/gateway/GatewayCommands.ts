@@ -3,12 +3,12 @@ import { Clock, Context, Effect, Layer, Option } from "effect"
 import type { Budgets } from "#schema/Config.ts"
 import type { CoreReport } from "#schema/Core.ts"
 import type { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { newestReports } from "#src/choird/sessions/readLog.ts"
 import { type Order, Steering } from "#src/choird/sessions/Steering.ts"
 import { reportLine } from "#src/shared/session/reported.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -133,7 +133,9 @@ const make = Effect.fnUntraced(function* () {
   const look = Effect.fnUntraced(function* (agent_id: AgentId) {
     const view = yield* Effect.orDie(lifecycle.view(agent_id))
     const state =
-      view.session_id === null ? undefined : Option.getOrUndefined(yield* Effect.option(events.state(view.session_id)))
+      view.session_id === null
+        ? undefined
+        : Option.getOrUndefined(yield* Effect.option(databaseDefect(events.state(view.session_id))))
     return { view, state }
   })
 
@@ -146,7 +148,7 @@ const make = Effect.fnUntraced(function* () {
       return refusal("There is no conversation at the moment; your next message starts a fresh one.")
     }
     const request = { session_id, request_id: `${gateway}:${request_id}`, who: `gateway:${gateway}`, wait_ms: 0 }
-    const ordered = yield* Effect.result(steering.order(request, order))
+    const ordered = yield* Effect.result(databaseDefect(steering.order(request, order)))
     if (ordered._tag === "Failure") {
       const { failure } = ordered
       if (failure._tag === "SteeringRefused" && failure.kind === "NOTHING_RUNS") return notice("Nothing is running.")
@@ -191,7 +193,7 @@ const make = Effect.fnUntraced(function* () {
           const said =
             state === undefined || view.session_id === null
               ? new Map<JobName, CoreReport>()
-              : yield* newestReports(events, view.session_id, state)
+              : yield* databaseDefect(events.reports(view.session_id, state))
           return coresText(state, said)
         }
         case "inject":

@@ -7,6 +7,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
+import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { type Arrival, type Route, route } from "./route.ts"
 
@@ -32,7 +33,7 @@ export class Gateways extends Context.Service<
      * Stores a batch in order. Doing it again with the same ids changes nothing, so that a
      * gateway may confirm the batch afterwards and ask for it again after a death in between (R42).
      */
-    receive(gateway: ResourceName, arrivals: ReadonlyArray<Arrival>): Effect.Effect<void>
+    receive(gateway: ResourceName, arrivals: ReadonlyArray<Arrival>): Effect.Effect<void, DatabaseAway>
     /** Another DM that the agent is bound to, for word of a message that its own DM did not get; none where it has one DM. */
     otherPlace(message: Pick<Outgoing, "agent_id" | "dm">): Effect.Effect<Place | undefined>
   }

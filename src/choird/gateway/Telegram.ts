@@ -1,6 +1,7 @@
 /** One bot: its own long poll inwards, an ordered reader of the outbox per DM outwards (E6, R42-R44). */
 import { Clock, Effect, Result, Schedule, Stream } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
+import { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { chatText, Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
@@ -48,15 +49,19 @@ const makePacer = (interval_ms: number) => {
   })
 }
 
-/** The stores make defects of database failures; here they are one more reason to try again later. */
-const tolerant = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-  Effect.catchDefect(work, (defect) =>
-    Effect.andThen(
-      Effect.logError("a gateway could not go on", defect),
-      Effect.fail(
-        new TelegramFailed({ method: "choird", code: 0, description: "the database is away", retry_after_ms: null })
-      )
+const tryLater = (cause: unknown) =>
+  Effect.andThen(
+    Effect.logError("a gateway could not continue", cause),
+    Effect.fail(
+      new TelegramFailed({ method: "choird", code: 0, description: "the database is away", retry_after_ms: null })
     )
+  )
+
+/** Makes an absent database, and a defect, one more reason to try again later. */
+const tolerant = <A, E, R>(work: Effect.Effect<A, E | DatabaseAway, R>) =>
+  work.pipe(
+    Effect.catchIf((error) => error instanceof DatabaseAway, tryLater),
+    Effect.catchDefect(tryLater)
   )
 
 /** Polls for ever. An update is confirmed by the poll after the one whose messages were stored, and by nothing else. */

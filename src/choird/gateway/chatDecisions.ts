@@ -4,6 +4,7 @@
  */
 import { Effect, Option } from "effect"
 import { EDGE, type AgentId, type ResourceName } from "#schema/Ids.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
 import { isConfirmation } from "#src/choird/approvals/approvalRows.ts"
 import type { ApprovalRefused } from "#src/choird/approvals/ApprovalRefused.ts"
@@ -114,7 +115,7 @@ export const makeChatDecisions = Effect.gen(function* () {
   /** What a person who has approved a call is told about when it runs. */
   const whenItRuns = Effect.fnUntraced(function* (row: ApprovalRow) {
     if (row.status !== "approved" || row.lane !== EDGE || !isConfirmation(row)) return ""
-    const state = yield* Effect.option(events.state(row.session_id))
+    const state = yield* Effect.option(databaseDefect(events.state(row.session_id)))
     return Option.isNone(state) ? "" : decidedBefore(state.value, row, yield* waitingFor(row.agent_id))
   })
 

@@ -9,6 +9,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { runTelegram } from "./Telegram.ts"
 import { TelegramApi } from "./TelegramApi.ts"
@@ -77,7 +78,7 @@ const make = Effect.gen(function* () {
   const followAll = Effect.fnUntraced(function* (config: Config) {
     const names = new Set([...running.keys(), ...Object.keys(config.gateways).map((key) => ResourceName.make(key))])
     // Nobody reads the outbox of a DM that is gone, and its rows would wait for ever.
-    const ended = yield* outbox.abandon(Object.keys(config.dms))
+    const ended = yield* databaseDefect(outbox.abandon(Object.keys(config.dms)))
     if (ended > 0) yield* Effect.logWarning(`${ended} messages are given up, since their DMs left config.json`)
     for (const name of names) yield* follow(config, name)
   })

@@ -1,8 +1,9 @@
-/** What people sent: a row per message, written before it is acknowledged to the gateway (D6). */
+/** The messages of people: a row per message, written before it is acknowledged to the gateway (D6). */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Attachment } from "#schema/Event.ts"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
+import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Signals } from "./Signals.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 
@@ -16,7 +17,7 @@ export interface Incoming {
   readonly agent_id: AgentId
   readonly dm: ResourceName
   readonly text: string
-  /** Somebody else wrote it; the person only handed it on. */
+  /** Whether the person forwarded it from somebody else. */
   readonly forwarded?: boolean
   readonly attachments: ReadonlyArray<typeof Attachment.Type>
 }
@@ -32,34 +33,35 @@ export class Inbox extends Context.Service<
   Inbox,
   {
     /** Stores the message and its signal in one transaction, and wakes the agent's push stream. */
-    receive(message: Incoming): Effect.Effect<Received>
+    receive(message: Incoming): Effect.Effect<Received, DatabaseAway>
     /** Messages of an agent that no event carries yet. */
-    pending(agent_id: AgentId): Effect.Effect<number>
+    pending(agent_id: AgentId): Effect.Effect<number, DatabaseAway>
     /** Stores messages in one transaction, in order. One that is stored already is found. */
-    receiveAll(messages: ReadonlyArray<Incoming>): Effect.Effect<ReadonlyArray<Received>>
+    receiveAll(messages: ReadonlyArray<Incoming>): Effect.Effect<ReadonlyArray<Received>, DatabaseAway>
   }
 >()("choir/choird/Inbox") {
   static readonly layer = Layer.effect(
     Inbox,
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
+      const onDatabase = yield* useDatabase
       const signals = yield* Signals
 
       const store = Effect.fnUntraced(function* (message: Incoming) {
+        const sql = yield* SqlClient.SqlClient
         const { agent_id } = message
-        const earlier = yield* find(sql, message)
+        const earlier = yield* find(message)
         if (earlier !== undefined) {
-          // Whoever asks again may not have heard of the commit. Then choird did not either, and nobody was woken.
-          const session_id = yield* lockActiveSession(sql, agent_id)
+          // A repeated message may mean that the answer to its commit was lost, also for choird; then no reader was woken.
+          const session_id = yield* lockActiveSession(agent_id)
           if (session_id !== undefined) yield* sql.afterCommit(signals.wake(session_id))
           return { type: "queued", ...earlier } as const
         }
-        const pending = yield* countPending(sql, agent_id)
+        const pending = yield* countPending(agent_id)
         if (pending >= INBOX_PENDING_MAX) return { type: "full", pending } as const
-        const inbox_id = yield* insert(sql, message)
-        const session_id = yield* lockActiveSession(sql, agent_id)
+        const inbox_id = yield* insert(message)
+        const session_id = yield* lockActiveSession(agent_id)
         if (session_id !== undefined) {
-          yield* signalInbox(sql, agent_id, session_id)
+          yield* signalInbox(agent_id, session_id)
           yield* sql.afterCommit(signals.wake(session_id))
         }
         return { type: "queued", inbox_id, position: pending } as const
@@ -68,80 +70,91 @@ export class Inbox extends Context.Service<
       /** All agents are locked first, in order, so that two gateways never wait for each other. */
       const storeAll = Effect.fnUntraced(function* (messages: ReadonlyArray<Incoming>) {
         const agents = [...new Set(messages.map(({ agent_id }) => agent_id))].sort()
-        yield* Effect.forEach(agents, (agent_id) => lockAgent(sql, agent_id), { discard: true })
+        yield* Effect.forEach(agents, (agent_id) => lockAgent(agent_id), { discard: true })
         return yield* Effect.forEach(messages, store)
       })
 
       return Inbox.of({
         receive: Effect.fn("Inbox.receive")(function* (message) {
-          const [received] = yield* Effect.orDie(sql.withTransaction(storeAll([message])))
+          const [received] = yield* inTransaction(storeAll([message]))
           return received ?? (yield* Effect.die(new Error("the message was not stored")))
-        }),
-        pending: (agent_id) => Effect.orDie(countPending(sql, agent_id)),
-        receiveAll: Effect.fn("Inbox.receiveAll")((messages) => Effect.orDie(sql.withTransaction(storeAll(messages))))
+        }, onDatabase),
+        pending: (agent_id) => onDatabase(countPending(agent_id)),
+        receiveAll: Effect.fn("Inbox.receiveAll")((messages) => inTransaction(storeAll(messages)), onDatabase)
       })
     })
   )
 }
 
-const countPending = (sql: SqlClient.SqlClient, agent_id: AgentId) =>
-  Effect.map(
-    sql<{ readonly pending: number }>`SELECT count(*)::int AS pending FROM choir_control.inbox
-      WHERE agent_id = ${agent_id} AND acked_rev IS NULL`,
-    ([row]) => row?.pending ?? 0
-  )
+const countPending = Effect.fnUntraced(function* (agent_id: AgentId) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly pending: number }>`SELECT count(*)::int AS pending FROM choir_control.inbox
+    WHERE agent_id = ${agent_id} AND acked_rev IS NULL`
+  return row?.pending ?? 0
+})
 
 /** The row of a message that came before, with its place among those that wait. */
-const find = (sql: SqlClient.SqlClient, { client_id, gateway }: Incoming) =>
-  Effect.map(
-    sql<{ readonly inbox_id: InboxId; readonly position: number }>`SELECT i.inbox_id::text,
-        (SELECT count(*)::int FROM choir_control.inbox AS before
-          WHERE before.agent_id = i.agent_id AND before.acked_rev IS NULL AND before.inbox_id < i.inbox_id) AS position
-      FROM choir_control.inbox AS i WHERE i.gateway = ${gateway} AND i.client_id = ${client_id}`,
-    ([row]) => row
-  )
+const find = Effect.fnUntraced(function* ({ client_id, gateway }: Incoming) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly inbox_id: InboxId; readonly position: number }>`SELECT i.inbox_id::text,
+      (SELECT count(*)::int FROM choir_control.inbox AS before
+        WHERE before.agent_id = i.agent_id AND before.acked_rev IS NULL AND before.inbox_id < i.inbox_id) AS position
+    FROM choir_control.inbox AS i WHERE i.gateway = ${gateway} AND i.client_id = ${client_id}`
+  return row
+})
 
 /** Text is made storable here as it will be in the event (docs/protocol.md, Events). */
-const insert = (
-  sql: SqlClient.SqlClient,
-  { agent_id, attachments, client_id, dm, forwarded = false, gateway, text }: Incoming
-) =>
-  Effect.flatMap(
-    sql<{ readonly inbox_id: InboxId }>`INSERT INTO choir_control.inbox
-        (gateway, client_id, agent_id, dm, text, attachments, forwarded)
-      VALUES (${gateway}, ${client_id}, ${agent_id}, ${dm}, ${storableJson(text)},
-        ${canonicalJson(storableJson(attachments))}::jsonb, ${forwarded})
-      RETURNING inbox_id::text`,
-    ([row]) => (row === undefined ? Effect.die(new Error("the inbox took no row")) : Effect.succeed(row.inbox_id))
-  )
+const insert = Effect.fnUntraced(function* ({
+  agent_id,
+  attachments,
+  client_id,
+  dm,
+  forwarded = false,
+  gateway,
+  text
+}: Incoming) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly inbox_id: InboxId }>`INSERT INTO choir_control.inbox
+      (gateway, client_id, agent_id, dm, text, attachments, forwarded)
+    VALUES (${gateway}, ${client_id}, ${agent_id}, ${dm}, ${storableJson(text)},
+      ${canonicalJson(storableJson(attachments))}::jsonb, ${forwarded})
+    RETURNING inbox_id::text`
+  return row === undefined ? yield* Effect.die(new Error("the inbox took no row")) : row.inbox_id
+})
 
 /** Held until the transaction ends. Agents' locks are taken in the order of their ids. */
-export const lockAgent = (sql: SqlClient.SqlClient, agent_id: AgentId) =>
-  sql`SELECT pg_advisory_xact_lock(hashtextextended(${`choir/agent/${agent_id}`}, 0))`
+export const lockAgent = Effect.fnUntraced(function* (agent_id: AgentId) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(${`choir/agent/${agent_id}`}, 0))`
+})
 
 /** The agent's active session, with its row locked. */
-export const lockActiveSession = (sql: SqlClient.SqlClient, agent_id: AgentId) =>
-  Effect.map(
-    sql<{ readonly session_id: SessionId }>`SELECT session_id FROM choir_control.sessions
-      WHERE agent_id = ${agent_id} AND status = 'active' FOR UPDATE`,
-    ([session]) => session?.session_id
-  )
+export const lockActiveSession = Effect.fnUntraced(function* (agent_id: AgentId) {
+  const sql = yield* SqlClient.SqlClient
+  const [session] = yield* sql<{ readonly session_id: SessionId }>`SELECT session_id FROM choir_control.sessions
+    WHERE agent_id = ${agent_id} AND status = 'active' FOR UPDATE`
+  return session?.session_id
+})
 
-/** Makes signals of the agent's unacknowledged messages that this session has not been told of, in their order. */
-export const signalInbox = (sql: SqlClient.SqlClient, agent_id: AgentId, session_id: SessionId) =>
-  Effect.asVoid(sql`WITH waiting AS (
+/** Signals for the agent's unacknowledged messages that this session does not have yet, in their order. */
+export const signalInbox = Effect.fnUntraced(function* (agent_id: AgentId, session_id: SessionId) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`WITH waiting AS (
       UPDATE choir_control.inbox SET session_id = ${session_id}
       WHERE agent_id = ${agent_id} AND acked_rev IS NULL AND session_id IS DISTINCT FROM ${session_id}
       RETURNING inbox_id
     )
     INSERT INTO choir_control.signals (session_id, kind, payload)
     SELECT ${session_id}, 'UserMessage', jsonb_build_object('inbox_id', inbox_id::text)
-    FROM waiting ORDER BY inbox_id`)
+    FROM waiting ORDER BY inbox_id`
+})
 
-/** Ends the signals of messages that another session has answered meanwhile, so that this one is not told of them again. */
-export const dropAnswered = (sql: SqlClient.SqlClient, session_id: SessionId) =>
-  Effect.asVoid(sql`UPDATE choir_control.signals AS s SET acked_rev = 0
+/** Ends the signals of messages that another session has answered in the meantime, so that this one does not receive them again. */
+export const dropAnswered = Effect.fnUntraced(function* (session_id: SessionId) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`UPDATE choir_control.signals AS s SET acked_rev = 0
     FROM choir_control.inbox AS i
     WHERE s.session_id = ${session_id} AND s.acked_rev IS NULL AND s.kind = 'UserMessage'
       AND i.inbox_id = (s.payload ->> 'inbox_id')::bigint
-      AND (i.acked_rev IS NOT NULL OR i.session_id IS DISTINCT FROM ${session_id})`)
+      AND (i.acked_rev IS NOT NULL OR i.session_id IS DISTINCT FROM ${session_id})`
+})

@@ -1,18 +1,19 @@
-/** What people are to be told, in order, until a channel delivered it (D6). */
+/** The messages to people, in order, until a channel has delivered them (D6). */
 import { Context, Effect, Layer, type Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { rowId } from "#src/shared/rowId.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
 import type { Config } from "#schema/Config.ts"
 
 /** Outbox rows of one read. */
 export const OUTBOX_PAGE_MAX = 100
-/** For how long `status` tells of messages that were given up. Retention keeps their rows at least as long. */
+/** For how long `status` shows messages that were given up. Retention keeps their rows at least as long. */
 export const OUTBOX_FAILED_TOLD_DAYS = 7
 
-/** What is kept of why a message was given up. */
+/** The stored reason why a message was given up. */
 const OUTBOX_FAILURE_CHARS_MAX = 300
 
 export interface Outgoing {
@@ -48,21 +49,21 @@ export class Outbox extends Context.Service<
   Outbox,
   {
     /** A message of choird's own, once per source_id. */
-    tell(message: Omit<Outgoing, "outbox_id" | "part" | "source" | "created_ms">): Effect.Effect<void>
+    tell(message: Omit<Outgoing, "outbox_id" | "part" | "source" | "created_ms">): Effect.Effect<void, DatabaseAway>
     /** Whether a message of choird's own with this source was stored. */
-    told(source_id: string): Effect.Effect<boolean>
+    told(source_id: string): Effect.Effect<boolean, DatabaseAway>
     /** Undelivered rows of a DM in order after an id, at most OUTBOX_PAGE_MAX. */
-    undelivered(dm: ResourceName, after: string | undefined): Effect.Effect<ReadonlyArray<Outgoing>>
+    undelivered(dm: ResourceName, after: string | undefined): Effect.Effect<ReadonlyArray<Outgoing>, DatabaseAway>
     /** Ends rows; answers how many were not delivered before. */
-    delivered(outbox_ids: ReadonlyArray<string>): Effect.Effect<number>
+    delivered(outbox_ids: ReadonlyArray<string>): Effect.Effect<number, DatabaseAway>
     /** Ends a row that its channel will never take; answers whether it was open until now. */
-    giveUp(outbox_id: string, reason: string): Effect.Effect<boolean>
-    /** Ends the rows of all DMs but these, which nobody reads any more; answers how many. */
-    abandon(kept: ReadonlyArray<string>): Effect.Effect<number>
-    /** What was given up within the last OUTBOX_FAILED_TOLD_DAYS, by DM. */
-    readonly undeliverable: Effect.Effect<ReadonlyArray<Undeliverable>>
+    giveUp(outbox_id: string, reason: string): Effect.Effect<boolean, DatabaseAway>
+    /** Ends the rows of all DMs but these, since the others have no reader; answers how many. */
+    abandon(kept: ReadonlyArray<string>): Effect.Effect<number, DatabaseAway>
+    /** The messages that were given up within the last OUTBOX_FAILED_TOLD_DAYS, by DM. */
+    readonly undeliverable: Effect.Effect<ReadonlyArray<Undeliverable>, DatabaseAway>
     /** Counts a failed attempt. */
-    failed(outbox_id: string): Effect.Effect<void>
+    failed(outbox_id: string): Effect.Effect<void, DatabaseAway>
     /** Emits at once and then whenever a DM may have new rows. */
     wakes(dm: ResourceName): Stream.Stream<void>
     /** Wakes the readers of a DM; called after a commit that added rows. */
@@ -73,6 +74,7 @@ export class Outbox extends Context.Service<
     Outbox,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const onDatabase = yield* useDatabase
       const store = yield* ConfigStore
       const { wake, wakes } = yield* makeWakes
 
@@ -82,14 +84,14 @@ export class Outbox extends Context.Service<
         tell: Effect.fn("Outbox.tell")(function* (message) {
           const { config } = yield* store.current
           const row = { ...message, source: "choird", session_id: null } as const
-          yield* sql.withTransaction(insertOutbox(sql, config, [row]))
+          yield* inTransaction(insertOutbox(config, [row]))
           yield* wake(message.dm)
-        }, Effect.orDie),
+        }, onDatabase),
         told: Effect.fn("Outbox.told")(function* (source_id) {
           const rows = yield* sql`SELECT 1 FROM choir_control.outbox
             WHERE source = 'choird' AND source_id = ${source_id} AND part = 0`
           return rows.length > 0
-        }, Effect.orDie),
+        }, onDatabase),
         undelivered: Effect.fn("Outbox.undelivered")(function* (dm, after) {
           return yield* sql<Outgoing>`SELECT outbox_id::text, source, source_id, part, gateway, dm, agent_id, kind, text,
               in_reply_to::text, (extract(epoch FROM created_at) * 1000)::float8 AS created_ms,
@@ -98,26 +100,26 @@ export class Outbox extends Context.Service<
             FROM choir_control.outbox
             WHERE dm = ${dm} AND delivered_at IS NULL AND failed_at IS NULL AND outbox_id > ${rowId(after ?? "") ?? 0n}
             ORDER BY outbox.outbox_id LIMIT ${OUTBOX_PAGE_MAX}`
-        }, Effect.orDie),
+        }, onDatabase),
         delivered: Effect.fn("Outbox.delivered")(function* (outbox_ids) {
           const ids = outbox_ids.map(rowId).filter((id) => id !== undefined)
           const rows = yield* sql`UPDATE choir_control.outbox SET delivered_at = now()
             WHERE outbox_id = ANY(${ids}::bigint[]) AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`
           return rows.length
-        }, Effect.orDie),
+        }, onDatabase),
         giveUp: Effect.fn("Outbox.giveUp")(function* (outbox_id, reason) {
           const rows = yield* sql`UPDATE choir_control.outbox
             SET failed_at = now(), failure = ${reason.slice(0, OUTBOX_FAILURE_CHARS_MAX)}
             WHERE outbox_id = ${rowId(outbox_id) ?? 0n} AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`
           return rows.length > 0
-        }, Effect.orDie),
+        }, onDatabase),
         abandon: Effect.fn("Outbox.abandon")(function* (kept) {
           const rows = yield* sql`UPDATE choir_control.outbox
             SET failed_at = now(), failure = 'the DM is not in config.json any more'
             WHERE delivered_at IS NULL AND failed_at IS NULL AND NOT (dm = ANY(${kept}::text[])) RETURNING 1`
           return rows.length
-        }, Effect.orDie),
-        undeliverable: Effect.orDie(sql<Undeliverable>`SELECT dm, count(*)::int AS count,
+        }, onDatabase),
+        undeliverable: onDatabase(sql<Undeliverable>`SELECT dm, count(*)::int AS count,
             (array_agg(failure ORDER BY failed_at DESC, outbox_id DESC))[1] AS reason
           FROM choir_control.outbox
           WHERE failed_at > now() - make_interval(days => ${OUTBOX_FAILED_TOLD_DAYS})
@@ -125,7 +127,7 @@ export class Outbox extends Context.Service<
         failed: Effect.fn("Outbox.failed")(function* (outbox_id) {
           yield* sql`UPDATE choir_control.outbox SET attempts = attempts + 1
             WHERE outbox_id = ${rowId(outbox_id) ?? 0n}`
-        }, Effect.orDie)
+        }, onDatabase)
       })
     })
   )
@@ -134,7 +136,7 @@ export class Outbox extends Context.Service<
 const HIGH_SURROGATE = /[\uD800-\uDBFF]$/u
 const PARAGRAPH_LINE_WORD = ["\n\n", "\n", " "]
 
-/** Where to cut, and how much of what follows is the separator. A cut in the first half would leave a needlessly short part. */
+/** The place to cut, and the length of the separator behind it. A cut in the first half would leave a needlessly short part. */
 const cutOf = (text: string, chars_max: number): { readonly at: number; readonly skip: number } => {
   for (const separator of PARAGRAPH_LINE_WORD) {
     const at = text.lastIndexOf(separator, chars_max)
@@ -173,13 +175,10 @@ const partsOf = (config: Config, { gateway, text }: OutboxMessage): ReadonlyArra
 
 /**
  * Stores messages once for each (source, source_id, part), within the caller's transaction. Their DMs are locked first, in order:
- * so the ids of a DM commit in order, and a reader that goes on after an id misses none.
+ * so the ids of a DM commit in order, and a reader that continues after an id misses none.
  */
-export const insertOutbox = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
-  config: Config,
-  messages: ReadonlyArray<OutboxMessage>
-) {
+export const insertOutbox = Effect.fnUntraced(function* (config: Config, messages: ReadonlyArray<OutboxMessage>) {
+  const sql = yield* SqlClient.SqlClient
   const rows = messages.flatMap((message) =>
     partsOf(config, message).map((text, part) => ({
       ...message,
@@ -209,18 +208,18 @@ export const insertOutbox = Effect.fnUntraced(function* (
 })
 
 /**
- * The mark by which a person tells choird's own messages from an agent's. Only choird's begin with it: whatever looks like it is taken
- * out of an agent's texts when they are handed to a chat, so that no agent writes an approval card (R54). Pure.
+ * The mark by which a person tells choird's own messages from an agent's. Only choird's begin with it: lookalikes are taken
+ * out of an agent's texts before a chat shows them, so that no agent writes an approval card (R54). Pure.
  */
 const CHOIRD_MARK = "◆"
 
 /** The mark with the blank behind it, in UTF-16 units. */
 const MARK_CHARS = CHOIRD_MARK.length + 1
 
-/** Diamonds that a person may take for the mark, and what the look of a character may be changed with. */
+/** Diamonds that a person may take for the mark, and the variation selector. */
 const LOOKALIKES =
   /[\u{25C6}\u{25C7}\u{25C8}\u{2666}\u{2662}\u{2756}\u{2B25}\u{2B26}\u{2BC1}\u{2B27}\u{2B28}\u{2B29}\u{2B2A}\u{1F536}-\u{1F539}\u{1F4A0}\u{1F537}\u{29EB}\u{2B16}-\u{2B19}\u{1F798}-\u{1F79B}]\uFE0F?/gu
 
-/** What a chat shows of a row. */
+/** The text of a row in a chat. */
 export const chatText = ({ source, text }: Pick<Outgoing, "source" | "text">): string =>
   source === "choird" ? `${CHOIRD_MARK} ${text}` : text.replaceAll(LOOKALIKES, "*")

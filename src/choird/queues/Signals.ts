@@ -5,10 +5,11 @@ import { type InboxId, type SessionId, SignalId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { Signal, type SignalOf } from "#schema/Signal.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
+import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { rowId } from "#src/shared/rowId.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
 
-/** What people asked of one session and no event carries yet; the next is refused politely. */
+/** Requests to one session that no event carries yet; the next is refused politely. */
 export const SIGNALS_PENDING_MAX = 100
 /** Signals of one read. */
 export const SIGNALS_PAGE_MAX = 100
@@ -19,7 +20,7 @@ export interface Pushed {
   readonly signal: Signal
 }
 
-/** What a person asks of a running agent; it becomes a signal with an id. */
+/** A person's request to a running agent; it becomes a signal with an id. */
 export type Wish =
   | Omit<SignalOf<"Inject">, "signal_id">
   | Omit<SignalOf<"CancelCore">, "signal_id">
@@ -37,7 +38,7 @@ export interface Asked {
 export type Sent =
   /** A repeated request id answers its first signal, whatever it asked for. */
   | ({ readonly type: "queued" } & Asked)
-  /** The session is not active, so nobody would hear of it. */
+  /** The session is not active, so no agent would receive it. */
   | { readonly type: "inactive"; readonly status: SessionStatus }
   /** SIGNALS_PENDING_MAX wait already. */
   | { readonly type: "full"; readonly pending: number }
@@ -46,20 +47,20 @@ export type Sent =
 export class Signals extends Context.Service<
   Signals,
   {
-    /** Queues what a person asks of the agent of an active session, once for each request id. */
-    send(session_id: SessionId, request_id: string, wish: Wish): Effect.Effect<Sent>
-    /** What an earlier request with this id became. */
-    asked(session_id: SessionId, request_id: string): Effect.Effect<Asked | undefined>
+    /** Queues a person's request to the agent of an active session, once for each request id. */
+    send(session_id: SessionId, request_id: string, wish: Wish): Effect.Effect<Sent, DatabaseAway>
+    /** The signal of an earlier request with this id. */
+    asked(session_id: SessionId, request_id: string): Effect.Effect<Asked | undefined, DatabaseAway>
     /** The oldest message of a session that no stored event carries yet. */
-    nextMessage(session_id: SessionId): Effect.Effect<InboxId | undefined>
-    /** Asks for a graceful stop within the time; told again at each connect until the session ends. */
+    nextMessage(session_id: SessionId): Effect.Effect<InboxId | undefined, DatabaseAway>
+    /** Asks for a graceful stop within the time; sent again at each connect until the session ends. */
     stop(session_id: SessionId, deadline_ms: number): Effect.Effect<void>
-    /** Tells the agent at once that there is a newer configuration; its heartbeats would find out as well. */
+    /** Notifies the agent at once of a newer configuration; its heartbeats would find out as well. */
     configChanged(session_id: SessionId, config_version: number): Effect.Effect<void>
-    /** Forgets what is computed for a session; called when it ends, since a resumed one keeps its id. */
+    /** Drops the computed signals of a session; called when it ends, since a resumed one keeps its id. */
     forget(session_id: SessionId): Effect.Effect<void>
     /** Unacknowledged rows after the given id, then new ones as they come. Never ends by itself. */
-    stream(session_id: SessionId, after: string | undefined): Stream.Stream<Pushed>
+    stream(session_id: SessionId, after: string | undefined): Stream.Stream<Pushed, DatabaseAway>
     /** Makes the streams of a session look at the table again; called after a commit that added rows. */
     wake(session_id: SessionId): Effect.Effect<void>
   }
@@ -68,6 +69,7 @@ export class Signals extends Context.Service<
     Signals,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const onDatabase = yield* useDatabase
       const { wake, wakes } = yield* makeWakes
       const stops = new Map<SessionId, { readonly at_ms: number }>()
       const versions = new Map<SessionId, number>()
@@ -81,9 +83,9 @@ export class Signals extends Context.Service<
           WHERE s.session_id = ${session_id} AND s.acked_rev IS NULL AND s.signal_id > ${after}
           ORDER BY s.signal_id LIMIT ${SIGNALS_PAGE_MAX}`
         return yield* Effect.forEach(rows, pushed)
-      }, Effect.orDie)
+      }, onDatabase)
 
-      const stream = (session_id: SessionId, after: string | undefined): Stream.Stream<Pushed> =>
+      const stream = (session_id: SessionId, after: string | undefined): Stream.Stream<Pushed, DatabaseAway> =>
         Stream.suspend(() => {
           let cursor = rowId(after ?? "") ?? 0n
           let told: { readonly at_ms: number } | undefined
@@ -115,17 +117,17 @@ export class Signals extends Context.Service<
         stream,
         wake,
         send: Effect.fn("Signals.send")(function* (session_id, request_id, wish) {
-          const sent = yield* sql.withTransaction(insertSignal(sql, session_id, request_id, wish))
+          const sent = yield* inTransaction(insertSignal(session_id, request_id, wish))
           if (sent.type === "queued") yield* wake(session_id)
           return sent
-        }, Effect.orDie),
-        asked: (session_id, request_id) => Effect.orDie(findSignal(sql, session_id, request_id)),
+        }, onDatabase),
+        asked: (session_id, request_id) => onDatabase(findSignal(session_id, request_id)),
         nextMessage: Effect.fn("Signals.nextMessage")(function* (session_id) {
           const [row] = yield* sql<{ readonly inbox_id: InboxId }>`SELECT payload ->> 'inbox_id' AS inbox_id
             FROM choir_control.signals WHERE session_id = ${session_id} AND acked_rev IS NULL AND kind = 'UserMessage'
             ORDER BY signal_id LIMIT 1`
           return row?.inbox_id
-        }, Effect.orDie),
+        }, onDatabase),
         stop: Effect.fn("Signals.stop")(function* (session_id, deadline_ms) {
           stops.set(session_id, { at_ms: (yield* Clock.currentTimeMillis) + deadline_ms })
           yield* wake(session_id)
@@ -157,7 +159,7 @@ interface Stored {
 
 const decodeSignal = Schema.decodeUnknownEffect(Signal)
 
-/** A row holds what its message or its own id does not tell. */
+/** A row holds only the parts that are not in its message or its own id. */
 const pushed = Effect.fnUntraced(function* (row: Stored) {
   const id = String(row.signal_id)
   const rest =
@@ -172,10 +174,11 @@ const pushed = Effect.fnUntraced(function* (row: Stored) {
       : row.kind === "ApprovalResolved" && !("note" in row.payload)
         ? {}
         : { signal_id: id }
-  return { id, signal: yield* decodeSignal({ type: row.kind, ...row.payload, ...rest }) }
+  return { id, signal: yield* Effect.orDie(decodeSignal({ type: row.kind, ...row.payload, ...rest })) }
 })
 
-const findSignal = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId, request_id: string) {
+const findSignal = Effect.fnUntraced(function* (session_id: SessionId, request_id: string) {
+  const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<
     Pick<Stored, "signal_id" | "kind" | "payload"> & { readonly acked_rev: number | null }
   >`SELECT
@@ -187,15 +190,11 @@ const findSignal = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, sessio
 })
 
 /** Under the session's row lock, so that ids commit in order and no stream passes over one. */
-const insertSignal = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
-  session_id: SessionId,
-  request_id: string,
-  wish: Wish
-) {
+const insertSignal = Effect.fnUntraced(function* (session_id: SessionId, request_id: string, wish: Wish) {
+  const sql = yield* SqlClient.SqlClient
   const [session] = yield* sql<{ readonly status: SessionStatus }>`SELECT status FROM choir_control.sessions
     WHERE session_id = ${session_id} FOR UPDATE`
-  const earlier = yield* findSignal(sql, session_id, request_id)
+  const earlier = yield* findSignal(session_id, request_id)
   if (earlier !== undefined) return { type: "queued", ...earlier } satisfies Sent
   if (session?.status !== "active") return { type: "inactive", status: session?.status ?? "closed" } satisfies Sent
   const [waiting] = yield* sql<{ readonly pending: number }>`SELECT count(*)::int AS pending FROM choir_control.signals

@@ -1,6 +1,6 @@
 /**
  * Watches the home's file system (R50): agents are paused before the database has no room left, those that hold the most first, and woken
- * when there is space again. Nobody has to do anything for it but make the room.
+ * when there is space again. The operator only has to make room.
  */
 import { Cause, Clock, Context, Effect, Layer, Result, Schedule, Semaphore } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
@@ -12,9 +12,15 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { DISK_FIX, diskLimit } from "#src/shared/config/diskLimit.ts"
 import { DiskHolders, firstToPause } from "./DiskHolders.ts"
-import { DISK_ALL_SHARE, DISK_LOOK_MS, DISK_WAKE_FACTOR } from "./limits.ts"
 import { WorkspaceUsage } from "./WorkspaceUsage.ts"
 import { statfs } from "node:fs/promises"
+
+/** The time between two looks at the free disk. */
+const DISK_LOOK_MS = 5000
+/** How far above its limit the free disk has to come before agents are woken. */
+const DISK_WAKE_FACTOR = 1.1
+/** The share of that limit below which all agents are paused; above it only those that hold the most. */
+const DISK_ALL_SHARE = 0.5
 
 /** Bytes of a file system, as a user without special rights may use them. */
 export interface Space {
@@ -26,7 +32,7 @@ export interface Space {
 export class Disk extends Context.Service<
   Disk,
   {
-    /** Of the file system that a path is on; `undefined` where it does not say. */
+    /** The space of the file system that a path is on; `undefined` where it is not reported. */
     space(path: string): Effect.Effect<Space | undefined>
   }
 >()("choir/choird/Disk") {
@@ -52,7 +58,7 @@ export const lowText = (home: string, { free_bytes, limit_bytes }: Pick<DiskStat
 export class DiskGuard extends Context.Service<
   DiskGuard,
   {
-    /** What the newest look found; `undefined` where the file system does not say. */
+    /** The result of the newest look; `undefined` where the file system does not report its space. */
     readonly status: Effect.Effect<DiskStatus | undefined>
     /** Looks at once. */
     readonly look: Effect.Effect<void>
@@ -78,7 +84,7 @@ const make = Effect.gen(function* () {
   const one = yield* Semaphore.make(1)
   let status: Omit<DiskStatus, "paused"> | undefined
 
-  /** What cannot be told while the database has no room is in `status` all the same. */
+  /** Tells the person. A failure, as of a database without room, is only logged: `status` has the same news. */
   const tell = ({ agent_id, bindings }: AgentView, what: "paused" | "woken", text: string) =>
     Effect.gen(function* () {
       const { config: running } = yield* config.current
@@ -93,7 +99,7 @@ const make = Effect.gen(function* () {
     yield* tell(
       view,
       "paused",
-      "I am pausing: the disk that I work on is almost full. My operator has to make room (choirctl prune). I go on by myself afterwards; send me whatever you like meanwhile."
+      "I am pausing: the disk that I work on is almost full. My operator has to make room (choirctl prune). I continue by myself afterwards; you can keep sending me messages."
     )
     if (!(yield* lifecycle.pause(agent_id, reason))) return
     paused.set(agent_id, view)
@@ -107,7 +113,7 @@ const make = Effect.gen(function* () {
     if (Result.isFailure(woken)) return yield* Effect.logError(`${agent_id} was not woken: ${woken.failure.message}`)
     if (!woken.success) return
     yield* audit.record({ who: "choird", action: "agent.wake", agent_id, detail: {} })
-    yield* tell(view, "woken", "There is space on the disk again, and I go on.")
+    yield* tell(view, "woken", "There is space on the disk again, and I continue.")
   })
 
   const counting = Effect.catchCause(usage.look, (cause) => Effect.logWarning("the workspaces were not counted", cause))

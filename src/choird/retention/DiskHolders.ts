@@ -1,4 +1,4 @@
-/** Which agents hold the most of the home's disk: they are paused first when it is low, so that one agent does not stop the others. */
+/** The agents that hold the most of the home's disk. They are paused first when it is low, so that one agent does not stop the others. */
 import { stat } from "node:fs/promises"
 import { Context, Effect, Layer, Option } from "effect"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
@@ -6,7 +6,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { WorkspaceUsage } from "./WorkspaceUsage.ts"
 
-/** What an agent holds: its workspace by the newest count, if that is on the home's disk, and the events of its session. */
+/** An agent's share of the disk: its workspace by the newest count, if that is on the home's disk, and the events of its session. */
 export interface Holder {
   readonly view: AgentView
   readonly bytes: number
@@ -14,7 +14,7 @@ export interface Holder {
   readonly over: boolean
 }
 
-/** Those above their quota; where there are none, and nobody is paused yet, the one that holds most. */
+/** Those above their quota; without any, and with no agent paused yet, the one that holds most. */
 export const firstToPause = (holders: ReadonlyArray<Holder>, isSomeonePaused: boolean): ReadonlyArray<Holder> => {
   const over = holders.filter((holder) => holder.over)
   return over.length > 0 || isSomeonePaused ? over : holders.toSorted((a, b) => b.bytes - a.bytes).slice(0, 1)
@@ -31,7 +31,7 @@ const deviceOf = (path: string) =>
 export class DiskHolders extends Context.Service<
   DiskHolders,
   {
-    /** What these agents hold. A database that does not answer tells nothing of their sessions. */
+    /** The holdings of these agents. Their sessions count nothing while the database does not answer. */
     holdersOf(views: ReadonlyArray<AgentView>): Effect.Effect<ReadonlyArray<Holder>>
   }
 >()("choir/choird/DiskHolders") {
@@ -55,7 +55,7 @@ export class DiskHolders extends Context.Service<
           ? Effect.succeed(0)
           : sessions.get(session_id).pipe(
               Effect.map(Option.match({ onNone: () => 0, onSome: ({ log_bytes }) => log_bytes })),
-              Effect.catchDefect(() => Effect.succeed(0))
+              Effect.orElseSucceed(() => 0)
             )
 
       return DiskHolders.of({

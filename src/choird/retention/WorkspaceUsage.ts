@@ -1,6 +1,6 @@
 /**
- * How much the workspaces hold, against a soft quota that is told and never enforced. A count takes as long as it takes: it reads a few
- * entries at a time, in other threads than choird's one.
+ * The size of the workspaces, against a soft quota that is reported and never enforced. A count reads a few entries at a time, in other
+ * threads than choird's one, and takes as long as it needs.
  */
 import { lstat, opendir } from "node:fs/promises"
 import { join } from "node:path"
@@ -8,17 +8,21 @@ import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { ResourceName } from "#schema/Ids.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
-import {
-  WORKSPACE_ENTRIES_MAX,
-  WORKSPACE_FOLDERS_MAX,
-  WORKSPACE_LOOK_MS,
-  WORKSPACE_STEP_ENTRIES,
-  WORKSPACE_STEP_MS
-} from "./limits.ts"
 
-/** What a workspace held at the newest count. */
+/** The time between two counts of the workspaces. */
+const WORKSPACE_LOOK_MS = 600_000
+/** The entries of one step of a count, and the pause after each. */
+const WORKSPACE_STEP_ENTRIES = 256
+const WORKSPACE_STEP_MS = 20
+/** Entries after which a count ends; its result is then a lower bound. */
+const WORKSPACE_ENTRIES_MAX = 2_000_000
+/** Folders of one workspace that wait to be looked into. */
+const WORKSPACE_FOLDERS_MAX = 200_000
+
+/** The size of a workspace at the newest count. */
 export interface Usage {
   readonly bytes: number
   readonly entries: number
@@ -43,7 +47,7 @@ interface Walk {
   partial: boolean
 }
 
-/** Counts entries of the folders that wait, up to a step's worth or to the end of a folder. What is gone or refused counts nothing. */
+/** Counts entries of the folders that wait, up to a step's worth or to the end of a folder. Entries that are gone or refused count nothing. */
 const countStep = async (walk: Walk, { folders_max }: Limits) => {
   let left = WORKSPACE_STEP_ENTRIES
   while (left > 0) {
@@ -80,8 +84,8 @@ export class WorkspaceUsage extends Context.Service<
   {
     /** The newest counts, by workspace. One that was never counted is not in it. */
     readonly all: Effect.Effect<ReadonlyMap<ResourceName, Usage>>
-    /** Counts all workspaces and tells who is above the quota. */
-    readonly look: Effect.Effect<void>
+    /** Counts all workspaces and tells the people whose agents are above the quota. */
+    readonly look: Effect.Effect<void, DatabaseAway>
   }
 >()("choir/choird/WorkspaceUsage") {
   /** Counts every WORKSPACE_LOOK_MS until the scope closes. */

@@ -7,22 +7,10 @@ import { gzip } from "node:zlib"
 import { Effect, Schema, Stream } from "effect"
 import { archiveLine, readArchive } from "#src/choird/sessions/archivedLog.ts"
 import type { EventRow } from "#src/shared/events/eventRow.ts"
-import type { SqlClient } from "effect/sql"
-import type { SessionId } from "#schema/Ids.ts"
-import { EVENTS_REMOVED_MAX } from "./limits.ts"
-
-/** Removes some events of a session that is archived or deleted, the newest first; how many. */
-export const removeEvents = (sql: SqlClient.SqlClient, session_id: SessionId) =>
-  Effect.map(
-    sql`DELETE FROM choir_control.session_events WHERE session_id = ${session_id} AND rev IN (
-      SELECT rev FROM choir_control.session_events WHERE session_id = ${session_id}
-      ORDER BY rev DESC LIMIT ${EVENTS_REMOVED_MAX}) RETURNING rev`,
-    (rows) => rows.length
-  )
 
 const compress = promisify(gzip)
 
-/** A file that cannot be written, or does not hold what was written. */
+/** A file that cannot be written, or that differs from what was written. */
 export class ArchiveNotWritten extends Schema.TaggedError<ArchiveNotWritten>()("ArchiveNotWritten", {
   path: Schema.String,
   problem: Schema.String
@@ -48,7 +36,7 @@ export const writeArchive = Effect.fnUntraced(function* <E, R>(
     }),
     (handle) => Effect.promise(() => handle.close().catch(() => undefined))
   )
-  // What did not get its name is worth nothing, and a full disk needs the room.
+  // A file that did not get its name is worth nothing, and a full disk needs the room.
   yield* Effect.addFinalizer(() => Effect.promise(() => rm(part, { force: true }).catch(() => undefined)))
   const digest = createHash("sha256")
   let bytes = 0

@@ -1,10 +1,10 @@
 /**
- * Everything of a home and its database that grows, and what bounds it: the one table that the job, `choirctl prune`, docs/retention.md
+ * Everything of a home and its database that grows, and its bound: the one table that the job, `choirctl prune`, docs/retention.md
  * and a test go by. A new table or folder without a row here fails that test.
  */
 import type { RetentionConfig } from "#schema/Config.ts"
 
-/** What `choirctl prune` removes, in the words of its report. */
+/** The kinds of things that `choirctl prune` removes, in the words of its report. */
 export const KINDS = [
   "sessions",
   "archives",
@@ -24,7 +24,7 @@ export const KINDS = [
 ] as const
 export type Kind = (typeof KINDS)[number]
 
-/** What bounds a place: keys of `retention`, with what they remove; or, in words, why it does not grow. */
+/** The bound of a place: keys of `retention`, with the kinds that they remove; or, in words, why it does not grow. */
 export type Bound =
   | { readonly kinds: ReadonlyArray<Kind>; readonly keys: ReadonlyArray<keyof RetentionConfig> }
   | { readonly bounded: string }
@@ -47,7 +47,7 @@ export const TABLES: Readonly<Record<string, Bound>> = {
   schema_migrations: { bounded: "a row a migration" }
 }
 
-/** The folders of a home, by their paths. One that is not named here belongs to the one above it. */
+/** The folders of a home, by their paths. A folder that is not listed belongs to the one above it. */
 export const FOLDERS: Readonly<Record<string, Bound>> = {
   archive: { kinds: ["archives"], keys: ["archives_days", "archives_mb"] },
   data: { bounded: "the embedded database: its tables, above" },
@@ -62,5 +62,5 @@ export const FOLDERS: Readonly<Record<string, Bound>> = {
   socks: { bounded: "a socket for choird" },
   "socks/agents": { bounded: "a socket for each running agent" },
   sources: { bounded: "the operator's own repositories: choird only reads them" },
-  workspaces: { bounded: "the agents' files: counted against workspace_mb and told of, never removed" }
+  workspaces: { bounded: "the agents' files: counted against workspace_mb and reported, never removed" }
 }

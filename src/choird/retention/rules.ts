@@ -1,14 +1,27 @@
-/** Which rows are old enough to go. A rule says what is due; nothing that is unacknowledged, waits for delivery, is pending or in doubt ever is. */
-import type { SqlClient, Statement } from "effect/sql"
-import type { RetentionConfig } from "#schema/Config.ts"
-import type { Kind } from "./growth.ts"
-import { IDS_KEPT_DAYS } from "./limits.ts"
-import { OUTBOX_FAILED_TOLD_DAYS } from "#src/choird/queues/Outbox.ts"
+/**
+ * The rules by which rows are old enough to go, and the statements that remove them. Rows that are unacknowledged, undelivered, pending or
+ * in doubt are never due.
+ */
 import { Effect } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import type { RetentionConfig } from "#schema/Config.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import { daysBefore } from "./pruneRows.ts"
+import { OUTBOX_FAILED_TOLD_DAYS } from "#src/choird/queues/Outbox.ts"
+import type { Kind } from "./growth.ts"
+
+/** Rows that one statement changes; the embedded database has one backend. */
+export const PRUNE_ROWS_MAX = 500
+/** The pause after each statement, in which others reach the database. */
+export const PRUNE_PAUSE_MS = 20
+/** How long ids outlive their texts, so that repeated deliveries are recognized: gateways try for a day at most. */
+export const IDS_KEPT_DAYS = 30
 
 const MIB = 1024 ** 2
+const DAY_MS = 86_400_000
+
+/** Instants as the database writes them, so many days before `now_ms`. */
+const daysBefore = (sql: SqlClient.SqlClient, now_ms: number) => (days: number) =>
+  sql`${new Date(now_ms - days * DAY_MS).toISOString()}::timestamptz`
 
 /** A session that is due, and the bytes of its file. */
 interface DueSession {
@@ -16,51 +29,50 @@ interface DueSession {
   readonly bytes: number
 }
 
-/** The session that an agent would go on in stays, and one with an approval that is not settled. */
-export const dueForArchive = (
-  sql: SqlClient.SqlClient,
+/** Sessions to archive. The session that an agent would continue stays, and one with an approval that is not settled. */
+export const dueForArchive = Effect.fnUntraced(function* (
   { sessions_days }: RetentionConfig,
   now_ms: number,
   limit: number
-) =>
-  sessions_days === null
-    ? Effect.succeed([])
-    : sql<DueSession>`SELECT s.session_id, 0 AS bytes FROM choir_control.sessions AS s
-        WHERE s.status <> 'active' AND s.archive IS NULL AND s.ended_at < ${daysBefore(sql, now_ms)(sessions_days)}
-          AND NOT EXISTS (SELECT 1 FROM choir_control.agents AS a WHERE a.last_session_id = s.session_id)
-          AND NOT EXISTS (SELECT 1 FROM choir_control.pending_approvals AS p WHERE p.session_id = s.session_id
-            AND (p.status IN ('pending', 'executing') OR p.status = 'approved' AND p.request_type <> 'confirm_tool'))
-        ORDER BY s.ended_at LIMIT ${limit}`
+) {
+  const sql = yield* SqlClient.SqlClient
+  if (sessions_days === null) return []
+  return yield* sql<DueSession>`SELECT s.session_id, 0 AS bytes FROM choir_control.sessions AS s
+    WHERE s.status <> 'active' AND s.archive IS NULL AND s.ended_at < ${daysBefore(sql, now_ms)(sessions_days)}
+      AND NOT EXISTS (SELECT 1 FROM choir_control.agents AS a WHERE a.last_session_id = s.session_id)
+      AND NOT EXISTS (SELECT 1 FROM choir_control.pending_approvals AS p WHERE p.session_id = s.session_id
+        AND (p.status IN ('pending', 'executing') OR p.status = 'approved' AND p.request_type <> 'confirm_tool'))
+    ORDER BY s.ended_at LIMIT ${limit}`
+})
 
 /** Archives that are too old, and the oldest of those that together take too much room. */
-export const dueForDeletion = (
-  sql: SqlClient.SqlClient,
+export const dueForDeletion = Effect.fnUntraced(function* (
   { archives_days, archives_mb }: RetentionConfig,
   now_ms: number,
   limit: number
-) => {
+) {
+  const sql = yield* SqlClient.SqlClient
+  if (archives_days === null && archives_mb === null) return []
   const old = archives_days === null ? sql`false` : sql`ended_at < ${daysBefore(sql, now_ms)(archives_days)}`
   const large = archives_mb === null ? sql`false` : sql`total > ${String(archives_mb * MIB)}::text::bigint`
-  return archives_days === null && archives_mb === null
-    ? Effect.succeed([])
-    : sql<DueSession>`SELECT session_id, bytes FROM (
-        SELECT session_id, ended_at, (archive ->> 'bytes')::int AS bytes,
-          sum((archive ->> 'bytes')::bigint) OVER (ORDER BY ended_at DESC, session_id DESC) AS total
-        FROM choir_control.sessions WHERE archive IS NOT NULL AND status <> 'active'
-      ) AS archived WHERE ${old} OR ${large} ORDER BY ended_at LIMIT ${limit}`
-}
+  return yield* sql<DueSession>`SELECT session_id, bytes FROM (
+      SELECT session_id, ended_at, (archive ->> 'bytes')::int AS bytes,
+        sum((archive ->> 'bytes')::bigint) OVER (ORDER BY ended_at DESC, session_id DESC) AS total
+      FROM choir_control.sessions WHERE archive IS NOT NULL AND status <> 'active'
+    ) AS archived WHERE ${old} OR ${large} ORDER BY ended_at LIMIT ${limit}`
+})
 
 /** Audit rows that are kept; the oldest go first. */
 const AUDIT_ROWS_MAX = 200_000
 
-/** What a rule may ask. `before(days)` is the instant so many days ago. */
+/** The terms in which a rule is written. `before(days)` is the instant so many days ago. */
 interface Looking {
   readonly sql: SqlClient.SqlClient
   readonly retention: RetentionConfig
   readonly before: (days: number) => Statement.Fragment
 }
 
-/** Rows `t` of a table, and what becomes of them: they are removed, or emptied of their texts. */
+/** Rows `t` of a table that are removed, or emptied of their texts. */
 export interface Rule {
   readonly kind: Kind
   readonly table: string
@@ -68,7 +80,7 @@ export interface Rule {
   readonly empties?: string
 }
 
-/** A row of the outbox that nobody waits for: it was delivered, or given up so long ago that `status` has stopped telling of it. */
+/** A settled row of the outbox: it was delivered, or given up so long ago that `status` no longer shows it. */
 const settled = ({ before, sql }: Looking) =>
   sql`(t.delivered_at IS NOT NULL OR t.failed_at < ${before(OUTBOX_FAILED_TOLD_DAYS)})`
 
@@ -100,7 +112,7 @@ export const RULES: ReadonlyArray<Rule> = [
       looking.sql`${settled(looking)} AND t.created_at < ${looking.before(looking.retention.messages_days + IDS_KEPT_DAYS)}`
   },
   {
-    // The row is what a repeated request is known by.
+    // A repeated request is recognized by the row.
     kind: "signals",
     table: "signals",
     due: ({ before, retention, sql }) =>
@@ -115,7 +127,7 @@ export const RULES: ReadonlyArray<Rule> = [
         AND s.kind = 'ApprovalResolved' AND s.payload ->> 'approval_id' = t.id::text)`
   },
   {
-    // A call without an outcome is in doubt. It is known as such for as long as anybody could ask.
+    // A call without an outcome is in doubt, and stays known as such for as long as anybody could ask.
     kind: "call results",
     table: "call_results",
     due: ({ before, retention, sql }) => sql`t.created_at < ${before(retention.call_results_days)} AND NOT EXISTS (
@@ -124,7 +136,7 @@ export const RULES: ReadonlyArray<Rule> = [
             OR s.status <> 'active' AND s.ended_at >= ${before(retention.call_results_days)}))`
   },
   {
-    // The session that an agent goes on in keeps its shortcut.
+    // The session that an agent continues keeps its shortcut.
     kind: "snapshots",
     table: "session_snapshots",
     due: ({ before, retention, sql }) => sql`NOT EXISTS (SELECT 1 FROM choir_control.sessions AS s
@@ -144,3 +156,41 @@ export const RULES: ReadonlyArray<Rule> = [
       sql`(t.id <= (SELECT max(id) FROM choir_control.audit) - ${AUDIT_ROWS_MAX}::bigint OR t.at < ${before(retention.audit_days)})`
   }
 ]
+
+/** The retention of a configuration at one moment. */
+export interface Moment {
+  readonly retention: RetentionConfig
+  readonly now_ms: number
+}
+
+const dueRows = Effect.fnUntraced(function* ({ due, table }: Rule, { now_ms, retention }: Moment) {
+  const sql = yield* SqlClient.SqlClient
+  return { table: sql(`choir_control.${table}`), due: due({ sql, retention, before: daysBefore(sql, now_ms) }) }
+})
+
+/** The number of rows that a rule would remove or empty. */
+export const countDue = Effect.fnUntraced(function* (rule: Rule, moment: Moment) {
+  const sql = yield* SqlClient.SqlClient
+  const { due, table } = yield* dueRows(rule, moment)
+  const [row] = yield* sql<{
+    readonly count: number
+  }>`SELECT count(*)::int AS count FROM ${table} AS t WHERE ${due}`
+  return row?.count ?? 0
+})
+
+/** Applies a rule until nothing is due, or for `steps_max` statements. */
+export const removeDue = Effect.fnUntraced(function* (rule: Rule, moment: Moment, steps_max: number) {
+  const sql = yield* SqlClient.SqlClient
+  const { due, table } = yield* dueRows(rule, moment)
+  const found = sql`ctid = ANY(ARRAY(SELECT t.ctid FROM ${table} AS t WHERE ${due} LIMIT ${PRUNE_ROWS_MAX}))`
+  let removed = 0
+  for (let steps = 0; steps < steps_max; steps += 1) {
+    const rows = yield* rule.empties === undefined
+      ? sql`DELETE FROM ${table} WHERE ${found} RETURNING 1`
+      : sql`UPDATE ${table} SET ${sql.literal(rule.empties)} WHERE ${found} RETURNING 1`
+    removed += rows.length
+    if (rows.length < PRUNE_ROWS_MAX) break
+    yield* Effect.sleep(PRUNE_PAUSE_MS)
+  }
+  return removed
+})

@@ -9,8 +9,8 @@ export class AppendRules extends Context.Service<
   AppendRules,
   {
     /**
-     * Looks at events before they are stored, under the lock of their session's row: what has to be done in the same transaction once they
-     * are, or why they cannot be, which freezes the session. `before` is the fold of what is stored.
+     * Judges events before they are stored, under the lock of their session's row. Answers the work for the same transaction once they are
+     * stored, or why they cannot be, which freezes the session. `before` is the fold of what is stored.
      */
     judge(
       session_id: SessionId,

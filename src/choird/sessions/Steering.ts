@@ -1,6 +1,6 @@
 /**
- * What people ask of a running session, from the command line and from gateways alike: instructions to edge, the end of a job or of a turn,
- * compaction. Each is checked against what is acknowledged, stored once for its request id, and ends in an
+ * Requests of people to a running session, from the command line and from gateways alike: instructions to edge, the end of a job or of a turn,
+ * compaction. Each is checked against the acknowledged events, stored once for its request id, and ends in an
  * event; each and each refusal is audited (R77).
  */
 import { Context, Effect, Layer, Option, Schema, Stream } from "effect"
@@ -12,11 +12,13 @@ import { CHAT_TEXT_LIMIT, isTooLong } from "#src/shared/text/chatText.ts"
 import { storableJson } from "#src/shared/text/canonicalJson.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { turnToStop } from "#src/shared/session/turns.ts"
-import { EventStore, SessionUnknown } from "./EventStore.ts"
+import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
+import { EventStore } from "./EventStore.ts"
+import { SessionUnknown } from "./readLog.ts"
 import { type SessionRow, SessionStore } from "./SessionStore.ts"
 import { type Sent, Signals, type Wish } from "#src/choird/queues/Signals.ts"
 
-/** Why a session cannot be asked for this, with what helps. `kind` is also the API's error type. */
+/** A refused order with its reason and a way out. `kind` is also the API's error type. */
 export class SteeringRefused extends Schema.TaggedError<SteeringRefused>()("SteeringRefused", {
   kind: Schema.Literals([
     "EMPTY",
@@ -37,7 +39,7 @@ export class SteeringRefused extends Schema.TaggedError<SteeringRefused>()("Stee
   }
 }
 
-/** What is asked for; a job that is not named is the only one that runs. `Cancel` ends that job, or the turn when no job runs. */
+/** A person's order. A job that is not named is the only one that runs. `Cancel` ends that job, or the turn when no job runs. */
 export type Order =
   | { readonly type: "Inject"; readonly content: string }
   | { readonly type: "CancelCore"; readonly job_name?: JobName }
@@ -76,7 +78,7 @@ export class Steering extends Context.Service<
     order<const O extends Order>(
       request: Request,
       order: O
-    ): Effect.Effect<Ordered<O["type"]>, SteeringRefused | SessionUnknown>
+    ): Effect.Effect<Ordered<O["type"]>, SteeringRefused | SessionUnknown | DatabaseAway>
   }
 >()("choir/choird/Steering") {
   static readonly layer = Layer.effect(
@@ -118,7 +120,7 @@ const chosenTurn = (state: SessionState, next: InboxId | undefined) => {
     : Effect.succeed<Wish>({ type: "StopTurn", turn })
 }
 
-/** What an order comes to in this state. `next` is the oldest message that was not taken shortly before. */
+/** The signal that an order becomes in this state. `next` is the oldest message that was not taken shortly before. */
 const wishOf = Effect.fnUntraced(function* (state: SessionState, order: Order, next: InboxId | undefined) {
   switch (order.type) {
     case "StopTurn":
@@ -189,7 +191,7 @@ const endedIn = (event: ChoirEvent): Ended => {
   return { rev: event.rev, refused: reason === "no_such_job" ? "the job had stopped before" : null }
 }
 
-/** What an audit row keeps of an order: never the words of an instruction. */
+/** The detail of an order in its audit row: never the words of an instruction. */
 const auditDetail = (order: Order): Readonly<Record<string, string | number | null>> => {
   switch (order.type) {
     case "Inject":
@@ -211,7 +213,7 @@ const make = Effect.fnUntraced(function* () {
   const signals = yield* Signals
 
   const place = Effect.fnUntraced(function* ({ request_id, session_id }: Request, row: SessionRow, order: Order) {
-    // What it asked for may be over by now, so a repeated request is not checked again.
+    // The job or turn may have ended by now, so a repeated request is not checked again.
     const earlier = yield* signals.asked(session_id, request_id)
     if (earlier !== undefined) return yield* queued(row, { type: "queued", ...earlier }, order)
     if (row.status !== "active") return yield* queued(row, { type: "inactive", status: row.status }, order)
@@ -251,10 +253,12 @@ const make = Effect.fnUntraced(function* () {
     const row = Option.getOrUndefined(yield* sessions.get(session_id))
     const placed = row === undefined ? new SessionUnknown({ session_id }) : place(request, row, order)
     const { signal_id, wish } = yield* Effect.tapError(placed, (error) =>
-      audit.record({
-        ...entry,
-        detail: { ...detail, refused: error._tag === "SteeringRefused" ? error.kind : "UNKNOWN_SESSION" }
-      })
+      error._tag === "DatabaseAway"
+        ? Effect.void
+        : audit.record({
+            ...entry,
+            detail: { ...detail, refused: error._tag === "SteeringRefused" ? error.kind : "UNKNOWN_SESSION" }
+          })
     )
     const job = wish.type === "CancelCore" ? { job_name: wish.job_name } : {}
     const turn = wish.type === "StopTurn" ? wish.turn : {}

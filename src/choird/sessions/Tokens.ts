@@ -1,6 +1,7 @@
 /** Bootstrap and lease tokens (D12): 256 random bits each, of which only the SHA-256 is kept. */
 import { Clock, Context, Effect, Layer, Option, Redacted, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
+import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 import type { Caller } from "#schema/AgentApi.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
@@ -15,15 +16,15 @@ export class Tokens extends Context.Service<
   Tokens,
   {
     /** A single-use token for the environment of a new container; it makes every earlier token of the session superseded. */
-    bootstrap(session_id: SessionId, agent_id: AgentId, epoch: number): Effect.Effect<Redacted.Redacted>
+    bootstrap(session_id: SessionId, agent_id: AgentId, epoch: number): Effect.Effect<Redacted.Redacted, DatabaseAway>
     /** A lease token for a caller that proved a bootstrap or lease token; it voids the lease token before. */
-    lease(caller: Caller): Effect.Effect<Redacted.Redacted>
+    lease(caller: Caller): Effect.Effect<Redacted.Redacted, DatabaseAway>
     /** Ends the 60 s grace in which a lost INIT_HELLO reply may be asked for again: called at the first other verb. */
-    settle(caller: Caller): Effect.Effect<void>
+    settle(caller: Caller): Effect.Effect<void, DatabaseAway>
     /** Who presents this token, compared in constant time; none for unknown, spent and revoked ones. */
     identify(token: Redacted.Redacted): Effect.Effect<Option.Option<Caller>>
     /** Voids every token of a session, at once. */
-    revoke(session_id: SessionId): Effect.Effect<void>
+    revoke(session_id: SessionId): Effect.Effect<void, DatabaseAway>
   }
 >()("choir/choird/Tokens") {
   /** Knows the tokens of the sessions that were active when an earlier choird ended, so that their agents may flush (D15). */
@@ -31,18 +32,19 @@ export class Tokens extends Context.Service<
     Tokens,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const onDatabase = yield* useDatabase
       const sessions = new Map<SessionId, SessionTokens>()
-      for (const row of yield* stored(sql)) sessions.set(row.session_id, fromStored(row))
-      // The columns and the memory change together, whoever else asks meanwhile.
+      for (const row of yield* stored) sessions.set(row.session_id, fromStored(row))
+      // The columns and the memory change together, also with several callers.
       const changing = yield* Semaphore.make(1)
 
       const write = (session_id: SessionId, bootstrap: Buffer | undefined, lease: Buffer | undefined) =>
-        Effect.orDie(
-          sql.withTransaction(sql`UPDATE choir_control.sessions
+        onDatabase(
+          inTransaction(sql`UPDATE choir_control.sessions
             SET bootstrap_hash = ${bootstrap ?? null}, lease_hash = ${lease ?? null} WHERE session_id = ${session_id}`)
         )
 
-      /** Memory follows the row, so that a token which was not stored is never valid; nor is one that was revoked meanwhile. */
+      /** Memory follows the row, so that a token which was not stored is never valid; nor is one that was revoked in the meantime. */
       const change = Effect.fnUntraced(function* (held: SessionTokens | undefined, next: SessionTokens) {
         yield* write(next.session_id, next.bootstrap?.digest, next.lease)
         if (sessions.get(next.session_id) === held) sessions.set(next.session_id, next)
@@ -51,7 +53,7 @@ export class Tokens extends Context.Service<
       const lease = Effect.fn("Tokens.lease")(function* (caller: Caller) {
         const { digest, token } = makeToken()
         const held = sessions.get(caller.session_id)
-        // Superseded or revoked since it was identified: what it gets opens nothing.
+        // Superseded or revoked since it was identified: its new token opens nothing.
         if (held === undefined || held.epoch !== caller.epoch || caller.standing === "superseded") return token
         const spent_ms = held.bootstrap?.spent_ms ?? (yield* Clock.currentTimeMillis)
         const bootstrap = held.bootstrap === undefined ? undefined : { ...held.bootstrap, spent_ms }
@@ -146,10 +148,12 @@ interface StoredTokens {
   readonly lease_hash: Uint8Array | null
 }
 
-const stored = (sql: SqlClient.SqlClient) =>
-  Effect.orDie(sql<StoredTokens>`SELECT session_id, agent_id, epoch, bootstrap_hash, lease_hash
+const stored = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<StoredTokens>`SELECT session_id, agent_id, epoch, bootstrap_hash, lease_hash
     FROM choir_control.sessions
-    WHERE status = 'active' AND (bootstrap_hash IS NOT NULL OR lease_hash IS NOT NULL)`)
+    WHERE status = 'active' AND (bootstrap_hash IS NOT NULL OR lease_hash IS NOT NULL)`
+}).pipe(Effect.orDie)
 
 /** A bootstrap token that was swapped already gets no second grace from a restart of choird. */
 const fromStored = ({ agent_id, bootstrap_hash, epoch, lease_hash, session_id }: StoredTokens): SessionTokens => ({

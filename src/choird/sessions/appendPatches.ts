@@ -1,11 +1,11 @@
 /** One heartbeat's patches, from the lock of the session's row to the answer (D4, D6). */
 import { Effect, Result } from "effect"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import type { Caller, Heartbeat } from "#schema/AgentApi.ts"
 import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
-import type { RunningConfig } from "#src/choird/config/ConfigStore.ts"
-import { mayPass } from "#src/choird/database/sqlState.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { genesis } from "#src/shared/events/hashChain.ts"
 import { makeKeyedLock } from "#src/shared/keyedLock.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -14,11 +14,11 @@ import { admit, decide, type Decision, prepare, type Prepared } from "./decideAp
 import { hasRoom } from "./logLimit.ts"
 import { headHash } from "./readLog.ts"
 import { freezeSession } from "./SessionStore.ts"
-import type { SessionStates } from "./sessionStates.ts"
+import { SessionStates } from "./SessionStates.ts"
 import { bytesOf, insertEvents, lockSession, readDigests } from "./storedEvents.ts"
-import type { AppendRules } from "./AppendRules.ts"
+import { AppendRules } from "./AppendRules.ts"
 
-/** What was stored and folded, with the digest of the session's last event and the DMs that have something new. */
+/** The stored and folded events, with the digest of the session's last event and the DMs that have something new. */
 interface Committed {
   readonly session_id: SessionId
   readonly agent_id: AgentId
@@ -31,19 +31,18 @@ interface Committed {
 }
 
 /** `announce` runs after the commit, and only then. */
-export const makeAppendPatches = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
-  states: SessionStates,
-  rules: AppendRules["Service"],
-  current: Effect.Effect<RunningConfig>,
-  announce: (committed: Committed) => Effect.Effect<void>
-) {
+export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committed: Committed) => Effect.Effect<void>) {
+  const sql = yield* SqlClient.SqlClient
+  const onDatabase = yield* useDatabase
+  const { current } = yield* ConfigStore
+  const rules = yield* AppendRules
+  const states = yield* SessionStates
   // By agent, since an agent has one active session at a time (invariant 11).
   const lock = yield* makeKeyedLock
 
   const commit = Effect.fnUntraced(function* (caller: Caller, heartbeat: Heartbeat, prepared: Prepared) {
     const { agent_id, session_id } = caller
-    const session = yield* lockSession(sql, session_id)
+    const session = yield* lockSession(session_id)
     const early = admit(session, caller.epoch, heartbeat, prepared)
     if (session === undefined || prepared.type !== "chain" || early !== undefined)
       return { decision: early ?? FENCED, last_rev: session?.last_rev ?? 0 }
@@ -51,7 +50,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (
     const hash_before = headHash(session_id, head_hash)
     const stored = yield* states.at(session_id, last_rev, hash_before)
     const held = { ...stored, head: { rev: last_rev, hash: hash_before } }
-    const digests = yield* earlierDigests(sql, session_id, heartbeat, last_rev)
+    const digests = yield* earlierDigests(session_id, heartbeat, last_rev)
     const decision = decide(heartbeat, prepared.links, held, (rev) =>
       rev === 0 ? genesis(session_id) : digests.get(rev)
     )
@@ -61,11 +60,11 @@ export const makeAppendPatches = Effect.fnUntraced(function* (
     const judged = yield* rules.judge(session_id, stored.at.state, events)
     if (Result.isFailure(judged)) return { decision: { type: "conflict", reason: judged.failure } as const, last_rev }
     const { config } = yield* current
-    // The session is told to end long before, and nothing is wrong with it.
+    // The agent is asked to end long before, and nothing is wrong with the session.
     if (!hasRoom(log_bytes, bytesOf(links), config.retention))
       return { decision: { type: "frozen" } as const, last_rev }
-    yield* insertEvents(sql, session_id, links, hash)
-    const dms = yield* applyConsequences(sql, config, { session_id, agent_id, dm }, events)
+    yield* insertEvents(session_id, links, hash)
+    const dms = yield* applyConsequences(config, { session_id, agent_id, dm }, events)
     yield* judged.success
     yield* sql.afterCommit(
       announce({ session_id, agent_id, events: folded, state, hash, isNewer: newer !== undefined, dms })
@@ -76,7 +75,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (
   const settle = Effect.fnUntraced(function* (caller: Caller, heartbeat: Heartbeat) {
     const settled = yield* commit(caller, heartbeat, prepare(heartbeat))
     if (settled.decision.type === "conflict") {
-      yield* freezeSession(sql, caller.session_id, settled.decision.reason)
+      yield* freezeSession(caller.session_id, settled.decision.reason)
       yield* Effect.logError(`session ${caller.session_id} is frozen: ${settled.decision.reason}`)
     }
     return settled
@@ -85,14 +84,14 @@ export const makeAppendPatches = Effect.fnUntraced(function* (
   return (caller: Caller, heartbeat: Heartbeat): Effect.Effect<Settled> =>
     caller.standing === "superseded"
       ? Effect.succeed({ decision: FENCED, last_rev: 0 })
-      : Effect.suspend(() => sql.withTransaction(settle(caller, heartbeat))).pipe(
+      : Effect.suspend(() => inTransaction(settle(caller, heartbeat))).pipe(
           lock(caller.agent_id),
-          Effect.catchIf(mayPass, () => Effect.succeed(BACKOFF)),
-          Effect.orDie
+          onDatabase,
+          Effect.catchTag("DatabaseAway", () => Effect.succeed(BACKOFF))
         )
 })
 
-/** What became of a request, and the session's newest revision before it. */
+/** The decision about a request, and the session's newest revision before it. */
 export interface Settled {
   readonly decision: Decision | typeof BACKOFF.decision
   readonly last_rev: number
@@ -101,12 +100,7 @@ const FENCED: Decision = { type: "fenced" }
 const BACKOFF = { decision: { type: "backoff" }, last_rev: 0 } as const
 
 /** The digests that a request with stored revisions is compared by; none for the usual one, which starts at the head. */
-const earlierDigests = (
-  sql: SqlClient.SqlClient,
-  session_id: SessionId,
-  { base_rev, new_rev }: Heartbeat,
-  last_rev: number
-) => {
+const earlierDigests = (session_id: SessionId, { base_rev, new_rev }: Heartbeat, last_rev: number) => {
   const revs = [base_rev, new_rev].filter((rev) => rev > 0 && rev < last_rev)
-  return revs.length === 0 ? Effect.succeed(new Map<number, Buffer>()) : readDigests(sql, session_id, revs)
+  return revs.length === 0 ? Effect.succeed(new Map<number, Buffer>()) : readDigests(session_id, revs)
 }

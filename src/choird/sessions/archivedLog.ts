@@ -1,18 +1,18 @@
 /**
- * The events of an archived session: a compressed file of the home, a stored row a line, that is read as the table would be. What a row
- * holds is up to eventRow.ts; its bytes are written as `{"hex": …}`.
+ * The events of an archived session: a compressed file of the home, a stored row a line, that is read as the table would be. eventRow.ts
+ * decides what a row holds; its bytes are written as `{"hex": …}`.
  */
 import { createReadStream } from "node:fs"
 import { join } from "node:path"
 import { createGunzip } from "node:zlib"
 import { Effect, Schema, Stream } from "effect"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { AgentId, Rev, SessionId } from "#schema/Ids.ts"
 import type { EventRow } from "#src/shared/events/eventRow.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
 import type { Log } from "./storedEvents.ts"
 
-/** What the session's row says of its file. */
+/** A session's file, as its row describes it. */
 export const Archive = Schema.Struct({
   agent_id: AgentId,
   session_id: SessionId,
@@ -30,7 +30,7 @@ export const archiveFolder = (home: string) => join(home, "archive")
 export const archivePath = (home: string, { agent_id, session_id }: Pick<Archive, "agent_id" | "session_id">) =>
   join(archiveFolder(home), agent_id, `${session_id}.jsonl.gz`)
 
-/** The file is not there, or not what was written. */
+/** A file that is missing, or differs from what was written. */
 export class ArchiveUnreadable extends Schema.TaggedError<ArchiveUnreadable>()("ArchiveUnreadable", {
   path: Schema.String,
   problem: Schema.String
@@ -89,9 +89,10 @@ export const archivedLog = (path: string, last_rev: number): Log<ArchiveUnreadab
 const decodeArchive = Schema.decodeUnknownEffect(Archive)
 
 /** Where a session's events are, if they are no longer in the table. */
-export const archiveOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId) {
+export const archiveOf = Effect.fnUntraced(function* (session_id: SessionId) {
+  const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{
     readonly archive: unknown
   }>`SELECT archive FROM choir_control.sessions WHERE session_id = ${session_id}`
-  return row === undefined || row.archive === null ? undefined : yield* decodeArchive(row.archive)
-}, Effect.orDie)
+  return row === undefined || row.archive === null ? undefined : yield* Effect.orDie(decodeArchive(row.archive))
+})

@@ -1,6 +1,6 @@
-/** What follows from stored events beside the log: acknowledged messages and signals, and what people are to be told (D6). */
+/** The consequences of stored events beside the log: acknowledged messages and signals, and messages to people (D6). */
 import { Effect } from "effect"
-import type { SqlClient, SqlError } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
@@ -49,21 +49,18 @@ const isSpoken = (event: ChoirEvent): event is Spoken =>
 
 const KIND_OF_FAILED = { again: "outage", final: "error", stopped: "stopped" } as const
 
-/** What stands in the place of an answer is not a reply to a person who waits for one. */
+/** A message in place of an answer is not a reply to a person who waits for one. */
 const kindOf = ({ failed, kind }: Spoken["payload"]): OutboxMessage["kind"] =>
   failed === undefined ? kind : KIND_OF_FAILED[failed]
 
 /** An id counts only for rows of this agent and this session, whatever the agent writes into its events. */
-const acknowledge = (
-  sql: SqlClient.SqlClient,
-  { agent_id, session_id }: Origin,
-  events: ReadonlyArray<ChoirEvent>
-): Effect.Effect<unknown, SqlError.SqlError> => {
+const acknowledge = Effect.fnUntraced(function* ({ agent_id, session_id }: Origin, events: ReadonlyArray<ChoirEvent>) {
   const messages = carried(events, inboxIdOf)
   const signals = carried(events, signalIdOf)
-  if (messages.length + signals.length === 0) return Effect.void
+  if (messages.length + signals.length === 0) return
+  const sql = yield* SqlClient.SqlClient
   const rows = [...messages, ...signals]
-  return sql`WITH carried AS (
+  yield* sql`WITH carried AS (
       SELECT * FROM unnest(
         ${rows.map(({ id }) => id)}::bigint[],
         ${rows.map(({ rev }) => rev)}::int[],
@@ -76,7 +73,7 @@ const acknowledge = (
     )
     UPDATE choir_control.inbox AS i SET acked_rev = c.rev, session_id = ${session_id} FROM carried AS c
     WHERE c.is_message AND i.inbox_id = c.id AND i.agent_id = ${agent_id} AND i.acked_rev IS NULL`
-}
+})
 
 interface Place {
   readonly gateway: ResourceName
@@ -84,27 +81,25 @@ interface Place {
 }
 
 /** Where the messages came from that are answered, as the inbox knows it: an agent's own word could name anyone's DM. */
-const placesOf = (sql: SqlClient.SqlClient, agent_id: AgentId, spoken: ReadonlyArray<Spoken>) => {
+const placesOf = Effect.fnUntraced(function* (agent_id: AgentId, spoken: ReadonlyArray<Spoken>) {
   const ids = carried(spoken, (event) =>
     event.event_type === "AgentMessage" ? event.payload.in_reply_to : undefined
   ).map(({ id }) => id)
-  if (ids.length === 0) return Effect.succeed(new Map<string, Place>())
-  return Effect.map(
-    sql<Place & { readonly id: string }>`SELECT inbox_id::text AS id, gateway, dm FROM choir_control.inbox
-      WHERE agent_id = ${agent_id} AND inbox_id = ANY(${ids}::bigint[])`,
-    (rows) => new Map(rows.map(({ dm, gateway, id }) => [id, { dm, gateway }]))
-  )
-}
+  if (ids.length === 0) return new Map<string, Place>()
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<Place & { readonly id: string }>`SELECT inbox_id::text AS id, gateway, dm
+    FROM choir_control.inbox WHERE agent_id = ${agent_id} AND inbox_id = ANY(${ids}::bigint[])`
+  return new Map<string, Place>(rows.map(({ dm, gateway, id }) => [id, { dm, gateway }]))
+})
 
 const speak = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
   config: Config,
   { agent_id, dm, session_id }: Origin,
   events: ReadonlyArray<ChoirEvent>
 ) {
   const spoken = events.filter(isSpoken)
   if (spoken.length === 0) return []
-  const places = yield* placesOf(sql, agent_id, spoken)
+  const places = yield* placesOf(agent_id, spoken)
   const bound = config.dms[dm]
   const messages: Array<OutboxMessage> = []
   for (const { payload, rev } of spoken) {
@@ -124,17 +119,16 @@ const speak = Effect.fnUntraced(function* (
         in_reply_to
       })
   }
-  yield* insertOutbox(sql, config, messages)
+  yield* insertOutbox(config, messages)
   return [...new Set(messages.map((message) => message.dm))]
 })
 
-/** Writes what follows from events, within their transaction. Returns the DMs that have something new. */
+/** Writes the consequences of events, within their transaction. Returns the DMs that have something new. */
 export const applyConsequences = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
   config: Config,
   origin: Origin,
   events: ReadonlyArray<ChoirEvent>
 ) {
-  yield* acknowledge(sql, origin, events)
-  return yield* speak(sql, config, origin, events)
+  yield* acknowledge(origin, events)
+  return yield* speak(config, origin, events)
 })

@@ -1,4 +1,4 @@
-/** What becomes of a heartbeat's patches: the cells of D4, decided without touching anything (R11). */
+/** The decision about a heartbeat's patches: the cells of D4, pure (R11). */
 import { Result } from "effect"
 import type { Heartbeat } from "#schema/AgentApi.ts"
 import { type ChoirEvent, isKnownEvent, type SentEvent } from "#schema/Event.ts"
@@ -20,7 +20,7 @@ export type Decision =
   /** An older epoch, or a session that has ended: the agent has to exit. */
   | { readonly type: "fenced" }
   | { readonly type: "frozen" }
-  /** Nothing that can be told apart from a wrong history; the session is frozen with the reason. */
+  /** A history that may be wrong; the session is frozen with the reason. */
   | { readonly type: "conflict"; readonly reason: string }
   | { readonly type: "gap" }
   | { readonly type: "too_large"; readonly rev: number; readonly bytes: number }
@@ -43,7 +43,7 @@ const NUL = /(?<!\\)(?:\\\\)*\\u0000/u
 
 const conflict = (reason: string) => ({ type: "conflict" as const, reason })
 
-/** Chains the patches, and checks what does not depend on the session. */
+/** Chains the patches, and makes the checks that do not depend on the session. */
 export const prepare = ({ base_rev, hash_prev, new_rev, patches }: Heartbeat): Prepared => {
   if (new_rev !== base_rev + patches.length || patches.some(({ rev }, index) => rev !== base_rev + 1 + index))
     return conflict(`the patches are not the events after ${base_rev} up to ${new_rev}`)
@@ -65,7 +65,7 @@ export const prepare = ({ base_rev, hash_prev, new_rev, patches }: Heartbeat): P
   return { type: "chain", links }
 }
 
-/** What is settled before any digest is compared: whether this caller may still write, and whether events are missing. */
+/** The decision that needs no digest: whether this caller may still write, and whether events are missing. */
 export const admit = (
   session: LockedSession | undefined,
   caller_epoch: number,
@@ -80,7 +80,7 @@ export const admit = (
   return heartbeat.base_rev > session.last_rev ? { type: "gap" } : undefined
 }
 
-/** Events of a session after the first one that is not known here: what its agent had still to send. */
+/** Events of a session after the first one that is not known here, which its agent still had to send. */
 export const NEWER_EVENTS_MAX = 10_000
 
 /** The known events before all that are not, and the first of those. */
@@ -91,7 +91,7 @@ const splitAtNewer = (events: ReadonlyArray<SentEvent>) => {
   return { known, newer: newer && { rev: newer.rev, v: newer.v, event_type: newer.event_type } }
 }
 
-/** What is known of a session before a heartbeat: its head, and its log as far as it is proved and folded. */
+/** A session before a heartbeat: its head, and its log as far as it is proved and folded. */
 interface Held extends Pick<Replay, "at" | "problem"> {
   readonly head: { readonly rev: number; readonly hash: Buffer }
 }
@@ -122,7 +122,7 @@ export const decide = (
   if (hash === undefined) return { type: "duplicate" }
   const split = splitAtNewer(fresh.map(({ event }) => event))
   const newer = problem?.newer ?? split.newer
-  // Nothing is wrong with the session: it goes on once a later choird runs again, which a frozen one would not.
+  // Nothing is wrong with the session: it continues once a later choird runs again, which a frozen one would not.
   if (newer !== undefined && new_rev - newer.rev >= NEWER_EVENTS_MAX) return { type: "frozen" }
   const folding = problem === undefined ? split.known : []
   const folded = foldAll(at.state, folding)

@@ -1,6 +1,6 @@
-/** Reduces stored payloads to what the fold needs, once a chained event lists them (D52). The chain keeps the digests of before. */
+/** The reduction of stored payloads to what the fold needs, once a chained event lists them (D52). The chain keeps the earlier digests. */
 import { Effect, Result, Schema } from "effect"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { type ChoirEvent, Salt } from "#schema/Event.ts"
 import { Rev, type SessionId } from "#schema/Ids.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
@@ -25,7 +25,7 @@ export class ForgetRefused extends Schema.TaggedError<ForgetRefused>()("ForgetRe
   }
 }
 
-/** What an event becomes: its text, and the digest that a later event has to list. Undefined where nothing of it is free text. */
+/** The reduced event: its text, and the digest that a later event has to list. Undefined for an event without free text. */
 export const reductionOf = (event: ChoirEvent, salt: string) => {
   const payload = canonicalJson(reducedPayload(event))
   return payload === canonicalJson(event.payload)
@@ -40,7 +40,8 @@ const read = (row: EventRow) =>
   )
 
 /** The digests that events of the session list, as `rev digest`. */
-const listedDigests = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId) {
+const listedDigests = Effect.fnUntraced(function* (session_id: SessionId) {
+  const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<EventRow>`SELECT ${sql.literal(EVENT_COLUMNS)} FROM choir_control.session_events
     WHERE session_id = ${session_id} AND event_type = 'MemoryWriteCommitted'`
   return new Set(
@@ -61,17 +62,17 @@ const chainedDigest = ({ envelope, payload }: RowText): string | undefined =>
     : (envelope.payload_digest ?? payloadDigest(envelope.salt, payload))
 
 /**
- * Reduces all of them or none, in one transaction. What is left is `reducedPayload`, whatever was asked for, and its digest under the new
+ * Reduces all of them or none, in one transaction. The rest is always `reducedPayload`, and its digest under the new
  * salt has to be listed by a later event that is stored. Snapshots go with it, since they hold digests of calls without a salt.
  */
 export const forgetPayloads = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
   session_id: SessionId,
   reductions: ReadonlyArray<Reduction>
 ) {
-  yield* lockSession(sql, session_id)
-  const archive = yield* archiveOf(sql, session_id)
-  const listed = yield* listedDigests(sql, session_id)
+  const sql = yield* SqlClient.SqlClient
+  yield* lockSession(session_id)
+  const archive = yield* archiveOf(session_id)
+  const listed = yield* listedDigests(session_id)
   let count = 0
   for (const { rev, salt } of reductions) {
     const refuse = (reason: string) => new ForgetRefused({ rev, reason })

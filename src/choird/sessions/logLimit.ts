@@ -1,13 +1,13 @@
 /**
- * How much one session's log may hold (`retention.session_mb`). At the limit the agent is told to stop; what it still sends then is taken
- * up to LOG_FULL_ROOM_BYTES more, so that an agent which stops as it is told loses nothing.
+ * The limit of one session's log (`retention.session_mb`). At the limit the agent is asked to stop; up to LOG_FULL_ROOM_BYTES more are
+ * taken, so that an agent which does stop loses nothing.
  */
 import type { RetentionConfig } from "#schema/Config.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 
 const MIB = 1024 ** 2
 
-/** Room above the limit for what an agent sends before it hears of it, what it holds back, and its goodbye. */
+/** Room above the limit for the events that an agent sends before it knows, those that it holds back, and its goodbye. */
 export const LOG_FULL_ROOM_BYTES = 64 * MIB
 
 type Limit = Pick<RetentionConfig, "session_mb">

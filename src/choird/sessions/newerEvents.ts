@@ -1,6 +1,6 @@
-/** Sessions whose log a later Choir went on with: this one keeps and proves their events, and does not run them (D53). */
+/** Sessions whose log a later Choir continued: this one keeps and proves their events, and does not run them (D53). */
 import { Effect, Schema } from "effect"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { EVENT_TYPES, EVENT_VERSION } from "#schema/Event.ts"
 import { Rev, SessionId } from "#schema/Ids.ts"
 import { VERSION } from "#src/shared/program/version.ts"
@@ -29,41 +29,41 @@ export class NewerEvents extends Schema.TaggedError<NewerEvents>()("NewerEvents"
 }
 
 /** The refusal of a session whose first event that is not known here is this one. */
-export const newerFrom = (sql: SqlClient.SqlClient, session_id: SessionId, newer: NewerEvent) =>
-  Effect.map(
-    sql<{ readonly choird_version: string | null }>`SELECT choird_version FROM choir_control.sessions
-      WHERE session_id = ${session_id}`,
-    ([row]) => {
-      // Where this choird itself ran it, only its agent was of a later Choir.
-      const choird_version = row === undefined || row.choird_version === VERSION ? null : row.choird_version
-      return new NewerEvents({ session_id, ...newer, choird_version })
-    }
-  )
+export const newerFrom = Effect.fnUntraced(function* (session_id: SessionId, newer: NewerEvent) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly choird_version: string | null }>`SELECT choird_version FROM choir_control.sessions
+    WHERE session_id = ${session_id}`
+  // Where this choird itself ran it, only its agent was of a later Choir.
+  const choird_version = row === undefined || row.choird_version === VERSION ? null : row.choird_version
+  return new NewerEvents({ session_id, ...newer, choird_version })
+})
 
 /** Whether the choird that ran a session last is a later one than this. */
 const isLater = (choird_version: string | null): boolean =>
   choird_version !== null && choird_version.localeCompare(VERSION, "en", { numeric: true }) > 0
 
 /**
- * The first event up to a revision whose payload is not known here. A snapshot stands for the events before it, unless a later choird
+ * The first event up to a revision whose payload is not known here. A snapshot covers the events before it, unless a later choird
  * may have written it.
  */
-const newerPayload = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId, until: number) {
+const newerPayload = Effect.fnUntraced(function* (session_id: SessionId, until: number) {
+  const sql = yield* SqlClient.SqlClient
   const [session] = yield* sql<{ readonly last_rev: number; readonly choird_version: string | null }>`SELECT last_rev,
       choird_version FROM choir_control.sessions WHERE session_id = ${session_id}`
   if (session === undefined) return undefined
   const last = Math.min(until, session.last_rev)
-  const snapshot = isLater(session.choird_version) ? undefined : yield* newestSnapshot(sql, session_id, last)
-  const { problem } = yield* replayLog(storedLog(sql, session_id, last), snapshot ?? replayStart(session_id))
+  const snapshot = isLater(session.choird_version) ? undefined : yield* newestSnapshot(session_id, last)
+  const { problem } = yield* replayLog(storedLog(session_id, last), snapshot ?? replayStart(session_id))
   return problem?.newer
 })
 
 /** The first stored event of a session that is not known here. A row of before migration 0009 has no version of its own, and is of version 1. */
-export const newerEvents = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, session_id: SessionId) {
+export const newerEvents = Effect.fnUntraced(function* (session_id: SessionId) {
+  const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<NewerEvent>`SELECT rev, coalesce(v, 1) AS v, event_type
     FROM choir_control.session_events
     WHERE session_id = ${session_id} AND (v > ${EVENT_VERSION} OR event_type <> ALL(${[...EVENT_TYPES]}::text[]))
     ORDER BY rev LIMIT 1`
-  const newer = (yield* newerPayload(sql, session_id, row === undefined ? Infinity : row.rev - 1)) ?? row
-  return newer === undefined ? undefined : yield* newerFrom(sql, session_id, newer)
+  const newer = (yield* newerPayload(session_id, row === undefined ? Infinity : row.rev - 1)) ?? row
+  return newer === undefined ? undefined : yield* newerFrom(session_id, newer)
 })

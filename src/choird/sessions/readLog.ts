@@ -1,8 +1,12 @@
 /** The reading side of a session's log: its head, its events as they are printed, and the proof of them. */
-import { Effect, Option, Result, Stream } from "effect"
-import type { SqlClient } from "effect/sql"
-import type { JobName, SessionId } from "#schema/Ids.ts"
+import { Effect, Option, Result, Schema, Stream } from "effect"
+import { SqlClient } from "effect/sql"
+import type { Snapshot } from "#schema/AgentApi.ts"
+import type { ChoirEvent } from "#schema/Event.ts"
+import { type JobName, SessionId } from "#schema/Ids.ts"
 import type { LogLine, Verification } from "#schema/OperatorApi.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import {
   eventOf,
   type EventRow,
@@ -12,35 +16,20 @@ import {
   readRow
 } from "#src/shared/events/eventRow.ts"
 import { genesis, hex } from "#src/shared/events/hashChain.ts"
+import { archivedLog, archiveOf, archivePath } from "./archivedLog.ts"
 import { newerEvents, newerFrom } from "./newerEvents.ts"
-import { chainLog, type Log, readPage, replayLog, replayStart } from "./storedEvents.ts"
+import { SessionStates } from "./SessionStates.ts"
+import { offerSnapshot, TAIL_PAGE_BYTES_MAX } from "./snapshots.ts"
+import { chainLog, type Log, readNamed, readPage, replayLog, replayStart, storedLog } from "./storedEvents.ts"
 import type { CoreReport } from "#schema/Core.ts"
 import { reported } from "#src/shared/session/reported.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import type { EventStore } from "./EventStore.ts"
 
-/** What running jobs said of themselves last, read from the log: the state names the event, and the event has the words. */
-export const newestReports = Effect.fnUntraced(function* (
-  events: EventStore["Service"],
-  session_id: SessionId,
-  { cores }: SessionState
-) {
-  const revs = [...cores.values()].flatMap(({ report_rev }) => (report_rev === 0 ? [] : [report_rev]))
-  const found = yield* events.named(session_id, revs)
-  const byRev = new Map(found.map((event) => [event.rev, reported(event)]))
-  return new Map<JobName, CoreReport>(
-    [...cores.values()].flatMap(({ job_name, report_rev }) => {
-      const report = byRev.get(report_rev)
-      return report === undefined ? [] : [[job_name, report] as const]
-    })
-  )
-})
-
-/** What a session's own row says of its newest event. */
+/** The newest event of a session, as the session's own row has it. */
 export interface Head {
   readonly last_rev: number
   readonly hash: Buffer
-  /** The greatest revision that is stored; equal to `last_rev` unless somebody changed the tables. */
+  /** The greatest revision that is stored; equal to `last_rev` unless the tables were changed by hand. */
   readonly newest_rev: number
 }
 
@@ -53,24 +42,50 @@ interface HeadRow {
   readonly newest_rev: number | null
 }
 
-/** Undefined for a session that there is not. */
-export const readHead = (sql: SqlClient.SqlClient, session_id: SessionId) =>
-  Effect.map(
-    sql<HeadRow>`SELECT last_rev, head_hash,
-        (SELECT max(rev) FROM choir_control.session_events WHERE session_id = ${session_id}) AS newest_rev
-      FROM choir_control.sessions WHERE session_id = ${session_id}`,
-    ([row]): Head | undefined =>
-      row === undefined
-        ? undefined
-        : { last_rev: row.last_rev, hash: headHash(session_id, row.head_hash), newest_rev: row.newest_rev ?? 0 }
-  )
+export class SessionUnknown extends Schema.TaggedError<SessionUnknown>()("SessionUnknown", { session_id: SessionId }) {
+  override get message() {
+    return `there is no session ${this.session_id}`
+  }
+  get hint() {
+    return "choirctl session list"
+  }
+}
 
-/** An event that was checked when it was stored. Where somebody changed it since, `verify` tells more. */
-export const storedEvent = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
-  session_id: SessionId,
-  row: EventRow
-) {
+export const readHead = Effect.fnUntraced(function* (session_id: SessionId) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<HeadRow>`SELECT last_rev, head_hash,
+      (SELECT max(rev) FROM choir_control.session_events WHERE session_id = ${session_id}) AS newest_rev
+    FROM choir_control.sessions WHERE session_id = ${session_id}`
+  if (row === undefined) return yield* new SessionUnknown({ session_id })
+  const { head_hash, last_rev, newest_rev } = row
+  return { last_rev, hash: headHash(session_id, head_hash), newest_rev: newest_rev ?? 0 } satisfies Head
+})
+
+/** The log of an archived session, whose events are in a file; undefined for one whose events are in the table. */
+export const fileLog = Effect.fnUntraced(function* (session_id: SessionId, last_rev: number) {
+  const { home } = yield* ConfigStore
+  const archive = yield* archiveOf(session_id)
+  return archive === undefined ? undefined : archivedLog(archivePath(home, archive), last_rev)
+})
+
+/** The state at the head of a session, proved from its log as far as that holds. */
+export const proveState = Effect.fnUntraced(function* (session_id: SessionId) {
+  const { hash, last_rev } = yield* readHead(session_id)
+  const log = yield* fileLog(session_id, last_rev)
+  if (log !== undefined) return yield* Effect.orDie(replayLog(log, replayStart(session_id)))
+  return yield* (yield* SessionStates).at(session_id, last_rev, hash)
+})
+
+/** The state at the head of a session. A log that only a later Choir knows is refused, and a broken one is a defect. */
+export const readState = Effect.fnUntraced(function* (session_id: SessionId) {
+  const { at, problem } = yield* proveState(session_id)
+  if (problem === undefined) return at.state
+  if (problem.newer !== undefined) return yield* yield* newerFrom(session_id, problem.newer)
+  return yield* Effect.die(new Error(`the log of ${session_id} is broken at ${problem.rev}: ${problem.reason}`))
+})
+
+/** An event that was checked when it was stored. `verify` says more about one that was changed since. */
+const storedEvent = Effect.fnUntraced(function* (session_id: SessionId, row: EventRow) {
   const event = Result.flatMap(
     Result.mapError(readRow(row), (reason): NoEvent => ({ reason })),
     eventOf
@@ -78,8 +93,60 @@ export const storedEvent = Effect.fnUntraced(function* (
   if (Result.isSuccess(event)) return event.success
   const { newer, reason } = event.failure
   if (newer === undefined) return yield* Effect.die(new Error(`stored event ${row.rev}: ${reason}`))
-  const first = yield* Effect.orDie(newerEvents(sql, session_id))
-  return yield* first ?? (yield* Effect.orDie(newerFrom(sql, session_id, newer)))
+  const first = yield* newerEvents(session_id)
+  return yield* first ?? (yield* newerFrom(session_id, newer))
+})
+
+/** The newest report of each running job, of the events that its state names. */
+export const reportsOf = ({ cores }: SessionState, events: ReadonlyArray<ChoirEvent>) => {
+  const byRev = new Map(events.map((event) => [event.rev, reported(event)]))
+  return new Map<JobName, CoreReport>(
+    [...cores.values()].flatMap(({ job_name, report_rev }) => {
+      const report = byRev.get(report_rev)
+      return report === undefined ? [] : [[job_name, report] as const]
+    })
+  )
+}
+
+/** The newest reports, whose words are in the log. */
+export const readReports = Effect.fnUntraced(
+  function* (session_id: SessionId, state: SessionState) {
+    const revs = [...state.cores.values()].flatMap(({ report_rev }) => (report_rev === 0 ? [] : [report_rev]))
+    if (revs.length === 0) return new Map<JobName, CoreReport>()
+    const rows = yield* readNamed(session_id, revs)
+    return reportsOf(state, yield* Effect.forEach(rows, (row) => storedEvent(session_id, row)))
+  },
+  Effect.catchTag("NewerEvents", Effect.die)
+)
+
+/** A page of stored events, whether more follow, and on the first one the snapshot that the tail belongs to. */
+export interface Tail {
+  readonly events: ReadonlyArray<ChoirEvent>
+  readonly more: boolean
+  readonly snapshot?: Snapshot
+}
+
+/** Events from a revision up to the head, as many as fit into `bytes_max`. */
+export const tailPage = Effect.fnUntraced(function* (
+  session_id: SessionId,
+  from: number,
+  last_rev: number,
+  bytes_max = TAIL_PAGE_BYTES_MAX
+) {
+  if (from > last_rev) return { events: [], more: false } satisfies Tail
+  const rows = yield* readPage(session_id, Math.max(1, from), bytes_max)
+  const events = yield* Effect.forEach(rows, (row) => storedEvent(session_id, row))
+  return { events, more: (events.at(-1)?.rev ?? last_rev) < last_rev } satisfies Tail
+})
+
+/** The snapshot that a new epoch starts from, if there is one, and the first page of the tail. */
+export const firstTail = Effect.fnUntraced(function* (session_id: SessionId) {
+  const { last_rev } = yield* readHead(session_id)
+  const offer = last_rev === 0 ? undefined : yield* offerSnapshot(session_id, last_rev)
+  if (offer === undefined) return yield* tailPage(session_id, 1, last_rev)
+  const { bytes, snapshot } = offer
+  const page = yield* tailPage(session_id, snapshot.tail_after.rev + 1, last_rev, TAIL_PAGE_BYTES_MAX - bytes)
+  return { snapshot, ...page } satisfies Tail
 })
 
 const lineOf = (row: EventRow): Effect.Effect<LogLine> => {
@@ -94,35 +161,45 @@ const lineOf = (row: EventRow): Effect.Effect<LogLine> => {
     : Effect.succeed({ opaque, hash })
 }
 
-/** The events of a log that nobody adds to, from a revision on. */
-export const printedLog = <E>(log: Log<E>, from: number): Stream.Stream<LogLine, E> =>
-  Stream.mapEffect(log.rows(from), lineOf)
+/** The events of a complete log, from a revision on. */
+const printedLog = <E>(log: Log<E>, from: number): Stream.Stream<LogLine, E> => Stream.mapEffect(log.rows(from), lineOf)
 
-/** Events from a revision on, page after page; at each wake what came since. */
-export const printedEvents = (
-  sql: SqlClient.SqlClient,
-  session_id: SessionId,
-  from: number,
-  wakes: Stream.Stream<void>
-): Stream.Stream<LogLine> =>
-  Stream.suspend(() => {
-    let next = from
-    const pages = Stream.paginate(undefined, () =>
-      Effect.gen(function* () {
-        const rows = yield* Effect.orDie(readPage(sql, session_id, next))
-        const page = yield* Effect.forEach(rows, lineOf)
-        next += page.length
-        return [page, page.length === 0 ? Option.none() : Option.some(undefined)] as const
-      })
-    )
-    return Stream.flatMap(wakes, () => pages)
+/** Events from a revision on, page after page, and at each wake those that came since. */
+const printedEvents = Effect.fnUntraced(function* (session_id: SessionId, from: number, wakes: Stream.Stream<void>) {
+  const onDatabase = yield* useDatabase
+  let next = from
+  const page = Effect.gen(function* () {
+    const rows = yield* readPage(session_id, next)
+    const lines = yield* Effect.forEach(rows, lineOf)
+    next += lines.length
+    return [lines, lines.length === 0 ? Option.none() : Option.some(undefined)] as const
   })
+  return Stream.flatMap(wakes, () => Stream.paginate(undefined, () => onDatabase(page)))
+})
+
+/** Any number may come from an operator. Nothing lies after the end but what is appended later. */
+const firstRev = (options: { readonly from?: number; readonly last?: number }, last_rev: number): number => {
+  const wanted = Math.max(1, options.from ?? 1, options.last === undefined ? 1 : last_rev + 1 - options.last)
+  return Math.min(Math.trunc(wanted), last_rev + 1)
+}
+
+/** The stored events of a session in order, and at each wake those that came since. */
+export const readEvents = Effect.fnUntraced(function* (
+  session_id: SessionId,
+  options: { readonly from?: number; readonly last?: number },
+  wakes: Stream.Stream<void>
+) {
+  const { last_rev } = yield* readHead(session_id)
+  const log = yield* fileLog(session_id, last_rev)
+  const from = firstRev(options, last_rev)
+  return log === undefined ? yield* printedEvents(session_id, from, wakes) : Stream.orDie(printedLog(log, from))
+})
 
 /** Recomputes chain and fold from the stored text, and compares the end with the session's row (R12). */
-export const verifyLog = Effect.fnUntraced(function* <E>(
+export const verifyLog = Effect.fnUntraced(function* <E, R>(
   session_id: SessionId,
   head: Pick<Head, "last_rev" | "hash">,
-  log: Log<E>
+  log: Log<E, R>
 ) {
   const payloads = new ForgottenPayloads()
   const { at, problem } = yield* replayLog(log, replayStart(session_id), payloads)
@@ -145,4 +222,12 @@ export const verifyLog = Effect.fnUntraced(function* <E>(
     return { ok: true, ...proved } satisfies Verification
   const reason = `the session's own row ends at ${head.last_rev} with ${hex(head.hash)}`
   return { ok: false, ...proved, problem: { rev: chained.rev, reason } } satisfies Verification
+})
+
+/** Verifies a session, wherever its events are. */
+export const verifySession = Effect.fnUntraced(function* (session_id: SessionId) {
+  const head = yield* readHead(session_id)
+  const log = yield* fileLog(session_id, head.last_rev)
+  if (log !== undefined) return yield* verifyLog(session_id, head, log)
+  return yield* verifyLog(session_id, head, storedLog(session_id, head.newest_rev))
 })

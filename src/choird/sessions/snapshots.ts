@@ -3,9 +3,10 @@
  * are a shortcut and never evidence: one that does not fit the log is passed over, and `session verify` reads none.
  */
 import { Clock, Effect, Queue, Result } from "effect"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import type { Snapshot } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { count } from "#src/choird/logs/metrics.ts"
 import { genesis, hex } from "#src/shared/events/hashChain.ts"
 import { decodeState, encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
@@ -43,11 +44,8 @@ export const usable = ({ chained, fold_version, hash, rev, snapshot }: SnapshotR
     : Result.fail("the log has another event there")
 
 /** The newest usable snapshot of a session up to a revision. */
-export const newestSnapshot = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
-  session_id: SessionId,
-  until: number
-) {
+export const newestSnapshot = Effect.fnUntraced(function* (session_id: SessionId, until: number) {
+  const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<SnapshotRow>`SELECT s.rev, s.hash, s.fold_version, s.snapshot, e.hash AS chained
     FROM choir_control.session_snapshots AS s
     LEFT JOIN choir_control.session_events AS e ON e.session_id = s.session_id AND e.rev = s.rev
@@ -60,38 +58,31 @@ export const newestSnapshot = Effect.fnUntraced(function* (
   return undefined
 })
 
-/** What an agent starts from, and its size in bytes of JSON. */
+/** The state that an agent starts from, and its size in bytes of JSON. */
 export interface Offer {
   readonly snapshot: Snapshot
   readonly bytes: number
 }
 
 /** The newest snapshot as INIT_HELLO answers it, with the place that the tail follows; none where it would take too much of the reply. */
-export const offerSnapshot = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
-  session_id: SessionId,
-  until: number
-) {
-  const newest = yield* newestSnapshot(sql, session_id, until)
+export const offerSnapshot = Effect.fnUntraced(function* (session_id: SessionId, until: number) {
+  const newest = yield* newestSnapshot(session_id, until)
   if (newest === undefined) return undefined
   const { hash, state } = newest
   const text = Result.getOrThrow(encodeState(state))
   const bytes = Buffer.byteLength(text)
   if (bytes > SNAPSHOT_REPLY_BYTES_MAX) return undefined
   const rev = oldestNamed(state) - 1
-  const before = rev === 0 ? genesis(session_id) : (yield* readDigests(sql, session_id, [rev])).get(rev)
+  const before = rev === 0 ? genesis(session_id) : (yield* readDigests(session_id, [rev])).get(rev)
   if (before === undefined) return undefined
   const tail_after = { rev, hash: hex(before) }
   const snapshot = { rev: state.rev, hash: hex(hash), fold_version: FOLD_VERSION, state: JSON.parse(text), tail_after }
   return { snapshot, bytes } satisfies Offer
 })
 
-/** Stores a state, beside the newest one before it; whatever else there is goes. */
-const storeSnapshot = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
-  session_id: SessionId,
-  { hash, state }: Replayed
-) {
+/** Stores a state, beside the newest one before it, and removes all others. */
+const storeSnapshot = Effect.fnUntraced(function* (session_id: SessionId, { hash, state }: Replayed) {
+  const sql = yield* SqlClient.SqlClient
   const { rev } = state
   const left = (outcome: "too_large" | "failed", reason: string) =>
     Effect.andThen(
@@ -132,32 +123,26 @@ export const isDue = (mark: Mark, rev: number, now_ms: number): boolean =>
   rev - mark.rev >= SNAPSHOT_EVENTS || (rev > mark.rev && now_ms - mark.at_ms >= SNAPSHOT_MS)
 
 export interface Snapshots {
-  /** Hears of a committed state and sees to it that it is written when it is time. It never waits for that. */
+  /** Takes note of a committed state, which is written in the background when it is due. */
   readonly progressed: (session_id: SessionId, at: Replayed) => Effect.Effect<void>
 }
 
 /** Writes beside the appends, one at a time, until the scope closes. */
-export const makeSnapshots = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
-  const marks = new Map<SessionId, Mark>()
+export const makeSnapshots = Effect.gen(function* () {
+  const marks = new BoundedMap<SessionId, Mark>(SESSION_STATES_MAX)
   const waiting = yield* Queue.sliding<readonly [SessionId, Replayed]>(SNAPSHOTS_QUEUED_MAX)
   yield* Queue.take(waiting).pipe(
-    Effect.flatMap(([session_id, at]) => storeSnapshot(sql, session_id, at)),
+    Effect.flatMap(([session_id, at]) => storeSnapshot(session_id, at)),
     Effect.forever,
     Effect.tapCause(Effect.logError),
     Effect.forkScoped
   )
-  const mark = (session_id: SessionId, next: Mark) => {
-    marks.delete(session_id)
-    marks.set(session_id, next)
-    const oldest = marks.keys().next()
-    if (marks.size > SESSION_STATES_MAX && oldest.done !== true) marks.delete(oldest.value)
-  }
   const progressed = Effect.fnUntraced(function* (session_id: SessionId, at: Replayed) {
     const now_ms = yield* Clock.currentTimeMillis
     const last = marks.get(session_id)
     if (!isDue(last ?? { rev: 0, at_ms: now_ms }, at.state.rev, now_ms))
-      return mark(session_id, last ?? { rev: 0, at_ms: now_ms })
-    mark(session_id, { rev: at.state.rev, at_ms: now_ms })
+      return marks.set(session_id, last ?? { rev: 0, at_ms: now_ms })
+    marks.set(session_id, { rev: at.state.rev, at_ms: now_ms })
     yield* Queue.offer(waiting, [session_id, at])
   })
   return { progressed } satisfies Snapshots

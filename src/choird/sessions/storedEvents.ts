@@ -1,6 +1,6 @@
 /** The rows of `session_events`: how they are written, read in pages, and proved. */
 import { Effect, Option, Result, Stream } from "effect"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import type { SentEvent } from "#schema/Event.ts"
 import type { ResourceName, SessionId } from "#schema/Ids.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
@@ -86,58 +86,61 @@ export const EVENT_COLUMNS = "rev, v, event_type, lane, created_at, salt, payloa
 export const EVENT_SIZE = "coalesce(bytes, octet_length(canonical))"
 
 /** Stored events from a revision on, at least one if there is one, within the limits of a page. */
-export const readPage = (
-  sql: SqlClient.SqlClient,
+export const readPage = Effect.fnUntraced(function* (
   session_id: SessionId,
   from: number,
   bytes_max: number = LOG_PAGE_BYTES_MAX
-) =>
-  sql<EventRow>`SELECT ${sql.literal(EVENT_COLUMNS)} FROM (
+) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<EventRow>`SELECT ${sql.literal(EVENT_COLUMNS)} FROM (
       SELECT ${sql.literal(EVENT_COLUMNS)}, sum(${sql.literal(EVENT_SIZE)}) OVER (ORDER BY rev) AS total
       FROM choir_control.session_events
       WHERE session_id = ${session_id} AND rev >= ${from} AND rev < ${from}::int + ${LOG_PAGE_EVENTS_MAX}
     ) AS page WHERE total <= ${bytes_max} OR rev = ${from} ORDER BY rev`
+})
 
 /** Single events, those that there are. */
-export const readNamed = (sql: SqlClient.SqlClient, session_id: SessionId, revs: ReadonlyArray<number>) =>
-  sql<EventRow>`SELECT ${sql.literal(EVENT_COLUMNS)} FROM choir_control.session_events
+export const readNamed = Effect.fnUntraced(function* (session_id: SessionId, revs: ReadonlyArray<number>) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<EventRow>`SELECT ${sql.literal(EVENT_COLUMNS)} FROM choir_control.session_events
     WHERE session_id = ${session_id} AND rev = ANY(${revs}::int[]) ORDER BY rev`
+})
 
-/** How far a replay came: to the revision asked for, or to the last good one and what is wrong with the next. */
+/** The end of a replay: the revision asked for, or the last good one with the problem of the next. */
 export interface Replay {
   readonly at: Replayed
   readonly problem: Unproved | undefined
 }
 
 /** A session's log as rows, wherever they are stored. */
-export interface Log<E> {
+export interface Log<E, R = never> {
   /** The revision as far as which there have to be rows. */
   readonly until: number
   /** The rows from a revision on, in their order. */
-  readonly rows: (from: number) => Stream.Stream<EventRow, E>
+  readonly rows: (from: number) => Stream.Stream<EventRow, E, R>
 }
 
-/** The rows of the table up to a revision, which has to be the newest; what is appended meanwhile is left out. */
-export const storedLog = (sql: SqlClient.SqlClient, session_id: SessionId, until: number) =>
+/** The rows of the table up to a revision, which has to be the newest; later events are left out. */
+export const storedLog = (session_id: SessionId, until: number) =>
   ({
     until,
     rows: (from) =>
       Stream.paginate(from, (next) =>
         next > until
           ? Effect.succeed([[], Option.none()])
-          : Effect.map(readPage(sql, session_id, next), (page) => {
+          : Effect.map(readPage(session_id, next), (page) => {
               const last = page.at(-1)?.rev ?? until
               return [page.filter(({ rev }) => rev <= until), last < until ? Option.some(last + 1) : Option.none()]
             })
       )
-  }) satisfies Log<unknown>
+  }) satisfies Log<unknown, SqlClient.SqlClient>
 
 /** Proves and folds the rows after `from`, as far as they hold. */
-export const replayLog = Effect.fnUntraced(function* <E>(
-  log: Log<E>,
+export const replayLog = Effect.fnUntraced(function* <E, R>(
+  log: Log<E, R>,
   from: Replayed,
   payloads = new ForgottenPayloads()
-): Effect.fn.Return<Replay, E> {
+): Effect.fn.Return<Replay, E, R> {
   let at = from
   let problem: Unproved | undefined
   yield* Stream.runForEachWhile(log.rows(at.state.rev + 1), (row) =>
@@ -151,15 +154,19 @@ export const replayLog = Effect.fnUntraced(function* <E>(
   return { at, problem: problem ?? endProblem(log, at.state.rev, payloads) }
 })
 
-/** What is wrong after the last row. */
-const endProblem = ({ until }: Log<unknown>, rev: number, { unlisted }: ForgottenPayloads): FoldRefusal | undefined => {
+/** The problem after the last row. */
+const endProblem = (
+  { until }: Log<unknown, unknown>,
+  rev: number,
+  { unlisted }: ForgottenPayloads
+): FoldRefusal | undefined => {
   if (rev < until) return { rev: rev + 1, reason: MISSING }
   return unlisted === undefined ? undefined : { rev: unlisted, reason: UNLISTED }
 }
 
-/** Proves place and digest alone of the rows after a revision: what a later Choir wrote folds nowhere here. */
-export const chainLog = Effect.fnUntraced(function* <E>(
-  log: Log<E>,
+/** Proves only place and digest of the rows after a revision: events of a later Choir cannot be folded here. */
+export const chainLog = Effect.fnUntraced(function* <E, R>(
+  log: Log<E, R>,
   from: { readonly rev: number; readonly hash: Buffer },
   payloads: ForgottenPayloads
 ) {
@@ -182,38 +189,38 @@ export const chainLog = Effect.fnUntraced(function* <E>(
 })
 
 /** A session's row under its lock: nobody appends to it, ends it or adds a signal until the transaction ends. */
-export const lockSession = (sql: SqlClient.SqlClient, session_id: SessionId) =>
-  Effect.map(
-    sql<
-      LockedSession & { readonly head_hash: Uint8Array | null; readonly log_bytes: number; readonly dm: ResourceName }
-    >`SELECT status, epoch, frozen_reason, last_rev, head_hash, log_bytes::float8 AS log_bytes,
-        resource_bindings ->> 'dm' AS dm
-      FROM choir_control.sessions WHERE session_id = ${session_id} FOR UPDATE`,
-    ([session]) => session
-  )
+export const lockSession = Effect.fnUntraced(function* (session_id: SessionId) {
+  const sql = yield* SqlClient.SqlClient
+  const [session] = yield* sql<
+    LockedSession & { readonly head_hash: Uint8Array | null; readonly log_bytes: number; readonly dm: ResourceName }
+  >`SELECT status, epoch, frozen_reason, last_rev, head_hash, log_bytes::float8 AS log_bytes,
+      resource_bindings ->> 'dm' AS dm
+    FROM choir_control.sessions WHERE session_id = ${session_id} FOR UPDATE`
+  return session
+})
 
-/** Digests of single revisions, for what an agent sends again; that of revision 0 is never stored. */
-export const readDigests = (sql: SqlClient.SqlClient, session_id: SessionId, revs: ReadonlyArray<number>) =>
-  Effect.map(
-    sql<{ readonly rev: number; readonly hash: Uint8Array }>`SELECT rev, hash FROM choir_control.session_events
-      WHERE session_id = ${session_id} AND rev = ANY(${revs}::int[])`,
-    (rows) => new Map(rows.map(({ hash, rev }) => [rev, Buffer.from(hash)]))
-  )
+/** Digests of single revisions, for events that an agent sends again; that of revision 0 is never stored. */
+export const readDigests = Effect.fnUntraced(function* (session_id: SessionId, revs: ReadonlyArray<number>) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly rev: number; readonly hash: Uint8Array }>`SELECT rev, hash
+    FROM choir_control.session_events WHERE session_id = ${session_id} AND rev = ANY(${revs}::int[])`
+  return new Map(rows.map(({ hash, rev }) => [rev, Buffer.from(hash)]))
+})
 
-/** Canonical bytes, which are about what the rows take: a packed body is smaller, and each row has an overhead. */
+/** Canonical bytes, about the size of the rows: a packed body is smaller, and each row has an overhead. */
 export const bytesOf = (links: ReadonlyArray<Link<SentEvent>>): number =>
   links.reduce((sum, { bytes }) => sum + bytes, 0)
 
 /** Stores events and the session's new head as one statement, whatever their number. */
-export const insertEvents = (
-  sql: SqlClient.SqlClient,
+export const insertEvents = Effect.fnUntraced(function* (
   session_id: SessionId,
   links: ReadonlyArray<Link<SentEvent>>,
   head: Buffer
-) => {
+) {
+  const sql = yield* SqlClient.SqlClient
   const rows = links.map(rowOf)
   const column = <A>(value: (row: EventRow) => A) => rows.map(value)
-  return sql`WITH stored AS (
+  yield* sql`WITH stored AS (
       INSERT INTO choir_control.session_events
         (session_id, rev, v, event_type, lane, created_at, bytes, salt, body, hash)
       SELECT ${session_id}, rev, v, event_type, lane, created_at, bytes, salt, body, hash
@@ -232,4 +239,4 @@ export const insertEvents = (
     UPDATE choir_control.sessions SET last_rev = last_rev + ${links.length}, head_hash = ${head},
       log_bytes = log_bytes + ${bytesOf(links)}
     WHERE session_id = ${session_id}`
-}
+})

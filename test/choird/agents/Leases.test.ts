@@ -2,6 +2,7 @@ import { assert, describe, it as test } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { exclusive, Leases, type LeaseRow } from "#src/choird/agents/Leases.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { BINDINGS, CONFIG, newAgent, stores } from "../../support/stores.ts"
@@ -51,17 +52,17 @@ describeEngines("Leases", (it, { kind }) => {
       const leases = yield* Leases
       const [first, second] = [newAgent(), newAgent()]
       yield* leases.acquire(first, S1, wanted(name("taken")))
-      const held = yield* Effect.flip(Effect.scoped(leases.withhold(wanted(name("w"), name("taken")))))
+      const held = yield* Effect.flip(Effect.scoped(databaseDefect(leases.withhold(wanted(name("w"), name("taken"))))))
       assert.deepStrictEqual([held.resource, held.holder], [name("taken"), first])
       yield* Effect.scoped(
         Effect.gen(function* () {
           yield* leases.withhold(wanted(name("w"), name("v")))
-          const refused = yield* Effect.flip(leases.acquire(second, S2, wanted(name("u"), name("v"))))
+          const refused = yield* Effect.flip(databaseDefect(leases.acquire(second, S2, wanted(name("u"), name("v")))))
           assert.deepStrictEqual(
             [refused.resource, refused.holder, refused.hint],
             [name("v"), null, "try again in a moment"]
           )
-          assert.strictEqual((yield* Effect.flip(leases.withhold(wanted(name("w"))))).holder, null)
+          assert.strictEqual((yield* Effect.flip(databaseDefect(leases.withhold(wanted(name("w")))))).holder, null)
           assert.deepStrictEqual(yield* mine(second), [])
         })
       )
@@ -101,7 +102,7 @@ describeEngines("Leases", (it, { kind }) => {
       const leases = yield* Leases
       const [first, second] = [newAgent(), newAgent()]
       yield* leases.acquire(first, S1, wanted(name("a"), name("b")))
-      const error = yield* Effect.flip(leases.acquire(second, S2, wanted(name("c"), name("b"))))
+      const error = yield* Effect.flip(databaseDefect(leases.acquire(second, S2, wanted(name("c"), name("b")))))
       assert.deepStrictEqual([error.kind, error.resource, error.holder], ["workspace", name("b"), first])
       assert.include(error.hint, `choirctl agent stop ${first}`)
       assert.deepStrictEqual(yield* mine(second), [])

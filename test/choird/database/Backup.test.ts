@@ -62,7 +62,7 @@ const fill = Effect.gen(function* () {
 const contents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const found: Record<string, unknown> = {}
-  for (const { columns, counters, keys, name } of yield* storedTables(sql, [AGENT])) {
+  for (const { columns, counters, keys, name } of yield* storedTables([AGENT])) {
     const listed = columns.map((column) => `"${column}"`).join(", ")
     const order = keys.map((key) => `"${key.name}"`).join(", ")
     const rows = yield* sql.unsafe<{ row: string }>(
@@ -76,9 +76,8 @@ const contents = Effect.gen(function* () {
 })
 
 const verified = Effect.fnUntraced(function* (session_id: SessionId) {
-  const sql = yield* SqlClient.SqlClient
-  const head = yield* readHead(sql, session_id)
-  return head !== undefined && (yield* verifyLog(session_id, head, storedLog(sql, session_id, head.newest_rev))).ok
+  const head = yield* readHead(session_id)
+  return (yield* verifyLog(session_id, head, storedLog(session_id, head.newest_rev))).ok
 })
 
 /** Writes a backup and answers its path. */

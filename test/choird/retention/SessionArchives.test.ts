@@ -6,7 +6,8 @@ import { SqlClient } from "effect/sql"
 import { isPrintedEvent } from "#schema/OperatorApi.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
+import { type DatabaseAway, databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { SessionArchives, type SessionKept } from "#src/choird/retention/SessionArchives.ts"
 import { homeBackupLockPath } from "#src/shared/files/homeBackupLock.ts"
 import { holdLockFile } from "#src/shared/files/lockFile.ts"
 import { archivePath } from "#src/choird/sessions/archivedLog.ts"
@@ -36,8 +37,8 @@ const printed = (talk: Talk, options: { readonly from?: number; readonly last?: 
     Stream.runCollect(events.events(talk.caller.session_id, { ...options, follow: false }))
   )
 
-const kept = (work: Effect.Effect<unknown, { readonly kind: string }>) =>
-  Effect.map(Effect.flip(work), ({ kind }) => kind)
+const kept = (work: Effect.Effect<unknown, SessionKept | DatabaseAway>) =>
+  Effect.map(Effect.flip(databaseDefect(work)), ({ kind }) => kind)
 
 describeEmbedded("SessionArchives", (it) => {
   it.effect("moves the events of a long session into a file that reads and verifies as the table did", () =>

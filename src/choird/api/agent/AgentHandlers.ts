@@ -4,6 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { AgentApi, type Caller, Lease } from "#schema/AgentApi.ts"
 import { isKnownEvent } from "#schema/Event.ts"
 import { type CallId, type SessionId, SignalId } from "#schema/Ids.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { agentConfig } from "#src/choird/config/agentShare.ts"
 import type { HostRequest } from "#src/choird/hosttools/HostTools.ts"
 import type { Pushed } from "#src/choird/queues/Signals.ts"
@@ -70,7 +71,7 @@ const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
   const session = yield* CurrentOpenSession
   if (session === undefined) return yield* denied(services, caller, verb, "it came by no session's socket")
   const { call_id, tool_name } = request
-  const state = yield* Effect.mapError(services.events.state(caller.session_id), fromSessionUnreadable)
+  const state = yield* Effect.mapError(databaseDefect(services.events.state(caller.session_id)), fromSessionUnreadable)
   if (isOfAnother(state, call_id, caller.job_id))
     return yield* denied(services, caller, verb, "the call is another lane's, or its job's token is missing")
   const outcome = yield* services.hostTools.execute(caller, request, session.runs).pipe(
@@ -103,7 +104,7 @@ const push = Effect.fn("AgentApi.events")(function* (
       : [{ id: undefined, signal: { type: "ConfigChanged", config_version: version } }]
   return yield* sseResponse(
     Stream.fromIterable(computed).pipe(
-      Stream.concat(signals.stream(caller.session_id, after)),
+      Stream.concat(Stream.orDie(signals.stream(caller.session_id, after))),
       Stream.map(({ id, signal }) => ({ id, data: signal })),
       Stream.interruptWhen(Deferred.await(replaced))
     )
@@ -124,7 +125,7 @@ export const layerAgentHandlers = HttpApiBuilder.group(
         const caller = yield* Lease
         if (caller.standing === "superseded") {
           yield* audited(all, caller, "HEARTBEAT", { refused: "FENCED", reason: "token of an older epoch" })
-          const { rev } = yield* Effect.mapError(events.head(caller.session_id), fromSessionUnknown)
+          const { rev } = yield* Effect.mapError(databaseDefect(events.head(caller.session_id)), fromSessionUnknown)
           const { version } = yield* config.current
           return { ack_rev: rev, action: "FENCED" as const, config_version_latest: version }
         }
@@ -156,10 +157,10 @@ export const layerAgentHandlers = HttpApiBuilder.group(
       REPORT_STATUS: () => Effect.succeed({ ack: true as const }),
       TERMINATE_SELF: Effect.fn("AgentApi.TERMINATE_SELF")(function* ({ payload }) {
         const { session_id } = yield* Lease
-        const head = yield* Effect.mapError(events.head(session_id), fromSessionUnknown)
+        const head = yield* Effect.mapError(databaseDefect(events.head(session_id)), fromSessionUnknown)
         if (head.rev !== payload.final_rev || head.hash !== payload.final_hash) return yield* notFlushed(head.rev)
         // Before the goodbye is told of, since the run ends the session then.
-        if (payload.summary !== undefined) yield* all.sessions.summarize(session_id, payload.summary)
+        if (payload.summary !== undefined) yield* databaseDefect(all.sessions.summarize(session_id, payload.summary))
         yield* lifecycle.terminating(session_id, words(payload.reason))
         return { ack: true as const }
       }),

@@ -6,6 +6,7 @@ import { Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { type Caller, Lease, LeaseAuth } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Audit, CurrentAuditedRequest } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
@@ -41,7 +42,7 @@ export const layerLeaseAuth = Layer.effect(
     const runningJob = Effect.fnUntraced(function* (caller: Caller, lease: Redacted.Redacted, token: string) {
       const job_id = jobOfToken(Redacted.value(lease), token)
       if (job_id === undefined) return undefined
-      const state = yield* Effect.option(events.state(caller.session_id))
+      const state = yield* Effect.option(databaseDefect(events.state(caller.session_id)))
       const runs = Option.exists(state, ({ cores }) => [...cores.values()].some((core) => core.job_id === job_id))
       return runs ? job_id : undefined
     })
@@ -78,7 +79,8 @@ export const layerLeaseAuth = Layer.effect(
         }
         const asked = yield* CurrentAuditedRequest
         if (asked !== undefined) Object.assign(asked, { agent_id: caller.agent_id, session_id: caller.session_id })
-        if (endpoint.identifier !== "INIT_HELLO" && caller.standing === "current") yield* tokens.settle(caller)
+        if (endpoint.identifier !== "INIT_HELLO" && caller.standing === "current")
+          yield* databaseDefect(tokens.settle(caller))
         return yield* Effect.provideService(httpEffect, Lease, job_id === undefined ? caller : { ...caller, job_id })
       })
     })

@@ -2,6 +2,7 @@
 import { Effect, Redacted } from "effect"
 import type { Caller, InitHello } from "#schema/AgentApi.ts"
 import { EDGE } from "#schema/Ids.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { agentConfig } from "#src/choird/config/agentShare.ts"
 import { AGENT_LINE } from "#src/choird/logs/metrics.ts"
@@ -40,13 +41,15 @@ export const initHello = Effect.fn("AgentApi.INIT_HELLO")(function* (
   yield* lifecycle.heard(caller.session_id, view.config_version)
   const { session_id } = caller
   const tail = yield* Effect.mapError(
-    page === undefined ? events.recovery(session_id) : events.tail(session_id, page),
+    databaseDefect(page === undefined ? events.recovery(session_id) : events.tail(session_id, page)),
     fromSessionUnreadable
   )
-  const head = yield* Effect.mapError(events.head(caller.session_id), fromSessionUnknown)
+  const head = yield* Effect.mapError(databaseDefect(events.head(caller.session_id)), fromSessionUnknown)
   // A further page is asked for with the lease token, and a token that is being used must stay valid.
   const lease_token =
-    page === undefined ? Redacted.value(yield* tokens.lease(caller)) : authorization.replace(/^bearer +/iu, "")
+    page === undefined
+      ? Redacted.value(yield* databaseDefect(tokens.lease(caller)))
+      : authorization.replace(/^bearer +/iu, "")
   const current = yield* config.current
   if (page === undefined) {
     yield* lifecycle.hello(caller.session_id, caller.epoch)

@@ -3,6 +3,7 @@ import { Clock, Context, Effect, Layer, Option } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { ResourceName } from "#schema/Ids.ts"
 import type { AgentHealth, AgentSummary } from "#schema/OperatorApi.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
@@ -45,7 +46,9 @@ export class AgentSummaries extends Context.Service<
         const unpriced = unpricedOf(running, view)
         const { age_ms, crashes, head_rev } = yield* lifecycle.pulse(agent_id)
         const state =
-          session_id === null ? undefined : Option.getOrUndefined(yield* Effect.option(events.state(session_id)))
+          session_id === null
+            ? undefined
+            : Option.getOrUndefined(yield* Effect.option(databaseDefect(events.state(session_id))))
         return {
           epoch,
           lag_revs: head_rev === null || state === undefined ? null : Math.max(0, head_rev - state.rev),
@@ -79,7 +82,9 @@ export class AgentSummaries extends Context.Service<
         known,
         of: Effect.fn("AgentSummaries.of")(function* (view) {
           const last =
-            view.session_id === null ? Option.getOrUndefined(yield* sessions.latest(view.agent_id)) : undefined
+            view.session_id === null
+              ? Option.getOrUndefined(yield* databaseDefect(sessions.latest(view.agent_id)))
+              : undefined
           const summary = yield* known(view)
           return {
             ...summary,

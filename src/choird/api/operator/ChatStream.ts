@@ -3,10 +3,10 @@ import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { type ChatEvent, isPrintedEvent } from "#schema/OperatorApi.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { chatText, Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
-import { newestReports } from "#src/choird/sessions/readLog.ts"
 import { waitsForPerson } from "#src/shared/session/parked.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 
@@ -98,7 +98,9 @@ const follow = (
   const look = Effect.fnUntraced(function* (tick: Tick) {
     const view = tick.type === "agent" ? tick.view : yield* lifecycle.view(agent_id)
     const state =
-      view.session_id === null ? undefined : Option.getOrUndefined(yield* Effect.option(events.state(view.session_id)))
+      view.session_id === null
+        ? undefined
+        : Option.getOrUndefined(yield* Effect.option(databaseDefect(events.state(view.session_id))))
     const arrived = session_id !== view.session_id
     session_id = view.session_id
     if (arrived) rev = state?.rev ?? 0
@@ -118,7 +120,7 @@ const follow = (
       const waits = waitsForPerson(state.edge)
       const next = [state.edge.state, waits, ...cores, ...said].join(" ")
       if (next !== activity && session_id !== null) {
-        const reports = [...(yield* newestReports(events, session_id, state))]
+        const reports = [...(yield* events.reports(session_id, state))]
         const shown = reports.map(([job_name, report]) => ({ job_name, report }))
         out.push({
           type: "activity",

@@ -13,6 +13,7 @@ import { mounted, type Updated, Updates } from "#src/choird/agents/Updates.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -124,15 +125,15 @@ const detail = Effect.fn("OperatorApi.agent")(function* (services: Services, age
   const { image_version: _, ...summary } = yield* summaries.of(view)
   const running = yield* config.current
   const { session_id } = summary
-  const found = session_id === null ? undefined : yield* Effect.result(events.state(session_id))
+  const found = session_id === null ? undefined : yield* Effect.result(databaseDefect(events.state(session_id)))
   const state = found === undefined ? undefined : Result.getOrUndefined(found)
   const unreadable = found !== undefined && Result.isFailure(found) ? found.failure.message : null
-  const row = session_id === null ? undefined : Option.getOrUndefined(yield* sessions.get(session_id))
+  const row = session_id === null ? undefined : Option.getOrUndefined(yield* databaseDefect(sessions.get(session_id)))
   return {
     ...summary,
     lanes: state === undefined || view.status === "stopped" ? [] : laneRows(state),
     budgets: budgetRows(state, running.config.budgets, unpricedOf(running.config, view)),
-    leases: (yield* leases.all).flatMap(({ agent_id: holder, kind, name }) =>
+    leases: (yield* databaseDefect(leases.all)).flatMap(({ agent_id: holder, kind, name }) =>
       holder === agent_id ? [{ kind, name }] : []
     ),
     resource_bindings: view.bindings ?? row?.resource_bindings ?? null,

@@ -5,6 +5,7 @@ import type { Config } from "#schema/Config.ts"
 import { type AgentId, ResourceName } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { boundDms, dmList } from "#schema/ResourceBindings.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { GatewayCommands } from "#src/choird/gateway/GatewayCommands.ts"
@@ -88,7 +89,7 @@ export const layerOperatorChat = HttpApiBuilder.group(
         // Neither the database nor the chain can hold these (docs/protocol.md, Events).
         const text = payload.text.toWellFormed().replaceAll("\0", "\u{FFFD}")
         const message = { gateway, client_id: payload.client_id, agent_id, dm, text, attachments: [] }
-        const received = yield* inbox.receive(message)
+        const received = yield* databaseDefect(inbox.receive(message))
         if (received.type === "full") return yield* queueFull(agent_id, received.pending, QUEUE_FULL_RETRY_MS)
         return { inbox_id: received.inbox_id, position: received.position }
       }),
@@ -106,7 +107,7 @@ export const layerOperatorChat = HttpApiBuilder.group(
         const ids = payload.outbox_ids
         if (ids.length > CHAT_UNACKED_MAX || !ids.every((id) => OUTBOX_ID.test(id)))
           return yield* badRequest(`outbox_ids are at most ${CHAT_UNACKED_MAX} ids of messages`)
-        const acked = yield* outbox.delivered(ids)
+        const acked = yield* databaseDefect(outbox.delivered(ids))
         yield* outbox.wake(dm)
         return { acked }
       })

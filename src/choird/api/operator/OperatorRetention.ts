@@ -4,6 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import type { PruneProgress } from "#schema/RetentionApi.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Retention } from "#src/choird/retention/Retention.ts"
 import { SessionArchives, type SessionKept } from "#src/choird/retention/SessionArchives.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -53,7 +54,7 @@ export const layerOperatorRetention = HttpApiBuilder.group(
           Stream.callback<PruneProgress>(
             Effect.fnUntraced(function* (queue) {
               const step = (text: string) => Effect.asVoid(Queue.offer(queue, { type: "step", text }))
-              const result = yield* retention.prune({ dry_run, who: "operator", step })
+              const result = yield* databaseDefect(retention.prune({ dry_run, who: "operator", step }))
               yield* Queue.offer(queue, { type: "done", result })
               yield* Queue.end(queue)
             }),
@@ -62,10 +63,11 @@ export const layerOperatorRetention = HttpApiBuilder.group(
         ),
       find: Effect.fn("OperatorApi.findSession")(function* ({ params: { name } }) {
         if (name.length > 80) return yield* badRequest("a session's name is at most 80 characters")
-        return { session_id: yield* find(sessions, name) }
+        return { session_id: yield* databaseDefect(find(sessions, name)) }
       }),
-      archive: ({ params }) => Effect.mapError(archives.archive(params.id, "operator"), fromSessionKept),
-      delete: ({ params }) => Effect.mapError(archives.remove(params.id, "operator"), fromSessionKept)
+      archive: ({ params }) =>
+        Effect.mapError(databaseDefect(archives.archive(params.id, "operator")), fromSessionKept),
+      delete: ({ params }) => Effect.mapError(databaseDefect(archives.remove(params.id, "operator")), fromSessionKept)
     })
   })
 )

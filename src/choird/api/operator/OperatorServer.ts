@@ -27,25 +27,15 @@ import { layerOperatorResume, layerOperatorSessionDetail, layerOperatorSessions 
 import { layerOperatorRetention } from "./OperatorRetention.ts"
 import { layerOperatorSkills } from "./OperatorSkills.ts"
 import { layerSchemaErrors } from "#src/choird/api/agent/SchemaErrors.ts"
-import { SqlError } from "effect/sql"
-import { mayPass, sqlProblem } from "#src/choird/database/sqlState.ts"
+import { awayIn } from "#src/choird/database/DatabaseAway.ts"
 import { DATABASE_RETRY_MS_MAX } from "#src/choird/database/DatabaseLock.ts"
-
-/** The stores make defects of what the database answers. */
-const awayIn = (cause: Cause.Cause<unknown>): SqlError.SqlError | undefined => {
-  for (const reason of cause.reasons) {
-    const error = reason._tag === "Fail" ? reason.error : reason._tag === "Die" ? reason.defect : undefined
-    if (SqlError.isSqlError(error) && mayPass(error)) return error
-  }
-  return undefined
-}
 
 /** Names a database that is away, busy or full, with the time to ask again, where a defect would only have a reference into the log. */
 const tellingOfDatabase = (app: HttpApp): HttpApp =>
   Effect.catchCause(app, (cause) => {
-    const error = awayIn(cause)
-    if (error === undefined || Cause.hasInterrupts(cause)) return Effect.failCause(cause)
-    const problem = sqlProblem(error)
+    const away = awayIn(cause)
+    if (away === undefined || Cause.hasInterrupts(cause)) return Effect.failCause(cause)
+    const { problem } = away
     return Effect.as(
       Effect.logWarning("a request failed for the database", { problem }),
       refusalResponse({

@@ -4,8 +4,9 @@ import { Effect, Option, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { OperatorApi, type SessionSummary, type SignalSummary } from "#schema/OperatorApi.ts"
-import { EventStore, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
-import { newestReports } from "#src/choird/sessions/readLog.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { SessionUnknown } from "#src/choird/sessions/readLog.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Order, type Ordered, Steering } from "#src/choird/sessions/Steering.ts"
 import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
@@ -60,10 +61,10 @@ export const layerOperatorResume = HttpApiBuilder.group(
     const store = yield* ConfigStore
     return handlers.handleAll({
       resume: Effect.fn("OperatorApi.resumeSession")(function* ({ params: { id: session_id } }) {
-        const found = yield* sessions.get(session_id)
+        const found = yield* databaseDefect(sessions.get(session_id))
         if (Option.isNone(found)) return yield* fromSessionUnknown(new SessionUnknown({ session_id }))
         const row = found.value
-        const latest = Option.getOrElse(yield* sessions.latest(row.agent_id), () => row)
+        const latest = Option.getOrElse(yield* databaseDefect(sessions.latest(row.agent_id)), () => row)
         const refused = refusal(row, latest)
         if (refused !== undefined) return yield* refused
         const { config } = yield* store.current
@@ -87,23 +88,29 @@ export const layerOperatorSessionDetail = HttpApiBuilder.group(
     const sessions = yield* SessionStore
     return handlers.handleAll({
       show: Effect.fn("OperatorApi.showSession")(function* ({ params: { id: session_id } }) {
-        const row = yield* sessions.get(session_id)
+        const row = yield* databaseDefect(sessions.get(session_id))
         if (Option.isNone(row)) {
-          const gone = Option.getOrUndefined(yield* archives.deleted(session_id))
+          const gone = Option.getOrUndefined(yield* databaseDefect(archives.deleted(session_id)))
           if (gone !== undefined) return yield* notFound("SESSION_DELETED", deletedText(gone), "choirctl session list")
           return yield* fromSessionUnknown(new SessionUnknown({ session_id }))
         }
         const { container: _, ...shown } = row.value
-        const { hash: head, rev: last_rev } = yield* Effect.mapError(events.head(session_id), fromSessionUnknown)
-        const newer = Option.map(yield* sessions.newer(session_id), ({ choird_version, event_type, rev, v }) => ({
-          newer: { rev, v, event_type, choird_version }
-        }))
+        const { hash: head, rev: last_rev } = yield* Effect.mapError(
+          databaseDefect(events.head(session_id)),
+          fromSessionUnknown
+        )
+        const newer = Option.map(
+          yield* databaseDefect(sessions.newer(session_id)),
+          ({ choird_version, event_type, rev, v }) => ({
+            newer: { rev, v, event_type, choird_version }
+          })
+        )
         return {
           ...shown,
           ...Option.getOrUndefined(newer),
           last_rev,
           head,
-          summary: Option.getOrNull(yield* sessions.summary(session_id))
+          summary: Option.getOrNull(yield* databaseDefect(sessions.summary(session_id)))
         }
       })
     })
@@ -147,17 +154,18 @@ export const layerOperatorSessions = HttpApiBuilder.group(
     const sessions = yield* SessionStore
     const steering = yield* Steering
     const order = <const O extends Order>(session_id: SessionId, asking: Parameters<typeof asked>[1], order: O) =>
-      Effect.mapError(steering.order(asked(session_id, asking), order), (error) =>
+      Effect.mapError(databaseDefect(steering.order(asked(session_id, asking), order)), (error) =>
         error._tag === "SessionUnknown" ? fromSessionUnknown(error) : fromSteeringRefused(error)
       )
-    const state = (session_id: SessionId) => Effect.mapError(events.state(session_id), fromSessionUnreadable)
+    const state = (session_id: SessionId) =>
+      Effect.mapError(databaseDefect(events.state(session_id)), fromSessionUnreadable)
     return handlers.handleAll({
-      list: ({ query }) => Effect.map(sessions.list(query.agent_id), (rows) => rows.map(summary)),
+      list: ({ query }) => Effect.map(databaseDefect(sessions.list(query.agent_id)), (rows) => rows.map(summary)),
       events: Effect.fn("OperatorApi.events")(function* ({ params, query }) {
         const from = yield* natural("from", query.from)
         const last = yield* natural("last", query.last)
         // Once the stream runs it can no longer say that there is no such session.
-        yield* Effect.mapError(events.head(params.id), fromSessionUnknown)
+        yield* Effect.mapError(databaseDefect(events.head(params.id)), fromSessionUnknown)
         const options = {
           ...(from === undefined ? {} : { from }),
           ...(last === undefined ? {} : { last }),
@@ -167,7 +175,7 @@ export const layerOperatorSessions = HttpApiBuilder.group(
       }),
       cores: Effect.fn("OperatorApi.cores")(function* ({ params }) {
         const now = yield* state(params.id)
-        const reports = yield* newestReports(events, params.id, now)
+        const reports = yield* databaseDefect(events.reports(params.id, now))
         return [...now.cores.values()].map(({ job_name, started_at, state, step }) => {
           const report = reports.get(job_name)
           return { job_name, state, step, started_at, ...(report === undefined ? {} : { report }) }
@@ -187,7 +195,7 @@ export const layerOperatorSessions = HttpApiBuilder.group(
           signalled
         ),
       verify: ({ params }) =>
-        Effect.mapError(events.verify(params.id), (error) =>
+        Effect.mapError(databaseDefect(events.verify(params.id)), (error) =>
           error._tag === "SessionUnknown" ? fromSessionUnknown(error) : conflict("ARCHIVE_UNREADABLE", error.message)
         )
     })

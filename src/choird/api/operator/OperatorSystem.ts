@@ -4,6 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import { type ModelSummary, OperatorApi, type SystemStatus } from "#schema/OperatorApi.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
@@ -207,7 +208,7 @@ export const layerOperatorSystem = (version: string) =>
               ...gateways.flatMap(({ detail, name, ok }) =>
                 ok ? [] : [`the gateway ${name} does not work: ${detail}`]
               ),
-              ...(ok ? yield* outbox.undeliverable : []).map(
+              ...(ok ? yield* databaseDefect(outbox.undeliverable) : []).map(
                 ({ count, dm, reason }) =>
                   `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm} could not be delivered: ${reason}`
               ),
@@ -225,7 +226,7 @@ export const layerOperatorSystem = (version: string) =>
         config: () => Effect.map(config.current, ({ config }) => config),
         workspaces: Effect.fn("OperatorApi.workspaces")(function* () {
           const { config: running } = yield* config.current
-          const held = (yield* leases.all).filter(({ kind }) => kind === "workspace")
+          const held = (yield* databaseDefect(leases.all)).filter(({ kind }) => kind === "workspace")
           const used = yield* usage.all
           const { workspace_mb } = running.retention
           const quota_bytes = workspace_mb === null ? null : workspace_mb * 1024 ** 2

@@ -1,16 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Option, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { SqlError } from "effect/sql"
+import { SqlClient, SqlError } from "effect/sql"
 import { Config } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
 import { afterOutage } from "#src/choird/agents/afterEpoch.ts"
-import { patiently } from "#src/choird/agents/patience.ts"
+import { retryDatabase, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import type { RunServices } from "#src/choird/agents/RunContext.ts"
 import { stored } from "../../support/awayDatabase.ts"
 import { BINDINGS, CONFIG } from "../../support/stores.ts"
 
-describe("patience with the database", () => {
+describe("a database that is away", () => {
   for (const outage of ["6 minutes", "3 hours", "2 days"] as const)
     it.effect(`waits out ${outage}, asks at most once a minute in the end, and continues within a minute`, () =>
       Effect.gen(function* () {
@@ -20,7 +20,7 @@ describe("patience with the database", () => {
           Effect.sync(() => void asked++),
           stored(world, "done")
         )
-        const fiber = yield* Effect.forkChild(patiently(work), { startImmediately: true })
+        const fiber = yield* Effect.forkChild(retryDatabase(work), { startImmediately: true })
         yield* TestClock.adjust(outage)
         assert.isUndefined(fiber.pollUnsafe())
         const before = asked
@@ -38,16 +38,17 @@ describe("patience with the database", () => {
         new SqlError.SqlError({
           reason: new SqlError.UnknownError({ cause: Object.assign(new Error("no"), { code }) })
         })
+      const onDatabase = yield* Effect.provideService(useDatabase, SqlClient.SqlClient, undefined as never)
       for (const code of ["53100", "57P03"]) {
         let away = true
-        const work = Effect.suspend(() => (away ? Effect.die(failure(code)) : Effect.succeed(1)))
-        const fiber = yield* Effect.forkChild(patiently(work), { startImmediately: true })
+        const work = onDatabase(Effect.suspend(() => (away ? Effect.fail(failure(code)) : Effect.succeed(1))))
+        const fiber = yield* Effect.forkChild(retryDatabase(work), { startImmediately: true })
         yield* TestClock.adjust("1 hour")
         away = false
         yield* TestClock.adjust("1 minute")
         assert.strictEqual(yield* Fiber.join(fiber), 1)
       }
-      const exit = yield* Effect.exit(patiently(Effect.die(failure("42601"))))
+      const exit = yield* Effect.exit(retryDatabase(onDatabase(Effect.fail(failure("42601")))))
       assert.strictEqual(exit._tag, "Failure")
     })
   )
@@ -68,7 +69,7 @@ describe("patience with the database", () => {
         }
       } as unknown as RunServices
       const context = { agent_id: AgentId.make("helper"), bindings: BINDINGS, services }
-      const read = patiently(stored(world, Option.none()))
+      const read = retryDatabase(stored(world, Option.none()))
       const fiber = yield* Effect.forkChild(afterOutage(context, read), { startImmediately: true })
       yield* TestClock.adjust("40 minutes")
       world.away = false
