@@ -105,7 +105,7 @@ const firstAnswer = Effect.fnUntraced(function* (home: string, agent: string) {
     yield* Console.log(Screen.bad(onHome(home, "There was no answer. Check the model: choirctl model test main")))
 })
 
-/** What there is to know before and after the conversation. */
+/** The text before and after the conversation. */
 const greeting = (home: string, agent: string, { config, secrets }: ConfigFiles, ranBefore: boolean) => {
   const bot = Object.values(config.gateways).find(
     (gateway) => gateway.type === "telegram" && hasValue(secrets, gateway.secret)
@@ -139,7 +139,7 @@ const main = Effect.fnUntraced(function* (home: string) {
   yield* Console.log(farewell(home, ranBefore))
 }, Effect.scoped)
 
-/** What a person reads who leaves before the conversation has ended. */
+/** The text for a person who leaves before the conversation has ended. */
 const leaving = (home: string) =>
   Effect.flatMap(choirdRuns(home), (runs) =>
     Console.log(

@@ -183,7 +183,7 @@ const leaveAndGoOn = Effect.gen(function* () {
   yield* terminal.see("left with 130")
   assert.strictEqual(statSync(draft).mode & 0o777, 0o600)
   yield* terminal.line("choirctl init --runtime sandbox; echo ended with $?")
-  yield* terminal.see("Go on with the answers of the unfinished setup?")
+  yield* terminal.see("Continue with the answers of the unfinished setup?")
   yield* terminal.line("")
   yield* terminal.see("API key from OpenRouter")
   yield* terminal.line("")

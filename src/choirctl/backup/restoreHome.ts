@@ -28,8 +28,8 @@ import { fileText, secretsPath, writePrivate } from "#src/choirctl/home/homeFile
 import { type Destination, readArchive } from "./ArchiveReader.ts"
 import { ARCHIVES, bound, CONFIG, CONFIG_SCHEMA, DATABASE, type Manifest, SECRETS, WORKSPACES } from "./manifest.ts"
 import { finishStaging, moveAside, putHome, type RestorePlace, takePlace } from "./restorePlace.ts"
-import { misplacedWorkspace, pathInHome } from "./workspacePlaces.ts"
-import { requireSpace } from "./requireSpace.ts"
+import { misplacedWorkspace, pathInHome } from "./workspaces.ts"
+import { requireSpace } from "./freshFiles.ts"
 import { unseal } from "./sealedSecrets.ts"
 import { unbundle } from "./sourceBundles.ts"
 
@@ -75,7 +75,7 @@ export const RESTORE_STEPS = [
 ] as const
 type Step = (typeof RESTORE_STEPS)[number]
 
-/** What a restore needs to know of the backup and of the place before it goes on. */
+/** The backup and its destination, as a person sees them before deciding to restore. */
 export interface Found {
   readonly manifest: Manifest
   readonly home: string

@@ -87,7 +87,7 @@ const unbundled = (repository: string) => (problem: string) =>
   failed(
     "SOURCES",
     `${repository} cannot be backed up: ${problem}`,
-    `git -C ${shellQuoted(repository)} fsck, and correct what it says`
+    `git -C ${shellQuoted(repository)} fsck, and fix what it reports`
   )
 
 /** Writes the bundle of one repository into `folder` and answers what it is. */

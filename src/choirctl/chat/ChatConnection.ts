@@ -10,13 +10,28 @@ import { type CommandFailed, EXIT } from "#src/choirctl/terminal/failure.ts"
 import { connect, requestFailure } from "#src/choirctl/client/OperatorClient.ts"
 
 /** Messages that `choirctl chat` remembers to have shown, so that none is shown twice. */
-export const CHAT_SHOWN_MAX = 10_000
+const CHAT_SHOWN_MAX = 10_000
 /** The pause before `choirctl chat` connects again. */
 const CHAT_RECONNECT_MS = 250
 /** How long `choirctl chat` tries to reach a choird that was there before. */
 const CHAT_RECONNECT_MS_MAX = 120_000
 
-/** What a client is told: the events of choird, its answers to commands, and whether there is a choird. */
+/** A set of the newest CHAT_SHOWN_MAX values. */
+export const makeNewest = <A>() => {
+  const values = new Set<A>()
+  return {
+    has: (value: A): boolean => values.has(value),
+    add: (value: A): void => {
+      values.add(value)
+      for (const oldest of values) {
+        if (values.size <= CHAT_SHOWN_MAX) break
+        values.delete(oldest)
+      }
+    }
+  }
+}
+
+/** News for a client: the events of choird, its answers to commands, and whether choird is reachable. */
 export type ChatNews =
   | ChatEvent
   | ({ readonly type: "answer" } & ChatAnswer)
@@ -41,15 +56,11 @@ type Message = Extract<ChatEvent, { readonly type: "message" }>
 
 /** The newest CHAT_SHOWN_MAX messages. The outbox knows a message by its source and part (docs/protocol.md, Inbox and outbox). */
 const makeShown = () => {
-  const shown = new Set<string>()
+  const shown = makeNewest<string>()
   return ({ part, source }: Message): boolean => {
     const key = `${source} ${part}`
     if (shown.has(key)) return true
     shown.add(key)
-    for (const oldest of shown) {
-      if (shown.size <= CHAT_SHOWN_MAX) break
-      shown.delete(oldest)
-    }
     return false
   }
 }

@@ -15,7 +15,7 @@ const OPERATOR_ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 export type OperatorClient = HttpApiClient.ForApi<typeof OperatorApi>
 
-/** What operators ask for, by what it is about. */
+/** The groups of the operator API. */
 export type Group = keyof OperatorClient
 
 /** A client of one group on the choird of this home, until the scope closes. Nothing is sent yet. */
@@ -63,8 +63,8 @@ const transportFailure = (home: string, error: HttpClientError.HttpClientError) 
     default:
       return new CommandFailed({
         type: "CONNECTION_LOST",
-        problem: "choird ended the connection before it answered",
-        hint: "ask again; when it keeps happening: choirctl logs choird",
+        problem: "choird closed the connection before it answered",
+        hint: "try again; if it keeps happening: choirctl logs choird",
         exit_code: EXIT.again
       })
   }
@@ -77,10 +77,10 @@ export const requestFailure = (home: string) => (error: unknown) => {
   if (HttpClientError.isHttpClientError(error) && error.reason._tag !== "DecodeError" && error.response === undefined)
     return transportFailure(home, error)
   if (Schema.isSchemaError(error))
-    return failed("PROTOCOL", "choird and choirctl do not understand each other", "restart choird, then ask again")
+    return failed("PROTOCOL", "choird and choirctl have different protocol versions", "restart choird, then try again")
   return new CommandFailed({
     type: "CONNECTION_LOST",
-    problem: "the answer of choird broke off or makes no sense",
+    problem: "choird closed the connection or sent an invalid response",
     hint: "choirctl logs choird",
     exit_code: EXIT.again
   })

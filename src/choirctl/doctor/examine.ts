@@ -36,7 +36,7 @@ const choirdCheck = Effect.fnUntraced(function* (home: string) {
   const { hint, problem, type } = asked.failure
   const found =
     type === "CHOIRD_UNREACHABLE"
-      ? check("choird", "warn", "it does not run", hint ?? startCommand(home))
+      ? check("choird", "warn", "not running", hint ?? startCommand(home))
       : check("choird", "fail", problem, hint)
   return { found, running: false }
 })

@@ -9,11 +9,10 @@ import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
 import { type CommandFailed, configError, failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { fileText, readConfigText, writePrivate } from "./homeFiles.ts"
-import { isFree } from "./repoFolder.ts"
+import { AGENT_STARTER, isFree } from "./repositories.ts"
 import { configPath } from "#src/choirctl/terminal/root.ts"
-import { AGENT_STARTER } from "./starters.ts"
 
-/** What the operator named; the rest is chosen. */
+/** The resources that the operator named; the rest is chosen. */
 export interface Choice {
   readonly workspace?: ResourceName
   readonly llm?: ResourceName

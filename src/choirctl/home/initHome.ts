@@ -1,6 +1,6 @@
 /** First-time setup: a home in which choird starts. Makes what is missing and never changes what is there. */
 import { join } from "node:path"
-import { Effect, FileSystem, type Redacted } from "effect"
+import { Effect, FileSystem, JsonSchema, type Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { decodeFile, InvalidFile } from "#src/shared/config/decode.ts"
@@ -11,24 +11,33 @@ import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
 import { DEFAULT_HOME } from "#src/shared/files/homeFolder.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
-import { configSchema } from "./configSchema.ts"
 import { configError } from "#src/choirctl/terminal/failure.ts"
-import { fileText, secretsPath, writePrivate } from "./homeFiles.ts"
-import { homePlace } from "./homePlace.ts"
-import { GLOBAL_STARTER } from "./starters.ts"
+import { fileText, homePlace, secretsPath, writePrivate } from "./homeFiles.ts"
+import { GLOBAL_STARTER } from "./repositories.ts"
 import { configPath } from "#src/choirctl/terminal/root.ts"
 import { addSecrets } from "./secretsFile.ts"
 import { knownPrice, type Price } from "./knownPrices.ts"
 import { removeDraft } from "./setupDraft.ts"
 
-/** What the operator answered. A key is undefined when it is set later. */
+const { definitions, schema } = JsonSchema.toDocumentDraft07(
+  Schema.toJsonSchemaDocument(Config, { onExcessProperty: "error" })
+)
+
+export const configSchema: Readonly<Record<string, unknown>> = {
+  $schema: "http://json-schema.org/draft-07/schema#",
+  title: "config.json of Choir",
+  ...schema,
+  ...(Object.keys(definitions).length === 0 ? {} : { definitions })
+}
+
+/** The operator's answers. A key is undefined when it is set later. */
 export interface Setup {
   readonly model: {
     readonly provider: string
     readonly endpoint: string
     readonly name: string
     readonly secret: string | undefined
-    /** What is not in secrets.json yet. */
+    /** A key that is not in secrets.json yet. */
     readonly key: Redacted.Redacted | undefined
     readonly price: Price | undefined
     /** The provider's name of the model that answers when this one cannot. */
@@ -47,7 +56,7 @@ export interface Setup {
     | undefined
 }
 
-/** What init did: paths that it made, paths that were there, and what to do next. */
+/** The result of init: paths that it made, paths that existed, and the next commands. */
 export interface Initialized {
   readonly home: string
   readonly created: ReadonlyArray<string>

@@ -4,34 +4,20 @@ import { RuntimeConfig } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
 import { isInTheClear } from "#src/shared/config/clearText.ts"
 import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
-import { TELEGRAM_API_ROOT, tryBot } from "#src/choirctl/doctor/botTrial.ts"
+import { TELEGRAM_API_ROOT, tryBot } from "#src/choirctl/doctor/serviceTrials.ts"
 import { askEngine, whyNoDocker } from "#src/choirctl/doctor/dockerTrials.ts"
 import { sandboxFix, trySandbox } from "#src/choirctl/doctor/doctorTrials.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { type Setup, TELEGRAM_SECRET } from "#src/choirctl/home/initHome.ts"
 import { knownPrice } from "#src/choirctl/home/knownPrices.ts"
-import { keyName, known, type Provider, takesKey } from "#src/choirctl/home/modelChoices.ts"
+import { type Given, keyName, known, type Provider, takesKey } from "#src/choirctl/home/setupAnswers.ts"
 import { tryModel } from "#src/choirctl/doctor/modelTrial.ts"
-import { withProgress } from "#src/choirctl/terminal/progress.ts"
-import { safeLine } from "#src/choirctl/terminal/safeText.ts"
+import { withProgress } from "#src/choirctl/terminal/print.ts"
+import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { secretValue, setSecret } from "#src/choirctl/home/secretsFile.ts"
 import { type Answers, openDraft, type SetupDraft } from "#src/choirctl/home/setupDraft.ts"
-import type { Given } from "#src/choirctl/home/setupGiven.ts"
-import {
-  askEndpoint,
-  askKey,
-  askName,
-  askNext,
-  askNextForBot,
-  askPlainProcesses,
-  askPrice,
-  askProvider,
-  askResume,
-  askToken,
-  askUserId,
-  type Next
-} from "./wizardQuestions.ts"
+import { askEndpoint, askKey, askName, askNext, askNextForBot, askPlainProcesses, askPrice, askProvider, askResume, askToken, askUserId, type Next } from "./wizardQuestions.ts"
 
 /** The answers that each way on asks for again. */
 export const FORGOTTEN: Readonly<Record<Next, ReadonlyArray<keyof Answers>>> = {
@@ -81,7 +67,7 @@ const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDr
     const key = takesKey(provider) ? yield* secretValue(home, secret) : undefined
     if (key !== undefined && isInTheClear(endpoint)) {
       yield* screen.note(
-        `The key would cross the network in the clear: enter an https:// address, or one of this host, or no key.`
+        `The key would be sent unencrypted: enter an https:// address, an address on this host, or no key.`
       )
       yield* draft.forget("endpoint", "key_asked")
       continue
@@ -91,7 +77,7 @@ const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDr
     if (provider === "offline" || draft.answers().model_accepted === true) return model
     if (key === undefined && provider !== "other") {
       yield* screen.note(
-        `The model was not tried, since its key is missing. Set it later: choirctl secret set ${secret}`
+        `The model was not tested because its key is missing. Set it later: choirctl secret set ${secret}`
       )
       return { ...model, secret }
     }
@@ -179,7 +165,7 @@ const KEPT: ReadonlyArray<readonly [keyof Answers, string]> = [
   ["runtime", "runtime"]
 ]
 
-/** What an unfinished setup knows, for a person who decides whether to go on with it. */
+/** The answers of an unfinished setup, for a person who decides whether to continue it. */
 const keptLines = (answers: Answers): ReadonlyArray<string> => [
   "An earlier setup was not finished. Its answers:",
   ...KEPT.flatMap(([key, what]) => {

@@ -10,7 +10,7 @@ import { archiveName, archiveStem } from "#src/shared/files/logArchives.ts"
 import { LOG_CHUNK_BYTES } from "#src/shared/limits.ts"
 import { codeOf } from "#src/shared/files/nofollow.ts"
 import { failed } from "./failure.ts"
-import { type Line, makeLineSplitter } from "./lineSplitter.ts"
+import { type Line, makeLineSplitter } from "./input.ts"
 import { LOG_LINE_BYTES_MAX } from "#src/shared/text/logs.ts"
 
 /** How often `choirctl logs` looks for new lines. */
@@ -22,7 +22,7 @@ const LOG_ARCHIVE_READ_BYTES_MAX = 256 * 1024 * 1024
 
 const LINE_FEED = 0x0a
 
-/** What `find` gives, or nothing where there is no such file. */
+/** The result of `find`, or nothing if there is no such file. */
 const present = <A>(find: () => A): A | undefined => {
   try {
     return find()
@@ -98,7 +98,7 @@ const makeReader = (path: string) => {
     exists: () => now.file !== undefined,
     read: () => now.file?.read(),
     rest: () => now.file?.rest() ?? [],
-    /** Whether another file has the name now, or none. Whoever wrote to the one before has done so to the end. */
+    /** Whether another file has the name, or none. The writer of the earlier file has finished it. */
     isOver: (): boolean => {
       const found = statSync(path, { throwIfNoEntry: false })
       return found?.ino !== now.file?.inode()
@@ -131,7 +131,7 @@ export interface Tail {
   readonly follow: boolean
   /** How many of the newest lines to begin with; all of them when undefined. */
   readonly last: number | undefined
-  /** What to do when there is no such log. */
+  /** The hint when there is no such log. */
   readonly hint: string
 }
 
@@ -158,7 +158,7 @@ export const tailLog = Effect.fn("tailLog")(function* <R>(
   else {
     let newest: ReadonlyArray<Line> = []
     yield* drain((lines) => Effect.sync(() => void (newest = ending([...newest, ...lines], last))))
-    // The start of a line that is still being written is no line yet for one who follows.
+    // A reader that follows the log waits for the end of a line that is still being written.
     yield* emitAll(follow ? newest : ending([...newest, ...reader.rest()], last))
   }
   if (!follow) return yield* emitAll(reader.rest())

@@ -1,4 +1,4 @@
-/** Standard output and standard error, and whether a person sits there. */
+/** Standard output and standard error, and what happens when their reader is gone. */
 import { Context, Effect, Layer } from "effect"
 
 export class Screen extends Context.Service<
@@ -65,3 +65,18 @@ export const withNotes = (screen: Screen["Service"], change: (text: string) => s
   note: (text) => screen.note(change(text)),
   draw: screen.draw
 })
+
+let prints_only = false
+
+/** Says that a command does nothing but print, so that it may end with its reader. */
+export const endWithReader: Effect.Effect<void> = Effect.sync(() => {
+  prints_only = true
+})
+
+/** Lets any other command go on to its end, and drops what it still prints: its exit code says what was done. */
+export const surviveClosedPipes = (): void => {
+  process.stdout.on("error", () => {
+    if (prints_only) process.exit(0)
+  })
+  process.stderr.on("error", () => undefined)
+}

@@ -90,7 +90,7 @@ describe("choirctl config", () => {
       ]) {
         const refused = yield* choirctl(home, ["config", ...args, "--json"])
         assert.strictEqual(refused.code, 2)
-        assert.match(refused.out, /a version is a whole number from 1, as choirctl config history shows it/u)
+        assert.match(refused.out, /a version must be a whole number from choirctl config history/u)
       }
     })
   )

@@ -43,7 +43,7 @@ describe("choirctl init beside a Docker engine without user namespaces (R38)", (
         const ran = yield* spawnChoirctl(["--home", home, "init", ...flags], {
           env,
           typing: [
-            { after: "Let agents run in this engine all the same", text: `${answer}\r` },
+            { after: "Let agents run in this engine anyway", text: `${answer}\r` },
             { after: "Your Telegram user id", text: "\r" }
           ]
         })

@@ -19,7 +19,7 @@ describe("choirctl prune", () => {
         "KIND      WENT  SIZE\nmessages  12    -\nlogs      2     3.0 MiB\n5.0 GiB are free on the disk of the home\n"
       )
       const dry = yield* choirctl(home, ["prune", "--dry-run"])
-      assert.include(dry.out, "WOULD GO")
+      assert.include(dry.out, "WOULD REMOVE")
       assert.deepStrictEqual(document(yield* choirctl(home, ["prune", "--json"])), pruneReport)
       assert.deepStrictEqual(
         calls.map(({ input }) => input),

@@ -84,7 +84,7 @@ describe("choirctl session", () => {
       const home = yield* temporaryFolder
       const calls = yield* fakeChoird(home)
       const ran = yield* choirctl(home, ["session", "resume", SESSION])
-      assert.deepStrictEqual([ran.code, ran.out.trim()], [0, `agent-1 goes on in ${SESSION}, epoch 4`])
+      assert.deepStrictEqual([ran.code, ran.out.trim()], [0, `agent-1 resumed ${SESSION}, epoch 4`])
       assert.deepStrictEqual(calls[0], { name: "resume", id: SESSION })
       const printed = document(yield* choirctl(home, ["session", "resume", SESSION, "--json"]))
       assert.deepStrictEqual(printed, { session_id: SESSION, agent_id: "agent-1", epoch: 4 })

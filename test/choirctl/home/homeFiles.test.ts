@@ -15,7 +15,7 @@ describe("a file of the home", () => {
       const { hint, problem, type } = yield* Effect.flip(writePrivate(place, "{}"))
       assert.strictEqual(type, "FILE")
       assert.match(problem, /s{250} cannot be written and is as it was: ENAMETOOLONG/u)
-      assert.include(hint, `who owns ${folder}, then run this again`)
+      assert.include(hint, `the owner of ${folder}, then run this again`)
       assert.isFalse(existsSync(place))
       assert.deepStrictEqual(readdirSync(folder), [])
     }).pipe(Effect.provide(NodeServices.layer))

@@ -104,8 +104,8 @@ describe("eventLine", () => {
 describe("lists that are empty", () => {
   it("say so, and what to do where something helps", () => {
     assert.include(agentTable([], false), "choirctl agent init")
-    assert.strictEqual(sessionTable([], 0, false), "no session yet")
-    assert.strictEqual(coreTable([], 0, false), "no core job runs")
+    assert.strictEqual(sessionTable([], 0, false), "no sessions")
+    assert.strictEqual(coreTable([], 0, false), "no core jobs are running")
     assert.strictEqual(workspaceTable([], false), "no workspace is configured")
   })
 })
@@ -159,8 +159,8 @@ describe("verificationText", () => {
     assert.strictEqual(
       verificationText({ ok: true, events: 3, head: "ab", forgotten: 2, newer }, false),
       `verified 3 events, head ab
-2 payloads were reduced, as later events list
-from revision 2 on (PlanCommitted, version 3) a later Choir wrote it: the chain holds, and what the events do is not checked`
+2 payloads were reduced, as later events record
+from revision 2 on (PlanCommitted, version 3) a later Choir wrote the events: the chain is valid, their effects are not checked`
     )
   })
 })

@@ -1,19 +1,38 @@
-/** `choirctl agent base init`: the global repository that config.json names, with the files that every image starts from. */
+/** The repositories of a home, the files that they start with, and `choirctl agent base init`. */
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, FileSystem } from "effect"
 import { Config } from "#schema/Config.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
 import { readConfigText } from "./homeFiles.ts"
-import { isFree } from "./repoFolder.ts"
 import { configPath } from "#src/choirctl/terminal/root.ts"
-import { GLOBAL_STARTER } from "./starters.ts"
+import { failed } from "#src/choirctl/terminal/failure.ts"
+import { packageFolder } from "#src/shared/files/packageFolder.ts"
+
+/** The files of a new global repository. */
+export const GLOBAL_STARTER = join(packageFolder, "docker", "starter")
+
+/** The files of a new agent's repository. */
+export const AGENT_STARTER = join(packageFolder, "docker", "agent-starter")
+
+/** Whether a repository has to be made there. Fails for a folder that holds other things. */
+export const isFree = Effect.fn("repoFolder.isFree")(function* (repo: string, elsewhere: string) {
+  const fs = yield* FileSystem.FileSystem
+  const files = (yield* fs.exists(repo)) ? yield* fs.readDirectory(repo) : []
+  if (files.length === 0) return true
+  if (files.includes(".git") || files.includes("HEAD")) return false
+  return yield* failed(
+    "NO_REPOSITORY",
+    `${repo} has files but is not a git repository`,
+    `git -C ${repo} init, or ${elsewhere}`
+  )
+})
 
 export interface BaseInitialized {
   /** The folder of the repository: what config.json names, or one to push to it from. */
   readonly repo: string
   readonly created: boolean
-  /** What is left to do. */
+  /** The next commands. */
   readonly next: ReadonlyArray<string>
 }
 
