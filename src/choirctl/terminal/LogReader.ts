@@ -103,7 +103,7 @@ const makeReader = (path: string) => {
       const found = statSync(path, { throwIfNoEntry: false })
       return found?.ino !== now.file?.inode()
     },
-    /** Goes on with the file that has the name now. Returns the lines that were archived unseen. */
+    /** Continues with the file that has the name now. Returns the lines that were archived unseen. */
     renew: (): ReadonlyArray<Line> => {
       const before = now
       now = openNow()

@@ -120,7 +120,7 @@ describe("choirctl doctor on an engine", () => {
         found.get("docker"),
         `ok: version ${said("{{.ServerVersion}}")}, storage ${said("{{.Driver}}")}`
       )
-      assert.strictEqual(found.get("docker userns"), "ok: root of a container is nobody here")
+      assert.strictEqual(found.get("docker userns"), "ok: root of a container is an unprivileged user here")
       const lacking = ["CPUCfsQuota", "MemoryLimit", "PidsLimit"].filter((name) => said(`{{.${name}}}`) !== "true")
       assert.strictEqual(
         found.get("docker limits")?.startsWith("ok: processors, memory and processes"),
