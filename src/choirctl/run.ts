@@ -2,13 +2,13 @@
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Effect, Exit, Layer, Option, References } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
-import { homeFolder, onHome } from "#src/shared/files/homeFolder.ts"
-import { VERSION } from "#src/shared/program/version.ts"
-import { cli } from "./cli.ts"
 import { EXIT, type Failure, failureOf } from "#src/choirctl/terminal/failure.ts"
 import { Host, parserServices } from "#src/choirctl/terminal/Host.ts"
 import { Screen, surviveClosedPipes, withNotes } from "#src/choirctl/terminal/Screen.ts"
 import { jsonText, paint, safeText } from "#src/choirctl/terminal/text.ts"
+import { homeFolder, onHome } from "#src/shared/files/homeFolder.ts"
+import { VERSION } from "#src/shared/program/version.ts"
+import { cli } from "./cli.ts"
 
 const builtIns = [GlobalFlag.Help, GlobalFlag.Version]
 
@@ -120,7 +120,8 @@ export const run = Effect.fn("choirctl.run")(
     return failure.exit_code
   },
   // The commands that a note advises to run are for the home that the flags name.
-  (running, args) => Effect.updateService(running, Screen, (screen) => withNotes(screen, (text) => onHome(homeOf(args), text)))
+  (running, args) =>
+    Effect.updateService(running, Screen, (screen) => withNotes(screen, (text) => onHome(homeOf(args), text)))
 )
 
 const Platform = Layer.mergeAll(Host.layer, Screen.layer, Layer.succeed(References.LogToStderr, true))

@@ -25,13 +25,29 @@ const PHRASES: ReadonlyArray<Phrase> = [
       /(?<!\bthere )\b(?:are|is|was|were) (?:no|none)\b(?= \p{L})(?! (?:better|different|earlier|larger|later|less|longer|more|other)\b)/giu,
     better: "is not a, has no, there is no"
   },
-  { pattern: /\b(?:are|be|been|being|is|was|were) told\b(?! apart)/giu, better: "learns, receives, gets a notice, is notified" },
+  {
+    pattern: /\b(?:are|be|been|being|is|was|were) told\b(?! apart)/giu,
+    better: "learns, receives, gets a notice, is notified"
+  },
   { pattern: /\bshall\b/giu, better: "must, will" },
   { pattern: /\bmend(?:ed|ing|s)?\b/giu, better: "fix, repair, correct" },
   { pattern: /\/\*\*\s+(?:\*\s+)?(?:What|Who(?:ever)?) /gu, better: "begin with a noun phrase: what the thing is" }
 ]
 
-const ROOMS = ["src", "schema", "demo", "tools", "bench", "docker", "docs", "AGENTS.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"]
+const ROOMS = [
+  "src",
+  "schema",
+  "demo",
+  "tools",
+  "bench",
+  "docker",
+  "docs",
+  "AGENTS.md",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "README.md",
+  "SECURITY.md"
+]
 
 /** Rooms whose words are not plain yet. Empty this list; nothing is added to it. */
 const EXEMPT: ReadonlyArray<string> = ["schema/", "src/agent/", "src/choird/", "src/shared/", "docs/testing.md"]
@@ -67,7 +83,9 @@ const texts = (): ReadonlyArray<string> => {
   assert.strictEqual(listed.status, 0, listed.stderr)
   return listed.stdout
     .split("\n")
-    .filter((path) => /\.(?:json|md|sh|ts)$/u.test(path) && !path.startsWith("schema/golden/") && existsSync(join(ROOT, path)))
+    .filter(
+      (path) => /\.(?:json|md|sh|ts)$/u.test(path) && !path.startsWith("schema/golden/") && existsSync(join(ROOT, path))
+    )
 }
 
 const wordsOf = (path: string) => {

@@ -1,14 +1,14 @@
 /** The file that `choirctl db backup` makes: whole and proved, or not there (R70). */
 import { fstatSync, statSync, writeFileSync } from "node:fs"
 import { Effect, Schema, Stream } from "effect"
-import { bytesText } from "#src/shared/text/bytesText.ts"
-import { type BackupItem, readBackup } from "#src/shared/events/BackupReader.ts"
 import { askStream, choirdAnswers } from "#src/choirctl/client/ask.ts"
 import { runTask } from "#src/choirctl/daemon/choirdProgram.ts"
 import { type CommandFailed, failed } from "#src/choirctl/terminal/failure.ts"
-import { freshFile, onFile, putInPlace } from "#src/choirctl/backup/freshFiles.ts"
 import { withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
+import { type BackupItem, readBackup } from "#src/shared/events/BackupReader.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
+import { freshFile, onFile, putInPlace } from "./freshFiles.ts"
 
 /** The report of a choird that makes a backup. */
 const Done = Schema.Struct({ kind: Schema.Literals(["embedded", "postgres"]), migration: Schema.Natural })

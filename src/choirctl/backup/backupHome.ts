@@ -2,20 +2,34 @@
 import { closeSync, openSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
 import { Clock, DateTime, Effect, FileSystem, Redacted } from "effect"
-import { ResourceName, SecretName } from "#schema/Ids.ts"
 import type { Config } from "#schema/Config.ts"
+import { ResourceName, SecretName } from "#schema/Ids.ts"
+import { measureFolder } from "#src/choirctl/home/folderContents.ts"
+import { secretsPath } from "#src/choirctl/home/homeFiles.ts"
+import { failed } from "#src/choirctl/terminal/failure.ts"
 import { CONFIG_FILE, loadFiles } from "#src/shared/config/configFiles.ts"
 import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
 import { holdLockFile } from "#src/shared/files/lockFile.ts"
-import { makeBackup } from "./backupFile.ts"
-import { failed } from "#src/choirctl/terminal/failure.ts"
-import { measureFolder } from "#src/choirctl/home/folderContents.ts"
-import { makeOwnFolder, ownFoldersIn, putInPlace, requireSpace } from "./freshFiles.ts"
-import { secretsPath } from "#src/choirctl/home/homeFiles.ts"
 import { addArchived, holdArchived, makeArchivedRows } from "./archivedSessions.ts"
 import { nowhere, readArchive } from "./ArchiveReader.ts"
 import { type Archive, makeArchive } from "./ArchiveWriter.ts"
-import { ARCHIVE_FORMAT, ARCHIVES, bound, bundleName, CONFIG, CONFIG_SCHEMA, DATABASE, FORMAT, MANIFEST, type Manifest, SECRETS, type Source, type WorkspaceContents } from "./manifest.ts"
+import { makeBackup } from "./backupFile.ts"
+import { makeOwnFolder, ownFoldersIn, putInPlace, requireSpace } from "./freshFiles.ts"
+import {
+  ARCHIVE_FORMAT,
+  ARCHIVES,
+  bound,
+  bundleName,
+  CONFIG,
+  CONFIG_SCHEMA,
+  DATABASE,
+  FORMAT,
+  MANIFEST,
+  type Manifest,
+  SECRETS,
+  type Source,
+  type WorkspaceContents
+} from "./manifest.ts"
 import { seal } from "./sealedSecrets.ts"
 import { bundle, findRepositories } from "./sourceBundles.ts"
 import { addWorkspace, misplacedWorkspace } from "./workspaces.ts"

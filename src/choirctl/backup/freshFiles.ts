@@ -1,6 +1,16 @@
 /** New files and folders beside a person's own: whole before they take their name, and recognised if a killed command leaves them. */
 import { randomBytes } from "node:crypto"
-import { closeSync, fsyncSync, lstatSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statfsSync } from "node:fs"
+import {
+  closeSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statfsSync
+} from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Effect } from "effect"
 import { failed } from "#src/choirctl/terminal/failure.ts"

@@ -5,12 +5,12 @@
 import { existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Clock, DateTime, Effect, Schedule } from "effect"
+import { homePlace } from "#src/choirctl/home/homeFiles.ts"
+import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
 import { earlierChoirdRuns, homeHolder, homeLockPath } from "#src/shared/files/homeHolder.ts"
 import { asideOf, finishRestore, restoredBeside, restoreTimeIn } from "#src/shared/files/interruptedRestore.ts"
 import { holdLockFile } from "#src/shared/files/lockFile.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
-import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
-import { homePlace } from "#src/choirctl/home/homeFiles.ts"
 import { isOwnName, isUsersFolder, makeOwnFolder } from "./freshFiles.ts"
 
 /** How long a choird may still work in the folder of a restore that was killed. */

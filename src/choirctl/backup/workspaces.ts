@@ -3,14 +3,14 @@
  * before it and no link is followed, whatever is swapped for one.
  */
 import { closeSync, constants, fstatSync, openSync, readdirSync, readlinkSync } from "node:fs"
+import { resolve } from "node:path"
 import { Effect } from "effect"
+import type { Config } from "#schema/Config.ts"
 import type { ResourceName } from "#schema/Ids.ts"
 import { type CommandFailed, failed } from "#src/choirctl/terminal/failure.ts"
 import { codeOf, descriptorPath, openFolder } from "#src/shared/files/nofollow.ts"
 import type { Archive } from "./ArchiveWriter.ts"
 import { isRelativePath, WORKSPACE_ENTRIES_MAX, workspaceMember, WORKSPACES_BYTES_MAX } from "./manifest.ts"
-import { resolve } from "node:path"
-import type { Config } from "#schema/Config.ts"
 
 /** Folders of a home that Choir fills. Git runs hooks from one of them, and choird trusts what lies in the others. */
 const CHOIRS_OWN = new Set([

@@ -1,10 +1,17 @@
 /** `choirctl chat` with a person at a terminal, and the line that they edit. */
+import { clearScreenDown, createInterface, cursorTo, moveCursor } from "node:readline"
 import { type Cause, Deferred, Effect, Queue, Stream } from "effect"
 import type { InboxId } from "#schema/Ids.ts"
-import { type ChatConnection, type ChatNews, makeNewest } from "./ChatConnection.ts"
-import { type ChatState, endsTurn, KEYS_HELP, messageText, promptText, questionText } from "#src/choirctl/render/chat.ts"
+import {
+  type ChatState,
+  endsTurn,
+  KEYS_HELP,
+  messageText,
+  promptText,
+  questionText
+} from "#src/choirctl/render/chat.ts"
 import { paint, safeText } from "#src/choirctl/terminal/text.ts"
-import { clearScreenDown, createInterface, cursorTo, moveCursor } from "node:readline"
+import { type ChatConnection, type ChatNews, makeNewest } from "./ChatConnection.ts"
 
 /** Lines that are typed ahead in `choirctl chat`. */
 const CHAT_LINES_MAX = 64

@@ -5,9 +5,9 @@ import { HttpClientError, HttpIncomingMessage } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import { type ApiError, BadRequest, Conflict, Internal, NotFound, TooLarge, TooMany } from "#schema/ApiError.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import { initHint } from "#src/shared/files/homeFolder.ts"
 import { CommandFailed, configError, EXIT, failed, refusedByChoird } from "#src/choirctl/terminal/failure.ts"
 import { operatorSocket, startCommand } from "#src/choirctl/terminal/root.ts"
+import { initHint } from "#src/shared/files/homeFolder.ts"
 import { socketHttp } from "./socketHttp.ts"
 
 /** An answer of choird that choirctl reads whole. */

@@ -1,45 +1,27 @@
-/** choirctl agent: set up, build, start, watch and stop agents. */
+/** choirctl agent: set up, build, start, monitor and stop agents, and make the repository that their images are built from. */
 import { Effect, Option, Schema, type Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import type { AgentSummary } from "#schema/OperatorApi.ts"
 import type { UpdateProgress } from "#schema/UpdateApi.ts"
 import { ask, askStream, followProgress } from "#src/choirctl/client/ask.ts"
-import { EXIT, failed, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
-import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
-import { agentDetail, agentLine, agentTable, buildLine, keptLines, unpricedLines, updateLines } from "#src/choirctl/render/agents.ts"
-import { safeLine } from "#src/choirctl/terminal/text.ts"
+import {
+  agentDetail,
+  agentLine,
+  agentTable,
+  buildLine,
+  keptLines,
+  unpricedLines,
+  updateLines
+} from "#src/choirctl/render/agents.ts"
 import { initAgentText, initBaseText } from "#src/choirctl/render/setup.ts"
+import { EXIT, failed, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { agentId } from "./arguments.ts"
-
-const baseInit = Command.make(
-  "init",
-  {
-    bare: Flag.Boolean("bare").pipe(
-      Flag.withDescription("Create a bare repository, to push to"),
-      Flag.withDefault(false)
-    )
-  },
-  Effect.fnUntraced(function* ({ bare }) {
-    const { home } = yield* root
-    const { initBase } = yield* Effect.promise(() => import("#src/choirctl/home/repositories.ts"))
-    const made = yield* onHost(initBase(home, bare ? "bare" : "worktree"))
-    yield* printAdvice({ ok: true, ...made }, initBaseText)
-  })
-).pipe(
-  Command.withDescription(
-    "Create the global repository named in config.json, with Dockerfile.base, tools, skills and USER.md"
-  ),
-  Command.withExamples([{ command: "choirctl agent base init" }])
-)
-
-const agentBase = Command.make("base").pipe(
-  Command.withDescription("Set up the repository that all agents' images are built from"),
-  Command.withSubcommands([baseInit])
-)
 
 const resource = (name: string, description: string) =>
   Flag.String(name).pipe(
@@ -51,10 +33,7 @@ const resource = (name: string, description: string) =>
 
 const workspace = resource("workspace", "Workspace from config.json")
 const llm = resource("llm", "Model from config.json")
-const core_llm = resource(
-  "core-llm",
-  "Model from config.json for core jobs; default: the agent's core_llm, else --llm"
-)
+const core_llm = resource("core-llm", "Model from config.json for core jobs; default: the agent's core_llm, else --llm")
 const dm = resource("dm", "DM from config.json that the agent talks in")
 
 /** `--dm phone --dm terminal`, or `--dm phone,terminal`. */
@@ -206,7 +185,10 @@ const build = Command.make(
 /** Prints what an update did; the exit code says if it failed for an agent. */
 const printUpdate = Effect.fnUntraced(function* <E, R>(steps: Stream.Stream<UpdateProgress, E, R>, again: string) {
   const screen = yield* Screen
-  const rows = yield* followProgress(steps, failed("UPDATE_BROKE_OFF", "choird exited before the update finished", again))
+  const rows = yield* followProgress(
+    steps,
+    failed("UPDATE_BROKE_OFF", "choird exited before the update finished", again)
+  )
   for (const { agent_id, warnings } of rows)
     for (const warning of warnings) yield* screen.note(`warning: ${agent_id}: ${safeLine(warning)}`)
   yield* printAdvice(rows, updateLines)
@@ -224,9 +206,7 @@ const update = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription(
-    "Build an agent's image if its repositories changed, and restart the agent if it is running"
-  ),
+  Command.withDescription("Build an agent's image if its repositories changed, and restart the agent if it is running"),
   Command.withExamples([{ command: "choirctl agent update agent-1" }])
 )
 
@@ -240,7 +220,9 @@ const updateAll = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription("Update all agents, one after the other; agents that are not running are built but not started"),
+  Command.withDescription(
+    "Update all agents, one after the other; agents that are not running are built but not started"
+  ),
   Command.withExamples([{ command: "choirctl agent update-all" }])
 )
 
@@ -263,6 +245,32 @@ const init = Command.make(
 ).pipe(
   Command.withDescription("Add an agent to config.json and create the repository with its tools, skills and identity"),
   Command.withExamples([{ command: "choirctl agent init agent-1 --llm sonnet" }])
+)
+
+const baseInit = Command.make(
+  "init",
+  {
+    bare: Flag.Boolean("bare").pipe(
+      Flag.withDescription("Create a bare repository, to push to"),
+      Flag.withDefault(false)
+    )
+  },
+  Effect.fnUntraced(function* ({ bare }) {
+    const { home } = yield* root
+    const { initBase } = yield* Effect.promise(() => import("#src/choirctl/home/repositories.ts"))
+    const made = yield* onHost(initBase(home, bare ? "bare" : "worktree"))
+    yield* printAdvice({ ok: true, ...made }, initBaseText)
+  })
+).pipe(
+  Command.withDescription(
+    "Create the global repository named in config.json, with Dockerfile.base, tools, skills and USER.md"
+  ),
+  Command.withExamples([{ command: "choirctl agent base init" }])
+)
+
+const agentBase = Command.make("base").pipe(
+  Command.withDescription("Set up the repository that all agents' images are built from"),
+  Command.withSubcommands([baseInit])
 )
 
 export const agent = Command.make("agent").pipe(

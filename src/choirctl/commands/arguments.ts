@@ -1,9 +1,9 @@
 /** Arguments that several commands take. */
-import { Argument } from "effect/cli"
+import { existsSync, statSync } from "node:fs"
 import { Effect, Schema } from "effect"
+import { Argument } from "effect/cli"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
-import { existsSync, statSync } from "node:fs"
 import { usageError } from "#src/choirctl/terminal/failure.ts"
 
 /** Refuses a file to restore that is not there, and names the command that makes one. */

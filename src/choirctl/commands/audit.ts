@@ -1,12 +1,12 @@
 /** choirctl audit: what was refused, and what changed who may do what (R77). */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import type { AuditRow } from "#schema/AuditApi.ts"
 import { AgentId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
-import { AUDIT_LISTED_MAX } from "#src/shared/limits.ts"
-import type { AuditRow } from "#schema/AuditApi.ts"
 import { type Cell, jsonText, table } from "#src/choirctl/terminal/text.ts"
+import { AUDIT_LISTED_MAX } from "#src/shared/limits.ts"
 
 const isFields = (detail: AuditRow["detail"]): detail is Readonly<Record<string, AuditRow["detail"]>> =>
   typeof detail === "object" && detail !== null && !Array.isArray(detail)

@@ -2,19 +2,19 @@
 import { resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { confirm, confirmReplaced, passphraseFlag, passphraseOf, yesFlag } from "#src/choirctl/terminal/questions.ts"
+import type { Manifest } from "#src/choirctl/backup/manifest.ts"
+import type { Found } from "#src/choirctl/backup/restoreHome.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print, printAdvice, type Progress, withProgress } from "#src/choirctl/terminal/print.ts"
-import { safeLine, safeText } from "#src/choirctl/terminal/text.ts"
+import { confirm, confirmReplaced, passphraseFlag, passphraseOf, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
-import { VERSION } from "#src/shared/program/version.ts"
-import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
-import type { Found } from "#src/choirctl/backup/restoreHome.ts"
-import { requireFile } from "./arguments.ts"
-import type { Manifest } from "#src/choirctl/backup/manifest.ts"
-import { bytesText } from "#src/shared/text/bytesText.ts"
+import { safeLine, safeText } from "#src/choirctl/terminal/text.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
+import { VERSION } from "#src/shared/program/version.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
+import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
+import { requireFile } from "./arguments.ts"
 
 type Contents = Omit<Manifest, "members">
 
@@ -147,7 +147,9 @@ export const restore = Command.make(
     yield* print({ ok: true, path: file, ...rest, backup: contents }, restoredHomeText)
   }, onHost)
 ).pipe(
-  Command.withDescription("Restore a home from its backup, at the same path or another; choird must not be running there"),
+  Command.withDescription(
+    "Restore a home from its backup, at the same path or another; choird must not be running there"
+  ),
   Command.withExamples([
     { command: "choirctl restore choir.tar.gz" },
     { command: "choirctl restore choir.tar.gz --to /srv/choir --passphrase-stdin < passphrase.txt" }

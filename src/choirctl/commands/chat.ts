@@ -1,15 +1,15 @@
 /** choirctl chat: talk with an agent in this terminal, or send messages from a script. */
 import { Effect, Option, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { onHost } from "#src/choirctl/terminal/Host.ts"
 import type { ChatNews } from "#src/choirctl/chat/ChatConnection.ts"
+import { messageText } from "#src/choirctl/render/chat.ts"
 import { usageError } from "#src/choirctl/terminal/failure.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { makeLineSplitter } from "#src/choirctl/terminal/input.ts"
 import { eraseLine, withProgress } from "#src/choirctl/terminal/print.ts"
-import { messageText } from "#src/choirctl/render/chat.ts"
-import { jsonText, safeText } from "#src/choirctl/terminal/text.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { jsonText, safeText } from "#src/choirctl/terminal/text.ts"
 import { agentId } from "./arguments.ts"
 
 /** Standard input of `choirctl chat`, in one line. */

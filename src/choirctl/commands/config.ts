@@ -2,12 +2,12 @@
 import { Cause, Effect, Exit, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { ask } from "#src/choirctl/client/ask.ts"
-import { yesFlag } from "#src/choirctl/terminal/questions.ts"
-import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
 import { applyText, diffText, historyTable, loadText, validText } from "#src/choirctl/render/config.ts"
-import { jsonText } from "#src/choirctl/terminal/text.ts"
+import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
+import { yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { configPath, root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { jsonText } from "#src/choirctl/terminal/text.ts"
 import { problemsOf } from "#src/shared/config/configProblems.ts"
 
 /** Loaded when it is needed, as what the commands do is. */

@@ -1,10 +1,10 @@
 /** choirctl daemon: choird in the background, by itself or under systemd. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
+import type { DaemonState } from "#src/choirctl/daemon/daemon.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
-import type { DaemonState } from "#src/choirctl/daemon/daemon.ts"
 import { fields, span } from "#src/choirctl/terminal/text.ts"
 
 const what = ({ pid, ready, running, uptime_ms, version }: DaemonState) => {
@@ -34,8 +34,7 @@ interface Unit {
 
 const next = (commands: ReadonlyArray<string>) => commands.map((command) => `  ${command}`)
 
-const installedText = ({ next: commands, path }: Unit): string =>
-  [`Wrote ${path}. Next:`, ...next(commands)].join("\n")
+const installedText = ({ next: commands, path }: Unit): string => [`Wrote ${path}. Next:`, ...next(commands)].join("\n")
 
 const uninstalledText = ({ next: commands, path, removed }: Unit & { readonly removed: boolean }): string =>
   removed ? [`Removed ${path}. Next:`, ...next(commands)].join("\n") : `there is no ${path}`

@@ -3,14 +3,14 @@ import { resolve } from "node:path"
 import { Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { choirdAnswers } from "#src/choirctl/client/ask.ts"
-import { confirm, confirmReplaced, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { failed } from "#src/choirctl/terminal/failure.ts"
 import { printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
-import { requireFile } from "./arguments.ts"
-import { safeLine } from "#src/choirctl/terminal/text.ts"
+import { confirm, confirmReplaced, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
+import { requireFile } from "./arguments.ts"
 
 interface MigrationReport {
   readonly running: boolean
@@ -130,7 +130,11 @@ const restore = Command.make(
     const { home } = yield* root
     const screen = yield* Screen
     if (yield* choirdRuns(home))
-      return yield* failed("CHOIRD_RUNS", "choird is running, and a restore replaces its database", "choirctl daemon stop")
+      return yield* failed(
+        "CHOIRD_RUNS",
+        "choird is running, and a restore replaces its database",
+        "choirctl daemon stop"
+      )
     yield* requireFile(file, "choirctl db backup")
     if (force)
       yield* confirm({

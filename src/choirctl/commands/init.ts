@@ -1,20 +1,30 @@
 /** choirctl init: a home in which choird starts. */
 import { Effect, Option, Redacted, Result } from "effect"
 import { Command, Flag, Prompt } from "effect/cli"
-import { apiAddress } from "#src/shared/wire/apiAddress.ts"
-import { askPerson } from "#src/choirctl/terminal/questions.ts"
-import { onHost } from "#src/choirctl/terminal/Host.ts"
-import { unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
 import type { Setup } from "#src/choirctl/home/initHome.ts"
-import { usageError } from "#src/choirctl/terminal/failure.ts"
 import { knownPrice } from "#src/choirctl/home/knownPrices.ts"
-import { addressProblem, type Given, isTelegramId, keyName, known, nameProblem, type Provider, PROVIDERS, takesKey } from "#src/choirctl/home/setupAnswers.ts"
-import { print, withProgress } from "#src/choirctl/terminal/print.ts"
+import {
+  addressProblem,
+  type Given,
+  isTelegramId,
+  keyName,
+  known,
+  nameProblem,
+  type Provider,
+  PROVIDERS,
+  takesKey
+} from "#src/choirctl/home/setupAnswers.ts"
+import { initText } from "#src/choirctl/render/setup.ts"
+import { usageError } from "#src/choirctl/terminal/failure.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { readInput } from "#src/choirctl/terminal/input.ts"
+import { print, withProgress } from "#src/choirctl/terminal/print.ts"
+import { askPerson } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
-import { initText } from "#src/choirctl/render/setup.ts"
+import { unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
+import { apiAddress } from "#src/shared/wire/apiAddress.ts"
 import { SECRET_BYTES_MAX } from "./secret.ts"
 
 const flags = {
@@ -73,10 +83,7 @@ const flags = {
     Flag.withDescription("Read the bot's token from standard input, on the line after the provider's key"),
     Flag.withDefault(false)
   ),
-  brief: Flag.Boolean("brief").pipe(
-    Flag.withDescription("Print only problems"),
-    Flag.withDefault(false)
-  )
+  brief: Flag.Boolean("brief").pipe(Flag.withDescription("Print only problems"), Flag.withDefault(false))
 } as const
 
 type Flags = {

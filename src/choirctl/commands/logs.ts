@@ -3,10 +3,10 @@ import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { AgentId } from "#schema/Ids.ts"
-import { endWithReader, Screen } from "#src/choirctl/terminal/Screen.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
-import { humanText, type LogLine } from "#src/shared/text/logs.ts"
+import { endWithReader, Screen } from "#src/choirctl/terminal/Screen.ts"
 import { jsonText, paint, type Paint, safeLine } from "#src/choirctl/terminal/text.ts"
+import { humanText, type LogLine } from "#src/shared/text/logs.ts"
 
 /** The line's JSON; `undefined` for a line that a crash tore or another program wrote. */
 const parse = (text: string): unknown => {
@@ -56,7 +56,9 @@ export const logs = Command.make(
       Argument.withSchema(AgentId)
     ),
     follow: Flag.Boolean("follow").pipe(
-      Flag.withDescription("Print new lines as they are written; the default on a terminal, where --no-follow turns it off"),
+      Flag.withDescription(
+        "Print new lines as they are written; the default on a terminal, where --no-follow turns it off"
+      ),
       Flag.optional
     ),
     last: Flag.Int("last").pipe(

@@ -1,15 +1,15 @@
 /** choirctl prune, and choirctl session export, archive and delete: how long data is kept. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import type { ArchivedSession, DeletedSession, PruneReport } from "#schema/RetentionApi.ts"
 import { ask, askStream, followProgress } from "#src/choirctl/client/ask.ts"
-import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
+import { failed } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
-import { sessionName, sessionOf } from "./arguments.ts"
-import type { ArchivedSession, DeletedSession, PruneReport } from "#schema/RetentionApi.ts"
-import { bytesText } from "#src/shared/text/bytesText.ts"
+import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { safeLine, table } from "#src/choirctl/terminal/text.ts"
-import { failed } from "#src/choirctl/terminal/failure.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
+import { sessionName, sessionOf } from "./arguments.ts"
 
 /** choirctl prune: removes at once what is older than config.json keeps it. */
 export const prune = Command.make(
@@ -39,7 +39,8 @@ export const prune = Command.make(
 export const pruneText = ({ disk_free_bytes, dry_run, kinds }: PruneReport, color: boolean): string => {
   const rows = kinds.filter(({ removed }) => removed > 0)
   const free = disk_free_bytes === null ? [] : [`${bytesText(disk_free_bytes)} free on the home's disk`]
-  if (rows.length === 0) return [dry_run ? "nothing would be removed" : "nothing was old enough to remove", ...free].join("\n")
+  if (rows.length === 0)
+    return [dry_run ? "nothing would be removed" : "nothing was old enough to remove", ...free].join("\n")
   const listed = table(
     ["KIND", dry_run ? "WOULD REMOVE" : "REMOVED", "SIZE"],
     rows.map(({ bytes, kind, removed }) => [kind, String(removed), bytes === undefined ? "" : bytesText(bytes)]),

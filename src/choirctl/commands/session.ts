@@ -1,11 +1,18 @@
 /** choirctl session: what an agent did, and the proof of it. */
 import { Clock, Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { endWithReader } from "#src/choirctl/terminal/Screen.ts"
 import { ask, askStream } from "#src/choirctl/client/ask.ts"
+import {
+  coreTable,
+  eventLine,
+  printedEvent,
+  sessionTable,
+  sessionText,
+  verificationText
+} from "#src/choirctl/render/sessions.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
-import { coreTable, eventLine, printedEvent, sessionTable, sessionText, verificationText } from "#src/choirctl/render/sessions.ts"
+import { endWithReader } from "#src/choirctl/terminal/Screen.ts"
 import { onlyAgent, sessionName, sessionOf } from "./arguments.ts"
 import { archive, exportEvents, remove } from "./retention.ts"
 import { cancel, compact, coreCancel, inject, stop } from "./steering.ts"
@@ -56,7 +63,10 @@ const events = Command.make(
     name: sessionName,
     from: count("from", "First revision to print"),
     last: count("last", "Print only this many of the newest events"),
-    follow: Flag.Boolean("follow").pipe(Flag.withDescription("Print new events as they are committed"), Flag.withDefault(false))
+    follow: Flag.Boolean("follow").pipe(
+      Flag.withDescription("Print new events as they are committed"),
+      Flag.withDefault(false)
+    )
   },
   Effect.fnUntraced(function* ({ follow, from, last, name }) {
     const id = yield* sessionOf(name)

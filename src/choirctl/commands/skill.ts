@@ -3,16 +3,16 @@ import { basename, join } from "node:path"
 import { Effect, FileSystem, Result } from "effect"
 import { Argument, Command } from "effect/cli"
 import { SkillName } from "#schema/Skill.ts"
+import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/SkillApi.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { EXIT, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
-import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
-import { readSkill } from "#src/shared/image/skillProblems.ts"
-import { agentId } from "./arguments.ts"
-import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
-import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/SkillApi.ts"
 import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
+import { readSkill } from "#src/shared/image/skillProblems.ts"
+import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
+import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
+import { agentId } from "./arguments.ts"
 
 const toolList = Command.make(
   "list",
@@ -163,9 +163,7 @@ const check = Command.make(
     if (rows.some(({ ok }) => !ok)) return yield* new Unsuccessful({ exit_code: EXIT.failed })
   })
 ).pipe(
-  Command.withDescription(
-    "Check skill files without choird; a build also checks that their tools exist"
-  ),
+  Command.withDescription("Check skill files without choird; a build also checks that their tools exist"),
   Command.withExamples([{ command: "choirctl skill check skills/careful_change.json" }])
 )
 

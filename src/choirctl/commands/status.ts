@@ -1,19 +1,19 @@
 /** choirctl status and doctor: the state of choird and its agents, and of the host. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { ask } from "#src/choirctl/client/ask.ts"
-import { printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
 import type { SystemStatus } from "#schema/OperatorApi.ts"
-import { tokenText } from "#src/shared/wire/metricsPage.ts"
+import type { DiskStatus } from "#schema/RetentionApi.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import type { Check } from "#src/choirctl/doctor/doctorTrials.ts"
 import { agentTable } from "#src/choirctl/render/agents.ts"
 import { approvalsWaiting } from "#src/choirctl/render/approvals.ts"
-import { bytesText } from "#src/shared/text/bytesText.ts"
-import type { DiskStatus } from "#schema/RetentionApi.ts"
-import { fields, paint, type Paint, safeLine, span } from "#src/choirctl/terminal/text.ts"
-import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
-import type { Check } from "#src/choirctl/doctor/doctorTrials.ts"
+import { fields, paint, type Paint, safeLine, span } from "#src/choirctl/terminal/text.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
+import { tokenText } from "#src/shared/wire/metricsPage.ts"
 
 const STYLES: Readonly<Record<Check["status"], Paint>> = { ok: "green", warn: "yellow", fail: "red", skip: "dim" }
 
@@ -46,8 +46,7 @@ export const doctor = Command.make(
   Command.withExamples([{ command: "choirctl doctor" }])
 )
 
-const working = (ok: boolean, color: boolean) =>
-  ok ? paint(color, "green", "ok") : paint(color, "red", "failed")
+const working = (ok: boolean, color: boolean) => (ok ? paint(color, "green", "ok") : paint(color, "red", "failed"))
 
 const diskText = ({ free_bytes, low, paused, total_bytes }: DiskStatus, color: boolean): string => {
   const free = `${bytesText(free_bytes)} of ${bytesText(total_bytes)} free`

@@ -2,12 +2,12 @@
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { ResourceName } from "#schema/Ids.ts"
-import { ask } from "#src/choirctl/client/ask.ts"
-import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
-import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
-import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 import type { WorkspaceSummary } from "#schema/OperatorApi.ts"
 import type { WorkspaceReset } from "#schema/WorkspaceApi.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
+import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
+import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 
 const usedText = ({ quota_bytes = null, used_bytes }: WorkspaceSummary): string => {

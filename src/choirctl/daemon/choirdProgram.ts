@@ -2,10 +2,10 @@
 import { spawn } from "node:child_process"
 import { extname, join } from "node:path"
 import { Deferred, Effect, Option, Schema, Stream } from "effect"
-import { PROGRAM_OUTPUT_CHARS_MAX } from "#src/shared/limits.ts"
-import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
 import { makeLineSplitter } from "#src/choirctl/terminal/input.ts"
+import { packageFolder } from "#src/shared/files/packageFolder.ts"
+import { PROGRAM_OUTPUT_CHARS_MAX } from "#src/shared/limits.ts"
 
 /** One line of what choird reports of a task to choirctl. */
 const CHOIRD_REPORT_BYTES_MAX = 1024 * 1024

@@ -1,12 +1,12 @@
 /** The unit by which systemd runs choird for one user (R76). */
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
-import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { Effect } from "effect"
-import { loadFiles } from "#src/shared/config/configFiles.ts"
-import { CHOIRD } from "./choirdProgram.ts"
 import { failed } from "#src/choirctl/terminal/failure.ts"
+import { loadFiles } from "#src/shared/config/configFiles.ts"
+import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
+import { CHOIRD } from "./choirdProgram.ts"
 
 const SYSTEMCTL = ["/usr/bin/systemctl", "/bin/systemctl"]
 

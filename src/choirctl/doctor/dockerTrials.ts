@@ -3,6 +3,7 @@ import { readFileSync, realpathSync } from "node:fs"
 import { Effect, Result } from "effect"
 import { HttpClientResponse } from "effect/http"
 import type { Config } from "#schema/Config.ts"
+import { socketHttp } from "#src/choirctl/client/socketHttp.ts"
 import {
   type EngineFacts,
   engineFacts,
@@ -14,7 +15,6 @@ import { installationOf } from "#src/shared/docker/dockerInstallation.ts"
 import { dockerSockets, existingSocket } from "#src/shared/docker/dockerSocket.ts"
 import { egressCommands, nameserversIn } from "#src/shared/wire/egress.ts"
 import { check, type Check, DOCTOR_TRIAL_MS_MAX } from "./doctorTrials.ts"
-import { socketHttp } from "#src/choirctl/client/socketHttp.ts"
 
 type Runtime = Config["runtime"]
 
@@ -26,7 +26,10 @@ const decode = HttpClientResponse.schemaBodyJson(EngineInfo)
 const whyNot = (socket: string, cause: unknown) => {
   const denied = /EACCES|EPERM/u.test(String(cause) + String(Reflect.get(Object(cause), "cause")))
   return denied
-    ? { problem: `this user may not open ${socket}`, fix: "add this user to the group: usermod -aG docker $USER, and log in again" }
+    ? {
+        problem: `this user may not open ${socket}`,
+        fix: "add this user to the group: usermod -aG docker $USER, and log in again"
+      }
     : { problem: `no engine answers at ${socket}`, fix: "start it: systemctl start docker" }
 }
 
@@ -60,7 +63,11 @@ export const engineChecks = (engine: Engine, { allow_unmapped_root, type }: Runt
   return [
     check("docker", "ok", `version ${facts.version}, storage ${facts.storage_driver}`),
     unmapped === undefined
-      ? check("docker userns", "ok", facts.root.type === "rootless" ? "rootless" : "root of a container is an unprivileged user here")
+      ? check(
+          "docker userns",
+          "ok",
+          facts.root.type === "rootless" ? "rootless" : "root of a container is an unprivileged user here"
+        )
       : check(
           "docker userns",
           allow_unmapped_root || type !== "docker" ? "warn" : "fail",

@@ -6,9 +6,9 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { Reactivity } from "effect/reactivity"
 import type { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
-import { bytesText } from "#src/shared/text/bytesText.ts"
 import { DISK_FIX, diskLimit } from "#src/shared/config/diskLimit.ts"
 import { initHint } from "#src/shared/files/homeFolder.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
 
 /** One trial of `choirctl doctor`. */
 export const DOCTOR_TRIAL_MS_MAX = 10_000
@@ -92,7 +92,12 @@ export const ripgrepCheck = Effect.tryPromise(async () => {
   Effect.match({
     onSuccess: (path) => check("ripgrep", "ok", path),
     onFailure: () =>
-      check("ripgrep", "fail", "not installed, so agents cannot search files", "install Choir again, with its optional dependencies")
+      check(
+        "ripgrep",
+        "fail",
+        "not installed, so agents cannot search files",
+        "install Choir again, with its optional dependencies"
+      )
   })
 )
 

@@ -1,10 +1,10 @@
 /** One small completion that has to call a tool: whether agents can work with a model. */
 import { Clock, Effect, Redacted, Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
-import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
+import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { withoutRefused } from "#src/shared/model/refusedParameter.ts"
 import { type ParameterChanges, requestParameters } from "#src/shared/model/requestParameters.ts"
-import { safeLine } from "#src/choirctl/terminal/text.ts"
+import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
 import { ask, isWebPage, quoted, type TrialAnswer, TrialFailed } from "./trialHttp.ts"
 
 /** A model's entry in config.json, or the part that the wizard has asked for. */
@@ -107,7 +107,8 @@ const refusal = (model: TriedModel, answer: TrialAnswer, key: string | undefined
       `${host} has no model ${model.model} at this address (404)`,
       "Check the model's name and the address"
     )
-  if (status === 429) return failed("busy", `${host} limits how often this account may send requests (429)`, "Try again later")
+  if (status === 429)
+    return failed("busy", `${host} limits how often this account may send requests (429)`, "Try again later")
   if (status >= 500) return failed("broken", `the server at ${host} failed (${status})`, "Try again later")
   if (status >= 300 && status <= 399)
     return failed(

@@ -1,15 +1,15 @@
 /** The models, bots and metrics page of config.json, each tried once for `choirctl doctor` and `choirctl model test`. */
+import { readFileSync } from "node:fs"
 import { Effect, Redacted, Result, Schema } from "effect"
 import type { Config, Model } from "#schema/Config.ts"
 import type { SecretName } from "#schema/Ids.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { hasValue } from "#src/shared/config/configFiles.ts"
 import { OFFLINE_PROVIDER } from "#src/shared/config/offlineEndpoint.ts"
+import { metricsPage, type MetricsPage, tokenText } from "#src/shared/wire/metricsPage.ts"
 import { check, type Check } from "./doctorTrials.ts"
 import { triedWords, tryModel } from "./modelTrial.ts"
 import { ask, TrialFailed } from "./trialHttp.ts"
-import { readFileSync } from "node:fs"
-import { metricsPage, type MetricsPage, tokenText } from "#src/shared/wire/metricsPage.ts"
 
 /** Telegram's own servers, where config.json names no others. */
 export const TELEGRAM_API_ROOT = "https://api.telegram.org"

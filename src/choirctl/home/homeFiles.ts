@@ -3,11 +3,11 @@ import { randomBytes } from "node:crypto"
 import { existsSync, lstatSync, readdirSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Effect, FileSystem, type PlatformError, Schema } from "effect"
-import { initHint } from "#src/shared/files/homeFolder.ts"
-import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
-import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
 import { configError, failed } from "#src/choirctl/terminal/failure.ts"
 import { configPath } from "#src/choirctl/terminal/root.ts"
+import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
+import { initHint } from "#src/shared/files/homeFolder.ts"
+import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
 
 /** `unusable` is what no home can be made of. */
 type HomePlace =

@@ -4,13 +4,13 @@ import { Effect, FileSystem, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { type AgentId, ResourceName } from "#schema/Ids.ts"
 import { dmList, type DmNames } from "#schema/ResourceBindings.ts"
+import { type CommandFailed, configError, failed, usageError } from "#src/choirctl/terminal/failure.ts"
+import { configPath } from "#src/choirctl/terminal/root.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
-import { type CommandFailed, configError, failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { fileText, readConfigText, writePrivate } from "./homeFiles.ts"
 import { AGENT_STARTER, isFree } from "./repositories.ts"
-import { configPath } from "#src/choirctl/terminal/root.ts"
 
 /** The resources that the operator named; the rest is chosen. */
 export interface Choice {

@@ -2,12 +2,12 @@
 import { join } from "node:path"
 import { Effect, FileSystem } from "effect"
 import { Config } from "#schema/Config.ts"
+import { failed } from "#src/choirctl/terminal/failure.ts"
+import { configPath } from "#src/choirctl/terminal/root.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
+import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
 import { readConfigText } from "./homeFiles.ts"
-import { configPath } from "#src/choirctl/terminal/root.ts"
-import { failed } from "#src/choirctl/terminal/failure.ts"
-import { packageFolder } from "#src/shared/files/packageFolder.ts"
 
 /** The files of a new global repository. */
 export const GLOBAL_STARTER = join(packageFolder, "docker", "starter")

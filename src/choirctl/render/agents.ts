@@ -1,9 +1,9 @@
 /** Agents for people. */
 import type { AgentDetail, AgentStatus, AgentSummary, BuildProgress, RestartedAgent } from "#schema/OperatorApi.ts"
 import type { UpdateOutcome } from "#schema/UpdateApi.ts"
+import { fields, paint, type Paint, safeLine, safeText, span, table } from "#src/choirctl/terminal/text.ts"
 import { approvalsWaiting } from "./approvals.ts"
 import { bindingEntries } from "./sessions.ts"
-import { fields, paint, type Paint, safeLine, safeText, span, table } from "#src/choirctl/terminal/text.ts"
 
 const STYLES: Readonly<Record<AgentStatus, Paint>> = {
   stopped: "dim",

@@ -1,9 +1,17 @@
 /** Configurations for people: whether a file is valid, what would change, and what ran when. */
-import type { ApplyReport, ChangeClass, ConfigChange, LoadReport, PlannedChange, SecretReport, VersionSummary } from "#schema/ConfigApi.ts"
-import type { ConfigWarning } from "#src/shared/config/configFiles.ts"
-import { paint, safeLine, safeText, table } from "#src/choirctl/terminal/text.ts"
 import type { ErrorDetail } from "#schema/ApiError.ts"
+import type {
+  ApplyReport,
+  ChangeClass,
+  ConfigChange,
+  LoadReport,
+  PlannedChange,
+  SecretReport,
+  VersionSummary
+} from "#schema/ConfigApi.ts"
 import type { AgentId } from "#schema/Ids.ts"
+import { paint, safeLine, safeText, table } from "#src/choirctl/terminal/text.ts"
+import type { ConfigWarning } from "#src/shared/config/configFiles.ts"
 
 /** The outcome of an agent's restart: an agent whose restart was refused still runs, one whose restart failed does not. */
 export interface Restarted {

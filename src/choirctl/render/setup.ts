@@ -1,8 +1,8 @@
 /** The results of the init commands, for people. */
 import { join } from "node:path"
 import type { AgentInitialized } from "#src/choirctl/home/initAgent.ts"
-import type { BaseInitialized } from "#src/choirctl/home/repositories.ts"
 import type { Initialized } from "#src/choirctl/home/initHome.ts"
+import type { BaseInitialized } from "#src/choirctl/home/repositories.ts"
 
 /** `applied` is null where no choird runs. */
 export interface Joined {

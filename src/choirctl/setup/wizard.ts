@@ -2,22 +2,35 @@
 import { Effect, Schema } from "effect"
 import { RuntimeConfig } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
-import { isInTheClear } from "#src/shared/config/clearText.ts"
-import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
-import { TELEGRAM_API_ROOT, tryBot } from "#src/choirctl/doctor/serviceTrials.ts"
 import { askEngine, whyNoDocker } from "#src/choirctl/doctor/dockerTrials.ts"
 import { sandboxFix, trySandbox } from "#src/choirctl/doctor/doctorTrials.ts"
-import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { tryModel } from "#src/choirctl/doctor/modelTrial.ts"
+import { TELEGRAM_API_ROOT, tryBot } from "#src/choirctl/doctor/serviceTrials.ts"
 import { type Setup, TELEGRAM_SECRET } from "#src/choirctl/home/initHome.ts"
 import { knownPrice } from "#src/choirctl/home/knownPrices.ts"
-import { type Given, keyName, known, type Provider, takesKey } from "#src/choirctl/home/setupAnswers.ts"
-import { tryModel } from "#src/choirctl/doctor/modelTrial.ts"
-import { withProgress } from "#src/choirctl/terminal/print.ts"
-import { safeLine } from "#src/choirctl/terminal/text.ts"
-import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { secretValue, setSecret } from "#src/choirctl/home/secretsFile.ts"
+import { type Given, keyName, known, type Provider, takesKey } from "#src/choirctl/home/setupAnswers.ts"
 import { type Answers, openDraft, type SetupDraft } from "#src/choirctl/home/setupDraft.ts"
-import { askEndpoint, askKey, askName, askNext, askNextForBot, askPlainProcesses, askPrice, askProvider, askResume, askToken, askUserId, type Next } from "./wizardQuestions.ts"
+import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { withProgress } from "#src/choirctl/terminal/print.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { safeLine } from "#src/choirctl/terminal/text.ts"
+import { isInTheClear } from "#src/shared/config/clearText.ts"
+import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
+import {
+  askEndpoint,
+  askKey,
+  askName,
+  askNext,
+  askNextForBot,
+  askPlainProcesses,
+  askPrice,
+  askProvider,
+  askResume,
+  askToken,
+  askUserId,
+  type Next
+} from "./wizardQuestions.ts"
 
 /** The answers that each way on asks for again. */
 export const FORGOTTEN: Readonly<Record<Next, ReadonlyArray<keyof Answers>>> = {

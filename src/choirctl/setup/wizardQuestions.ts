@@ -1,12 +1,20 @@
 /** The questions of the setup wizard, one by one: their words, and which answers they take. */
-import { apiAddress } from "#src/shared/wire/apiAddress.ts"
 import { Effect, Redacted } from "effect"
 import { Prompt } from "effect/cli"
-import { askPerson } from "#src/choirctl/terminal/questions.ts"
 import { looksLikeToken } from "#src/choirctl/doctor/serviceTrials.ts"
-import { parsePrice, type Price, PRICES_AS_OF } from "#src/choirctl/home/knownPrices.ts"
-import { addressProblem, isTelegramId, MODEL_EXAMPLES, nameProblem, type Provider, PROVIDER_TITLES, PROVIDERS } from "#src/choirctl/home/setupAnswers.ts"
 import type { Obstacle, TrialFailed } from "#src/choirctl/doctor/trialHttp.ts"
+import { parsePrice, type Price, PRICES_AS_OF } from "#src/choirctl/home/knownPrices.ts"
+import {
+  addressProblem,
+  isTelegramId,
+  MODEL_EXAMPLES,
+  nameProblem,
+  type Provider,
+  PROVIDER_TITLES,
+  PROVIDERS
+} from "#src/choirctl/home/setupAnswers.ts"
+import { askPerson } from "#src/choirctl/terminal/questions.ts"
+import { apiAddress } from "#src/shared/wire/apiAddress.ts"
 
 const checked = (fits: (text: string) => boolean, problem: string) => (text: string) =>
   fits(text.trim()) ? Effect.succeed(text.trim()) : Effect.fail(problem)

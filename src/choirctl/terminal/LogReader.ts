@@ -7,11 +7,11 @@ import { basename, dirname, join } from "node:path"
 import { gunzipSync } from "node:zlib"
 import { Effect } from "effect"
 import { archiveName, archiveStem } from "#src/shared/files/logArchives.ts"
-import { LOG_CHUNK_BYTES } from "#src/shared/limits.ts"
 import { codeOf } from "#src/shared/files/nofollow.ts"
+import { LOG_CHUNK_BYTES } from "#src/shared/limits.ts"
+import { LOG_LINE_BYTES_MAX } from "#src/shared/text/logs.ts"
 import { failed } from "./failure.ts"
 import { type Line, makeLineSplitter } from "./input.ts"
-import { LOG_LINE_BYTES_MAX } from "#src/shared/text/logs.ts"
 
 /** How often `choirctl logs` looks for new lines. */
 export const LOG_POLL_MS = 200

@@ -1,9 +1,9 @@
 /** Results of a command, as data for programs or text for people, and a sign of progress. */
 import { Effect, Ref } from "effect"
 import { onHome } from "#src/shared/files/homeFolder.ts"
-import { jsonText } from "./text.ts"
 import { root } from "./root.ts"
 import { Screen } from "./Screen.ts"
+import { jsonText } from "./text.ts"
 
 /** Time before choirctl shows that it is still working. */
 const PROGRESS_DELAY_MS = 500

@@ -5,10 +5,10 @@ import { Flag, Prompt } from "effect/cli"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 import { CommandFailed, EXIT, usageError } from "./failure.ts"
 import { onHost } from "./Host.ts"
-import { root } from "./root.ts"
-import { safeLine } from "./text.ts"
-import { Screen } from "./Screen.ts"
 import { readInput, withoutLineEnd } from "./input.ts"
+import { root } from "./root.ts"
+import { Screen } from "./Screen.ts"
+import { safeLine } from "./text.ts"
 
 /** Asks. After Ctrl-C, what is printed next begins on a line of its own and not behind the question. */
 export const askPerson = <A>(prompt: Prompt.Prompt<A>) =>

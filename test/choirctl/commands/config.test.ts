@@ -114,7 +114,7 @@ describe("choirctl config", () => {
       assert.include(back.err, `choirctl --home ${home} config show --version 2 > `)
       assert.match((yield* choirctl(home, ["config", "history"])).out, /^3 .*apply +operator +running$/mu)
       assert.strictEqual((yield* choirctl(home, ["config", "show", "--version", "2"])).out, '"version 2"\n')
-      assert.include((yield* choirctl(home, ["secret", "apply"])).out, "version 4 runs with key (changed)")
+      assert.include((yield* choirctl(home, ["secret", "apply"])).out, "version 4 is running with key (changed)")
       assert.deepStrictEqual(
         calls.map(({ name }) => name),
         ["load", "diff", "rollback", "history", "version", "applySecrets"]

@@ -126,7 +126,7 @@ describe("choirctl doctor on an engine", () => {
         found.get("docker limits")?.startsWith("ok: processors, memory and processes"),
         lacking.length === 0
       )
-      assert.strictEqual(found.get("docker network"), "ok: choird bars agents from this host and its networks")
+      assert.strictEqual(found.get("docker network"), "ok: choird blocks agents from this host and its networks")
       assert.strictEqual(found.get("runtime"), "ok: docker")
       assert.match(found.get("git") ?? "", /^ok: git version \d/u)
     })

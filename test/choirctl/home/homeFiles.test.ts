@@ -14,7 +14,7 @@ describe("a file of the home", () => {
       const place = join(folder, "s".repeat(250))
       const { hint, problem, type } = yield* Effect.flip(writePrivate(place, "{}"))
       assert.strictEqual(type, "FILE")
-      assert.match(problem, /s{250} cannot be written and is as it was: ENAMETOOLONG/u)
+      assert.match(problem, /s{250} cannot be written and is unchanged: ENAMETOOLONG/u)
       assert.include(hint, `the owner of ${folder}, then run this again`)
       assert.isFalse(existsSync(place))
       assert.deepStrictEqual(readdirSync(folder), [])
