@@ -29,6 +29,7 @@ const PHRASES: ReadonlyArray<Phrase> = [
     pattern: /\b(?:are|be|been|being|is|was|were) told\b(?! apart)/giu,
     better: "learns, receives, gets a notice, is notified"
   },
+  { pattern: /\bin the place of\b/giu, better: "instead of" },
   { pattern: /\bshall\b/giu, better: "must, will" },
   { pattern: /\bmend(?:ed|ing|s)?\b/giu, better: "fix, repair, correct" },
   { pattern: /\/\*\*\s+(?:\*\s+)?(?:What|Who(?:ever)?) /gu, better: "begin with a noun phrase: what the thing is" }

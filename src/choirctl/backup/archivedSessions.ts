@@ -22,7 +22,7 @@ const isAgent = Schema.is(AgentId)
 /** The file of an archived session, as its row names it. */
 const ArchivedRow = Schema.Struct({ agent_id: AgentId, session_id: SessionId, sha256: Sha256 })
 export type ArchivedRow = typeof ArchivedRow.Type
-// A database of before the first archive has no such column.
+// A database from before archives existed has no such column.
 const decodeRow = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ archive: Schema.optionalKey(Schema.NullOr(ArchivedRow)) }))
 )

@@ -1,4 +1,4 @@
-/** A session's events in a file of one's own, as `session events --json` prints them, with a manifest that says where they end. */
+/** A session's events in a file, as `session events --json` prints them, with a manifest that says where they end. */
 import { createHash } from "node:crypto"
 import { existsSync, writeFileSync } from "node:fs"
 import { basename } from "node:path"

@@ -43,7 +43,7 @@ export type Sent =
   | ({ readonly type: "answer" } & ChatAnswer)
 
 export interface ChatConnection {
-  /** Hands over news in order, until it is interrupted or there is no coming back. Each message comes once. */
+  /** Passes on news in order, until it is interrupted or choird stays unreachable. Each message comes once. */
   follow<R>(onNews: (news: ChatNews) => Effect.Effect<void, never, R>): Effect.Effect<never, CommandFailed, R>
   /** Sends a text once, also across a restart of choird. */
   send(text: string): Effect.Effect<Sent, CommandFailed>
