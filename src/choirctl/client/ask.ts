@@ -32,9 +32,9 @@ export const askStream = <const G extends Group, A, E, E2>(
   }).pipe(Stream.unwrap)
 
 /** The progress that choird streams while it works on a request: its steps, then the result or the failure. */
-type Progress =
+type Progress<A> =
   | { readonly type: "step"; readonly text: string }
-  | { readonly type: "done"; readonly result: unknown }
+  | { readonly type: "done"; readonly result: A }
   | { readonly type: "failed"; readonly error: ErrorDetail }
 
 /**
@@ -42,8 +42,8 @@ type Progress =
  *
  * @param onStep shows a step; by default on standard error.
  */
-export const followProgress = Effect.fnUntraced(function* <P extends Progress, E, R>(
-  steps: Stream.Stream<P, E, R>,
+export const followProgress = Effect.fnUntraced(function* <A, E, R>(
+  steps: Stream.Stream<Progress<A>, E, R>,
   unfinished: CommandFailed,
   onStep?: (text: string) => Effect.Effect<void>
 ) {
@@ -53,10 +53,10 @@ export const followProgress = Effect.fnUntraced(function* <P extends Progress, E
     Stream.tap((step) => (step.type === "step" ? show(step.text) : Effect.void)),
     Stream.runLast
   )
-  const end: Progress | undefined = Option.getOrUndefined(last)
+  const end = Option.getOrUndefined(last)
   if (end?.type === "failed") return yield* refusedByChoird(end.error)
   if (end?.type !== "done") return yield* unfinished
-  return end.result as Extract<P, { readonly type: "done" }>["result"]
+  return end.result
 })
 
 /** Whether a program accepts connections on choird's socket. */
