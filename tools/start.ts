@@ -124,7 +124,7 @@ const greeting = (home: string, agent: string, { config, secrets }: ConfigFiles,
 const farewell = (home: string, ranBefore: boolean) =>
   ranBefore
     ? onHome(home, "\nchoird keeps running. To stop it: choirctl daemon stop")
-    : onHome(home, "\nStopping. To go on: npm start, or choirctl daemon start to keep it running")
+    : onHome(home, "\nStopping. To continue: npm start, or choirctl daemon start to keep it running")
 
 const main = Effect.fnUntraced(function* (home: string) {
   yield* here(home, "init", BRIEF)
@@ -145,7 +145,7 @@ const leaving = (home: string) =>
     Console.log(
       runs
         ? onHome(home, "\nLeft. choird keeps running. To stop it: choirctl daemon stop")
-        : "\nStopped. To go on: npm start"
+        : "\nStopped. To continue: npm start"
     )
   )
 

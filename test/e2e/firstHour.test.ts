@@ -66,7 +66,7 @@ const npmStart = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Varia
     yield* sayInChat(terminal, "run echo $((40 + 2)) from a real shell", "42 from a real shell")
     yield* terminal.see(IDLE_PROMPT)
     yield* terminal.type(leave)
-    yield* terminal.see("Stopping. To go on: npm start")
+    yield* terminal.see("Stopping. To continue: npm start")
   })
   yield* terminal.run("npm start", { meanwhile: conversation })
   const { agents, models, runtime } = config()
