@@ -1,4 +1,4 @@
-/** `choirctl chat` without a person: sends texts one after the other, each when the one before is done with. */
+/** `choirctl chat` without a person: sends texts one after the other, each when the turn of the one before has ended. */
 import { Deferred, Effect, Option, Stream, SubscriptionRef } from "effect"
 import type { InboxId } from "#schema/Ids.ts"
 import type { AgentStatus } from "#schema/OperatorApi.ts"
@@ -12,13 +12,13 @@ const CHAT_GREETING_MS_MAX = 5000
 const CHAT_GONE_MS_MAX = 15_000
 
 interface Settled {
-  /** Takes note that a message is done with. */
+  /** Records that a message is settled. */
   add(id: InboxId): void
-  /** Waits until it is. */
+  /** Waits until a message is settled. */
   wait(id: InboxId): Effect.Effect<void>
 }
 
-/** A message may be done with before its sender learns its id. */
+/** A message may be settled before its sender learns its id. */
 const makeSettled = (): Settled => {
   const done = makeNewest<InboxId>()
   const waiting = new Map<InboxId, Deferred.Deferred<void>>()
@@ -64,7 +64,7 @@ export const chatMessages = Effect.fn("chatMessages")(function* <E, R, R2>(
     yield* Deferred.succeed(greeted, undefined)
   })
 
-  /** An agent that is restarted is soon back; one that stays away answers nothing. */
+  /** Fails once the agent has been gone for longer than a restart takes. */
   const gone = SubscriptionRef.changes(status).pipe(
     Stream.debounce(CHAT_GONE_MS_MAX),
     Stream.filter(isGone),

@@ -10,7 +10,7 @@ import { operatorSocket, startCommand } from "#src/choirctl/terminal/root.ts"
 import { initHint } from "#src/shared/files/homeFolder.ts"
 import { socketHttp } from "./socketHttp.ts"
 
-/** An answer of choird that choirctl reads whole. */
+/** Bytes of an answer that choirctl reads whole. */
 const OPERATOR_ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 export type OperatorClient = HttpApiClient.ForApi<typeof OperatorApi>
@@ -70,7 +70,7 @@ const transportFailure = (home: string, error: HttpClientError.HttpClientError) 
   }
 }
 
-/** A failure of a request, or of a stream that it began, as a command's own. */
+/** The failure of a request or of its stream as a failed command. */
 export const requestFailure = (home: string) => (error: unknown) => {
   if (error instanceof CommandFailed) return error
   if (isRefusal(error)) return refusedByChoird(error.error)
@@ -86,7 +86,7 @@ export const requestFailure = (home: string) => (error: unknown) => {
   })
 }
 
-/** Asks the choird of this home once. */
+/** Sends one request to the choird of this home. */
 export const askChoird = <const G extends Group, A, E>(
   home: string,
   group: G,

@@ -69,7 +69,7 @@ const status = Command.make(
   Command.withExamples([{ command: "choirctl agent status agent-1" }])
 )
 
-/** Starts override config.json for one run; a flag that is absent stays absent. */
+/** The flags that were given. */
 const given = <A extends Readonly<Record<string, Option.Option<unknown>>>>(flags: A) =>
   Object.fromEntries(
     Object.entries(flags).flatMap(([key, value]) => (Option.isSome(value) ? [[key, value.value]] : []))
@@ -91,10 +91,10 @@ type Overrides = {
   readonly [K in keyof typeof overrides]: (typeof overrides)[K] extends Flag.Flag<infer A> ? A : never
 }
 
-/** As choird takes them: `dm` is a list, absent where no DM is named. */
+/** The overrides as choird takes them: `dm` is a list, absent if no DM is named. */
 const named = ({ dms, ...flags }: Overrides) => ({ ...given(flags), ...(dms.length === 0 ? {} : { dm: dms }) })
 
-/** A start may name a model that config.json binds nowhere, so that validating the file did not warn of it. */
+/** Warns of models without a price: a start may name a model that config.json does not bind, so validating the file did not warn. */
 const warnUnpriced = Effect.fnUntraced(function* ({ health }: AgentSummary) {
   const screen = yield* Screen
   for (const line of health === undefined ? [] : unpricedLines(health.cost_usd)) yield* screen.note(line)

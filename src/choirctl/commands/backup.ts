@@ -91,7 +91,7 @@ export const restoredHomeText = ({ agents, aside, backup, database_command, home
   ].join("\n")
 }
 
-/** Sealed secrets need their passphrase, unless they are to stay out. */
+/** The passphrase of sealed secrets, unless they are left out. */
 const givenPassphrase = ({ manifest }: Found, piped: boolean, without: boolean) =>
   !manifest.secrets.sealed || without
     ? Effect.undefined
@@ -156,7 +156,7 @@ export const restore = Command.make(
   ])
 )
 
-/** Nothing where there is nothing to seal, or the secrets stay out. */
+/** A passphrase for the secrets, if the backup has any. */
 const passphraseFor = Effect.fnUntraced(function* (home: string, piped: boolean, without: boolean) {
   if (without) return undefined
   const { secretNames } = yield* Effect.promise(() => import("#src/choirctl/home/secretsFile.ts"))

@@ -14,7 +14,7 @@ import { agentId } from "./arguments.ts"
 
 /** Standard input of `choirctl chat`, in one line. */
 export const CHAT_LINE_BYTES_MAX = 512 * 1024
-/** How long `choirctl chat --message` waits for a message to be done with, unless told otherwise. */
+/** How long `choirctl chat --message` waits by default for the turn to end. */
 const CHAT_SETTLED_MS_MAX = 3_600_000
 
 const load = Effect.promise(() =>
@@ -25,7 +25,7 @@ const load = Effect.promise(() =>
   ])
 )
 
-/** The lines of standard input that hold something. */
+/** The lines of standard input that are not blank. */
 const pipedLines = Stream.unwrap(
   Effect.gen(function* () {
     const { stdin } = yield* Stdio.Stdio
@@ -44,7 +44,7 @@ const pipedLines = Stream.unwrap(
   })
 )
 
-/** With --json every event; for a reader of standard output what the agent says, and the rest beside it. */
+/** Prints every event with --json; otherwise answers and reports on standard output, and the rest on standard error. */
 const show = Effect.fnUntraced(function* (news: ChatNews) {
   const { json } = yield* root
   const screen = yield* Screen

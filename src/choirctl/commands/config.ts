@@ -10,7 +10,7 @@ import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { jsonText } from "#src/choirctl/terminal/text.ts"
 import { problemsOf } from "#src/shared/config/configProblems.ts"
 
-/** Loaded when it is needed, as what the commands do is. */
+/** Loaded when it is needed, as the work of every command is. */
 const loading = Effect.promise(() => import("./applyConfig.ts"))
 
 const validate = Command.make(
@@ -24,7 +24,7 @@ const validate = Command.make(
     if (Exit.isFailure(loaded)) {
       const error = Option.getOrUndefined(Cause.findErrorOption(loaded.cause))
       const { json } = yield* root
-      // What is wrong with the file as a whole stands beside its name.
+      // A problem of the file as a whole is printed beside its name.
       return error === undefined || (!json && problemsOf(error.problems).every(({ path }) => path === ""))
         ? yield* Effect.failCause(loaded.cause)
         : yield* refused(`${error.file} is not valid`, problemsOf(error.problems), error.hint)
@@ -99,7 +99,7 @@ const diff = Command.make(
   Command.withExamples([{ command: "choirctl config diff" }])
 )
 
-/** config.json is its operator's: what choird goes back to is not written there, and its next start reads the file. */
+/** A rollback does not write config.json, which belongs to the operator and which choird reads at its next start. */
 const fileNote = Effect.fnUntraced(function* (version: number) {
   const { home } = yield* root
   const screen = yield* Screen

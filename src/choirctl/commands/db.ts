@@ -33,7 +33,7 @@ interface Copied {
 
 const contents = ({ events, sessions }: Copied) => `${sessions} sessions with ${events} events`
 
-/** Says each time what a backup leaves out: a person who needs it has lost the rest. */
+/** Repeats each time what a backup leaves out, for a person who would otherwise learn it after a loss. */
 const backedUpText = (made: Copied & { readonly path: string; readonly bytes: number }): string =>
   [
     `${made.path}: ${contents(made)}, ${bytesText(made.bytes)}, as of ${made.created_at}`,
@@ -43,7 +43,7 @@ const backedUpText = (made: Copied & { readonly path: string; readonly bytes: nu
 const restoredText = (restored: Copied): string =>
   `restored ${contents(restored)}, as of ${restored.created_at}; choird resumes the active ones when it starts`
 
-/** Loaded when it is needed, as what the commands do is. */
+/** Whether choird runs on an existing home. */
 const choirdRuns = Effect.fnUntraced(function* (home: string) {
   const { requireHome } = yield* Effect.promise(() => import("#src/choirctl/home/homeFiles.ts"))
   yield* requireHome(home)

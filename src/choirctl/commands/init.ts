@@ -164,7 +164,7 @@ const unmappedRootOf = Effect.fnUntraced(function* ({ unmapped_root }: Flags, as
   return false
 })
 
-/** An agent in Docker does not reach this host's loopback, so that its model decides. */
+/** The runtime for a model's endpoint: an agent in Docker cannot reach this host's loopback. */
 const runtimeFor = Effect.fnUntraced(function* (endpoint: string) {
   if (!URL.canParse(endpoint) || !isLoopback(endpoint)) return "auto"
   const { trySandbox } = yield* Effect.promise(() => import("#src/choirctl/doctor/doctorTrials.ts"))
@@ -204,7 +204,7 @@ const setupOfFlags = Effect.fnUntraced(function* (wanted: Flags, given: Given) {
   } satisfies Setup
 })
 
-/** Asks a person at a terminal what no flag answers. */
+/** The setup from the flags and, at a terminal, from the answers of a person. */
 const setupOf = Effect.fnUntraced(function* (home: string, wanted: Flags, asks: boolean) {
   const given = yield* givenBy(wanted)
   if (!asks || wanted.key_stdin || wanted.token_stdin) return yield* setupOfFlags(wanted, given)

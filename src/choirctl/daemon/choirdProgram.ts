@@ -1,4 +1,4 @@
-/** The program choird, which comes with choirctl, as what does a task on a home's database while no choird runs there. */
+/** The program choird, started by choirctl for one task on a home's database while no choird runs there. */
 import { spawn } from "node:child_process"
 import { extname, join } from "node:path"
 import { Deferred, Effect, Option, Schema, Stream } from "effect"
@@ -58,8 +58,8 @@ const startChild = Effect.fnUntraced(function* (args: ReadonlyArray<string>, std
 })
 
 /**
- * Does one task in a choird of its own and answers its result. A failure is choird's own words with the exit code that fits
- * them. Interrupted, it stops that choird and waits for it.
+ * Runs one task in a choird of its own and returns its result. A failure has choird's own message and the matching exit code.
+ * When it is interrupted, it stops that choird and waits for it.
  *
  * @param onStep takes each step that choird reports. @param stdout the descriptor that takes the task's output.
  */

@@ -1,4 +1,4 @@
-/** choird in the background: started, asked to stop, and looked at, by its home (docs/operating.md). */
+/** choird in the background: its start, stop and state by home (docs/operating.md). */
 import { type ChildProcess, spawn } from "node:child_process"
 import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, realpathSync, statSync } from "node:fs"
 import { join } from "node:path"
@@ -15,11 +15,11 @@ import { unitPath } from "./unit.ts"
 
 /** How long `choirctl daemon start` waits: longer than choird tries to reach Postgres. */
 const DAEMON_START_MS_MAX = 90_000
-/** Between two looks of `choirctl daemon` at whether choird is there or gone. */
+/** Between two checks of `choirctl daemon` whether choird runs. */
 const DAEMON_LOOK_MS = 50
 /** Time that `choirctl daemon stop` waits beyond choird's own limit. */
 const DAEMON_STOP_GRACE_MS = 5000
-/** Characters of choird's last words that `choirctl daemon start` repeats. */
+/** Characters of choird's last output that `choirctl daemon start` repeats. */
 const DAEMON_WORDS_CHARS_MAX = 4000
 
 /** The state of a home's choird. `ready` is whether it takes commands. */
@@ -48,7 +48,7 @@ const realHome = (home: string) =>
     Effect.sync(() => realpathSync(home))
   )
 
-/** How the choird of this home does. */
+/** The state of this home's choird. */
 export const daemonState = Effect.fn("daemon.state")(function* (home: string) {
   const { held, pid } = yield* homeHolder(yield* realHome(home))
   const unit = existsSync(unitPath()) ? unitPath() : null
@@ -91,7 +91,7 @@ const ending = (child: ChildProcess) =>
     child.once("exit", (code) => resume(Effect.succeed(code ?? EXIT.failed)))
   })
 
-/** Why a choird that was started has ended, in its own last words. */
+/** The failure of a choird that exited while it started, with its last output. */
 const endedEarly = (home: string, code: number) => {
   const words = readFileSync(wordsFile(home), "utf8").trim().slice(-DAEMON_WORDS_CHARS_MAX)
   return new CommandFailed({

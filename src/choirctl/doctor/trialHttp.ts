@@ -1,4 +1,4 @@
-/** One small request to a service of the outside, as the trials of the wizard and `choirctl doctor` send it. */
+/** One small request to an external service, as the trials of the wizard and `choirctl doctor` send it. */
 import { Effect, Option, Schema } from "effect"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
 
@@ -57,7 +57,7 @@ const codeOf = (error: unknown): string => {
   return typeof code === "string" && /^[A-Z0-9_]+$/u.test(code) ? code : "the request failed"
 }
 
-/** In words of a person what a failed connection's code means. */
+/** The meaning of a failed connection's code, for a person. */
 const reason = (code: string, host: string) => {
   if (/ENOTFOUND|EAI_AGAIN/u.test(code)) return `the name ${host} is not known (${code})`
   if (code === "ECONNREFUSED") return `no program answers at ${host}`

@@ -9,7 +9,7 @@ import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
 import { initHint } from "#src/shared/files/homeFolder.ts"
 import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
 
-/** `unusable` is what no home can be made of. */
+/** `unusable` is something that cannot become a home. */
 type HomePlace =
   | { readonly type: "missing" }
   | { readonly type: "folder"; readonly empty: boolean; readonly mode: number }

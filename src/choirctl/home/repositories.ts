@@ -15,7 +15,7 @@ export const GLOBAL_STARTER = join(packageFolder, "docker", "starter")
 /** The files of a new agent's repository. */
 export const AGENT_STARTER = join(packageFolder, "docker", "agent-starter")
 
-/** Whether a repository has to be made there. Fails for a folder that holds other things. */
+/** Whether a repository has to be created there. Fails for a folder with other files. */
 export const isFree = Effect.fn("repoFolder.isFree")(function* (repo: string, elsewhere: string) {
   const fs = yield* FileSystem.FileSystem
   const files = (yield* fs.exists(repo)) ? yield* fs.readDirectory(repo) : []
@@ -29,7 +29,7 @@ export const isFree = Effect.fn("repoFolder.isFree")(function* (repo: string, el
 })
 
 export interface BaseInitialized {
-  /** The folder of the repository: what config.json names, or one to push to it from. */
+  /** The folder that config.json names, or one to push to the remote from. */
   readonly repo: string
   readonly created: boolean
   /** The next commands. */
@@ -39,7 +39,7 @@ export interface BaseInitialized {
 const BRANCH = "main"
 const BUILD = "choirctl agent build <agent-id>"
 
-/** A repository that is there is left as it is. One elsewhere is made here, and the commands that push it are answered. */
+/** Creates the global repository, or leaves an existing one unchanged. For a remote it returns the commands that push to it. */
 export const initBase = Effect.fn("initBase")(function* (home: string, kind: "worktree" | "bare") {
   const { global_repo } = yield* decodeFile(Config)(configPath(home), JSON.stringify(yield* readConfigText(home)))
   const { ref, url } = global_repo

@@ -36,7 +36,7 @@ export interface SetupDraft {
   forget(...names: ReadonlyArray<keyof Answers>): Effect.Effect<void, CommandFailed | PlatformError.PlatformError>
 }
 
-/** Reads the draft of a home; one that cannot be read counts as none. */
+/** Opens the draft of a home; an unreadable draft counts as missing. */
 export const openDraft = Effect.fn("openDraft")(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const path = draftPath(home)

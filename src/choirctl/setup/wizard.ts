@@ -43,7 +43,7 @@ export const FORGOTTEN: Readonly<Record<Next, ReadonlyArray<keyof Answers>>> = {
   offline: ["endpoint", "name", "key_asked", "price"]
 }
 
-/** The answer that is there, or that of the question, kept. */
+/** The kept answer, or else the answer to the question, which is then kept. */
 const answered = Effect.fnUntraced(function* <K extends keyof Answers, E, R>(
   draft: SetupDraft,
   name: K,
@@ -154,7 +154,7 @@ const telegramQuestions = Effect.fnUntraced(function* (home: string, draft: Setu
 
 const AUTO = Schema.decodeSync(RuntimeConfig)({})
 
-/** A runtime that works here. What isolates nothing is taken only when a person says so. */
+/** A runtime that works here. One without isolation is chosen only by a person. */
 const runtimeQuestion = Effect.fnUntraced(function* (draft: SetupDraft, given: Given, endpoint: string) {
   if (given.runtime !== undefined) return given.runtime
   const before = draft.answers().runtime
@@ -194,7 +194,7 @@ const resume = Effect.fnUntraced(function* (draft: SetupDraft) {
   if (!(yield* askResume)) yield* draft.forget(...(Object.keys(draft.answers()) as Array<keyof Answers>))
 })
 
-/** Takes the flags as answers, once. Another model than the draft's leaves none of the answers about that one. */
+/** Takes the flags as answers, once. If they name another model than the draft, the draft's answers about its model are dropped. */
 export const takeFlags = Effect.fnUntraced(function* (draft: SetupDraft, given: Given) {
   const { endpoint, name, provider, telegram_user_id } = given
   const before = draft.answers()

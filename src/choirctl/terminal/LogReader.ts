@@ -1,6 +1,6 @@
 /**
- * A log as it grows, is cut back, or gives way to a new one. A rotation renames the file into the archive, whose names
- * sort by time: so a reader that comes late finds there what was written between the file it read and the one that is written now.
+ * A log that is read while it grows, is truncated or is rotated. A rotation renames the file into the archive, whose names sort by
+ * time: a slow reader finds there the lines between the file that it read and the current one.
  */
 import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync, statSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
@@ -32,7 +32,7 @@ const present = <A>(find: () => A): A | undefined => {
   }
 }
 
-/** One file, read to its end as often as one likes. */
+/** One file that can be read to its end repeatedly. */
 const makeFileReader = (file: number) => {
   const chunk = Buffer.allocUnsafe(LOG_CHUNK_BYTES)
   let splitter = makeLineSplitter(LOG_LINE_BYTES_MAX)
@@ -47,7 +47,7 @@ const makeFileReader = (file: number) => {
     /** The next lines; `undefined` at the end. */
     read: (): ReadonlyArray<Line> | undefined => {
       const { size } = fstatSync(file)
-      // Half a line is taken back when the rest of it could not be written; anything shorter was emptied.
+      // A writer removes half a line when it cannot write the rest; a file that is shorter still was emptied.
       if (size < offset) restart(size >= lines_end ? lines_end : 0)
       const bytes = readSync(file, chunk, 0, chunk.length, offset)
       if (bytes === 0) return undefined
@@ -166,7 +166,7 @@ export const tailLog = Effect.fn("tailLog")(function* <R>(
     yield* Effect.sleep(LOG_POLL_MS)
     yield* drain(emitAll)
     if (!(yield* attempt(path, reader.isOver))) return
-    // What came between the end that was read and the rename.
+    // Lines written between the last read and the rename.
     yield* drain(emitAll)
     yield* emitAll(yield* attempt(path, reader.renew))
     yield* drain(emitAll)

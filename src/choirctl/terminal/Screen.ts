@@ -1,4 +1,4 @@
-/** Standard output and standard error, and what happens when their reader is gone. */
+/** Standard output and standard error, and the end of a command whose output is no longer read. */
 import { Context, Effect, Layer } from "effect"
 
 export class Screen extends Context.Service<
@@ -6,7 +6,7 @@ export class Screen extends Context.Service<
   {
     /** Whether questions can be asked: standard input and output are both a terminal. */
     readonly interactive: boolean
-    /** Whether standard input is a terminal, and not what a program or a file hands over. */
+    /** Whether standard input is a terminal, and not a pipe or a file. */
     readonly typed_input: boolean
     /** Whether standard output is a terminal. */
     readonly terminal: boolean
@@ -68,12 +68,12 @@ export const withNotes = (screen: Screen["Service"], change: (text: string) => s
 
 let prints_only = false
 
-/** Says that a command does nothing but print, so that it may end with its reader. */
+/** Marks a command that only prints, so that it ends with its reader. */
 export const endWithReader: Effect.Effect<void> = Effect.sync(() => {
   prints_only = true
 })
 
-/** Lets any other command go on to its end, and drops what it still prints: its exit code says what was done. */
+/** Lets any other command run to its end without its output; its exit code reports the result. */
 export const surviveClosedPipes = (): void => {
   process.stdout.on("error", () => {
     if (prints_only) process.exit(0)
