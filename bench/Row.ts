@@ -4,7 +4,7 @@ export interface Row {
   readonly name: string
   readonly value: number
   readonly unit: string
-  /** What the same machine needs at least in the same run, where there is such a thing. */
+  /** The least that the same machine needs in the same run, if that can be measured. */
   readonly floor: number | null
   readonly ratio: number | null
   /** Of the ratio where there is one, else of the value. */

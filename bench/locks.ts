@@ -28,7 +28,7 @@ const alone = Effect.fnUntraced(function* (manager: LockManager["Service"]) {
   return perSecond(ALONE, started)
 })
 
-/** What a holder does on both sides: it waits for a promise that is settled, so that the others queue. */
+/** The work of a holder on both sides: it waits for a settled promise, so that the others queue. */
 const use = () => Promise.resolve()
 
 const contended = Effect.fnUntraced(function* (manager: LockManager["Service"]) {

@@ -1,6 +1,6 @@
 /**
  * The model of the benchmarks, a process of its own: chat completions without latency, or with the one that is asked for. What it
- * shall do stands in the user's message, as `bench:<tool>:<answers>:<latency>:<name>`: so many answers with a tool call, or with ten
+ * should do is in the user's message, as `bench:<tool>:<answers>:<latency>:<name>`: so many answers with a tool call, or with ten
  * for `reads`, and then a text. `jobs:<count>:` before it starts so many core jobs with that task. It only looks for that text, so
  * that its own work stays small, and it notes when requests arrive: a step is what lies between two of them.
  *

@@ -12,7 +12,7 @@ const start = (program: string, onMessage: (message: unknown) => void) =>
   )
 
 export interface Model {
-  /** What config.json calls `endpoint`. */
+  /** The `endpoint` of config.json. */
   readonly url: string
   /** The run of this key, once it has ended; each is handed out once. */
   run(key: string): Effect.Effect<Run>

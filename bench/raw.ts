@@ -9,7 +9,7 @@ export interface RawOrder {
   readonly url: string
   readonly workspace: string
   readonly bodies: ReadonlyArray<string>
-  /** How many requests each lane sends; the bodies begin anew when they are used up. */
+  /** How many requests each lane sends; the bodies start over when they are used up. */
   readonly requests: number
   readonly lanes: number
 }

@@ -27,7 +27,7 @@ const IDLE = makeHostTool({
   run: () => Effect.succeed({ status: "success", output: {} })
 })
 
-/** What each verb is asked, so that it is answered 200 each time: a host tool for another call, and the goodbye of a flushed session. */
+/** The body of each verb that is answered 200 each time: a host tool for another call, and the goodbye of a flushed session. */
 const bodyOf = (verb: Verb, call: number): unknown => {
   switch (verb) {
     case "EXECUTE_HOST_TOOL":

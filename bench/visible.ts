@@ -12,11 +12,11 @@ import { atMost, place, type Row } from "./Row.ts"
 
 const JOBS = 10
 const STEPS = 150
-/** What the model takes for an answer: with four events a step and ten jobs about 200 events a second. */
+/** The model's time for an answer: with four events a step and ten jobs about 200 events a second. */
 const MODEL_MS = 185
 const ORDINARY_MS_MAX = 5000
 
-/** What is sent at once (D7); external intents are not among the calls of this agent. */
+/** Events that are sent at once (D7); external intents are not among the calls of this agent. */
 const VISIBLE: ReadonlySet<ChoirEvent["event_type"]> = new Set([
   "UserMsg",
   "ModelOutput",

@@ -17,7 +17,7 @@ const decodeEvent = Schema.decodeSync(Schema.fromJsonString(ChatEvent))
 const decodeStatus = Schema.decodeEffect(Schema.fromJsonString(Schema.Struct({ session_id: Schema.String })))
 const decodeVerification = Schema.decodeEffect(Schema.fromJsonString(Verification))
 
-/** What the agent sent, by the kind of message. */
+/** The agent's messages, by kind. */
 interface Sent {
   readonly kind: string
   readonly text: string
@@ -130,7 +130,7 @@ const killInTheMiddle = Effect.fnUntraced(function* (home: string, session_id: s
   const conversation = yield* Effect.forkChild(
     say(
       home,
-      "job patient: run sleep 2 && sha256sum schema/Event.ts > digest.txt, then write done.txt: the job went on, then read done.txt"
+      "job patient: run sleep 2 && sha256sum schema/Event.ts > digest.txt, then write done.txt: the job continued, then read done.txt"
     )
   )
   yield* untilJobWorks(home, session_id)
@@ -154,7 +154,7 @@ const showWork = Effect.fnUntraced(function* (home: string) {
   const sent = yield* say(home, "read events.txt; read done.txt")
   yield* expect(
     "the work",
-    sent.some(({ text }) => text.includes("the job went on")),
+    sent.some(({ text }) => text.includes("the job continued")),
     "done.txt is not as the job wrote it"
   )
   yield* Console.log(Screen.seen("the files of the first job, and of the job that was interrupted."))
@@ -177,7 +177,7 @@ const showLog = Effect.fnUntraced(function* (home: string, session_id: string) {
   yield* Console.log(
     Screen.seen(
       `${events} events in one order. The digits are each event's hash, made from the event and the hash before it;\n` +
-        `all were recomputed, so nothing was changed, lost or added. The last one stands for the whole log: ${head.slice(0, HASH_DIGITS)}….`
+        `all were recomputed, so nothing was changed, lost or added. The last one covers the whole log: ${head.slice(0, HASH_DIGITS)}….`
     )
   )
 })

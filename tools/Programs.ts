@@ -29,7 +29,7 @@ export class ProgramFailed extends Schema.TaggedError<ProgramFailed>()("ProgramF
 export interface Program {
   readonly pid: number
   readonly exited: Effect.Effect<number>
-  /** What it printed last, for a message about its failure. */
+  /** Its last output, for a message about its failure. */
   output(): string
   signal(signal: NodeJS.Signals): Effect.Effect<void>
 }
@@ -129,7 +129,7 @@ export const choirctlHere = (home: string, args: ReadonlyArray<string>) =>
     return Effect.sync(() => void child.kill())
   })
 
-/** What /proc tells of one process; nothing when it ended while the list was made. */
+/** One process as /proc describes it; nothing if it exited while the list was made. */
 const processOf = (pid: string) => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8")

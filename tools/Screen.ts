@@ -1,4 +1,4 @@
-/** What the demo prints: the conversation as it happens, and the steps around it. */
+/** The output of the demo: the conversation as it happens, and the steps around it. */
 const colours = process.stdout.isTTY && process.env["NO_COLOR"] === undefined
 const paint = (code: number) => (text: string) => (colours ? `\u001b[${code}m${text}\u001b[0m` : text)
 const dim = paint(2)
@@ -13,9 +13,9 @@ const started = performance.now()
 
 /** The seconds since the program started. */
 export const elapsed = (): string => ((performance.now() - started) / 1000).toFixed(1)
-/** What the program does, with the time. */
+/** A step of the program, with the time. */
 export const step = (text: string): string => dim(`[${elapsed().padStart(4)} s] ${text}`)
-/** What a part of the demo has shown. */
+/** The result of a part of the demo. */
 export const seen = (text: string): string => green(`You saw: ${text}`)
 export const heading = (text: string): string => `\n${bold(text)}`
 export const user = (text: string): string => `  ${blue("you")}     ${indented(text)}`

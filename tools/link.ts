@@ -31,7 +31,7 @@ const realpath = (path: string): string | undefined => {
   }
 }
 
-/** What is at the place of a link. */
+/** The file at the place of a link. */
 const found = (link: string): "nothing" | "ours" | "folder" | "other" => {
   const stats = lstatSync(link, { throwIfNoEntry: false })
   if (stats === undefined) return "nothing"
@@ -80,7 +80,7 @@ const pathLine = (folder: string): string => {
   }
 }
 
-/** What a person has to know about the PATH before the names work. */
+/** The advice about PATH without which the names do not work. */
 const pathAdvice = (folder: string): ReadonlyArray<string> => {
   const folders = pathFolders()
   const at = folders.findIndex((each) => realpath(each) === realpath(folder))

@@ -1,7 +1,7 @@
 /**
  * The package.json of the packed package: `node packedManifest.ts write` before npm packs, `... restore` after it. A package needs
  * what its library and programs need at run time; the rest is the repository's: its scripts, its tools, and the Node that it brings.
- * `effect` is the host's, since its services and errors are told apart by identity (docs/embedding.md).
+ * `effect` is the host's, since its services and errors are distinguished by identity (docs/embedding.md).
  */
 import { copyFileSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"

@@ -105,7 +105,7 @@ const firstAnswer = Effect.fnUntraced(function* (home: string, agent: string) {
     yield* Console.log(Screen.bad(onHome(home, "There was no answer. Check the model: choirctl model test main")))
 })
 
-/** What there is to know before and after the conversation. */
+/** The text before and after the conversation. */
 const greeting = (home: string, agent: string, { config, secrets }: ConfigFiles, ranBefore: boolean) => {
   const bot = Object.values(config.gateways).find(
     (gateway) => gateway.type === "telegram" && hasValue(secrets, gateway.secret)
@@ -124,7 +124,7 @@ const greeting = (home: string, agent: string, { config, secrets }: ConfigFiles,
 const farewell = (home: string, ranBefore: boolean) =>
   ranBefore
     ? onHome(home, "\nchoird keeps running. To stop it: choirctl daemon stop")
-    : onHome(home, "\nStopping. To go on: npm start, or choirctl daemon start to keep it running")
+    : onHome(home, "\nStopping. To continue: npm start, or choirctl daemon start to keep it running")
 
 const main = Effect.fnUntraced(function* (home: string) {
   yield* here(home, "init", BRIEF)
@@ -139,13 +139,13 @@ const main = Effect.fnUntraced(function* (home: string) {
   yield* Console.log(farewell(home, ranBefore))
 }, Effect.scoped)
 
-/** What a person reads who leaves before the conversation has ended. */
+/** The text for a person who leaves before the conversation has ended. */
 const leaving = (home: string) =>
   Effect.flatMap(choirdRuns(home), (runs) =>
     Console.log(
       runs
         ? onHome(home, "\nLeft. choird keeps running. To stop it: choirctl daemon stop")
-        : "\nStopped. To go on: npm start"
+        : "\nStopped. To continue: npm start"
     )
   )
 

@@ -1,4 +1,4 @@
-/** What the messages of a request tell about the turn that the offline model is in; it keeps no state of its own. */
+/** The turn that the offline model is in, derived from the messages of a request; the model keeps no state. */
 import { type ChatRequest, type Message, textOf } from "./ChatCompletion.ts"
 import { parseInstruction } from "./Instruction.ts"
 import { parseJson } from "./looseJson.ts"
@@ -19,7 +19,7 @@ export type Turn =
   | { readonly kind: "report"; readonly text: string }
   | { readonly kind: "instructions"; readonly text: string; readonly exchanges: ReadonlyArray<Exchange> }
 
-/** What Choir itself says between the messages of people; of the instructions among that, only the words of who gave them count. */
+/** Text of Choir itself between the messages of people; of an instruction in it, only the author's own words count. */
 const NOTE_MARK = "<choir-note>"
 const NOTE_END = /\n<\/choir-note>$/u
 const REPORT_MARK = "<choir-note>\nReport:"
@@ -60,7 +60,7 @@ const exchangesOf = (messages: ReadonlyArray<Message>): ReadonlyArray<Exchange> 
 }
 
 /**
- * A core job, which is told its task in its first user message and cannot start others, adds up all instructions it was
+ * A core job, which gets its task in its first user message and cannot start others, adds up all instructions it was
  * given. Edge follows the newest message of the user, with what was injected since.
  */
 export const turnOf = ({ messages, tools }: ChatRequest, spawnTool: string): Turn => {

@@ -24,7 +24,7 @@ export type Instruction = { readonly source: string } & (
   | { readonly kind: "unusable"; readonly problem: string }
 )
 
-/** What a message asks for, and the lines of it that are no instruction. */
+/** The instruction in a message, and the lines that are not instructions. */
 export interface Instructions {
   readonly steps: ReadonlyArray<Instruction>
   readonly ignored: ReadonlyArray<string>

@@ -8,7 +8,7 @@ const OFFLINE_MODEL_LINES_SHOWN_MAX = 12
 /** UTF-16 units of one line, reason or report summary that the offline model repeats. */
 export const OFFLINE_MODEL_SUMMARY_CHARS_MAX = 1000
 
-/** A result, read leniently: whatever is no JSON object counts as a summary. */
+/** A result, read leniently: text other than a JSON object counts as a summary. */
 export interface ToolResult {
   readonly ok: boolean
   readonly summary: string

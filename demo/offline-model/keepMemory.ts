@@ -4,7 +4,7 @@ import { type ChatRequest, textOf } from "./ChatCompletion.ts"
 import { parseJson } from "./looseJson.ts"
 import { clip } from "./ToolResult.ts"
 
-/** What the offline model quotes of one event when it keeps a memory, and of all of them. */
+/** Characters that the offline model quotes of one event when it keeps a memory, and of all of them. */
 const OFFLINE_MODEL_MEMORY_LINE_CHARS_MAX = 200
 const OFFLINE_MODEL_MEMORY_CHARS_MAX = 1500
 

@@ -3,5 +3,5 @@ import { Option, Schema } from "effect"
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
 
-/** The value, or `undefined` when the text is no JSON. */
+/** The value, or `undefined` when the text is not JSON. */
 export const parseJson = (text: string): unknown => Option.getOrUndefined(decode(text))

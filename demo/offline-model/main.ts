@@ -2,6 +2,7 @@
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Cause, Console, Effect, Exit, Runtime } from "effect"
 import { Command, Flag } from "effect/cli"
+import { VERSION } from "#src/shared/program/version.ts"
 import { serveOfflineModel } from "./OfflineModel.ts"
 
 const stdinEnds = Effect.callback<void>((resume) => {
@@ -32,7 +33,7 @@ const cli = Command.make(
   }, Effect.scoped)
 ).pipe(Command.withDescription("A model that follows plain instructions, for trying Choir without a key"))
 
-NodeRuntime.runMain(Command.run(cli, { version: "0.1.0" }).pipe(Effect.provide(NodeServices.layer)), {
+NodeRuntime.runMain(Command.run(cli, { version: VERSION }).pipe(Effect.provide(NodeServices.layer)), {
   teardown: (exit, done) =>
     Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) ? done(0) : Runtime.defaultTeardown(exit, done)
 })

@@ -14,7 +14,7 @@ export interface Refusal {
   readonly code: string | null
 }
 
-/** What differs from model to model. */
+/** Differences between models. */
 export interface Dialect {
   /** Tokens of the prompt and the longest answer together. */
   readonly context_window: number
@@ -42,7 +42,7 @@ const MESSAGE_KEYS: Readonly<Record<string, ReadonlySet<string>>> = {
 const FUNCTION_NAME = /^[a-zA-Z0-9_-]{1,64}$/u
 const TOOLS_MAX = 128
 const CALL_ID_CHARS_MAX = 40
-/** What a message takes beside its texts. */
+/** Tokens of a message beside its texts. */
 const MESSAGE_TOKENS = 4
 
 const refuse = (message: string, param: string | null = null, code: string | null = null): Refusal => ({

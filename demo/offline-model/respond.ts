@@ -23,7 +23,7 @@ interface Call {
   readonly input: unknown
 }
 
-/** What comes of a step: calls to make first, or what is to be said of it. */
+/** The outcome of a step: calls to make first, or the text to say about it. */
 type Progress = { readonly ask: ReadonlyArray<Call> } | { readonly told: ReadonlyArray<string | undefined> }
 
 /** Results not yet attributed to a step, and the tools that may be called. */
@@ -36,7 +36,7 @@ const wire = (name: string): string => toWireName(ToolName.make(name))
 const SPAWN = wire("choir.core.spawn")
 const READ = wire("choir.fs.read")
 
-/** The tool call that a step stands for, or `undefined` for a step that only speaks. */
+/** The tool call of a step, or `undefined` for a step that only speaks. */
 const callOf = (step: Instruction): Call | undefined => {
   switch (step.kind) {
     case "read":
@@ -126,7 +126,7 @@ const followAll = (turn: Turn, text: string): { readonly ask: ReadonlyArray<Call
     }
   }
   if (ignored.length > 0)
-    lines.push(`I left out what is no instruction: ${ignored.map((line) => `"${clip(line, 80)}"`).join(", ")}`)
+    lines.push(`I left out what is not an instruction: ${ignored.map((line) => `"${clip(line, 80)}"`).join(", ")}`)
   return { answer: lines.filter((line) => line !== undefined && line !== "").join("\n") || "Done." }
 }
 

@@ -1,4 +1,4 @@
-/** What the offline model says when nothing is to be done. It never passes for a language model. */
+/** The offline model's answers when there is nothing to do. It never poses as a language model. */
 import { Predicate } from "effect"
 import { parseJson } from "./looseJson.ts"
 import { clip, OFFLINE_MODEL_SUMMARY_CHARS_MAX } from "./ToolResult.ts"

@@ -9,7 +9,8 @@ if (tooOld === undefined) {
   const caches =
     process.env["XDG_CACHE_HOME"] ?? (process.env["HOME"] === undefined ? undefined : `${process.env["HOME"]}/.cache`)
   if (caches !== undefined) nodeModule.enableCompileCache(`${caches}/choir`)
-  await import("./start.ts")
+  const { main } = await import("./run.ts")
+  main(process.argv.slice(2))
 } else {
   process.stderr.write(`error: ${tooOld}\n`)
   process.exitCode = 78

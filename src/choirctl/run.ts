@@ -1,32 +1,32 @@
 /** One call of choirctl, from its arguments to its exit code. */
-import { Cause, Effect, Exit, Option } from "effect"
+import { NodeRuntime } from "@effect/platform-node"
+import { Cause, Effect, Exit, Layer, Option, References } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
-import { homeFolder, onHome } from "#src/shared/files/homeFolder.ts"
-import { cli } from "./cli.ts"
 import { EXIT, type Failure, failureOf } from "#src/choirctl/terminal/failure.ts"
-import { parserServices } from "#src/choirctl/terminal/Host.ts"
-import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
-import { paint } from "#src/choirctl/terminal/paint.ts"
-import { safeText } from "#src/choirctl/terminal/safeText.ts"
-import { Screen, withNotes } from "#src/choirctl/terminal/Screen.ts"
+import { Host, parserServices } from "#src/choirctl/terminal/Host.ts"
+import { Screen, surviveClosedPipes, withNotes } from "#src/choirctl/terminal/Screen.ts"
+import { jsonText, paint, safeText } from "#src/choirctl/terminal/text.ts"
+import { homeFolder, onHome } from "#src/shared/files/homeFolder.ts"
 import { VERSION } from "#src/shared/program/version.ts"
+import { cli } from "./cli.ts"
 
 const builtIns = [GlobalFlag.Help, GlobalFlag.Version]
 
-/** Help that was asked for is a result; help that was not is left to the one-line error. Help for a group of commands is handed to `group`. */
-const presenter = (
-  screen: Screen["Service"],
+/** Requested help is a result; unrequested help gives way to the one-line error. Help for a group of commands goes to `group`. */
+const makePresenter = Effect.fnUntraced(function* (
   group: (text: string) => Effect.Effect<void>,
-  unasked: (text: string) => void
-): CliOutput.Presenter => {
+  unrequested: (text: string) => void
+) {
+  const screen = yield* Screen
   const formatter = CliOutput.defaultFormatter({ colors: screen.color })
-  return {
+  const presenter: CliOutput.Presenter = {
     present: (event) => {
       switch (event._tag) {
         case "Version":
           return screen.print(event.version)
         case "Help": {
-          if (event.reason !== "Requested") return Effect.sync(() => unasked(formatter.formatHelpDoc(event.helpDoc)))
+          if (event.reason !== "Requested")
+            return Effect.sync(() => unrequested(formatter.formatHelpDoc(event.helpDoc)))
           const text = formatter.formatHelpDoc(event.helpDoc)
           return event.helpDoc.subcommands === undefined ? screen.print(text) : group(text)
         }
@@ -35,30 +35,31 @@ const presenter = (
       }
     }
   }
-}
+  return presenter
+})
 
 const flagsOf = (args: ReadonlyArray<string>) => {
   const end = args.indexOf("--")
   return end < 0 ? args : args.slice(0, end)
 }
 
-/** The arguments may be what is wrong, so --json is looked for among them as they are. */
+/** Read from the raw arguments, since they may not parse. */
 const wantsJson = (args: ReadonlyArray<string>) => flagsOf(args).includes("--json")
 
 const HELP: ReadonlySet<string> = new Set(["--help", "-h"])
 
-const show = (screen: Screen["Service"], json: boolean, { hint, message, type }: Failure) => {
-  if (json) return screen.print(jsonText({ ok: false, error: { type, message, hint: hint ?? null } }))
+const show = Effect.fnUntraced(function* (json: boolean, { hint, message, type }: Failure) {
+  const screen = yield* Screen
+  if (json) return yield* screen.print(jsonText({ ok: false, error: { type, message, hint: hint ?? null } }))
   const lines = [`${paint(screen.transient && screen.color, "red", "error:")} ${safeText(message)}`]
   if (hint !== undefined) lines.push(`hint: ${safeText(hint)}`)
-  return screen.note(lines.join("\n"))
-}
+  return yield* screen.note(lines.join("\n"))
+})
 
 const parse = Command.runWith(cli, { version: VERSION, renderErrors: false })
 
-const called = (screen: Screen["Service"], args: ReadonlyArray<string>, presenter: CliOutput.Presenter) =>
+const call = (args: ReadonlyArray<string>, presenter: CliOutput.Presenter) =>
   parse(args).pipe(
-    Effect.provideService(Screen, screen),
     Effect.provideService(CliConfig.CliConfig, CliConfig.make({ builtIns: builtIns })),
     Effect.provideService(CliOutput.Presenter, presenter),
     Effect.provide(parserServices),
@@ -66,12 +67,11 @@ const called = (screen: Screen["Service"], args: ReadonlyArray<string>, presente
   )
 
 /**
- * The library prints a group's help also where a word names none of its commands. The same call without the flag says whether one does:
- * a group does nothing by itself.
+ * The failure of a call whose help was requested for a command that does not exist. The library prints the group's help there as well;
+ * the same call without the flag tells the two apart, since a group alone does nothing.
  */
-const unknownCommand = Effect.fnUntraced(function* (screen: Screen["Service"], args: ReadonlyArray<string>) {
-  const exit = yield* called(
-    screen,
+const unknownCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
+  const exit = yield* call(
     flagsOf(args).filter((arg) => !HELP.has(arg)),
     { present: () => Effect.void }
   )
@@ -79,7 +79,7 @@ const unknownCommand = Effect.fnUntraced(function* (screen: Screen["Service"], a
   return CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0 ? exit : undefined
 })
 
-/** The home that the arguments name, which may be what is wrong with them. */
+/** The home that the raw arguments name, since they may not parse. */
 const homeOf = (args: ReadonlyArray<string>) => {
   const flags = flagsOf(args)
   const at = flags.findLastIndex((arg) => arg === "--home" || arg.startsWith("--home="))
@@ -87,7 +87,7 @@ const homeOf = (args: ReadonlyArray<string>) => {
   return homeFolder(flag === "--home" ? flags[at + 1] : flag?.slice("--home=".length))
 }
 
-/** Whether no command was named at all, so that a person wants to know which there are. */
+/** Whether no command was named at all; a person then gets the overview. */
 const isBare = (cause: Cause.Cause<unknown>): boolean => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   return (
@@ -98,27 +98,42 @@ const isBare = (cause: Cause.Cause<unknown>): boolean => {
   )
 }
 
-/** Runs the command that the arguments name, prints its result or its failure, and answers with the exit code. */
-export const run = Effect.fn("choirctl.run")(function* (args: ReadonlyArray<string>) {
-  const home = homeOf(args)
-  const outer = yield* Screen
-  // What a note tells a person to run is about the home that the flags name.
-  const screen = withNotes(outer, (text) => onHome(home, text))
-  let help: string | undefined
-  let overview = ""
-  const group = (text: string) => Effect.sync(() => void (help = text))
-  const first = yield* called(
-    screen,
-    args,
-    presenter(screen, group, (text) => void (overview = text))
+/** Runs the command that the arguments name, prints its result or its failure, and returns the exit code. */
+export const run = Effect.fn("choirctl.run")(
+  function* (args: ReadonlyArray<string>) {
+    const screen = yield* Screen
+    let help: string | undefined
+    let overview = ""
+    const presenter = yield* makePresenter(
+      (text) => Effect.sync(() => void (help = text)),
+      (text) => void (overview = text)
+    )
+    const first = yield* call(args, presenter)
+    const exit = help === undefined ? first : ((yield* unknownCommand(args)) ?? first)
+    if (Exit.isSuccess(exit)) {
+      if (help !== undefined) yield* screen.print(help)
+      return EXIT.done
+    }
+    const failure = failureOf(exit.cause)
+    if (isBare(exit.cause) && !wantsJson(args) && overview !== "") yield* screen.note(overview)
+    else if ("message" in failure) yield* show(wantsJson(args), failure)
+    return failure.exit_code
+  },
+  // The commands that a note advises to run are for the home that the flags name.
+  (running, args) =>
+    Effect.updateService(running, Screen, (screen) => withNotes(screen, (text) => onHome(homeOf(args), text)))
+)
+
+const Platform = Layer.mergeAll(Host.layer, Screen.layer, Layer.succeed(References.LogToStderr, true))
+
+/** Runs choirctl as this process. */
+export const main = (args: ReadonlyArray<string>): void => {
+  surviveClosedPipes()
+  NodeRuntime.runMain(
+    run(args).pipe(
+      Effect.tap((code) => Effect.sync(() => void (process.exitCode = code))),
+      Effect.provide(Platform)
+    ),
+    { disableErrorReporting: true }
   )
-  const exit = help === undefined ? first : ((yield* unknownCommand(screen, args)) ?? first)
-  if (Exit.isSuccess(exit)) {
-    if (help !== undefined) yield* screen.print(help)
-    return EXIT.done
-  }
-  const failure = failureOf(exit.cause)
-  if (isBare(exit.cause) && !wantsJson(args) && overview !== "") yield* screen.note(overview)
-  else if ("message" in failure) yield* show(screen, wantsJson(args), failure)
-  return failure.exit_code
-})
+}

@@ -68,7 +68,7 @@ const decodeManifest = Schema.decodeUnknownResult(Schema.fromJsonString(Manifest
 
 const checkFormat = (text: string) => {
   const found = decodeFormat(text)
-  if (Result.isFailure(found)) return refuse("it does not say what it is")
+  if (Result.isFailure(found)) return refuse("it does not name its format")
   const { choir, format } = found.success
   if (format > ARCHIVE_FORMAT)
     refuse(`it was made by a later Choir (${choir.slice(0, 40)}, format ${format}): restore it with that version`)
@@ -79,7 +79,7 @@ const MODE = 0o777
 
 const TYPES: Readonly<Record<string, Member["type"]>> = { file: "file", directory: "folder", symlink: "link" }
 
-/** What has been seen of the tar, and what may come next. */
+/** The members seen so far, and a check of the next one. */
 export const makeChecker = () => {
   let bytes = 0
   const members = new Map<string, Member>()
@@ -125,7 +125,7 @@ export const makeChecker = () => {
 }
 
 const textOf = async (entry: Entry, bytes_max: number) => {
-  if (entry.header.type !== "file" || entry.header.size > bytes_max) refuse("it does not say what it is")
+  if (entry.header.type !== "file" || entry.header.size > bytes_max) refuse("it does not name its format")
   const pieces: Array<Uint8Array> = []
   for await (const piece of entry) pieces.push(piece as Uint8Array)
   return Buffer.concat(pieces).toString("utf8")
@@ -159,7 +159,7 @@ const readAll = async (source: Readable, entries: AsyncIterable<Entry>, destinat
   let first = true
   for await (const entry of entries) {
     const name = entry.header.name.replace(/\/$/u, "")
-    if (manifest !== undefined) return refuse("there is something after its end")
+    if (manifest !== undefined) return refuse("it has data after its end")
     if (first) {
       if (name !== FORMAT) return refuse("it is not a backup of a home")
       checkFormat(await textOf(entry, FORMAT_BYTES_MAX))
@@ -171,14 +171,14 @@ const readAll = async (source: Readable, entries: AsyncIterable<Entry>, destinat
     else checker.members.set(name, await save(entry, admitted, destination))
   }
   source.resume()
-  return manifest ?? refuse("it breaks off before its end")
+  return manifest ?? refuse("it is truncated")
 }
 
 const reasonOf = (cause: unknown) => {
   if (cause instanceof Refused) return cause.message
   const code: unknown = Reflect.get(Object(cause), "code")
   if (code === "ENOENT") return "there is no such file"
-  if (code === "Z_BUF_ERROR") return "it breaks off before its end"
+  if (code === "Z_BUF_ERROR") return "it is truncated"
   if (typeof code === "string" && code.startsWith("Z_")) return "it is not gzip, or damaged"
   const text = cause instanceof Error ? cause.message : String(cause)
   return /tar header|Unexpected end|Invalid header|exceeds max/iu.test(text) ? "it is not a tar, or damaged" : text

@@ -27,7 +27,7 @@ export interface OpenFile {
 const unwritten = (path: string) => (cause: unknown) =>
   failed("FILE", `${path} cannot be written: ${String(cause)}`, "make room on its disk, or choose another place")
 
-/** What a header has to say; the rest is filled in. */
+/** The fields of a header that have no default. */
 type Announced = Pick<Header, "name"> & Partial<Header>
 
 const sink = (tar: Pack, header: Announced) => {

@@ -19,10 +19,10 @@ const SESSIONS = { schema: "choir_control", table: "sessions" } as const
 
 const isAgent = Schema.is(AgentId)
 
-/** What the row of an archived session says of its file. */
+/** The file of an archived session, as its row names it. */
 const ArchivedRow = Schema.Struct({ agent_id: AgentId, session_id: SessionId, sha256: Sha256 })
 export type ArchivedRow = typeof ArchivedRow.Type
-// A database of before the first archive has no such column.
+// A database from before archives existed has no such column.
 const decodeRow = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ archive: Schema.optionalKey(Schema.NullOr(ArchivedRow)) }))
 )
@@ -62,7 +62,7 @@ export const holdArchived = Effect.fn("archivedSessions.hold")(function* (home: 
     failed("FILE", message, "check the owner of the home and its lock files, then try again")
   const { lost } = yield* holdLockFile(homeBackupLockPath(home)).pipe(
     Effect.catchTags({
-      LockTaken: () => failed("BUSY", `another choirctl backs up ${home}`, "wait until it has ended"),
+      LockTaken: () => failed("BUSY", `another choirctl is backing up ${home}`, "wait until it has finished"),
       LockUnusable: unusable
     })
   )
@@ -91,7 +91,7 @@ const membersIn = (home: string): ReadonlyArray<string> =>
 
 const GONE = new Set(["ENOENT", "ENOTDIR", "ELOOP"])
 
-/** Opens a file, or answers nothing if it is missing or is no regular file. */
+/** Opens a file, or returns nothing if it is missing or not a regular file. */
 const open = (path: string): number | undefined => {
   try {
     const descriptor = openSync(path, FILE)

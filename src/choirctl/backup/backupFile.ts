@@ -1,17 +1,16 @@
 /** The file that `choirctl db backup` makes: whole and proved, or not there (R70). */
 import { fstatSync, statSync, writeFileSync } from "node:fs"
 import { Effect, Schema, Stream } from "effect"
-import { bytesText } from "#src/shared/text/bytesText.ts"
-import { type BackupItem, readBackup } from "#src/shared/events/BackupReader.ts"
-import { askStream } from "#src/choirctl/client/ask.ts"
-import { choirdAnswers } from "#src/choirctl/client/choirdAnswers.ts"
+import { askStream, choirdAnswers } from "#src/choirctl/client/ask.ts"
 import { runTask } from "#src/choirctl/daemon/choirdProgram.ts"
 import { type CommandFailed, failed } from "#src/choirctl/terminal/failure.ts"
-import { freshFile, onFile, putInPlace } from "#src/choirctl/home/freshFile.ts"
-import { withProgress } from "#src/choirctl/terminal/progress.ts"
+import { withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
+import { type BackupItem, readBackup } from "#src/shared/events/BackupReader.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
+import { freshFile, onFile, putInPlace } from "./freshFiles.ts"
 
-/** What a choird that does a backup prints beside it. */
+/** The report of a choird that makes a backup. */
 const Done = Schema.Struct({ kind: Schema.Literals(["embedded", "postgres"]), migration: Schema.Natural })
 
 /** From the choird that runs, else from one that is started for it. */
@@ -36,7 +35,7 @@ export const makeBackup = Effect.fn("choirctl.makeBackup")(function* (path: stri
   yield* fill(path, descriptor).pipe(withProgress(() => `backing up: ${bytesText(fstatSync(descriptor).size)}`))
   const summary = yield* readBackup(fresh, use).pipe(
     Effect.mapError(({ problem }) =>
-      failed("BACKUP_UNUSABLE", `what was written is not a whole backup: ${problem}`, "choirctl logs choird")
+      failed("BACKUP_UNUSABLE", `the written file is not a complete backup: ${problem}`, "choirctl logs choird")
     ),
     withProgress("reading it back")
   )

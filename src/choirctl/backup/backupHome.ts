@@ -1,20 +1,20 @@
 /** `choirctl backup`: a whole home in one file, while choird runs or without it. */
-import { openSync, closeSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs"
+import { closeSync, openSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
 import { Clock, DateTime, Effect, FileSystem, Redacted } from "effect"
-import { ResourceName, SecretName } from "#schema/Ids.ts"
 import type { Config } from "#schema/Config.ts"
+import { ResourceName, SecretName } from "#schema/Ids.ts"
+import { measureFolder } from "#src/choirctl/home/folderContents.ts"
+import { secretsPath } from "#src/choirctl/home/homeFiles.ts"
+import { failed } from "#src/choirctl/terminal/failure.ts"
 import { CONFIG_FILE, loadFiles } from "#src/shared/config/configFiles.ts"
 import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
 import { holdLockFile } from "#src/shared/files/lockFile.ts"
-import { makeBackup } from "./backupFile.ts"
-import { failed } from "#src/choirctl/terminal/failure.ts"
-import { measureFolder } from "#src/choirctl/home/folderContents.ts"
-import { putInPlace } from "#src/choirctl/home/freshFile.ts"
-import { secretsPath } from "#src/choirctl/home/homeFiles.ts"
 import { addArchived, holdArchived, makeArchivedRows } from "./archivedSessions.ts"
 import { nowhere, readArchive } from "./ArchiveReader.ts"
 import { type Archive, makeArchive } from "./ArchiveWriter.ts"
+import { makeBackup } from "./backupFile.ts"
+import { makeOwnFolder, ownFoldersIn, putInPlace, requireSpace } from "./freshFiles.ts"
 import {
   ARCHIVE_FORMAT,
   ARCHIVES,
@@ -30,12 +30,9 @@ import {
   type Source,
   type WorkspaceContents
 } from "./manifest.ts"
-import { makeOwnFolder, ownFoldersIn } from "./ownFolders.ts"
-import { requireSpace } from "./requireSpace.ts"
 import { seal } from "./sealedSecrets.ts"
 import { bundle, findRepositories } from "./sourceBundles.ts"
-import { addWorkspace } from "./workspaceFiles.ts"
-import { misplacedWorkspace } from "./workspacePlaces.ts"
+import { addWorkspace, misplacedWorkspace } from "./workspaces.ts"
 
 /** The steps of a backup, in their order. */
 export const BACKUP_STEPS = [
@@ -91,7 +88,7 @@ const ARCHIVES_LEFT_OUT =
 const strangers = (home: string) =>
   readdirSync(home)
     .filter((name) => !KNOWN.has(name))
-    .map((name) => MADE_AGAIN[name] ?? `${name}: Choir does not know it`)
+    .map((name) => MADE_AGAIN[name] ?? `${name}: not one of Choir's files`)
 
 const isBelow = (folder: string, path: string) => resolve(path).startsWith(`${folder}/`)
 
@@ -133,7 +130,7 @@ const workFolder = Effect.fnUntraced(function* (file: string) {
   const place = yield* Effect.try({ try: () => join(realpathSync(folder), basename(file)), catch: unusable })
   const { lost } = yield* holdLockFile(join(dirname(place), `.${basename(place)}.lock`)).pipe(
     Effect.catchTags({
-      LockTaken: () => failed("BUSY", `another choirctl writes ${file}`, "wait until it has ended"),
+      LockTaken: () => failed("BUSY", `another choirctl is writing ${file}`, "wait until it has finished"),
       LockUnusable: unusable
     })
   )
@@ -173,11 +170,11 @@ const checkPlace = (home: string, file: string) => {
   if (there !== undefined && !there.isFile())
     return failed("FILE", `${file} is not a file`, "name a file for the backup")
   return isBelow(home, file)
-    ? failed("FILE", `${file} lies in the home, and would be lost with it`, "choose a place outside the home")
+    ? failed("FILE", `${file} is inside the home and would be lost with it`, "choose a place outside the home")
     : undefined
 }
 
-/** What a backup takes beside what is measured: the dump of a small database, the manifest, a tar's own records. */
+/** Space that a backup needs beside the measured files: the dump of a small database, the manifest, a tar's own records. */
 const SPARE_BYTES = 32 * 1024 * 1024
 
 /**
@@ -285,8 +282,8 @@ const writeBackup = Effect.fnUntraced(function* <Needs>(
     Effect.mapError(({ problem }) =>
       failed(
         "BACKUP_UNUSABLE",
-        `what was written is not a whole backup: ${problem}`,
-        "look at the disk, then try again"
+        `the written file is not a complete backup: ${problem}`,
+        "check the disk, then try again"
       )
     ),
     step("reading it back")

@@ -1,15 +1,15 @@
-/** A session's events in a file of one's own, as `session events --json` prints them, with a manifest that says where they end. */
+/** A session's events in a file, as `session events --json` prints them, with a manifest that says where they end. */
 import { createHash } from "node:crypto"
 import { existsSync, writeFileSync } from "node:fs"
 import { basename } from "node:path"
 import { Clock, Effect, Stream } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { ask, askStream } from "#src/choirctl/client/ask.ts"
+import { printedEvent } from "#src/choirctl/render/sessions.ts"
 import { failed } from "#src/choirctl/terminal/failure.ts"
-import { freshFile, onFile, putInPlace } from "#src/choirctl/home/freshFile.ts"
-import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
-import { printedEvent } from "#src/choirctl/client/printedEvent.ts"
+import { jsonText } from "#src/choirctl/terminal/text.ts"
 import { VERSION } from "#src/shared/program/version.ts"
+import { freshFile, onFile, putInPlace } from "./freshFiles.ts"
 
 const FORMAT = "choir-session-export/1"
 

@@ -1,5 +1,5 @@
 /**
- * What a backup of a home is made of: a gzipped tar whose first member names its format and whose last one, the manifest, has the
+ * The format of a backup of a home: a gzipped tar whose first member names its format and whose last one, the manifest, has the
  * size and digest of every other. Pure.
  */
 import { Schema } from "effect"
@@ -69,7 +69,7 @@ export const Source = Schema.Struct({
   path: SourcePath,
   bare: Schema.Boolean,
   empty: Schema.Boolean,
-  /** What is checked out: a branch, else a commit. */
+  /** The checked-out branch, or else commit. */
   head: Schema.Union([Schema.Struct({ branch: Branch }), Schema.Struct({ commit: Commit })]),
   /** The identity that the repository itself sets. */
   user: Schema.Struct({ name: Schema.optionalKey(Line), email: Schema.optionalKey(Line) }),
@@ -118,7 +118,7 @@ export const Manifest = Schema.Struct({
   workspaces: Schema.Array(WorkspaceContents),
   /** Archived sessions whose files are in the backup; absent where they were left out, and in format 1. */
   archived: Schema.optionalKey(Schema.Struct({ sessions: Schema.Natural, bytes: Schema.Natural })),
-  /** What of the home is not in the file, each in words. */
+  /** The parts of the home that are not in the file, each in words. */
   left_out: Schema.Array(Schema.String),
   members: Schema.Array(Member)
 })
@@ -166,7 +166,7 @@ export const placeOf = (name: string): Place | undefined => {
   return isContent ? { bytes_max: WORKSPACES_BYTES_MAX, in_workspace: true } : undefined
 }
 
-/** What the secrets are sealed with: change anything else in the file, and they no longer open. */
+/** The data that the secrets are sealed with: if anything else in the file changes, they no longer open. */
 export const bound = ({ members, ...rest }: Manifest) => ({
   ...rest,
   members: members.filter(({ name }) => name !== SECRETS)

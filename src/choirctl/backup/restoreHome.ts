@@ -17,21 +17,21 @@ import { dirname, join } from "node:path"
 import { Effect, FileSystem, Redacted, Result, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { SecretsFile } from "#schema/Secrets.ts"
+import { runTask } from "#src/choirctl/daemon/choirdProgram.ts"
+import { fileText, secretsPath, writePrivate } from "#src/choirctl/home/homeFiles.ts"
+import { failed } from "#src/choirctl/terminal/failure.ts"
 import { CONFIG_FILE } from "#src/shared/config/configFiles.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { type Move, withMovedPaths } from "#src/shared/files/movedPaths.ts"
 import { descriptorPath, openFolder } from "#src/shared/files/nofollow.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
-import { runTask } from "#src/choirctl/daemon/choirdProgram.ts"
-import { failed } from "#src/choirctl/terminal/failure.ts"
-import { fileText, secretsPath, writePrivate } from "#src/choirctl/home/homeFiles.ts"
 import { type Destination, readArchive } from "./ArchiveReader.ts"
+import { requireSpace } from "./freshFiles.ts"
 import { ARCHIVES, bound, CONFIG, CONFIG_SCHEMA, DATABASE, type Manifest, SECRETS, WORKSPACES } from "./manifest.ts"
 import { finishStaging, moveAside, putHome, type RestorePlace, takePlace } from "./restorePlace.ts"
-import { misplacedWorkspace, pathInHome } from "./workspacePlaces.ts"
-import { requireSpace } from "./requireSpace.ts"
 import { unseal } from "./sealedSecrets.ts"
 import { unbundle } from "./sourceBundles.ts"
+import { misplacedWorkspace, pathInHome } from "./workspaces.ts"
 
 const FOLDER_MODE = 0o700
 const FILE_MODE = 0o600
@@ -75,7 +75,7 @@ export const RESTORE_STEPS = [
 ] as const
 type Step = (typeof RESTORE_STEPS)[number]
 
-/** What a restore needs to know of the backup and of the place before it goes on. */
+/** The backup and its destination, as a person sees them before deciding to restore. */
 export interface Found {
   readonly manifest: Manifest
   readonly home: string

@@ -5,13 +5,13 @@
 import { existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Clock, DateTime, Effect, Schedule } from "effect"
+import { homePlace } from "#src/choirctl/home/homeFiles.ts"
+import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
 import { earlierChoirdRuns, homeHolder, homeLockPath } from "#src/shared/files/homeHolder.ts"
 import { asideOf, finishRestore, restoredBeside, restoreTimeIn } from "#src/shared/files/interruptedRestore.ts"
 import { holdLockFile } from "#src/shared/files/lockFile.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
-import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
-import { homePlace } from "#src/choirctl/home/homePlace.ts"
-import { isOwnName, isUsersFolder, makeOwnFolder } from "./ownFolders.ts"
+import { isOwnName, isUsersFolder, makeOwnFolder } from "./freshFiles.ts"
 
 /** How long a choird may still work in the folder of a restore that was killed. */
 const LEFTOVER_MS_MAX = 20_000
@@ -32,7 +32,7 @@ const attempt = <A>(home: string, run: () => A) =>
       failed(
         "FILE",
         `${home} cannot be made: ${String(cause)}`,
-        "look at the owner of its folder and the space on its disk; a mount point cannot be replaced, only a folder in it"
+        "check the owner of its folder and the free space on its disk; a mount point cannot be replaced, only a folder in it"
       )
   })
 
@@ -42,13 +42,13 @@ const unusable =
     failed(
       "FILE",
       `${home} cannot be replaced: ${message}`,
-      "look at the owner of its folder and the space on its disk"
+      "check the owner of its folder and the free space on its disk"
     )
 
 const choirdRuns = (home: string) =>
   failed(
     "CHOIRD_RUNS",
-    `choird runs in ${home}, or another restore is under way there`,
+    `choird is running in ${home}, or another restore is in progress there`,
     `choirctl --home ${shellQuoted(home)} daemon stop`
   )
 
@@ -59,7 +59,7 @@ const hold = (home: string, path: string) =>
     Effect.catchTags({ LockTaken: () => choirdRuns(home), LockUnusable: unusable(home) })
   )
 
-/** What killed restores left beside the home. A choird that they started may take a moment to notice. */
+/** Removes folders that killed restores left beside the home. A choird that they started may take a moment to notice. */
 const clearLeftovers = Effect.fnUntraced(function* (home: string) {
   const folder = dirname(home)
   const left = readdirSync(folder).filter((name) => isLeftover(home, name) && isUsersFolder(join(folder, name)))
@@ -72,7 +72,7 @@ const clearLeftovers = Effect.fnUntraced(function* (home: string) {
     if ((yield* homeHolder(path)).held)
       return yield* new CommandFailed({
         type: "BUSY",
-        problem: `a restore that was killed still works in ${path}`,
+        problem: `a restore that was killed is still working in ${path}`,
         hint: "try again in a minute",
         exit_code: EXIT.again
       })

@@ -12,7 +12,7 @@ interface Cost {
   readonly r: number
   readonly p: number
 }
-/** What a new file is sealed with: 128 MiB of memory and about half a second for each guess. */
+/** The cost for a new file: 128 MiB of memory and about half a second for each guess. */
 const COST: Cost = { n: 2 ** 17, r: 8, p: 1 }
 /** The memory that a file may ask for when it is opened. */
 const MEMORY_BYTES_MAX = 512 * 1024 * 1024

@@ -2,9 +2,9 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, FileSystem, Option, Schema } from "effect"
+import { failed } from "#src/choirctl/terminal/failure.ts"
 import { type GitCall, runGit } from "#src/shared/git/git.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
-import { failed } from "#src/choirctl/terminal/failure.ts"
 import { BUNDLE_BYTES_MAX, bundleName, isRelativePath, Source } from "./manifest.ts"
 
 const STATUS_BYTES_MAX = 16 * 1024 * 1024
@@ -87,7 +87,7 @@ const unbundled = (repository: string) => (problem: string) =>
   failed(
     "SOURCES",
     `${repository} cannot be backed up: ${problem}`,
-    `git -C ${shellQuoted(repository)} fsck, and correct what it says`
+    `git -C ${shellQuoted(repository)} fsck, and fix what it reports`
   )
 
 /** Writes the bundle of one repository into `folder` and answers what it is. */

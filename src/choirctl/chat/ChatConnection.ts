@@ -6,17 +6,32 @@ import { randomUUID } from "node:crypto"
 import { Clock, Effect, Schedule, Stream } from "effect"
 import type { AgentId, InboxId } from "#schema/Ids.ts"
 import type { ChatAnswer, ChatEvent } from "#schema/OperatorApi.ts"
-import { type CommandFailed, EXIT } from "#src/choirctl/terminal/failure.ts"
 import { connect, requestFailure } from "#src/choirctl/client/OperatorClient.ts"
+import { type CommandFailed, EXIT } from "#src/choirctl/terminal/failure.ts"
 
 /** Messages that `choirctl chat` remembers to have shown, so that none is shown twice. */
-export const CHAT_SHOWN_MAX = 10_000
+const CHAT_SHOWN_MAX = 10_000
 /** The pause before `choirctl chat` connects again. */
 const CHAT_RECONNECT_MS = 250
 /** How long `choirctl chat` tries to reach a choird that was there before. */
 const CHAT_RECONNECT_MS_MAX = 120_000
 
-/** What a client is told: the events of choird, its answers to commands, and whether there is a choird. */
+/** A set of the newest CHAT_SHOWN_MAX values. */
+export const makeNewest = <A>() => {
+  const values = new Set<A>()
+  return {
+    has: (value: A): boolean => values.has(value),
+    add: (value: A): void => {
+      values.add(value)
+      for (const oldest of values) {
+        if (values.size <= CHAT_SHOWN_MAX) break
+        values.delete(oldest)
+      }
+    }
+  }
+}
+
+/** News for a client: the events of choird, its answers to commands, and whether choird is reachable. */
 export type ChatNews =
   | ChatEvent
   | ({ readonly type: "answer" } & ChatAnswer)
@@ -28,7 +43,7 @@ export type Sent =
   | ({ readonly type: "answer" } & ChatAnswer)
 
 export interface ChatConnection {
-  /** Hands over news in order, until it is interrupted or there is no coming back. Each message comes once. */
+  /** Passes on news in order, until it is interrupted or choird stays unreachable. Each message comes once. */
   follow<R>(onNews: (news: ChatNews) => Effect.Effect<void, never, R>): Effect.Effect<never, CommandFailed, R>
   /** Sends a text once, also across a restart of choird. */
   send(text: string): Effect.Effect<Sent, CommandFailed>
@@ -41,15 +56,11 @@ type Message = Extract<ChatEvent, { readonly type: "message" }>
 
 /** The newest CHAT_SHOWN_MAX messages. The outbox knows a message by its source and part (docs/protocol.md, Inbox and outbox). */
 const makeShown = () => {
-  const shown = new Set<string>()
+  const shown = makeNewest<string>()
   return ({ part, source }: Message): boolean => {
     const key = `${source} ${part}`
     if (shown.has(key)) return true
     shown.add(key)
-    for (const oldest of shown) {
-      if (shown.size <= CHAT_SHOWN_MAX) break
-      shown.delete(oldest)
-    }
     return false
   }
 }

@@ -1,11 +1,10 @@
-/** `choirctl chat` without a person: sends texts one after the other, each when the one before is done with. */
+/** `choirctl chat` without a person: sends texts one after the other, each when the turn of the one before has ended. */
 import { Deferred, Effect, Option, Stream, SubscriptionRef } from "effect"
 import type { InboxId } from "#schema/Ids.ts"
 import type { AgentStatus } from "#schema/OperatorApi.ts"
-import type { ChatConnection, ChatNews } from "./ChatConnection.ts"
 import { endsTurn } from "#src/choirctl/render/chat.ts"
 import { CommandFailed, EXIT, failed, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
-import { CHAT_SHOWN_MAX } from "./ChatConnection.ts"
+import { type ChatConnection, type ChatNews, makeNewest } from "./ChatConnection.ts"
 
 /** How long `choirctl chat` waits for the first sign of the agent before it sends. */
 const CHAT_GREETING_MS_MAX = 5000
@@ -13,23 +12,19 @@ const CHAT_GREETING_MS_MAX = 5000
 const CHAT_GONE_MS_MAX = 15_000
 
 interface Settled {
-  /** Takes note that a message is done with. */
+  /** Records that a message is settled. */
   add(id: InboxId): void
-  /** Waits until it is. */
+  /** Waits until a message is settled. */
   wait(id: InboxId): Effect.Effect<void>
 }
 
-/** A message may be done with before its sender learns its id. */
+/** A message may be settled before its sender learns its id. */
 const makeSettled = (): Settled => {
-  const done = new Set<InboxId>()
+  const done = makeNewest<InboxId>()
   const waiting = new Map<InboxId, Deferred.Deferred<void>>()
   return {
     add: (id) => {
       done.add(id)
-      for (const oldest of done) {
-        if (done.size <= CHAT_SHOWN_MAX) break
-        done.delete(oldest)
-      }
       const waiter = waiting.get(id)
       if (waiter !== undefined) Deferred.doneUnsafe(waiter, Effect.void)
     },
@@ -69,7 +64,7 @@ export const chatMessages = Effect.fn("chatMessages")(function* <E, R, R2>(
     yield* Deferred.succeed(greeted, undefined)
   })
 
-  /** An agent that is restarted is soon back; one that stays away answers nothing. */
+  /** Fails once the agent has been gone for longer than a restart takes. */
   const gone = SubscriptionRef.changes(status).pipe(
     Stream.debounce(CHAT_GONE_MS_MAX),
     Stream.filter(isGone),
@@ -77,7 +72,7 @@ export const chatMessages = Effect.fn("chatMessages")(function* <E, R, R2>(
     Effect.flatMap((last) =>
       failed(
         "NOT_RUNNING",
-        `${agent_id} is ${Option.getOrElse(last, () => "stopped")}, and the message is not done with`,
+        `${agent_id} is ${Option.getOrElse(last, () => "stopped")}, and did not finish the message`,
         `choirctl agent start ${agent_id}`
       )
     )
@@ -94,7 +89,7 @@ export const chatMessages = Effect.fn("chatMessages")(function* <E, R, R2>(
             new CommandFailed({
               type: "TIMEOUT",
               problem: `no answer within ${settled_ms_max / 1000} s; the agent is still working on it`,
-              hint: `choirctl chat ${agent_id} shows the answer when it comes`,
+              hint: `choirctl chat ${agent_id} shows the answer when it arrives`,
               exit_code: EXIT.again
             })
           )

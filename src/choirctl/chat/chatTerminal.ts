@@ -1,8 +1,7 @@
-/** `choirctl chat` with a person at a terminal. */
-import { Deferred, Effect, Queue, Stream } from "effect"
+/** `choirctl chat` with a person at a terminal, and the line that they edit. */
+import { clearScreenDown, createInterface, cursorTo, moveCursor } from "node:readline"
+import { type Cause, Deferred, Effect, Queue, Stream } from "effect"
 import type { InboxId } from "#schema/Ids.ts"
-import type { ChatConnection, ChatNews } from "./ChatConnection.ts"
-import type { LineEditor } from "./LineEditor.ts"
 import {
   type ChatState,
   endsTurn,
@@ -11,9 +10,60 @@ import {
   promptText,
   questionText
 } from "#src/choirctl/render/chat.ts"
-import { paint } from "#src/choirctl/terminal/paint.ts"
-import { safeText } from "#src/choirctl/terminal/safeText.ts"
-import { CHAT_SHOWN_MAX } from "./ChatConnection.ts"
+import { paint, safeText } from "#src/choirctl/terminal/text.ts"
+import { type ChatConnection, type ChatNews, makeNewest } from "./ChatConnection.ts"
+
+/** Lines that are typed ahead in `choirctl chat`. */
+const CHAT_LINES_MAX = 64
+
+interface LineEditor {
+  /** The lines as they are entered; done when the person leaves with Ctrl-D. */
+  readonly lines: Queue.Dequeue<string, Cause.Done>
+  /** A Ctrl-C each. */
+  readonly interrupts: Queue.Dequeue<void>
+  /** Prints lines above what is being typed. */
+  above(text: string): Effect.Effect<void>
+  /** Changes the prompt, and leaves what is being typed as it is. */
+  prompt(text: string): Effect.Effect<void>
+}
+
+/** Takes the process's terminal until the scope closes. Of lines typed ahead, those beyond CHAT_LINES_MAX are not taken. */
+export const openLineEditor = Effect.gen(function* () {
+  const lines = yield* Queue.dropping<string, Cause.Done>(CHAT_LINES_MAX)
+  const interrupts = yield* Queue.sliding<void>(1)
+  const editor = yield* Effect.acquireRelease(
+    Effect.sync(() => createInterface({ input: process.stdin, output: process.stdout })),
+    (editor) => Effect.sync(() => editor.close())
+  )
+  editor.on("line", (line) => {
+    Queue.offerUnsafe(lines, line)
+    editor.prompt()
+  })
+  editor.on("SIGINT", () => Queue.offerUnsafe(interrupts, undefined))
+  editor.once("close", () => Queue.endUnsafe(lines))
+  const erase = () => {
+    moveCursor(process.stdout, 0, -editor.getCursorPos().rows)
+    cursorTo(process.stdout, 0)
+    clearScreenDown(process.stdout)
+  }
+  yield* Effect.addFinalizer(() => Effect.sync(() => void process.stdout.write("\n")))
+  return {
+    lines,
+    interrupts,
+    above: (text) =>
+      Effect.sync(() => {
+        erase()
+        process.stdout.write(`${text}\n`)
+        editor.prompt(true)
+      }),
+    prompt: (text) =>
+      Effect.sync(() => {
+        erase()
+        editor.setPrompt(text)
+        editor.prompt(true)
+      })
+  } satisfies LineEditor
+})
 
 const stateAfter = (state: ChatState, news: ChatNews): ChatState => {
   switch (news.type) {
@@ -34,10 +84,10 @@ const IDLE: ReadonlySet<string> = new Set(["", "EDGE_IDLE", "EDGE_TERMINATED"])
 /** Commands of this terminal alone. */
 const LEAVING: ReadonlySet<string> = new Set(["/quit", "/exit"])
 
-/** What was sent here and has no reply counts as a turn before choird tells of one. */
+/** Messages sent here. One without a reply counts as a turn before choird reports the turn. */
 const makeOwnMessages = () => {
   const unanswered = new Set<InboxId>()
-  const sent_here = new Set<InboxId>()
+  const sent_here = makeNewest<InboxId>()
   // A reply may come before the answer that says which message it is for.
   const early = new Set<InboxId>()
   let sending = 0
@@ -56,10 +106,6 @@ const makeOwnMessages = () => {
             Effect.sync(() => {
               if (sent.type !== "message") return
               sent_here.add(sent.inbox_id)
-              for (const oldest of sent_here) {
-                if (sent_here.size <= CHAT_SHOWN_MAX) break
-                sent_here.delete(oldest)
-              }
               if (!early.has(sent.inbox_id)) unanswered.add(sent.inbox_id)
             })
           ),
@@ -76,7 +122,8 @@ const makeOwnMessages = () => {
 
 /**
  * Ends when the person leaves: with Ctrl-D, /quit, or Ctrl-C where no turn runs. Ctrl-C during a turn stops the turn, and leaves when it is
- * pressed once more before the turn has ended. A message that is refused is said to be, and the conversation goes on. */
+ * pressed once more before the turn has ended. A refused message is reported, and the conversation continues.
+ */
 export const chatTerminal = Effect.fn("chatTerminal")(function* (
   agent_id: string,
   connection: ChatConnection,
@@ -113,7 +160,7 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
       const sent = yield* own.send(connection.send(text))
       if (sent.type === "answer") yield* editor.above(messageText(sent, color))
       if (text.trim() === "/help") yield* dim(KEYS_HELP)
-      if (sent.type === "message" && sent.position > 0) yield* dim(`${sent.position} before this one`)
+      if (sent.type === "message" && sent.position > 0) yield* dim(`${sent.position} queued before this one`)
     },
     Effect.catchTag("CommandFailed", ({ hint, problem }) =>
       dim(hint === undefined ? `not sent: ${problem}` : `not sent: ${problem} (${hint})`)
@@ -126,7 +173,7 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
       yield* Queue.take(editor.interrupts)
       if (stopping || !isBusy()) return
       stopping = true
-      yield* dim("stopping the turn; Ctrl-C once more leaves the chat")
+      yield* dim("stopping the turn; press Ctrl-C again to leave the chat")
       yield* Effect.forkChild(send("/stop"))
     }
   })

@@ -5,17 +5,17 @@ import { HttpClientError, HttpIncomingMessage } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import { type ApiError, BadRequest, Conflict, Internal, NotFound, TooLarge, TooMany } from "#schema/ApiError.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
-import { initHint } from "#src/shared/files/homeFolder.ts"
 import { CommandFailed, configError, EXIT, failed, refusedByChoird } from "#src/choirctl/terminal/failure.ts"
 import { operatorSocket, startCommand } from "#src/choirctl/terminal/root.ts"
+import { initHint } from "#src/shared/files/homeFolder.ts"
 import { socketHttp } from "./socketHttp.ts"
 
-/** An answer of choird that choirctl reads whole. */
+/** Bytes of an answer that choirctl reads whole. */
 const OPERATOR_ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 export type OperatorClient = HttpApiClient.ForApi<typeof OperatorApi>
 
-/** What operators ask for, by what it is about. */
+/** The groups of the operator API. */
 export type Group = keyof OperatorClient
 
 /** A client of one group on the choird of this home, until the scope closes. Nothing is sent yet. */
@@ -63,30 +63,30 @@ const transportFailure = (home: string, error: HttpClientError.HttpClientError) 
     default:
       return new CommandFailed({
         type: "CONNECTION_LOST",
-        problem: "choird ended the connection before it answered",
-        hint: "ask again; when it keeps happening: choirctl logs choird",
+        problem: "choird closed the connection before it answered",
+        hint: "try again; if it keeps happening: choirctl logs choird",
         exit_code: EXIT.again
       })
   }
 }
 
-/** A failure of a request, or of a stream that it began, as a command's own. */
+/** The failure of a request or of its stream as a failed command. */
 export const requestFailure = (home: string) => (error: unknown) => {
   if (error instanceof CommandFailed) return error
   if (isRefusal(error)) return refusedByChoird(error.error)
   if (HttpClientError.isHttpClientError(error) && error.reason._tag !== "DecodeError" && error.response === undefined)
     return transportFailure(home, error)
   if (Schema.isSchemaError(error))
-    return failed("PROTOCOL", "choird and choirctl do not understand each other", "restart choird, then ask again")
+    return failed("PROTOCOL", "choird and choirctl have different protocol versions", "restart choird, then try again")
   return new CommandFailed({
     type: "CONNECTION_LOST",
-    problem: "the answer of choird broke off or makes no sense",
+    problem: "choird closed the connection or sent an invalid response",
     hint: "choirctl logs choird",
     exit_code: EXIT.again
   })
 }
 
-/** Asks the choird of this home once. */
+/** Sends one request to the choird of this home. */
 export const askChoird = <const G extends Group, A, E>(
   home: string,
   group: G,

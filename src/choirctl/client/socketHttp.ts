@@ -39,10 +39,10 @@ class SocketResponse
     return this.source.statusCode ?? 0
   }
   get formData() {
-    return Effect.fail(this.onError("choird answers with no form"))
+    return Effect.fail(this.onError("choird does not answer with forms"))
   }
   get upgrade() {
-    return Effect.fail(this.onError("choird upgrades no connection"))
+    return Effect.fail(this.onError("choird does not upgrade connections"))
   }
   toJSON(): unknown {
     return HttpIncomingMessage.inspect(this, { _id: "choir/choirctl/client/SocketResponse", status: this.status })

@@ -1,14 +1,10 @@
-/** choirctl agent: set up, build, start, watch and stop agents. */
-import { Effect, Option, Schema, Stream } from "effect"
+/** choirctl agent: set up, build, start, monitor and stop agents, and make the repository that their images are built from. */
+import { Effect, Option, Schema, type Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import type { AgentSummary } from "#schema/OperatorApi.ts"
 import type { UpdateProgress } from "#schema/UpdateApi.ts"
-import { ask, askStream } from "#src/choirctl/client/ask.ts"
-import { EXIT, failed, refusedByChoird, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
-import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
-import { withProgress } from "#src/choirctl/terminal/progress.ts"
+import { ask, askStream, followProgress } from "#src/choirctl/client/ask.ts"
 import {
   agentDetail,
   agentLine,
@@ -18,11 +14,13 @@ import {
   unpricedLines,
   updateLines
 } from "#src/choirctl/render/agents.ts"
-import { safeLine } from "#src/choirctl/terminal/safeText.ts"
-import { initAgentText } from "#src/choirctl/render/setup.ts"
+import { initAgentText, initBaseText } from "#src/choirctl/render/setup.ts"
+import { EXIT, failed, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
-import { agentBase } from "./agentBase.ts"
+import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { agentId } from "./arguments.ts"
 
 const resource = (name: string, description: string) =>
@@ -33,17 +31,14 @@ const resource = (name: string, description: string) =>
     Flag.optional
   )
 
-const workspace = resource("workspace", "Workspace of config.json")
-const llm = resource("llm", "Model of config.json")
-const core_llm = resource(
-  "core-llm",
-  "Model of config.json for core jobs; without it they use the agent's core_llm, else --llm"
-)
-const dm = resource("dm", "DM of config.json that the agent talks in")
+const workspace = resource("workspace", "Workspace from config.json")
+const llm = resource("llm", "Model from config.json")
+const core_llm = resource("core-llm", "Model from config.json for core jobs; default: the agent's core_llm, else --llm")
+const dm = resource("dm", "DM from config.json that the agent talks in")
 
 /** `--dm phone --dm terminal`, or `--dm phone,terminal`. */
 const dms = Flag.String("dm").pipe(
-  Flag.withDescription("DM of config.json that the agent talks in; repeat it for several, the main one first"),
+  Flag.withDescription("DM from config.json that the agent talks in; repeat for several, the main one first"),
   Flag.withMetavar("<name>"),
   Flag.atLeast(0),
   Flag.map((values) => values.flatMap((value) => value.split(","))),
@@ -74,21 +69,21 @@ const status = Command.make(
   Command.withExamples([{ command: "choirctl agent status agent-1" }])
 )
 
-/** Starts override config.json for one run; a flag that is absent stays absent. */
+/** The flags that were given. */
 const given = <A extends Readonly<Record<string, Option.Option<unknown>>>>(flags: A) =>
   Object.fromEntries(
     Object.entries(flags).flatMap(([key, value]) => (Option.isSome(value) ? [[key, value.value]] : []))
   ) as { readonly [K in keyof A]?: Option.Option.Value<A[K]> }
 
-/** What a start or a restart names in place of the defaults. */
+/** Options of a start or a restart that replace the defaults. */
 const overrides = {
   workspace,
   llm,
   core_llm,
-  voice_profile: resource("voice-profile", "Voice profile of config.json"),
-  git_identity: resource("git-identity", "Git identity of config.json"),
-  notion: resource("notion", "Notion integration of config.json"),
-  email: resource("email", "E-mail account of config.json"),
+  voice_profile: resource("voice-profile", "Voice profile from config.json"),
+  git_identity: resource("git-identity", "Git identity from config.json"),
+  notion: resource("notion", "Notion integration from config.json"),
+  email: resource("email", "E-mail account from config.json"),
   dms
 } as const
 
@@ -96,10 +91,10 @@ type Overrides = {
   readonly [K in keyof typeof overrides]: (typeof overrides)[K] extends Flag.Flag<infer A> ? A : never
 }
 
-/** As choird takes them: `dm` is a list, absent where no DM is named. */
+/** The overrides as choird takes them: `dm` is a list, absent if no DM is named. */
 const named = ({ dms, ...flags }: Overrides) => ({ ...given(flags), ...(dms.length === 0 ? {} : { dm: dms }) })
 
-/** A start may name a model that config.json binds nowhere, so that validating the file did not warn of it. */
+/** Warns of models without a price: a start may name a model that config.json does not bind, so validating the file did not warn. */
 const warnUnpriced = Effect.fnUntraced(function* ({ health }: AgentSummary) {
   const screen = yield* Screen
   for (const line of health === undefined ? [] : unpricedLines(health.cost_usd)) yield* screen.note(line)
@@ -111,7 +106,7 @@ const start = Command.make(
     id: agentId,
     ...overrides,
     fresh: Flag.Boolean("fresh").pipe(
-      Flag.withDescription("Begin a new session instead of going on with the last one"),
+      Flag.withDescription("Start a new session instead of continuing the last one"),
       Flag.withDefault(false)
     )
   },
@@ -124,7 +119,7 @@ const start = Command.make(
     yield* printAdvice(summary, agentLine)
   })
 ).pipe(
-  Command.withDescription("Start an agent; what is not named comes from its defaults in config.json"),
+  Command.withDescription("Start an agent; options that are not given use its defaults in config.json"),
   Command.withExamples([{ command: "choirctl agent start agent-1 --dm phone --dm terminal" }])
 )
 
@@ -156,7 +151,7 @@ const restart = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Stop and start an agent on its newest image and its defaults of config.json; what agent start named is kept"
+    "Restart an agent on its newest image with its defaults in config.json; options given to agent start are kept"
   ),
   Command.withExamples([
     { command: "choirctl agent restart agent-1" },
@@ -169,43 +164,35 @@ const build = Command.make(
   {
     id: agentId,
     force: Flag.Boolean("force").pipe(
-      Flag.withDescription("Build even when the image is up to date"),
+      Flag.withDescription("Build even if the image is up to date"),
       Flag.withDefault(false)
     )
   },
   Effect.fnUntraced(function* ({ force, id }) {
     const screen = yield* Screen
-    const steps = askStream("agents", (choird) => choird.build({ params: { id }, payload: { force } }))
-    const last = yield* steps.pipe(
-      Stream.tap((step) => (step.type === "step" ? screen.note(safeLine(step.text)) : Effect.void)),
-      Stream.runLast
+    const report = yield* followProgress(
+      askStream("agents", (choird) => choird.build({ params: { id }, payload: { force } })),
+      failed("BUILD_BROKE_OFF", "choird exited before the build finished", `choirctl agent build ${id}`)
     )
-    const end = Option.getOrUndefined(last)
-    if (end?.type === "failed") return yield* refusedByChoird(end.error)
-    if (end?.type !== "done")
-      return yield* failed("BUILD_BROKE_OFF", "choird ended before the build did", `choirctl agent build ${id}`)
-    for (const warning of end.result.warnings) yield* screen.note(`warning: ${safeLine(warning)}`)
-    yield* printAdvice(end.result, buildLine)
+    for (const warning of report.warnings) yield* screen.note(`warning: ${safeLine(warning)}`)
+    yield* printAdvice(report, buildLine)
   })
 ).pipe(
-  Command.withDescription("Build an agent's image from the global repository and its own; starts nothing"),
+  Command.withDescription("Build an agent's image from the global repository and its own; does not start the agent"),
   Command.withExamples([{ command: "choirctl agent build agent-1" }])
 )
 
-/** Follows an update to its end. One that failed is told in its row, and by the exit code. */
-const followed = Effect.fnUntraced(function* <E, R>(steps: Stream.Stream<UpdateProgress, E, R>, again: string) {
+/** Prints what an update did; the exit code says if it failed for an agent. */
+const printUpdate = Effect.fnUntraced(function* <E, R>(steps: Stream.Stream<UpdateProgress, E, R>, again: string) {
   const screen = yield* Screen
-  const last = yield* steps.pipe(
-    Stream.tap((step) => (step.type === "step" ? screen.note(safeLine(step.text)) : Effect.void)),
-    Stream.runLast
+  const rows = yield* followProgress(
+    steps,
+    failed("UPDATE_BROKE_OFF", "choird exited before the update finished", again)
   )
-  const end = Option.getOrUndefined(last)
-  if (end?.type === "failed") return yield* refusedByChoird(end.error)
-  if (end?.type !== "done") return yield* failed("UPDATE_BROKE_OFF", "choird ended before the update did", again)
-  for (const { agent_id, warnings } of end.result)
+  for (const { agent_id, warnings } of rows)
     for (const warning of warnings) yield* screen.note(`warning: ${agent_id}: ${safeLine(warning)}`)
-  yield* printAdvice(end.result, updateLines)
-  const broken = end.result.some(({ outcome }) => outcome === "failed")
+  yield* printAdvice(rows, updateLines)
+  const broken = rows.some(({ outcome }) => outcome === "failed")
   return broken ? yield* new Unsuccessful({ exit_code: EXIT.failed }) : undefined
 })
 
@@ -213,15 +200,13 @@ const update = Command.make(
   "update",
   { id: agentId },
   Effect.fnUntraced(function* ({ id }) {
-    yield* followed(
+    yield* printUpdate(
       askStream("updates", (choird) => choird.one({ params: { id } })),
       `choirctl agent update ${id}`
     )
   })
 ).pipe(
-  Command.withDescription(
-    "Build an agent's image where its repositories changed, and restart the agent on it if it runs"
-  ),
+  Command.withDescription("Build an agent's image if its repositories changed, and restart the agent if it is running"),
   Command.withExamples([{ command: "choirctl agent update agent-1" }])
 )
 
@@ -229,13 +214,15 @@ const updateAll = Command.make(
   "update-all",
   {},
   Effect.fnUntraced(function* () {
-    yield* followed(
+    yield* printUpdate(
       askStream("updates", (choird) => choird.all()),
       "choirctl agent update-all"
     )
   })
 ).pipe(
-  Command.withDescription("Update all agents, one after the other; those that do not run are built and not started"),
+  Command.withDescription(
+    "Update all agents, one after the other; agents that are not running are built but not started"
+  ),
   Command.withExamples([{ command: "choirctl agent update-all" }])
 )
 
@@ -248,7 +235,7 @@ const init = Command.make(
     const choice = given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm })
     const made = yield* onHost(initAgent(home, flags.id, choice))
     const { agent_id, added, dm, llm, repo, workspace } = made
-    const { joinChoird } = yield* Effect.promise(() => import("./joinChoird.ts"))
+    const { joinChoird } = yield* Effect.promise(() => import("./applyConfig.ts"))
     const joined = yield* joinChoird(agent_id, added)
     const screen = yield* Screen
     if (joined.note !== undefined) yield* screen.note(safeLine(joined.note))
@@ -256,11 +243,37 @@ const init = Command.make(
     yield* print({ ok: true, agent_id, repo, workspace, llm, dm, applied, next }, initAgentText)
   })
 ).pipe(
-  Command.withDescription("Add an agent to config.json and make the repository of its tools, skills and identity"),
+  Command.withDescription("Add an agent to config.json and create the repository with its tools, skills and identity"),
   Command.withExamples([{ command: "choirctl agent init agent-1 --llm sonnet" }])
 )
 
+const baseInit = Command.make(
+  "init",
+  {
+    bare: Flag.Boolean("bare").pipe(
+      Flag.withDescription("Create a bare repository, to push to"),
+      Flag.withDefault(false)
+    )
+  },
+  Effect.fnUntraced(function* ({ bare }) {
+    const { home } = yield* root
+    const { initBase } = yield* Effect.promise(() => import("#src/choirctl/home/repositories.ts"))
+    const made = yield* onHost(initBase(home, bare ? "bare" : "worktree"))
+    yield* printAdvice({ ok: true, ...made }, initBaseText)
+  })
+).pipe(
+  Command.withDescription(
+    "Create the global repository named in config.json, with Dockerfile.base, tools, skills and USER.md"
+  ),
+  Command.withExamples([{ command: "choirctl agent base init" }])
+)
+
+const agentBase = Command.make("base").pipe(
+  Command.withDescription("Set up the repository that all agents' images are built from"),
+  Command.withSubcommands([baseInit])
+)
+
 export const agent = Command.make("agent").pipe(
-  Command.withDescription("Set up, build, start, watch and stop agents"),
+  Command.withDescription("Set up, build, start, monitor and stop agents"),
   Command.withSubcommands([init, agentBase, list, build, update, updateAll, start, stop, restart, status])
 )

@@ -1,16 +1,49 @@
-/** `choirctl config apply`: reads the files, shows the difference, asks, applies exactly that, and restarts whom it concerns. */
-import { Effect, Result } from "effect"
+/** `choirctl config load` and `apply`: stage the files, show the changes, ask, apply exactly these, and restart the agents that need it. */
+import { Effect, Result, Stream } from "effect"
 import type { ApplyReport, ConfigChange, ConfigPlan, PlannedChange } from "#schema/ConfigApi.ts"
 import type { AgentId } from "#schema/Ids.ts"
-import { ask } from "#src/choirctl/client/ask.ts"
-import { confirm } from "#src/choirctl/terminal/confirm.ts"
-import { CommandFailed, EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
-import { loadConfig } from "#src/choirctl/client/loadConfig.ts"
-import { printAdvice } from "#src/choirctl/terminal/print.ts"
-import { withProgress } from "#src/choirctl/terminal/progress.ts"
-import { type Applied, appliedText, planLines, type Restarted, unbuiltOf } from "#src/choirctl/render/plan.ts"
-import { root } from "#src/choirctl/terminal/root.ts"
+import { ask, askStream, choirdAnswers, followProgress } from "#src/choirctl/client/ask.ts"
+import { type Applied, appliedText, planLines, type Restarted, unbuiltOf } from "#src/choirctl/render/config.ts"
+import type { Joined } from "#src/choirctl/render/setup.ts"
+import { CommandFailed, EXIT, failed, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
+import { confirm } from "#src/choirctl/terminal/questions.ts"
+import { root, startCommand } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { jsonText, safeLine } from "#src/choirctl/terminal/text.ts"
+import { type Problem, problemText } from "#src/shared/config/configProblems.ts"
+import { onHome } from "#src/shared/files/homeFolder.ts"
+
+/** With --json the problems are a list of paths and reasons beside the pinned error. */
+export const refused = Effect.fnUntraced(function* (message: string, problems: ReadonlyArray<Problem>, hint: string) {
+  const { json } = yield* root
+  const screen = yield* Screen
+  const error = { type: "CONFIG", message, hint }
+  if (json) {
+    yield* screen.print(jsonText({ ok: false, error, problems }))
+    return yield* new Unsuccessful({ exit_code: EXIT.config })
+  }
+  for (const problem of problems) yield* screen.note(safeLine(problemText(problem)))
+  return yield* new CommandFailed({ type: error.type, problem: error.message, hint, exit_code: EXIT.config })
+})
+
+/** Makes choird read, check and stage the files of its home. Steps and warnings go to standard error. */
+export const loadConfig = Effect.gen(function* () {
+  const screen = yield* Screen
+  const steps = askStream("configuration", (choird) => choird.load()).pipe(
+    Stream.tap((step) => {
+      if (step.type !== "failed" || step.error.type !== "CONFIG") return Effect.void
+      const { error, problems = [] } = step
+      return refused(`nothing is staged: ${error.message}`, problems, error.hint ?? "choirctl config validate")
+    })
+  )
+  const report = yield* followProgress(
+    steps,
+    failed("LOAD_BROKE_OFF", "choird exited before it had read everything", "choirctl config load")
+  )
+  for (const warning of report.warnings) yield* screen.note(`warning: ${safeLine(warning)}`)
+  return report
+})
 
 const unique = <A>(values: ReadonlyArray<A>) => [...new Set(values)]
 
@@ -34,7 +67,7 @@ const restarted = Effect.fnUntraced(function* (id: AgentId) {
 
 const hasFailed = ({ outcome }: Restarted) => outcome === "refused" || outcome === "failed"
 
-/** What is left after the restarts: what choird says is left, and what no restart of an agent takes over. */
+/** Changes still pending after the restarts: those that choird reports, and those that no restart of an agent applies. */
 const stillPending = (plan: ConfigPlan, first: ApplyReport, last: ApplyReport): ReadonlyArray<ConfigChange> => {
   const byRestart = new Set(plan.changes.flatMap(({ path, restarts }) => (restarts.length > 0 ? [path] : [])))
   const all = [...last.pending, ...first.pending.filter(({ path }) => !byRestart.has(path))]
@@ -124,3 +157,32 @@ export const applyAddition = Effect.fn("choirctl.applyAddition")(
     ({ problem }) => Effect.succeed<Addition>({ type: "refused", problem })
   )
 )
+
+/**
+ * Makes a choird that runs take over a new agent, and returns the commands that come next.
+ *
+ * @param added the new entries of config.json.
+ */
+export const joinChoird = Effect.fn("choirctl.joinChoird")(function* (id: AgentId, added: ReadonlyArray<string>) {
+  const { home } = yield* root
+  const apply = onHome(home, "choirctl config apply")
+  const on = ["agent build", "agent start", "chat"].map((command) => onHome(home, `choirctl ${command} ${id}`))
+  if (!(yield* choirdAnswers(home))) return { applied: null, next: [startCommand(home), ...on] } satisfies Joined
+  const joined = yield* applyAddition(added)
+  switch (joined.type) {
+    case "applied":
+      return { applied: true, next: on } satisfies Joined
+    case "other changes":
+      return {
+        applied: false,
+        next: [apply, ...on],
+        note: `config.json has other changes that choird has not applied (${joined.paths.join(", ")}), so ${id} is not applied either`
+      } satisfies Joined
+    case "refused":
+      return {
+        applied: false,
+        next: [apply, ...on],
+        note: `choird did not accept ${id}: ${joined.problem}`
+      } satisfies Joined
+  }
+})

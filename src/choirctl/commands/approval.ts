@@ -3,16 +3,16 @@ import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { ApprovalId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
-import { confirm } from "#src/choirctl/terminal/confirm.ts"
+import { approvalTable, approvalText, decidedLine } from "#src/choirctl/render/approvals.ts"
+import { print } from "#src/choirctl/terminal/print.ts"
+import { confirm } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
-import { safeLine } from "#src/choirctl/terminal/safeText.ts"
-import { print } from "#src/choirctl/terminal/print.ts"
-import { approvalTable, approvalText, decidedLine } from "#src/choirctl/render/approvals.ts"
+import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { onlyAgent } from "./arguments.ts"
 
 const approvalId = Argument.String("approval-id").pipe(
-  Argument.withDescription("An approval, as choirctl approval list shows it"),
+  Argument.withDescription("Approval id from choirctl approval list"),
   Argument.withSchema(ApprovalId)
 )
 
@@ -20,7 +20,7 @@ const list = Command.make(
   "list",
   {
     agent_id: onlyAgent("approvals"),
-    all: Flag.Boolean("all").pipe(Flag.withDescription("Those that are decided, too"), Flag.withDefault(false))
+    all: Flag.Boolean("all").pipe(Flag.withDescription("Include decided approvals"), Flag.withDefault(false))
   },
   Effect.fnUntraced(function* ({ agent_id, all }) {
     const query = {
@@ -32,7 +32,7 @@ const list = Command.make(
     yield* print(rows, (rows, color) => approvalTable(rows, now_ms, color))
   })
 ).pipe(
-  Command.withDescription("List what waits for a decision, the newest first"),
+  Command.withDescription("List pending approvals, newest first"),
   Command.withExamples([{ command: "choirctl approval list --all" }])
 )
 
@@ -48,7 +48,7 @@ const show = Command.make(
     yield* print(approval, (approval, color) => approvalText(approval, now_ms, color, home))
   })
 ).pipe(
-  Command.withDescription("Show what is asked for, by whom, until when, and what became of it"),
+  Command.withDescription("Show an approval: the request, the agent, the deadline and the outcome"),
   Command.withExamples([{ command: "choirctl approval show 7" }])
 )
 
@@ -62,9 +62,9 @@ const hashOf = (id: ApprovalId, hash: Option.Option<string>) =>
 const hash = Flag.String("hash").pipe(
   Flag.filter(
     (digits) => /^[0-9a-f]{8}$/u.test(digits),
-    () => "--hash is the first 8 digits of the hash, of 0-9 and a-f"
+    () => "--hash must be the first 8 hexadecimal digits of the hash"
   ),
-  Flag.withDescription("The first 8 digits of the hash that was shown; another payload is then refused"),
+  Flag.withDescription("First 8 digits of the hash that was shown; a different payload is then refused"),
   Flag.withMetavar("<8 hex>"),
   Flag.optional
 )
@@ -93,7 +93,7 @@ const approve = Command.make(
     yield* print(yield* ask("approvals", (choird) => choird.approve({ params: { id }, payload })), decidedLine)
   })
 ).pipe(
-  Command.withDescription("Let it happen, once; at a terminal the facts are shown and asked about first"),
+  Command.withDescription("Approve a pending request, once; on a terminal, show it and ask for confirmation first"),
   Command.withExamples([{ command: "choirctl approval approve 7 --hash 3fa9c012" }])
 )
 
@@ -103,7 +103,7 @@ const reject = Command.make(
     id: approvalId,
     hash,
     reason: Flag.String("reason").pipe(
-      Flag.withDescription("Kept with the decision; the agent is not told"),
+      Flag.withDescription("Reason, stored with the decision and not sent to the agent"),
       Flag.withMetavar("<text>"),
       Flag.optional
     )
@@ -116,11 +116,11 @@ const reject = Command.make(
     yield* print(yield* ask("approvals", (choird) => choird.reject({ params: { id }, payload })), decidedLine)
   })
 ).pipe(
-  Command.withDescription("Do not let it happen"),
+  Command.withDescription("Reject a pending request"),
   Command.withExamples([{ command: 'choirctl approval reject 7 --reason "wrong account"' }])
 )
 
 export const approval = Command.make("approval").pipe(
-  Command.withDescription("Decide on what agents may not do by themselves"),
+  Command.withDescription("List and decide requests that need a person's approval"),
   Command.withSubcommands([list, show, approve, reject])
 )

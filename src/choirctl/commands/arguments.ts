@@ -1,35 +1,45 @@
 /** Arguments that several commands take. */
-import { Argument } from "effect/cli"
+import { existsSync, statSync } from "node:fs"
 import { Effect, Schema } from "effect"
+import { Argument } from "effect/cli"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
+import { usageError } from "#src/choirctl/terminal/failure.ts"
+
+/** Refuses a file to restore that is not there, and names the command that makes one. */
+export const requireFile = (file: string, madeBy: string) =>
+  Effect.suspend(() => {
+    if (statSync(file, { throwIfNoEntry: false })?.isFile() === true) return Effect.void
+    const problem = existsSync(file) ? "is not a file" : "does not exist"
+    return usageError(`${file} ${problem}`, `name a file that ${madeBy} made`)
+  })
 
 export const agentId = Argument.String("agent-id").pipe(
-  Argument.withDescription("An agent of config.json"),
+  Argument.withDescription("Agent id from config.json"),
   Argument.withSchema(AgentId)
 )
 
 const SessionName = Schema.String.check(
   Schema.isPattern(/^[a-z0-9][a-z0-9-]{0,39}$/u, {
-    message: "a session is named by its id, the beginning of its id, or an agent, as choirctl session list shows them"
+    message: "name a session by its id, the start of its id, or an agent id; choirctl session list shows them"
   })
 )
 
 export const sessionName = Argument.String("session").pipe(
-  Argument.withDescription("A session's id, the beginning of one, or an agent, for its newest session"),
+  Argument.withDescription("Session id, the start of one, or an agent id for its newest session"),
   Argument.withSchema(SessionName)
 )
 
 const isSessionId = Schema.is(SessionId)
 
-/** The session that a name stands for. A whole id is not asked about. */
+/** The id of a named session. A whole id is not looked up. */
 export const sessionOf = Effect.fnUntraced(function* (name: string) {
   if (isSessionId(name)) return name
   const { session_id } = yield* ask("retention", (choird) => choird.find({ params: { name } }))
   return session_id
 })
 
-/** What a list is narrowed to. */
+/** An agent to narrow a list to. */
 export const onlyAgent = (what: string) =>
   Argument.String("agent-id").pipe(
     Argument.withDescription(`Only this agent's ${what}`),

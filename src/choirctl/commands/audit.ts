@@ -1,13 +1,12 @@
 /** choirctl audit: what was refused, and what changed who may do what (R77). */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import type { AuditRow } from "#schema/AuditApi.ts"
 import { AgentId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
+import { type Cell, jsonText, table } from "#src/choirctl/terminal/text.ts"
 import { AUDIT_LISTED_MAX } from "#src/shared/limits.ts"
-import type { AuditRow } from "#schema/AuditApi.ts"
-import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
-import { type Cell, table } from "#src/choirctl/terminal/table.ts"
 
 const isFields = (detail: AuditRow["detail"]): detail is Readonly<Record<string, AuditRow["detail"]>> =>
   typeof detail === "object" && detail !== null && !Array.isArray(detail)
@@ -28,7 +27,7 @@ const outcome = ({ count, detail }: AuditRow): Cell => {
 
 const auditTable = (rows: ReadonlyArray<AuditRow>, color: boolean): string =>
   rows.length === 0
-    ? "nothing was refused or changed"
+    ? "no entries"
     : table(
         ["AT", "WHO", "ACTION", "OUTCOME", "ABOUT", "DETAIL"],
         rows.map((row) => [
@@ -48,13 +47,13 @@ export const audit = Command.make(
     last: Flag.Int("last").pipe(
       Flag.filter(
         (value) => value >= 0 && value <= AUDIT_LISTED_MAX,
-        () => `--last is a whole number from 0 to ${AUDIT_LISTED_MAX}`
+        () => `--last must be a whole number from 0 to ${AUDIT_LISTED_MAX}`
       ),
-      Flag.withDescription("How many of the newest rows to print"),
+      Flag.withDescription("Number of newest entries to print"),
       Flag.withDefault(100)
     ),
     agent: Flag.String("agent").pipe(
-      Flag.withDescription("Only what is about this agent"),
+      Flag.withDescription("Only entries about this agent"),
       Flag.withSchema(AgentId),
       Flag.optional
     )
@@ -65,6 +64,6 @@ export const audit = Command.make(
     yield* print(rows, auditTable)
   })
 ).pipe(
-  Command.withDescription("List what was refused and what was changed, the newest last"),
+  Command.withDescription("List refused requests and changes from the audit log, newest last"),
   Command.withExamples([{ command: "choirctl audit --last 20 --agent agent-1" }])
 )

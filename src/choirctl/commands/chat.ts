@@ -1,33 +1,31 @@
 /** choirctl chat: talk with an agent in this terminal, or send messages from a script. */
 import { Effect, Option, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { onHost } from "#src/choirctl/terminal/Host.ts"
 import type { ChatNews } from "#src/choirctl/chat/ChatConnection.ts"
-import { usageError } from "#src/choirctl/terminal/failure.ts"
-import { makeLineSplitter } from "#src/choirctl/terminal/lineSplitter.ts"
-import { eraseLine, withProgress } from "#src/choirctl/terminal/progress.ts"
 import { messageText } from "#src/choirctl/render/chat.ts"
-import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
-import { safeText } from "#src/choirctl/terminal/safeText.ts"
+import { usageError } from "#src/choirctl/terminal/failure.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { makeLineSplitter } from "#src/choirctl/terminal/input.ts"
+import { eraseLine, withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { jsonText, safeText } from "#src/choirctl/terminal/text.ts"
 import { agentId } from "./arguments.ts"
 
 /** Standard input of `choirctl chat`, in one line. */
 export const CHAT_LINE_BYTES_MAX = 512 * 1024
-/** How long `choirctl chat --message` waits for a message to be done with, unless told otherwise. */
+/** How long `choirctl chat --message` waits by default for the turn to end. */
 const CHAT_SETTLED_MS_MAX = 3_600_000
 
 const load = Effect.promise(() =>
   Promise.all([
     import("#src/choirctl/chat/ChatConnection.ts"),
     import("#src/choirctl/chat/chatMessages.ts"),
-    import("#src/choirctl/chat/chatTerminal.ts"),
-    import("#src/choirctl/chat/LineEditor.ts")
+    import("#src/choirctl/chat/chatTerminal.ts")
   ])
 )
 
-/** The lines of standard input that hold something. */
+/** The lines of standard input that are not blank. */
 const pipedLines = Stream.unwrap(
   Effect.gen(function* () {
     const { stdin } = yield* Stdio.Stdio
@@ -39,14 +37,14 @@ const pipedLines = Stream.unwrap(
       Stream.filter(({ text }) => text.trim() !== ""),
       Stream.mapEffect(({ cut, text }) =>
         cut
-          ? Effect.fail(usageError(`a line is longer than ${CHAT_LINE_BYTES_MAX} bytes`, "send less at once"))
+          ? Effect.fail(usageError(`a line is longer than ${CHAT_LINE_BYTES_MAX} bytes`, "send shorter lines"))
           : Effect.succeed(text)
       )
     )
   })
 )
 
-/** With --json every event; for a reader of standard output what the agent says, and the rest beside it. */
+/** Prints every event with --json; otherwise answers and reports on standard output, and the rest on standard error. */
 const show = Effect.fnUntraced(function* (news: ChatNews) {
   const { json } = yield* root
   const screen = yield* Screen
@@ -64,16 +62,16 @@ export const chat = Command.make(
   {
     id: agentId,
     message: Flag.String("message").pipe(
-      Flag.withDescription("Send this, print what comes of it, and end when the agent is done with it"),
+      Flag.withDescription("Send one message, print the answer, and exit when the turn has ended"),
       Flag.withMetavar("<text>"),
       Flag.optional
     ),
     timeout: Flag.Int("timeout").pipe(
       Flag.filter(
         (seconds) => seconds > 0,
-        () => "--timeout is a number of seconds above 0"
+        () => "--timeout must be more than 0 seconds"
       ),
-      Flag.withDescription("Seconds that a message may take"),
+      Flag.withDescription("Seconds to wait for the answer to a message"),
       Flag.withMetavar("<seconds>"),
       Flag.withDefault(CHAT_SETTLED_MS_MAX / 1000)
     )
@@ -84,7 +82,7 @@ export const chat = Command.make(
       const screen = yield* Screen
       if (Option.exists(message, (text) => text.trim() === ""))
         return yield* usageError("the message is empty", `choirctl chat ${id} --message "hello"`)
-      const [{ openChat }, { chatMessages }, { chatTerminal }, { openLineEditor }] = yield* load
+      const [{ openChat }, { chatMessages }, { chatTerminal, openLineEditor }] = yield* load
       const connection = yield* openChat(home, id)
       if (Option.isNone(message) && screen.interactive && !json) {
         yield* Effect.scoped(
@@ -93,7 +91,7 @@ export const chat = Command.make(
         return yield* screen.note("You left the chat.")
       }
       const texts = Option.match(message, { onNone: () => pipedLines, onSome: (text) => Stream.make(text) })
-      return yield* chatMessages(id, connection, texts, timeout * 1000, show).pipe(withProgress(`${id} is at it`))
+      return yield* chatMessages(id, connection, texts, timeout * 1000, show).pipe(withProgress(`${id} is working`))
     },
     Effect.scoped,
     onHost

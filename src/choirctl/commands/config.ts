@@ -2,17 +2,16 @@
 import { Cause, Effect, Exit, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { ask } from "#src/choirctl/client/ask.ts"
-import { yesFlag } from "#src/choirctl/terminal/confirm.ts"
-import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
-import { withProgress } from "#src/choirctl/terminal/progress.ts"
 import { applyText, diffText, historyTable, loadText, validText } from "#src/choirctl/render/config.ts"
-import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
+import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
+import { yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { configPath, root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { jsonText } from "#src/choirctl/terminal/text.ts"
 import { problemsOf } from "#src/shared/config/configProblems.ts"
 
-/** Loaded when it is needed, as what the commands do is. */
-const loading = Effect.promise(() => import("#src/choirctl/client/loadConfig.ts"))
+/** Loaded when it is needed, as the work of every command is. */
+const loading = Effect.promise(() => import("./applyConfig.ts"))
 
 const validate = Command.make(
   "validate",
@@ -25,7 +24,7 @@ const validate = Command.make(
     if (Exit.isFailure(loaded)) {
       const error = Option.getOrUndefined(Cause.findErrorOption(loaded.cause))
       const { json } = yield* root
-      // What is wrong with the file as a whole stands beside its name.
+      // A problem of the file as a whole is printed beside its name.
       return error === undefined || (!json && problemsOf(error.problems).every(({ path }) => path === ""))
         ? yield* Effect.failCause(loaded.cause)
         : yield* refused(`${error.file} is not valid`, problemsOf(error.problems), error.hint)
@@ -34,7 +33,7 @@ const validate = Command.make(
     yield* printAdvice({ ok: true, path: configPath(home), warnings }, validText)
   })
 ).pipe(
-  Command.withDescription("Check config.json and secrets.json; names the path of each problem"),
+  Command.withDescription("Check config.json and secrets.json, and print the path of each problem"),
   Command.withExamples([{ command: "choirctl config validate" }])
 )
 
@@ -44,7 +43,7 @@ const schema = Command.make(
   Effect.fnUntraced(function* () {
     const { json } = yield* root
     const screen = yield* Screen
-    const { configSchema } = yield* Effect.promise(() => import("#src/choirctl/home/configSchema.ts"))
+    const { configSchema } = yield* Effect.promise(() => import("#src/choirctl/home/initHome.ts"))
     yield* screen.print(jsonText(configSchema, json ? undefined : 2))
   })
 ).pipe(
@@ -52,13 +51,13 @@ const schema = Command.make(
   Command.withExamples([{ command: "choirctl config schema > config.schema.json" }])
 )
 
-/** What a number of `config history` may be, so that anything else is told before choird is asked. */
+/** Range of version numbers, checked before choird is asked. */
 const isVersion = (value: number) => value >= 1 && value < 2 ** 31
-const notVersion = () => "a version is a whole number from 1, as choirctl config history shows it"
+const notVersion = () => "a version must be a whole number from choirctl config history"
 
 const version = Flag.Int("version").pipe(
   Flag.filter(isVersion, notVersion),
-  Flag.withDescription("What an earlier version held, in the place of what runs"),
+  Flag.withDescription("Print this earlier version instead of the running one"),
   Flag.withMetavar("<number>"),
   Flag.optional
 )
@@ -73,7 +72,7 @@ const show = Command.make(
     yield* print(shown, (value) => jsonText(value, 2))
   })
 ).pipe(
-  Command.withDescription("Print the configuration that choird runs with, defaults filled in"),
+  Command.withDescription("Print the running configuration, including defaults"),
   Command.withExamples([{ command: "choirctl config show" }, { command: "choirctl config show --version 3" }])
 )
 
@@ -96,11 +95,11 @@ const diff = Command.make(
     yield* printAdvice(yield* ask("configuration", (choird) => choird.diff()), diffText)
   })
 ).pipe(
-  Command.withDescription("Show what is staged and does not run yet, and what puts it to work"),
+  Command.withDescription("Show staged changes that are not running yet, and the command that applies each"),
   Command.withExamples([{ command: "choirctl config diff" }])
 )
 
-/** config.json is its operator's: what choird goes back to is not written there, and its next start reads the file. */
+/** A rollback does not write config.json, which belongs to the operator and which choird reads at its next start. */
 const fileNote = Effect.fnUntraced(function* (version: number) {
   const { home } = yield* root
   const screen = yield* Screen
@@ -114,16 +113,16 @@ const apply = Command.make(
   {
     yes: yesFlag,
     restart: Flag.Boolean("restart").pipe(
-      Flag.withDescription("Restart the agents that take a change over only when they start"),
+      Flag.withDescription("Restart the agents whose changes take effect only at start"),
       Flag.withDefault(false)
     )
   },
   Effect.fnUntraced(function* (flags) {
-    const { applyConfig } = yield* Effect.promise(() => import("./applyConfig.ts"))
+    const { applyConfig } = yield* loading
     yield* applyConfig(flags)
   })
 ).pipe(
-  Command.withDescription("Read config.json and secrets.json, show what would change, ask, and apply it"),
+  Command.withDescription("Read config.json and secrets.json, show the changes, ask for confirmation, and apply them"),
   Command.withExamples([
     { command: "choirctl config apply" },
     { command: "choirctl config apply --yes --restart", description: "From a script" }
@@ -135,17 +134,17 @@ const rollback = Command.make(
   {
     version: Argument.Int("version").pipe(
       Argument.filter(isVersion, notVersion),
-      Argument.withDescription("A number of choirctl config history")
+      Argument.withDescription("Version number from choirctl config history")
     )
   },
   Effect.fnUntraced(function* ({ version }) {
     const asking = ask("configuration", (choird) => choird.rollback({ payload: { version } }))
-    const report = yield* withProgress("going back")(asking)
+    const report = yield* withProgress("rolling back")(asking)
     yield* printAdvice(report, applyText)
     yield* fileNote(version)
   })
 ).pipe(
-  Command.withDescription("Run again with what an earlier version held, under a new number"),
+  Command.withDescription("Run the configuration of an earlier version again, as a new version"),
   Command.withExamples([{ command: "choirctl config rollback 3" }])
 )
 
@@ -156,7 +155,7 @@ const history = Command.make(
     yield* print(yield* ask("configuration", (choird) => choird.history()), historyTable)
   })
 ).pipe(
-  Command.withDescription("List the versions that ran, the newest first"),
+  Command.withDescription("List configuration versions, newest first"),
   Command.withExamples([{ command: "choirctl config history" }])
 )
 

@@ -1,33 +1,31 @@
 /** choirctl daemon: choird in the background, by itself or under systemd. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
-import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
-import { withProgress } from "#src/choirctl/terminal/progress.ts"
-import { root } from "#src/choirctl/terminal/root.ts"
 import type { DaemonState } from "#src/choirctl/daemon/daemon.ts"
-import { fields } from "#src/choirctl/terminal/table.ts"
-import { span } from "#src/choirctl/terminal/time.ts"
+import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
+import { fields, span } from "#src/choirctl/terminal/text.ts"
 
 const what = ({ pid, ready, running, uptime_ms, version }: DaemonState) => {
-  if (!running) return "does not run"
+  if (!running) return "is not running"
   const who = pid === null ? "" : `, pid ${pid}`
   return ready
-    ? `${version} runs${who}, up ${span(uptime_ms ?? 0)}`
-    : `runs${who}, and takes no commands: it starts or stops`
+    ? `${version} is running${who}, up ${span(uptime_ms ?? 0)}`
+    : `is running${who} but not ready: it is starting or stopping`
 }
 
 const stateText = (state: DaemonState): string =>
   fields([
     ["choird", what(state)],
-    ["unit", state.unit ?? "none; choirctl daemon install"]
+    ["unit", state.unit ?? "none; to install one: choirctl daemon install"]
   ])
 
 const startedText = ({ started, ...state }: DaemonState & { readonly started: boolean }): string =>
-  `choird ${what(state)}${started ? "" : "; it ran already"}`
+  `choird ${what(state)}${started ? "" : "; it was already running"}`
 
 const stoppedText = ({ pid, stopped }: { readonly stopped: boolean; readonly pid: number | null }): string =>
-  stopped ? `choird has stopped${pid === null ? "" : ` (pid ${pid})`}` : "choird does not run"
+  stopped ? `choird has stopped${pid === null ? "" : ` (pid ${pid})`}` : "choird is not running"
 
 interface Unit {
   readonly path: string
@@ -36,11 +34,10 @@ interface Unit {
 
 const next = (commands: ReadonlyArray<string>) => commands.map((command) => `  ${command}`)
 
-const installedText = ({ next: commands, path }: Unit): string =>
-  [`${path} is written. Next:`, ...next(commands)].join("\n")
+const installedText = ({ next: commands, path }: Unit): string => [`Wrote ${path}. Next:`, ...next(commands)].join("\n")
 
 const uninstalledText = ({ next: commands, path, removed }: Unit & { readonly removed: boolean }): string =>
-  removed ? [`${path} is removed. Next:`, ...next(commands)].join("\n") : `there is no ${path}`
+  removed ? [`Removed ${path}. Next:`, ...next(commands)].join("\n") : `there is no ${path}`
 
 const load = Effect.promise(() => import("#src/choirctl/daemon/daemon.ts"))
 
@@ -68,7 +65,7 @@ const stop = Command.make(
     yield* printAdvice({ ok: true, ...stopped }, stoppedText)
   })
 ).pipe(
-  Command.withDescription("Stop choird and wait until it has ended; sessions go on at its next start"),
+  Command.withDescription("Stop choird and wait until it has exited; sessions resume at its next start"),
   Command.withExamples([{ command: "choirctl daemon stop" }])
 )
 
@@ -83,7 +80,7 @@ const status = Command.make(
     if (!state.ready) return yield* new Unsuccessful({ exit_code: EXIT.unreachable })
   })
 ).pipe(
-  Command.withDescription("Show whether choird runs; exits with 69 unless it is ready"),
+  Command.withDescription("Show whether choird is running; exits with 69 unless it is ready"),
   Command.withExamples([{ command: "choirctl daemon status" }])
 )
 
@@ -97,7 +94,7 @@ const install = Command.make(
     yield* printAdvice({ ok: true, ...installed }, installedText)
   })
 ).pipe(
-  Command.withDescription("Write a systemd unit that runs choird for you; starts nothing"),
+  Command.withDescription("Write a systemd user unit for choird; does not start it"),
   Command.withExamples([{ command: "choirctl daemon install" }])
 )
 
@@ -110,7 +107,7 @@ const uninstall = Command.make(
     yield* print({ ok: true, ...removed }, uninstalledText)
   })
 ).pipe(
-  Command.withDescription("Remove the systemd unit; a choird that runs goes on"),
+  Command.withDescription("Remove the systemd unit; does not stop a running choird"),
   Command.withExamples([{ command: "choirctl daemon uninstall" }])
 )
 

@@ -2,25 +2,55 @@
 import { resolve } from "node:path"
 import { Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { confirm, confirmReplaced, yesFlag } from "#src/choirctl/terminal/confirm.ts"
+import { choirdAnswers } from "#src/choirctl/client/ask.ts"
 import { failed } from "#src/choirctl/terminal/failure.ts"
-import { printAdvice } from "#src/choirctl/terminal/print.ts"
-import { withProgress } from "#src/choirctl/terminal/progress.ts"
-import { backedUpText, migratedText, restoredText } from "#src/choirctl/render/database.ts"
-import { requireFile } from "#src/choirctl/home/requireFile.ts"
-import { safeLine } from "#src/choirctl/terminal/safeText.ts"
+import { printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
+import { confirm, confirmReplaced, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { safeLine } from "#src/choirctl/terminal/text.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
+import { requireFile } from "./arguments.ts"
 
-/** Loaded when it is needed, as what the commands do is. */
+interface MigrationReport {
+  readonly running: boolean
+  readonly applied: ReadonlyArray<number>
+  readonly migration?: number
+}
+
+const migratedText = ({ applied, migration, running }: MigrationReport): string => {
+  if (running) return "choird is running and migrated its database when it started"
+  return applied.length === 0
+    ? `the database is up to date (migration ${migration})`
+    : `ran migrations ${applied.join(", ")}; the database is at migration ${migration}`
+}
+
+interface Copied {
+  readonly created_at: string
+  readonly sessions: number
+  readonly events: number
+}
+
+const contents = ({ events, sessions }: Copied) => `${sessions} sessions with ${events} events`
+
+/** Repeats each time what a backup leaves out, for a person who would otherwise learn it after a loss. */
+const backedUpText = (made: Copied & { readonly path: string; readonly bytes: number }): string =>
+  [
+    `${made.path}: ${contents(made)}, ${bytesText(made.bytes)}, as of ${made.created_at}`,
+    "Not included: config.json, secrets.json, repositories, images, logs and the workspaces."
+  ].join("\n")
+
+const restoredText = (restored: Copied): string =>
+  `restored ${contents(restored)}, as of ${restored.created_at}; choird resumes the active ones when it starts`
+
+/** Whether choird runs on an existing home. */
 const choirdRuns = Effect.fnUntraced(function* (home: string) {
   const { requireHome } = yield* Effect.promise(() => import("#src/choirctl/home/homeFiles.ts"))
   yield* requireHome(home)
-  const { choirdAnswers } = yield* Effect.promise(() => import("#src/choirctl/client/choirdAnswers.ts"))
   return yield* choirdAnswers(home)
 })
 
-/** What choird says of a migration; `applied` are the numbers that were run. */
+/** The report of a migration; `applied` are the numbers that were run. */
 const Migrated = Schema.Struct({
   kind: Schema.Literals(["embedded", "postgres"]),
   applied: Schema.Array(Schema.Natural),
@@ -48,12 +78,12 @@ const migrate = Command.make(
     yield* printAdvice({ ok: true, running: false, ...done }, migratedText)
   })
 ).pipe(
-  Command.withDescription("Bring the database to this version of Choir; a starting choird does so by itself"),
+  Command.withDescription("Migrate the database to this version of Choir; choird also does this when it starts"),
   Command.withExamples([{ command: "choirctl db migrate" }])
 )
 
 const file = Argument.String("file").pipe(
-  Argument.withDescription("The backup"),
+  Argument.withDescription("Backup file"),
   Argument.map((path) => resolve(path))
 )
 
@@ -69,7 +99,7 @@ const backup = Command.make(
     const { makeBackup } = yield* Effect.promise(() => import("#src/choirctl/backup/backupFile.ts"))
     const { broken, bytes, events, header, rows, sessions } = yield* makeBackup(file)
     for (const { reason, session_id } of broken)
-      yield* screen.note(`warning: the session ${session_id} does not verify: ${safeLine(reason)}`)
+      yield* screen.note(`warning: session ${session_id} does not verify: ${safeLine(reason)}`)
     const { created_at, migration } = header
     yield* printAdvice(
       { ok: true, path: file, bytes, created_at, migration, sessions, events, rows, broken },
@@ -77,7 +107,7 @@ const backup = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription("Write the whole database into a file, while agents work or without choird"),
+  Command.withDescription("Back up the database to a file, whether choird is running or not"),
   Command.withExamples([{ command: "choirctl db backup /backup/choir.gz" }])
 )
 
@@ -86,11 +116,11 @@ const restore = Command.make(
   {
     file,
     force: Flag.Boolean("force").pipe(
-      Flag.withDescription("Replace a database that has sessions, and take sessions that do not verify"),
+      Flag.withDescription("Replace a database that has sessions, and accept sessions that do not verify"),
       Flag.withDefault(false)
     ),
     moved_from: Flag.String("moved-from").pipe(
-      Flag.withDescription("The home that the backup was taken from, if this one has another path; may be repeated"),
+      Flag.withDescription("Path of the home that was backed up, if it differs; can be repeated"),
       Flag.withMetavar("<folder>"),
       Flag.atLeast(0)
     ),
@@ -100,7 +130,11 @@ const restore = Command.make(
     const { home } = yield* root
     const screen = yield* Screen
     if (yield* choirdRuns(home))
-      return yield* failed("CHOIRD_RUNS", "choird runs, and a restore replaces its database", "choirctl daemon stop")
+      return yield* failed(
+        "CHOIRD_RUNS",
+        "choird is running, and a restore replaces its database",
+        "choirctl daemon stop"
+      )
     yield* requireFile(file, "choirctl db backup")
     if (force)
       yield* confirm({
@@ -118,11 +152,11 @@ const restore = Command.make(
     ]
     const done = yield* runTask(home, args, Restored, (text) => screen.note(safeLine(text)))
     for (const { reason, session_id } of done.broken)
-      yield* screen.note(`warning: the session ${session_id} does not verify: ${safeLine(reason)}`)
+      yield* screen.note(`warning: session ${session_id} does not verify: ${safeLine(reason)}`)
     yield* printAdvice({ ok: true, path: file, ...done }, restoredText)
   })
 ).pipe(
-  Command.withDescription("Put a backup in the place of the database; choird must not run"),
+  Command.withDescription("Restore the database from a backup; choird must not be running"),
   Command.withExamples([{ command: "choirctl db restore /backup/choir.gz" }])
 )
 

@@ -1,35 +1,35 @@
 /** choirctl init: a home in which choird starts. */
 import { Effect, Option, Redacted, Result } from "effect"
 import { Command, Flag, Prompt } from "effect/cli"
-import { apiAddress } from "#src/shared/wire/apiAddress.ts"
-import { askPerson } from "#src/choirctl/terminal/askPerson.ts"
-import { onHost } from "#src/choirctl/terminal/Host.ts"
-import { unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
 import type { Setup } from "#src/choirctl/home/initHome.ts"
-import { usageError } from "#src/choirctl/terminal/failure.ts"
 import { knownPrice } from "#src/choirctl/home/knownPrices.ts"
 import {
   addressProblem,
+  type Given,
+  isTelegramId,
   keyName,
   known,
   nameProblem,
-  PROVIDERS,
   type Provider,
+  PROVIDERS,
   takesKey
-} from "#src/choirctl/home/modelChoices.ts"
-import { print } from "#src/choirctl/terminal/print.ts"
-import { withProgress } from "#src/choirctl/terminal/progress.ts"
-import { readInput } from "#src/choirctl/terminal/readInput.ts"
+} from "#src/choirctl/home/setupAnswers.ts"
+import { initText } from "#src/choirctl/render/setup.ts"
+import { usageError } from "#src/choirctl/terminal/failure.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { readInput } from "#src/choirctl/terminal/input.ts"
+import { print, withProgress } from "#src/choirctl/terminal/print.ts"
+import { askPerson } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
-import { type Given, isTelegramId } from "#src/choirctl/home/setupGiven.ts"
 import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
-import { initText } from "#src/choirctl/render/setup.ts"
+import { unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
+import { apiAddress } from "#src/shared/wire/apiAddress.ts"
 import { SECRET_BYTES_MAX } from "./secret.ts"
 
 const flags = {
   provider: Flag.Literals("model-provider", PROVIDERS).pipe(
-    Flag.withDescription("Where the first model comes from; offline needs no key"),
+    Flag.withDescription("Provider of the first model; offline needs no key"),
     Flag.optional
   ),
   endpoint: Flag.String("model-endpoint").pipe(
@@ -38,12 +38,12 @@ const flags = {
     Flag.optional
   ),
   name: Flag.String("model-name").pipe(
-    Flag.withDescription("The provider's name of the model"),
+    Flag.withDescription("Model name at the provider"),
     Flag.withMetavar("<model>"),
     Flag.optional
   ),
   fallback: Flag.String("model-fallback").pipe(
-    Flag.withDescription("Another model of the same provider, asked when the first one is overloaded or fails"),
+    Flag.withDescription("Model of the same provider to use when the first one is overloaded or fails"),
     Flag.withMetavar("<model>"),
     Flag.optional
   ),
@@ -62,31 +62,28 @@ const flags = {
     Flag.optional
   ),
   telegram_user: Flag.String("telegram-user-id").pipe(
-    Flag.withDescription("Your Telegram user id, a number, to talk with agents there"),
+    Flag.withDescription("Your numeric Telegram user id, to talk with agents on Telegram"),
     Flag.withMetavar("<id>"),
     Flag.optional
   ),
   telegram_api_root: Flag.String("telegram-api-root").pipe(
-    Flag.withDescription("Address of a Bot API server of your own (also CHOIR_TELEGRAM_API_ROOT)"),
+    Flag.withDescription("Address of your own Bot API server (also CHOIR_TELEGRAM_API_ROOT)"),
     Flag.withMetavar("<url>"),
     Flag.optional
   ),
   runtime: Flag.Literals("runtime", ["auto", "sandbox", "process", "docker"]).pipe(
-    Flag.withDescription("Where agents run; process isolates nothing"),
+    Flag.withDescription("Runtime of the agents; process does not isolate them"),
     Flag.optional
   ),
   unmapped_root: Flag.Boolean("allow-unmapped-root").pipe(
-    Flag.withDescription("Let agents run in a Docker engine without user namespaces"),
+    Flag.withDescription("Allow a Docker engine without user namespaces"),
     Flag.withDefault(false)
   ),
   token_stdin: Flag.Boolean("telegram-secret-stdin").pipe(
-    Flag.withDescription("Read the bot's token from standard input, in the line after the provider's key"),
+    Flag.withDescription("Read the bot's token from standard input, on the line after the provider's key"),
     Flag.withDefault(false)
   ),
-  brief: Flag.Boolean("brief").pipe(
-    Flag.withDescription("Print nothing but problems when it is done"),
-    Flag.withDefault(false)
-  )
+  brief: Flag.Boolean("brief").pipe(Flag.withDescription("Print only problems"), Flag.withDefault(false))
 } as const
 
 type Flags = {
@@ -100,7 +97,7 @@ const pipedSecrets = Effect.fnUntraced(function* ({ key_stdin, token_stdin }: Fl
   const take = (index: number) => {
     const line = lines[index] ?? ""
     return line === ""
-      ? Effect.fail(usageError(`standard input has no line ${index + 1}`, "hand over one line for each secret"))
+      ? Effect.fail(usageError(`standard input has no line ${index + 1}`, "pass one line for each secret"))
       : Effect.succeed(Redacted.make(line))
   }
   const key = key_stdin ? yield* take(0) : undefined
@@ -121,7 +118,7 @@ const priceOf = ({ price_in, price_out }: Flags) => {
     : Effect.fail(usageError("a price has two parts", "give both --model-price-in and --model-price-out"))
 }
 
-/** What the flags say, or which of them is wrong. */
+/** The answers given by flags, or the error of the first wrong one. */
 const givenBy = Effect.fnUntraced(function* (wanted: Flags) {
   const telegram_user_id = Option.getOrUndefined(wanted.telegram_user)?.trim()
   if (telegram_user_id !== undefined && telegram_user_id !== "" && !isTelegramId(telegram_user_id))
@@ -162,12 +159,12 @@ const unmappedRootOf = Effect.fnUntraced(function* ({ unmapped_root }: Flags, as
   if (plain === undefined) return false
   const screen = yield* Screen
   yield* screen.note(`warning: ${plain.problem}. Better: ${plain.fix}`)
-  if (asks) return yield* askPerson(Prompt.Confirm({ message: "Let agents run in this engine all the same?" }))
+  if (asks) return yield* askPerson(Prompt.Confirm({ message: "Let agents run in this engine anyway?" }))
   yield* screen.note("agents run in the sandbox; choirctl init --allow-unmapped-root lets them run in this engine")
   return false
 })
 
-/** An agent in Docker does not reach this host's loopback, so that its model decides. */
+/** The runtime for a model's endpoint: an agent in Docker cannot reach this host's loopback. */
 const runtimeFor = Effect.fnUntraced(function* (endpoint: string) {
   if (!URL.canParse(endpoint) || !isLoopback(endpoint)) return "auto"
   const { trySandbox } = yield* Effect.promise(() => import("#src/choirctl/doctor/doctorTrials.ts"))
@@ -189,7 +186,7 @@ const setupOfFlags = Effect.fnUntraced(function* (wanted: Flags, given: Given) {
   const keyed = key !== undefined || (takesKey(provider) && provider !== "other")
   const user_id = given.telegram_user_id ?? ""
   if (user_id === "" && token !== undefined)
-    return yield* usageError("--telegram-user-id is missing", "it says who may talk with the bot")
+    return yield* usageError("--telegram-user-id is missing", "only this user can talk with the bot")
   const price = given.price ?? knownPrice(provider, name)
   return {
     model: {
@@ -207,7 +204,7 @@ const setupOfFlags = Effect.fnUntraced(function* (wanted: Flags, given: Given) {
   } satisfies Setup
 })
 
-/** Asks a person at a terminal what no flag answers. */
+/** The setup from the flags and, at a terminal, from the answers of a person. */
 const setupOf = Effect.fnUntraced(function* (home: string, wanted: Flags, asks: boolean) {
   const given = yield* givenBy(wanted)
   if (!asks || wanted.key_stdin || wanted.token_stdin) return yield* setupOfFlags(wanted, given)
@@ -230,7 +227,7 @@ export const init = Command.make(
     const answered = Object.values(wanted).some((value) =>
       Option.isOption(value) ? Option.isSome<unknown>(value) : value
     )
-    if (configured && answered) yield* screen.note("config.json exists already, so the flags are not used")
+    if (configured && answered) yield* screen.note("config.json already exists, so the flags are ignored")
     const setup = configured ? undefined : yield* setupOf(home, wanted, screen.interactive && !json)
     const done = yield* initHome(home, setup).pipe(withProgress("setting up"))
     if (!brief || json) yield* print({ ok: true, ...done }, initText)

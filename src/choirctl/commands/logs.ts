@@ -3,15 +3,12 @@ import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { AgentId } from "#schema/Ids.ts"
-import { endWithReader } from "#src/choirctl/terminal/closedPipe.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
-import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { endWithReader, Screen } from "#src/choirctl/terminal/Screen.ts"
+import { jsonText, paint, type Paint, safeLine } from "#src/choirctl/terminal/text.ts"
 import { humanText, type LogLine } from "#src/shared/text/logs.ts"
-import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
-import { paint, type Paint } from "#src/choirctl/terminal/paint.ts"
-import { safeLine } from "#src/choirctl/terminal/safeText.ts"
 
-/** A line that a crash tore apart, or that somebody else wrote, is no JSON. */
+/** The line's JSON; `undefined` for a line that a crash tore or another program wrote. */
 const parse = (text: string): unknown => {
   try {
     return JSON.parse(text)
@@ -55,19 +52,21 @@ export const logs = Command.make(
   {
     // choird's own log is named as an agent's is, and no agent could be confused with it in a folder of logs.
     source: Argument.String("agent-id|choird").pipe(
-      Argument.withDescription("Whose log"),
+      Argument.withDescription("Agent id, or choird"),
       Argument.withSchema(AgentId)
     ),
     follow: Flag.Boolean("follow").pipe(
-      Flag.withDescription("Go on as lines are written, as on a terminal; --no-follow ends with the last one"),
+      Flag.withDescription(
+        "Print new lines as they are written; the default on a terminal, where --no-follow turns it off"
+      ),
       Flag.optional
     ),
     last: Flag.Int("last").pipe(
       Flag.filter(
         (value) => value >= 0,
-        () => "--last is a whole number from 0"
+        () => "--last must be a whole number from 0"
       ),
-      Flag.withDescription("Begin with this many of the newest lines"),
+      Flag.withDescription("Start with this many of the newest lines"),
       Flag.optional
     )
   },
@@ -90,6 +89,6 @@ export const logs = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription("Print a log; a terminal shows it for people and as it grows, all else gets JSON lines"),
+  Command.withDescription("Print a log: readable and followed on a terminal, JSON lines elsewhere"),
   Command.withExamples([{ command: "choirctl logs choird --last 50" }])
 )

@@ -2,18 +2,16 @@
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { ResourceName } from "#schema/Ids.ts"
-import { ask } from "#src/choirctl/client/ask.ts"
-import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
-import { print } from "#src/choirctl/terminal/print.ts"
-import { withProgress } from "#src/choirctl/terminal/progress.ts"
-import { root } from "#src/choirctl/terminal/root.ts"
-import { unpricedLines } from "#src/choirctl/render/agents.ts"
-import { Screen } from "#src/choirctl/terminal/Screen.ts"
-import { agentId } from "./arguments.ts"
 import type { AgentModels, ModelSummary } from "#schema/OperatorApi.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
 import { type Tried, triedWords } from "#src/choirctl/doctor/modelTrial.ts"
-import { safeLine } from "#src/choirctl/terminal/safeText.ts"
-import { fields, table } from "#src/choirctl/terminal/table.ts"
+import { unpricedLines } from "#src/choirctl/render/agents.ts"
+import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
+import { print, withProgress } from "#src/choirctl/terminal/print.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
+import { agentId } from "./arguments.ts"
 
 /** Models for people. */
 const modelTable = (rows: ReadonlyArray<ModelSummary>, color: boolean): string =>
@@ -34,7 +32,7 @@ const agentModelsText = (models: AgentModels): string =>
     ["edge", withDefault(models.llm, models.default_llm)],
     ["core jobs", withDefault(models.core_llm, models.default_core_llm)],
     ["voice", models.voice_profile ?? "none"],
-    ["in use", models.in_use ? "yes" : "from the agent's next heartbeat or start on"]
+    ["in use", models.in_use ? "yes" : "from the agent's next heartbeat or start"]
   ])
 
 const testedText = ({ model, name, ...tried }: Tried & { readonly name: string; readonly model: string }) =>
@@ -48,7 +46,7 @@ const list = Command.make(
     yield* print(rows, modelTable)
   })
 ).pipe(
-  Command.withDescription("List the models and voice providers that choird runs with"),
+  Command.withDescription("List the models and voice providers of the running configuration"),
   Command.withExamples([{ command: "choirctl model list" }])
 )
 
@@ -76,12 +74,12 @@ const set = Command.make(
   "set",
   {
     id: agentId,
-    llm: model("llm", "Model for edge, and for core jobs where they shared it"),
+    llm: model("llm", "Model for edge, and for core jobs if they use the same one"),
     core_llm: model("core-llm", "Model for core jobs")
   },
   Effect.fnUntraced(function* ({ core_llm, id, llm }) {
     if (Option.isNone(llm) && Option.isNone(core_llm))
-      return yield* usageError("no model is named", `choirctl model set ${id} --llm <name>`)
+      return yield* usageError("no model was given", `choirctl model set ${id} --llm <name>`)
     const payload = {
       ...(Option.isSome(llm) ? { llm: llm.value } : {}),
       ...(Option.isSome(core_llm) ? { core_llm: core_llm.value } : {})
@@ -96,7 +94,7 @@ const set = Command.make(
     yield* print(models, agentModelsText)
   })
 ).pipe(
-  Command.withDescription("Switch a running agent to other models from its next call on, until it is started again"),
+  Command.withDescription("Switch a running agent to other models, from its next call until it is restarted"),
   Command.withExamples([{ command: "choirctl model set agent-1 --llm sonnet --core-llm opus" }])
 )
 
@@ -104,7 +102,7 @@ const test = Command.make(
   "test",
   {
     name: Argument.String("name").pipe(
-      Argument.withDescription("A model of config.json"),
+      Argument.withDescription("Model from config.json"),
       Argument.withSchema(ResourceName)
     )
   },
@@ -126,7 +124,7 @@ const test = Command.make(
     yield* print({ ok: true, name, model: model.model, ...tried }, testedText)
   })
 ).pipe(
-  Command.withDescription("Ask a model of config.json for one tool call; exits with 1 and the cause when that fails"),
+  Command.withDescription("Test a model from config.json with one tool call; exits with 1 and the cause if it fails"),
   Command.withExamples([{ command: "choirctl model test sonnet" }])
 )
 

@@ -1,15 +1,14 @@
 /** choirctl secret: the values that config.json only names. */
 import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Prompt } from "effect/cli"
-import { ask } from "#src/choirctl/client/ask.ts"
-import { askPerson } from "#src/choirctl/terminal/askPerson.ts"
-import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { SecretName } from "#schema/Ids.ts"
-import { confirm, yesFlag } from "#src/choirctl/terminal/confirm.ts"
-import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
-import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
-import { readInput, withoutLineEnd } from "#src/choirctl/terminal/readInput.ts"
+import { ask, choirdAnswers } from "#src/choirctl/client/ask.ts"
 import { secretsText } from "#src/choirctl/render/config.ts"
+import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { readInput, withoutLineEnd } from "#src/choirctl/terminal/input.ts"
+import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
+import { askPerson, confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 
@@ -20,7 +19,7 @@ export const SECRET_BYTES_MAX = 64 * 1024
 const files = Effect.promise(() => import("#src/choirctl/home/secretsFile.ts"))
 
 const secretName = Argument.String("name").pipe(
-  Argument.withDescription("The name that config.json refers to"),
+  Argument.withDescription("Name that config.json refers to"),
   Argument.withSchema(SecretName)
 )
 
@@ -46,20 +45,19 @@ const valueOf = Effect.fnUntraced(function* (name: SecretName, argument: Option.
   const screen = yield* Screen
   if (Option.isSome(argument)) {
     yield* screen.note(
-      "warning: a value on the command line is seen by every process of this host and kept by the shell"
+      "warning: a value on the command line is visible to every process on this host and kept in the shell's history"
     )
     return argument.value
   }
   if (!screen.typed_input) return Redacted.make(withoutLineEnd(yield* readInput(SECRET_BYTES_MAX)))
   if (json || !screen.interactive)
-    return yield* usageError("there is no value", `hand it over by standard input: choirctl secret set ${name} < file`)
+    return yield* usageError("no value was given", `pass it on standard input: choirctl secret set ${name} < file`)
   return yield* askPerson(Prompt.Password({ message: `Value of ${name}` }))
 })
 
-/** choird holds secrets in memory, so a change is not seen by one that runs until it is told. */
+/** choird holds secrets in memory, so a running choird does not see a change until it reloads them. */
 const applyNote = Effect.fnUntraced(function* () {
   const { home } = yield* root
-  const { choirdAnswers } = yield* Effect.promise(() => import("#src/choirctl/client/choirdAnswers.ts"))
   const screen = yield* Screen
   if (yield* choirdAnswers(home))
     yield* screen.note("to make choird and its agents use this change: choirctl secret apply")
@@ -70,7 +68,7 @@ const set = Command.make(
   {
     name: secretName,
     value: Argument.Redacted("value").pipe(
-      Argument.withDescription("Better left out: it is asked for, or read from standard input"),
+      Argument.withDescription("Better omitted: choirctl asks for it, or reads it from standard input"),
       Argument.optional
     )
   },
@@ -79,15 +77,15 @@ const set = Command.make(
     const { setSecret } = yield* files
     const secret = yield* valueOf(name, value)
     const text = Redacted.value(secret)
-    if (text === "") return yield* usageError("the value is empty", `choirctl secret delete ${name} takes it away`)
+    if (text === "") return yield* usageError("the value is empty", `to delete it: choirctl secret delete ${name}`)
     if (Buffer.byteLength(text) > SECRET_BYTES_MAX)
-      return yield* usageError(`the value is longer than ${SECRET_BYTES_MAX} bytes`, "hand over less")
+      return yield* usageError(`the value is longer than ${SECRET_BYTES_MAX} bytes`, "use a shorter one")
     const replaced = yield* setSecret(home, name, secret)
     yield* print({ ok: true, name, replaced }, () => `${replaced ? "replaced" : "set"} ${name}`)
     yield* applyNote()
   }, onHost)
 ).pipe(
-  Command.withDescription("Set a secret: asked for without echo, or read from standard input"),
+  Command.withDescription("Set a secret, typed without echo or read from standard input"),
   Command.withExamples([{ command: "choirctl secret set openrouter-key < key.txt" }])
 )
 
@@ -114,7 +112,7 @@ const remove = Command.make(
     yield* confirm({
       yes,
       about: [
-        `The value of ${name} will be deleted; it is kept nowhere else.`,
+        `The value of ${name} will be deleted; there is no other copy.`,
         ...used.map((path) => `config.json uses it at ${path}.`)
       ],
       ask: `Delete ${name}?`,
@@ -137,11 +135,11 @@ const apply = Command.make(
     yield* printAdvice(yield* ask("configuration", (choird) => choird.applySecrets()), secretsText)
   })
 ).pipe(
-  Command.withDescription("Make choird read secrets.json again, and running agents fetch what changed"),
+  Command.withDescription("Make choird reload secrets.json, and running agents fetch the changes"),
   Command.withExamples([{ command: "choirctl secret apply" }])
 )
 
 export const secret = Command.make("secret").pipe(
-  Command.withDescription("Set and delete the values that config.json only names"),
+  Command.withDescription("Manage the secrets that config.json refers to by name"),
   Command.withSubcommands([list, set, remove, apply])
 )

@@ -1,16 +1,21 @@
 /** choirctl session: what an agent did, and the proof of it. */
 import { Clock, Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { endWithReader } from "#src/choirctl/terminal/closedPipe.ts"
 import { ask, askStream } from "#src/choirctl/client/ask.ts"
+import {
+  coreTable,
+  eventLine,
+  printedEvent,
+  sessionTable,
+  sessionText,
+  verificationText
+} from "#src/choirctl/render/sessions.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
-import { print } from "#src/choirctl/terminal/print.ts"
-import { withProgress } from "#src/choirctl/terminal/progress.ts"
-import { coreTable, eventLine, sessionTable, sessionText, verificationText } from "#src/choirctl/render/sessions.ts"
+import { print, withProgress } from "#src/choirctl/terminal/print.ts"
+import { endWithReader } from "#src/choirctl/terminal/Screen.ts"
 import { onlyAgent, sessionName, sessionOf } from "./arguments.ts"
-import { archive, exportEvents, remove } from "./sessionStorage.ts"
+import { archive, exportEvents, remove } from "./retention.ts"
 import { cancel, compact, coreCancel, inject, stop } from "./steering.ts"
-import { printedEvent } from "#src/choirctl/client/printedEvent.ts"
 
 const list = Command.make(
   "list",
@@ -38,7 +43,7 @@ const show = Command.make(
     yield* print(detail, (detail, color) => sessionText(detail, now_ms, color))
   })
 ).pipe(
-  Command.withDescription("Show a session: its status, times, bindings, revision, and what its agent summed up"),
+  Command.withDescription("Show a session's status, times, bindings, revision and summary"),
   Command.withExamples([{ command: "choirctl session show 0k8v3w9m2p1n4q7r" }])
 )
 
@@ -46,7 +51,7 @@ const count = (name: string, description: string) =>
   Flag.Int(name).pipe(
     Flag.filter(
       (value) => value >= 0,
-      () => `--${name} is a whole number from 0`
+      () => `--${name} must be a whole number from 0`
     ),
     Flag.withDescription(description),
     Flag.optional
@@ -58,7 +63,10 @@ const events = Command.make(
     name: sessionName,
     from: count("from", "First revision to print"),
     last: count("last", "Print only this many of the newest events"),
-    follow: Flag.Boolean("follow").pipe(Flag.withDescription("Go on as events are committed"), Flag.withDefault(false))
+    follow: Flag.Boolean("follow").pipe(
+      Flag.withDescription("Print new events as they are committed"),
+      Flag.withDefault(false)
+    )
   },
   Effect.fnUntraced(function* ({ follow, from, last, name }) {
     const id = yield* sessionOf(name)
@@ -74,7 +82,7 @@ const events = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription("Print a session's events, from the first one on"),
+  Command.withDescription("Print a session's events, from the first one"),
   Command.withExamples([{ command: "choirctl session events 0k8v3w9m2p1n4q7r --last 20 --follow" }])
 )
 
@@ -102,7 +110,7 @@ const verify = Command.make(
     if (!result.ok) return yield* new Unsuccessful({ exit_code: EXIT.failed })
   })
 ).pipe(
-  Command.withDescription("Check a session's hash chain and that its events fold"),
+  Command.withDescription("Verify a session's hash chain, and that its events fold"),
   Command.withExamples([{ command: "choirctl session verify 0k8v3w9m2p1n4q7r" }])
 )
 
@@ -114,10 +122,10 @@ const resume = Command.make(
     const resumed = yield* ask("resume", (choird) => choird.resume({ params: { id } })).pipe(
       withProgress(`resuming ${id}`)
     )
-    yield* print(resumed, ({ agent_id, epoch, session_id }) => `${agent_id} goes on in ${session_id}, epoch ${epoch}`)
+    yield* print(resumed, ({ agent_id, epoch, session_id }) => `${agent_id} resumed ${session_id}, epoch ${epoch}`)
   })
 ).pipe(
-  Command.withDescription("Start the agent of a session again in that session, if it is the agent's newest"),
+  Command.withDescription("Restart a session's agent in that session, if it is the agent's newest one"),
   Command.withExamples([{ command: "choirctl session resume 0k8v3w9m2p1n4q7r" }])
 )
 

@@ -1,17 +1,103 @@
-/** choirctl skill: what skills an agent has, and whether a file is one. */
+/** choirctl skill and tool: the skills and tools of an agent, and the check of a skill file. */
 import { basename, join } from "node:path"
 import { Effect, FileSystem, Result } from "effect"
 import { Argument, Command } from "effect/cli"
 import { SkillName } from "#schema/Skill.ts"
+import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/SkillApi.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { EXIT, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
-import { type CheckedSkill, checkText, skillTable, skillText } from "#src/choirctl/render/skills.ts"
-import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
+import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { readSkill } from "#src/shared/image/skillProblems.ts"
-import { agentId } from "./arguments.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
+import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
+import { agentId } from "./arguments.ts"
+
+const toolList = Command.make(
+  "list",
+  { id: agentId },
+  Effect.fnUntraced(function* ({ id }) {
+    const rows = yield* ask("skills", (choird) => choird.tools({ params: { id } }))
+    yield* print(rows, toolTable)
+  })
+).pipe(
+  Command.withDescription("List the tools of an agent: the built-in ones and those of its newest image"),
+  Command.withExamples([{ command: "choirctl tool list agent-1" }])
+)
+
+export const tool = Command.make("tool").pipe(
+  Command.withDescription("List agents' tools"),
+  Command.withSubcommands([toolList])
+)
+
+/** Skills and tools for people. */
+const skillTable = (rows: ReadonlyArray<SkillSummary>, color: boolean): string =>
+  table(
+    ["SKILL", "FROM", "STATES", "STEPS", "DESCRIPTION"],
+    rows.map(({ description, max_steps, name, source, states }) => [
+      name,
+      source,
+      String(states),
+      String(max_steps),
+      safeLine(description)
+    ]),
+    color
+  )
+
+export const toolTable = (rows: ReadonlyArray<ToolSummary>, color: boolean): string =>
+  table(
+    ["TOOL", "FROM", "EFFECT", "LANES", "DESCRIPTION"],
+    rows.map(({ description, effect, exposure, name, source }) => [
+      name,
+      source,
+      effect ?? "",
+      exposure ?? "",
+      safeLine(description ?? "")
+    ]),
+    color
+  )
+
+/** Each state with its tools and where it leads, the first one first. */
+const skillText = ({ source, spec }: SkillDetail, color: boolean): string => {
+  const head = fields([
+    ["skill", spec.name],
+    ["from", source],
+    ["description", safeLine(spec.description)],
+    ["initial state", spec.initial_state],
+    ["steps", `at most ${spec.max_steps}`],
+    ["interruptible", spec.interruptible ? "yes" : "only by a person"]
+  ])
+  const states = table(
+    ["STATE", "LEADS TO", "TOOLS", "OBJECTIVE"],
+    Object.entries(spec.states).map(([name, { allowed_tools, objective, terminal, transitions }]) => [
+      name,
+      terminal ? "the end" : transitions.map(({ on, to }) => `${on}: ${to}`).join(", "),
+      allowed_tools.join(", "),
+      safeLine(objective ?? "")
+    ]),
+    color
+  )
+  return `${head}\n\n${states}`
+}
+
+/** The result of checking a file. */
+interface CheckedSkill {
+  readonly file: string
+  readonly ok: boolean
+  readonly problems: ReadonlyArray<string>
+}
+
+const checkText = (rows: ReadonlyArray<CheckedSkill>): string =>
+  rows.length === 0
+    ? "there is no skill file"
+    : rows
+        .map(({ file, ok, problems }) =>
+          ok
+            ? `${safeLine(file)}: well-formed`
+            : problems.map((problem) => `${safeLine(file)}: ${safeLine(problem)}`).join("\n")
+        )
+        .join("\n")
 
 const list = Command.make(
   "list",
@@ -26,7 +112,7 @@ const list = Command.make(
 )
 
 const name = Argument.String("skill").pipe(
-  Argument.withDescription("A skill, as choirctl skill list shows it"),
+  Argument.withDescription("Skill name from choirctl skill list"),
   Argument.withSchema(SkillName)
 )
 
@@ -38,7 +124,7 @@ const show = Command.make(
     yield* print(skill, skillText)
   })
 ).pipe(
-  Command.withDescription("Show the states of a skill, their tools and where they lead"),
+  Command.withDescription("Show a skill's states with their tools and transitions"),
   Command.withExamples([{ command: "choirctl skill show agent-1 tool-builder" }])
 )
 
@@ -46,7 +132,7 @@ const show = Command.make(
 const filesAt = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const { type } = yield* Effect.mapError(fs.stat(path), () =>
-    usageError(`there is no file or folder ${path}`, "name a skill file, or the folder skills of a repository")
+    usageError(`there is no file or folder ${path}`, "name a skill file, or the skills folder of a repository")
   )
   if (type !== "Directory") return [path]
   const names = (yield* fs.readDirectory(path)).filter((name) => name.endsWith(".json")).sort()
@@ -58,7 +144,7 @@ const checkFile = Effect.fnUntraced(function* (file: string) {
   const { size, type } = yield* fs.stat(file)
   const problems =
     type !== "File"
-      ? ["it is no regular file"]
+      ? ["it is not a regular file"]
       : size > BigInt(MANIFEST_BYTES_MAX)
         ? [`larger than ${MANIFEST_BYTES_MAX} bytes`]
         : Result.match(readSkill(basename(file, ".json"), yield* fs.readFileString(file)), {
@@ -77,13 +163,11 @@ const check = Command.make(
     if (rows.some(({ ok }) => !ok)) return yield* new Unsuccessful({ exit_code: EXIT.failed })
   })
 ).pipe(
-  Command.withDescription(
-    "Check skill files without choird; whether their tools exist is looked at when an image is built"
-  ),
+  Command.withDescription("Check skill files without choird; a build also checks that their tools exist"),
   Command.withExamples([{ command: "choirctl skill check skills/careful_change.json" }])
 )
 
 export const skill = Command.make("skill").pipe(
-  Command.withDescription("See and check the skills of agents"),
+  Command.withDescription("List, show and check agents' skills"),
   Command.withSubcommands([list, show, check])
 )

@@ -1,20 +1,59 @@
-/** choirctl status: choird, its database, runtime, gateways and agents at a glance. */
+/** choirctl status and doctor: the state of choird and its agents, and of the host. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { ask } from "#src/choirctl/client/ask.ts"
-import { printAdvice } from "#src/choirctl/terminal/print.ts"
 import type { SystemStatus } from "#schema/OperatorApi.ts"
-import { tokenText } from "#src/shared/wire/metricsPage.ts"
+import type { DiskStatus } from "#schema/RetentionApi.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import type { Check } from "#src/choirctl/doctor/doctorTrials.ts"
 import { agentTable } from "#src/choirctl/render/agents.ts"
 import { approvalsWaiting } from "#src/choirctl/render/approvals.ts"
-import { diskText } from "#src/choirctl/render/retention.ts"
-import { paint } from "#src/choirctl/terminal/paint.ts"
-import { safeLine } from "#src/choirctl/terminal/safeText.ts"
-import { fields } from "#src/choirctl/terminal/table.ts"
-import { span } from "#src/choirctl/terminal/time.ts"
+import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
+import { root } from "#src/choirctl/terminal/root.ts"
+import { fields, paint, type Paint, safeLine, span } from "#src/choirctl/terminal/text.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
+import { tokenText } from "#src/shared/wire/metricsPage.ts"
 
-const working = (ok: boolean, color: boolean) =>
-  ok ? paint(color, "green", "ok") : paint(color, "red", "does not work")
+const STYLES: Readonly<Record<Check["status"], Paint>> = { ok: "green", warn: "yellow", fail: "red", skip: "dim" }
+
+/** A line for each check, and the fix below what needs one. */
+const doctorText = ({ checks }: { readonly checks: ReadonlyArray<Check> }, color: boolean): string => {
+  const width = Math.max(0, ...checks.map(({ name }) => name.length))
+  return checks
+    .flatMap(({ detail, fix, name, status }) => [
+      `${paint(color, STYLES[status], status.padEnd(4))}  ${name.padEnd(width)}  ${safeLine(detail)}`,
+      ...(fix === undefined || status === "ok" || status === "skip"
+        ? []
+        : [`${" ".repeat(8 + width)}fix: ${safeLine(fix)}`])
+    ])
+    .join("\n")
+}
+
+export const doctor = Command.make(
+  "doctor",
+  {},
+  Effect.fnUntraced(function* () {
+    const { home } = yield* root
+    const { examine } = yield* Effect.promise(() => import("#src/choirctl/doctor/examine.ts"))
+    const checks = yield* onHost(examine(home)).pipe(withProgress("checking this host"))
+    const ok = checks.every(({ status }) => status !== "fail")
+    yield* printAdvice({ ok, checks }, doctorText)
+    if (!ok) return yield* new Unsuccessful({ exit_code: EXIT.failed })
+  })
+).pipe(
+  Command.withDescription("Check that this host has what Choir needs, and print how to fix each problem"),
+  Command.withExamples([{ command: "choirctl doctor" }])
+)
+
+const working = (ok: boolean, color: boolean) => (ok ? paint(color, "green", "ok") : paint(color, "red", "failed"))
+
+const diskText = ({ free_bytes, low, paused, total_bytes }: DiskStatus, color: boolean): string => {
+  const free = `${bytesText(free_bytes)} of ${bytesText(total_bytes)} free`
+  if (!low) return free
+  const agents = paused.length === 0 ? "" : `, paused: ${paused.join(", ")}`
+  return `${paint(color, "red", "almost full")}, ${free}${agents}`
+}
 
 export const statusText = (
   { agents, approvals, choird, disk, gateways, metrics, postgres, runtime, warnings }: SystemStatus,
@@ -32,7 +71,7 @@ export const statusText = (
       ? []
       : [["metrics", `${metrics.url}, bearer token in ${safeLine(tokenText(metrics))}`] as const]),
     ["runtime", `${runtime.type}, limits enforced: ${limits}`],
-    ["approvals", approvals.pending === null ? "not known" : approvalsWaiting(approvals.pending)],
+    ["approvals", approvals.pending === null ? "unknown" : approvalsWaiting(approvals.pending)],
     ...gateways.map(
       ({ detail, name, ok, type }) =>
         [`gateway ${name}`, `${working(ok, color)}, ${type}, ${safeLine(detail)}`] as const

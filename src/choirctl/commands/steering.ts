@@ -4,12 +4,11 @@ import { Argument, Command, Flag } from "effect/cli"
 import { JobName, LaneId } from "#schema/Ids.ts"
 import type { SignalSummary } from "#schema/OperatorApi.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
+import { cancelLine, compactLine, injectLine, stopLine } from "#src/choirctl/render/sessions.ts"
 import { EXIT, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
-import { print } from "#src/choirctl/terminal/print.ts"
-import { withProgress } from "#src/choirctl/terminal/progress.ts"
-import { readInput, withoutLineEnd } from "#src/choirctl/terminal/readInput.ts"
-import { cancelLine, compactLine, injectLine, stopLine } from "#src/choirctl/render/sessions.ts"
+import { readInput, withoutLineEnd } from "#src/choirctl/terminal/input.ts"
+import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
 import { sessionName, sessionOf } from "./arguments.ts"
 import { CHAT_LINE_BYTES_MAX } from "./chat.ts"
@@ -18,12 +17,12 @@ const wait = (description: string, byDefault: boolean) =>
   Flag.Boolean("wait").pipe(Flag.withDescription(description), Flag.withDefault(byDefault))
 
 const requestId = Flag.String("request-id").pipe(
-  Flag.withDescription("The same id and request take effect once, however often they are sent"),
+  Flag.withDescription("Idempotency key: the same id and request take effect once"),
   Flag.withMetavar("<id>"),
   Flag.optional
 )
 
-const WAIT = "Wait for the event that it ends in"
+const WAIT = "Wait for the event that completes it"
 
 /** How a signal is asked for; see the operator API. */
 const asking = ({ request_id, wait }: { readonly request_id: Option.Option<string>; readonly wait: boolean }) => ({
@@ -43,7 +42,7 @@ const printSignal = Effect.fnUntraced(function* <A extends SignalSummary>(
 })
 
 const jobName = Argument.String("job-name").pipe(
-  Argument.withDescription("A job, as choirctl session cores shows it"),
+  Argument.withDescription("Job name from choirctl session cores"),
   Argument.withSchema(JobName)
 )
 
@@ -63,7 +62,7 @@ export const cancel = Command.make(
   { name: sessionName, job_name: Argument.optional(jobName), request_id: requestId, wait: wait(WAIT, false) },
   ({ job_name, name, ...flags }) => cancelJob(name, Option.getOrUndefined(job_name), flags)
 ).pipe(
-  Command.withDescription("Cancel a core job; without a name the only one that runs"),
+  Command.withDescription("Cancel a core job; if only one is running, its name can be omitted"),
   Command.withExamples([{ command: "choirctl session cancel 0k8v3w9m2p1n4q7r research" }])
 )
 
@@ -72,7 +71,7 @@ export const coreCancel = Command.make(
   { name: sessionName, job_name: jobName, request_id: requestId, wait: wait(WAIT, false) },
   ({ job_name, name, ...flags }) => cancelJob(name, job_name, flags)
 ).pipe(
-  Command.withDescription("Cancel the core job of this name"),
+  Command.withDescription("Cancel the core job with this name"),
   Command.withExamples([{ command: "choirctl session core-cancel 0k8v3w9m2p1n4q7r research --wait" }])
 )
 
@@ -85,7 +84,7 @@ export const stop = Command.make(
     yield* printSignal(stopped, flags.wait, stopLine)
   })
 ).pipe(
-  Command.withDescription("Stop the turn that runs; the session, its jobs and waiting messages go on"),
+  Command.withDescription("Stop the running turn; the session, its jobs and queued messages continue"),
   Command.withExamples([{ command: "choirctl session stop 0k8v3w9m2p1n4q7r --wait" }])
 )
 
@@ -94,7 +93,7 @@ export const inject = Command.make(
   {
     name: sessionName,
     text: Argument.String("text").pipe(
-      Argument.withDescription("What edge is to know; standard input when it is absent"),
+      Argument.withDescription("Instruction for edge; default: standard input"),
       Argument.optional
     ),
     request_id: requestId,
@@ -110,7 +109,7 @@ export const inject = Command.make(
     yield* printSignal(injected, flags.wait, injectLine)
   }, onHost)
 ).pipe(
-  Command.withDescription("Tell edge something at its next safe point, without waiting for its turn to end"),
+  Command.withDescription("Give edge an instruction at its next safe point, without waiting for its turn to end"),
   Command.withExamples([{ command: 'choirctl session inject 0k8v3w9m2p1n4q7r "use the other branch"' }])
 )
 
@@ -119,13 +118,13 @@ export const compact = Command.make(
   {
     name: sessionName,
     lane: Flag.String("lane").pipe(
-      Flag.withDescription("edge, which is the default, or core:<job-name>"),
+      Flag.withDescription("edge (default) or core:<job-name>"),
       Flag.withMetavar("<lane>"),
       Flag.withSchema(LaneId),
       Flag.optional
     ),
     request_id: requestId,
-    wait: wait(`${WAIT}, at most ${SIGNAL_WAIT_MS_MAX / 1000} s; --no-wait does not`, true)
+    wait: wait(`${WAIT}, at most ${SIGNAL_WAIT_MS_MAX / 1000} s; --no-wait returns at once`, true)
   },
   Effect.fnUntraced(function* ({ lane, name, ...flags }) {
     const id = yield* sessionOf(name)

@@ -2,15 +2,13 @@
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { ResourceName } from "#schema/Ids.ts"
-import { ask } from "#src/choirctl/client/ask.ts"
-import { confirm, yesFlag } from "#src/choirctl/terminal/confirm.ts"
-import { withProgress } from "#src/choirctl/terminal/progress.ts"
-import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
-import { safeLine } from "#src/choirctl/terminal/safeText.ts"
 import type { WorkspaceSummary } from "#schema/OperatorApi.ts"
 import type { WorkspaceReset } from "#schema/WorkspaceApi.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
+import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
+import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
-import { table } from "#src/choirctl/terminal/table.ts"
 
 const usedText = ({ quota_bytes = null, used_bytes }: WorkspaceSummary): string => {
   if (used_bytes === undefined) return ""
@@ -39,11 +37,11 @@ const list = Command.make(
     yield* print(rows, workspaceTable)
   })
 ).pipe(
-  Command.withDescription("List workspaces, their folders and who holds them"),
+  Command.withDescription("List workspaces, their folders and the agents that hold them"),
   Command.withExamples([{ command: "choirctl workspace list" }])
 )
 
-/** What an operator reads before everything in a workspace is gone. A name that choird does not know is refused by choird itself. */
+/** The warning before a workspace is emptied; nothing for an unknown name, which choird refuses. */
 const losses = Effect.fnUntraced(function* (name: ResourceName) {
   const { folderContents } = yield* Effect.promise(() => import("#src/choirctl/home/folderContents.ts"))
   const rows = yield* ask("system", (choird) => choird.workspaces())
@@ -60,7 +58,7 @@ const reset = Command.make(
   "reset",
   {
     name: Argument.String("name").pipe(
-      Argument.withDescription("A workspace of config.json"),
+      Argument.withDescription("Workspace from config.json"),
       Argument.withSchema(ResourceName)
     ),
     yes: yesFlag
@@ -80,11 +78,11 @@ const reset = Command.make(
     yield* printAdvice(done, resetLine)
   })
 ).pipe(
-  Command.withDescription("Stop the agent that works in a workspace and delete everything in it; its folder stays"),
+  Command.withDescription("Delete the contents of a workspace, after stopping the agent that works in it"),
   Command.withExamples([{ command: "choirctl workspace reset scratch" }])
 )
 
 export const workspace = Command.make("workspace").pipe(
-  Command.withDescription("See and empty the folders that agents work in"),
+  Command.withDescription("List and reset the folders that agents work in"),
   Command.withSubcommands([list, reset])
 )

@@ -1,11 +1,11 @@
-/** The program choird, which comes with choirctl, as what does a task on a home's database while no choird runs there. */
+/** The program choird, started by choirctl for one task on a home's database while no choird runs there. */
 import { spawn } from "node:child_process"
 import { extname, join } from "node:path"
 import { Deferred, Effect, Option, Schema, Stream } from "effect"
-import { PROGRAM_OUTPUT_CHARS_MAX } from "#src/shared/limits.ts"
-import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
-import { makeLineSplitter } from "#src/choirctl/terminal/lineSplitter.ts"
+import { makeLineSplitter } from "#src/choirctl/terminal/input.ts"
+import { packageFolder } from "#src/shared/files/packageFolder.ts"
+import { PROGRAM_OUTPUT_CHARS_MAX } from "#src/shared/limits.ts"
 
 /** One line of what choird reports of a task to choirctl. */
 const CHOIRD_REPORT_BYTES_MAX = 1024 * 1024
@@ -15,7 +15,7 @@ const CHOIRD_TASK_STOP_MS_MAX = 10_000
 /** From source it runs from source, else as the bundle beside this one. */
 export const CHOIRD = join(packageFolder, extname(import.meta.url) === ".ts" ? "src/choird/main.ts" : "dist/choird.js")
 
-/** What choird prints of a task on standard error, one document a line. */
+/** The report of a task that choird prints on standard error, one document a line. */
 const Report = Schema.fromJsonString(
   Schema.Union([
     Schema.Struct({ type: Schema.Literal("step"), text: Schema.String }),
@@ -58,10 +58,10 @@ const startChild = Effect.fnUntraced(function* (args: ReadonlyArray<string>, std
 })
 
 /**
- * Does one task in a choird of its own and answers its result. A failure is choird's own words with the exit code that fits
- * them. Interrupted, it stops that choird and waits for it.
+ * Runs one task in a choird of its own and returns its result. A failure has choird's own message and the matching exit code.
+ * When it is interrupted, it stops that choird and waits for it.
  *
- * @param onStep is told what it does meanwhile. @param stdout the descriptor that takes what the task prints.
+ * @param onStep takes each step that choird reports. @param stdout the descriptor that takes the task's output.
  */
 export const runTask = Effect.fn("choirctl.runTask")(function* <A, R>(
   home: string,
@@ -90,7 +90,7 @@ export const runTask = Effect.fn("choirctl.runTask")(function* <A, R>(
   if (last?.type !== "failed")
     return yield* failed(
       "CHOIRD_FAILED",
-      `choird ended with ${code}: ${other.trim() || "without a word"}`,
+      `choird exited with code ${code}: ${other.trim() || "no output"}`,
       "choirctl doctor"
     )
   return yield* new CommandFailed({

@@ -1,28 +1,28 @@
-/** choird in the background: started, asked to stop, and looked at, by its home (docs/operating.md). */
+/** choird in the background: its start, stop and state by home (docs/operating.md). */
 import { type ChildProcess, spawn } from "node:child_process"
 import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, realpathSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Option, Schedule } from "effect"
+import { choirdAnswers } from "#src/choirctl/client/ask.ts"
+import { askChoird } from "#src/choirctl/client/OperatorClient.ts"
+import { requireHome } from "#src/choirctl/home/homeFiles.ts"
+import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
 import { homeHolder } from "#src/shared/files/homeHolder.ts"
 import type { LockHolder } from "#src/shared/files/lockFile.ts"
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
-import { choirdAnswers } from "#src/choirctl/client/choirdAnswers.ts"
 import { CHOIRD } from "./choirdProgram.ts"
-import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
-import { requireHome } from "#src/choirctl/home/homeFiles.ts"
-import { askChoird } from "#src/choirctl/client/OperatorClient.ts"
 import { unitPath } from "./unit.ts"
 
 /** How long `choirctl daemon start` waits: longer than choird tries to reach Postgres. */
 const DAEMON_START_MS_MAX = 90_000
-/** Between two looks of `choirctl daemon` at whether choird is there or gone. */
+/** Between two checks of `choirctl daemon` whether choird runs. */
 const DAEMON_LOOK_MS = 50
-/** What `choirctl daemon stop` waits beyond choird's own limit. */
+/** Time that `choirctl daemon stop` waits beyond choird's own limit. */
 const DAEMON_STOP_GRACE_MS = 5000
-/** Characters of choird's last words that `choirctl daemon start` repeats. */
+/** Characters of choird's last output that `choirctl daemon start` repeats. */
 const DAEMON_WORDS_CHARS_MAX = 4000
 
-/** What there is to say of a home's choird. `ready` is whether it takes commands. */
+/** The state of a home's choird. `ready` is whether it takes commands. */
 export interface DaemonState {
   readonly running: boolean
   readonly ready: boolean
@@ -33,12 +33,12 @@ export interface DaemonState {
   readonly unit: string | null
 }
 
-/** What an exit code of choird asks for. */
+/** The meaning of choird's exit codes. */
 const MEANINGS: Readonly<Record<number, string>> = {
   2: "wrong arguments",
   70: "a bug: see choirctl logs choird",
-  75: "may pass: try again",
-  78: "needs a person",
+  75: "temporary: try again",
+  78: "needs an operator",
   130: "a second signal"
 }
 
@@ -48,7 +48,7 @@ const realHome = (home: string) =>
     Effect.sync(() => realpathSync(home))
   )
 
-/** How the choird of this home does. */
+/** The state of this home's choird. */
 export const daemonState = Effect.fn("daemon.state")(function* (home: string) {
   const { held, pid } = yield* homeHolder(yield* realHome(home))
   const unit = existsSync(unitPath()) ? unitPath() : null
@@ -91,12 +91,12 @@ const ending = (child: ChildProcess) =>
     child.once("exit", (code) => resume(Effect.succeed(code ?? EXIT.failed)))
   })
 
-/** Why a choird that was started has ended, in its own last words. */
+/** The failure of a choird that exited while it started, with its last output. */
 const endedEarly = (home: string, code: number) => {
   const words = readFileSync(wordsFile(home), "utf8").trim().slice(-DAEMON_WORDS_CHARS_MAX)
   return new CommandFailed({
     type: "CHOIRD_ENDED",
-    problem: `choird ended with ${code} (${MEANINGS[code] ?? "see choirctl logs choird"})${words === "" ? "" : `:\n${words}`}`,
+    problem: `choird exited with code ${code} (${MEANINGS[code] ?? "see choirctl logs choird"})${words === "" ? "" : `:\n${words}`}`,
     hint: "choirctl logs choird",
     exit_code: code === EXIT.again || code === EXIT.config ? code : EXIT.failed
   })
@@ -105,7 +105,7 @@ const endedEarly = (home: string, code: number) => {
 const stillStarting = () =>
   new CommandFailed({
     type: "STILL_STARTING",
-    problem: `choird is not ready after ${DAEMON_START_MS_MAX / 1000} s and goes on starting`,
+    problem: `choird is not ready after ${DAEMON_START_MS_MAX / 1000} s and is still starting`,
     hint: "choirctl logs choird",
     exit_code: EXIT.again
   })
@@ -156,7 +156,7 @@ export const stopDaemon = Effect.fn("daemon.stop")(function* (home: string) {
       orElse: () =>
         new CommandFailed({
           type: "STILL_STOPPING",
-          problem: `choird${pid === null ? "" : ` (pid ${pid})`} has not ended`,
+          problem: `choird${pid === null ? "" : ` (pid ${pid})`} has not exited`,
           hint: pid === null ? "choirctl logs choird" : `kill -9 ${pid}`,
           exit_code: EXIT.again
         })

@@ -1,23 +1,23 @@
 /** The unit by which systemd runs choird for one user (R76). */
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
-import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { Effect } from "effect"
-import { loadFiles } from "#src/shared/config/configFiles.ts"
-import { CHOIRD } from "./choirdProgram.ts"
 import { failed } from "#src/choirctl/terminal/failure.ts"
+import { loadFiles } from "#src/shared/config/configFiles.ts"
+import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
+import { CHOIRD } from "./choirdProgram.ts"
 
 const SYSTEMCTL = ["/usr/bin/systemctl", "/bin/systemctl"]
 
-/** What to run after the unit was written. */
+/** Commands to run after the unit was written. */
 const NEXT = ["systemctl --user daemon-reload", "systemctl --user enable --now choird", "loginctl enable-linger"]
 
 const attempt = <A>(path: string, run: () => A) =>
-  Effect.try({ try: run, catch: (cause) => failed("FILE", `${path}: ${String(cause)}`, `look at ${dirname(path)}`) })
+  Effect.try({ try: run, catch: (cause) => failed("FILE", `${path}: ${String(cause)}`, `check ${dirname(path)}`) })
 
 const foreign = (path: string) =>
-  failed("UNIT_FOREIGN", `${path} was not written by choirctl`, "move it away, then ask again")
+  failed("UNIT_FOREIGN", `${path} was not written by choirctl`, "move it away, then try again")
 
 /** The unit's text that is there, when it is one of Choir's. */
 const present = Effect.fnUntraced(function* (path: string) {
@@ -43,7 +43,7 @@ export const installUnit = Effect.fn("choirctl.installUnit")(function* (home: st
   return { path, changed: before !== text, next: NEXT }
 })
 
-/** Removes the unit; systemd is told by its user, before. */
+/** Removes the unit; the user disables it in systemd first. */
 export const uninstallUnit = Effect.gen(function* () {
   const path = unitPath()
   const removed = (yield* present(path)) !== undefined
@@ -55,7 +55,7 @@ export const uninstallUnit = Effect.gen(function* () {
 export const unitPath = (): string =>
   join(process.env["XDG_CONFIG_HOME"] ?? join(homedir(), ".config"), "systemd/user/choird.service")
 
-/** What begins every unit of Choir's, so that no other is replaced or removed. */
+/** The first line of every unit of Choir, so that no other unit is replaced or removed. */
 export const UNIT_MARK = "# Written by choirctl daemon install"
 
 const STOP_GRACE_MS = 10_000

@@ -1,8 +1,9 @@
-/** What `choirctl doctor` finds out about a Docker engine of this host, with the command that mends what is missing. */
+/** The checks of a Docker engine on this host, each with the command that fixes it. */
 import { readFileSync, realpathSync } from "node:fs"
 import { Effect, Result } from "effect"
 import { HttpClientResponse } from "effect/http"
 import type { Config } from "#schema/Config.ts"
+import { socketHttp } from "#src/choirctl/client/socketHttp.ts"
 import {
   type EngineFacts,
   engineFacts,
@@ -14,7 +15,6 @@ import { installationOf } from "#src/shared/docker/dockerInstallation.ts"
 import { dockerSockets, existingSocket } from "#src/shared/docker/dockerSocket.ts"
 import { egressCommands, nameserversIn } from "#src/shared/wire/egress.ts"
 import { check, type Check, DOCTOR_TRIAL_MS_MAX } from "./doctorTrials.ts"
-import { socketHttp } from "#src/choirctl/client/socketHttp.ts"
 
 type Runtime = Config["runtime"]
 
@@ -26,7 +26,10 @@ const decode = HttpClientResponse.schemaBodyJson(EngineInfo)
 const whyNot = (socket: string, cause: unknown) => {
   const denied = /EACCES|EPERM/u.test(String(cause) + String(Reflect.get(Object(cause), "cause")))
   return denied
-    ? { problem: `${socket} may not be opened`, fix: "let this user in: usermod -aG docker $USER, and log in again" }
+    ? {
+        problem: `this user may not open ${socket}`,
+        fix: "add this user to the group: usermod -aG docker $USER, and log in again"
+      }
     : { problem: `no engine answers at ${socket}`, fix: "start it: systemctl start docker" }
 }
 
@@ -47,7 +50,7 @@ export const askEngine = Effect.fn("askEngine")(function* (configured: string | 
   })
 }, Effect.scoped)
 
-/** What an engine is worth to an agent. Nobody has to have one, unless config.json asks for it. */
+/** The checks of an engine. A missing engine is a failure only if config.json asks for Docker. */
 export const engineChecks = (engine: Engine, { allow_unmapped_root, type }: Runtime): ReadonlyArray<Check> => {
   const missing = type === "docker" ? "fail" : "skip"
   if (Result.isFailure(engine)) {
@@ -60,7 +63,11 @@ export const engineChecks = (engine: Engine, { allow_unmapped_root, type }: Runt
   return [
     check("docker", "ok", `version ${facts.version}, storage ${facts.storage_driver}`),
     unmapped === undefined
-      ? check("docker userns", "ok", facts.root.type === "rootless" ? "rootless" : "root of a container is nobody here")
+      ? check(
+          "docker userns",
+          "ok",
+          facts.root.type === "rootless" ? "rootless" : "root of a container is an unprivileged user here"
+        )
       : check(
           "docker userns",
           allow_unmapped_root || type !== "docker" ? "warn" : "fail",
@@ -82,19 +89,19 @@ export const engineChecks = (engine: Engine, { allow_unmapped_root, type }: Runt
 export const whyNoDocker = (engine: Engine, { allow_unmapped_root }: Runtime): string | undefined =>
   Result.isFailure(engine) ? engine.failure.problem : engineProblem(engine.success, allow_unmapped_root)?.problem
 
-/** The rules that choird sets itself as root; another user is told of them. */
+/** The egress rules that choird sets as root; for another user, the commands that set them. */
 export const egressCheck = (home: string, { allow, network }: Runtime, isRoot: boolean): Check => {
   if (network === "allowlist")
     return isRoot
-      ? check("docker network", "ok", `choird keeps agents to ${allow.length} places of runtime.allow`)
+      ? check("docker network", "ok", `choird limits agents to the ${allow.length} entries of runtime.allow`)
       : check(
           "docker network",
           "fail",
-          "choird is not root, and cannot keep agents to runtime.allow",
+          "choird is not root, and cannot limit agents to runtime.allow",
           "run choird as root, or set runtime.network to public"
         )
   if (network !== "public") return check("docker network", "ok", network)
-  if (isRoot) return check("docker network", "ok", "choird bars agents from this host and its networks")
+  if (isRoot) return check("docker network", "ok", "choird blocks agents from this host and its networks")
   const bridge = installationOf(realpathSync(home)).network
   const nameservers = nameserversIn(readFileSync("/etc/resolv.conf", "utf8"))
   const commands = egressCommands({ bridge, nameservers, choird_port: undefined })

@@ -1,4 +1,4 @@
-/** What `choirctl doctor` tries out, each for itself and each really. */
+/** The checks of `choirctl doctor`, each independent and each by really trying. */
 import { accessSync, constants, lstatSync } from "node:fs"
 import { statfs } from "node:fs/promises"
 import { Effect, Option, Redacted, Stream } from "effect"
@@ -6,9 +6,9 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { Reactivity } from "effect/reactivity"
 import type { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
-import { bytesText } from "#src/shared/text/bytesText.ts"
 import { DISK_FIX, diskLimit } from "#src/shared/config/diskLimit.ts"
 import { initHint } from "#src/shared/files/homeFolder.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
 
 /** One trial of `choirctl doctor`. */
 export const DOCTOR_TRIAL_MS_MAX = 10_000
@@ -68,7 +68,7 @@ const firstLine = (text: string) => text.split("\n", 1)[0] ?? ""
 /** From here on `-c safe.directory` counts, by which choird reads repositories of other owners. */
 const GIT_MIN = [2, 38] as const
 
-/** What `git --version` printed, or nothing. */
+/** @param text the output of `git --version`, if it ran. */
 export const gitVersionCheck = (text: string | undefined): Check => {
   if (text === undefined)
     return check("git", "fail", "git was not found", "install git, in Debian: apt-get install git")
@@ -92,7 +92,12 @@ export const ripgrepCheck = Effect.tryPromise(async () => {
   Effect.match({
     onSuccess: (path) => check("ripgrep", "ok", path),
     onFailure: () =>
-      check("ripgrep", "fail", "agents could not search files", "install Choir again, with its optional dependencies")
+      check(
+        "ripgrep",
+        "fail",
+        "not installed, so agents cannot search files",
+        "install Choir again, with its optional dependencies"
+      )
   })
 )
 
@@ -102,7 +107,7 @@ const VIEW = "--ro-bind / / --proc /proc --dev /dev --chdir / /usr/bin/true"
 const SANDBOX = `bwrap ${NAMESPACES} ${VIEW}`.split(" ")
 const AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
-/** What helps against what bubblewrap prints. */
+/** The fix for an error that bubblewrap prints. */
 export const sandboxFix = (text: string): string =>
   /namespace|uid map|Operation not permitted|Permission denied/u.test(text)
     ? "allow user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0"
@@ -131,7 +136,7 @@ export const runtimeCheck = (
   docker: string | undefined
 ): Check => {
   if (wanted === "process")
-    return check("runtime", "warn", "process, which isolates nothing", "set runtime.type to auto in config.json")
+    return check("runtime", "warn", "process, which does not isolate agents", "set runtime.type to auto in config.json")
   if (docker === undefined && wanted !== "sandbox") return check("runtime", "ok", "docker")
   if (wanted === "docker") return check("runtime", "fail", docker ?? "", "set runtime.type to auto in config.json")
   return sandbox === undefined
@@ -147,12 +152,12 @@ export const sandboxCheck = (problem: string | undefined): Check =>
 /** Below this share above its limit the disk is said to fill up. */
 const DISK_WARN_FACTOR = 1.5
 
-/** What `statfs` says of the home, against the space below which choird pauses agents. */
+/** The free space of the home's disk, against the limit below which choird pauses agents. */
 export const spaceCheck = (home: string, free_bytes: number, limit_bytes: number): Check => {
   const detail = `${bytesText(free_bytes)} free on the disk of ${home}; agents are paused below ${bytesText(limit_bytes)}`
   if (free_bytes < limit_bytes) return check("disk", "fail", detail, DISK_FIX)
   return free_bytes < limit_bytes * DISK_WARN_FACTOR
-    ? check("disk", "warn", detail, "make room soon: choirctl prune --dry-run says what Choir can do for it")
+    ? check("disk", "warn", detail, "free space soon; choirctl prune --dry-run shows what Choir can remove")
     : check("disk", "ok", `${bytesText(free_bytes)} free`)
 }
 
@@ -205,7 +210,7 @@ const serverCheck = Effect.fnUntraced(function* (postgres: Config["postgres"], s
 /** The embedded database is opened by choird alone; here only its parts are looked for. */
 const embeddedCheck = Effect.try(() => import.meta.resolve("@electric-sql/pglite")).pipe(
   Effect.match({
-    onSuccess: () => check("postgres", "ok", "embedded, for trying Choir and for one person's machine"),
+    onSuccess: () => check("postgres", "ok", "embedded, for evaluation and single-user machines"),
     onFailure: () => check("postgres", "fail", "the embedded database is not installed", "install Choir again")
   })
 )

@@ -1,9 +1,10 @@
 /** All trials of `choirctl doctor`. */
 import { Cause, Effect, Exit, Option, Schema } from "effect"
 import { type Config, RetentionConfig } from "#schema/Config.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
+import { startCommand } from "#src/choirctl/terminal/root.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { loopbackModels } from "#src/shared/config/offlineEndpoint.ts"
-import { ask } from "#src/choirctl/client/ask.ts"
 import { askEngine, egressCheck, engineChecks, whyNoDocker } from "./dockerTrials.ts"
 import {
   check,
@@ -19,7 +20,6 @@ import {
   trySandbox
 } from "./doctorTrials.ts"
 import { metricsChecks, serviceChecks } from "./serviceTrials.ts"
-import { startCommand } from "#src/choirctl/terminal/root.ts"
 
 /** Whether choird runs, in its own words. */
 const choirdCheck = Effect.fnUntraced(function* (home: string) {
@@ -36,7 +36,7 @@ const choirdCheck = Effect.fnUntraced(function* (home: string) {
   const { hint, problem, type } = asked.failure
   const found =
     type === "CHOIRD_UNREACHABLE"
-      ? check("choird", "warn", "it does not run", hint ?? startCommand(home))
+      ? check("choird", "warn", "not running", hint ?? startCommand(home))
       : check("choird", "fail", problem, hint)
   return { found, running: false }
 })

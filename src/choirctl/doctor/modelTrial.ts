@@ -1,10 +1,10 @@
 /** One small completion that has to call a tool: whether agents can work with a model. */
 import { Clock, Effect, Redacted, Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
-import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
+import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { withoutRefused } from "#src/shared/model/refusedParameter.ts"
 import { type ParameterChanges, requestParameters } from "#src/shared/model/requestParameters.ts"
-import { safeLine } from "#src/choirctl/terminal/safeText.ts"
+import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
 import { ask, isWebPage, quoted, type TrialAnswer, TrialFailed } from "./trialHttp.ts"
 
 /** A model's entry in config.json, or the part that the wizard has asked for. */
@@ -26,7 +26,7 @@ export const triedWords = (model: string, { refused_parameters, took_ms }: Tried
 }
 
 const TOOL = "choir_check"
-/** What can stand in a header. */
+/** Characters that a header may have. */
 const KEY = /^[\x21-\x7e]+$/u
 
 /** The last line is an instruction that the offline model follows as well. */
@@ -69,11 +69,11 @@ const decode = Schema.decodeUnknownResult(Completion)
 const noTools = (model: string, said: string) =>
   new TrialFailed({
     obstacle: "tools",
-    problem: `the model ${model} cannot call tools, and agents do everything by tools${said}`,
+    problem: `the model ${model} cannot call tools, which agents need for everything they do${said}`,
     fix: "Choose a model that supports tool calling"
   })
 
-/** What an answer that is no success means, and what to do about it. */
+/** The meaning of an error status, and its fix. */
 const refusal = (model: TriedModel, answer: TrialAnswer, key: string | undefined): TrialFailed => {
   const { status } = answer
   const { host } = new URL(model.endpoint)
@@ -107,7 +107,8 @@ const refusal = (model: TriedModel, answer: TrialAnswer, key: string | undefined
       `${host} has no model ${model.model} at this address (404)`,
       "Check the model's name and the address"
     )
-  if (status === 429) return failed("busy", `${host} limits how often this account may ask (429)`, "Try again later")
+  if (status === 429)
+    return failed("busy", `${host} limits how often this account may send requests (429)`, "Try again later")
   if (status >= 500) return failed("broken", `the server at ${host} failed (${status})`, "Try again later")
   if (status >= 300 && status <= 399)
     return failed(
@@ -165,7 +166,7 @@ export const tryModel = Effect.fn("tryModel")(function* (model: TriedModel, key:
   if (secret !== undefined && !KEY.test(secret))
     return yield* new TrialFailed({
       obstacle: "key",
-      problem: "the key has a space, a line break or another character that no key has",
+      problem: "the key has a space, a line break or another character that keys do not have",
       fix: "Copy the key again from your account at the provider, as one line"
     })
   const started_ms = yield* Clock.currentTimeMillis

@@ -1,6 +1,6 @@
-/** One small request to a service of the outside, as the trials of the wizard and `choirctl doctor` send it. */
+/** One small request to an external service, as the trials of the wizard and `choirctl doctor` send it. */
 import { Effect, Option, Schema } from "effect"
-import { safeLine } from "#src/choirctl/terminal/safeText.ts"
+import { safeLine } from "#src/choirctl/terminal/text.ts"
 
 /** How long a service may take for the whole of an answer. */
 const TRIAL_MS_MAX = 60_000
@@ -9,7 +9,7 @@ const TRIAL_BYTES_MAX = 1024 * 1024
 /** The most of an answer's words that are shown. */
 const QUOTED_CHARS_MAX = 200
 
-/** What stands in the way: the question of the wizard that has to be answered again follows from it. */
+/** The obstacle that a trial met; it decides which question the wizard asks again. */
 export const Obstacle = Schema.Literals([
   "key",
   "credit",
@@ -57,7 +57,7 @@ const codeOf = (error: unknown): string => {
   return typeof code === "string" && /^[A-Z0-9_]+$/u.test(code) ? code : "the request failed"
 }
 
-/** In words of a person what a failed connection's code means. */
+/** The meaning of a failed connection's code, for a person. */
 const reason = (code: string, host: string) => {
   if (/ENOTFOUND|EAI_AGAIN/u.test(code)) return `the name ${host} is not known (${code})`
   if (code === "ECONNREFUSED") return `no program answers at ${host}`
@@ -109,7 +109,7 @@ const messageIn = (value: Schema.Json | undefined, depth: number): string | unde
   return undefined
 }
 
-/** What the service says is wrong. A document without such words says nothing that a person could read. */
+/** The service's description of the error; empty for a document without one. */
 const wordsOf = (text: string): string =>
   Option.match(decodeObject(text), {
     onNone: () => (/^\s*[[{]/u.test(text) ? "" : text),

@@ -1,13 +1,30 @@
-/** The files of a home that an operator owns: written whole, for their owner alone, or not at all. */
+/** The folder of a home, and the files in it that its operator owns: written whole, for their owner alone, or not at all. */
 import { randomBytes } from "node:crypto"
-import { existsSync } from "node:fs"
+import { existsSync, lstatSync, readdirSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Effect, FileSystem, type PlatformError, Schema } from "effect"
-import { initHint } from "#src/shared/files/homeFolder.ts"
-import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
-import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
 import { configError, failed } from "#src/choirctl/terminal/failure.ts"
 import { configPath } from "#src/choirctl/terminal/root.ts"
+import { repeatedKeys } from "#src/shared/config/repeatedKeys.ts"
+import { initHint } from "#src/shared/files/homeFolder.ts"
+import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
+
+/** `unusable` is something that cannot become a home. */
+type HomePlace =
+  | { readonly type: "missing" }
+  | { readonly type: "folder"; readonly empty: boolean; readonly mode: number }
+  | { readonly type: "unusable"; readonly problem: string; readonly fix: string }
+
+/** @param flag the flag that names another place. */
+export const homePlace = (home: string, flag: "--home" | "--to"): HomePlace => {
+  const stat = lstatSync(home, { throwIfNoEntry: false })
+  if (stat === undefined) return { type: "missing" }
+  const unusable = (problem: string, fix = `choose another ${flag}`): HomePlace => ({ type: "unusable", problem, fix })
+  if (stat.isSymbolicLink()) return unusable("it is a symbolic link", "name the folder that it leads to")
+  if (!stat.isDirectory()) return unusable("it is not a folder")
+  if (stat.uid !== process.getuid?.()) return unusable("it belongs to another user")
+  return { type: "folder", empty: readdirSync(home).length === 0, mode: stat.mode & 0o777 }
+}
 
 export const secretsPath = (home: string): string => join(home, "secrets.json")
 
@@ -29,8 +46,8 @@ const notWritten = (path: string) => (error: PlatformError.PlatformError) => {
   const { cause } = error.reason
   return failed(
     "FILE",
-    `${path} cannot be written and is as it was: ${cause instanceof Error ? cause.message : error.message}`,
-    `look at the space of its disk and at who owns ${dirname(path)}, then run this again`
+    `${path} cannot be written and is unchanged: ${cause instanceof Error ? cause.message : error.message}`,
+    `check the free space on its disk and the owner of ${dirname(path)}, then run this again`
   )
 }
 

@@ -4,16 +4,15 @@ import { Effect, FileSystem, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { type AgentId, ResourceName } from "#schema/Ids.ts"
 import { dmList, type DmNames } from "#schema/ResourceBindings.ts"
+import { type CommandFailed, configError, failed, usageError } from "#src/choirctl/terminal/failure.ts"
+import { configPath } from "#src/choirctl/terminal/root.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
-import { type CommandFailed, configError, failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { fileText, readConfigText, writePrivate } from "./homeFiles.ts"
-import { isFree } from "./repoFolder.ts"
-import { configPath } from "#src/choirctl/terminal/root.ts"
-import { AGENT_STARTER } from "./starters.ts"
+import { AGENT_STARTER, isFree } from "./repositories.ts"
 
-/** What the operator named; the rest is chosen. */
+/** The resources that the operator named; the rest is chosen. */
 export interface Choice {
   readonly workspace?: ResourceName
   readonly llm?: ResourceName
@@ -106,7 +105,7 @@ const planDms = (config: Config, id: AgentId, choice: Choice) => {
   return { dms: [own], gateway: gateway ?? ResourceName.make(fresh), new_gateway: gateway === undefined }
 }
 
-/** Decides every name of the entry, or which flag has to say it. */
+/** Decides every name of the entry, or names the flag that is required. */
 const planAgent = (config: Config, home: string, id: AgentId, choice: Choice): Plan | CommandFailed => {
   if (Object.hasOwn(config.agents, id))
     return failed("AGENT_EXISTS", `the agent ${id} is in config.json already`, "choose another id")
@@ -188,7 +187,7 @@ const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice:
   return { agent_id: id, repo, workspace, llm, dm: dmEntry(plan), added } satisfies AgentInitialized
 })
 
-/** Adds the agent. A repository that an earlier, interrupted call left is used as it is. */
+/** Adds the agent, and reuses a repository that an interrupted call left. */
 export const initAgent = Effect.fn("initAgent")((home: string, id: AgentId, choice: Choice) =>
   aloneWithFiles(home)(addAgent(home, id, choice))
 )

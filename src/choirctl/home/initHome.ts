@@ -1,34 +1,43 @@
 /** First-time setup: a home in which choird starts. Makes what is missing and never changes what is there. */
 import { join } from "node:path"
-import { Effect, FileSystem, type Redacted } from "effect"
+import { Effect, FileSystem, JsonSchema, type Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
-import { decodeFile, InvalidFile } from "#src/shared/config/decode.ts"
+import { configError } from "#src/choirctl/terminal/failure.ts"
+import { configPath } from "#src/choirctl/terminal/root.ts"
 import { clearTextProblems } from "#src/shared/config/clearText.ts"
 import { loadSecrets } from "#src/shared/config/configFiles.ts"
+import { decodeFile, InvalidFile } from "#src/shared/config/decode.ts"
 import { aloneWithFiles } from "#src/shared/files/homeFilesLock.ts"
-import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
 import { DEFAULT_HOME } from "#src/shared/files/homeFolder.ts"
-import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
+import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
-import { configSchema } from "./configSchema.ts"
-import { configError } from "#src/choirctl/terminal/failure.ts"
-import { fileText, secretsPath, writePrivate } from "./homeFiles.ts"
-import { homePlace } from "./homePlace.ts"
-import { GLOBAL_STARTER } from "./starters.ts"
-import { configPath } from "#src/choirctl/terminal/root.ts"
-import { addSecrets } from "./secretsFile.ts"
+import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
+import { fileText, homePlace, secretsPath, writePrivate } from "./homeFiles.ts"
 import { knownPrice, type Price } from "./knownPrices.ts"
+import { GLOBAL_STARTER } from "./repositories.ts"
+import { addSecrets } from "./secretsFile.ts"
 import { removeDraft } from "./setupDraft.ts"
 
-/** What the operator answered. A key is undefined when it is set later. */
+const { definitions, schema } = JsonSchema.toDocumentDraft07(
+  Schema.toJsonSchemaDocument(Config, { onExcessProperty: "error" })
+)
+
+export const configSchema: Readonly<Record<string, unknown>> = {
+  $schema: "http://json-schema.org/draft-07/schema#",
+  title: "config.json of Choir",
+  ...schema,
+  ...(Object.keys(definitions).length === 0 ? {} : { definitions })
+}
+
+/** The operator's answers. A key is undefined when it is set later. */
 export interface Setup {
   readonly model: {
     readonly provider: string
     readonly endpoint: string
     readonly name: string
     readonly secret: string | undefined
-    /** What is not in secrets.json yet. */
+    /** A key that is not in secrets.json yet. */
     readonly key: Redacted.Redacted | undefined
     readonly price: Price | undefined
     /** The provider's name of the model that answers when this one cannot. */
@@ -47,7 +56,7 @@ export interface Setup {
     | undefined
 }
 
-/** What init did: paths that it made, paths that were there, and what to do next. */
+/** The result of init: paths that it made, paths that existed, and the next commands. */
 export interface Initialized {
   readonly home: string
   readonly created: ReadonlyArray<string>
@@ -121,7 +130,7 @@ const nextSteps = (home: string, setup: Setup | undefined, secrets: SecretsFile)
 ]
 
 /** Only a new or empty folder is made private: changing a full one could lock its other users out. */
-const openHome = Effect.fnUntraced(function* (home: string) {
+const makeHomeFolder = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const place = yield* Effect.try({
     try: () => {
@@ -146,7 +155,7 @@ export const isConfigured = (home: string) => Effect.flatMap(FileSystem.FileSyst
 /** Makes the folder and secrets.json, so that answers can be kept there. */
 export const prepareHome = Effect.fn("prepareHome")(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
-  yield* openHome(home)
+  yield* makeHomeFolder(home)
   const secrets = secretsPath(home)
   if (!(yield* fs.exists(secrets))) yield* writePrivate(secrets, fileText({}))
 })
@@ -161,7 +170,7 @@ export const initHome = Effect.fn("initHome")(function* (home: string, setup: Se
     yield* work
     created.push(path)
   })
-  ;((yield* openHome(home)) ? created : kept).push(home)
+  ;((yield* makeHomeFolder(home)) ? created : kept).push(home)
   for (const folder of FOLDERS) {
     const path = join(home, folder)
     yield* make(path, fs.makeDirectory(path, { recursive: true, mode: OWNER_FOLDER }))

@@ -26,7 +26,7 @@ export const secretNames = (home: string) => Effect.map(loadSecrets(home), (secr
 export const secretValue = (home: string, name: SecretName) =>
   Effect.map(loadSecrets(home), (secrets) => (Object.hasOwn(secrets, name) ? secrets[name] : undefined))
 
-/** Gives a secret its value; answers whether it had one before. */
+/** Sets a secret, and returns whether it had a value before. */
 export const setSecret = Effect.fn("setSecret")(function* (home: string, name: SecretName, value: Redacted.Redacted) {
   const set = Effect.gen(function* () {
     const secrets = yield* loadSecrets(home)
@@ -36,13 +36,13 @@ export const setSecret = Effect.fn("setSecret")(function* (home: string, name: S
   return yield* aloneWithFiles(home)(set)
 })
 
-/** Adds secrets that have no value yet; one that has keeps it. For who is alone with the files already. */
+/** Adds secrets that have no value yet; others keep theirs. For a caller that holds the lock of the files. */
 export const addSecrets = Effect.fn("addSecrets")(function* (home: string, added: SecretsFile) {
   const secrets = yield* loadSecrets(home)
   if (Object.keys(added).some((name) => !Object.hasOwn(secrets, name))) yield* write(home, { ...added, ...secrets })
 })
 
-/** Takes a secret away; answers whether it was there. */
+/** Deletes a secret, and returns whether it existed. */
 export const deleteSecret = Effect.fn("deleteSecret")(function* (home: string, name: SecretName) {
   const remove = Effect.gen(function* () {
     const secrets = yield* loadSecrets(home)

@@ -3,9 +3,9 @@ import { join } from "node:path"
 import { Effect, FileSystem, type PlatformError, Schema } from "effect"
 import type { CommandFailed } from "#src/choirctl/terminal/failure.ts"
 import { fileText, writePrivate } from "./homeFiles.ts"
-import { PROVIDERS } from "./modelChoices.ts"
+import { PROVIDERS } from "./setupAnswers.ts"
 
-/** What was answered so far. */
+/** The answers so far. */
 export const Answers = Schema.Struct({
   provider: Schema.optionalKey(Schema.Literals(PROVIDERS)),
   endpoint: Schema.optionalKey(Schema.String),
@@ -28,7 +28,7 @@ const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Answers))
 const draftPath = (home: string) => join(home, "init-draft.json")
 
 export interface SetupDraft {
-  /** What an earlier run or this one answered. */
+  /** The answers of an earlier run or this one. */
   answers(): Answers
   /** Keeps further answers. */
   keep(more: Answers): Effect.Effect<void, CommandFailed | PlatformError.PlatformError>
@@ -36,7 +36,7 @@ export interface SetupDraft {
   forget(...names: ReadonlyArray<keyof Answers>): Effect.Effect<void, CommandFailed | PlatformError.PlatformError>
 }
 
-/** Reads the draft of a home; one that cannot be read counts as none. */
+/** Opens the draft of a home; an unreadable draft counts as missing. */
 export const openDraft = Effect.fn("openDraft")(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const path = draftPath(home)

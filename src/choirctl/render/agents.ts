@@ -1,12 +1,9 @@
 /** Agents for people. */
 import type { AgentDetail, AgentStatus, AgentSummary, BuildProgress, RestartedAgent } from "#schema/OperatorApi.ts"
 import type { UpdateOutcome } from "#schema/UpdateApi.ts"
+import { fields, paint, type Paint, safeLine, safeText, span, table } from "#src/choirctl/terminal/text.ts"
 import { approvalsWaiting } from "./approvals.ts"
-import { bindingEntries } from "./bindings.ts"
-import { paint, type Paint } from "#src/choirctl/terminal/paint.ts"
-import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"
-import { fields, table } from "#src/choirctl/terminal/table.ts"
-import { span } from "#src/choirctl/terminal/time.ts"
+import { bindingEntries } from "./sessions.ts"
 
 const STYLES: Readonly<Record<AgentStatus, Paint>> = {
   stopped: "dim",
@@ -32,7 +29,7 @@ const healthText = ({ health }: Pick<AgentSummary, "health">) => {
   return [
     `epoch ${epoch}`,
     ...(lag_revs === null ? [] : [`lag ${lag_revs}`]),
-    ...(heartbeat_age_ms === null ? [] : [`heard ${span(heartbeat_age_ms)} ago`]),
+    ...(heartbeat_age_ms === null ? [] : [`heartbeat ${span(heartbeat_age_ms)} ago`]),
     `crashes ${crashes}/${crashes_max}`,
     `tokens ${spent(tokens)}`,
     ...(cost_usd.limit === null && cost_usd.used === 0 ? [] : [costText(cost_usd)])
@@ -59,11 +56,11 @@ export const agentTable = (rows: ReadonlyArray<AgentSummary>, color: boolean): s
   )
 }
 
-/** What a change of one agent led to. */
+/** The state of an agent after a change. */
 export const agentLine = ({ agent_id, session_id, status }: AgentSummary, color: boolean): string =>
   `${agent_id} is ${paint(color, STYLES[status], status)}${session_id === null ? "" : `, session ${session_id}`}`
 
-/** What a restarted agent keeps of its start, and how it takes the defaults. */
+/** Bindings that a restarted agent keeps from its start, and the command that uses the defaults. */
 export const keptLines = ({ agent_id, keeps }: RestartedAgent): ReadonlyArray<string> => {
   if (keeps.length === 0) return []
   const lines = keeps.map(({ binding, default: usual, name }) => {
@@ -80,7 +77,7 @@ const spent = ({ limit, used }: Spent) => {
   return limit === null ? amount : `${amount} of ${limit}`
 }
 
-/** What was spent as far as prices are known. */
+/** The cost, as far as prices are known. */
 const costText = ({ unpriced = [], ...cost }: AgentDetail["budgets"]["cost_usd"]) => {
   if (unpriced.length === 0) return `${spent(cost)} USD`
   const unknown = `unknown: no price for ${unpriced.join(", ")}`
@@ -139,7 +136,7 @@ export const agentDetail = (detail: AgentDetail, color: boolean): string => {
 type BuildReport = Extract<BuildProgress, { readonly type: "done" }>["result"]
 
 const OUTCOMES = {
-  built: "has a new image and does not run",
+  built: "has a new image and is not running",
   redeployed: "runs on its new image",
   skipped: "is up to date",
   failed: "failed"

@@ -1,11 +1,8 @@
 /** Approvals for people. */
 import type { ApprovalStatus } from "#schema/Approval.ts"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
+import { ago, fields, paint, type Paint, safeLine, safeText, span, table } from "#src/choirctl/terminal/text.ts"
 import { DEFAULT_HOME, onHome } from "#src/shared/files/homeFolder.ts"
-import { paint, type Paint } from "#src/choirctl/terminal/paint.ts"
-import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"
-import { fields, table } from "#src/choirctl/terminal/table.ts"
-import { ago, span } from "#src/choirctl/terminal/time.ts"
 
 const STYLES: Readonly<Record<ApprovalStatus, Paint>> = {
   pending: "yellow",
@@ -19,16 +16,16 @@ const STYLES: Readonly<Record<ApprovalStatus, Paint>> = {
 
 /** How many wait, with the command that shows them. */
 export const approvalsWaiting = (pending: number): string =>
-  pending === 0 ? "none waits" : `${pending} wait${pending === 1 ? "s" : ""}: choirctl approval list`
+  pending === 0 ? "none pending" : `${pending} pending: choirctl approval list`
 
 const left = (expires_at: string, now_ms: number) => {
   const ms = Date.parse(expires_at) - now_ms
-  return ms > 0 ? span(ms) : "over"
+  return ms > 0 ? span(ms) : "expired"
 }
 
 export const approvalTable = (rows: ReadonlyArray<ApprovalSummary>, now_ms: number, color: boolean): string =>
   rows.length === 0
-    ? "no approval waits"
+    ? "no pending approvals"
     : table(
         ["APPROVAL", "AGENT", "TYPE", "STATUS", "ASKED", "LEFT", "SUMMARY"],
         rows.map(({ agent_id, approval_id, created_at, expires_at, request_type, status, summary }) => [
@@ -57,7 +54,7 @@ const changeText = ({ request_type, text }: ApprovalDetail, color: boolean): str
         })
         .join("\n")
 
-/** What is to be decided, and what became of it. */
+/** The request and its outcome. */
 export const approvalText = (approval: ApprovalDetail, now_ms: number, color: boolean, home = DEFAULT_HOME): string => {
   const { agent_id, approval_id, hash, reason, resolved_at, resolved_by, status } = approval
   const digits = hash.slice(0, 8)

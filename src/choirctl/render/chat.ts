@@ -1,8 +1,7 @@
 /** A conversation for people. */
 import type { CoreReport } from "#schema/Core.ts"
 import type { ChatEvent } from "#schema/OperatorApi.ts"
-import { paint } from "#src/choirctl/terminal/paint.ts"
-import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"
+import { paint, safeLine, safeText } from "#src/choirctl/terminal/text.ts"
 
 type Message = Pick<Extract<ChatEvent, { readonly type: "message" }>, "kind" | "text">
 
@@ -29,7 +28,7 @@ export const messageText = ({ kind, text }: Message, color: boolean): string => 
   }
 }
 
-/** What the keys do, for those who ask for help. */
+/** The keys, as `/help` shows them. */
 export const KEYS_HELP = "Ctrl-C stops what the agent does for you; Ctrl-D or /quit leaves the chat."
 
 /** The question above an answer that was asked for somewhere else; nothing above what ends no turn, or continues. */
@@ -42,7 +41,7 @@ export const questionText = ({
   return line === "" || part > 0 || !endsTurn({ kind }) ? "" : `you asked: ${line}`
 }
 
-/** What is known of the agent between two messages. */
+/** The agent's state between two messages. */
 export interface ChatState {
   readonly up: boolean
   readonly status: string
@@ -53,7 +52,7 @@ export interface ChatState {
   readonly reports: ReadonlyArray<{ readonly job_name: string; readonly report: CoreReport }>
 }
 
-/** What edge does, in a person's words. */
+/** The states of edge, in a person's words. */
 const LANE_WORDS: Readonly<Record<string, string>> = {
   EDGE_CONTEXT_READY: "thinking",
   EDGE_REASONING: "thinking",
@@ -70,7 +69,7 @@ const jobWords = (name: string, { reports }: ChatState): string => {
 
 const doing = (state: ChatState): string => {
   const { cores, edge, reports, status, up, waits } = state
-  if (!up) return "choird is away"
+  if (!up) return "choird is not reachable"
   if (status !== "running") return status
   const count = `${cores.length} ${cores.length === 1 ? "job" : "jobs"}`
   const told = reports.length === 0 ? count : `${count}: ${cores.map((name) => jobWords(name, state)).join("; ")}`

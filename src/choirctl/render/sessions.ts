@@ -1,15 +1,32 @@
 /** Sessions, their events and their proof for people. */
-import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
-import { type CoreSummary, type SessionSummary, type SignalSummary, type Verification } from "#schema/OperatorApi.ts"
+import { type ChoirEvent, isKnownEvent, type OpaqueEvent } from "#schema/Event.ts"
+import {
+  type CoreSummary,
+  isPrintedEvent,
+  type LogLine,
+  type SessionSummary,
+  type SignalSummary,
+  type Verification
+} from "#schema/OperatorApi.ts"
+import { boundDms, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { SessionDetail } from "#schema/SessionDetailApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
+import { ago, paint, type Paint, safeLine, safeText, table } from "#src/choirctl/terminal/text.ts"
 import { reportLine } from "#src/shared/session/reported.ts"
-import { bindingEntries } from "./bindings.ts"
-import { paint, type Paint } from "#src/choirctl/terminal/paint.ts"
-import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"
-import { table } from "#src/choirctl/terminal/table.ts"
-import { ago } from "#src/choirctl/terminal/time.ts"
-import type { PrintedLine } from "#src/choirctl/client/printedEvent.ts"
+
+/** A session's bindings by kind, with all DMs under `dm`. */
+export const bindingEntries = (
+  bindings: ResourceBindings
+): ReadonlyArray<readonly [kind: string, names: ReadonlyArray<string>]> => {
+  const { dms: _, ...single } = bindings
+  return Object.entries(single).map(([kind, name]) => [kind, kind === "dm" ? boundDms(bindings) : [name]])
+}
+
+/** The pinned line of `session events`: the fields of the event, verbatim, and the digest. */
+type PrintedLine = (ChoirEvent | OpaqueEvent) & { readonly hash: string }
+
+export const printedEvent = (line: LogLine): PrintedLine =>
+  isPrintedEvent(line) ? { ...line.event, hash: line.hash } : { ...line.opaque, hash: line.hash }
 
 const STYLES: Readonly<Record<SessionStatus, Paint>> = {
   active: "green",
@@ -20,7 +37,7 @@ const STYLES: Readonly<Record<SessionStatus, Paint>> = {
 
 export const sessionTable = (rows: ReadonlyArray<SessionSummary>, now_ms: number, color: boolean): string =>
   rows.length === 0
-    ? "no session yet"
+    ? "no sessions"
     : table(
         ["SESSION", "AGENT", "STATUS", "STARTED", "ENDED", "EVENTS"],
         rows.map(({ agent_id, ended_at, last_rev, session_id, started_at, status }) => [
@@ -37,7 +54,7 @@ export const sessionTable = (rows: ReadonlyArray<SessionSummary>, now_ms: number
 const listed = (title: string, entries: ReadonlyArray<string>): ReadonlyArray<string> =>
   entries.length === 0 ? [] : [`${title}:`, ...entries.map((entry) => `  - ${safeLine(entry)}`)]
 
-/** What is known of one session; the summary is an agent's own text. */
+/** One session; the summary is the agent's own text. */
 export const sessionText = (detail: SessionDetail, now_ms: number, color: boolean): string => {
   const { agent_id, ended_at, epoch, frozen_reason, head, image_version, last_rev, newer, resource_bindings, summary } =
     detail
@@ -50,7 +67,7 @@ export const sessionText = (detail: SessionDetail, now_ms: number, color: boolea
     ...(newer === undefined
       ? []
       : [
-          `newer     does not run: ${safeLine(newer.event_type)} at revision ${newer.rev} is of ${newer.choird_version === null ? "a later choird" : `choird ${safeLine(newer.choird_version)}`}`
+          `newer     cannot run: ${safeLine(newer.event_type)} at revision ${newer.rev} was written by ${newer.choird_version === null ? "a later choird" : `choird ${safeLine(newer.choird_version)}`}`
         ]),
     `started   ${detail.started_at} (${ago(detail.started_at, now_ms)})`,
     `ended     ${ended_at === null ? "-" : `${ended_at} (${ago(ended_at, now_ms)})`}`,
@@ -74,7 +91,7 @@ const REPORT_CHARS_SHOWN = 160
 
 export const coreTable = (rows: ReadonlyArray<CoreSummary>, now_ms: number, color: boolean): string =>
   rows.length === 0
-    ? "no core job runs"
+    ? "no core jobs are running"
     : table(
         ["JOB", "STATE", "STEP", "STARTED", "REPORT"],
         rows.map(({ job_name, report, started_at, state, step }) => [
@@ -87,7 +104,7 @@ export const coreTable = (rows: ReadonlyArray<CoreSummary>, now_ms: number, colo
         color
       )
 
-/** What became of a signal, with the event that it ended in as far as that was waited for. */
+/** The outcome of a signal, with the event that completed it if that was waited for. */
 const signalLine = ({ refused, rev, signal_id }: SignalSummary, asked: string, done: string): string => {
   if (rev === null) return `${asked} (signal ${signal_id})`
   return refused === null ? `${done}, revision ${rev}` : `not done, revision ${rev}: ${safeLine(refused)}`
@@ -100,18 +117,18 @@ export const stopLine = (signal: SignalSummary): string =>
   signalLine(signal, "the turn is being stopped", "the turn was stopped")
 
 export const injectLine = (signal: SignalSummary): string =>
-  signalLine(signal, "edge is told at its next safe point", "edge was told")
+  signalLine(signal, "edge will receive it at its next safe point", "edge received it")
 
 export const compactLine = (signal: SignalSummary): string =>
-  signalLine(signal, "compaction was asked for", "the working memory was compacted")
+  signalLine(signal, "compaction was requested", "the working memory was compacted")
 
-/** What a proof could not look at: payloads that were reduced, and events that only a later Choir folds. */
+/** The parts that a verification could not check: reduced payloads, and events that only a later Choir folds. */
 const proofRemarks = ({ forgotten, newer }: Verification): string =>
   [
-    forgotten === undefined ? "" : `\n${forgotten} payloads were reduced, as later events list`,
+    forgotten === undefined ? "" : `\n${forgotten} payloads were reduced, as later events record`,
     newer === undefined
       ? ""
-      : `\nfrom revision ${newer.rev} on (${safeLine(newer.event_type)}, version ${newer.v}) a later Choir wrote it: the chain holds, and what the events do is not checked`
+      : `\nfrom revision ${newer.rev} on (${safeLine(newer.event_type)}, version ${newer.v}) a later Choir wrote the events: the chain is valid, their effects are not checked`
   ].join("")
 
 export const verificationText = (verification: Verification, color: boolean): string => {
@@ -123,7 +140,7 @@ export const verificationText = (verification: Verification, color: boolean): st
 
 const call = (payload: { readonly call_id: string }, rest: string) => `${payload.call_id} ${rest}`
 
-/** What matters of a payload, in one phrase. */
+/** A payload in one phrase. */
 const summary = (event: ChoirEvent): string => {
   switch (event.event_type) {
     case "UserMsg":

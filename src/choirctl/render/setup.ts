@@ -1,8 +1,8 @@
 /** The results of the init commands, for people. */
 import { join } from "node:path"
 import type { AgentInitialized } from "#src/choirctl/home/initAgent.ts"
-import type { BaseInitialized } from "#src/choirctl/home/initBase.ts"
 import type { Initialized } from "#src/choirctl/home/initHome.ts"
+import type { BaseInitialized } from "#src/choirctl/home/repositories.ts"
 
 /** `applied` is null where no choird runs. */
 export interface Joined {
@@ -18,7 +18,7 @@ export const initAgentText = ({ agent_id, applied, dm, llm, next, repo, workspac
   [
     `added ${agent_id} to config.json: workspace ${workspace}, model ${llm}, ${typeof dm === "string" ? `DM ${dm}` : `DMs ${dm.join(", ")}`}`,
     ...(applied === true ? [`choird knows ${agent_id} and changed nothing else`] : []),
-    `its tools, skills and identity are in ${repo}; commit what you change there`,
+    `its tools, skills and identity are in ${repo}; commit your changes there`,
     "",
     "Next:",
     ...next.map((command) => `  ${command}`)
@@ -26,7 +26,7 @@ export const initAgentText = ({ agent_id, applied, dm, llm, next, repo, workspac
 
 export const initBaseText = ({ created, next, repo }: BaseInitialized): string =>
   [
-    created ? `made ${repo} with the starter files; commit what you change there` : `${repo} is there already`,
+    created ? `created ${repo} with the starter files; commit your changes there` : `${repo} already exists`,
     "",
     "Next:",
     ...next.map((command) => `  ${command}`)
@@ -34,7 +34,7 @@ export const initBaseText = ({ created, next, repo }: BaseInitialized): string =
 
 /** One line: a person who sets up a home wants to know where it is and what comes next, not each path in it. */
 const homeLine = ({ created, home }: Initialized): string => {
-  if (created.length === 0) return `${home} was complete already`
+  if (created.length === 0) return `${home} is already complete`
   return created.includes(join(home, "config.json"))
     ? `set up ${home}`
     : `added what was missing: ${created.join(", ")}`

@@ -2,22 +2,21 @@
 import { Effect, Schema } from "effect"
 import { RuntimeConfig } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
-import { isInTheClear } from "#src/shared/config/clearText.ts"
-import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
-import { TELEGRAM_API_ROOT, tryBot } from "#src/choirctl/doctor/botTrial.ts"
 import { askEngine, whyNoDocker } from "#src/choirctl/doctor/dockerTrials.ts"
 import { sandboxFix, trySandbox } from "#src/choirctl/doctor/doctorTrials.ts"
-import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { tryModel } from "#src/choirctl/doctor/modelTrial.ts"
+import { TELEGRAM_API_ROOT, tryBot } from "#src/choirctl/doctor/serviceTrials.ts"
 import { type Setup, TELEGRAM_SECRET } from "#src/choirctl/home/initHome.ts"
 import { knownPrice } from "#src/choirctl/home/knownPrices.ts"
-import { keyName, known, type Provider, takesKey } from "#src/choirctl/home/modelChoices.ts"
-import { tryModel } from "#src/choirctl/doctor/modelTrial.ts"
-import { withProgress } from "#src/choirctl/terminal/progress.ts"
-import { safeLine } from "#src/choirctl/terminal/safeText.ts"
-import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { secretValue, setSecret } from "#src/choirctl/home/secretsFile.ts"
+import { type Given, keyName, known, type Provider, takesKey } from "#src/choirctl/home/setupAnswers.ts"
 import { type Answers, openDraft, type SetupDraft } from "#src/choirctl/home/setupDraft.ts"
-import type { Given } from "#src/choirctl/home/setupGiven.ts"
+import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { withProgress } from "#src/choirctl/terminal/print.ts"
+import { Screen } from "#src/choirctl/terminal/Screen.ts"
+import { safeLine } from "#src/choirctl/terminal/text.ts"
+import { isInTheClear } from "#src/shared/config/clearText.ts"
+import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
 import {
   askEndpoint,
   askKey,
@@ -44,7 +43,7 @@ export const FORGOTTEN: Readonly<Record<Next, ReadonlyArray<keyof Answers>>> = {
   offline: ["endpoint", "name", "key_asked", "price"]
 }
 
-/** The answer that is there, or that of the question, kept. */
+/** The kept answer, or else the answer to the question, which is then kept. */
 const answered = Effect.fnUntraced(function* <K extends keyof Answers, E, R>(
   draft: SetupDraft,
   name: K,
@@ -81,7 +80,7 @@ const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDr
     const key = takesKey(provider) ? yield* secretValue(home, secret) : undefined
     if (key !== undefined && isInTheClear(endpoint)) {
       yield* screen.note(
-        `The key would cross the network in the clear: enter an https:// address, or one of this host, or no key.`
+        `The key would be sent unencrypted: enter an https:// address, an address on this host, or no key.`
       )
       yield* draft.forget("endpoint", "key_asked")
       continue
@@ -91,7 +90,7 @@ const modelQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDr
     if (provider === "offline" || draft.answers().model_accepted === true) return model
     if (key === undefined && provider !== "other") {
       yield* screen.note(
-        `The model was not tried, since its key is missing. Set it later: choirctl secret set ${secret}`
+        `The model was not tested because its key is missing. Set it later: choirctl secret set ${secret}`
       )
       return { ...model, secret }
     }
@@ -155,7 +154,7 @@ const telegramQuestions = Effect.fnUntraced(function* (home: string, draft: Setu
 
 const AUTO = Schema.decodeSync(RuntimeConfig)({})
 
-/** A runtime that works here. What isolates nothing is taken only when a person says so. */
+/** A runtime that works here. One without isolation is chosen only by a person. */
 const runtimeQuestion = Effect.fnUntraced(function* (draft: SetupDraft, given: Given, endpoint: string) {
   if (given.runtime !== undefined) return given.runtime
   const before = draft.answers().runtime
@@ -179,7 +178,7 @@ const KEPT: ReadonlyArray<readonly [keyof Answers, string]> = [
   ["runtime", "runtime"]
 ]
 
-/** What an unfinished setup knows, for a person who decides whether to go on with it. */
+/** The answers of an unfinished setup, for a person who decides whether to continue it. */
 const keptLines = (answers: Answers): ReadonlyArray<string> => [
   "An earlier setup was not finished. Its answers:",
   ...KEPT.flatMap(([key, what]) => {
@@ -195,7 +194,7 @@ const resume = Effect.fnUntraced(function* (draft: SetupDraft) {
   if (!(yield* askResume)) yield* draft.forget(...(Object.keys(draft.answers()) as Array<keyof Answers>))
 })
 
-/** Takes the flags as answers, once. Another model than the draft's leaves none of the answers about that one. */
+/** Takes the flags as answers, once. If they name another model than the draft, the draft's answers about its model are dropped. */
 export const takeFlags = Effect.fnUntraced(function* (draft: SetupDraft, given: Given) {
   const { endpoint, name, provider, telegram_user_id } = given
   const before = draft.answers()

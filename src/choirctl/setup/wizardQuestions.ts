@@ -1,20 +1,20 @@
 /** The questions of the setup wizard, one by one: their words, and which answers they take. */
-import { apiAddress } from "#src/shared/wire/apiAddress.ts"
 import { Effect, Redacted } from "effect"
 import { Prompt } from "effect/cli"
-import { askPerson } from "#src/choirctl/terminal/askPerson.ts"
-import { looksLikeToken } from "#src/choirctl/doctor/botTrial.ts"
+import { looksLikeToken } from "#src/choirctl/doctor/serviceTrials.ts"
+import type { Obstacle, TrialFailed } from "#src/choirctl/doctor/trialHttp.ts"
 import { parsePrice, type Price, PRICES_AS_OF } from "#src/choirctl/home/knownPrices.ts"
 import {
   addressProblem,
+  isTelegramId,
   MODEL_EXAMPLES,
   nameProblem,
+  type Provider,
   PROVIDER_TITLES,
-  PROVIDERS,
-  type Provider
-} from "#src/choirctl/home/modelChoices.ts"
-import { isTelegramId } from "#src/choirctl/home/setupGiven.ts"
-import type { Obstacle, TrialFailed } from "#src/choirctl/doctor/trialHttp.ts"
+  PROVIDERS
+} from "#src/choirctl/home/setupAnswers.ts"
+import { askPerson } from "#src/choirctl/terminal/questions.ts"
+import { apiAddress } from "#src/shared/wire/apiAddress.ts"
 
 const checked = (fits: (text: string) => boolean, problem: string) => (text: string) =>
   fits(text.trim()) ? Effect.succeed(text.trim()) : Effect.fail(problem)
@@ -26,7 +26,7 @@ const without = (problem: (text: string) => string | undefined) => (text: string
 }
 
 export const askResume = askPerson(
-  Prompt.Confirm({ message: "Go on with the answers of the unfinished setup?", initial: true })
+  Prompt.Confirm({ message: "Continue with the answers of the unfinished setup?", initial: true })
 )
 
 export const askProvider = askPerson(
@@ -63,7 +63,7 @@ export const askPrice = (price: Price | undefined) => {
 
 export const askUserId = askPerson(
   Prompt.String({
-    message: "Your Telegram user id; @userinfobot tells you (Enter: no Telegram)",
+    message: "Your Telegram user id, which @userinfobot shows you (Enter: no Telegram)",
     validate: checked(
       (text) => text === "" || isTelegramId(text),
       "A user id is a number, such as 123456789. Send @userinfobot a message to learn yours, or press Enter to skip"
@@ -97,11 +97,11 @@ const NEXT_TITLES: Readonly<Record<Next, string>> = {
   endpoint: "Enter another address",
   again: "Try again with the same answers",
   all: "Choose another provider",
-  keep: "Keep it as it is; choirctl model test main tries it again later",
+  keep: "Keep it; choirctl model test main tests it again",
   offline: "Use the offline model for now"
 }
 
-/** What most likely helps. */
+/** The next step that most likely helps. */
 const BEST: Readonly<Record<Obstacle, Next>> = {
   key: "key",
   credit: "again",
@@ -138,8 +138,8 @@ export const askNextForBot = askPerson(
     message: "What now?",
     choices: [
       { title: "Enter the token again", value: "again" },
-      { title: "Keep it as it is; choirctl doctor tries it again later", value: "keep" },
-      { title: "Go on without Telegram", value: "without" }
+      { title: "Keep it; choirctl doctor tests it again", value: "keep" },
+      { title: "Continue without Telegram", value: "without" }
     ] as const
   })
 )

@@ -24,7 +24,7 @@ export const onHost = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.flatMap(
 
 const unused = Effect.die("the command line itself needs nothing of the host")
 
-/** What the parser of the command line asks for and no flag of choirctl uses. */
+/** Services that the command line's parser requires and no flag of choirctl uses. */
 export const parserServices = Layer.mergeAll(
   FileSystem.layerNoop({}),
   Path.layer,

@@ -1,17 +1,17 @@
 /**
- * A log as it grows, is cut back, or gives way to a new one. A rotation renames the file into the archive, whose names
- * sort by time: so a reader that comes late finds there what was written between the file it read and the one that is written now.
+ * A log that is read while it grows, is truncated or is rotated. A rotation renames the file into the archive, whose names sort by
+ * time: a slow reader finds there the lines between the file that it read and the current one.
  */
 import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync, statSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { gunzipSync } from "node:zlib"
 import { Effect } from "effect"
 import { archiveName, archiveStem } from "#src/shared/files/logArchives.ts"
-import { LOG_CHUNK_BYTES } from "#src/shared/limits.ts"
 import { codeOf } from "#src/shared/files/nofollow.ts"
-import { failed } from "./failure.ts"
-import { type Line, makeLineSplitter } from "./lineSplitter.ts"
+import { LOG_CHUNK_BYTES } from "#src/shared/limits.ts"
 import { LOG_LINE_BYTES_MAX } from "#src/shared/text/logs.ts"
+import { failed } from "./failure.ts"
+import { type Line, makeLineSplitter } from "./input.ts"
 
 /** How often `choirctl logs` looks for new lines. */
 export const LOG_POLL_MS = 200
@@ -22,7 +22,7 @@ const LOG_ARCHIVE_READ_BYTES_MAX = 256 * 1024 * 1024
 
 const LINE_FEED = 0x0a
 
-/** What `find` gives, or nothing where there is no such file. */
+/** The result of `find`, or nothing if there is no such file. */
 const present = <A>(find: () => A): A | undefined => {
   try {
     return find()
@@ -32,7 +32,7 @@ const present = <A>(find: () => A): A | undefined => {
   }
 }
 
-/** One file, read to its end as often as one likes. */
+/** One file that can be read to its end repeatedly. */
 const makeFileReader = (file: number) => {
   const chunk = Buffer.allocUnsafe(LOG_CHUNK_BYTES)
   let splitter = makeLineSplitter(LOG_LINE_BYTES_MAX)
@@ -47,7 +47,7 @@ const makeFileReader = (file: number) => {
     /** The next lines; `undefined` at the end. */
     read: (): ReadonlyArray<Line> | undefined => {
       const { size } = fstatSync(file)
-      // Half a line is taken back when the rest of it could not be written; anything shorter was emptied.
+      // A writer removes half a line when it cannot write the rest; a file that is shorter still was emptied.
       if (size < offset) restart(size >= lines_end ? lines_end : 0)
       const bytes = readSync(file, chunk, 0, chunk.length, offset)
       if (bytes === 0) return undefined
@@ -98,12 +98,12 @@ const makeReader = (path: string) => {
     exists: () => now.file !== undefined,
     read: () => now.file?.read(),
     rest: () => now.file?.rest() ?? [],
-    /** Whether another file has the name now, or none. Whoever wrote to the one before has done so to the end. */
+    /** Whether another file has the name, or none. The writer of the earlier file has finished it. */
     isOver: (): boolean => {
       const found = statSync(path, { throwIfNoEntry: false })
       return found?.ino !== now.file?.inode()
     },
-    /** Goes on with the file that has the name now. Returns the lines that were archived unseen. */
+    /** Continues with the file that has the name now. Returns the lines that were archived unseen. */
     renew: (): ReadonlyArray<Line> => {
       const before = now
       now = openNow()
@@ -131,7 +131,7 @@ export interface Tail {
   readonly follow: boolean
   /** How many of the newest lines to begin with; all of them when undefined. */
   readonly last: number | undefined
-  /** What to do when there is no such log. */
+  /** The hint when there is no such log. */
   readonly hint: string
 }
 
@@ -158,7 +158,7 @@ export const tailLog = Effect.fn("tailLog")(function* <R>(
   else {
     let newest: ReadonlyArray<Line> = []
     yield* drain((lines) => Effect.sync(() => void (newest = ending([...newest, ...lines], last))))
-    // The start of a line that is still being written is no line yet for one who follows.
+    // A reader that follows the log waits for the end of a line that is still being written.
     yield* emitAll(follow ? newest : ending([...newest, ...reader.rest()], last))
   }
   if (!follow) return yield* emitAll(reader.rest())
@@ -166,7 +166,7 @@ export const tailLog = Effect.fn("tailLog")(function* <R>(
     yield* Effect.sleep(LOG_POLL_MS)
     yield* drain(emitAll)
     if (!(yield* attempt(path, reader.isOver))) return
-    // What came between the end that was read and the rename.
+    // Lines written between the last read and the rename.
     yield* drain(emitAll)
     yield* emitAll(yield* attempt(path, reader.renew))
     yield* drain(emitAll)

@@ -1,4 +1,4 @@
-/** Standard output and standard error, and whether a person sits there. */
+/** Standard output and standard error, and the end of a command whose output is no longer read. */
 import { Context, Effect, Layer } from "effect"
 
 export class Screen extends Context.Service<
@@ -6,7 +6,7 @@ export class Screen extends Context.Service<
   {
     /** Whether questions can be asked: standard input and output are both a terminal. */
     readonly interactive: boolean
-    /** Whether standard input is a terminal, and not what a program or a file hands over. */
+    /** Whether standard input is a terminal, and not a pipe or a file. */
     readonly typed_input: boolean
     /** Whether standard output is a terminal. */
     readonly terminal: boolean
@@ -65,3 +65,18 @@ export const withNotes = (screen: Screen["Service"], change: (text: string) => s
   note: (text) => screen.note(change(text)),
   draw: screen.draw
 })
+
+let prints_only = false
+
+/** Marks a command that only prints, so that it ends with its reader. */
+export const endWithReader: Effect.Effect<void> = Effect.sync(() => {
+  prints_only = true
+})
+
+/** Lets any other command run to its end without its output; its exit code reports the result. */
+export const surviveClosedPipes = (): void => {
+  process.stdout.on("error", () => {
+    if (prints_only) process.exit(0)
+  })
+  process.stderr.on("error", () => undefined)
+}

@@ -1,4 +1,4 @@
-/** What went wrong in one shape: for people, for programs, and as an exit code (docs/operating.md). */
+/** Failures in one shape: for people, for programs, and as an exit code (docs/operating.md). */
 import { Cause, Schema } from "effect"
 import { CliError } from "effect/cli"
 import type { ErrorDetail } from "#schema/ApiError.ts"
@@ -34,7 +34,7 @@ export class Unsuccessful extends Schema.TaggedError<Unsuccessful>()("Unsuccessf
   exit_code: Schema.Int
 }) {
   override get message() {
-    return "the result that was printed is not a success: see what it says"
+    return "the printed result reports a failure"
   }
 }
 

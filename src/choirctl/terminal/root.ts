@@ -13,14 +13,14 @@ const home = Flag.String("home").pipe(
 )
 
 const json = Flag.Boolean("json").pipe(
-  Flag.withDescription("Print JSON on standard output, and nothing else there"),
+  Flag.withDescription("Print only JSON on standard output"),
   Flag.withDefault(false)
 )
 
 /** `choirctl` itself. A command reads the shared flags by yielding it. */
 export const root = Command.make("choirctl").pipe(
   Command.withSharedFlags({ home, json }),
-  Command.withDescription("Sets up, starts and watches the agents of this host")
+  Command.withDescription("Set up, start and monitor the agents on this host")
 )
 
 /** The configuration of a home. */

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { homeBackupLockPath } from "#src/shared/files/homeBackupLock.ts"
 import { holdLockFile } from "#src/shared/files/lockFile.ts"
-import { requireSpace } from "#src/choirctl/backup/requireSpace.ts"
+import { requireSpace } from "#src/choirctl/backup/freshFiles.ts"
 import { choirctl } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 
@@ -57,7 +57,7 @@ describe("a backup", LIVE, () => {
       yield* holdLockFile(homeBackupLockPath(home))
       const ran = yield* choirctl(home, ["backup", file, "--without-secrets", "--json"])
       assert.strictEqual(ran.code, 1)
-      assert.include(ran.err + ran.out, `another choirctl backs up ${home}`)
+      assert.include(ran.err + ran.out, `another choirctl is backing up ${home}`)
       assert.isFalse(existsSync(file))
     }).pipe(Effect.scoped)
   )

@@ -106,7 +106,7 @@ describe("choirctl chat at a terminal", () => {
       const chat = yield* open
       yield* chat.tell(activity("EDGE_REASONING"))
       yield* chat.ctrlC
-      assert.match(yield* chat.shown, /stopping the turn; Ctrl-C once more leaves the chat/u)
+      assert.match(yield* chat.shown, /stopping the turn; press Ctrl-C again to leave the chat/u)
       assert.strictEqual(yield* chat.sent, "/stop")
       assert.match(yield* chat.shown, /Stopping\./u)
       assert.isFalse(yield* chat.hasLeft)

@@ -29,7 +29,7 @@ describe("choirctl approval", () => {
     Effect.gen(function* () {
       const home = yield* temporaryFolder
       yield* fakeChoird(home, { approvals: Effect.succeed([]) })
-      assert.strictEqual((yield* choirctl(home, ["approval", "list"])).out, "no approval waits\n")
+      assert.strictEqual((yield* choirctl(home, ["approval", "list"])).out, "no pending approvals\n")
     })
   )
 

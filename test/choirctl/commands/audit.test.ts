@@ -27,7 +27,7 @@ describe("choirctl audit", () => {
     Effect.gen(function* () {
       const home = yield* temporaryFolder
       yield* fakeChoird(home, { audit: Effect.succeed([]) })
-      assert.strictEqual((yield* choirctl(home, ["audit"])).out, "nothing was refused or changed\n")
+      assert.strictEqual((yield* choirctl(home, ["audit"])).out, "no entries\n")
       assert.strictEqual((yield* choirctl(home, ["audit", "--last", "-1"])).code, 2)
       assert.strictEqual((yield* choirctl(home, ["audit", "--agent", "NO"])).code, 2)
     })

@@ -39,7 +39,7 @@ describe("choirctl daemon", LIVE, () => {
       assert.deepStrictEqual([stopped.code, document(stopped)], [0, { ok: true, stopped: true, pid }])
       assert.isFalse(existsSync(`/proc/${pid}`))
       assert.deepStrictEqual(processesNaming(`--workspace=${workspace}`), [])
-      assert.strictEqual((yield* choirctl(folder, ["daemon", "stop"])).out, "choird does not run\n")
+      assert.strictEqual((yield* choirctl(folder, ["daemon", "stop"])).out, "choird is not running\n")
       yield* choirctl(folder, ["daemon", "start"])
       const sessions = yield* choirctl(folder, ["session", "list", "--json"])
       assert.deepStrictEqual(
@@ -55,7 +55,7 @@ describe("choirctl daemon", LIVE, () => {
       write("config.json", { agents: 5 })
       const ran = yield* choirctl(folder, ["daemon", "start"])
       assert.strictEqual(ran.code, 78)
-      assert.match(ran.err, /choird ended with 78 \(needs a person\):\nchoird: .*config\.json cannot be used/u)
+      assert.match(ran.err, /choird exited with code 78 \(needs an operator\):\nchoird: .*config\.json cannot be used/u)
       const nowhere = yield* choirctl(join(folder, "nowhere"), ["daemon", "start"])
       assert.deepStrictEqual([nowhere.code, existsSync(join(folder, "nowhere"))], [78, false])
     })
@@ -72,7 +72,7 @@ describe("choirctl daemon", LIVE, () => {
       const stopped = yield* choirctl(folder, ["daemon", "stop", "--json"])
       assert.deepInclude(document(stopped) as object, { ok: true, stopped: true })
       const ran = yield* Fiber.join(starting)
-      assert.include(ran.err, "choird ended with 0")
+      assert.include(ran.err, "choird exited with code 0")
     })
   )
 

@@ -64,7 +64,7 @@ describe("choirctl db migrate", LIVE, () => {
       yield* fakeChoird(home)
       const ran = yield* choirctl(home, ["db", "migrate"])
       assert.strictEqual(ran.code, 0)
-      assert.include(ran.out, "choird runs, and brought its database up to date")
+      assert.include(ran.out, "choird is running and migrated its database")
     })
   )
 })

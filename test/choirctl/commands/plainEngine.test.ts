@@ -43,7 +43,7 @@ describe("choirctl init beside a Docker engine without user namespaces (R38)", (
         const ran = yield* spawnChoirctl(["--home", home, "init", ...flags], {
           env,
           typing: [
-            { after: "Let agents run in this engine all the same", text: `${answer}\r` },
+            { after: "Let agents run in this engine anyway", text: `${answer}\r` },
             { after: "Your Telegram user id", text: "\r" }
           ]
         })
@@ -120,13 +120,13 @@ describe("choirctl doctor on an engine", () => {
         found.get("docker"),
         `ok: version ${said("{{.ServerVersion}}")}, storage ${said("{{.Driver}}")}`
       )
-      assert.strictEqual(found.get("docker userns"), "ok: root of a container is nobody here")
+      assert.strictEqual(found.get("docker userns"), "ok: root of a container is an unprivileged user here")
       const lacking = ["CPUCfsQuota", "MemoryLimit", "PidsLimit"].filter((name) => said(`{{.${name}}}`) !== "true")
       assert.strictEqual(
         found.get("docker limits")?.startsWith("ok: processors, memory and processes"),
         lacking.length === 0
       )
-      assert.strictEqual(found.get("docker network"), "ok: choird bars agents from this host and its networks")
+      assert.strictEqual(found.get("docker network"), "ok: choird blocks agents from this host and its networks")
       assert.strictEqual(found.get("runtime"), "ok: docker")
       assert.match(found.get("git") ?? "", /^ok: git version \d/u)
     })

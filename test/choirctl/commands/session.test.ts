@@ -84,7 +84,7 @@ describe("choirctl session", () => {
       const home = yield* temporaryFolder
       const calls = yield* fakeChoird(home)
       const ran = yield* choirctl(home, ["session", "resume", SESSION])
-      assert.deepStrictEqual([ran.code, ran.out.trim()], [0, `agent-1 goes on in ${SESSION}, epoch 4`])
+      assert.deepStrictEqual([ran.code, ran.out.trim()], [0, `agent-1 resumed ${SESSION}, epoch 4`])
       assert.deepStrictEqual(calls[0], { name: "resume", id: SESSION })
       const printed = document(yield* choirctl(home, ["session", "resume", SESSION, "--json"]))
       assert.deepStrictEqual(printed, { session_id: SESSION, agent_id: "agent-1", epoch: 4 })
@@ -164,7 +164,7 @@ describe("choirctl session", () => {
       assert.include(asked.err, ` session delete ${SESSION} --yes`)
       assert.notInclude(calls.map(({ name }) => name).join(), "delete")
       const deleted = yield* choirctl(home, ["session", "delete", SESSION, "--yes"])
-      assert.include(deleted.out, "On record: its last revision 12")
+      assert.include(deleted.out, "last revision 12")
       assert.deepStrictEqual(calls.at(-1), { name: "delete", id: SESSION })
     })
   )
@@ -228,7 +228,7 @@ describe("choirctl session", () => {
       const home = yield* temporaryFolder
       const calls = yield* fakeChoird(home, ended(9))
       const ran = yield* choirctl(home, ["session", "inject", SESSION, "be quick", "--wait"])
-      assert.deepStrictEqual(ran, { code: 0, out: "edge was told, revision 9\n", err: "" })
+      assert.deepStrictEqual(ran, { code: 0, out: "edge received it, revision 9\n", err: "" })
       yield* choirctl(home, ["session", "inject", SESSION, "--request-id", "r1"], { stdin: "line 1\nline 2\n" })
       assert.deepStrictEqual(inputs(calls), [
         { text: "be quick", wait_ms: SIGNAL_WAIT_MS_MAX },

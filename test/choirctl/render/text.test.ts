@@ -1,9 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
-import { paint } from "#src/choirctl/terminal/paint.ts"
-import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"
-import { fields, table } from "#src/choirctl/terminal/table.ts"
-import { ago, span } from "#src/choirctl/terminal/time.ts"
+import { ago, fields, jsonText, paint, safeLine, safeText, span, table } from "#src/choirctl/terminal/text.ts"
 
 describe("safeText", () => {
   it("keeps lines and tabs, and takes away what a terminal obeys", () => {

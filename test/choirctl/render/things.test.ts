@@ -23,7 +23,7 @@ describe("agentTable", () => {
     }
     assert.match(
       agentTable([{ ...summary, health }], false),
-      /HEALTH\n.* epoch 2, lag 3, heard 1s ago, crashes 1\/3, tokens 5 of 100, 0\.5000 USD$/u
+      /HEALTH\n.* epoch 2, lag 3, heartbeat 1s ago, crashes 1\/3, tokens 5 of 100, 0\.5000 USD$/u
     )
   })
 })
@@ -104,8 +104,8 @@ describe("eventLine", () => {
 describe("lists that are empty", () => {
   it("say so, and what to do where something helps", () => {
     assert.include(agentTable([], false), "choirctl agent init")
-    assert.strictEqual(sessionTable([], 0, false), "no session yet")
-    assert.strictEqual(coreTable([], 0, false), "no core job runs")
+    assert.strictEqual(sessionTable([], 0, false), "no sessions")
+    assert.strictEqual(coreTable([], 0, false), "no core jobs are running")
     assert.strictEqual(workspaceTable([], false), "no workspace is configured")
   })
 })
@@ -132,7 +132,7 @@ describe("agentDetail", () => {
 describe("statusText", () => {
   it("marks what does not work", () => {
     const text = statusText({ ...systemStatus, postgres: { ...systemStatus.postgres, ok: false } }, true)
-    assert.include(text, "\u001b[31mdoes not work\u001b[0m, embedded")
+    assert.include(text, "\u001b[31mfailed\u001b[0m, embedded")
   })
 
   it("says where the metrics are and what holds their token", () => {
@@ -159,8 +159,8 @@ describe("verificationText", () => {
     assert.strictEqual(
       verificationText({ ok: true, events: 3, head: "ab", forgotten: 2, newer }, false),
       `verified 3 events, head ab
-2 payloads were reduced, as later events list
-from revision 2 on (PlanCommitted, version 3) a later Choir wrote it: the chain holds, and what the events do is not checked`
+2 payloads were reduced, as later events record
+from revision 2 on (PlanCommitted, version 3) a later Choir wrote the events: the chain is valid, their effects are not checked`
     )
   })
 })
@@ -182,7 +182,7 @@ describe("promptText", () => {
     const reports = [{ job_name: "x", report: { kind: "progress", text: "t", phase: "tests", percent: 40 } as const }]
     assert.strictEqual(promptText("a", { ...idle, cores: ["x", "y"], reports }, false), "a (2 jobs: x tests 40%; y)> ")
     assert.strictEqual(promptText("a", { ...idle, status: "starting" }, false), "a (starting)> ")
-    assert.strictEqual(promptText("a", { ...idle, up: false }, false), "a (choird is away)> ")
+    assert.strictEqual(promptText("a", { ...idle, up: false }, false), "a (choird is not reachable)> ")
   })
 })
 

@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import { notYet } from "#src/choird/config/notYet.ts"
-import { configSchema } from "#src/choirctl/home/configSchema.ts"
+import { configSchema } from "#src/choirctl/home/initHome.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { CONFIG } from "../../support/stores.ts"
 

@@ -264,7 +264,7 @@ describe("respond", () => {
 
   it("says what it left out", () => {
     const { text } = converse([user("say ok\nand paint the fence")], EDGE)
-    assert.strictEqual(text, 'ok\nI left out what is no instruction: "and paint the fence"')
+    assert.strictEqual(text, 'ok\nI left out what is not an instruction: "and paint the fence"')
   })
 
   it("is labelled, counts its usage and keeps to max_tokens", () => {

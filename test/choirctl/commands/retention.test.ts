@@ -16,10 +16,10 @@ describe("choirctl prune", () => {
       const { out } = yield* choirctl(home, ["prune"])
       assert.strictEqual(
         out,
-        "KIND      WENT  SIZE\nmessages  12    -\nlogs      2     3.0 MiB\n5.0 GiB are free on the disk of the home\n"
+        "KIND      REMOVED  SIZE\nmessages  12       -\nlogs      2        3.0 MiB\n5.0 GiB free on the home's disk\n"
       )
       const dry = yield* choirctl(home, ["prune", "--dry-run"])
-      assert.include(dry.out, "WOULD GO")
+      assert.include(dry.out, "WOULD REMOVE")
       assert.deepStrictEqual(document(yield* choirctl(home, ["prune", "--json"])), pruneReport)
       assert.deepStrictEqual(
         calls.map(({ input }) => input),

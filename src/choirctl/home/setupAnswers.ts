@@ -1,4 +1,23 @@
-/** The models that `choirctl init` offers, as entries of config.json. */
+/** The models that `choirctl init` offers, and the answers that its flags give. */
+
+import type { Setup } from "./initHome.ts"
+import type { Price } from "./knownPrices.ts"
+
+/** The answers that the flags of `choirctl init` give, so that nobody is asked for them. */
+export interface Given {
+  readonly provider: Provider | undefined
+  readonly endpoint: string | undefined
+  readonly name: string | undefined
+  readonly fallback?: string | undefined
+  readonly price: Price | undefined
+  readonly telegram_user_id: string | undefined
+  readonly telegram_api_root: string | undefined
+  readonly runtime: Setup["runtime"] | undefined
+  readonly allow_unmapped_root: boolean
+}
+
+/** A Telegram user id, as @userinfobot tells it. */
+export const isTelegramId = (text: string): boolean => /^[1-9][0-9]{0,15}$/u.test(text)
 
 /** The provider of a model, as its question and flag name it. */
 export const PROVIDERS = ["offline", "openrouter", "openai", "other"] as const

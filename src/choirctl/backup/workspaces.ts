@@ -3,19 +3,56 @@
  * before it and no link is followed, whatever is swapped for one.
  */
 import { closeSync, constants, fstatSync, openSync, readdirSync, readlinkSync } from "node:fs"
+import { resolve } from "node:path"
 import { Effect } from "effect"
+import type { Config } from "#schema/Config.ts"
 import type { ResourceName } from "#schema/Ids.ts"
 import { type CommandFailed, failed } from "#src/choirctl/terminal/failure.ts"
 import { codeOf, descriptorPath, openFolder } from "#src/shared/files/nofollow.ts"
 import type { Archive } from "./ArchiveWriter.ts"
 import { isRelativePath, WORKSPACE_ENTRIES_MAX, workspaceMember, WORKSPACES_BYTES_MAX } from "./manifest.ts"
 
+/** Folders of a home that Choir fills. Git runs hooks from one of them, and choird trusts what lies in the others. */
+const CHOIRS_OWN = new Set([
+  "sources",
+  "data",
+  "socks",
+  "images",
+  "repos",
+  "logs",
+  "archive",
+  "metrics.token",
+  "backup.lock",
+  "choird.lock",
+  "files.lock"
+])
+
+/** The path of a workspace below its home; nothing for one that lies elsewhere. */
+export const pathInHome = (path: string, home: string) => {
+  const absolute = resolve(path)
+  const relative = absolute.startsWith(`${home}/`) ? absolute.slice(home.length + 1) : undefined
+  return relative !== undefined && isRelativePath(relative) ? relative : undefined
+}
+
+/**
+ * A workspace in a folder whose files Choir or git acts on. Its contents come from an agent, or from those who made the backup, and would
+ * be run or trusted there.
+ */
+export const misplacedWorkspace = ({ workspaces }: Config, home: string) => {
+  for (const [name, { path }] of Object.entries(workspaces)) {
+    const names = pathInHome(path, home)?.split("/") ?? []
+    if (names.some((part) => part.toLowerCase() === ".git")) return { name, path, owner: "git" } as const
+    if (CHOIRS_OWN.has(names[0] ?? "")) return { name, path, owner: "Choir" } as const
+  }
+  return undefined
+}
+
 const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 const DEPTH_MAX = 200
 /** Errors of one entry that keep it out of the backup, and nothing else: it is gone, is something else by now, or is not ours to read. */
 const PASSING = new Set(["ENOENT", "ELOOP", "EACCES", "EPERM", "ENOTDIR", "ENXIO"])
 
-/** What was taken along of all workspaces so far, against the limits of a backup. */
+/** Entries and bytes taken from all workspaces so far, for the limits of a backup. */
 export interface Taken {
   entries: number
   bytes: number

@@ -39,7 +39,7 @@ describe("a command that destroys", LIVE, () => {
         const ran = yield* choirctl(home, args)
         assert.strictEqual(ran.code, 2, ran.err)
         assert.include(ran.err, lost)
-        assert.isBelow(ran.err.indexOf(lost), ran.err.indexOf("error: This needs --yes"), ran.err)
+        assert.isBelow(ran.err.indexOf(lost), ran.err.indexOf("error: This command needs --yes"), ran.err)
         assert.include(ran.err, `hint: choirctl --home ${home} ${args.join(" ")} --yes`)
         const refused = yield* choirctl(home, [...args, "--json"])
         assert.strictEqual(refused.code, 2)

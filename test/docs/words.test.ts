@@ -1,0 +1,139 @@
+/**
+ * The words of everything that a person reads: help texts, errors, log lines, comments and pages. A phrase that reads like a translation is
+ * listed once, with plain words in its place. Quotations are free: code blocks, inline code and quoted text of a page.
+ */
+import { spawnSync } from "node:child_process"
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { ROOT } from "../support/installation.ts"
+
+interface Phrase {
+  readonly pattern: RegExp
+  /** Words to use in its place. */
+  readonly better: string
+}
+
+const PHRASES: ReadonlyArray<Phrase> = [
+  { pattern: /\banew\b/giu, better: "again, from the start" },
+  { pattern: /\bwho(?:m)?ever\b/giu, better: "name the person or program: the agent that, anyone who" },
+  { pattern: /\bstands? for\b/giu, better: "is, means, represents, replaces" },
+  { pattern: /\b(?:goes|gone|went) on\b/giu, better: "continues, resumes, runs, keeps" },
+  { pattern: /\b(?:go|going) on (?:as|from|in|until|where|with|without)\b/giu, better: "continue, resume" },
+  {
+    pattern:
+      /(?<!\bthere )\b(?:are|is|was|were) (?:no|none)\b(?= \p{L})(?! (?:better|different|earlier|larger|later|less|longer|more|other)\b)/giu,
+    better: "is not a, has no, there is no"
+  },
+  {
+    pattern: /\b(?:are|be|been|being|is|was|were) told\b(?! apart)/giu,
+    better: "learns, receives, gets a notice, is notified"
+  },
+  { pattern: /\bin the place of\b/giu, better: "instead of" },
+  { pattern: /\bshall\b/giu, better: "must, will" },
+  { pattern: /\bmend(?:ed|ing|s)?\b/giu, better: "fix, repair, correct" },
+  { pattern: /\/\*\*\s+(?:\*\s+)?(?:What|Who(?:ever)?) /gu, better: "begin with a noun phrase: what the thing is" }
+]
+
+const ROOMS = [
+  "src",
+  "schema",
+  "demo",
+  "tools",
+  "bench",
+  "docker",
+  "docs",
+  "AGENTS.md",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "README.md",
+  "SECURITY.md"
+]
+
+/** Rooms whose words are not plain yet. Empty this list; nothing is added to it. */
+const EXEMPT: ReadonlyArray<string> = ["schema/", "src/agent/", "src/choird/", "src/shared/", "docs/testing.md"]
+
+/** Pages whose tables repeat texts of tests. */
+const QUOTED_TABLES: ReadonlySet<string> = new Set(["docs/invariants.md"])
+
+const blank = (text: string) => text.replaceAll(/[^\n]/gu, " ")
+
+/** A page without its quotations, line by line as it was. */
+const withoutQuotations = (page: string) =>
+  page
+    .replaceAll(/^```[\s\S]*?^```/gmu, blank)
+    .replaceAll(/`[^`\n]*`/gu, blank)
+    .replaceAll(/"[^"]{0,300}"/gu, blank)
+
+const withoutTables = (page: string) => page.replaceAll(/^\|.*$/gmu, blank)
+
+/** The phrases of a text, as `line: phrase (better)`. */
+const found = (text: string): ReadonlyArray<string> =>
+  PHRASES.flatMap(({ better, pattern }) =>
+    [...text.matchAll(pattern)].map(({ 0: phrase, index }) => {
+      const line = text.slice(0, index).split("\n").length
+      return `${line}: ${phrase.replaceAll(/\s+/gu, " ")} (better: ${better})`
+    })
+  )
+
+const texts = (): ReadonlyArray<string> => {
+  const listed = spawnSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "--", ...ROOMS], {
+    cwd: ROOT,
+    encoding: "utf8"
+  })
+  assert.strictEqual(listed.status, 0, listed.stderr)
+  return listed.stdout
+    .split("\n")
+    .filter(
+      (path) => /\.(?:json|md|sh|ts)$/u.test(path) && !path.startsWith("schema/golden/") && existsSync(join(ROOT, path))
+    )
+}
+
+const wordsOf = (path: string) => {
+  const text = readFileSync(join(ROOT, path), "utf8")
+  if (!path.endsWith(".md")) return text
+  return withoutQuotations(QUOTED_TABLES.has(path) ? withoutTables(text) : text)
+}
+
+describe("the words of texts and comments", () => {
+  it("are plain", () => {
+    const paths = texts()
+    assert.isAbove(paths.length, 500)
+    const problems = paths
+      .filter((path) => !EXEMPT.some((room) => path.startsWith(room)))
+      .flatMap((path) => found(wordsOf(path)).map((problem) => `${path}:${problem}`))
+    assert.deepStrictEqual(problems, [])
+  })
+})
+
+describe("the search for phrases", () => {
+  it.each([
+    "/** What a hello answers. */",
+    "/**\n * Whoever asks first is answered first.\n */",
+    "It begins anew.",
+    "The session goes on, and the job went on.",
+    "Go on with the next one.",
+    "A name that stands for an agent.",
+    "It is no file, and these are none of ours.",
+    "The agent is told, and shall mend it."
+  ])("finds one in %j", (text) => {
+    assert.isNotEmpty(found(text))
+  })
+
+  it.each([
+    "There is no file, and there are none left.",
+    "It is no longer there, and is no larger than before.",
+    "They can be told apart.",
+    "Where it goes only once. What is this?",
+    "/** The answer to a hello. What it holds is checked. */",
+    "The answer is no.",
+    "It recommends an amendment.",
+    "Move on; log on; depends on."
+  ])("takes %j for plain English", (text) => {
+    assert.deepStrictEqual(found(text), [])
+  })
+
+  it("leaves out what a page quotes", () => {
+    assert.deepStrictEqual(found(withoutQuotations('`goes on` and "is told\nagain"\n\n```\nanew\n```\n')), [])
+  })
+})
