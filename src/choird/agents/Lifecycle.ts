@@ -104,6 +104,8 @@ export class Lifecycle extends Context.Service<
     terminating(session_id: SessionId, reason: string): Effect.Effect<void>
     /** Views as they change. */
     readonly changes: Stream.Stream<AgentView>
+    /** The view of an agent, and then each change of it. */
+    follow(agent_id: AgentId): Stream.Stream<AgentView>
   }
 >()("choir/choird/Lifecycle") {
   /** @param programs what every container is given of this installation. */
@@ -315,6 +317,7 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     hold: (reason) => Effect.sync(() => void (held = reason)),
     recover: recoverRuns(all, (request) => Effect.asVoid(Effect.orDie(launch(request)))),
     ...makeHearingOf(all),
-    changes: views.changes
+    changes: views.changes,
+    follow: views.follow
   })
 })

@@ -12,7 +12,7 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import { acknowledgeResolution, type ApprovalRow, findCalls, isConfirmation, resolveApproval } from "./approvalRows.ts"
 import { mayFollow } from "./approvalStatus.ts"
 import { visibleLine } from "./approvalText.ts"
-import { Approved, beginExecution } from "./executionSteps.ts"
+import { Approved, beginExecution } from "./Approved.ts"
 import { AppendRules } from "#src/choird/sessions/AppendRules.ts"
 
 type CallResult = Pick<EventOf<"ToolResultCommitted">["payload"], "status" | "summary">

@@ -2,7 +2,7 @@
 import { Result, Schema } from "effect"
 import { ConfirmTool } from "#schema/Approval.ts"
 import { ProposalKind } from "#schema/ProposedChange.ts"
-import { proposalTitle, readProposal } from "./Proposal.ts"
+import { type Proposal, proposalTitle, understandProposal } from "./Proposal.ts"
 import { canonicalJson, EVENT_DEPTH_MAX, isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
@@ -27,8 +27,8 @@ export type Understood =
       readonly text: string
       readonly call: ConfirmTool
     })
-  /** What a person is shown of a proposal depends on what it would change, which is looked at when it is asked for. */
-  | (Read & { readonly type: "proposal"; readonly kind: ProposalKind; readonly payload: Schema.Json })
+  /** The text for a person depends on what the proposal would change, which is previewed when it is asked for. */
+  | (Read & { readonly type: "proposal"; readonly proposal: Proposal; readonly payload: Schema.Json })
 
 /** Why a request is not understood; `kind` is also the API's error type. */
 export interface NotUnderstood {
@@ -59,10 +59,10 @@ const confirmTool: Reader = (payload, canonical) =>
 const proposalOf =
   (kind: ProposalKind): Reader =>
   (payload, canonical) =>
-    Result.mapBoth(readProposal(kind, payload), {
+    Result.mapBoth(understandProposal(kind, payload), {
       onSuccess: (proposal) => ({
         type: "proposal" as const,
-        kind,
+        proposal,
         canonical,
         hash: sha256(canonical),
         summary: proposalTitle(proposal).slice(0, APPROVAL_SUMMARY_CHARS_MAX),
