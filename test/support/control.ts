@@ -214,11 +214,10 @@ const configStore = (home: string) =>
     secrets: Effect.succeed({ [BOUND]: Redacted.make("s3cret") }),
     secret: (secret) =>
       secret === BOUND ? Effect.succeed(Redacted.make("s3cret")) : Effect.fail(new SecretMissing({ secret })),
+    changes: Stream.make({ version: 1, config }),
     secretValues: (names) =>
-      Effect.forEach([...names], (secret) =>
-        secret === BOUND
-          ? Effect.succeed([secret, Redacted.make("s3cret")] as const)
-          : Effect.fail(new SecretMissing({ secret }))
+      Effect.sync(
+        () => new Map([...names].flatMap((name) => (name === BOUND ? [[name, Redacted.make("s3cret")] as const] : [])))
       ),
     secretsOf: () => Effect.succeed(new Set([BOUND, SecretName.make("unset")]))
   })

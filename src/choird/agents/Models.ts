@@ -8,7 +8,6 @@ import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import { Signals } from "#src/choird/queues/Signals.ts"
 import { unknownBinding } from "./bindings.ts"
 import { AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 
@@ -38,7 +37,6 @@ const make = Effect.fnUntraced(function* () {
   const audit = yield* Audit
   const config = yield* ConfigStore
   const lifecycle = yield* Lifecycle
-  const signals = yield* Signals
   const versions = yield* ConfigVersions
 
   const modelsOf = Effect.fnUntraced(function* (view: AgentView) {
@@ -81,12 +79,10 @@ const make = Effect.fnUntraced(function* () {
 
   /** The bindings change before the version does, so that whoever sees the new number is told of the new models. */
   const apply = Effect.fnUntraced(function* (agent_id: AgentId, who: string, choice: ModelChoice) {
-    const version = yield* versions.commit({ action: "model set", who }, () =>
+    yield* versions.commit({ action: "model set", who }, () =>
       Effect.map(checked(agent_id, choice), (models) => ({ before: Effect.ignore(lifecycle.rebind(agent_id, models)) }))
     )
-    const view = yield* lifecycle.view(agent_id)
-    if (view.session_id !== null) yield* signals.configChanged(view.session_id, version)
-    return yield* modelsOf(view)
+    return yield* modelsOf(yield* lifecycle.view(agent_id))
   })
 
   return Models.of({

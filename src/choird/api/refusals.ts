@@ -15,7 +15,6 @@ import type { AgentRefused } from "#src/choird/agents/Lifecycle.ts"
 import type { WorkspaceRefused } from "#src/choird/agents/Workspaces.ts"
 import type { ApprovalRefused } from "#src/choird/approvals/ApprovalRefused.ts"
 import type { ConfigurationRefused } from "#src/choird/reconfiguration/ConfigurationRefused.ts"
-import type { SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import type { HostToolRefused } from "#src/choird/hosttools/HostTools.ts"
 import type { EventTooLarge, SessionUnknown } from "#src/choird/sessions/EventStore.ts"
 import type { NewerEvents } from "#src/choird/sessions/newerEvents.ts"
@@ -119,7 +118,6 @@ export const fromApprovalRefused = ({ hint, kind, reason, retry_after_ms }: Appr
 
 export const fromEventTooLarge = ({ hint, message }: EventTooLarge) => tooLarge(message, hint)
 
-export const fromSecretMissing = ({ hint, message }: SecretMissing) => notFound("SECRET_MISSING", message, hint)
 
 export const fromHostToolRefused = ({ kind, reason }: HostToolRefused): ApiError => {
   switch (kind) {

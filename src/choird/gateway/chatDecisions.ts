@@ -102,29 +102,37 @@ const refusedText = (row: ApprovalRow, { kind, reason }: ApprovalRefused, speake
   }
 }
 
-export const makeChatDecisions = Effect.gen(function* () {
+/** Finds the approvals of a speaker's agent. */
+const makeFinder = Effect.gen(function* () {
   const approvals = yield* Approvals
-  const audit = yield* Audit
-  const config = yield* ConfigStore
   const events = yield* EventStore
 
-  const mayDecide = (dm: ResourceName) =>
-    Effect.map(config.current, ({ config }) => Object.hasOwn(config.dms, dm) && config.dms[dm]?.admin === true)
+  const waitingFor = (agent_id: AgentId) => Effect.map(approvals.list({ agent_id, all: false }), oldestFirst)
 
-  /** What a person who has approved a call is told about when it runs. */
+  /** An approval of another agent is as unknown as one that does not exist. */
+  const find = Effect.fnUntraced(function* (approval_id: string, agent_id: AgentId) {
+    const found = yield* Effect.result(approvals.get(approval_id))
+    return found._tag === "Success" && found.success.agent_id === agent_id ? found.success : undefined
+  })
+
+  /** When an approved call runs, for the person who approved it. */
   const whenItRuns = Effect.fnUntraced(function* (row: ApprovalRow) {
     if (row.status !== "approved" || row.lane !== EDGE || !isConfirmation(row)) return ""
     const state = yield* Effect.option(events.state(row.session_id))
     return Option.isNone(state) ? "" : decidedBefore(state.value, row, yield* waitingFor(row.agent_id))
   })
 
-  const waitingFor = (agent_id: AgentId) => Effect.map(approvals.list({ agent_id, all: false }), oldestFirst)
+  return { waitingFor, find, whenItRuns }
+})
 
-  /** An approval of the speaker's agent. One of another agent is as unknown as one that never was. */
-  const find = Effect.fnUntraced(function* (approval_id: string, agent_id: AgentId) {
-    const found = yield* Effect.result(approvals.get(approval_id))
-    return found._tag === "Success" && found.success.agent_id === agent_id ? found.success : undefined
-  })
+export const makeChatDecisions = Effect.gen(function* () {
+  const approvals = yield* Approvals
+  const audit = yield* Audit
+  const config = yield* ConfigStore
+  const { find, waitingFor, whenItRuns } = yield* makeFinder
+
+  const mayDecide = (dm: ResourceName) =>
+    Effect.map(config.current, ({ config }) => Object.hasOwn(config.dms, dm) && config.dms[dm]?.admin === true)
 
   const refuse = Effect.fnUntraced(function* (
     kind: string,
@@ -141,7 +149,7 @@ export const makeChatDecisions = Effect.gen(function* () {
     return refusal(text)
   })
 
-  /** The approval that is meant, or what to say where that is not clear. */
+  /** The approval that the person means, or the answer if that is not clear. */
   const target = Effect.fnUntraced(function* (command: Decide, speaker: Speaker) {
     const { approval_id } = command
     const waiting = yield* waitingFor(speaker.agent_id)
@@ -184,7 +192,7 @@ export const makeChatDecisions = Effect.gen(function* () {
     return refusal(refusedText(now, decided.failure, speaker))
   })
 
-  /** What of the agent waits for a person, as `/status` says it, and whether edge itself waits. */
+  /** The approvals of the agent that wait for a person, as `/status` lists them, and whether edge itself waits. */
   const waiting = Effect.fn("chatDecisions.waiting")(function* ({ agent_id, dm }: Speaker) {
     const rows = yield* waitingFor(agent_id)
     const admin = yield* mayDecide(dm)

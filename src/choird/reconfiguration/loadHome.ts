@@ -15,7 +15,7 @@ import type { RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import type { Problem } from "#src/shared/config/configProblems.ts"
 import { fromConfigRefused, refuse } from "./ConfigurationRefused.ts"
-import { notYet } from "#src/choird/config/notYet.ts"
+import { unsupportedConfig } from "#src/choird/config/unsupportedConfig.ts"
 import type { StagedRepos } from "./repoChanges.ts"
 
 /** Repositories that `config load` fetches at once; each holds its files in memory meanwhile. */
@@ -147,7 +147,7 @@ export const loadHome = Effect.fn("Reconfiguration.read")(function* (
     )
   const said = [
     ...warnings.map(({ message, path }) => `${path}: ${message}`),
-    ...notYet(config),
+    ...unsupportedConfig(config),
     ...global.warnings,
     ...agents.flatMap((agent) => agent.warnings)
   ]

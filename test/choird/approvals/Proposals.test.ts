@@ -102,7 +102,7 @@ const BRANCHES: ReadonlyArray<readonly [string, ReadonlyArray<Entry>, RegExp]> =
   [".gitmodules", [{ path: ".gitmodules", content: "[submodule]" }], /git's own files/u],
   ["a Dockerfile that adds from afar", [{ path: "Dockerfile", content: DOCKERFILE }], /Dockerfile/u],
   ["a broken manifest", [{ path: "tools/x.json", content: "{" }], /tools\/x\.json/u],
-  ["a program that nobody can read", [{ path: "tools/x", content: new Uint8Array([255, 254, 0]) }], /is no text/u],
+  ["a program that nobody can read", [{ path: "tools/x", content: new Uint8Array([255, 254, 0]) }], /is not text/u],
   [
     "what nobody reads",
     [{ path: "a.txt", content: "x\n".repeat(50_000) }],
