@@ -240,7 +240,7 @@ const lifecycle = (world: World) => {
     )
   const act = (what: string) => (agent_id: AgentId) => Effect.andThen(effect(world, what), viewOf(agent_id))
   return Layer.mock(Lifecycle, {
-    pulse: () => Effect.succeed({ age_ms: 1200, head_rev: world.state.rev + 3, crashes: 1 }),
+    lastHeartbeat: () => Effect.succeed({ age_ms: 1200, head_rev: world.state.rev + 3, crashes: 1 }),
     list: Effect.sync(() => [world.view]),
     view: viewOf,
     start: (agent_id, options) => {
@@ -251,8 +251,8 @@ const lifecycle = (world: World) => {
     restart: (agent_id) =>
       Effect.fail(new AgentRefused({ kind: "NOT_RUNNING", agent_id, reason: "stopped", hint: "start it" })),
     hello: () => effect(world, "hello"),
-    heard: () => effect(world, "heard"),
-    answering: (_, answer) => Effect.ensuring(answer, effect(world, "answered")),
+    heartbeat: () => effect(world, "heard"),
+    whileAnswering: (_, answer) => Effect.ensuring(answer, effect(world, "answered")),
     terminating: (_, reason) =>
       Effect.andThen(
         effect(world, `terminating ${reason}`),

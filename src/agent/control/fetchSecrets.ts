@@ -29,7 +29,9 @@ export const requireSecrets = Effect.fnUntraced(function* ({ file, manifest }: I
     if (unbound.has(secret))
       return yield* broken(`secret_resources names "${name}", which belongs to no bound resource. ${UNBOUND_FIX}`)
     if (unset.has(secret))
-      return yield* broken(`secret_resources names "${name}", which has no value. Set it: choirctl secret set ${secret}`)
+      return yield* broken(
+        `secret_resources names "${name}", which has no value. Set it: choirctl secret set ${secret}`
+      )
   }
   yield* store.add(names, secrets)
 })

@@ -11,13 +11,13 @@ import type { AgentStatus, RestartAgent } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentPrograms.ts"
 import { bindingsOf, flagsOf, isInFile, restartBindings, type StartOptions } from "./bindings.ts"
-import { makeHearingOf, type Pulse } from "./Liveness.ts"
+import { makeHeartbeats, type LastHeartbeat } from "./Liveness.ts"
 import { checkResources } from "./prepare.ts"
 import { recoverRuns } from "./recovery.ts"
 import { run } from "./Run.ts"
 import { type RunHandle, type RunRequest, type RunServices, runServices } from "./RunContext.ts"
 
-/** Why an agent cannot do what was asked, with what to do about it. `kind` is also the API's error type. */
+/** The refusal of a request about an agent, with what to do about it. `kind` is also the API's error type. */
 export class AgentRefused extends Schema.TaggedError<AgentRefused>()("AgentRefused", {
   kind: Schema.Literals([
     "UNKNOWN_AGENT",
@@ -38,7 +38,7 @@ export class AgentRefused extends Schema.TaggedError<AgentRefused>()("AgentRefus
   }
 }
 
-/** What is known of an agent without asking the database. */
+/** The state of an agent as choird knows it without asking the database. */
 export interface AgentView {
   readonly agent_id: AgentId
   readonly status: AgentStatus
@@ -46,7 +46,7 @@ export interface AgentView {
   readonly epoch: number
   readonly bindings: RunBindings | null
   readonly image_version: string | null
-  /** What its image's version.json says, as it was compared with the image's files before the start. */
+  /** The hashes of its image's version.json, as they were compared with the image's files before the start. */
   readonly manifests: ManifestHashes | null
   readonly since_ms: number
   readonly config_version: number
@@ -74,8 +74,8 @@ export class Lifecycle extends Context.Service<
       models: Pick<ResourceBindings, "llm" | "core_llm">
     ): Effect.Effect<AgentView, AgentRefused>
     /**
-     * Stop and start, to its end even when nobody waits for it any more. What the start named is kept, what `options` name takes its
-     * place, and the rest comes from the defaults as they are. Refused before the stop when the new bindings cannot be used. The session
+     * Stop and start, to its end even if nobody waits for it any longer. Bindings that the start named are kept, those of `options` replace
+     * them, and the rest comes from the defaults as they are. Refused before the stop if the new bindings cannot be used. The session
      * stays active between the two, so that a choird that dies there starts the agent when it is back.
      */
     restart(agent_id: AgentId, options?: RestartAgent): Effect.Effect<AgentView, AgentRefused>
@@ -87,18 +87,18 @@ export class Lifecycle extends Context.Service<
     /** Starts a paused agent as it was; false when somebody else ended its pause. */
     wake(agent_id: AgentId): Effect.Effect<boolean, AgentRefused>
     readonly paused: Effect.Effect<ReadonlyArray<AgentId>>
-    /** Why no agent may be started, until there is no such reason. */
+    /** Refuses all starts for this reason, until it is called without one. */
     hold(reason: { readonly reason: string; readonly hint: string } | undefined): Effect.Effect<void>
     /** Ends what an earlier life of choird left running, then resumes each session that was active. */
     readonly recover: Effect.Effect<void>
     /** An agent said INIT_HELLO: the start is complete. */
     hello(session_id: SessionId, epoch: number): Effect.Effect<void>
     /** A heartbeat arrived, whatever became of it; liveness is its arrival (D8). */
-    heard(session_id: SessionId, config_version: number, head_rev?: number): Effect.Effect<void>
+    heartbeat(session_id: SessionId, config_version: number, head_rev?: number): Effect.Effect<void>
     /** Answers a heartbeat. However long that takes, an agent that waits for choird is not silent (D8). */
-    answering<A, E, R>(session_id: SessionId, answer: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
-    /** How long ago an agent was heard and up to which revision, and its crashes in the breaker's window (R78). */
-    pulse(agent_id: AgentId): Effect.Effect<Pulse>
+    whileAnswering<A, E, R>(session_id: SessionId, answer: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
+    /** The age of an agent's last heartbeat, the revision that it named, and the crashes in the breaker's window (R78). */
+    lastHeartbeat(agent_id: AgentId): Effect.Effect<LastHeartbeat>
     /** A heartbeat brought events that are not known here: they are kept, and the agent is to send the rest and go (D53). */
     newer(session_id: SessionId): Effect.Effect<void>
     /** TERMINATE_SELF was accepted: the exit that follows is no crash. `closed` is a session at its budget. */
@@ -220,7 +220,7 @@ const makeRuns = Effect.fnUntraced(function* (all: RunServices) {
     launch,
     start,
     stop,
-    /** Runs until choird ends, whoever waits for it. */
+    /** Runs to its end while choird lives, even if nobody waits for it. */
     fork: (effect: Effect.Effect<void>) => FiberSet.run(fibers, effect)
   }
 })
@@ -350,7 +350,7 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     paused: pauses.paused,
     hold: (reason) => Effect.sync(() => void (held = reason)),
     recover: recoverRuns(all, (request) => Effect.asVoid(Effect.orDie(runs.launch(request)))),
-    ...makeHearingOf(all),
+    ...makeHeartbeats(all),
     changes: views.changes,
     follow: views.follow
   })

@@ -21,7 +21,7 @@ export interface ModelChoice {
 export class Models extends Context.Service<
   Models,
   {
-    /** What an agent uses, or would at its next start. */
+    /** The models that an agent uses, or would use after its next start. */
     get(agent_id: AgentId): Effect.Effect<AgentModels, AgentRefused>
     /** Takes effect at the agent's next model call. Refused unless the agent runs and the models and their secrets are there. */
     set(agent_id: AgentId, who: string, choice: ModelChoice): Effect.Effect<AgentModels, AgentRefused>
@@ -77,7 +77,7 @@ const make = Effect.fnUntraced(function* () {
     return { llm, core_llm }
   })
 
-  /** The bindings change before the version does, so that whoever sees the new number is told of the new models. */
+  /** The bindings change before the version does, so that a reader of the new number finds the new models. */
   const apply = Effect.fnUntraced(function* (agent_id: AgentId, who: string, choice: ModelChoice) {
     yield* versions.commit({ action: "model set", who }, () =>
       Effect.map(checked(agent_id, choice), (models) => ({ before: Effect.ignore(lifecycle.rebind(agent_id, models)) }))

@@ -22,9 +22,9 @@ import { problemText } from "#src/shared/config/configProblems.ts"
 import { defectWords } from "#src/shared/defects.ts"
 import type { SteeringRefused } from "#src/choird/sessions/Steering.ts"
 
-/** What is said to wait when so much was asked of a session. */
+/** The wait after too many requests of a session. */
 const SIGNALS_FULL_RETRY_MS = 5000
-/** What an agent is told to wait when that many run. */
+/** The wait of an agent while too many host tools run. */
 const HOST_TOOL_RETRY_MS = 1000
 
 const detail = (type: string, message: string, hint?: string): ErrorDetail =>
@@ -32,7 +32,7 @@ const detail = (type: string, message: string, hint?: string): ErrorDetail =>
 
 export const badRequest = (message: string) => new BadRequest({ error: detail("BAD_REQUEST", message) })
 
-/** Says nothing of what was wrong: whoever has no valid token learns nothing (R29). */
+/** Does not say what was wrong: a caller without a valid token learns nothing (R29). */
 export const unauthorized = () => new Unauthorized({ error: detail("AUTH", "no valid token for this session") })
 
 export const notFound = (type: string, message: string, hint?: string) =>
@@ -117,7 +117,6 @@ export const fromApprovalRefused = ({ hint, kind, reason, retry_after_ms }: Appr
 }
 
 export const fromEventTooLarge = ({ hint, message }: EventTooLarge) => tooLarge(message, hint)
-
 
 export const fromHostToolRefused = ({ kind, reason }: HostToolRefused): ApiError => {
   switch (kind) {

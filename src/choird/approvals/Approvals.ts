@@ -47,15 +47,15 @@ export class Approvals extends Context.Service<
     /** The one decision (R52). Refused when there was one, when its time is up, or when the person saw another payload (R54). */
     decide(decision: ApprovalDecision): Effect.Effect<ApprovalRow, ApprovalRefused>
     get(approval_id: string): Effect.Effect<ApprovalRow, ApprovalRefused>
-    /** What the request with this identity decided, if it did. */
+    /** The approval that the request with this identity decided, if it did. */
     decidedBy(request_id: string): Effect.Effect<ApprovalRow | undefined>
     /** Newest first, at most APPROVALS_LISTED_MAX; without `all` those that wait. */
     list(options: { readonly agent_id?: AgentId; readonly all: boolean }): Effect.Effect<ReadonlyArray<ApprovalRow>>
     /** Those of an agent that wait and whose message reached a person, oldest first. */
     delivered(agent_id: AgentId): Effect.Effect<ReadonlyArray<ApprovalId>>
-    /** Emits at once, and then whenever a proposal was approved that is to be carried out. */
+    /** Emits at once, and then whenever a proposal is approved. */
     readonly approved: Stream.Stream<void>
-    /** How many wait, by agent. */
+    /** The number of those that wait, by agent. */
     readonly pending: Effect.Effect<ReadonlyMap<AgentId, number>>
   }
 >()("choir/choird/Approvals") {
@@ -66,7 +66,7 @@ export class Approvals extends Context.Service<
   )
 }
 
-/** What the audit keeps: names and digests, never an input. */
+/** The audited parts of a row: names and digests, never an input. */
 const auditDetail = ({ approval_id, call_id, hash, request_type }: ApprovalRow) => ({
   approval_id,
   call_id,
@@ -79,14 +79,15 @@ const APPROVED = "approved"
 /** Records a decision, or the refusal of one. */
 const makeRecord = Effect.map(
   Audit,
-  (audit) => (who: string, action: string, row: ApprovalRow, more: { readonly refused?: Refusal } = {}) => {
-    const { agent_id, session_id } = row
-    const detail = { ...auditDetail(row), ...more }
-    return Effect.andThen(
-      audit.record({ who, action: `approval.${action}`, session_id, agent_id, detail }),
-      more.refused === undefined ? approvalSeen(row, action, who) : Effect.void
-    )
-  }
+  (audit) =>
+    (who: string, action: string, row: ApprovalRow, more: { readonly refused?: Refusal } = {}) => {
+      const { agent_id, session_id } = row
+      const detail = { ...auditDetail(row), ...more }
+      return Effect.andThen(
+        audit.record({ who, action: `approval.${action}`, session_id, agent_id, detail }),
+        more.refused === undefined ? approvalSeen(row, action, who) : Effect.void
+      )
+    }
 )
 type Settle = Effect.Success<ReturnType<typeof makeSettle>>
 
@@ -133,7 +134,11 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
         return { approval_id: stored.row.approval_id, status: "pending" } as const
       case "earlier": {
         if (stored.row.hash !== understood.success.hash || stored.row.request_type !== request.request_type)
-          return yield* refused("CALL_ID_REUSED", `the call ${call_id} asked for something else before`, "use another id")
+          return yield* refused(
+            "CALL_ID_REUSED",
+            `the call ${call_id} asked for something else before`,
+            "use another id"
+          )
         const row = yield* Effect.orDie(again(stored.row, stored.rev))
         return { approval_id: row.approval_id, status: resolutionOf(row.status) ?? "pending" } as const
       }
@@ -197,7 +202,10 @@ const makeExpiry = Effect.fnUntraced(function* (expire: Settle["expire"], woken:
   })
   return look.pipe(
     Effect.catchCause((cause) =>
-      Effect.andThen(Effect.logWarning("cannot read the approvals that are due", cause), Effect.sleep(APPROVAL_RETRY_MS))
+      Effect.andThen(
+        Effect.logWarning("cannot read the approvals that are due", cause),
+        Effect.sleep(APPROVAL_RETRY_MS)
+      )
     ),
     Effect.forever
   )

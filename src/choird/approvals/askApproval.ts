@@ -1,4 +1,4 @@
-/** An agent's request for a decision: stored and told to a person once for each call, which the stored log must have as it is asked. */
+/** An agent's request for a decision: stored and sent to a person once for each call, which the stored log must contain. */
 import { Clock, Effect, type Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
@@ -159,7 +159,7 @@ export const makeAsk = Effect.gen(function* () {
     (effect) => Effect.orDie(sql.withTransaction(Effect.orDie(effect)))
   )
 
-  /** What became of a request that is understood: a row now or earlier, no such call in the log, or too many rows that wait. */
+  /** The result of a decoded request: a new row or an earlier one, no such call in the log, or too many rows that wait. */
   return Effect.fnUntraced(function* (caller: Caller, request: ApprovalRequest, asked: Understood) {
     // A long log is folded before its session is locked.
     yield* Effect.ignore(events.state(caller.session_id))

@@ -52,7 +52,7 @@ const header = (before: HeldFile | undefined, after: HeldFile | undefined): stri
     before !== undefined && after !== undefined && before.executable !== after.executable
       ? after.executable
         ? ", becomes executable"
-        : ", is executable no more"
+        : ", no longer executable"
       : mode(file)
   const size = after === undefined ? "" : `, ${after.bytes.length} bytes, sha256 ${sha256(after.bytes)}`
   return `${what} ${file.path}${turned}${size}`
@@ -61,7 +61,7 @@ const header = (before: HeldFile | undefined, after: HeldFile | undefined): stri
 const isSame = (a: RepoFile | undefined, b: RepoFile | undefined) =>
   a !== undefined && b !== undefined && a.executable === b.executable && digestOf(a) === digestOf(b)
 
-/** Why a change is not shown: a changed file is no text, or there is more of it than a person reads. */
+/** The reason why a change is not shown: a changed file is not text, or there is more of it than a person reads. */
 export type NotShown =
   | { readonly type: "binary"; readonly path: string }
   | { readonly type: "large"; readonly reason: string }

@@ -1,5 +1,5 @@
 /**
- * What a model and a person are told of a proposal, in choird's own words: titles and reasons are made of characters that choird allows, so
+ * The notes about a proposal to the model and the person, in choird's own words: titles and reasons are made of characters that choird allows, so
  * that nothing in them is a stranger's text.
  */
 import type { Resolution } from "#schema/Approval.ts"
@@ -13,7 +13,7 @@ import type { Snapshot } from "#src/choird/repos/Repos.ts"
 /** Paths that a proposal's text names of those in the repository that the agent's image lacks. */
 const PENDING_PATHS_SHOWN_MAX = 10
 
-/** What tells most about a change comes first. */
+/** The paths that say most about a change come first. */
 const weight = (path: string) => (path === "Dockerfile" ? 0 : path.startsWith("identity/") ? 1 : 2)
 
 /** Of one path, so that long ones leave room for what follows. */
@@ -46,7 +46,7 @@ export const pendingBuildText = (
   ]
 }
 
-/** What is kept of why a proposal failed. */
+/** Characters of the reason of a failure that are kept. */
 const PROPOSAL_OUTCOME_CHARS_MAX = 2000
 
 type Told = Pick<ApprovalRow, "approval_id" | "summary">
@@ -71,7 +71,7 @@ export const decidedText = (
     ? `Approved: ${summary} (approval ${approval_id}).${is_proposal ? " Executing." : ""}`
     : `Rejected: ${summary} (approval ${approval_id}).`
 
-/** How an execution ended. `kind` is for programs and models, `reason` for people. */
+/** The end of an execution. `kind` is for programs and models, `reason` for people. */
 export type Ending =
   | { readonly status: "done"; readonly outcome: string }
   | { readonly status: "failed"; readonly kind: string; readonly reason: string }

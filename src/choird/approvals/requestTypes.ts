@@ -1,4 +1,4 @@
-/** What may be asked of a person, by `request_type`; each kind has its own strict payload and its own words. */
+/** The types of requests for a decision; each has its own strict payload and its own text. */
 import { Result, Schema } from "effect"
 import { ConfirmTool } from "#schema/Approval.ts"
 import { ProposalKind } from "#schema/ProposedChange.ts"
@@ -30,7 +30,7 @@ export type Understood =
   /** The text for a person depends on what the proposal would change, which is previewed when it is asked for. */
   | (Read & { readonly type: "proposal"; readonly proposal: Proposal; readonly payload: Schema.Json })
 
-/** Why a request is not understood; `kind` is also the API's error type. */
+/** The reason why a request is refused; `kind` is also the API's error type. */
 export interface NotUnderstood {
   readonly kind: "BAD_REQUEST" | "TOO_LARGE"
   readonly reason: string
@@ -52,7 +52,7 @@ const confirmTool: Reader = (payload, canonical) =>
     }),
     onFailure: ({ message }) => ({
       kind: "BAD_REQUEST" as const,
-      reason: `the payload is no confirm_tool: ${message}`.slice(0, API_PROBLEM_CHARS_MAX)
+      reason: `the payload is not a valid confirm_tool: ${message}`.slice(0, API_PROBLEM_CHARS_MAX)
     })
   })
 
@@ -106,7 +106,7 @@ export const readStored = (request_type: string, canonical: string): Result.Resu
     (payload) => understand(request_type, payload)
   )
 
-/** All that a person is shown of a stored request, also of one that nobody can carry out any more. */
+/** The complete text of a stored request for a person, also of one that cannot be executed any longer. */
 export const shownText = ({
   canonical,
   request_type,

@@ -22,7 +22,7 @@ export interface RunningConfig {
   readonly config: Config
 }
 
-/** What runs, secrets included; it never leaves choird. */
+/** The running configuration with its secrets; it never leaves choird. */
 interface Snapshot extends RunningConfig {
   readonly secrets: SecretsFile
 }
@@ -78,10 +78,12 @@ export class ConfigStore extends Context.Service<
           }),
           secretValues: Effect.fn("ConfigStore.secretValues")(function* (names) {
             const { secrets } = yield* snapshot
-            return new Map([...names].flatMap((name) => {
-              const value = valueIn(secrets, name)
-              return value === undefined ? [] : [[name, value] as const]
-            }))
+            return new Map(
+              [...names].flatMap((name) => {
+                const value = valueIn(secrets, name)
+                return value === undefined ? [] : [[name, value] as const]
+              })
+            )
           }),
           secretsOf: (bindings) => Effect.map(snapshot, ({ config }) => boundSecrets(config, bindings)),
           secrets: Effect.map(snapshot, ({ secrets }) => secrets),

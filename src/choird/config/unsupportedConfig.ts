@@ -1,4 +1,4 @@
-/** What config.json may say and this version does not do: an operator is told, and never left to find out. */
+/** Settings of config.json that this version does not support, as warnings for the operator. */
 import { Schema } from "effect"
 import { type Config, MemoryConfig } from "#schema/Config.ts"
 

@@ -27,14 +27,14 @@ const refusal = (text: string): Answer => ({ kind: "refusal", text })
 
 const oldestFirst = (rows: ReadonlyArray<ApprovalRow>) => rows.toReversed()
 
-/** Whether a summary is cut, so that nobody is to say yes after reading it alone. */
+/** True if a summary is cut, so that nobody approves after reading it alone. */
 const isCut = ({ summary }: ApprovalRow): boolean => summary.length >= APPROVAL_SUMMARY_CHARS_MAX
 
 /** Where all of a request stands that is cut here. */
 const seeAll = ({ approval_id }: ApprovalRow): string =>
   `see the request above, or choirctl approval show ${approval_id}`
 
-/** How to decide the only request that waits. */
+/** The instruction how to decide the only request that waits. */
 const toDecide = (row: ApprovalRow): string =>
   `To decide${isCut(row) ? `, ${seeAll(row)}` : `: /approve ${row.approval_id} or /reject ${row.approval_id}`}`
 
@@ -49,7 +49,7 @@ const listed = (rows: ReadonlyArray<ApprovalRow>): ReadonlyArray<string> => [
 const waitingText = (rows: ReadonlyArray<ApprovalRow>): string =>
   rows.length === 0 ? "Nothing waits for your approval." : ["Waiting for your approval:", ...listed(rows)].join("\n")
 
-/** What waits, and how to name one of it. */
+/** The list of waiting approvals, and how to name one of them. */
 const whichText = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolution"]): string =>
   rows.length === 0
     ? waitingText(rows)
@@ -84,10 +84,10 @@ const deciderWords = (resolved_by: string | null, { dm, gateway }: Speaker): str
   return other === undefined ? " with choirctl" : ` in the chat ${other}`
 }
 
-/** Who decided, for the row and the audit. */
+/** The decider, for the row and the audit. */
 const decider = ({ dm, gateway }: Pick<Speaker, "dm" | "gateway">) => `gateway:${gateway}/${dm}`
 
-/** Why a decision about a row did not count. */
+/** The reason why a decision about a row did not count. */
 const refusedText = (row: ApprovalRow, { kind, reason }: ApprovalRefused, speaker: Speaker): string => {
   const { approval_id, resolved_by, status, summary } = row
   switch (kind) {

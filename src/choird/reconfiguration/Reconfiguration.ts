@@ -143,7 +143,9 @@ const makeStaging = Effect.gen(function* () {
 
   /** Fails if nothing is staged. */
   const target = Effect.flatMap(Ref.get(staged), (target) =>
-    target === undefined ? refuse("NOTHING_STAGED", "nothing is staged", "choirctl config load") : Effect.succeed(target)
+    target === undefined
+      ? refuse("NOTHING_STAGED", "nothing is staged", "choirctl config load")
+      : Effect.succeed(target)
   )
   return { staged, changesOf, takeOver, target }
 })

@@ -21,7 +21,7 @@ import type { StagedRepos } from "./repoChanges.ts"
 /** Repositories that `config load` fetches at once; each holds its files in memory meanwhile. */
 export const REPO_LOADS_IN_FLIGHT_MAX = 4
 
-/** What is staged. Nothing of it is read again: what was checked is what is applied. */
+/** The staged home. Nothing of it is read again, so that exactly the checked state is applied. */
 export interface LoadedHome {
   readonly config: Config
   readonly secrets: SecretsFile
@@ -61,7 +61,7 @@ const fetch = Effect.fnUntraced(function* (
     : { name, snapshot: undefined, problems: problemsOfRepo(name, key, failure), warnings: [] }
 })
 
-/** What an image of the two would be refused for. */
+/** The problems of an image of the two repositories. */
 const merged = (
   global: Fetched,
   own: Fetched,

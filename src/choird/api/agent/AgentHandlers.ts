@@ -49,7 +49,10 @@ const secrets = Effect.fn("AgentApi.GET_SECRETS")(function* (
   const wanted = [...new Set(resources)]
   const unbound = wanted.filter((name) => !bound.has(name))
   if (unbound.length > 0)
-    yield* audited(services, caller, "GET_SECRETS", { refused: "UNBOUND", names: unbound.slice(0, UNBOUND_AUDITED_MAX) })
+    yield* audited(services, caller, "GET_SECRETS", {
+      refused: "UNBOUND",
+      names: unbound.slice(0, UNBOUND_AUDITED_MAX)
+    })
   const asked = wanted.filter((name) => bound.has(name))
   const values = yield* services.config.secretValues(asked)
   const unset = asked.filter((name) => !values.has(name))
@@ -60,7 +63,7 @@ const secrets = Effect.fn("AgentApi.GET_SECRETS")(function* (
   }
 })
 
-/** Whether the log says that a call is of another lane than the one that asks (D35). Of what is not acknowledged it says nothing. */
+/** True if the acknowledged log says that a call belongs to another lane than the one that asks (D35). */
 const isOfAnother = ({ cores, edge }: SessionState, call_id: CallId, job_id: CallId | undefined): boolean => {
   const isHere = (calls: ReadonlyArray<OpenCall>) => calls.some((call) => call.call_id === call_id)
   if (isHere(edge.calls) || isHere(edge.parked?.calls ?? [])) return job_id !== undefined
@@ -137,8 +140,8 @@ export const layerAgentHandlers = HttpApiBuilder.group(
           return { ack_rev: rev, action: "FENCED" as const, config_version_latest: version }
         }
         // Liveness is that it arrived, so that a slow database never looks like a dead agent (D8).
-        yield* lifecycle.heard(caller.session_id, payload.config_version, payload.new_rev)
-        const appended = lifecycle.answering(caller.session_id, events.append(caller, payload))
+        yield* lifecycle.heartbeat(caller.session_id, payload.config_version, payload.new_rev)
+        const appended = lifecycle.whileAnswering(caller.session_id, events.append(caller, payload))
         const [took, reply] = yield* Effect.timed(Effect.mapError(appended, fromEventTooLarge))
         yield* count("heartbeats", { agent: caller.agent_id, action: reply.action })
         yield* count("heartbeat_ms", { agent: caller.agent_id }, Duration.toMillis(took))

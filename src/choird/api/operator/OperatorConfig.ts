@@ -1,4 +1,4 @@
-/** What an operator asks of the configuration: load, diff, apply, rollback, history, and new secrets. */
+/** The operator's endpoints about the configuration: load, diff, apply, rollback, history, and new secrets. */
 import { Effect, Queue, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { LoadProgress } from "#schema/ConfigApi.ts"
@@ -17,7 +17,7 @@ const numbered = (version: number) =>
     ? Effect.succeed(version)
     : Effect.fail(badRequest("version is a whole number from 1"))
 
-/** The steps of a load as they happen. A load of which nobody wants to hear any more is stopped, and stages nothing. */
+/** The steps of a load as they happen. A load whose client has left is stopped, and stages nothing. */
 const load = (configuration: Reconfiguration["Service"]) =>
   Stream.callback<LoadProgress>(
     Effect.fnUntraced(function* (queue) {
