@@ -190,7 +190,7 @@ const BROKEN: ReadonlyArray<readonly [string, Readonly<Record<string, string>>, 
     "names a secret of nothing bound to the agent",
     { ...RUN, "agent/a.json": manifest("a", { secret_resources: ["github"] }) },
     "agent/a.json",
-    /names "github": it belongs to no bound resource\. .*agents\.<id>\.defaults/u
+    /names "github", which belongs to no bound resource\. .*agents\.<id>\.defaults/u
   ],
   [
     "names a secret that has no value",

@@ -18,7 +18,7 @@ const numbered = (version: number) =>
     : Effect.fail(badRequest("version is a whole number from 1"))
 
 /** The steps of a load as they happen. A load whose client has left is stopped, and stages nothing. */
-const load = (configuration: Reconfiguration["Service"]) =>
+const makeLoad = Effect.map(Reconfiguration, (configuration) =>
   Stream.callback<LoadProgress>(
     Effect.fnUntraced(function* (queue) {
       const progress = (text: string) => Effect.asVoid(Queue.offer(queue, { type: "step", text }))
@@ -35,14 +35,16 @@ const load = (configuration: Reconfiguration["Service"]) =>
     }),
     { bufferSize: LOAD_STEPS_MAX, strategy: "suspend" }
   )
+)
 
 export const layerOperatorConfig = HttpApiBuilder.group(
   OperatorApi,
   "configuration",
   Effect.fnUntraced(function* (handlers) {
     const configuration = yield* Reconfiguration
+    const load = yield* makeLoad
     return handlers.handleAll({
-      load: () => Effect.succeed(load(configuration)),
+      load: () => Effect.succeed(load),
       diff: () => configuration.diff,
       apply: () => Effect.mapError(configuration.apply(OPERATOR), fromConfigurationRefused),
       plan: () => Effect.mapError(configuration.plan, fromConfigurationRefused),
