@@ -117,6 +117,8 @@ export interface World {
   readonly outbox: Array<Outgoing>
   readonly pushed: Array<Pushed>
   readonly pushes: PubSub.PubSub<Pushed>
+  /** Versions of the configuration after the first one. */
+  readonly versions: PubSub.PubSub<number>
   readonly appended: PubSub.PubSub<Appended>
   readonly changes: PubSub.PubSub<AgentView>
   readonly wakes: PubSub.PubSub<void>
@@ -150,6 +152,7 @@ export const makeWorld = Effect.gen(function* () {
     outbox: [],
     pushed: [],
     // What is published before a stream has subscribed reaches it all the same.
+    versions: yield* PubSub.sliding<number>({ capacity: 4, replay: 4 }),
     pushes: yield* PubSub.sliding<Pushed>({ capacity: 64, replay: 64 }),
     appended: yield* PubSub.sliding<Appended>(64),
     changes: yield* PubSub.sliding<AgentView>(64),
@@ -207,14 +210,17 @@ const known = (session_id: SessionId) =>
 
 const effect = (world: World, what: string) => Effect.sync(() => void world.effects.push(what))
 
-const configStore = (home: string) =>
+const configStore = (world: World, home: string) =>
   Layer.mock(ConfigStore, {
     home,
     current: Effect.succeed({ version: 1, config }),
     secrets: Effect.succeed({ [BOUND]: Redacted.make("s3cret") }),
     secret: (secret) =>
       secret === BOUND ? Effect.succeed(Redacted.make("s3cret")) : Effect.fail(new SecretMissing({ secret })),
-    changes: Stream.make({ version: 1, config }),
+    changes: Stream.map(Stream.concat(Stream.make(1), Stream.fromPubSub(world.versions)), (version) => ({
+      version,
+      config
+    })),
     secretValues: (names) =>
       Effect.sync(
         () => new Map([...names].flatMap((name) => (name === BOUND ? [[name, Redacted.make("s3cret")] as const] : [])))
@@ -421,7 +427,7 @@ export const layerWorld = (world: World, home: string, hostTools: ReadonlyArray<
   Steering.layer.pipe(
     Layer.provideMerge(
       Layer.mergeAll(
-        configStore(home),
+        configStore(world, home),
         HostTools.layer(hostTools).pipe(Layer.provide(memoryCallResults)),
         tokens(world),
         lifecycle(world),
