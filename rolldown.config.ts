@@ -6,7 +6,14 @@ import { CODE } from "./src/shared/program/compiledProgram.ts"
 const BANNER = "#!/usr/bin/env node"
 /** The build makes everything in a folder of its own first. */
 const DIST = process.env["CHOIR_DIST"] ?? "dist"
-const EXTERNAL = [/^@electric-sql\//, "@vscode/ripgrep", "dockerode", "grammy", /^gpt-tokenizer\/bpeRanks\//]
+const EXTERNAL = [
+  /^@electric-sql\//,
+  "@vscode/ripgrep",
+  "dockerode",
+  "grammy",
+  "jsonc-parser",
+  /^gpt-tokenizer\/bpeRanks\//
+]
 
 /** What the agent counts tokens by: beside its program, since in it its 2 MB would be read at each start. */
 const vocabulary: Plugin = {

@@ -168,7 +168,13 @@ const Rpc = HttpApiGroup.make("rpc")
     verb(
       "GET_SECRETS",
       Schema.Struct({ resources: Schema.Array(SecretName) }),
-      Schema.Struct({ secrets: Schema.Record(SecretName, Schema.String) })
+      Schema.Struct({
+        secrets: Schema.Record(SecretName, Schema.String),
+        /** Requested names that belong to no resource bound to the session. */
+        unbound: Schema.optionalKey(Schema.Array(SecretName)),
+        /** Requested names of bound secrets that have no value. */
+        unset: Schema.optionalKey(Schema.Array(SecretName))
+      })
     ),
     verb("HEARTBEAT", Heartbeat, HeartbeatReply),
     verb("REQUEST_APPROVAL", RequestApproval, AskedApproval),

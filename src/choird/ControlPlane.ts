@@ -20,9 +20,11 @@ import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { layerHostTools } from "#src/choird/hosttools/HostTools.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { AgentSteps } from "#src/choird/approvals/AgentSteps.ts"
-import { ConfigSteps } from "#src/choird/approvals/ConfigSteps.ts"
+import { AgentChange } from "#src/choird/approvals/AgentChange.ts"
+import { ConfigChange } from "#src/choird/approvals/ConfigChange.ts"
 import { Executions } from "#src/choird/approvals/Executions.ts"
-import { ProposalFacts } from "#src/choird/approvals/ProposalFacts.ts"
+import { Proposals } from "#src/choird/approvals/Proposals.ts"
+import { RepoChange } from "#src/choird/approvals/RepoChange.ts"
 import { RepoSteps } from "#src/choird/approvals/RepoSteps.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork } from "#src/choird/repos/GitWork.ts"
@@ -41,8 +43,7 @@ import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { layerTelemetry } from "#src/choird/telemetry/Telemetry.ts"
 import { layerAppendRules } from "#src/choird/approvals/callApprovals.ts"
 
-const Stores = Layer.merge(Steering.layer, Approvals.layer).pipe(
-  Layer.provide(ProposalFacts.layer),
+const Stores = Steering.layer.pipe(
   Layer.provideMerge(
     Layer.mergeAll(
       SessionStore.layer,
@@ -65,6 +66,13 @@ const ImageBuilder = Layer.unwrap(
   )
 )
 
+/** The types of proposals that agents make. */
+const layerProposals = Proposals.layer.pipe(
+  Layer.provide(Layer.mergeAll(AgentChange.layer, ConfigChange.layer, RepoChange.layer)),
+  Layer.provide(RepoSteps.layer),
+  Layer.provide(AgentSteps.layer)
+)
+
 /** The agents' own API is part of it, since an agent is started by what its API needs. */
 export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
   Layer.mergeAll(
@@ -74,8 +82,9 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Layer.provideMerge(Layer.provide(DiskGuard.layer, DiskHolders.layer), WorkspaceUsage.layer),
     Retention.layer,
     layerTelemetry,
-    Layer.provide(Executions.layer, Layer.mergeAll(AgentSteps.layer, ConfigSteps.layer, RepoSteps.layer))
+    Executions.layer
   ).pipe(
+    Layer.provideMerge(Layer.provideMerge(Approvals.layer, layerProposals)),
     Layer.provideMerge(Layer.merge(SessionArchives.layer, Disk.layer)),
     Layer.provideMerge(Reconfiguration.layer),
     Layer.provideMerge(Lifecycle.layer(programs)),

@@ -1,4 +1,4 @@
-/** How choird starts, in the order in which it happens. */
+/** The start of choird, in the order in which it happens. */
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
@@ -12,7 +12,7 @@ import { Shutdown } from "./api/Shutdown.ts"
 import { CommandLine, type TransportFlags } from "./config/AgentTransport.ts"
 import { ConfigStore } from "./config/ConfigStore.ts"
 import { keepLastGood, orLastGood } from "#src/choird/reconfiguration/LastGood.ts"
-import { notYet } from "./config/notYet.ts"
+import { unsupportedConfig } from "./config/unsupportedConfig.ts"
 import { layerControlPlane } from "./ControlPlane.ts"
 import { AgentSchemas } from "./database/AgentSchemas.ts"
 import { Backup } from "./database/Backup.ts"
@@ -79,13 +79,13 @@ const makeSchemas = Effect.gen(function* () {
 })
 
 /**
- * Starts all of choird in the caller's scope and returns what to wait for: the wish of an operator that it ends, or the loss of the
- * embedded database. The operator's socket opens last, so that whoever reaches it finds choird ready.
+ * Starts all of choird in the caller's scope and returns what to wait for: an operator's request that it ends, or the loss of the
+ * embedded database. The operator's socket opens last, so that a client that reaches it finds choird ready.
  */
 export const startup = Effect.fn("Startup.run")(function* (options: {
   readonly home: string
   readonly version: string
-  /** What the command line says of the agents' API. */
+  /** The command line's options of the agents' API. */
   readonly transport: TransportFlags
   /** Starts with the configuration that worked last, in the place of config.json (R59). */
   readonly last_good: boolean
@@ -99,7 +99,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
     step(1, `choird ${options.version} has read ${file} and secrets.json in ${options.home}`)
   )
   const { config, home } = yield* Effect.provideContext(configured, files)
-  yield* Effect.forEach(notYet(config), (text) => Effect.logWarning(text), { discard: true })
+  yield* Effect.forEach(unsupportedConfig(config), (text) => Effect.logWarning(text), { discard: true })
   const lock = yield* lockHome(home).pipe(
     Effect.tap(() => makeFolders(home)),
     step(2, "the home is this choird's alone")
@@ -143,8 +143,8 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* Context.get(services, Lifecycle).recover.pipe(
     step(6, "what an earlier choird left running has ended, and its sessions resume")
   )
-  // Not before the agents come up that were running: what is carried out may start one anew.
-  yield* Context.get(services, Executions).run.pipe(step(7, "approved changes are being carried out"))
+  // Not before the agents come up that were running: an execution may restart one.
+  yield* Context.get(services, Executions).run.pipe(step(7, "approved changes are being executed"))
   // Not before the agents come up, which wait for the database as well.
   yield* Context.get(services, Retention).run
   yield* Layer.build(layerGateways).pipe(Effect.provideContext(services), step(8, "the gateways are started"))

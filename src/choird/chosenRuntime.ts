@@ -15,7 +15,7 @@ import { layer as layerProcess } from "#src/choird/runtime/process/ProcessRuntim
 import { layer as layerSandbox, probe } from "#src/choird/runtime/sandbox/SandboxRuntime.ts"
 import { DOCKER_RECONNECT_MS } from "#src/choird/runtime/docker/ContainerWatch.ts"
 
-/** How long a starting choird waits for the Docker engine that config.json asks for. */
+/** The wait of a starting choird for the Docker engine that config.json asks for. */
 const DOCKER_START_MS_MAX = 20_000
 
 /** No runtime of this host can do what config.json asks for. */
@@ -41,7 +41,7 @@ type Unusable = RuntimeUnavailable | EngineAway
 type Parts = Cgroups | DockerEngine | FileSystem.FileSystem
 type RuntimeLayer = Layer.Layer<ContainerRuntime, Unusable, Parts>
 
-/** Whether agents may run in the engine. */
+/** True if agents may run in the engine. */
 const usable = Effect.fnUntraced(function* ({ allow_unmapped_root, network }: RuntimeConfig) {
   const engine = yield* DockerEngine
   const facts = yield* Effect.timeoutOrElse(engine.info, {
@@ -111,7 +111,7 @@ const demanded = (config: RuntimeConfig, home: string): RuntimeLayer =>
     Layer.unwrap
   )
 
-/** What answers and may not be used is worth a word in `status`; that there is no engine is not. */
+/** An engine that answers and may not be used is a warning in `status`; a missing engine is not. */
 const automatic = (config: RuntimeConfig, home: string): RuntimeLayer =>
   Effect.result(usable(config)).pipe(
     Effect.tap((found) =>

@@ -42,7 +42,7 @@ class BadUsage extends Schema.TaggedError<BadUsage>()("BadUsage", { problem: Sch
 
 const print = (text: string) => process.stderr.write(`${text}\n`)
 
-/** Lines for people are for a terminal, or for whoever asks for them; the log files have all of it. */
+/** Lines for people go to a terminal, or wherever they are asked for; the log files have all of it. */
 const printed = process.stderr.isTTY || process.env["CHOIR_LOG"] === "stderr" ? print : undefined
 
 /** Failures that no second try mends. */
@@ -55,7 +55,7 @@ const codeOf = (error: unknown): number => {
   return LASTING.has(String(Reflect.get(Object(error), "_tag"))) ? 78 : 75
 }
 
-/** Why a program ends, as `say` tells it. An expected failure is its message and nothing more; a bug shows where it is. */
+/** The reason why the program ends, for `say`. An expected failure is its message alone; a bug shows where it is. */
 const farewell = (interrupted: number, say: (type: string, message: string) => void) =>
   Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
     if (Cause.hasInterruptsOnly(cause)) return interrupted
@@ -152,7 +152,7 @@ interface Chosen {
   readonly transport: TransportFlags
 }
 
-/** What choird is to do, or why it does nothing. */
+/** The task that choird is given, or the reason why it has none. */
 const options = (): Chosen | { readonly home?: never; readonly usage: string; readonly code: number } => {
   const tooOld = nodeTooOld(process.versions.node)
   if (tooOld !== undefined) return { usage: `choird: ${tooOld}`, code: 78 }

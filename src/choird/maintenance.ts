@@ -11,7 +11,7 @@ import { migrate, NEWEST } from "./database/Migrations.ts"
 import { type Restoration, restore } from "./database/restore.ts"
 import { lockHome } from "./HomeLock.ts"
 
-/** What a task says on standard error, one JSON document a line. */
+/** The report of a task on standard error, one JSON document a line. */
 export type Report =
   | { readonly type: "step"; readonly text: string }
   | { readonly type: "done"; readonly result: Schema.Json }
@@ -31,7 +31,7 @@ export class OutputRefused extends Schema.TaggedError<OutputRefused>()("OutputRe
   }
 }
 
-/** What a task may do to the outside. */
+/** The outside effects that a task may have. */
 export interface Outside {
   readonly version: string
   readonly step: (text: string) => Effect.Effect<void>

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { SessionId } from "#schema/Ids.ts"
 import { withMemory } from "../support/memory.ts"
-import { examiner, makeProposalHome } from "../support/proposals.ts"
+import { previewer, makeProposalHome } from "../support/proposals.ts"
 import { REPO_FILE_BYTES_MAX } from "#src/choird/repos/Tree.ts"
 
 const SESSION = SessionId.make("0123456789abcdef")
@@ -21,7 +21,7 @@ describe("a proposed branch that is small to push", { timeout: 120_000 }, () => 
     it.live(`with ${what} is refused before it is read, and costs choird no memory`, () =>
       Effect.gen(function* () {
         const home = yield* makeProposalHome
-        const facts = yield* examiner(home)
+        const preview = yield* previewer(home)
         const branch = `proposal/${SESSION}/x`
         const id = home.agent.blob(text)
         const files = Array.from({ length: count }, (_, at) => ({ path: `notes/${at}.txt`, mode: "100644", id }))
@@ -30,7 +30,7 @@ describe("a proposed branch that is small to push", { timeout: 120_000 }, () => 
         home.agent.git(["update-ref", `refs/heads/${branch}`, commit])
         const payload = { branch, commit, reason: "notes" }
         const { grown_mib, value } = yield* withMemory(
-          Effect.result(facts.examine({ agent_id: home.agent_id, session_id: SESSION, kind: "repo_change", payload }))
+          Effect.result(preview({ agent_id: home.agent_id, session_id: SESSION, kind: "repo_change", payload }))
         )
         assert.isTrue(Result.isFailure(value))
         if (Result.isFailure(value)) {

@@ -54,8 +54,8 @@ const open = Effect.gen(function* () {
     list: Effect.succeed([view]),
     view: () => Effect.succeed(view),
     hello: () => tell("hello"),
-    heard: () => tell("heard"),
-    answering: (_, answer) => answer,
+    heartbeat: () => tell("heard"),
+    whileAnswering: (_, answer) => answer,
     terminating: () => tell("terminating"),
     changes: Stream.never
   })

@@ -8,7 +8,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import { ApprovalId, type CallId, type SessionId } from "#schema/Ids.ts"
 import { type ApprovalRequest, isAsked, proposedOn } from "#src/choird/approvals/askApproval.ts"
 import { type ApprovalStep, mayFollow, resolutionOf, verdict } from "#src/choird/approvals/approvalStatus.ts"
-import { Approved } from "#src/choird/approvals/executionSteps.ts"
+import { Approved } from "#src/choird/approvals/Approved.ts"
 import type { ApprovalRow as StoredRow } from "#src/choird/approvals/approvalRows.ts"
 import { decidedNote, endedNote, type Ending } from "#src/choird/approvals/proposalNotes.ts"
 import { understand } from "#src/choird/approvals/requestTypes.ts"
@@ -71,7 +71,7 @@ export class ApprovalTable {
     const isProposal = asked.type === "proposal"
     const isOpen =
       asked.type === "proposal"
-        ? proposedOn(session.state, call_id, asked.kind, asked.payload) !== undefined
+        ? proposedOn(session.state, call_id, asked.proposal.kind, asked.payload) !== undefined
         : isAsked(session.state, call_id, asked.call)
     let row = this.#of(call_id)
     if (row !== undefined && row.hash !== hash) return "CALL_ID_REUSED"

@@ -6,7 +6,7 @@ import { Deferred, Effect, Exit, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SessionId } from "#schema/Ids.ts"
 import { Signal } from "#schema/Signal.ts"
-import type { Hearing } from "#src/choird/agents/Liveness.ts"
+import type { Liveness } from "#src/choird/agents/Liveness.ts"
 import { fenced, makeDatabaseFence } from "#src/choird/database/DatabaseFence.ts"
 import { holdDatabase } from "#src/choird/database/DatabaseLock.ts"
 import type { SessionTable } from "./Database.ts"
@@ -28,7 +28,7 @@ const isSignal = Schema.encodeUnknownSync(Signal)
 /** What one life of choird has in memory. */
 interface Life {
   readonly process: Process
-  readonly hearings: Map<SessionId, Hearing>
+  readonly livenessBySession: Map<SessionId, Liveness>
   readonly streams: Map<SessionId, { readonly pieces: Pieces; cursor: number; told: number | undefined }>
   readonly stops: Map<SessionId, number>
   readonly verbs: Verbs
@@ -92,16 +92,16 @@ export class Choird {
 
   #serve(process: Process, runtime: ReturnType<typeof runtimeOf>, mayWrite: () => boolean): void {
     const { note } = this.#world
-    const hearings = new Map<SessionId, Hearing>()
+    const livenessBySession = new Map<SessionId, Liveness>()
     const life: Life = {
       process,
-      hearings,
+      livenessBySession,
       streams: new Map(),
       stops: new Map(),
       verbs: new Verbs(this.#world, {
         process,
         tokens: this.#tokens,
-        hearings,
+        livenessBySession,
         mayWrite,
         asked: () => this.#expire(life),
         stream: (session, after, exchange) => this.#stream(session, after, exchange)
@@ -123,7 +123,7 @@ export class Choird {
       mayWrite,
       machine: this.#machine,
       tokens: this.#tokens,
-      hearings: life.hearings,
+      livenessBySession: life.livenessBySession,
       server: (session_id) => ({
         listener: () => this.#life?.process,
         handle: (request, exchange) => this.#life?.verbs.handle(session_id, request, exchange)

@@ -7,7 +7,7 @@ import type { SessionId } from "#schema/Ids.ts"
 import { afterEpoch } from "#src/choird/agents/afterEpoch.ts"
 import { BREAKER } from "#src/choird/agents/Breaker.ts"
 import { type EpochPlan, type EpochServices, runEpoch } from "#src/choird/agents/Epoch.ts"
-import type { Hearing } from "#src/choird/agents/Liveness.ts"
+import type { Liveness } from "#src/choird/agents/Liveness.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionTable } from "./Database.ts"
 import type { Process } from "./Kernel.ts"
@@ -16,7 +16,7 @@ import type { Server } from "./Network.ts"
 import type { Seed } from "./Seed.ts"
 import type { Tokens } from "./Tokens.ts"
 import type { World } from "./World.ts"
-import { SUCCESSOR_LOOK_MS } from "#src/choird/agents/closedSession.ts"
+import { SUCCESSOR_LOOK_MS } from "#src/choird/agents/Run.ts"
 import { RPC_RETRY_MS, RPC_TIMEOUT_MS } from "#src/agent/control/verbAnswer.ts"
 
 /** The life of choird that the run belongs to. */
@@ -26,7 +26,7 @@ export interface Host {
   readonly mayWrite: () => boolean
   readonly machine: Machine
   readonly tokens: Tokens
-  readonly hearings: Map<SessionId, Hearing>
+  readonly livenessBySession: Map<SessionId, Liveness>
   /** What a session's agent reaches. */
   server(session_id: SessionId): Server
   /** The agent is to be told to stop, until a time in ms since 1970; `undefined` once it has. */
@@ -68,7 +68,7 @@ export class Epochs {
   #services(): EpochServices {
     const { database } = this.#world
     const services = {
-      hearings: this.#host.hearings,
+      livenessBySession: this.#host.livenessBySession,
       logs: { follow: () => Effect.undefined },
       runtime: {
         start: (spec: {
@@ -244,11 +244,14 @@ export class Epochs {
   #excused(session_id: SessionId): string | undefined {
     const { containers, wire } = this.#host.machine
     const process = containers.findLast((container) => container.session_id === session_id)?.process
-    const heard_ms = this.#host.hearings.get(session_id)?.heard_ms
-    if (process?.alive !== true || heard_ms === undefined) return "it died"
-    if (process.frozen_until > heard_ms || this.#host.process.frozen_until > heard_ms) return "somebody stood still"
-    if (wire.cut_until > heard_ms) return "the wire was cut"
-    const troubles = wire.troubles.filter(({ at_ms, of }) => of === process && at_ms >= heard_ms - SILENCE_BEGINS_MS)
+    const last_heartbeat_ms = this.#host.livenessBySession.get(session_id)?.last_heartbeat_ms
+    if (process?.alive !== true || last_heartbeat_ms === undefined) return "it died"
+    if (process.frozen_until > last_heartbeat_ms || this.#host.process.frozen_until > last_heartbeat_ms)
+      return "somebody stood still"
+    if (wire.cut_until > last_heartbeat_ms) return "the wire was cut"
+    const troubles = wire.troubles.filter(
+      ({ at_ms, of }) => of === process && at_ms >= last_heartbeat_ms - SILENCE_BEGINS_MS
+    )
     return troubles.length > 1 ? "more than one message got lost or came late" : undefined
   }
 

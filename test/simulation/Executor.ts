@@ -4,12 +4,11 @@
  */
 import { Result } from "effect"
 import type { Ending } from "#src/choird/approvals/proposalNotes.ts"
-import { executionOf } from "#src/choird/approvals/executionSteps.ts"
+import { executionOf, PROPOSAL_RETRY_MS } from "#src/choird/approvals/Execution.ts"
 import type { ApprovalRow } from "./ApprovalTable.ts"
 import type { Process } from "./Kernel.ts"
 import type { Seed } from "./Seed.ts"
 import type { World } from "./World.ts"
-import { PROPOSAL_RETRY_MS } from "#src/choird/approvals/ConfigSteps.ts"
 
 /** How often choird looks, in ms. */
 const LOOK_MS = 400

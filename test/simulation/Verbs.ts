@@ -11,7 +11,7 @@ import {
   TerminateSelf
 } from "#schema/AgentApi.ts"
 import type { SessionId } from "#schema/Ids.ts"
-import type { Hearing } from "#src/choird/agents/Liveness.ts"
+import type { Liveness } from "#src/choird/agents/Liveness.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
 import { jobOfToken } from "#src/shared/wire/jobToken.ts"
 import { Database, type SessionTable } from "./Database.ts"
@@ -45,7 +45,7 @@ export interface Serving {
   readonly tokens: Tokens
   /** Whether a transaction of this choird is committed. */
   readonly mayWrite: () => boolean
-  readonly hearings: ReadonlyMap<SessionId, Hearing>
+  readonly livenessBySession: ReadonlyMap<SessionId, Liveness>
   /** An approval waits for a person, until its time is up. */
   readonly asked: () => void
   readonly stream: (session: SessionTable, after: number, exchange: Exchange) => void
@@ -132,11 +132,11 @@ export class Verbs {
   #hello(caller: Caller, session: SessionTable, token: string, request: Request, exchange: Exchange): void {
     const hello = this.#read(readHello, request, exchange)
     if (hello === undefined) return
-    const hearing = this.#serving.hearings.get(session.session_id)
+    const liveness = this.#serving.livenessBySession.get(session.session_id)
     const page = hello.tail_from
-    if (hearing?.epoch !== caller.epoch || (page !== undefined && caller.standing !== "current"))
+    if (liveness?.epoch !== caller.epoch || (page !== undefined && caller.standing !== "current"))
       return exchange.reply(401, refusal("AUTH", "no valid token for this session"))
-    hearing.heard_ms = this.#world.kernel.now
+    liveness.last_heartbeat_ms = this.#world.kernel.now
     this.#transaction(
       () => (page === undefined ? this.#serving.tokens.lease(caller, this.#world.kernel.now) : token),
       (lease_token) => {
@@ -144,7 +144,7 @@ export class Verbs {
         const snapshot = page === undefined ? session.snapshot : undefined
         const from = page === undefined ? (snapshot?.tail_after.rev ?? 0) : page - 1
         const tail_events = events.slice(from, from + TAIL_EVENTS).map(({ event }) => event)
-        if (page === undefined) Deferred.doneUnsafe(hearing.hello, Effect.void)
+        if (page === undefined) Deferred.doneUnsafe(liveness.hello, Effect.void)
         const config_version = this.#world.config_version
         exchange.reply(
           200,
@@ -173,8 +173,8 @@ export class Verbs {
       exchange.reply(200, writeHeartbeat({ ...reply, config_version_latest }))
     if (caller.standing === "superseded") return answer({ action: "FENCED", ack_rev: session.events.length })
     // Liveness is that it arrived, so that a slow database never looks like a dead agent (D8).
-    const hearing = this.#serving.hearings.get(session.session_id)
-    const answered = this.#hears(hearing?.epoch === caller.epoch ? hearing : undefined)
+    const liveness = this.#serving.livenessBySession.get(session.session_id)
+    const answered = this.#hears(liveness?.epoch === caller.epoch ? liveness : undefined)
     this.#transaction(
       () => this.#append(caller, session, heartbeat),
       (reply) => {
@@ -189,14 +189,14 @@ export class Verbs {
   }
 
   /** As choird's lifecycle counts it: an agent whose heartbeat is not answered yet is not silent. */
-  #hears(hearing: Hearing | undefined): () => void {
+  #hears(liveness: Liveness | undefined): () => void {
     const { kernel } = this.#world
-    if (hearing === undefined) return () => undefined
-    hearing.heard_ms = kernel.now
-    hearing.unanswered += 1
+    if (liveness === undefined) return () => undefined
+    liveness.last_heartbeat_ms = kernel.now
+    liveness.unanswered += 1
     return () => {
-      hearing.heard_ms = kernel.now
-      hearing.unanswered -= 1
+      liveness.last_heartbeat_ms = kernel.now
+      liveness.unanswered -= 1
     }
   }
 
@@ -230,8 +230,8 @@ export class Verbs {
     const { final_hash, final_rev, reason } = goodbye
     if (session.events.length !== final_rev || hex(session.hash) !== final_hash)
       return exchange.reply(409, refusal("NOT_FLUSHED", "the newest event here is another one"))
-    const hearing = this.#serving.hearings.get(session.session_id)
-    if (hearing?.epoch === caller.epoch) Deferred.doneUnsafe(hearing.goodbye, Effect.succeed(reason))
+    const liveness = this.#serving.livenessBySession.get(session.session_id)
+    if (liveness?.epoch === caller.epoch) Deferred.doneUnsafe(liveness.goodbye, Effect.succeed(reason))
     exchange.reply(200, JSON.stringify({ ack: true }))
   }
 

@@ -4,7 +4,7 @@ import type { Mutant } from "./Mutant.ts"
 export const PROPOSAL_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "carried-out-unapproved",
-    file: "src/choird/approvals/executionSteps.ts",
+    file: "src/choird/approvals/Approved.ts",
     find: `mayFollow(row.status, "executing") ?`,
     replace: `row.status === "pending" || mayFollow(row.status, "executing") ?`,
     knownSeed: 10,
@@ -36,7 +36,7 @@ export const PROPOSAL_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "carried-out-twice",
-    file: "src/choird/approvals/executionSteps.ts",
+    file: "src/choird/approvals/Approved.ts",
     find: `return row.status === "executing" ?`,
     replace: `return row.status === "executing" || row.status === "done" ?`,
     knownSeed: 10,
@@ -52,7 +52,7 @@ export const PROPOSAL_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "unreadable-proposal-blocks-the-others",
-    file: "src/choird/approvals/executionSteps.ts",
+    file: "src/choird/approvals/Execution.ts",
     find: "if (Result.isFailure(asked)) return Result.fail(unreadable(asked.failure.reason))",
     replace: "if (Result.isFailure(asked)) throw new Error(asked.failure.reason)",
     knownSeed: 90,

@@ -119,6 +119,8 @@ export interface World {
   readonly outbox: Array<Outgoing>
   readonly pushed: Array<Pushed>
   readonly pushes: PubSub.PubSub<Pushed>
+  /** Versions of the configuration after the first one. */
+  readonly versions: PubSub.PubSub<number>
   readonly appended: PubSub.PubSub<Appended>
   readonly changes: PubSub.PubSub<AgentView>
   readonly wakes: PubSub.PubSub<void>
@@ -152,6 +154,7 @@ export const makeWorld = Effect.gen(function* () {
     outbox: [],
     pushed: [],
     // What is published before a stream has subscribed reaches it all the same.
+    versions: yield* PubSub.sliding<number>({ capacity: 4, replay: 4 }),
     pushes: yield* PubSub.sliding<Pushed>({ capacity: 64, replay: 64 }),
     appended: yield* PubSub.sliding<Appended>(64),
     changes: yield* PubSub.sliding<AgentView>(64),
@@ -209,18 +212,20 @@ const known = (session_id: SessionId) =>
 
 const effect = (world: World, what: string) => Effect.sync(() => void world.effects.push(what))
 
-const configStore = (home: string) =>
+const configStore = (world: World, home: string) =>
   Layer.mock(ConfigStore, {
     home,
     current: Effect.succeed({ version: 1, config }),
     secrets: Effect.succeed({ [BOUND]: Redacted.make("s3cret") }),
     secret: (secret) =>
       secret === BOUND ? Effect.succeed(Redacted.make("s3cret")) : Effect.fail(new SecretMissing({ secret })),
+    changes: Stream.map(Stream.concat(Stream.make(1), Stream.fromPubSub(world.versions)), (version) => ({
+      version,
+      config
+    })),
     secretValues: (names) =>
-      Effect.forEach([...names], (secret) =>
-        secret === BOUND
-          ? Effect.succeed([secret, Redacted.make("s3cret")] as const)
-          : Effect.fail(new SecretMissing({ secret }))
+      Effect.sync(
+        () => new Map([...names].flatMap((name) => (name === BOUND ? [[name, Redacted.make("s3cret")] as const] : [])))
       ),
     secretsOf: () => Effect.succeed(new Set([BOUND, SecretName.make("unset")]))
   })
@@ -243,7 +248,7 @@ const lifecycle = (world: World) => {
     )
   const act = (what: string) => (agent_id: AgentId) => Effect.andThen(effect(world, what), viewOf(agent_id))
   return Layer.mock(Lifecycle, {
-    pulse: () => Effect.succeed({ age_ms: 1200, head_rev: world.state.rev + 3, crashes: 1 }),
+    lastHeartbeat: () => Effect.succeed({ age_ms: 1200, head_rev: world.state.rev + 3, crashes: 1 }),
     list: Effect.sync(() => [world.view]),
     view: viewOf,
     start: (agent_id, options) => {
@@ -254,8 +259,8 @@ const lifecycle = (world: World) => {
     restart: (agent_id) =>
       Effect.fail(new AgentRefused({ kind: "NOT_RUNNING", agent_id, reason: "stopped", hint: "start it" })),
     hello: () => effect(world, "hello"),
-    heard: () => effect(world, "heard"),
-    answering: (_, answer) => Effect.ensuring(answer, effect(world, "answered")),
+    heartbeat: () => effect(world, "heard"),
+    whileAnswering: (_, answer) => Effect.ensuring(answer, effect(world, "answered")),
     terminating: (_, reason) =>
       Effect.andThen(
         effect(world, `terminating ${reason}`),
@@ -427,7 +432,7 @@ export const layerWorld = (world: World, home: string, hostTools: ReadonlyArray<
   Steering.layer.pipe(
     Layer.provideMerge(
       Layer.mergeAll(
-        configStore(home),
+        configStore(world, home),
         HostTools.layer(hostTools).pipe(Layer.provide(memoryCallResults)),
         tokens(world),
         lifecycle(world),

@@ -48,7 +48,8 @@ export const makeHeartbeats = () => {
       secrets: (names) =>
         Effect.sync(() => {
           asked.push(...names)
-          return new Map(names.map((name) => [name, Redacted.make(`of ${name}`)]))
+          const secrets = new Map(names.map((name) => [name, Redacted.make(`of ${name}`)]))
+          return { secrets, unbound: new Set(), unset: new Set() }
         }),
       terminate: () => Effect.void,
       config: () => config,

@@ -17,9 +17,14 @@ import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { AgentSteps } from "#src/choird/approvals/AgentSteps.ts"
-import { ConfigSteps } from "#src/choird/approvals/ConfigSteps.ts"
+import { AgentChange } from "#src/choird/approvals/AgentChange.ts"
+import { ConfigChange } from "#src/choird/approvals/ConfigChange.ts"
+import { next } from "#src/choird/approvals/Execution.ts"
+import { understandProposal } from "#src/choird/approvals/Proposal.ts"
 import { Executions } from "#src/choird/approvals/Executions.ts"
-import { ProposalFacts } from "#src/choird/approvals/ProposalFacts.ts"
+import { Proposals } from "#src/choird/approvals/Proposals.ts"
+import { badProposal, type Proposer } from "#src/choird/approvals/ProposalType.ts"
+import { RepoChange } from "#src/choird/approvals/RepoChange.ts"
 import { RepoSteps } from "#src/choird/approvals/RepoSteps.ts"
 import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork } from "#src/choird/repos/GitWork.ts"
@@ -141,7 +146,7 @@ const fakeAgentSteps = (world: AgentWorld) =>
           ? Effect.fail({ _tag: "ExecutionFailed", kind: "BUILD", reason: "a step failed\u202e" } as never)
           : Effect.succeed(IMAGE)
       }),
-    running: () => Effect.succeedSome(BINDINGS),
+    afterChange: (_, job) => Effect.succeed(next("update", { ...job, bindings: BINDINGS })),
     update: (_, { image_version }) =>
       Effect.sync(() => {
         const wanted = image_version ?? "rebound"
@@ -196,16 +201,17 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
     GitWork,
     Effect.map(Effect.provide(GitWork, GitWork.layer), (work) => mortal(work, tick))
   )
-  const configSteps = Layer.effect(
-    ConfigSteps,
-    Effect.map(Effect.provide(ConfigSteps, ConfigSteps.layer), (steps) => mortal(steps, tick))
-  )
+  const configChange = Layer.effect(
+    ConfigChange,
+    Effect.map(Effect.provide(ConfigChange, ConfigChange.layer), (change) => mortal(change, tick))
+  ).pipe(Layer.provide(reconfiguration(world)))
   const agentSteps = Layer.succeed(AgentSteps, mortal(fakeAgentSteps(world), tick))
   return Executions.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(RepoSteps.layer, Layer.provide(configSteps, reconfiguration(world)), agentSteps)),
-    Layer.provideMerge(
-      Layer.provide(Approvals.layer, Layer.provide(ProposalFacts.layer, Layer.merge(imagesOf(undefined), folders)))
-    ),
+    Layer.provideMerge(Approvals.layer),
+    Layer.provideMerge(Proposals.layer),
+    Layer.provide(Layer.mergeAll(AgentChange.layer, RepoChange.layer, configChange)),
+    Layer.provide(Layer.provideMerge(RepoSteps.layer, agentSteps)),
+    Layer.provide(Layer.merge(imagesOf(undefined), folders)),
     Layer.provideMerge(
       Layer.mergeAll(
         SessionStore.layer,
@@ -223,10 +229,13 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
   )
 }
 
-/** Looks at proposals of the home's agent, without anything else of choird; `built` is what its image was made of. */
-export const examiner = ({ home }: Pick<ProposalHome, "home">, built?: Origin) =>
+/** Previews proposals of the home's agent, without anything else of choird; `built` is what its image was made of. */
+export const previewer = ({ home }: Pick<ProposalHome, "home">, built?: Origin) =>
   Layer.build(
-    ProposalFacts.layer.pipe(
+    Proposals.layer.pipe(
+      Layer.provide(Layer.mergeAll(AgentChange.layer, ConfigChange.layer, RepoChange.layer)),
+      Layer.provide(RepoSteps.layer),
+      Layer.provide(Layer.mergeAll(Layer.mock(AgentSteps, {}), Layer.mock(Reconfiguration, {}))),
       Layer.provide(Layer.merge(imagesOf(built), folders)),
       Layer.provide(Layer.mock(SessionStore, { get: () => Effect.succeedNone })),
       Layer.provide(GitWork.layer),
@@ -234,9 +243,19 @@ export const examiner = ({ home }: Pick<ProposalHome, "home">, built?: Origin) =
       Layer.provide(Layer.merge(Git.layer, layerRepoAccess)),
       Layer.provide(Layer.mergeAll(ConfigStore.layer({ home }), NodeServices.layer))
     )
-  ).pipe(Effect.flatMap((context) => Effect.provide(ProposalFacts, context)))
+  ).pipe(
+    Effect.flatMap((context) => Effect.provide(Proposals, context)),
+    Effect.map(
+      (proposals) =>
+        ({ kind, payload, ...proposer }: Proposer & { readonly kind: ProposalKind; readonly payload: Schema.Json }) =>
+          Effect.flatMap(
+            Effect.mapError(Effect.fromResult(understandProposal(kind, payload)), badProposal),
+            (proposal) => proposals.preview(proposer, proposal)
+          )
+    )
+  )
 
-/** A life of choird, which carries out what is approved until its scope is closed. `dies_at` is the tick at which nothing happens any more. */
+/** A life of choird, which executes what is approved until its scope is closed. `dies_at` is the tick at which nothing happens any more. */
 export const beginLife = Effect.fnUntraced(function* (
   { home }: ProposalHome,
   world: AgentWorld = makeAgentWorld(),

@@ -12,7 +12,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import { ProposalFacts } from "#src/choird/approvals/ProposalFacts.ts"
+import { Proposals } from "#src/choird/approvals/Proposals.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
@@ -55,7 +55,7 @@ export const makeHome = (config: unknown = CONFIG, secrets: unknown = SECRETS) =
 export const storesWith = (config: unknown) =>
   Layer.merge(Steering.layer, Approvals.layer).pipe(
     // Nothing is proposed in these suites.
-    Layer.provide(Layer.mock(ProposalFacts, {})),
+    Layer.provide(Layer.mock(Proposals, {})),
     Layer.provideMerge(
       Layer.mergeAll(
         SessionStore.layer,

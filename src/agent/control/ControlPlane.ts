@@ -55,6 +55,15 @@ export interface HostReply {
   readonly output: Schema.Json
 }
 
+/** The values of the secrets that were asked for, and the names of those that choird does not give. */
+export interface GivenSecrets {
+  readonly secrets: ReadonlyMap<SecretName, Redacted.Redacted>
+  /** They belong to no bound resource. */
+  readonly unbound: ReadonlySet<SecretName>
+  /** They are bound and have no value. */
+  readonly unset: ReadonlySet<SecretName>
+}
+
 /** The silence after which choird takes an agent for crashed, until its configuration says another one. */
 const SILENCE_MS = 10_000
 
@@ -63,8 +72,7 @@ export class ControlPlane extends Context.Service<
   ControlPlane,
   {
     hello(request: InitHello): Asked<InitHelloReply>
-    /** The values of bound secrets; one unbound name refuses them all. */
-    secrets(resources: ReadonlyArray<SecretName>): Asked<ReadonlyMap<SecretName, Redacted.Redacted>>
+    secrets(resources: ReadonlyArray<SecretName>): Asked<GivenSecrets>
     /** One heartbeat, given up with its connection after `timeout_ms`, RPC_TIMEOUT_MS by default, so that a lost packet does not hold up the next one. */
     heartbeat(request: Heartbeat, timeout_ms?: number): Asked<HeartbeatReply>
     /**
@@ -149,8 +157,12 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
     }),
     secrets: Effect.fn("ControlPlane.secrets")(function* (resources) {
       const request = { ...envelope(), payload: { resources } }
-      const { secrets } = yield* insistently("GET_SECRETS", rpc.GET_SECRETS(request))
-      return new Map(Object.entries(secrets).map(([name, value]) => [name as SecretName, Redacted.make(value)]))
+      const { secrets, unbound, unset } = yield* insistently("GET_SECRETS", rpc.GET_SECRETS(request))
+      return {
+        secrets: new Map(Object.entries(secrets).map(([name, value]) => [name as SecretName, Redacted.make(value)])),
+        unbound: new Set(unbound),
+        unset: new Set(unset)
+      }
     }),
     heartbeat: (payload, timeout_ms) => asked("HEARTBEAT", timeout_ms)(rpc.HEARTBEAT({ ...envelope(), payload })),
     execute: Effect.fn("ControlPlane.execute")(function* ({ timeout_ms, ...payload }, job) {

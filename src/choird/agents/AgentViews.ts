@@ -1,4 +1,4 @@
-/** What is known of each agent in memory, and who is told when it changes. */
+/** The views of all agents in memory, with a stream of their changes. */
 import { Effect, PubSub, Stream } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { AgentView } from "./Lifecycle.ts"
@@ -29,6 +29,8 @@ export interface AgentViews {
   /** Nothing of its last run is left in the view but why it ended. */
   readonly end: (agent_id: AgentId, status: "stopped" | "crashed", reason: string | null) => Effect.Effect<AgentView>
   readonly changes: Stream.Stream<AgentView>
+  /** The view of an agent, and then each change of it. */
+  readonly follow: (agent_id: AgentId) => Stream.Stream<AgentView>
 }
 
 export const makeAgentViews = Effect.gen(function* () {
@@ -45,6 +47,16 @@ export const makeAgentViews = Effect.gen(function* () {
     known: () => [...views.keys()],
     change: (agent_id, change) => Effect.suspend(() => put({ ...of(agent_id), ...change })),
     end: (agent_id, status, reason) => put({ ...unknownOf(agent_id), status, reason }),
-    changes: Stream.fromPubSub(news)
+    changes: Stream.fromPubSub(news),
+    follow: (agent_id) =>
+      Stream.unwrap(
+        // Subscribed before the view is read, so that no change is missed between the two.
+        Effect.map(PubSub.subscribe(news), (changes) =>
+          Stream.concat(
+            Stream.sync(() => of(agent_id)),
+            Stream.filter(Stream.fromSubscription(changes), (view) => view.agent_id === agent_id)
+          )
+        )
+      )
   } satisfies AgentViews
 })

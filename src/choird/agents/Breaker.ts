@@ -9,7 +9,7 @@ const BREAKER_HOUR_MS = 3_600_000
 export interface Breaker {
   /** The crashes of the last hour, the oldest first. */
   readonly crashes_ms: ReadonlyArray<number>
-  /** Why the agent is not started again; absent while it is. */
+  /** The reason why the agent is not started again; absent while it is. */
   readonly tripped?: string
 }
 

@@ -23,11 +23,11 @@ import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SocketRefused } from "#src/shared/wire/sockets.ts"
 import type { EpochEnd } from "./afterEpoch.ts"
 import type { AgentPrograms } from "#src/choird/runtime/AgentCommand.ts"
-import { awaitSilence, type Hearing, openHearing } from "./Liveness.ts"
+import { awaitSilence, type Liveness, openLiveness } from "./Liveness.ts"
 import type { Image } from "#src/choird/images/Images.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 
-/** How long a container may take to go before the agent's status says so, in ms. */
+/** The time that a container may take to go before the agent's status says so, in ms. */
 const CONTAINER_LINGERS_MS = 1000
 /** From starting an agent's container until it says hello. */
 const AGENT_START_MS_MAX = 30_000
@@ -35,13 +35,13 @@ const AGENT_START_MS_MAX = 30_000
 const AGENT_STOP_MS_MAX = 30_000
 /** From an agent's accepted goodbye to its exit; afterwards it is killed. */
 const AGENT_EXIT_MS_MAX = 5000
-/** How long the last lines of an ended agent may take to reach its log. */
+/** The longest wait for the last lines of an ended agent to reach its log. */
 const AGENT_OUTPUT_MS_MAX = 500
-/** Between two looks at whether a session was frozen while its agent goes on. */
+/** Between two looks whether a session was frozen while its agent runs. */
 const FROZEN_LOOK_MS = 5000
 
 export interface EpochServices {
-  readonly hearings: Map<SessionId, Hearing>
+  readonly livenessBySession: Map<SessionId, Liveness>
   readonly logs: LogFiles["Service"]
   readonly runtime: ContainerRuntime["Service"]
   readonly sessions: SessionStore["Service"]
@@ -54,11 +54,11 @@ export interface EpochPlan {
   readonly row: SessionRow
   readonly bindings: ResourceBindings
   readonly config: Config
-  /** How long the agent may be silent, as things stand. */
+  /** The silence that the agent may keep, at this moment. */
   readonly silence_ms_max: Effect.Effect<number>
   /** Why a session with so many bytes of events is to end, as things stand; undefined for one that may go on. */
   readonly fullAt: (log_bytes: number) => Effect.Effect<string | undefined>
-  /** How long its model may take to sum the session up, as things stand. */
+  /** The time that its model may take to summarize the session, at this moment. */
   readonly summary_ms_max: Effect.Effect<number>
   readonly image: Image
   readonly programs: AgentPrograms
@@ -129,7 +129,7 @@ const awaitRow = Effect.fnUntraced(function* (
   }
 })
 
-/** Why the agent has to go, while its container may still live. */
+/** The reason why the agent has to go, while its container may still live. */
 type Cause =
   | { readonly type: "goodbye"; readonly reason: string }
   | { readonly type: "stop" }
@@ -140,7 +140,7 @@ type Cause =
   | { readonly type: "full"; readonly reason: string }
   | { readonly type: "crash"; readonly reason: string }
 
-/** Of these the agent is told, and it has its time to say goodbye. */
+/** The agent hears of these, and has its time to say goodbye. */
 const ENDED_GRACEFULLY: ReadonlySet<Cause["type"]> = new Set(["stop", "newer", "full"])
 
 const crash = (reason: string): Cause => ({ type: "crash", reason })
@@ -167,12 +167,12 @@ const silentCrash = Effect.fnUntraced(function* ({ exit }: Container, condition:
 /** An agent that misses a heartbeat may be dead without its container's exit having been told; it is not waited for (E8). */
 const awaitGone = Effect.fnUntraced(function* (
   container: Container,
-  heard_ms: (now_ms: number) => number,
+  last_heartbeat_ms: (now_ms: number) => number,
   silence_ms_max: Effect.Effect<number>
 ) {
   const missed_ms = Effect.map(silence_ms_max, (ms) => ms / 2)
   for (;;) {
-    const ms = yield* awaitSilence(heard_ms, missed_ms)
+    const ms = yield* awaitSilence(last_heartbeat_ms, missed_ms)
     const condition = yield* container.condition
     if (condition === "gone") return yield* silentCrash(container, condition, `it was silent for ${ms} ms`)
   }
@@ -181,14 +181,14 @@ const awaitGone = Effect.fnUntraced(function* (
 /** An agent that is heard while its container is looked at does not hang. */
 const awaitHung = Effect.fnUntraced(function* (
   container: Container,
-  heard_ms: (now_ms: number) => number,
+  last_heartbeat_ms: (now_ms: number) => number,
   silence_ms_max: Effect.Effect<number>
 ) {
   for (;;) {
-    const ms = yield* awaitSilence(heard_ms, silence_ms_max)
+    const ms = yield* awaitSilence(last_heartbeat_ms, silence_ms_max)
     const asked_ms = yield* monotonicMs
     const condition = yield* container.condition
-    const isHeard = heard_ms(yield* monotonicMs) >= asked_ms
+    const isHeard = last_heartbeat_ms(yield* monotonicMs) >= asked_ms
     if (condition === "gone" || !isHeard) {
       return yield* silentCrash(container, condition, `it was silent for ${ms} ms`)
     }
@@ -198,15 +198,15 @@ const awaitHung = Effect.fnUntraced(function* (
 const watch = Effect.fnUntraced(function* (
   services: EpochServices,
   plan: EpochPlan,
-  hearing: Hearing,
+  liveness: Liveness,
   container: Container
 ) {
   const { onReady, onStopping, row, silence_ms_max, stop, summary_ms_max } = plan
   const { session_id } = row
-  const goodbye = Effect.map(Deferred.await(hearing.goodbye), (reason): Cause => ({ type: "goodbye", reason }))
+  const goodbye = Effect.map(Deferred.await(liveness.goodbye), (reason): Cause => ({ type: "goodbye", reason }))
   // The handler tells of the goodbye before the agent can know that it was accepted.
   const exited = Effect.flatMap(container.exit, (exit) =>
-    Deferred.isDoneUnsafe(hearing.goodbye) ? goodbye : Effect.succeed(crash(exitText(exit)))
+    Deferred.isDoneUnsafe(liveness.goodbye) ? goodbye : Effect.succeed(crash(exitText(exit)))
   )
   const stopped = Effect.as(Deferred.await(stop), { type: "stop" } satisfies Cause)
   const late = Effect.delay(
@@ -215,17 +215,17 @@ const watch = Effect.fnUntraced(function* (
     ),
     AGENT_START_MS_MAX
   )
-  const early = yield* Effect.raceAllFirst([Deferred.await(hearing.hello), exited, stopped, late])
+  const early = yield* Effect.raceAllFirst([Deferred.await(liveness.hello), exited, stopped, late])
   if (early !== undefined) return { cause: early, ready: false }
 
-  hearing.heard_ms = yield* monotonicMs
+  liveness.last_heartbeat_ms = yield* monotonicMs
   yield* onReady
-  const heard_ms = (now_ms: number) => (hearing.unanswered > 0 ? now_ms : hearing.heard_ms)
+  const last_heartbeat_ms = (now_ms: number) => (liveness.unanswered > 0 ? now_ms : liveness.last_heartbeat_ms)
   const silent = Effect.raceFirst(
-    awaitHung(container, heard_ms, silence_ms_max),
-    awaitGone(container, heard_ms, silence_ms_max)
+    awaitHung(container, last_heartbeat_ms, silence_ms_max),
+    awaitGone(container, last_heartbeat_ms, silence_ms_max)
   )
-  const newer = Effect.as(Deferred.await(hearing.newer), { type: "newer" } satisfies Cause)
+  const newer = Effect.as(Deferred.await(liveness.newer), { type: "newer" } satisfies Cause)
   const running = yield* Effect.raceAllFirst([exited, silent, awaitRow(services, plan), goodbye, stopped, newer])
   if (!ENDED_GRACEFULLY.has(running.type)) return { cause: running, ready: true }
 
@@ -266,10 +266,10 @@ export const runEpoch = Effect.fn("Epoch.run")(function* (
   plan: EpochPlan
 ): Effect.fn.Return<EpochEnd, ContainerError | SocketRefused, Scope.Scope> {
   const { row } = plan
-  const hearing = yield* openHearing(services, row)
+  const liveness = yield* openLiveness(services, row)
   const container = yield* openContainer(services, plan)
   const written = yield* Effect.forkScoped(services.logs.follow(row.agent_id, row.session_id, container.output))
-  const { cause, ready } = yield* watch(services, plan, hearing, container)
+  const { cause, ready } = yield* watch(services, plan, liveness, container)
   if (cause.type === "goodbye" || cause.type === "newer" || cause.type === "full")
     yield* Effect.timeoutOption(container.exit, AGENT_EXIT_MS_MAX)
   const token =

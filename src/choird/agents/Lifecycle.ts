@@ -8,16 +8,17 @@ import type { ResourceBindings, RunBindings } from "#schema/ResourceBindings.ts"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
 import type { ManifestHashes } from "#schema/Image.ts"
 import type { AgentStatus, RestartAgent } from "#schema/OperatorApi.ts"
-import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
 import { bindingsOf, flagsOf, isInFile, restartBindings, type StartOptions } from "./bindings.ts"
-import { makeHearingOf, type Pulse } from "./Liveness.ts"
+import { makeHeartbeats, type LastHeartbeat } from "./Liveness.ts"
 import { checkResources } from "./prepare.ts"
 import { recoverRuns } from "./recovery.ts"
 import { run } from "./Run.ts"
 import { type RunHandle, type RunRequest, type RunServices, runServices } from "./RunContext.ts"
 
-/** Why an agent cannot do what was asked, with what to do about it. `kind` is also the API's error type. */
+/** The refusal of a request about an agent, with what to do about it. `kind` is also the API's error type. */
 export class AgentRefused extends Schema.TaggedError<AgentRefused>()("AgentRefused", {
   kind: Schema.Literals([
     "UNKNOWN_AGENT",
@@ -38,7 +39,7 @@ export class AgentRefused extends Schema.TaggedError<AgentRefused>()("AgentRefus
   }
 }
 
-/** What is known of an agent without asking the database. */
+/** The state of an agent as choird knows it without asking the database. */
 export interface AgentView {
   readonly agent_id: AgentId
   readonly status: AgentStatus
@@ -46,7 +47,7 @@ export interface AgentView {
   readonly epoch: number
   readonly bindings: RunBindings | null
   readonly image_version: string | null
-  /** What its image's version.json says, as it was compared with the image's files before the start. */
+  /** The hashes of its image's version.json, as they were compared with the image's files before the start. */
   readonly manifests: ManifestHashes | null
   readonly since_ms: number
   readonly config_version: number
@@ -74,8 +75,8 @@ export class Lifecycle extends Context.Service<
       models: Pick<ResourceBindings, "llm" | "core_llm">
     ): Effect.Effect<AgentView, AgentRefused>
     /**
-     * Stop and start, to its end even when nobody waits for it any more. What the start named is kept, what `options` name takes its
-     * place, and the rest comes from the defaults as they are. Refused before the stop when the new bindings cannot be used. The session
+     * Stop and start, to its end even if nobody waits for it any longer. Bindings that the start named are kept, those of `options` replace
+     * them, and the rest comes from the defaults as they are. Refused before the stop if the new bindings cannot be used. The session
      * stays active between the two, so that a choird that dies there starts the agent when it is back.
      */
     restart(agent_id: AgentId, options?: RestartAgent): Effect.Effect<AgentView, AgentRefused>
@@ -87,24 +88,26 @@ export class Lifecycle extends Context.Service<
     /** Starts a paused agent as it was; false when somebody else ended its pause. */
     wake(agent_id: AgentId): Effect.Effect<boolean, AgentRefused>
     readonly paused: Effect.Effect<ReadonlyArray<AgentId>>
-    /** Why no agent may be started, until there is no such reason. */
+    /** Refuses all starts for this reason, until it is called without one. */
     hold(reason: { readonly reason: string; readonly hint: string } | undefined): Effect.Effect<void>
     /** Ends what an earlier life of choird left running, then resumes each session that was active. */
     readonly recover: Effect.Effect<void>
     /** An agent said INIT_HELLO: the start is complete. */
     hello(session_id: SessionId, epoch: number): Effect.Effect<void>
     /** A heartbeat arrived, whatever became of it; liveness is its arrival (D8). */
-    heard(session_id: SessionId, config_version: number, head_rev?: number): Effect.Effect<void>
+    heartbeat(session_id: SessionId, config_version: number, head_rev?: number): Effect.Effect<void>
     /** Answers a heartbeat. However long that takes, an agent that waits for choird is not silent (D8). */
-    answering<A, E, R>(session_id: SessionId, answer: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
-    /** How long ago an agent was heard and up to which revision, and its crashes in the breaker's window (R78). */
-    pulse(agent_id: AgentId): Effect.Effect<Pulse>
+    whileAnswering<A, E, R>(session_id: SessionId, answer: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
+    /** The age of an agent's last heartbeat, the revision that it named, and the crashes in the breaker's window (R78). */
+    lastHeartbeat(agent_id: AgentId): Effect.Effect<LastHeartbeat>
     /** A heartbeat brought events that are not known here: they are kept, and the agent is to send the rest and go (D53). */
     newer(session_id: SessionId): Effect.Effect<void>
     /** TERMINATE_SELF was accepted: the exit that follows is no crash. `closed` is a session at its budget. */
     terminating(session_id: SessionId, reason: string): Effect.Effect<void>
     /** Views as they change. */
     readonly changes: Stream.Stream<AgentView>
+    /** The view of an agent, and then each change of it. */
+    follow(agent_id: AgentId): Stream.Stream<AgentView>
   }
 >()("choir/choird/Lifecycle") {
   /** @param programs what every container is given of this installation. */
@@ -135,8 +138,8 @@ const alreadyThere = (view: AgentView) => {
       })
 }
 
-/** The command that does what this start asked for, of an agent that runs. */
-const startedAnew = (agent_id: AgentId, options: StartOptions) =>
+/** The command that restarts a running agent with the options of this start. */
+const restartCommand = (agent_id: AgentId, options: StartOptions) =>
   options.fresh === true
     ? `choirctl agent stop ${agent_id} && choirctl agent start ${agent_id} --fresh${flagsOf(options)}`
     : `choirctl agent restart ${agent_id}${flagsOf(options)}`
@@ -149,26 +152,20 @@ const notRunning = (agent_id: AgentId) =>
     hint: `choirctl agent start ${agent_id}`
   })
 
-const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
-  const all = yield* runServices(programs)
-  const { config, views } = all
-  const fibers = yield* FiberSet.make<void>()
-  const runs = new Map<AgentId, Running>()
-  const paused = new Map<AgentId, RunRequest>()
-  let held: { readonly reason: string; readonly hint: string } | undefined
-
-  const known = Effect.fnUntraced(function* (agent_id: AgentId) {
-    const { config: running } = yield* config.current
-    const agent = Object.hasOwn(running.agents, agent_id) ? running.agents[agent_id] : undefined
-    if (agent !== undefined) return { agent, config: running }
-    if (yield* isInFile(config.home, agent_id))
+/** Finds an agent of the running configuration. */
+const makeKnown = Effect.map(ConfigStore, (store) =>
+  Effect.fnUntraced(function* (agent_id: AgentId) {
+    const { config } = yield* store.current
+    const agent = Object.hasOwn(config.agents, agent_id) ? config.agents[agent_id] : undefined
+    if (agent !== undefined) return { agent, config }
+    if (yield* isInFile(store.home, agent_id))
       return yield* new AgentRefused({
         kind: "UNKNOWN_AGENT",
         agent_id,
         reason: `config.json has an agent ${agent_id} that choird has not applied`,
         hint: "choirctl config apply"
       })
-    const names = Object.keys(running.agents).join(", ")
+    const names = Object.keys(config.agents).join(", ")
     return yield* new AgentRefused({
       kind: "UNKNOWN_AGENT",
       agent_id,
@@ -176,6 +173,13 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
       hint: names === "" ? `choirctl agent init ${agent_id}` : `known: ${names}`
     })
   })
+)
+
+/** The runs of all agents, at most one of each. */
+const makeRuns = Effect.fnUntraced(function* (all: RunServices) {
+  const { views } = all
+  const fibers = yield* FiberSet.make<void>()
+  const runs = new Map<AgentId, Running>()
 
   /** The only place where a run begins: nothing can come between the look and the entry. */
   const launch = Effect.fnUntraced(function* (request: RunRequest) {
@@ -199,57 +203,112 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
     return running
   }, Effect.uninterruptible)
 
-  const started = Effect.fnUntraced(function* (request: RunRequest) {
+  const start = Effect.fnUntraced(function* (request: RunRequest) {
     const { started } = yield* launch(request)
     const { agent_id } = request
     return yield* Effect.mapError(Deferred.await(started), (refusal) => new AgentRefused({ ...refusal, agent_id }))
   })
 
-  /** A paused agent runs no more; only its session is still active. */
-  const ended = Effect.fnUntraced(function* (agent_id: AgentId) {
-    const latest = Option.getOrUndefined(yield* databaseDefect(all.sessions.latest(agent_id)))
-    if (latest?.status === "active") yield* databaseDefect(all.sessions.end(latest.session_id, "stopped"))
-    yield* views.end(agent_id, "stopped", null)
-  })
-
-  const pause = Effect.fnUntraced(function* (agent_id: AgentId, reason: string) {
-    const running = runs.get(agent_id)
-    if (running === undefined || views.of(agent_id).status !== "running") return false
-    const before = views.of(agent_id)
-    const { bindings } = running.request
-    const awaiting = before.session_id === null
-    paused.set(agent_id, { agent_id, bindings, fresh: false, awaiting, unattended: true })
-    yield* Deferred.succeed(running.again, undefined)
-    yield* Deferred.succeed(running.stop, undefined)
-    yield* Deferred.await(running.ended)
-    if (!paused.has(agent_id)) return false
-    yield* views.change(agent_id, { ...before, status: "paused", reason })
-    return true
-  })
-
-  const wake = Effect.fnUntraced(function* (agent_id: AgentId) {
-    const request = paused.get(agent_id)
-    paused.delete(agent_id)
-    if (request === undefined || runs.has(agent_id)) return false
-    // Other models may have been chosen meanwhile.
-    yield* started({ ...request, bindings: views.of(agent_id).bindings ?? request.bindings })
-    return true
-  })
-
-  const stopped = Effect.fnUntraced(function* (agent_id: AgentId, again = false) {
-    yield* known(agent_id)
-    if (paused.delete(agent_id) && !runs.has(agent_id)) return yield* ended(agent_id)
-    const running = runs.get(agent_id)
-    if (running === undefined) return yield* notRunning(agent_id)
+  /** Ends a run and waits for its end; one that is started `again` at once keeps its session active. */
+  const stop = Effect.fnUntraced(function* (running: Running, again: boolean) {
     if (again) yield* Deferred.succeed(running.again, undefined)
     yield* Deferred.succeed(running.stop, undefined)
     yield* Deferred.await(running.ended)
   })
 
-  /** The bindings of a restart. They are checked while the agent still runs, so that what cannot come up is not taken down. */
+  return {
+    of: (agent_id: AgentId) => runs.get(agent_id),
+    launch,
+    start,
+    stop,
+    /** Runs to its end while choird lives, even if nobody waits for it. */
+    fork: (effect: Effect.Effect<void>) => FiberSet.run(fibers, effect)
+  }
+})
+type Runs = Effect.Success<ReturnType<typeof makeRuns>>
+
+/** The agents that choird has stopped for a while, with the request that starts each as it was. */
+const makePauses = ({ views }: RunServices, runs: Runs) => {
+  const paused = new Map<AgentId, RunRequest>()
+
+  const pause = Effect.fn("Lifecycle.pause")(function* (agent_id: AgentId, reason: string) {
+    const running = runs.of(agent_id)
+    if (running === undefined || views.of(agent_id).status !== "running") return false
+    const before = views.of(agent_id)
+    const { bindings } = running.request
+    const awaiting = before.session_id === null
+    paused.set(agent_id, { agent_id, bindings, fresh: false, awaiting, unattended: true })
+    yield* runs.stop(running, true)
+    if (!paused.has(agent_id)) return false
+    yield* views.change(agent_id, { ...before, status: "paused", reason })
+    return true
+  })
+
+  const wake = Effect.fn("Lifecycle.wake")(function* (agent_id: AgentId) {
+    const request = paused.get(agent_id)
+    paused.delete(agent_id)
+    if (request === undefined || runs.of(agent_id) !== undefined) return false
+    // Other models may have been chosen meanwhile.
+    yield* runs.start({ ...request, bindings: views.of(agent_id).bindings ?? request.bindings })
+    return true
+  })
+
+  return {
+    pause,
+    wake,
+    /** Ends the pause of an agent and leaves it stopped; false if it was not paused. */
+    end: (agent_id: AgentId) => paused.delete(agent_id),
+    paused: Effect.sync(() => [...paused.keys()].filter((agent_id) => views.of(agent_id).status === "paused"))
+  }
+}
+
+const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
+  const all = yield* runServices(programs)
+  const { config, views } = all
+  const known = yield* makeKnown
+  const runs = yield* makeRuns(all)
+  const pauses = makePauses(all, runs)
+  let held: { readonly reason: string; readonly hint: string } | undefined
+
+  const stop = Effect.fnUntraced(function* (agent_id: AgentId, again = false) {
+    yield* known(agent_id)
+    const running = runs.of(agent_id)
+    if (pauses.end(agent_id) && running === undefined) {
+      // A paused agent does not run; only its session is still active.
+      const latest = Option.getOrUndefined(yield* databaseDefect(all.sessions.latest(agent_id)))
+      if (latest?.status === "active") yield* databaseDefect(all.sessions.end(latest.session_id, "stopped"))
+      return yield* views.end(agent_id, "stopped", null)
+    }
+    if (running === undefined) return yield* notRunning(agent_id)
+    yield* runs.stop(running, again)
+    return views.of(agent_id)
+  })
+
+  const start = Effect.fn("Lifecycle.start")(function* (agent_id: AgentId, options: StartOptions) {
+    const { agent, config } = yield* known(agent_id)
+    if (held !== undefined && runs.of(agent_id) === undefined)
+      return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...held })
+    const bindings = bindingsOf(config, agent_id, agent, options)
+    if (Result.isFailure(bindings)) return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...bindings.failure })
+    const fresh = options.fresh ?? false
+    const request = { agent_id, bindings: bindings.success, fresh, awaiting: false, unattended: false }
+    pauses.end(agent_id)
+    return yield* Effect.mapError(runs.start(request), (refused) =>
+      refused.kind === "ALREADY_RUNNING"
+        ? new AgentRefused({
+            kind: refused.kind,
+            agent_id,
+            reason: refused.reason,
+            hint: restartCommand(agent_id, options)
+          })
+        : refused
+    )
+  })
+
+  /** The bindings of a restart. They are checked while the agent still runs, so that one that cannot come up is not taken down. */
   const bindingsAfter = Effect.fnUntraced(function* (agent_id: AgentId, options: RestartAgent) {
     const { agent, config } = yield* known(agent_id)
-    const running = runs.get(agent_id)
+    const running = runs.of(agent_id)
     if (running === undefined) return yield* notRunning(agent_id)
     const { bindings } = running.request
     const defaults = views.of(agent_id).started_with?.agents[agent_id]?.defaults ?? agent.defaults
@@ -268,54 +327,32 @@ const make = Effect.fnUntraced(function* (programs: RunServices["programs"]) {
       return [...new Set([...agents, ...views.known()])].map(views.of)
     }),
     view: (agent_id) => Effect.map(known(agent_id), () => views.of(agent_id)),
-    start: Effect.fn("Lifecycle.start")(function* (agent_id, options) {
-      const { agent, config } = yield* known(agent_id)
-      if (held !== undefined && !runs.has(agent_id))
-        return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...held })
-      const bindings = bindingsOf(config, agent_id, agent, options)
-      if (Result.isFailure(bindings))
-        return yield* new AgentRefused({ kind: "NOT_READY", agent_id, ...bindings.failure })
-      const fresh = options.fresh ?? false
-      const request = { agent_id, bindings: bindings.success, fresh, awaiting: false, unattended: false }
-      paused.delete(agent_id)
-      return yield* Effect.mapError(started(request), (refused) =>
-        refused.kind === "ALREADY_RUNNING"
-          ? new AgentRefused({
-              kind: refused.kind,
-              agent_id,
-              reason: refused.reason,
-              hint: startedAnew(agent_id, options)
-            })
-          : refused
-      )
-    }),
-    stop: Effect.fn("Lifecycle.stop")(function* (agent_id) {
-      yield* stopped(agent_id)
-      return views.of(agent_id)
-    }),
+    start,
+    stop: Effect.fn("Lifecycle.stop")((agent_id) => stop(agent_id)),
     rebind: Effect.fn("Lifecycle.rebind")(function* (agent_id, models) {
       const { bindings } = views.of(agent_id)
       return bindings === null
         ? yield* notRunning(agent_id)
         : yield* views.change(agent_id, { bindings: { ...bindings, ...models } })
     }),
-    // An agent that was stopped for it is started, also when whoever asked has left meanwhile; choird's own end stops it.
+    // An agent that was stopped for it is started, also when the caller has left meanwhile; choird's own end stops it.
     restart: Effect.fn("Lifecycle.restart")(function* (agent_id, options = {}) {
       const bindings = yield* bindingsAfter(agent_id, options)
       const restarted = yield* Deferred.make<AgentView, AgentRefused>()
       const restart = Effect.gen(function* () {
-        yield* stopped(agent_id, true)
-        return yield* started({ agent_id, bindings, fresh: false, awaiting: false, unattended: false })
+        yield* stop(agent_id, true)
+        return yield* runs.start({ agent_id, bindings, fresh: false, awaiting: false, unattended: false })
       })
-      yield* FiberSet.run(fibers, Effect.asVoid(Deferred.into(restart, restarted)))
+      yield* runs.fork(Effect.asVoid(Deferred.into(restart, restarted)))
       return yield* Deferred.await(restarted)
     }),
-    pause: Effect.fn("Lifecycle.pause")(pause),
-    wake: Effect.fn("Lifecycle.wake")(wake),
-    paused: Effect.sync(() => [...paused.keys()].filter((agent_id) => views.of(agent_id).status === "paused")),
+    pause: pauses.pause,
+    wake: pauses.wake,
+    paused: pauses.paused,
     hold: (reason) => Effect.sync(() => void (held = reason)),
-    recover: databaseDefect(recoverRuns(all, (request) => Effect.asVoid(Effect.orDie(launch(request))))),
-    ...makeHearingOf(all),
-    changes: views.changes
+    recover: databaseDefect(recoverRuns(all, (request) => Effect.asVoid(Effect.orDie(runs.launch(request))))),
+    ...makeHeartbeats(all),
+    changes: views.changes,
+    follow: views.follow
   })
 })

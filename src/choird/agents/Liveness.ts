@@ -1,4 +1,4 @@
-/** Whether an agent hangs: liveness is the arrival of its heartbeats, by choird's own clock, which is not the host's (D8, E8). */
+/** The liveness of agents: the arrival of their heartbeats, by choird's own clock, which is not the host's (D8, E8). */
 import { Deferred, Effect } from "effect"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
@@ -6,34 +6,34 @@ import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import type { AgentViews } from "./AgentViews.ts"
 import { BREAKER_WINDOW_MS } from "./Breaker.ts"
 
-/** Where the API's handlers tell the epoch of what its agent did. */
-export interface Hearing {
+/** The liveness of one epoch, which the API's handlers update. */
+export interface Liveness {
   readonly agent_id: AgentId
   readonly epoch: number
   readonly hello: Deferred.Deferred<void>
   readonly goodbye: Deferred.Deferred<string>
   /** Done once it has sent an event that is not known here (D53). */
   readonly newer: Deferred.Deferred<void>
-  /** When it was heard, by the monotonic clock; 0 for one that was not. */
-  heard_ms: number
+  /** By the monotonic clock; 0 before the first one. */
+  last_heartbeat_ms: number
   /** Its heartbeats that choird has not answered yet: who waits for choird is not silent, however late the database is (D8). */
   unanswered: number
-  /** The newest revision that it spoke of. */
+  /** The newest revision that it named. */
   head_rev: number | null
 }
 
-/** What was last heard of an agent. */
-export interface Pulse {
-  /** Milliseconds since it was heard; null for one that was not. */
+/** The last heartbeat of an agent. */
+export interface LastHeartbeat {
+  /** Milliseconds since it arrived; null before the first one. */
   readonly age_ms: number | null
-  /** The newest revision that it spoke of. */
+  /** The newest revision that it named. */
   readonly head_rev: number | null
   readonly crashes: number
 }
 
 /** Lets the handlers reach this epoch for as long as the scope lives. */
-export const openHearing = (
-  { hearings }: { readonly hearings: Map<SessionId, Hearing> },
+export const openLiveness = (
+  { livenessBySession }: { readonly livenessBySession: Map<SessionId, Liveness> },
   { agent_id, epoch, session_id }: SessionRow
 ) =>
   Effect.acquireRelease(
@@ -41,47 +41,56 @@ export const openHearing = (
       const hello = Deferred.makeUnsafe<void>()
       const goodbye = Deferred.makeUnsafe<string>()
       const newer = Deferred.makeUnsafe<void>()
-      const hearing: Hearing = { agent_id, epoch, hello, goodbye, newer, heard_ms: 0, unanswered: 0, head_rev: null }
-      hearings.set(session_id, hearing)
-      return hearing
+      const liveness: Liveness = {
+        agent_id,
+        epoch,
+        hello,
+        goodbye,
+        newer,
+        last_heartbeat_ms: 0,
+        unanswered: 0,
+        head_rev: null
+      }
+      livenessBySession.set(session_id, liveness)
+      return liveness
     }),
-    (hearing) =>
+    (liveness) =>
       Effect.sync(() => {
-        if (hearings.get(session_id) === hearing) hearings.delete(session_id)
+        if (livenessBySession.get(session_id) === liveness) livenessBySession.delete(session_id)
       })
   )
 
 interface Heard {
   readonly crashes: ReadonlyMap<AgentId, ReadonlyArray<number>>
-  readonly hearings: ReadonlyMap<SessionId, Hearing>
+  readonly livenessBySession: ReadonlyMap<SessionId, Liveness>
   readonly views: AgentViews
 }
 
 /** The part of the lifecycle that handlers speak to. */
-export const makeHearingOf = ({ crashes, hearings, views }: Heard) => ({
+export const makeHeartbeats = ({ crashes, livenessBySession, views }: Heard) => ({
   hello: (session_id: SessionId, epoch: number) =>
     Effect.sync(() => {
-      const hearing = hearings.get(session_id)
-      if (hearing?.epoch === epoch) Deferred.doneUnsafe(hearing.hello, Effect.void)
+      const liveness = livenessBySession.get(session_id)
+      if (liveness?.epoch === epoch) Deferred.doneUnsafe(liveness.hello, Effect.void)
     }),
-  heard: Effect.fnUntraced(function* (session_id: SessionId, config_version: number, head_rev?: number) {
-    const hearing = hearings.get(session_id)
-    if (hearing === undefined) return
-    hearing.heard_ms = yield* monotonicMs
-    hearing.head_rev = head_rev ?? hearing.head_rev
-    const view = views.of(hearing.agent_id)
-    if (view.config_version !== config_version) yield* views.change(hearing.agent_id, { config_version })
+  heartbeat: Effect.fnUntraced(function* (session_id: SessionId, config_version: number, head_rev?: number) {
+    const liveness = livenessBySession.get(session_id)
+    if (liveness === undefined) return
+    liveness.last_heartbeat_ms = yield* monotonicMs
+    liveness.head_rev = head_rev ?? liveness.head_rev
+    const view = views.of(liveness.agent_id)
+    if (view.config_version !== config_version) yield* views.change(liveness.agent_id, { config_version })
   }),
-  answering: <A, E, R>(session_id: SessionId, answer: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  whileAnswering: <A, E, R>(session_id: SessionId, answer: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.suspend(() => {
-      const hearing = hearings.get(session_id)
-      if (hearing === undefined) return answer
+      const liveness = livenessBySession.get(session_id)
+      if (liveness === undefined) return answer
       const asked = Effect.sync(() => {
-        hearing.unanswered += 1
+        liveness.unanswered += 1
       })
       const answered = Effect.map(monotonicMs, (now_ms) => {
-        hearing.unanswered -= 1
-        hearing.heard_ms = now_ms
+        liveness.unanswered -= 1
+        liveness.last_heartbeat_ms = now_ms
       })
       return Effect.acquireUseRelease(
         asked,
@@ -89,43 +98,43 @@ export const makeHearingOf = ({ crashes, hearings, views }: Heard) => ({
         () => answered
       )
     }),
-  pulse: (agent_id: AgentId) =>
-    Effect.map(monotonicMs, (now_ms): Pulse => {
+  lastHeartbeat: (agent_id: AgentId) =>
+    Effect.map(monotonicMs, (now_ms): LastHeartbeat => {
       const { session_id } = views.of(agent_id)
-      const hearing = session_id === null ? undefined : hearings.get(session_id)
+      const liveness = session_id === null ? undefined : livenessBySession.get(session_id)
       const recent = (crashes.get(agent_id) ?? []).filter((at_ms) => now_ms - at_ms < BREAKER_WINDOW_MS)
-      const heard_ms = hearing?.heard_ms ?? 0
+      const last_heartbeat_ms = liveness?.last_heartbeat_ms ?? 0
       return {
-        age_ms: heard_ms === 0 ? null : Math.max(0, now_ms - heard_ms),
-        head_rev: hearing?.head_rev ?? null,
+        age_ms: last_heartbeat_ms === 0 ? null : Math.max(0, now_ms - last_heartbeat_ms),
+        head_rev: liveness?.head_rev ?? null,
         crashes: recent.length
       }
     }),
   newer: (session_id: SessionId) =>
     Effect.sync(() => {
-      const hearing = hearings.get(session_id)
-      if (hearing !== undefined) Deferred.doneUnsafe(hearing.newer, Effect.void)
+      const liveness = livenessBySession.get(session_id)
+      if (liveness !== undefined) Deferred.doneUnsafe(liveness.newer, Effect.void)
     }),
   terminating: (session_id: SessionId, reason: string) =>
     Effect.sync(() => {
-      const hearing = hearings.get(session_id)
-      if (hearing !== undefined) Deferred.doneUnsafe(hearing.goodbye, Effect.succeed(reason))
+      const liveness = livenessBySession.get(session_id)
+      if (liveness !== undefined) Deferred.doneUnsafe(liveness.goodbye, Effect.succeed(reason))
     })
 })
 
 /** Between two looks at an agent's heartbeats. */
 export const LIVENESS_LOOK_MS = 500
-/** A look that comes this much too late means that choird itself stood still, so that every clock starts anew (D8). */
+/** A look that comes this much too late means that choird itself stood still, so that every clock starts again (D8). */
 const CHOIRD_PAUSE_MS = 2000
 
 /** When the agent was last heard, when choird last looked, and how often in a row it found silence beyond the threshold. */
 export interface Look {
-  readonly heard_ms: number
+  readonly last_heartbeat_ms: number
   readonly looked_ms: number
   readonly silent: number
 }
 
-/** What arrived while choird itself was held up is read before the second look. */
+/** Heartbeats that arrived while choird itself was held up are read before the second look. */
 const SILENT_LOOKS = 2
 
 export const isSilent = ({ silent }: Look): boolean => silent >= SILENT_LOOKS
@@ -133,25 +142,25 @@ export const isSilent = ({ silent }: Look): boolean => silent >= SILENT_LOOKS
 /** A look that comes too late says that choird slept, and what it slept through proves nothing about the agent. */
 export const look = (before: Look, arrived_ms: number, now_ms: number, threshold_ms: number): Look => {
   const slept = now_ms - before.looked_ms > LIVENESS_LOOK_MS + CHOIRD_PAUSE_MS
-  const heard_ms = slept ? now_ms : Math.max(before.heard_ms, arrived_ms)
-  const silent = now_ms - heard_ms > threshold_ms ? before.silent + 1 : 0
-  return { heard_ms, looked_ms: now_ms, silent }
+  const last_heartbeat_ms = slept ? now_ms : Math.max(before.last_heartbeat_ms, arrived_ms)
+  const silent = now_ms - last_heartbeat_ms > threshold_ms ? before.silent + 1 : 0
+  return { last_heartbeat_ms, looked_ms: now_ms, silent }
 }
 
 /**
- * Returns once nothing was heard for longer than `threshold_ms` says at that moment, with the silence in ms. `heard_ms` tells the
+ * Returns once nothing was heard for longer than `threshold_ms` says at that moment, with the silence in ms. `last_heartbeat_ms` tells the
  * newest arrival, by the monotonic clock, to whoever looks at `now_ms`.
  */
 export const awaitSilence = Effect.fnUntraced(function* (
-  heard_ms: (now_ms: number) => number,
+  last_heartbeat_ms: (now_ms: number) => number,
   threshold_ms: Effect.Effect<number>
 ) {
   const start_ms = yield* monotonicMs
-  let last: Look = { heard_ms: start_ms, looked_ms: start_ms, silent: 0 }
+  let last: Look = { last_heartbeat_ms: start_ms, looked_ms: start_ms, silent: 0 }
   while (!isSilent(last)) {
     yield* Effect.sleep(LIVENESS_LOOK_MS)
     const now_ms = yield* monotonicMs
-    last = look(last, heard_ms(now_ms), now_ms, yield* threshold_ms)
+    last = look(last, last_heartbeat_ms(now_ms), now_ms, yield* threshold_ms)
   }
-  return last.looked_ms - last.heard_ms
+  return last.looked_ms - last.last_heartbeat_ms
 })

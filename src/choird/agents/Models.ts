@@ -8,7 +8,6 @@ import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import { Signals } from "#src/choird/queues/Signals.ts"
 import { unknownBinding } from "./bindings.ts"
 import { AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 
@@ -22,7 +21,7 @@ export interface ModelChoice {
 export class Models extends Context.Service<
   Models,
   {
-    /** What an agent uses, or would at its next start. */
+    /** The models that an agent uses, or would use after its next start. */
     get(agent_id: AgentId): Effect.Effect<AgentModels, AgentRefused>
     /** Takes effect at the agent's next model call. Refused unless the agent runs and the models and their secrets are there. */
     set(agent_id: AgentId, who: string, choice: ModelChoice): Effect.Effect<AgentModels, AgentRefused>
@@ -38,7 +37,6 @@ const make = Effect.fnUntraced(function* () {
   const audit = yield* Audit
   const config = yield* ConfigStore
   const lifecycle = yield* Lifecycle
-  const signals = yield* Signals
   const versions = yield* ConfigVersions
 
   const modelsOf = Effect.fnUntraced(function* (view: AgentView) {
@@ -79,14 +77,12 @@ const make = Effect.fnUntraced(function* () {
     return { llm, core_llm }
   })
 
-  /** The bindings change before the version does, so that whoever sees the new number is told of the new models. */
+  /** The bindings change before the version does, so that a reader of the new number finds the new models. */
   const apply = Effect.fnUntraced(function* (agent_id: AgentId, who: string, choice: ModelChoice) {
-    const version = yield* versions.commit({ action: "model set", who }, () =>
+    yield* versions.commit({ action: "model set", who }, () =>
       Effect.map(checked(agent_id, choice), (models) => ({ before: Effect.ignore(lifecycle.rebind(agent_id, models)) }))
     )
-    const view = yield* lifecycle.view(agent_id)
-    if (view.session_id !== null) yield* signals.configChanged(view.session_id, version)
-    return yield* modelsOf(view)
+    return yield* modelsOf(yield* lifecycle.view(agent_id))
   })
 
   return Models.of({

@@ -11,14 +11,13 @@ import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { adopt } from "./adopt.ts"
 import { afterEpoch, afterOutage, type EpochFacts, type Next } from "./afterEpoch.ts"
 import { BREAKER, type Breaker, BREAKER_HOURLY_CRASHES_MAX } from "./Breaker.ts"
-import { awaitingView, close, successor } from "./closedSession.ts"
 import { fallBack, type Refusal, requireInRuntime } from "./startImage.ts"
 import { oneEpoch } from "./oneEpoch.ts"
 import { databaseDefect, retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { prepare } from "./prepare.ts"
 import { type RunContext, type RunHandle, type RunRequest, type RunServices, tell } from "./RunContext.ts"
 
-/** Why a run ends. */
+/** The end of a run. */
 type Ending = Extract<Next, { readonly type: "end" }>
 
 const STOPPED: Ending = { type: "end", status: "stopped" }
@@ -47,6 +46,42 @@ const factsOf = Effect.fnUntraced(function* (
   const newer = found === undefined ? undefined : `${found.message}; ${found.hint}`
   const full = logFull(log_bytes, (yield* services.config.current).config.retention)
   return { now_ms: yield* monotonicMs, breaker, frozen_reason, newer, full, last_rev, proven } satisfies EpochFacts
+})
+
+/** Between two looks for the message that starts the session after one at its budget. */
+export const SUCCESSOR_LOOK_MS = 500
+
+/** Waits for a message without a session; `undefined` when the operator stops the agent first. */
+const successor = Effect.fnUntraced(function* ({ agent_id, bindings, prepared, services, stop }: RunContext) {
+  const { inbox, leases, sessions } = services
+  const pending = Effect.orElseSucceed(inbox.pending(agent_id), () => 0)
+  const message = Effect.gen(function* () {
+    while ((yield* pending) === 0) yield* Effect.sleep(SUCCESSOR_LOOK_MS)
+    return true
+  })
+  const comes = yield* Effect.raceFirst(message, Effect.as(Deferred.await(stop), false))
+  if (!comes) return undefined
+  const row = yield* retryDatabase(sessions.create(agent_id, bindings, prepared.image.image_version))
+  yield* retryDatabase(leases.transfer(agent_id, row.session_id))
+  yield* Effect.logInfo(`a message starts the session ${row.session_id}`)
+  return row
+})
+
+/** Shows an agent whose session is closed as running, since the next message starts it. */
+const awaitingView = ({ agent_id, services }: RunContext) =>
+  services.views.change(agent_id, {
+    status: "running",
+    session_id: null,
+    reason: "its session has reached its budget; the next message starts a fresh one"
+  })
+
+/** Closes the session and keeps the resources, so that the next message finds the agent as it was (D19). */
+const close = Effect.fnUntraced(function* (context: RunContext, row: SessionRow) {
+  const { services } = context
+  yield* retryDatabase(services.sessions.end(row.session_id, "closed"))
+  yield* Effect.logInfo("the session has reached its budget and is closed")
+  yield* services.logs.archive(context.agent_id)
+  yield* awaitingView(context)
 })
 
 /** The session ends with its run, unless the agent is started again at once. */
@@ -151,7 +186,7 @@ const preparedFor = Effect.fnUntraced(function* (services: RunServices, request:
     reason: message,
     hint
   }))
-  // An operator who waits is told of the outage; nobody else would start the agent again.
+  // An operator who waits learns of the outage; otherwise nobody would start the agent again.
   const preparing = prepare(services, request)
   return { programs, prepared: yield* request.unattended ? retryDatabase(preparing) : databaseDefect(preparing) }
 })

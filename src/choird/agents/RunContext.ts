@@ -1,4 +1,4 @@
-/** What a run has at hand, from its request to its end. */
+/** The context of a run, from its request to its end. */
 import { Clock, type Deferred, Effect } from "effect"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
@@ -18,7 +18,7 @@ import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { makeAgentViews } from "./AgentViews.ts"
-import type { Hearing } from "./Liveness.ts"
+import type { Liveness } from "./Liveness.ts"
 import { Images } from "#src/choird/images/Images.ts"
 import { Leases } from "./Leases.ts"
 
@@ -28,7 +28,7 @@ export const runServices = Effect.fnUntraced(function* (programs: RunServices["p
     audit: yield* Audit,
     config: yield* ConfigStore,
     crashes: new Map<AgentId, ReadonlyArray<number>>(),
-    hearings: new Map<SessionId, Hearing>(),
+    livenessBySession: new Map<SessionId, Liveness>(),
     images: yield* Images,
     inbox: yield* Inbox,
     leases: yield* Leases,
@@ -54,17 +54,17 @@ export interface RunServices extends EpochServices, PrepareServices {
 }
 
 export interface RunRequest extends StartRequest {
-  /** Nobody waits for the outcome, so the DM is told when it is bad. */
+  /** Nobody waits for the outcome, so a failure is reported to the DM. */
   readonly unattended: boolean
   /** The session that an earlier choird left active; its container may still run. */
   readonly adopted?: SessionRow
 }
 
-/** How the rest of choird speaks with a run. */
+/** The handle by which the rest of choird controls a run. */
 export interface RunHandle {
-  /** Completed by whoever wants the run to end. */
+  /** Completed to end the run. */
   readonly stop: Deferred.Deferred<void>
-  /** Completed before `stop` by whoever starts the agent again at once: its session stays active, so that a next choird does it. */
+  /** Completed before `stop` if the agent is started again at once: its session stays active, so that a next choird does it. */
   readonly again: Deferred.Deferred<void>
   /** The view once the agent runs, or why it does not. */
   readonly started: Deferred.Deferred<AgentView, Refusal>
@@ -74,7 +74,7 @@ export interface RunContext extends RunRequest, RunHandle {
   readonly services: RunServices
   readonly prepared: Prepared
   readonly programs: AgentPrograms
-  /** What an operator is to know of a run that goes on. */
+  /** A remark for the operator on a run that continues. */
   readonly remark: string | null
 }
 

@@ -12,7 +12,7 @@ import { Leases, type ResourceHeld } from "./Leases.ts"
 import { type AgentRefused, type AgentView, Lifecycle } from "./Lifecycle.ts"
 import { reapContainer } from "./prepare.ts"
 
-/** Why a workspace is as it was; `FAILED` may have deleted a part of it. */
+/** The refusal to reset a workspace, which is as it was; `FAILED` may have deleted a part of it. */
 export class WorkspaceRefused extends Schema.TaggedError<WorkspaceRefused>()("WorkspaceRefused", {
   kind: Schema.Literals(["UNKNOWN_WORKSPACE", "WORKSPACE_HELD", "WORKSPACE_REFUSED", "FAILED"]),
   workspace: ResourceName,
@@ -89,7 +89,7 @@ const make = Effect.gen(function* () {
     return yield* refusal(name, "UNKNOWN_WORKSPACE")(`there is no workspace ${name}`, `known: ${known}`)
   })
 
-  /** Who holds it, by its lease or by its folder. */
+  /** The agent that uses it, by its lease or by its folder. */
   const holderOf = Effect.fnUntraced(function* (names: ReadonlyArray<string>, folder: string) {
     const lease = (yield* databaseDefect(leases.all)).find(
       ({ kind, name }) => kind === "workspace" && names.includes(name)

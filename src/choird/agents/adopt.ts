@@ -5,11 +5,11 @@
 import { Effect, Option, Schema } from "effect"
 import { ContainerId, type DockerContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
-import { type Hearing, openHearing } from "./Liveness.ts"
+import { type Liveness, openLiveness } from "./Liveness.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import type { RunServices } from "./RunContext.ts"
 
-/** How long a container that outlived choird may take to send what choird lacks (D15). */
+/** The longest wait for a container that outlived choird to send the events that choird lacks (D15). */
 const ADOPTED_FLUSH_MS_MAX = 10_000
 /** Between two looks at what it sent. */
 const ADOPTED_LOOK_MS = 100
@@ -19,12 +19,16 @@ const ADOPTED_QUIET_LOOKS = 3
 const decodeContainer = Schema.decodeUnknownOption(ContainerId)
 
 /** Returns once choird has all that the agent spoke of, and that did not change for some looks. */
-const flushed = Effect.fnUntraced(function* ({ sessions }: RunServices, { session_id }: SessionRow, hearing: Hearing) {
+const flushed = Effect.fnUntraced(function* (
+  { sessions }: RunServices,
+  { session_id }: SessionRow,
+  liveness: Liveness
+) {
   let quiet = 0
   let seen: number | null = null
   while (quiet < ADOPTED_QUIET_LOOKS) {
     yield* Effect.sleep(ADOPTED_LOOK_MS)
-    const { head_rev } = hearing
+    const { head_rev } = liveness
     const row = Option.getOrUndefined(yield* retryDatabase(sessions.get(session_id)))
     quiet = head_rev !== null && head_rev === seen && (row?.last_rev ?? 0) >= head_rev ? quiet + 1 : 0
     seen = head_rev
@@ -35,10 +39,10 @@ const flushed = Effect.fnUntraced(function* ({ sessions }: RunServices, { sessio
 const heard = Effect.fnUntraced(function* (services: RunServices, row: SessionRow, id: DockerContainerId) {
   const { runtime, sockets } = services
   const { agent_id, session_id } = row
-  const hearing = yield* openHearing(services, row)
+  const liveness = yield* openLiveness(services, row)
   const { dir } = yield* sockets.open(session_id)
   if (!(yield* runtime.adopt(id, { agent_id, socket_dir: dir }))) return
-  const rev = yield* Effect.timeoutOption(flushed(services, row, hearing), ADOPTED_FLUSH_MS_MAX)
+  const rev = yield* Effect.timeoutOption(flushed(services, row, liveness), ADOPTED_FLUSH_MS_MAX)
   yield* Effect.logInfo(
     Option.match(rev, {
       onNone: () => `its container of before did not flush within ${ADOPTED_FLUSH_MS_MAX / 1000} s`,

@@ -10,7 +10,7 @@ import type { RunContext } from "./RunContext.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 
 const LAST_WORDS_CHARS_MAX = 400
-/** A shorter value is no secret worth the name, and would take ordinary words along. */
+/** A shorter value is hardly a secret, and would match ordinary words. */
 const SECRET_CHARS_MIN = 8
 
 /** One line that is safe to print. Secrets go first, since what is left out of the line could hide half of one. */

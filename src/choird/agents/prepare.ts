@@ -103,7 +103,7 @@ export const checkResources = Effect.fnUntraced(function* (
     )
   if (!isFolder(path))
     return yield* Effect.fail(
-      notReady(`the workspace "${bindings.workspace}" is no folder: ${path}`, `mkdir -p ${path}`)
+      notReady(`the workspace "${bindings.workspace}" is not a folder: ${path}`, `mkdir -p ${path}`)
     )
 })
 
@@ -116,7 +116,7 @@ const decodeContainer = Schema.decodeUnknownOption(ContainerId)
 export const reapContainer = ({ runtime }: Pick<PrepareServices, "runtime">, { container }: SessionRow) =>
   Option.match(decodeContainer(container), { onNone: () => Effect.void, onSome: runtime.reap })
 
-/** Whether a start continues the newest session; a closed one and one whose log is at its limit stay as they are. */
+/** True if a start continues the newest session; a closed one and one whose log is at its limit stay as they are. */
 const isResumed = ({ log_bytes, status }: SessionRow, { fresh }: StartRequest, { retention }: Config) =>
   !fresh && status !== "closed" && logFull(log_bytes, retention) === undefined
 

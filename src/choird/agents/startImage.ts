@@ -1,4 +1,4 @@
-/** The image that an agent is started with: whole on disk, known to the runtime, and made anew where the runtime lost it. */
+/** The image that an agent is started with: whole on disk, known to the runtime, and built again if the runtime lost it. */
 import { Effect, Option } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { ManifestHashes } from "#schema/Image.ts"
@@ -34,7 +34,7 @@ export const fallBack = Effect.fn("Run.fallBack")(function* (
   return { ...context, remark, prepared: { ...prepared, image: earlier } }
 })
 
-/** What {@link AgentRefused} is made of. */
+/** The fields of {@link AgentRefused}. */
 export type Refusal = Pick<AgentRefused, "kind" | "reason" | "hint"> & {
   /** There is no image: the agent was never built on this home, as after a restore, and nothing is broken. */
   readonly unbuilt?: true
@@ -61,7 +61,7 @@ const verified = ({ images }: ImageServices, image: Image) =>
   }))
 
 /**
- * Makes the image anew where the runtime lost it, from the commits that it was built of; otherwise it says what to run. An engine that
+ * Builds the image again if the runtime lost it, from the commits that it was built of; otherwise it says what to run. An engine that
  * is away says nothing about its images: the start itself waits for it.
  */
 export const requireInRuntime = Effect.fn("requireInRuntime")(function* (

@@ -15,7 +15,6 @@ import type { AgentRefused } from "#src/choird/agents/Lifecycle.ts"
 import type { WorkspaceRefused } from "#src/choird/agents/Workspaces.ts"
 import type { ApprovalRefused } from "#src/choird/approvals/ApprovalRefused.ts"
 import type { ConfigurationRefused } from "#src/choird/reconfiguration/ConfigurationRefused.ts"
-import type { SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import type { HostToolRefused } from "#src/choird/hosttools/HostTools.ts"
 import type { EventTooLarge } from "#src/choird/sessions/EventStore.ts"
 import type { SessionUnknown } from "#src/choird/sessions/readLog.ts"
@@ -24,9 +23,9 @@ import { problemText } from "#src/shared/config/configProblems.ts"
 import { defectWords } from "#src/shared/defects.ts"
 import type { SteeringRefused } from "#src/choird/sessions/Steering.ts"
 
-/** What is said to wait when so much was asked of a session. */
+/** The wait after too many requests of a session. */
 const SIGNALS_FULL_RETRY_MS = 5000
-/** What an agent is told to wait when that many run. */
+/** The wait of an agent while too many host tools run. */
 const HOST_TOOL_RETRY_MS = 1000
 
 const detail = (type: string, message: string, hint?: string): ErrorDetail =>
@@ -34,7 +33,7 @@ const detail = (type: string, message: string, hint?: string): ErrorDetail =>
 
 export const badRequest = (message: string) => new BadRequest({ error: detail("BAD_REQUEST", message) })
 
-/** Says nothing of what was wrong: whoever has no valid token learns nothing (R29). */
+/** Does not say what was wrong: a caller without a valid token learns nothing (R29). */
 export const unauthorized = () => new Unauthorized({ error: detail("AUTH", "no valid token for this session") })
 
 export const notFound = (type: string, message: string, hint?: string) =>
@@ -119,8 +118,6 @@ export const fromApprovalRefused = ({ hint, kind, reason, retry_after_ms }: Appr
 }
 
 export const fromEventTooLarge = ({ hint, message }: EventTooLarge) => tooLarge(message, hint)
-
-export const fromSecretMissing = ({ hint, message }: SecretMissing) => notFound("SECRET_MISSING", message, hint)
 
 export const fromHostToolRefused = ({ kind, reason }: HostToolRefused): ApiError => {
   switch (kind) {

@@ -1,5 +1,5 @@
-/** Lets an agent take over what was approved: its image is built, and it is started anew with its session resumed. */
-import { Context, Effect, Layer, Option } from "effect"
+/** The steps that let an agent take over an approved change: its image is built, and it is restarted with its session resumed. */
+import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import type { RunBindings } from "#schema/ResourceBindings.ts"
@@ -8,18 +8,16 @@ import type { StartOptions } from "#src/choird/agents/bindings.ts"
 import { type BuildError, Images } from "#src/choird/images/Images.ts"
 import { imageSources } from "#src/choird/agents/imageSources.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
-import type { Approved } from "./executionSteps.ts"
+import type { Approved } from "./Approved.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { changed, type ExecutionFailed, failedAs } from "./ExecutionFailed.ts"
-import type { Job } from "./executionRows.ts"
+import { done, type Job, next, type Next } from "./Execution.ts"
 
-/** How long an agent that is coming up anyway is waited for before it is started anew with its new image. */
+/** The longest wait for an agent that is starting or stopping before it is restarted. */
 const PROPOSAL_AGENT_MS_MAX = 90_000
-/** Between two looks at it. */
-const PROPOSAL_AGENT_LOOK_MS = 100
 
-/** The defaults of config.json that an agent's next start is to take, whatever it was bound to. */
+/** The defaults of config.json that an agent's next start takes, whatever it was bound to. */
 export type Rebound = ReadonlySet<string>
 
 export class AgentSteps extends Context.Service<
@@ -27,9 +25,12 @@ export class AgentSteps extends Context.Service<
   {
     /** Builds the image of the commit that was approved; `CHANGED` where the agent's ref has moved on to another (R54). */
     build(approved: Approved, job: Pick<Job, "commit">): Effect.Effect<ImageVersion, ExecutionFailed>
-    /** What the agent is bound to if it runs, or would if choird had not died under it. */
-    running(agent_id: AgentId): Effect.Effect<Option.Option<RunBindings>>
-    /** Starts it anew with these bindings, unless it runs with the image and the defaults of `rebound` already. */
+    /**
+     * The step after a change that the agent has to be restarted for: the update of an agent that runs, or would run if choird had not died
+     * under it. Otherwise the execution is done with this outcome, since the agent takes the change over with its next start.
+     */
+    afterChange(approved: Approved, job: Job, outcome: string): Effect.Effect<Next>
+    /** Restarts it with these bindings, unless it runs with the image and the defaults of `rebound` already. */
     update(approved: Approved, job: Job, rebound: Rebound): Effect.Effect<void, ExecutionFailed>
   }
 >()("choir/choird/AgentSteps") {
@@ -40,13 +41,12 @@ export class AgentSteps extends Context.Service<
 }
 
 const isDown = ({ status }: AgentView) => status === "stopped" || status === "crashed"
-const isSettled = (view: AgentView) => view.status === "running" || isDown(view)
-const AGENT_LOOKS_MAX = Math.ceil(PROPOSAL_AGENT_MS_MAX / PROPOSAL_AGENT_LOOK_MS)
+const isAtRest = (view: AgentView) => view.status === "running" || isDown(view)
 const agent = failedAs("AGENT")
 const notBuilt = (error: BuildError) =>
   error._tag === "OtherCommit" && error.warning === null ? changed(error.message) : failedAs("BUILD")(error)
 
-/** What a start has to be told so that it binds the same again. */
+/** The options of a start that binds the same again. */
 const optionsOf = (bindings: RunBindings, rebound: Rebound): StartOptions =>
   // A core_llm that the start did not name is the default's.
   Object.fromEntries(
@@ -64,20 +64,15 @@ const make = Effect.fnUntraced(function* () {
   const defaultsOf = Effect.fnUntraced(function* (agent_id: AgentId) {
     const { config: running } = yield* config.current
     const known = Object.hasOwn(running.agents, agent_id) ? running.agents[agent_id] : undefined
-    return known ?? (yield* changed(`config.json has no agent ${agent_id} any more`))
+    return known ?? (yield* changed(`config.json no longer has an agent ${agent_id}`))
   })
 
-  /** An agent that is coming up is waited for; one that hangs in between is taken as it is. */
-  const settled = (agent_id: AgentId) =>
-    Effect.gen(function* () {
-      const look = Effect.mapError(lifecycle.view(agent_id), agent)
-      let view = yield* look
-      for (let looks = 0; looks < AGENT_LOOKS_MAX && !isSettled(view); looks += 1) {
-        yield* Effect.sleep(PROPOSAL_AGENT_LOOK_MS)
-        view = yield* look
-      }
-      return view
-    })
+  /** Waits for an agent that is starting or stopping; one that hangs is taken as it is. */
+  const atRest = Effect.fnUntraced(function* (agent_id: AgentId) {
+    const ready = Stream.takeUntil(lifecycle.follow(agent_id), isAtRest)
+    yield* Effect.timeoutOption(Stream.runDrain(ready), PROPOSAL_AGENT_MS_MAX)
+    return yield* Effect.mapError(lifecycle.view(agent_id), agent)
+  })
 
   const isUpToDate = Effect.fnUntraced(function* (view: AgentView, { image_version }: Job, rebound: Rebound) {
     if (view.status !== "running") return false
@@ -89,6 +84,14 @@ const make = Effect.fnUntraced(function* () {
       const wanted = name === "core_llm" ? (defaults.core_llm ?? defaults.llm) : defaults[name]
       return bindings?.[name] === wanted
     })
+  })
+
+  /** The bindings of an agent that runs, or would run if choird had not died under it. */
+  const boundTo = Effect.fnUntraced(function* (agent_id: AgentId): Effect.fn.Return<RunBindings | undefined> {
+    const view = Option.getOrUndefined(yield* Effect.option(lifecycle.view(agent_id)))
+    if (view !== undefined && !isDown(view) && view.bindings !== null) return view.bindings
+    const latest = Option.getOrUndefined(yield* databaseDefect(sessions.latest(agent_id)))
+    return latest?.status === "active" ? latest.resource_bindings : undefined
   })
 
   return AgentSteps.of({
@@ -105,16 +108,16 @@ const make = Effect.fnUntraced(function* () {
       const built = images.build(agent_id, sources, { in_use, agent_commit: commit })
       return (yield* Effect.mapError(built, notBuilt)).image_version
     }),
-    running: Effect.fn("AgentSteps.running")(function* (agent_id) {
-      const view = Option.getOrUndefined(yield* Effect.option(lifecycle.view(agent_id)))
-      if (view !== undefined && !isDown(view) && view.bindings !== null) return Option.some(view.bindings)
-      const latest = Option.getOrUndefined(yield* databaseDefect(sessions.latest(agent_id)))
-      return latest?.status === "active" ? Option.some(latest.resource_bindings) : Option.none()
+    afterChange: Effect.fn("AgentSteps.afterChange")(function* ({ row }, job, outcome) {
+      const bindings = yield* boundTo(row.agent_id)
+      return bindings === undefined
+        ? done(`${outcome}; the agent takes it over with its next start`)
+        : next("update", { ...job, bindings })
     }),
     update: Effect.fn("AgentSteps.update")(function* ({ row }, job, rebound) {
       const { agent_id } = row
       if (job.bindings === undefined) return
-      const view = yield* settled(agent_id)
+      const view = yield* atRest(agent_id)
       if (yield* isUpToDate(view, job, rebound)) return
       if (!isDown(view))
         yield* Effect.catchIf(

@@ -1,6 +1,9 @@
+/** The refusal of a request or a decision, with what to do about it. */
 import { Schema } from "effect"
+import type { ApprovalRow } from "./approvalRows.ts"
+import { type Refusal, resolutionOf } from "./approvalStatus.ts"
 
-/** Why an approval is not asked for, not found or not decided, with what helps. `kind` is also the API's error type. */
+/** `kind` is also the API's error type. */
 export class ApprovalRefused extends Schema.TaggedError<ApprovalRefused>()("ApprovalRefused", {
   kind: Schema.Literals([
     "NOT_AVAILABLE",
@@ -20,7 +23,7 @@ export class ApprovalRefused extends Schema.TaggedError<ApprovalRefused>()("Appr
   ]),
   reason: Schema.String,
   hint: Schema.String,
-  /** When the same request may come again, where only time is missing. */
+  /** The time after which the same request may come again, if nothing else is wrong. */
   retry_after_ms: Schema.optionalKey(Schema.Natural)
 }) {
   override get message() {
@@ -30,3 +33,32 @@ export class ApprovalRefused extends Schema.TaggedError<ApprovalRefused>()("Appr
 
 export const refused = (kind: ApprovalRefused["kind"], reason: string, hint: string) =>
   new ApprovalRefused({ kind, reason, hint })
+
+export const unknownApproval = (approval_id: string) =>
+  refused("UNKNOWN_APPROVAL", `there is no approval ${approval_id.slice(0, 20)}`, "choirctl approval list")
+
+/** The refusal of a decision on a stored row. */
+export const refusalOf = (row: ApprovalRow, refusal: Refusal) => {
+  const { approval_id, resolved_at, resolved_by, status } = row
+  const show = `choirctl approval show ${approval_id}`
+  switch (refusal) {
+    case "ALREADY_DECIDED":
+      return refused(
+        refusal,
+        `approval ${approval_id} was ${resolutionOf(status) ?? status} at ${resolved_at ?? "an unknown time"} by ${resolved_by ?? "nobody"}`,
+        show
+      )
+    case "EXPIRED":
+      return refused(refusal, `approval ${approval_id} expired at ${row.expires_at}`, "ask the agent to try again")
+    case "SESSION_ENDED":
+      return refused(refusal, `the session of approval ${approval_id} has ended, so it expired`, "ask the agent again")
+    case "CHANGED":
+      return refused(refusal, `the hash of approval ${approval_id} is different: read the request again`, show)
+    case "NOT_ALONE":
+      return refused(
+        refusal,
+        `approval ${approval_id} is not the one request that waits and was delivered`,
+        "choirctl approval list"
+      )
+  }
+}

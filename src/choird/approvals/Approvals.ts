@@ -1,6 +1,6 @@
 /**
- * What a person has to decide before it may happen: durable rows with one decision each (D16, D17). A decision
- * is made here at once, whatever the agent does (E7); the agent hears of it by a signal, and by asking again.
+ * Approvals: durable rows with one decision each, which a person makes before a call or a change may happen (D16, D17). A decision is made
+ * at once, whatever the agent does (E7); the agent hears of it by a signal, and by asking again.
  */
 import { Clock, Context, Effect, Layer, Queue, Result, type Stream } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,28 +14,27 @@ import { Signals } from "#src/choird/queues/Signals.ts"
 import { approvalSeen } from "#src/choird/logs/metrics.ts"
 import { storableJson } from "#src/shared/text/canonicalJson.ts"
 import { makeWakes } from "#src/shared/wakes.ts"
-import { type ApprovalRefused, refused } from "./ApprovalRefused.ts"
+import { type ApprovalRefused, refusalOf, refused, unknownApproval } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
 import { type Refusal, resolutionOf } from "./approvalStatus.ts"
 import { hash8 } from "./approvalText.ts"
 import { type ApprovalRequest, makeAsk } from "./askApproval.ts"
-import { refusalOf, unknownApproval } from "./decisionRefusals.ts"
 import { understand } from "./requestTypes.ts"
 import { type ApprovalDecision, makeSettle } from "./settleApproval.ts"
 import { APPROVALS_LISTED_MAX } from "./approvalRows.ts"
 
-/** What a person may give as the reason of a rejection. */
+/** Characters of the reason that a person gives for a rejection. */
 const APPROVAL_REASON_CHARS_MAX = 500
-/** Approvals that are ended at once when their time is up. */
+/** Approvals that expire in one transaction after the other before choird looks again. */
 const APPROVALS_EXPIRED_MAX = 100
 /** The longest sleep before choird looks again for approvals whose time is up, so that a clock that jumps is noticed. */
 const APPROVAL_LOOK_MS_MAX = 60_000
-/** The pause after a look that the database did not answer. */
+/** The pause after a failed read of the database. */
 const APPROVAL_RETRY_MS = 1000
 
 type ApprovalRow = rows.ApprovalRow
 
-/** Asks people and keeps what they decided. */
+/** Asks people and stores their decisions. */
 export class Approvals extends Context.Service<
   Approvals,
   {
@@ -48,15 +47,15 @@ export class Approvals extends Context.Service<
     /** The one decision (R52). Refused when there was one, when its time is up, or when the person saw another payload (R54). */
     decide(decision: ApprovalDecision): Effect.Effect<ApprovalRow, ApprovalRefused>
     get(approval_id: string): Effect.Effect<ApprovalRow, ApprovalRefused>
-    /** What the request with this identity decided, if it did. */
+    /** The approval that the request with this identity decided, if it did. */
     decidedBy(request_id: string): Effect.Effect<ApprovalRow | undefined>
     /** Newest first, at most APPROVALS_LISTED_MAX; without `all` those that wait. */
     list(options: { readonly agent_id?: AgentId; readonly all: boolean }): Effect.Effect<ReadonlyArray<ApprovalRow>>
     /** Those of an agent that wait and whose message reached a person, oldest first. */
     delivered(agent_id: AgentId): Effect.Effect<ReadonlyArray<ApprovalId>>
-    /** Emits at once, and then whenever a proposal was approved that is to be carried out. */
+    /** Emits at once, and then whenever a proposal is approved. */
     readonly approved: Stream.Stream<void>
-    /** How many wait, by agent. */
+    /** The number of those that wait, by agent. */
     readonly pending: Effect.Effect<ReadonlyMap<AgentId, number>>
   }
 >()("choir/choird/Approvals") {
@@ -67,7 +66,7 @@ export class Approvals extends Context.Service<
   )
 }
 
-/** What the audit keeps: names and digests, never an input. */
+/** The audited parts of a row: names and digests, never an input. */
 const auditDetail = ({ approval_id, call_id, hash, request_type }: ApprovalRow) => ({
   approval_id,
   call_id,
@@ -77,34 +76,37 @@ const auditDetail = ({ approval_id, call_id, hash, request_type }: ApprovalRow) 
 
 const APPROVED = "approved"
 
-const make = Effect.fnUntraced(function* () {
-  const audit = yield* Audit
+/** Records a decision, or the refusal of one. */
+const makeRecord = Effect.map(
+  Audit,
+  (audit) =>
+    (who: string, action: string, row: ApprovalRow, more: { readonly refused?: Refusal } = {}) => {
+      const { agent_id, session_id } = row
+      const detail = { ...auditDetail(row), ...more }
+      return Effect.andThen(
+        audit.record({ who, action: `approval.${action}`, session_id, agent_id, detail }),
+        more.refused === undefined ? approvalSeen(row, action, who) : Effect.void
+      )
+    }
+)
+type Settle = Effect.Success<ReturnType<typeof makeSettle>>
+
+/** Takes the requests of agents. @param asked runs when an approval waits. */
+const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked: Effect.Effect<unknown>) {
   const config = yield* ConfigStore
   const outbox = yield* Outbox
-  const signals = yield* Signals
   const sql = yield* SqlClient.SqlClient
-  // A token: whoever takes it looks at the table again.
-  const changed = yield* Queue.sliding<void>(1)
-  const approvedWakes = yield* makeWakes
   const ask = yield* makeAsk
-  const { expire, settle } = yield* makeSettle(approvedWakes.wake(APPROVED))
+  const record = yield* makeRecord
 
-  const record = (who: string, action: string, row: ApprovalRow, more: { readonly refused?: Refusal } = {}) => {
-    const { agent_id, session_id } = row
-    const detail = { ...auditDetail(row), ...more }
-    return Effect.andThen(
-      audit.record({ who, action: `approval.${action}`, session_id, agent_id, detail }),
-      more.refused === undefined ? approvalSeen(row, action, who) : Effect.void
-    )
-  }
   /**
-   * A request that comes again has heard of a decision, when there is one. Its first one may have been committed without choird hearing
+   * A request that comes again has heard of a decision, if there is one. Its first one may have been committed without choird hearing
    * of that, and then neither the timer nor the person was woken.
    */
   const again = Effect.fnUntraced(function* (found: ApprovalRow, rev: number) {
     const now_ms = yield* Clock.currentTimeMillis
     if (found.status === "pending") {
-      yield* Queue.offer(changed, undefined)
+      yield* asked
       const { dms } = (yield* config.current).config
       yield* Effect.forEach(Object.keys(dms), (dm) => outbox.wake(ResourceName.make(dm)), { discard: true })
     }
@@ -113,42 +115,51 @@ const make = Effect.fnUntraced(function* () {
     return row
   })
 
-  const request = Effect.fn("Approvals.request")(function* (caller: Caller, request: ApprovalRequest) {
+  return Effect.fn("Approvals.request")(function* (caller: Caller, request: ApprovalRequest) {
     const understood = understand(request.request_type, request.payload)
     if (Result.isFailure(understood)) {
       const { kind, reason } = understood.failure
-      return yield* refused(kind, reason, "do not go on with it")
+      return yield* refused(kind, reason, "correct the request, or drop it")
     }
     const { call_id } = request
     const stored = yield* ask(caller, request, understood.success)
     switch (stored.type) {
       case "not open":
-        return yield* refused(
-          "NOT_OPEN",
-          `the stored log has no such call ${call_id} that waits for a person`,
-          "send it"
-        )
+        return yield* refused("NOT_OPEN", `no call ${call_id} of the stored log waits for a person`, "send it first")
       case "full":
         return yield* refused("APPROVALS_FULL", `${stored.waiting} approvals of this session wait already`, "wait")
       case "asked":
-        yield* Queue.offer(changed, undefined)
+        yield* asked
         yield* record(`agent:${caller.agent_id}`, "request", stored.row)
         return { approval_id: stored.row.approval_id, status: "pending" } as const
       case "earlier": {
         if (stored.row.hash !== understood.success.hash || stored.row.request_type !== request.request_type)
-          return yield* refused("CALL_ID_REUSED", `the call ${call_id} asked for something else before`, "do not go on")
+          return yield* refused(
+            "CALL_ID_REUSED",
+            `the call ${call_id} asked for something else before`,
+            "use another id"
+          )
         const row = yield* Effect.orDie(again(stored.row, stored.rev))
         return { approval_id: row.approval_id, status: resolutionOf(row.status) ?? "pending" } as const
       }
     }
   })
+})
 
-  const find = Effect.fnUntraced(function* (approval_id: string) {
+const makeFind = Effect.map(SqlClient.SqlClient, (sql) =>
+  Effect.fnUntraced(function* (approval_id: string) {
     const row = yield* Effect.orDie(rows.findApproval(sql, approval_id))
     return row ?? (yield* unknownApproval(approval_id))
   })
+)
 
-  const decide = Effect.fn("Approvals.decide")(function* (decision: ApprovalDecision) {
+/** Takes the decisions of people. */
+const makeDecide = Effect.fnUntraced(function* (settle: Settle["settle"]) {
+  const audit = yield* Audit
+  const signals = yield* Signals
+  const find = yield* makeFind
+  const record = yield* makeRecord
+  return Effect.fn("Approvals.decide")(function* (decision: ApprovalDecision) {
     const { approval_id, who } = decision
     const action = decision.resolution === "approved" ? "approve" : "reject"
     const found = yield* Effect.tapError(find(approval_id), ({ kind }) =>
@@ -171,9 +182,13 @@ const make = Effect.fnUntraced(function* () {
     yield* record(who, action, row, { refused: refusal })
     return yield* refusalOf(row, refusal)
   })
+})
 
-  /** Ends what is due and waits until the next one may be. */
-  const lookAtTime = Effect.gen(function* () {
+/** Ends approvals that nobody decides in time. @param woken waits until an approval may be due earlier. */
+const makeExpiry = Effect.fnUntraced(function* (expire: Settle["expire"], woken: Effect.Effect<void>) {
+  const sql = yield* SqlClient.SqlClient
+  const record = yield* makeRecord
+  const look = Effect.gen(function* () {
     const now_ms = yield* Clock.currentTimeMillis
     const due = yield* rows.overdue(sql, now_ms, APPROVALS_EXPIRED_MAX)
     for (const found of due) {
@@ -183,15 +198,26 @@ const make = Effect.fnUntraced(function* () {
     if (due.length === APPROVALS_EXPIRED_MAX) return
     const next_ms = yield* rows.nextExpiry(sql)
     const wait_ms = Math.max(1, Math.min(APPROVAL_LOOK_MS_MAX, (next_ms ?? Infinity) - now_ms))
-    yield* Effect.timeoutOption(Queue.take(changed), wait_ms)
+    yield* Effect.timeoutOption(woken, wait_ms)
   })
-  const looking = lookAtTime.pipe(
+  return look.pipe(
     Effect.catchCause((cause) =>
-      Effect.andThen(Effect.logWarning("approvals were not looked at", cause), Effect.sleep(APPROVAL_RETRY_MS))
+      Effect.andThen(
+        Effect.logWarning("cannot read the approvals that are due", cause),
+        Effect.sleep(APPROVAL_RETRY_MS)
+      )
     ),
     Effect.forever
   )
-  yield* Effect.forkScoped(looking)
+})
+
+const make = Effect.fnUntraced(function* () {
+  const sql = yield* SqlClient.SqlClient
+  // A token: an approval was asked for, which may be due before all others.
+  const asked = yield* Queue.sliding<void>(1)
+  const approvedWakes = yield* makeWakes
+  const { expire, settle } = yield* makeSettle(approvedWakes.wake(APPROVED))
+  yield* Effect.forkScoped(yield* makeExpiry(expire, Queue.take(asked)))
 
   const pending = Effect.map(
     sql<{ readonly agent_id: AgentId; readonly pending: number }>`SELECT agent_id, count(*)::int AS pending
@@ -200,9 +226,9 @@ const make = Effect.fnUntraced(function* () {
   )
 
   return Approvals.of({
-    request,
-    decide,
-    get: find,
+    request: yield* makeRequest(expire, Queue.offer(asked, undefined)),
+    decide: yield* makeDecide(settle),
+    get: yield* makeFind,
     decidedBy: Effect.fn("Approvals.decidedBy")(function* (request_id) {
       return yield* rows.findDecision(sql, request_id)
     }, Effect.orDie),

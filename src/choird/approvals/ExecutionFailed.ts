@@ -1,9 +1,9 @@
-/** Why an approved proposal was not carried out; whatever it would have changed is as it was, or says so in `reason`. */
+/** The failure of an execution. Everything that it would have changed is as it was, unless `reason` says otherwise. */
 import { Schema } from "effect"
 
 export class ExecutionFailed extends Schema.TaggedError<ExecutionFailed>()("ExecutionFailed", {
   /**
-   * `CHANGED`: what the person saw is not what is there any more (R54). `UNREADABLE`: the row is not of a form that this version knows.
+   * `CHANGED`: the state that the person saw is no longer there (R54). `UNREADABLE`: this version does not know the form of the row.
    */
   kind: Schema.Literals(["CHANGED", "UNREADABLE", "REPOSITORY", "BUILD", "AGENT", "CONFIG"]),
   reason: Schema.String

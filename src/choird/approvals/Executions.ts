@@ -1,36 +1,35 @@
 /**
- * Carries out what people approved, as durable jobs (D17): each step is stored before it is taken and may be taken again, so that a death of
- * choird at any point leads to the same end, once (R53). Whatever fails ends the job with a reason; the agent goes on as it was.
+ * The executions of approved proposals, as durable jobs (D17). Each step is stored before it is taken and may be taken again, so that choird
+ * may die at any point and the result is the same, once (R53). A failed step ends the job with a reason and leaves the agent as it was.
  */
 import { Cause, Context, Effect, FiberSet, FileSystem, Layer, Queue, Result, Schema, type Scope, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { join } from "node:path"
 import type { AgentId } from "#schema/Ids.ts"
 import { Approvals } from "./Approvals.ts"
-import { type Approved, executionOf, firstStep, takeStep } from "./executionSteps.ts"
+import type { Approved } from "./Approved.ts"
+import { executionOf, PROPOSAL_RETRY_MS, standingOf } from "./Execution.ts"
 import type { Ending } from "./proposalNotes.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
-import { Audit } from "#src/choird/logs/Audit.ts"
+import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { approvalSeen } from "#src/choird/logs/metrics.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
-import { AgentSteps } from "./AgentSteps.ts"
-import { ConfigSteps, PROPOSAL_RETRY_MS } from "./ConfigSteps.ts"
 import { changed, type ExecutionFailed } from "./ExecutionFailed.ts"
-import { advance, begin, beginUnread, finish, nextExecutions, standingOf } from "./executionRows.ts"
-import { RepoSteps } from "./RepoSteps.ts"
+import { advance, begin, beginUnread, finish, nextExecutions } from "./executionRows.ts"
+import { Proposals } from "./Proposals.ts"
 
-/** Agents whose approved proposals are carried out at once; of one agent it is one after the other. */
+/** Agents whose approved proposals are executed at the same time; those of one agent follow each other. */
 const PROPOSALS_EXECUTED_MAX = 4
 /** The longest sleep before choird looks again for approved proposals. */
 const PROPOSAL_LOOK_MS_MAX = 30_000
 
-/** Carries out approved proposals. */
+/** Executes approved proposals. */
 export class Executions extends Context.Service<
   Executions,
   {
-    /** Carries out what is approved, for as long as the scope lives, beginning with what an earlier life of choird did not finish. */
+    /** Executes them for as long as the scope lives, beginning with those that an earlier life of choird did not finish. */
     readonly run: Effect.Effect<void, never, Scope.Scope>
   }
 >()("choir/choird/Executions") {
@@ -43,60 +42,55 @@ export class Executions extends Context.Service<
 /** The digest is the one that the person saw (R54). */
 const OTHER_PAYLOAD = "the stored payload is not the one that was approved"
 
-const services = Effect.gen(function* () {
-  return {
-    agents: yield* AgentSteps,
-    approvals: yield* Approvals,
-    audit: yield* Audit,
-    config: yield* ConfigStore,
-    configs: yield* ConfigSteps,
-    outbox: yield* Outbox,
-    repos: yield* RepoSteps,
-    signals: yield* Signals,
-    sql: yield* SqlClient.SqlClient
-  }
-})
+/** Decodes the proposal, and finds the step at which its execution stands. */
+const read = (approved: Approved) =>
+  Result.flatMap(executionOf(approved), (execution) =>
+    Result.map(standingOf(execution), (standing) => ({ execution, standing }))
+  )
 
-const make = Effect.fnUntraced(function* () {
-  const all = yield* services
-  const { approvals, audit, config, outbox, signals, sql } = all
+/** Stores and tells how an execution ended. */
+const makeEnd = Effect.gen(function* () {
+  const audit = yield* Audit
+  const config = yield* ConfigStore
   const fs = yield* FileSystem.FileSystem
-
-  const record = ({ row }: Approved, action: string, detail: Readonly<Record<string, Schema.Json>>) =>
-    audit.record({
-      who: "choird",
-      action: `proposal.${action}`,
-      session_id: row.session_id,
-      agent_id: row.agent_id,
-      detail: { approval_id: row.approval_id, request_type: row.request_type, ...detail }
-    })
-
-  const end = Effect.fnUntraced(function* (approved: Approved, ending: Ending) {
+  const outbox = yield* Outbox
+  const signals = yield* Signals
+  const sql = yield* SqlClient.SqlClient
+  return Effect.fnUntraced(function* (approved: Approved, ending: Ending) {
     const { row } = approved
     const dm = yield* finish(sql, (yield* config.current).config, approved, ending)
     yield* signals.wake(row.session_id)
     if (dm !== undefined) yield* outbox.wake(dm)
-    yield* record(approved, ending.status, ending.status === "failed" ? { refused: ending.kind } : {})
+    yield* audit.record(auditEntry(approved, ending.status, ending.status === "failed" ? { refused: ending.kind } : {}))
     yield* approvalSeen(row, ending.status, "choird")
     yield* fs
       .remove(join(config.home, "repos", "work", `approval-${row.approval_id}`), { recursive: true, force: true })
       .pipe(Effect.ignore)
   })
+})
 
-  /** What it is, and where it stands. */
-  const read = (approved: Approved) =>
-    Result.flatMap(executionOf(approved), (execution) =>
-      Result.map(
-        approved.row.status === "executing" ? standingOf(approved) : Result.succeed(firstStep(execution)),
-        (standing) => ({ execution, standing })
-      )
-    )
+const auditEntry = (
+  { row }: Approved,
+  action: string,
+  detail: Readonly<Record<string, Schema.Json>> = {}
+): AuditEntry => ({
+  who: "choird",
+  action: `proposal.${action}`,
+  session_id: row.session_id,
+  agent_id: row.agent_id,
+  detail: { approval_id: row.approval_id, request_type: row.request_type, ...detail }
+})
 
+/** Takes all steps of an execution, from where it stands to its end. */
+const makeExecute = Effect.gen(function* () {
+  const audit = yield* Audit
+  const proposals = yield* Proposals
+  const sql = yield* SqlClient.SqlClient
+  const end = yield* makeEnd
   const fail = (approved: Approved, { kind, reason }: ExecutionFailed) =>
     end(approved, { status: "failed", kind, reason })
 
-  /** From where it stands to its end. */
-  const execute = Effect.fnUntraced(function* (approved: Approved) {
+  return Effect.fnUntraced(function* (approved: Approved) {
     const begun = read(approved)
     if (Result.isFailure(begun)) {
       if (approved.row.status !== "executing") yield* beginUnread(sql, approved)
@@ -108,36 +102,45 @@ const make = Effect.fnUntraced(function* () {
     if (approved.row.status !== "executing") yield* begin(sql, approved, standing)
     while (true) {
       const taken = yield* Effect.result(
-        sha256(canonical) === hash ? takeStep(all, execution, standing) : changed(OTHER_PAYLOAD)
+        sha256(canonical) === hash ? proposals.execute(execution, standing) : changed(OTHER_PAYLOAD)
       )
       if (Result.isFailure(taken)) return yield* fail(approved, taken.failure)
-      yield* record(approved, standing.step, {})
+      yield* audit.record(auditEntry(approved, standing.step))
       if (taken.success.type === "done") return yield* end(approved, { status: "done", outcome: taken.success.outcome })
       standing = taken.success.standing
       yield* advance(sql, approved, standing)
     }
   })
+})
+
+const make = Effect.fnUntraced(function* () {
+  const approvals = yield* Approvals
+  const config = yield* ConfigStore
+  const fs = yield* FileSystem.FileSystem
+  const sql = yield* SqlClient.SqlClient
+  const execute = yield* makeExecute
 
   const run = Effect.gen(function* () {
     const fibers = yield* FiberSet.make<void>()
     const busy = new Set<AgentId>()
-    const again = yield* Queue.sliding<void>(1)
+    // A token: something was approved, or the work for an agent has ended, whose next proposal may begin.
+    const woken = yield* Queue.sliding<void>(1)
+    const ended = ({ row }: Approved) =>
+      Effect.suspend(() => {
+        busy.delete(row.agent_id)
+        return Queue.offer(woken, undefined)
+      })
     const one = (approved: Approved) =>
       execute(approved).pipe(
         Effect.catchCauseIf(
           (cause) => !Cause.hasInterruptsOnly(cause),
           (cause) =>
             Effect.andThen(
-              Effect.logError(`approval ${approved.row.approval_id} is carried out later`, cause),
+              Effect.logError(`approval ${approved.row.approval_id} will be executed later`, cause),
               Effect.sleep(PROPOSAL_RETRY_MS)
             )
         ),
-        Effect.ensuring(
-          Effect.suspend(() => {
-            busy.delete(approved.row.agent_id)
-            return Queue.offer(again, undefined)
-          })
-        )
+        Effect.ensuring(ended(approved))
       )
     const look = Effect.gen(function* () {
       for (const approved of yield* nextExecutions(sql)) {
@@ -146,17 +149,14 @@ const make = Effect.fnUntraced(function* () {
         busy.add(agent_id)
         yield* FiberSet.run(fibers, one(approved))
       }
-      yield* Effect.timeoutOption(Queue.take(again), PROPOSAL_LOOK_MS_MAX)
+      yield* Effect.timeoutOption(Queue.take(woken), PROPOSAL_LOOK_MS_MAX)
     })
-    // What a death left half made is of no use to anybody.
+    // Nobody needs the half-made repositories of an earlier life.
     yield* Effect.ignore(fs.remove(join(config.home, "repos", "work"), { recursive: true, force: true }))
-    yield* Effect.forkScoped(Stream.runForEach(approvals.approved, () => Queue.offer(again, undefined)))
+    yield* Effect.forkScoped(Stream.runForEach(approvals.approved, () => Queue.offer(woken, undefined)))
     yield* look.pipe(
       Effect.catchCause((cause) =>
-        Effect.andThen(
-          Effect.logWarning("approved proposals were not looked at", cause),
-          Effect.sleep(PROPOSAL_RETRY_MS)
-        )
+        Effect.andThen(Effect.logWarning("cannot read the approved proposals", cause), Effect.sleep(PROPOSAL_RETRY_MS))
       ),
       Effect.forever,
       Effect.forkScoped

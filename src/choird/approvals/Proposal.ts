@@ -43,13 +43,13 @@ const decoded = (kind: ProposalKind, payload: Schema.Json): Result.Result<Propos
   }
 }
 
-/** The proposal, or why it is none. */
-export const readProposal = (kind: ProposalKind, payload: Schema.Json): Result.Result<Proposal, string> =>
+/** Decodes the payload of a proposal, or says what is wrong with it. */
+export const understandProposal = (kind: ProposalKind, payload: Schema.Json): Result.Result<Proposal, string> =>
   Result.mapError(decoded(kind, payload), ({ message }) =>
-    `the payload is no ${kind}: ${message}`.slice(0, API_PROBLEM_CHARS_MAX)
+    `the payload is not a valid ${kind}: ${message}`.slice(0, API_PROBLEM_CHARS_MAX)
   )
 
-/** What it is about, in characters that its schema allows: safe in a message, a commit and a note to a model. */
+/** The subject, in characters that its schema allows: safe in a message, a commit and a note to a model. */
 export const proposalTitle = (proposal: Proposal): string => {
   switch (proposal.kind) {
     case "tool":
@@ -63,7 +63,7 @@ export const proposalTitle = (proposal: Proposal): string => {
   }
 }
 
-/** What the agent says for it. */
+/** The agent's reason for it. */
 export const reasonOf = (proposal: Proposal): string => {
   switch (proposal.kind) {
     case "tool":

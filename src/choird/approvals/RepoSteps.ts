@@ -1,43 +1,30 @@
 /**
- * Brings an approved change into the agent's repository: the same commit however often it is made, pushed only onto the commit
- * that the person saw it on. Whatever moved meanwhile is `CHANGED` (R54).
+ * The steps of a change to an agent's repository: commit, push, build, update. The commit is the same however often it is made, and is
+ * pushed only onto the commit that the person saw it on. If anything moved since, the execution fails as `CHANGED` (R54).
  */
 import { join } from "node:path"
 import { Context, Effect, FileSystem, Layer, Option, Result, Schedule } from "effect"
 import type { CommitId } from "#schema/Image.ts"
-import type { Approved } from "./executionSteps.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { Git } from "#src/choird/repos/Git.ts"
 import { GitWork, type Identity } from "#src/choird/repos/GitWork.ts"
 import { identityOf, pushProblem, RepoAccess } from "#src/choird/repos/RepoAccess.ts"
 import { checkSource } from "#src/choird/repos/RepoSource.ts"
-import { repoLabel } from "#src/choird/repos/Repos.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
-import { draftFiles } from "./draftFiles.ts"
-import { changed, ExecutionFailed, failedAs } from "./ExecutionFailed.ts"
-import type { Job } from "./executionRows.ts"
-import { type Proposal, proposalTitle } from "./Proposal.ts"
-import type { Facts } from "./ProposalFacts.ts"
-import { PROPOSAL_RETRY_MS, PROPOSAL_TRIES_MAX } from "./ConfigSteps.ts"
+import { AgentSteps } from "./AgentSteps.ts"
+import type { Approved } from "./Approved.ts"
+import { done, type Execution, type Job, next, type Next, PROPOSAL_RETRY_MS, PROPOSAL_TRIES_MAX } from "./Execution.ts"
+import type { Standing } from "./Execution.ts"
+import { changed, type ExecutionFailed, failedAs } from "./ExecutionFailed.ts"
 
-/** A proposal that changes the repository, with what choird found when it was asked for. */
-export interface RepoProposal {
-  readonly proposal: Exclude<Proposal, { kind: "config_change" }>
-  readonly facts: Facts
-}
+/** Makes or fetches the objects of the commit in the execution's own repository. */
+export type MakeCommit = (opened: Opened, identity: Identity) => Effect.Effect<CommitId, ExecutionFailed>
 
-/** Both may be taken again after a death at any point. */
 export class RepoSteps extends Context.Service<
   RepoSteps,
   {
-    /** Decides which commit it will be and by whom; nothing leaves this host. */
-    commit(
-      approved: Approved,
-      proposed: RepoProposal
-    ): Effect.Effect<Required<Pick<Job, "commit" | "identity">>, ExecutionFailed>
-    /** Moves the configured branch to that commit, unless it is there already. */
-    push(approved: Approved, proposed: RepoProposal, job: Job): Effect.Effect<void, ExecutionFailed>
+    /** Takes one step, which may have been taken before choird died at any point of it. */
+    take(execution: Execution, standing: Standing, makeCommit: MakeCommit): Effect.Effect<Next, ExecutionFailed>
   }
 >()("choir/choird/RepoSteps") {
   static readonly layer = Layer.effect(
@@ -48,9 +35,12 @@ export class RepoSteps extends Context.Service<
 
 const NAMELESS = "choir.invalid"
 
-const repository = failedAs("REPOSITORY")
-/** A remote that is silent for a moment gets another chance. */
-const patiently = <A, E extends { readonly _tag: string; readonly message: string }>(call: Effect.Effect<A, E>) =>
+export const repository = failedAs("REPOSITORY")
+
+/** Tries again when a remote does not answer for a moment. */
+export const retryFetch = <A, E extends { readonly _tag: string; readonly message: string }>(
+  call: Effect.Effect<A, E>
+) =>
   call.pipe(
     Effect.retry({
       while: ({ _tag }) => _tag === "FetchFailed",
@@ -60,119 +50,108 @@ const patiently = <A, E extends { readonly _tag: string; readonly message: strin
     Effect.mapError((error) => repository(error))
   )
 
-const make = Effect.fnUntraced(function* () {
+/** Opens a repository of choird's own for one execution, and reads the remote branch. */
+const makeOpen = Effect.gen(function* () {
   const access = yield* RepoAccess
   const config = yield* ConfigStore
   const fs = yield* FileSystem.FileSystem
-  const git = yield* Git
   const sessions = yield* SessionStore
   const work = yield* GitWork
-
-  /** The git identity that the proposing session was bound to. */
-  const boundTo = ({ session_id }: Approved["row"]) =>
-    Effect.map(
-      databaseDefect(sessions.get(session_id)),
-      (session) => Option.getOrUndefined(session)?.resource_bindings.git_identity
-    )
-
-  const committer = Effect.fnUntraced(function* (row: Approved["row"]) {
+  return Effect.fnUntraced(function* ({ approved: { row }, facts: { repo } }: Execution) {
+    const { agent_id, approval_id, session_id } = row
     const { config: running } = yield* config.current
-    return identityOf(running, row.agent_id, yield* boundTo(row))
-  })
-
-  /** A repository of choird's own for this execution alone, and the branch as it stands at the other side. */
-  const open = Effect.fnUntraced(function* ({ row }: Approved, { facts }: RepoProposal) {
-    const { config: running } = yield* config.current
-    const own = Object.hasOwn(running.agents, row.agent_id) ? running.agents[row.agent_id]?.repo : undefined
-    const { repo } = facts
-    if (repo === undefined || own === undefined) return yield* changed("config.json has no such agent any more")
+    const own = Object.hasOwn(running.agents, agent_id) ? running.agents[agent_id]?.repo : undefined
+    if (repo === undefined || own === undefined) return yield* changed("config.json no longer has this agent")
     if (own.url !== repo.url || own.ref !== repo.ref)
-      return yield* changed(
-        `the agent's repository is ${own.url} at ${own.ref} by now, and was ${repo.url} at ${repo.ref}`
-      )
+      return yield* changed(`the agent's repository is ${own.url} at ${own.ref}, and was ${repo.url} at ${repo.ref}`)
     const checked = yield* Effect.mapError(Effect.fromResult(checkSource(own)), repository)
-    const source = yield* access(row.agent_id, checked, yield* boundTo(row))
-    const place = join(config.home, "repos", "work", `approval-${row.approval_id}`)
+    // The git identity that the proposing session was bound to.
+    const bound = Option.getOrUndefined(yield* databaseDefect(sessions.get(session_id)))?.resource_bindings.git_identity
+    const source = yield* access(agent_id, checked, bound)
+    const place = join(config.home, "repos", "work", `approval-${approval_id}`)
     yield* Effect.mapError(
       Effect.andThen(fs.makeDirectory(join(place, ".."), { recursive: true }), work.begin(place)),
       repository
     )
-    return { place, source, base: repo.base, head: yield* patiently(work.head(place, source)) }
+    const head = yield* retryFetch(work.head(place, source))
+    return { place, source, base: repo.base, head, committer: identityOf(running, agent_id, bound) }
   })
-  type Open = Effect.Success<ReturnType<typeof open>>
+})
+export type Opened = Effect.Success<ReturnType<Effect.Success<typeof makeOpen>>>
 
-  const draftCommit = Effect.fnUntraced(function* (
-    { row }: Approved,
-    { base, place, source }: Open,
-    proposal: Extract<Proposal, { kind: "tool" | "skill" }>,
-    identity: Identity
+const movedTo = ({ base, head, source }: Opened) =>
+  changed(`${source.ref} is at ${head}, and the person saw the change of ${base}`)
+
+/** Where the change is: in the repository, and in an image if one was built. */
+const inRepo = ({ commit, image_version }: Job) =>
+  `it is in the repository as commit ${(commit ?? "").slice(0, 12)}${image_version === undefined ? "" : `, image ${image_version} was built`}`
+
+const make = Effect.fnUntraced(function* () {
+  const agents = yield* AgentSteps
+  const open = yield* makeOpen
+  const work = yield* GitWork
+
+  /** Decides which commit it will be and by whom; nothing leaves this host. */
+  const commit = Effect.fn("RepoSteps.commit")(function* (execution: Execution, makeCommit: MakeCommit) {
+    const { agent_id } = execution.approved.row
+    const opened = yield* open(execution)
+    if (opened.head !== opened.base) return yield* movedTo(opened)
+    const { email = `${agent_id}@${NAMELESS}`, name = agent_id } = opened.committer ?? {}
+    const identity = { name, email }
+    return { commit: yield* makeCommit(opened, identity), identity }
+  })
+
+  /** Moves the configured branch to that commit, unless it is there already. */
+  const push = Effect.fn("RepoSteps.push")(function* (
+    execution: Execution,
+    { commit, identity }: Job,
+    makeCommit: MakeCommit
   ) {
-    yield* patiently(git.fetch(place, source, { name: `refs/heads/${source.ref}`, commit: base }))
-    const existing = yield* Effect.mapError(git.tree(place, base, repoLabel(row)), repository)
-    const draft = draftFiles(proposal, existing)
-    if (Result.isFailure(draft)) return yield* changed(draft.failure)
-    const message = `${proposalTitle(proposal)}\n\nProposed in session ${row.session_id}; approval ${row.approval_id}, by ${row.resolved_by ?? "nobody"}.\n`
-    const { files } = draft.success
-    const date = row.resolved_at ?? row.created_at
-    return yield* Effect.mapError(work.commit(place, { parent: base, files, message, identity, date }), repository)
+    if (commit === undefined || identity === undefined) return yield* Effect.die(new Error("nothing was committed"))
+    const opened = yield* open(execution)
+    const { base, head, place, source } = opened
+    if (head === commit) return
+    if (head !== base) return yield* movedTo(opened)
+    const problem = pushProblem(source)
+    if (problem !== undefined) return yield* repository({ message: problem })
+    const again = yield* makeCommit(opened, identity)
+    if (again !== commit) return yield* changed(`it would be the commit ${again}, and was ${commit}`)
+    const pushed = yield* Effect.result(work.push(place, source, commit))
+    if (Result.isSuccess(pushed)) return
+    // The answer may have been lost, or somebody else was quicker.
+    const now = yield* retryFetch(work.head(place, source))
+    if (now === commit) return
+    return yield* now === base ? repository(pushed.failure) : movedTo({ ...opened, head: now })
   })
 
-  const branchCommit = Effect.fnUntraced(function* (
-    { row }: Approved,
-    { base, place, source }: Open,
-    { branch, commit }: Extract<Proposal, { kind: "repo_change" }>["repo"]
-  ) {
-    const { ref } = yield* Effect.mapError(Effect.fromResult(checkSource({ url: source.url, ref: branch })), repository)
-    const tip = yield* patiently(work.branch(place, { ...source, ref }))
-    if (tip !== commit) return yield* changed(`${branch} is at ${tip} by now, and ${commit} was approved`)
-    const ahead = yield* Effect.mapError(work.ahead(place, base, commit), repository)
-    if (Option.isNone(ahead)) return yield* changed(`${branch} does not hold ${base} any more`)
-    yield* Effect.mapError(git.tree(place, commit, repoLabel(row)), repository)
-    return commit
+  const build = Effect.fnUntraced(function* (approved: Approved, job: Job) {
+    const built = { ...job, image_version: yield* agents.build(approved, job) }
+    return yield* agents.afterChange(approved, built, inRepo(built))
   })
-
-  /** The objects of the commit, made or fetched into the execution's own repository. */
-  const commitOf = (
-    approved: Approved,
-    opened: Open,
-    { proposal }: RepoProposal,
-    identity: Identity
-  ): Effect.Effect<CommitId, ExecutionFailed> =>
-    proposal.kind === "repo_change"
-      ? branchCommit(approved, opened, proposal.repo)
-      : draftCommit(approved, opened, proposal, identity)
-
-  const movedTo = ({ base, head, source }: Open) =>
-    changed(`${source.ref} is at ${head} by now, and the person saw the change of ${base}`)
 
   return RepoSteps.of({
-    commit: Effect.fn("RepoSteps.commit")(function* (approved, proposed) {
-      const { agent_id } = approved.row
-      const opened = yield* open(approved, proposed)
-      if (opened.head !== opened.base) return yield* movedTo(opened)
-      const known = yield* committer(approved.row)
-      const identity = {
-        name: known?.name ?? agent_id,
-        email: known?.email ?? `${agent_id}@${NAMELESS}`
+    take: Effect.fn("RepoSteps.take")(function* (
+      execution,
+      { job, step },
+      makeCommit
+    ): Effect.fn.Return<Next, ExecutionFailed> {
+      const { approved, facts } = execution
+      switch (step) {
+        case "commit":
+          return next("push", { ...job, ...(yield* commit(execution, makeCommit)) })
+        case "push":
+          yield* push(execution, job, makeCommit)
+          return facts.is_draft === true
+            ? done(`${inRepo(job)}, as a draft without a program, which a person writes`)
+            : next("build", job)
+        case "build":
+          return yield* build(approved, job)
+        case "update":
+          yield* agents.update(approved, job, new Set())
+          return done(`${inRepo(job)}, and the agent runs with it`)
+        default:
+          return yield* Effect.die(new Error(`a change of a repository has no step ${step}`))
       }
-      return { commit: yield* commitOf(approved, opened, proposed, identity), identity }
-    }),
-    push: Effect.fn("RepoSteps.push")(function* (approved, proposed, { commit, identity }) {
-      if (commit === undefined || identity === undefined) return yield* Effect.die(new Error("nothing was committed"))
-      const opened = yield* open(approved, proposed)
-      const { base, head, place, source } = opened
-      if (head === commit) return
-      if (head !== base) return yield* movedTo(opened)
-      const problem = pushProblem(source)
-      if (problem !== undefined) return yield* repository({ message: problem })
-      const again = yield* commitOf(approved, opened, proposed, identity)
-      if (again !== commit) return yield* changed(`it would be the commit ${again} by now, and was ${commit}`)
-      const pushed = yield* Effect.result(work.push(place, source, commit))
-      if (Result.isSuccess(pushed)) return
-      // The answer may have been lost, or somebody else was quicker.
-      const now = yield* patiently(work.head(place, source))
-      if (now === commit) return
-      return yield* now === base ? repository(pushed.failure) : movedTo({ ...opened, head: now })
     })
   })
 })

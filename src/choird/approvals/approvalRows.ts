@@ -10,7 +10,7 @@ import { rowId } from "#src/shared/rowId.ts"
 /** Rows that `approval list` shows. */
 export const APPROVALS_LISTED_MAX = 500
 
-/** What was asked, and how it stands. Instants are ISO texts. */
+/** A request with its status. Instants are ISO texts. */
 export interface ApprovalRow {
   readonly approval_id: ApprovalId
   readonly session_id: SessionId
@@ -28,7 +28,7 @@ export interface ApprovalRow {
   readonly resolved_at: string | null
   readonly resolved_by: string | null
   readonly reason: string | null
-  /** How the execution of what was approved ended. */
+  /** The outcome of the execution. */
   readonly outcome: string | null
   /** Of a proposal: all that the person is shown, what choird found when it was asked, and how far its execution has come. */
   readonly shown: string | null
@@ -90,7 +90,7 @@ export const findCalls = (sql: SqlClient.SqlClient, session_id: SessionId, call_
     (rows) => rows.map(approvalRow)
   )
 
-/** What a request decided. */
+/** The approval that a request decided. */
 export const findDecision = (sql: SqlClient.SqlClient, request_id: string) =>
   one(sql<Stored>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.pending_approvals
     WHERE request_id = ${request_id}`)
@@ -175,7 +175,7 @@ export const insertApproval = Effect.fnUntraced(function* (sql: SqlClient.SqlCli
   return row ?? (yield* Effect.die(new Error("the approval was not stored")))
 })
 
-/** Who decides, and why. */
+/** The decider with the reason. */
 export interface Decider {
   readonly who: string
   readonly reason: string | null
@@ -210,7 +210,7 @@ export const signalResolution = (
     VALUES (${session_id}, 'ApprovalResolved', ${canonicalJson(payload)}::jsonb)`)
 }
 
-/** What is asked about a call, unlike a proposal, which its call does not wait for. */
+/** True for a question about a call; a proposal's call does not wait for the decision. */
 export const isConfirmation = ({ request_type }: Pick<ApprovalRow, "request_type">): boolean =>
   request_type === "confirm_tool"
 

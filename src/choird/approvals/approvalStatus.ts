@@ -1,4 +1,4 @@
-/** The way of an approval, decided without touching anything (R52): pending, one decision, and for a yes one execution. */
+/** The states of an approval (R52): pending, one decision, and one execution if it was approved. Pure. */
 import type { ApprovalStatus, Resolution } from "#schema/Approval.ts"
 
 export type ApprovalStep = Resolution | "executing" | "done" | "failed"
@@ -20,18 +20,18 @@ export const mayFollow = (status: ApprovalStatus, step: ApprovalStep): boolean =
 export const resolutionOf = (status: ApprovalStatus): Resolution | undefined =>
   status === "pending" ? undefined : status === "rejected" || status === "expired" ? status : "approved"
 
-/** What a decision depends on. */
+/** The facts that a decision depends on. */
 export interface ApprovalFacts {
   readonly status: ApprovalStatus
   readonly now_ms: number
   readonly expires_ms: number
   /** Lowercase hex of the payload's digest. */
   readonly hash: string
-  /** Whether what was asked for has nobody left who could do it: the session of a tool call has ended. */
+  /** True if nobody is left to do it: the session of a tool call has ended. */
   readonly isOver: boolean
 }
 
-/** What a person wants; the digits say which payload the person saw (R54). */
+/** The decision that a person wants; the digits name the payload that the person saw (R54). */
 export interface Wanted {
   readonly resolution: "approved" | "rejected"
   readonly hash8: string
@@ -40,7 +40,7 @@ export interface Wanted {
 /** `NOT_ALONE`: no number was given, and this is not the one request that waits and was delivered. */
 export type Refusal = "ALREADY_DECIDED" | "EXPIRED" | "SESSION_ENDED" | "CHANGED" | "NOT_ALONE"
 
-/** `refusal` is what the person is told; a row may be resolved all the same, as `expired`. */
+/** `refusal` is the answer to the person; the row may be resolved nevertheless, as `expired`. */
 export interface Verdict {
   readonly resolution?: Resolution
   readonly refusal?: Refusal

@@ -1,5 +1,5 @@
 /**
- * What a person reads before a decision. choird makes it from the stored payload alone: no word of a model stands for the facts, and
+ * The text that a person reads before a decision. choird makes it from the stored payload alone: no word of a model replaces the facts, and
  * nothing invisible or reordered is left in it (R54).
  */
 import type { ConfirmTool } from "#schema/Approval.ts"
@@ -8,13 +8,13 @@ import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
 /** The one line that a list shows of an approval. */
 export const APPROVAL_SUMMARY_CHARS_MAX = 200
-/** What the message to a person shows of a payload; `choirctl approval show` prints all of it. */
+/** Characters of a payload that the message to a person shows; `choirctl approval show` prints all of it. */
 export const APPROVAL_SHOWN_CHARS_MAX = 7500
 
 /** Control, format and bidirectional characters, line separators, and what renders as nothing. */
 export const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}]/gu
 
-/** The escape of JSON that stands for such a character. */
+/** The JSON escape of such a character. */
 export const unseenEscaped = (character: string): string =>
   Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
     .map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`)
@@ -51,7 +51,7 @@ export const confirmText = (call: ConfirmTool): string =>
     `input: ${visibleJson(call.input)}`
   ].join("\n")
 
-/** What a message needs to know of a row. */
+/** The parts of a row that a message needs. */
 export interface Asking {
   readonly approval_id: string
   readonly agent_id: string
@@ -71,7 +71,7 @@ export const hash8 = (hash: string): string => hash.slice(0, 8)
 /** Whether a message can show all of it. A person who saw only a part does not say yes in a chat. */
 export const fitsChat = (text: string): boolean => text.length <= APPROVAL_SHOWN_CHARS_MAX
 
-/** How a person decides. A chat that has shown everything needs the number alone: what a number stands for never changes. */
+/** The instruction how to decide. A chat that has shown everything needs the number alone, whose meaning never changes. */
 const howToDecide = ({ approval_id, hash, may_decide, text }: Asking): string => {
   const approve = `choirctl approval approve ${approval_id} --hash ${hash8(hash)}`
   if (!may_decide) return `An operator decides: ${approve}, or choirctl approval reject ${approval_id}`

@@ -1,11 +1,12 @@
-/** An agent's request for a decision: stored and told to a person once for each call, which the stored log must have as it is asked. */
+/** An agent's request for a decision: stored and sent to a person once for each call, which the stored log must contain. */
 import { Clock, Effect, type Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
 import { type AgentId, type CallId, EDGE, type LaneId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
-import { type Examined, ProposalFacts } from "./ProposalFacts.ts"
+import { Proposals } from "./Proposals.ts"
+import type { Preview } from "./ProposalType.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -79,14 +80,14 @@ export interface ApprovalRequest {
 
 /** The lane that waits for a decision, or proposes, as the stored log has it; undefined where it does not. */
 const askingLane = (state: SessionState, call_id: CallId, asked: Understood): LaneId | undefined => {
-  if (asked.type === "proposal") return proposedOn(state, call_id, asked.kind, asked.payload)
+  if (asked.type === "proposal") return proposedOn(state, call_id, asked.proposal.kind, asked.payload)
   return isAsked(state, call_id, asked.call) ? asked.call.lane : undefined
 }
 
 export const makeAsk = Effect.gen(function* () {
   const config = yield* ConfigStore
   const events = yield* EventStore
-  const facts = yield* ProposalFacts
+  const proposals = yield* Proposals
   const outbox = yield* Outbox
   const sql = yield* SqlClient.SqlClient
   const lookBudget = makeLookBudget()
@@ -116,7 +117,7 @@ export const makeAsk = Effect.gen(function* () {
         hint: "wait, then ask again",
         retry_after_ms: wait_ms
       })
-    return yield* facts.examine({ agent_id, session_id, kind: asked.kind, payload: asked.payload })
+    return yield* proposals.preview({ agent_id, session_id }, asked.proposal)
   })
 
   const store = Effect.fnUntraced(
@@ -124,7 +125,7 @@ export const makeAsk = Effect.gen(function* () {
       { agent_id, session_id }: Caller,
       { call_id, request_type }: ApprovalRequest,
       asked: Understood,
-      examined: Examined | undefined
+      examined: Preview | undefined
     ) {
       const session = yield* rows.lockSession(sql, session_id)
       const earlier = yield* rows.findCall(sql, session_id, call_id)
@@ -158,7 +159,7 @@ export const makeAsk = Effect.gen(function* () {
     (effect) => Effect.orDie(sql.withTransaction(Effect.orDie(effect)))
   )
 
-  /** What became of a request that is understood: a row now or earlier, no such call in the log, or too many rows that wait. */
+  /** The result of a decoded request: a new row or an earlier one, no such call in the log, or too many rows that wait. */
   return Effect.fnUntraced(function* (caller: Caller, request: ApprovalRequest, asked: Understood) {
     // A long log is folded before its session is locked.
     yield* Effect.ignore(events.state(caller.session_id))

@@ -12,7 +12,7 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import { acknowledgeResolution, type ApprovalRow, findCalls, isConfirmation, resolveApproval } from "./approvalRows.ts"
 import { mayFollow } from "./approvalStatus.ts"
 import { visibleLine } from "./approvalText.ts"
-import { Approved, beginExecution } from "./executionSteps.ts"
+import { Approved, beginExecution } from "./Approved.ts"
 import { AppendRules } from "#src/choird/sessions/AppendRules.ts"
 
 type CallResult = Pick<EventOf<"ToolResultCommitted">["payload"], "status" | "summary">
@@ -20,7 +20,7 @@ type CallResult = Pick<EventOf<"ToolResultCommitted">["payload"], "status" | "su
 /** Characters of the reason why an approved call did not run. */
 const NOT_RUN_CHARS_MAX = 200
 
-/** `begin` goes on with what was approved; the others belong to the call's result, for whose revision the agent needs no decision. */
+/** `begin` runs the approved call; the others belong to the call's result, for whose revision the agent needs no decision. */
 export type CallStep =
   | { readonly type: "begin"; readonly proof: Approved }
   | { readonly type: "expire"; readonly row: ApprovalRow; readonly rev: number }
@@ -28,7 +28,7 @@ export type CallStep =
 
 type OfCall = EventOf<"ToolCallCommitted"> | EventOf<"ToolResultCommitted">
 
-/** What these events say of calls that a person is or was asked about: of those open before and those that the events open. */
+/** The events of calls that a person is or was asked about: calls open before, and those that the events open. */
 const confirmed = (before: SessionState, events: ReadonlyArray<ChoirEvent>): ReadonlyArray<OfCall> => {
   const lanes = [before.edge, ...before.cores.values()]
   // A turn that was set aside still has its calls: they end with it, or run once it is taken up.
@@ -88,7 +88,7 @@ const stepsOfCalls = Effect.fnUntraced(function* (
   return decideSteps(ofCalls, new Map(rows.filter(isConfirmation).map((row) => [row.call_id, row])))
 })
 
-/** What became of a call, and why an approved one never ran. */
+/** The outcome of a call, and the reason why an approved one never ran. */
 const outcomeOf = ({ status: before }: ApprovalRow, { status, summary }: CallResult): string =>
   before === "approved"
     ? `not run: ${visibleLine(summary || status)

@@ -1,4 +1,4 @@
-/** Which places of config.json an agent may propose to change, and what that does to the file. Pure. */
+/** The edits of config.json that an agent may propose, and their effect on the file. Pure. */
 import { isDeepStrictEqual } from "node:util"
 import { Result, Schema } from "effect"
 import { Budgets, Config } from "#schema/Config.ts"

@@ -1,9 +1,9 @@
 /**
- * What changes between two states of a repository, every changed line in full, with sizes and digests (D24). Made by choird from the files
- * alone; whatever cannot be seen is written as its escape and counted. Pure.
+ * The difference between two states of a repository that a person approves: every changed line in full, with sizes and digests (D24).
+ * choird makes it from the files alone; invisible characters are written as escapes and counted. Pure.
  */
 import { isUtf8 } from "node:buffer"
-import { Result } from "effect"
+import { Result, TextDiff } from "effect"
 import { UNSEEN, unseenEscaped } from "./approvalText.ts"
 import { digestOf, type HeldFile, isHeld, type RepoFile, sizeOf } from "#src/choird/repos/Tree.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
@@ -12,48 +12,34 @@ import { sha256 } from "#src/shared/events/hashChain.ts"
 export const PROPOSAL_SHOWN_CHARS_MAX = 64_000
 /**
  * What choird reads to find the difference that is shown: all changed files, before and after. The multiple leaves room for a small edit
- * in a large file, and keeps the work on choird's one thread below half a second.
+ * in a large file, and keeps the work on choird's one thread below a second.
  */
 const PROPOSAL_READ_BYTES_MAX = 8 * PROPOSAL_SHOWN_CHARS_MAX
 
+/** Unchanged lines shown before and after each change. */
+const CONTEXT_LINES = 3
+/**
+ * Changed lines that the search for the smallest diff considers at once, since its work grows with their number. A region with more is
+ * shown as correct but perhaps longer hunks.
+ */
+const DIFF_EDITS_MAX = 128
+
 export interface Difference {
-  /** Lines of a header begin without a sign, others with `+`, `-` or a blank. */
+  /** A header for each file, then its hunks: lines of the file begin with `+`, `-` or a blank. */
   readonly text: string
   /** Characters that are shown as escapes. */
   readonly unseen: number
   readonly paths: ReadonlyArray<string>
 }
 
-interface Side {
-  readonly lines: ReadonlyArray<string>
-  readonly isOpen: boolean
-}
+const textOf = (file: HeldFile | undefined): string =>
+  file === undefined ? "" : Buffer.from(file.bytes).toString("utf8")
 
-const side = (file: HeldFile | undefined): Side => {
-  const text = file === undefined ? "" : Buffer.from(file.bytes).toString("utf8")
-  if (text === "") return { lines: [], isOpen: false }
-  const lines = text.split("\n")
-  return text.endsWith("\n") ? { lines: lines.slice(0, -1), isOpen: false } : { lines, isOpen: true }
-}
-
-/** What is the same before and after is left out and counted; everything between is shown. */
-const lineChanges = (before: Side, after: Side): ReadonlyArray<string> => {
-  const [old, fresh] = [before.lines, after.lines]
-  let head = 0
-  while (head < old.length && head < fresh.length && old[head] === fresh[head]) head += 1
-  let tail = 0
-  const most = Math.min(old.length, fresh.length) - head
-  while (tail < most && old[old.length - 1 - tail] === fresh[fresh.length - 1 - tail]) tail += 1
-  const same = (count: number) => (count === 0 ? [] : [` (${count} ${count === 1 ? "line" : "lines"} the same)`])
-  return [
-    ...same(head),
-    ...old.slice(head, old.length - tail).map((line) => `-${line}`),
-    ...fresh.slice(head, fresh.length - tail).map((line) => `+${line}`),
-    ...same(tail),
-    ...(before.isOpen === after.isOpen || fresh.length === 0
-      ? []
-      : [after.isOpen ? " (no line break at the end any more)" : " (a line break at the end)"])
-  ]
+/** The hunks of a unified diff; unchanged lines beyond CONTEXT_LINES of a change are left out. */
+const hunks = (before: HeldFile | undefined, after: HeldFile | undefined): ReadonlyArray<string> => {
+  const edits = TextDiff.lines(textOf(before), textOf(after), { maxEdits: DIFF_EDITS_MAX })
+  const text = TextDiff.unified(edits, { context: CONTEXT_LINES })
+  return text === "" ? [] : text.slice(0, -1).split("\n")
 }
 
 const mode = ({ executable }: HeldFile) => (executable ? ", executable" : "")
@@ -66,7 +52,7 @@ const header = (before: HeldFile | undefined, after: HeldFile | undefined): stri
     before !== undefined && after !== undefined && before.executable !== after.executable
       ? after.executable
         ? ", becomes executable"
-        : ", is executable no more"
+        : ", no longer executable"
       : mode(file)
   const size = after === undefined ? "" : `, ${after.bytes.length} bytes, sha256 ${sha256(after.bytes)}`
   return `${what} ${file.path}${turned}${size}`
@@ -75,7 +61,7 @@ const header = (before: HeldFile | undefined, after: HeldFile | undefined): stri
 const isSame = (a: RepoFile | undefined, b: RepoFile | undefined) =>
   a !== undefined && b !== undefined && a.executable === b.executable && digestOf(a) === digestOf(b)
 
-/** Why a change is not shown: a changed file is no text, or there is more of it than a person reads. */
+/** The reason why a change is not shown: a changed file is not text, or there is more of it than a person reads. */
 export type NotShown =
   | { readonly type: "binary"; readonly path: string }
   | { readonly type: "large"; readonly reason: string }
@@ -121,7 +107,7 @@ export const difference = (
     if ((was !== undefined && !isHeld(was)) || (is !== undefined && !isHeld(is))) return large(MUCH_TO_READ)
     if ([was, is].some((file) => file !== undefined && !isUtf8(file.bytes)))
       return Result.fail({ type: "binary", path })
-    const changes = [header(was, is), ...lineChanges(side(was), side(is))]
+    const changes = [header(was, is), ...hunks(was, is)]
     for (const line of changes) chars += line.length + 1
     if (chars > PROPOSAL_SHOWN_CHARS_MAX) return large(MUCH_TO_READ)
     lines.push(...changes)

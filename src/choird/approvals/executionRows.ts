@@ -1,42 +1,14 @@
-/** How far the execution of an approved proposal has come, in its row: each step is stored before it is taken (D17, R53). */
-import { Effect, Result, Schema } from "effect"
+/** The progress of an execution in its row: each step is stored before it is taken (D17, R53). */
+import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
-import { CommitId } from "#schema/Image.ts"
-import { RunBindings } from "#schema/ResourceBindings.ts"
-import { Approved, beginExecution } from "./executionSteps.ts"
+import { Approved, beginExecution } from "./Approved.ts"
 import { isConfirmation, lockSession, openExecutions, signalResolution } from "./approvalRows.ts"
 import { tellMore } from "./askPerson.ts"
 import { endedNote, endedText, type Ending, outcomeText } from "./proposalNotes.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { rowId } from "#src/shared/rowId.ts"
-import { type ExecutionFailed, unreadable } from "./ExecutionFailed.ts"
-
-/** `commit` and `push` are of the repository, `write` and `apply` of config.json. */
-export const Step = Schema.Literals(["commit", "push", "build", "write", "apply", "update"])
-export type Step = typeof Step.Type
-
-/** What earlier steps found, so that a later life of choird takes the next one as this one would have. */
-export const Job = Schema.Struct({
-  commit: Schema.optionalKey(CommitId),
-  identity: Schema.optionalKey(Schema.Struct({ name: Schema.String, email: Schema.String })),
-  image_version: Schema.optionalKey(Schema.String),
-  /** What the agent was bound to when it was about to be started anew; absent before, and for one that does not run. */
-  bindings: Schema.optionalKey(RunBindings)
-})
-export type Job = typeof Job.Type
-
-/** Where an execution stands. */
-export interface Standing {
-  readonly step: Step
-  readonly job: Job
-}
-
-const decodeStanding = Schema.decodeUnknownResult(Schema.Struct({ step: Step, job: Job }))
-
-/** What the row of an execution that was begun says. */
-export const standingOf = ({ row }: Approved): Result.Result<Standing, ExecutionFailed> =>
-  Result.mapError(decodeStanding({ step: row.step, job: row.job }), ({ message }) => unreadable(message))
+import type { Standing } from "./Execution.ts"
 
 /** The proof for what is approved, or was begun and cut short; the oldest of each agent. */
 export const nextExecutions = (sql: SqlClient.SqlClient) =>

@@ -1,5 +1,5 @@
 /**
- * What a model and a person are told of a proposal, in choird's own words: titles and reasons are made of characters that choird allows, so
+ * The notes about a proposal to the model and the person, in choird's own words: titles and reasons are made of characters that choird allows, so
  * that nothing in them is a stranger's text.
  */
 import type { Resolution } from "#schema/Approval.ts"
@@ -10,17 +10,17 @@ import type { Origin } from "#src/choird/images/ImageOrigin.ts"
 import { contentsOf } from "#src/choird/repos/Tree.ts"
 import type { Snapshot } from "#src/choird/repos/Repos.ts"
 
-/** Paths that a proposal's text names of what the repository has and the agent's image has not. */
-const UNBUILT_PATHS_SHOWN_MAX = 10
+/** Paths that a proposal's text names of those in the repository that the agent's image lacks. */
+const PENDING_PATHS_SHOWN_MAX = 10
 
-/** What tells most about a change comes first. */
+/** The paths that say most about a change come first. */
 const weight = (path: string) => (path === "Dockerfile" ? 0 : path.startsWith("identity/") ? 1 : 2)
 
 /** Of one path, so that long ones leave room for what follows. */
 const SHOWN_CHARS_MAX = 100
 
-/** A sentence for the person, or none where the image has everything that the repository would give to one. */
-export const unbuiltText = (
+/** A sentence for the person about files that the next build takes along; none if the image is up to date. */
+export const pendingBuildText = (
   built: Option.Option<Origin>,
   { commit, files }: Pick<Snapshot, "commit" | "files">
 ): ReadonlyArray<string> => {
@@ -36,9 +36,9 @@ export const unbuiltText = (
     .filter((path) => old[path] !== now[path])
     .toSorted((one, other) => weight(one) - weight(other) || (one < other ? -1 : 1))
   if (paths.length === 0) return []
-  const more = paths.length - UNBUILT_PATHS_SHOWN_MAX
+  const more = paths.length - PENDING_PATHS_SHOWN_MAX
   const shown = paths
-    .slice(0, UNBUILT_PATHS_SHOWN_MAX)
+    .slice(0, PENDING_PATHS_SHOWN_MAX)
     .map((path) => visibleLine(path).slice(0, SHOWN_CHARS_MAX))
     .join(", ")
   return [
@@ -46,7 +46,7 @@ export const unbuiltText = (
   ]
 }
 
-/** What is kept of why a proposal failed. */
+/** Characters of the reason of a failure that are kept. */
 const PROPOSAL_OUTCOME_CHARS_MAX = 2000
 
 type Told = Pick<ApprovalRow, "approval_id" | "summary">
@@ -71,7 +71,7 @@ export const decidedText = (
     ? `Approved: ${summary} (approval ${approval_id}).${is_proposal ? " Executing." : ""}`
     : `Rejected: ${summary} (approval ${approval_id}).`
 
-/** How an execution ended. `kind` is for programs and models, `reason` for people. */
+/** The end of an execution. `kind` is for programs and models, `reason` for people. */
 export type Ending =
   | { readonly status: "done"; readonly outcome: string }
   | { readonly status: "failed"; readonly kind: string; readonly reason: string }

@@ -1,4 +1,4 @@
-/** What a person reads of a proposal before a decision: facts that choird found, then every change in full (D24). Pure. */
+/** The text of a proposal that a person reads before a decision: facts that choird found, then every change in full (D24). Pure. */
 import { effectOf } from "#schema/Tool.ts"
 import { visibleLine } from "./approvalText.ts"
 import { type RuntimeStatus, toolNetworkFact } from "#src/choird/runtime/ContainerRuntime.ts"
@@ -19,7 +19,7 @@ const title = (proposal: Proposal) => `proposal: ${proposalTitle(proposal)}`
 /** A message may show the beginning alone, so that whatever the agent worded stands behind what choird found. */
 const words = (proposal: Proposal) => `the agent's own words for it: ${visibleLine(reasonOf(proposal))}`
 
-/** What keeps the calls of an approved tool, by who sees to it: choird's own facts first, then what the manifest claims. */
+/** The limits on the calls of an approved tool: choird's own facts first, then the claims of the manifest. */
 export const toolFacts = (
   { tool }: Extract<Proposal, { kind: "tool" }>,
   isDraft: boolean,

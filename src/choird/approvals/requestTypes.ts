@@ -1,8 +1,8 @@
-/** What may be asked of a person, by `request_type`; each kind has its own strict payload and its own words. */
+/** The types of requests for a decision; each has its own strict payload and its own text. */
 import { Result, Schema } from "effect"
 import { ConfirmTool } from "#schema/Approval.ts"
 import { ProposalKind } from "#schema/ProposedChange.ts"
-import { proposalTitle, readProposal } from "./Proposal.ts"
+import { type Proposal, proposalTitle, understandProposal } from "./Proposal.ts"
 import { canonicalJson, EVENT_DEPTH_MAX, isDeeperThan, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
@@ -27,10 +27,10 @@ export type Understood =
       readonly text: string
       readonly call: ConfirmTool
     })
-  /** What a person is shown of a proposal depends on what it would change, which is looked at when it is asked for. */
-  | (Read & { readonly type: "proposal"; readonly kind: ProposalKind; readonly payload: Schema.Json })
+  /** The text for a person depends on what the proposal would change, which is previewed when it is asked for. */
+  | (Read & { readonly type: "proposal"; readonly proposal: Proposal; readonly payload: Schema.Json })
 
-/** Why a request is not understood; `kind` is also the API's error type. */
+/** The reason why a request is refused; `kind` is also the API's error type. */
 export interface NotUnderstood {
   readonly kind: "BAD_REQUEST" | "TOO_LARGE"
   readonly reason: string
@@ -52,17 +52,17 @@ const confirmTool: Reader = (payload, canonical) =>
     }),
     onFailure: ({ message }) => ({
       kind: "BAD_REQUEST" as const,
-      reason: `the payload is no confirm_tool: ${message}`.slice(0, API_PROBLEM_CHARS_MAX)
+      reason: `the payload is not a valid confirm_tool: ${message}`.slice(0, API_PROBLEM_CHARS_MAX)
     })
   })
 
 const proposalOf =
   (kind: ProposalKind): Reader =>
   (payload, canonical) =>
-    Result.mapBoth(readProposal(kind, payload), {
+    Result.mapBoth(understandProposal(kind, payload), {
       onSuccess: (proposal) => ({
         type: "proposal" as const,
-        kind,
+        proposal,
         canonical,
         hash: sha256(canonical),
         summary: proposalTitle(proposal).slice(0, APPROVAL_SUMMARY_CHARS_MAX),
@@ -106,7 +106,7 @@ export const readStored = (request_type: string, canonical: string): Result.Resu
     (payload) => understand(request_type, payload)
   )
 
-/** All that a person is shown of a stored request, also of one that nobody can carry out any more. */
+/** The complete text of a stored request for a person, also of one that cannot be executed any longer. */
 export const shownText = ({
   canonical,
   request_type,

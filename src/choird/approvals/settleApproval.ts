@@ -1,4 +1,4 @@
-/** The one decision of an approval (R52): made under the lock of its session, and told to whoever waits for it. */
+/** The one decision of an approval (R52): made under the lock of its session, and sent to everyone who waits for it. */
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Resolution } from "#schema/Approval.ts"
@@ -27,7 +27,7 @@ export interface ApprovalDecision extends Wanted {
   readonly dm?: ResourceName
 }
 
-/** `approved` runs after the commit of a proposal that is to be carried out. */
+/** @param approved runs after the commit of an approved proposal. */
 export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<void>) {
   const config = yield* ConfigStore
   const outbox = yield* Outbox
@@ -52,7 +52,7 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
   ) {
     const resolved = yield* rows.resolveApproval(sql, row, resolution, decider)
     const isProposal = !rows.isConfirmation(row)
-    // A proposal outlives its call: whoever resumes the session is to know what became of it.
+    // A proposal outlives its call: the session learns of the decision when it is resumed.
     if (status === "active" || (isProposal && status !== "closed")) {
       yield* rows.signalResolution(sql, resolved, resolution, isProposal ? decidedNote(row, resolution) : undefined)
       yield* sql.afterCommit(signals.wake(row.session_id))
@@ -63,7 +63,7 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
       if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
     })
     if (resolution === "expired") yield* tell("expired", expiredText(row))
-    // A decision from elsewhere is told where the question stands.
+    // A decision from elsewhere is reported where the question was asked.
     else yield* tell("decided", decidedText(row, resolution, isProposal))
     if (isProposal && resolution === "approved") yield* sql.afterCommit(approved)
     return resolved

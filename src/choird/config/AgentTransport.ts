@@ -3,7 +3,7 @@ import { resolve } from "node:path"
 import { Context, Result, Runtime, Schema } from "effect"
 import { HttpTransport, type ListenPlace, parseListen } from "#schema/Transport.ts"
 
-/** What choird's command line says of it. */
+/** The transport options of choird's command line. */
 export interface TransportFlags {
   /** `uds`: sockets alone. `both`: also TCP, and agents use their sockets. `http`: also TCP, and agents use it. */
   readonly transport?: "uds" | "http" | "both"
@@ -24,7 +24,7 @@ type Values = { readonly [Name in keyof typeof TRANSPORT_OPTIONS]?: string | und
 
 const isTransport = (text: string) => text === "uds" || text === "http" || text === "both"
 
-/** What was given of them; `undefined` when it means nothing. Paths are those of the folder that choird was started in. */
+/** The given options; `undefined` if they are invalid. Paths are relative to the folder that choird was started in. */
 export const transportFlags = (values: Values): TransportFlags | undefined => {
   const { listen, "tls-cert": cert, "tls-key": key, transport } = values
   if (transport !== undefined && !isTransport(transport)) return undefined
@@ -39,7 +39,7 @@ export const transportFlags = (values: Values): TransportFlags | undefined => {
 /** The flags of this choird; none unless its main program says so. */
 export const CommandLine = Context.Reference<TransportFlags>("choir/choird/CommandLine", { defaultValue: () => ({}) })
 
-/** What stands in config.json or on the command line cannot be served. */
+/** The transport of config.json or the command line cannot be served. */
 export class TransportRefused extends Schema.TaggedError<TransportRefused>()("TransportRefused", {
   problem: Schema.String
 }) {

@@ -1,4 +1,4 @@
-/** The running configuration and the secrets, as one snapshot that is replaced whole. */
+/** The running configuration and the secrets, as one snapshot that is replaced as a whole. */
 import { Context, Effect, Layer, type Redacted, Schema, type Stream, SubscriptionRef } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
@@ -22,32 +22,33 @@ export interface RunningConfig {
   readonly config: Config
 }
 
-/** What runs, secrets included; it never leaves choird. */
+/** The running configuration with its secrets; it never leaves choird. */
 interface Snapshot extends RunningConfig {
   readonly secrets: SecretsFile
 }
 
-/** Owns what choird knows of config.json and secrets.json. */
+/** Holds the running configuration and the secrets. */
 export class ConfigStore extends Context.Service<
   ConfigStore,
   {
     /** The home folder, an absolute real path. */
     readonly home: string
-    /** The configuration that runs; take one snapshot per operation. Its version is 0 until `ConfigVersions` numbered it. */
+    /** The newest value of `changes`; take one snapshot per operation. */
     readonly current: Effect.Effect<RunningConfig>
-    /** What runs now, then all that follows it, changes of secrets included. */
+    /**
+     * The running configuration, then each that replaces it, changes of secrets included. The only source of a version number, which is 0
+     * until `ConfigVersions` has set it.
+     */
     readonly changes: Stream.Stream<RunningConfig>
     /** A secret's value. */
     secret(name: SecretName): Effect.Effect<Redacted.Redacted, SecretMissing>
-    /** The values of several secrets, all of one moment (R35). */
-    secretValues(
-      names: Iterable<SecretName>
-    ): Effect.Effect<ReadonlyArray<readonly [SecretName, Redacted.Redacted]>, SecretMissing>
+    /** The values of several secrets, all of one moment (R35); a secret without a value is left out. */
+    secretValues(names: Iterable<SecretName>): Effect.Effect<ReadonlyMap<SecretName, Redacted.Redacted>>
     /** The secrets that the bound resources name, and no other: all that GET_SECRETS may hand out. */
     secretsOf(bindings: ResourceBindings): Effect.Effect<ReadonlySet<SecretName>>
     /** All secrets, to compare them with those of a file. */
     readonly secrets: Effect.Effect<SecretsFile>
-    /** Replaces all of it at once. For `ConfigVersions` alone, which numbers what runs. */
+    /** Replaces all of it at once. For `ConfigVersions` alone, the one writer of version numbers. */
     replace(next: RunningConfig & { readonly secrets?: SecretsFile | undefined }): Effect.Effect<void>
   }
 >()("choir/choird/ConfigStore") {
@@ -66,21 +67,22 @@ export class ConfigStore extends Context.Service<
 
         const valueIn = (secrets: SecretsFile, name: SecretName) => {
           const value = secrets[name]
-          return value === undefined || !hasValue(secrets, name)
-            ? Effect.fail(new SecretMissing({ secret: name }))
-            : Effect.succeed(value)
+          return hasValue(secrets, name) ? value : undefined
         }
         return ConfigStore.of({
           home,
           current: snapshot,
           changes: SubscriptionRef.changes(running),
           secret: Effect.fn("ConfigStore.secret")(function* (name) {
-            return yield* valueIn((yield* snapshot).secrets, name)
+            return valueIn((yield* snapshot).secrets, name) ?? (yield* new SecretMissing({ secret: name }))
           }),
           secretValues: Effect.fn("ConfigStore.secretValues")(function* (names) {
             const { secrets } = yield* snapshot
-            return yield* Effect.forEach([...names], (name) =>
-              Effect.map(valueIn(secrets, name), (value) => [name, value] as const)
+            return new Map(
+              [...names].flatMap((name) => {
+                const value = valueIn(secrets, name)
+                return value === undefined ? [] : [[name, value] as const]
+              })
             )
           }),
           secretsOf: (bindings) => Effect.map(snapshot, ({ config }) => boundSecrets(config, bindings)),

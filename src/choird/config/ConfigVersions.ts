@@ -1,6 +1,6 @@
 /**
- * The numbers of the configurations that ran, so that a version means the same across choird's lives (R56). Whatever changes what
- * runs goes through here: first the row, then the one swap in memory.
+ * The numbers of the configurations that ran, so that a version means the same across choird's lives (R56). Every change of the running
+ * configuration goes through here: first the row, then the one swap in memory.
  */
 import { Context, Effect, Layer, Option, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,17 +14,17 @@ import { ConfigStore, type RunningConfig } from "./ConfigStore.ts"
 /** Versions that `config history` shows. */
 const CONFIG_VERSIONS_SHOWN_MAX = 100
 
-/** What makes a version, and who asked for it. */
+/** The reason for a version, and who asked for it. */
 export interface VersionEntry {
   readonly action: "apply" | "rollback" | "secret apply" | "model set"
   readonly who: string
 }
 
-/** What is to run; what is absent stays. */
+/** The configuration that is to run; absent parts stay. */
 export interface NextConfig {
   readonly config?: Config
   readonly secrets?: SecretsFile
-  /** Done between the row and the swap, so that whoever sees the new number finds it done. */
+  /** Runs between the row and the swap, so that it is done once the new number can be seen. */
   readonly before?: Effect.Effect<unknown>
 }
 
@@ -38,20 +38,21 @@ export class ConfigVersions extends Context.Service<
   ConfigVersions,
   {
     /**
-     * Makes what `next` decides the running configuration, under the next number, which it returns. `next` sees what runs now, and
-     * nothing else changes it meanwhile; when it wants nothing, all stays as it is. Row and swap are not interrupted.
+     * Makes the configuration that `next` decides on the running one, under the next number; followers read the number from
+     * `ConfigStore.changes`. `next` is given the running configuration, which nothing else changes meanwhile; if it returns nothing, all
+     * stays as it is. Row and swap are not interrupted.
      */
     commit<E>(
       entry: VersionEntry,
       next: (running: RunningConfig) => Effect.Effect<NextConfig | undefined, E>
-    ): Effect.Effect<number, E>
+    ): Effect.Effect<void, E>
     /** The newest versions, the newest first, at most CONFIG_VERSIONS_SHOWN_MAX. */
     readonly history: Effect.Effect<ReadonlyArray<VersionSummary>>
-    /** What a version held, as it was stored. */
+    /** The content of a version, as it was stored. */
     content(version: number): Effect.Effect<Option.Option<unknown>>
   }
 >()("choir/choird/ConfigVersions") {
-  /** Numbers what choird started with: the newest version when the content is the same as then, else the next one. */
+  /** Numbers the configuration that choird started with: the newest version if the content is the same, else the next one. */
   static readonly layer = Layer.effect(
     ConfigVersions,
     Effect.suspend(() => make())
@@ -103,14 +104,13 @@ const make = Effect.fnUntraced(function* () {
       )
       yield* before
       yield* store.replace({ version, config, secrets })
-      return version
     }).pipe(Effect.orDie, Effect.uninterruptible)
 
   return ConfigVersions.of({
     commit: Effect.fn("ConfigVersions.commit")(function* (entry, next) {
       const running = yield* store.current
       const wanted = yield* next(running)
-      return wanted === undefined ? running.version : yield* enter(entry, running, wanted)
+      if (wanted !== undefined) yield* enter(entry, running, wanted)
     }, one.withPermit),
     history: Effect.gen(function* () {
       const { version: running } = yield* store.current

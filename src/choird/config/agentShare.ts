@@ -1,4 +1,4 @@
-/** What an agent gets of the configuration: the resources that it is bound to, and nothing else. */
+/** An agent's share of the configuration: the resources that it is bound to, and nothing else. */
 import type { AgentConfig, Config } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"

@@ -18,7 +18,7 @@ import type { Command } from "./readCommand.ts"
 /** Of what a job said last, what the list of jobs shows in a chat. */
 const CHAT_REPORT_CHARS_MAX = 300
 
-/** Who typed it, and the identity that makes a repetition the same request. */
+/** The person who typed it, and the identity that makes a repetition the same request. */
 export interface Speaker {
   readonly agent_id: AgentId
   readonly gateway: ResourceName
@@ -69,7 +69,7 @@ const standing = ({ agent_id, since_ms, status }: AgentView, now_ms: number): st
   return `${agent_id} has been running for ${minutes < 1 ? "less than a minute" : `${minutes} min`}.`
 }
 
-/** What the session has used of its limits, and the skill that edge is in. */
+/** The session's use of its limits, and the skill that edge is in. */
 const usedText = ({ edge, spent }: SessionState, { max_cost_usd, max_tool_calls_per_session, ...budgets }: Budgets) => {
   const cost = max_cost_usd === null ? "" : `, ${spent.cost_usd.toFixed(2)} of ${max_cost_usd} USD`
   return [

@@ -1,4 +1,4 @@
-/** How each gateway is doing, as it says of itself, for `choirctl status`. */
+/** The health of each gateway, as it reports it, for `choirctl status`. */
 import { Context, Effect, Layer } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
 
@@ -11,7 +11,7 @@ export interface Health {
 export class GatewayHealth extends Context.Service<
   GatewayHealth,
   {
-    /** Replaces what the gateway said before. Names are those of config.json, which bounds them. */
+    /** Replaces the gateway's earlier report. Names are those of config.json, which bounds them. */
     report(gateway: ResourceName, health: Health): Effect.Effect<void>
     readonly all: Effect.Effect<ReadonlyMap<ResourceName, Health>>
   }

@@ -1,4 +1,4 @@
-/** Takes what people send at a gateway to their agents, and answers for choird where no agent can (R42, R45). */
+/** The way of messages from gateways to agents; choird itself answers where no agent can (R42, R45). */
 import { Context, Effect, Layer, Metric } from "effect"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"
@@ -18,10 +18,10 @@ interface Place {
   readonly dm: ResourceName
 }
 
-/** Of a stranger's identity, which may be any text. */
+/** Characters of a stranger's identity, which may be any text, in an audit row. */
 const USER_ID_CHARS_MAX = 40
 
-/** The answer to something that arrived, among choird's own messages. */
+/** The source of the answer to an arrival, among choird's own messages. */
 const sourceOf = (gateway: ResourceName, { id }: Pick<Arrival, "id">) => `${gateway}:${id}`
 
 const strangers = Metric.counter("choir_gateway_strangers", { incremental: true })
@@ -40,115 +40,120 @@ export class Gateways extends Context.Service<
 >()("choir/choird/Gateways") {
   static readonly layer = Layer.effect(
     Gateways,
-    Effect.gen(function* () {
-      const audit = yield* Audit
-      const commands = yield* GatewayCommands
-      const config = yield* ConfigStore
-      const inbox = yield* Inbox
-      const lifecycle = yield* Lifecycle
-      const outbox = yield* Outbox
-
-      const tell = (
-        gateway: ResourceName,
-        { id }: Pick<Arrival, "id">,
-        message: Pick<Outgoing, "dm" | "agent_id" | "kind" | "text">
-      ) => outbox.tell({ ...message, gateway, source_id: sourceOf(gateway, { id }), in_reply_to: null })
-
-      /** What somebody sent and no agent gets, told without a word of it (R77). */
-      const refused = (
-        gateway: ResourceName,
-        kind: string,
-        agent_id: AgentId | undefined,
-        who: Record<string, string>
-      ) =>
-        audit.record({
-          who: `gateway:${gateway}`,
-          action: "gateway.message",
-          ...(agent_id === undefined ? {} : { agent_id }),
-          detail: { refused: kind, ...who }
-        })
-
-      /** What the messages came to; a repeated batch finds them stored. */
-      const store = Effect.fnUntraced(function* (gateway: ResourceName, messages: ReadonlyArray<Message>) {
-        const received = yield* inbox.receiveAll(
-          messages.map(({ agent_id, dm, forwarded = false, id, text }) => ({
-            gateway,
-            client_id: id,
-            agent_id,
-            dm,
-            text,
-            forwarded,
-            attachments: []
-          }))
-        )
-        for (const [index, message] of messages.entries()) {
-          const stored = received[index]
-          if (stored?.type !== "full") continue
-          yield* refused(gateway, "QUEUE_FULL", message.agent_id, { dm: message.dm })
-          const text = `${stored.pending} messages wait for me already, so I did not take this one. Please send it again later.`
-          yield* tell(gateway, message, { ...message, kind: "refusal", text })
-        }
-      })
-
-      const receive = Effect.fn("Gateways.receive")(function* (
-        gateway: ResourceName,
-        arrivals: ReadonlyArray<Arrival>
-      ) {
-        const { config: running } = yield* config.current
-        let messages: Array<Message> = []
-        for (const arrival of arrivals) {
-          const { id } = arrival
-          const to = route(running, yield* lifecycle.list, gateway, arrival)
-          switch (to.type) {
-            case "stranger":
-              yield* Metric.update(strangers, 1)
-              yield* refused(gateway, "STRANGER", undefined, { user_id: arrival.user_id.slice(0, USER_ID_CHARS_MAX) })
-              break
-            case "message":
-              messages.push({ id, ...to })
-              break
-            case "refuse":
-              yield* refused(gateway, to.kind, to.agent_id, { dm: to.dm })
-              yield* tell(gateway, arrival, { ...to, kind: "refusal" })
-              break
-            case "say":
-              yield* tell(gateway, arrival, { ...to, kind: "notice" })
-              break
-            case "command": {
-              // It was answered in an earlier life of choird: what has changed since is not what the person meant.
-              if (yield* outbox.told(sourceOf(gateway, arrival))) break
-              // What was said before the command comes before it.
-              yield* store(gateway, messages)
-              messages = []
-              const answer = yield* commands.run(to.command, {
-                agent_id: to.agent_id,
-                gateway,
-                dm: to.dm,
-                request_id: id
-              })
-              yield* tell(gateway, arrival, { ...to, ...answer })
-            }
-          }
-        }
-        yield* store(gateway, messages)
-      })
-
-      const otherPlace = Effect.fn("Gateways.otherPlace")(function* ({
-        agent_id,
-        dm
-      }: Pick<Outgoing, "agent_id" | "dm">): Effect.fn.Return<Place | undefined> {
-        const { config: running } = yield* config.current
-        const view = (yield* lifecycle.list).find((view) => view.agent_id === agent_id)
-        if (view === undefined || view.bindings === null) return undefined
-        return boundDms(view.bindings)
-          .filter((name) => name !== dm)
-          .flatMap((name) => {
-            const place = running.dms[name]
-            return place === undefined ? [] : [{ dm: name, gateway: place.gateway }]
-          })[0]
-      })
-
-      return Gateways.of({ receive, otherPlace })
-    })
+    Effect.suspend(() => make())
   )
 }
+
+/** Tells the sender of something that arrived. */
+const makeTell = Effect.map(
+  Outbox,
+  (outbox) =>
+    (
+      gateway: ResourceName,
+      { id }: Pick<Arrival, "id">,
+      message: Pick<Outgoing, "dm" | "agent_id" | "kind" | "text">
+    ) =>
+      outbox.tell({ ...message, gateway, source_id: sourceOf(gateway, { id }), in_reply_to: null })
+)
+
+/** Audits a message that no agent gets, without a word of it (R77). */
+const makeRefused = Effect.map(
+  Audit,
+  (audit) => (gateway: ResourceName, kind: string, agent_id: AgentId | undefined, who: Record<string, string>) =>
+    audit.record({
+      who: `gateway:${gateway}`,
+      action: "gateway.message",
+      ...(agent_id === undefined ? {} : { agent_id }),
+      detail: { refused: kind, ...who }
+    })
+)
+
+/** Stores messages in order; a repeated batch finds them stored. */
+const makeStore = Effect.gen(function* () {
+  const inbox = yield* Inbox
+  const refused = yield* makeRefused
+  const tell = yield* makeTell
+  return Effect.fnUntraced(function* (gateway: ResourceName, messages: ReadonlyArray<Message>) {
+    const received = yield* inbox.receiveAll(
+      messages.map(({ agent_id, dm, forwarded = false, id, text }) => ({
+        gateway,
+        client_id: id,
+        agent_id,
+        dm,
+        text,
+        forwarded,
+        attachments: []
+      }))
+    )
+    for (const [index, message] of messages.entries()) {
+      const stored = received[index]
+      if (stored?.type !== "full") continue
+      yield* refused(gateway, "QUEUE_FULL", message.agent_id, { dm: message.dm })
+      const text = `${stored.pending} messages wait for me already, so I did not take this one. Please send it again later.`
+      yield* tell(gateway, message, { ...message, kind: "refusal", text })
+    }
+  })
+})
+
+const make = Effect.fnUntraced(function* () {
+  const commands = yield* GatewayCommands
+  const config = yield* ConfigStore
+  const lifecycle = yield* Lifecycle
+  const outbox = yield* Outbox
+  const refused = yield* makeRefused
+  const store = yield* makeStore
+  const tell = yield* makeTell
+
+  const receive = Effect.fn("Gateways.receive")(function* (gateway: ResourceName, arrivals: ReadonlyArray<Arrival>) {
+    const { config: running } = yield* config.current
+    let messages: Array<Message> = []
+    for (const arrival of arrivals) {
+      const { id } = arrival
+      const to = route(running, yield* lifecycle.list, gateway, arrival)
+      switch (to.type) {
+        case "stranger":
+          yield* Metric.update(strangers, 1)
+          yield* refused(gateway, "STRANGER", undefined, { user_id: arrival.user_id.slice(0, USER_ID_CHARS_MAX) })
+          break
+        case "message":
+          messages.push({ id, ...to })
+          break
+        case "refuse":
+          yield* refused(gateway, to.kind, to.agent_id, { dm: to.dm })
+          yield* tell(gateway, arrival, { ...to, kind: "refusal" })
+          break
+        case "say":
+          yield* tell(gateway, arrival, { ...to, kind: "notice" })
+          break
+        case "command": {
+          // It was answered in an earlier life of choird: a change since then is not what the person meant.
+          if (yield* outbox.told(sourceOf(gateway, arrival))) break
+          // The messages before the command come before it.
+          yield* store(gateway, messages)
+          messages = []
+          const { agent_id, dm } = to
+          const answer = yield* commands.run(to.command, { agent_id, gateway, dm, request_id: id })
+          yield* tell(gateway, arrival, { ...to, ...answer })
+        }
+      }
+    }
+    yield* store(gateway, messages)
+  })
+
+  const otherPlace = Effect.fn("Gateways.otherPlace")(function* ({
+    agent_id,
+    dm
+  }: Pick<Outgoing, "agent_id" | "dm">): Effect.fn.Return<Place | undefined> {
+    const { config: running } = yield* config.current
+    const view = (yield* lifecycle.list).find((view) => view.agent_id === agent_id)
+    if (view === undefined || view.bindings === null) return undefined
+    return boundDms(view.bindings)
+      .filter((name) => name !== dm)
+      .flatMap((name) => {
+        const place = running.dms[name]
+        return place === undefined ? [] : [{ dm: name, gateway: place.gateway }]
+      })[0]
+  })
+
+  return Gateways.of({ receive, otherPlace })
+})

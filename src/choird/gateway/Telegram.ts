@@ -17,7 +17,7 @@ const TELEGRAM_RETRY_AFTER_MS_MAX = 600_000
 const TELEGRAM_CHAT_INTERVAL_MS = 1000
 const TELEGRAM_BOT_INTERVAL_MS = 40
 
-/** How long to wait after the n-th failure in a row, from 0: doubling up to a minute, and what Telegram asks for before that. */
+/** The wait after the n-th failure in a row, from 0: doubling up to a minute, unless Telegram asks for another one. */
 export const pauseAfter = ({ retry_after_ms }: Pick<TelegramFailed, "retry_after_ms">, failures: number): number =>
   retry_after_ms === null
     ? Math.min(TELEGRAM_RETRY_MS * 2 ** Math.min(failures, 10), TELEGRAM_RETRY_MS_MAX)
@@ -30,7 +30,7 @@ const isUnreachable = ({ code, description }: TelegramFailed) =>
 /** Telegram will never take this text, and whatever is behind it would wait for ever. */
 const isHopeless = (failure: TelegramFailed) => failure.code === 400 && !isUnreachable(failure)
 
-/** How long a message waits for a person who has blocked the bot or never wrote to it. */
+/** The time that a message waits for a person who has blocked the bot or never wrote to it. */
 const UNREACHABLE_MS_MAX = 24 * 60 * 60 * 1000
 
 /** Sources of the notices that a message was given up; one that is given up itself is not told of. */
@@ -38,7 +38,7 @@ const GIVEN_UP = "given-up/"
 
 const RETRY = Schedule.min([Schedule.exponential(TELEGRAM_RETRY_MS), Schedule.spaced(TELEGRAM_RETRY_MS_MAX)])
 
-/** Lets its callers go on one after the other, at least `interval_ms` apart. */
+/** Lets its callers through one after the other, at least `interval_ms` apart. */
 const makePacer = (interval_ms: number) => {
   let next_ms = 0
   return Effect.gen(function* () {
@@ -138,7 +138,7 @@ const deliver = Effect.fnUntraced(function* (chat_id: string, row: Outgoing, pac
   })
 })
 
-/** What nobody waits for: approval cards, and what an agent says of its own accord. */
+/** Messages that nobody waits for: approval cards, and those that an agent sends on its own. */
 const isUnasked = ({ kind, source, source_id }: Outgoing) =>
   kind === "notice" && (source === "event" || source_id.startsWith("approval/"))
 

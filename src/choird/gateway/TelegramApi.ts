@@ -3,9 +3,9 @@ import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import type { MENU } from "./readCommand.ts"
 import type { Arrival } from "./route.ts"
 
-/** How long Telegram may hold a poll open, in seconds. */
+/** The time that Telegram may hold a poll open, in seconds. */
 const TELEGRAM_POLL_SECONDS = 30
-/** A poll without an answer for this long is given up and started anew (R44). */
+/** A poll without an answer for this long is given up and started again (R44). */
 const TELEGRAM_STALL_MS_MAX = 90_000
 /** A message or a menu sent to Telegram, answer included. */
 const TELEGRAM_CALL_MS_MAX = 30_000
@@ -107,7 +107,7 @@ const decodeMenu = Schema.decodeUnknownOption(
   Schema.Array(Schema.Struct({ command: Schema.String, description: Schema.String }))
 )
 
-/** Whether Telegram's answer is this menu. */
+/** True if Telegram's answer is this menu. */
 const isMenu = (shown: unknown, commands: typeof MENU): boolean => {
   const decoded = decodeMenu(shown)
   return (

@@ -28,14 +28,14 @@ const refusal = (text: string): Answer => ({ kind: "refusal", text })
 
 const oldestFirst = (rows: ReadonlyArray<ApprovalRow>) => rows.toReversed()
 
-/** Whether a summary is cut, so that nobody is to say yes after reading it alone. */
+/** True if a summary is cut, so that nobody approves after reading it alone. */
 const isCut = ({ summary }: ApprovalRow): boolean => summary.length >= APPROVAL_SUMMARY_CHARS_MAX
 
 /** Where all of a request stands that is cut here. */
 const seeAll = ({ approval_id }: ApprovalRow): string =>
   `see the request above, or choirctl approval show ${approval_id}`
 
-/** How to decide the only request that waits. */
+/** The instruction how to decide the only request that waits. */
 const toDecide = (row: ApprovalRow): string =>
   `To decide${isCut(row) ? `, ${seeAll(row)}` : `: /approve ${row.approval_id} or /reject ${row.approval_id}`}`
 
@@ -50,7 +50,7 @@ const listed = (rows: ReadonlyArray<ApprovalRow>): ReadonlyArray<string> => [
 const waitingText = (rows: ReadonlyArray<ApprovalRow>): string =>
   rows.length === 0 ? "Nothing waits for your approval." : ["Waiting for your approval:", ...listed(rows)].join("\n")
 
-/** What waits, and how to name one of it. */
+/** The list of waiting approvals, and how to name one of them. */
 const whichText = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolution"]): string =>
   rows.length === 0
     ? waitingText(rows)
@@ -85,10 +85,10 @@ const deciderWords = (resolved_by: string | null, { dm, gateway }: Speaker): str
   return other === undefined ? " with choirctl" : ` in the chat ${other}`
 }
 
-/** Who decided, for the row and the audit. */
+/** The decider, for the row and the audit. */
 const decider = ({ dm, gateway }: Pick<Speaker, "dm" | "gateway">) => `gateway:${gateway}/${dm}`
 
-/** Why a decision about a row did not count. */
+/** The reason why a decision about a row did not count. */
 const refusedText = (row: ApprovalRow, { kind, reason }: ApprovalRefused, speaker: Speaker): string => {
   const { approval_id, resolved_by, status, summary } = row
   switch (kind) {
@@ -103,29 +103,37 @@ const refusedText = (row: ApprovalRow, { kind, reason }: ApprovalRefused, speake
   }
 }
 
-export const makeChatDecisions = Effect.gen(function* () {
+/** Finds the approvals of a speaker's agent. */
+const makeFinder = Effect.gen(function* () {
   const approvals = yield* Approvals
-  const audit = yield* Audit
-  const config = yield* ConfigStore
   const events = yield* EventStore
 
-  const mayDecide = (dm: ResourceName) =>
-    Effect.map(config.current, ({ config }) => Object.hasOwn(config.dms, dm) && config.dms[dm]?.admin === true)
+  const waitingFor = (agent_id: AgentId) => Effect.map(approvals.list({ agent_id, all: false }), oldestFirst)
 
-  /** What a person who has approved a call is told about when it runs. */
+  /** An approval of another agent is as unknown as one that does not exist. */
+  const find = Effect.fnUntraced(function* (approval_id: string, agent_id: AgentId) {
+    const found = yield* Effect.result(approvals.get(approval_id))
+    return found._tag === "Success" && found.success.agent_id === agent_id ? found.success : undefined
+  })
+
+  /** When an approved call runs, for the person who approved it. */
   const whenItRuns = Effect.fnUntraced(function* (row: ApprovalRow) {
     if (row.status !== "approved" || row.lane !== EDGE || !isConfirmation(row)) return ""
     const state = yield* Effect.option(databaseDefect(events.state(row.session_id)))
     return Option.isNone(state) ? "" : decidedBefore(state.value, row, yield* waitingFor(row.agent_id))
   })
 
-  const waitingFor = (agent_id: AgentId) => Effect.map(approvals.list({ agent_id, all: false }), oldestFirst)
+  return { waitingFor, find, whenItRuns }
+})
 
-  /** An approval of the speaker's agent. One of another agent is as unknown as one that never was. */
-  const find = Effect.fnUntraced(function* (approval_id: string, agent_id: AgentId) {
-    const found = yield* Effect.result(approvals.get(approval_id))
-    return found._tag === "Success" && found.success.agent_id === agent_id ? found.success : undefined
-  })
+export const makeChatDecisions = Effect.gen(function* () {
+  const approvals = yield* Approvals
+  const audit = yield* Audit
+  const config = yield* ConfigStore
+  const { find, waitingFor, whenItRuns } = yield* makeFinder
+
+  const mayDecide = (dm: ResourceName) =>
+    Effect.map(config.current, ({ config }) => Object.hasOwn(config.dms, dm) && config.dms[dm]?.admin === true)
 
   const refuse = Effect.fnUntraced(function* (
     kind: string,
@@ -142,7 +150,7 @@ export const makeChatDecisions = Effect.gen(function* () {
     return refusal(text)
   })
 
-  /** The approval that is meant, or what to say where that is not clear. */
+  /** The approval that the person means, or the answer if that is not clear. */
   const target = Effect.fnUntraced(function* (command: Decide, speaker: Speaker) {
     const { approval_id } = command
     const waiting = yield* waitingFor(speaker.agent_id)
@@ -185,7 +193,7 @@ export const makeChatDecisions = Effect.gen(function* () {
     return refusal(refusedText(now, decided.failure, speaker))
   })
 
-  /** What of the agent waits for a person, as `/status` says it, and whether edge itself waits. */
+  /** The approvals of the agent that wait for a person, as `/status` lists them, and whether edge itself waits. */
   const waiting = Effect.fn("chatDecisions.waiting")(function* ({ agent_id, dm }: Speaker) {
     const rows = yield* waitingFor(agent_id)
     const admin = yield* mayDecide(dm)

@@ -1,6 +1,6 @@
 /**
  * Every gateway of config.json, each on its own: a bot with a wrong token delays nothing and nobody (D45). A bot whose token, server
- * or people change is connected anew; the others do not notice.
+ * or people change is reconnected; the others do not notice.
  */
 import { Effect, Equal, FiberMap, Layer, type Redacted, Result, Stream } from "effect"
 import type { Config } from "#schema/Config.ts"
@@ -69,7 +69,7 @@ const make = Effect.gen(function* () {
     yield* FiberMap.remove(fibers, name)
     running.delete(name)
     if (bot === undefined) return
-    if (before !== undefined) yield* Effect.logInfo("the gateway connects anew", { gateway: name })
+    if (before !== undefined) yield* Effect.logInfo("the gateway reconnects", { gateway: name })
     yield* health.report(name, { ok: false, detail: "connecting" })
     yield* FiberMap.run(fibers, name, start(name, bot), { onlyIfMissing: true })
     running.set(name, bot)

@@ -29,7 +29,7 @@ export type Read =
 interface Entry {
   readonly usage: string
   readonly description: string
-  /** Undefined for what is no use of this command. */
+  /** Undefined for an invalid use of this command. */
   readonly read: (rest: string) => Command | undefined
 }
 
@@ -114,7 +114,7 @@ const HELP = Object.entries(COMMANDS)
 /** `/name@bot rest`: Telegram adds the bot's name in its menus. */
 const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@[A-Za-z0-9_]{1,64})?(?:\s|$)/u
 
-/** Undefined for a text that is no command and therefore for the agent. */
+/** Undefined for a text that is not a command and therefore for the agent. */
 export const readCommand = (text: string): Read | undefined => {
   const [matched, typed] = COMMAND.exec(text) ?? []
   if (matched === undefined || typed === undefined) return undefined

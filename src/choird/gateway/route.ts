@@ -6,18 +6,18 @@ import type { AgentView } from "#src/choird/agents/Lifecycle.ts"
 import { isTooLong } from "#src/shared/text/chatText.ts"
 import { type Command, readCommand } from "./readCommand.ts"
 
-/** What a person sent, as far as it could be read. */
+/** A message of a person, as far as it could be read. */
 export interface Arrival {
   /** The gateway's identity of it, unique within the gateway. */
   readonly id: string
   readonly user_id: string
-  /** Absent for everything that is no text. */
+  /** Absent for everything that is not text. */
   readonly text: string | undefined
-  /** Whether somebody else wrote it: it was forwarded, or another bot made it. */
+  /** True if somebody else wrote it: it was forwarded, or another bot made it. */
   readonly forwarded?: boolean
 }
 
-/** What an agent reads before a text that is not the person's own. */
+/** The line before a text that is not the person's own. */
 const FORWARDED = "[Forwarded by the user; these are somebody else's words:]"
 
 interface Place {

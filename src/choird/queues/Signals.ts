@@ -55,8 +55,6 @@ export class Signals extends Context.Service<
     nextMessage(session_id: SessionId): Effect.Effect<InboxId | undefined, DatabaseAway>
     /** Asks for a graceful stop within the time; sent again at each connect until the session ends. */
     stop(session_id: SessionId, deadline_ms: number): Effect.Effect<void>
-    /** Notifies the agent at once of a newer configuration; its heartbeats would find out as well. */
-    configChanged(session_id: SessionId, config_version: number): Effect.Effect<void>
     /** Drops the computed signals of a session; called when it ends, since a resumed one keeps its id. */
     forget(session_id: SessionId): Effect.Effect<void>
     /** Unacknowledged rows after the given id, then new ones as they come. Never ends by itself. */
@@ -72,7 +70,6 @@ export class Signals extends Context.Service<
       const onDatabase = yield* useDatabase
       const { wake, wakes } = yield* makeWakes
       const stops = new Map<SessionId, { readonly at_ms: number }>()
-      const versions = new Map<SessionId, number>()
 
       const page = Effect.fnUntraced(function* (session_id: SessionId, after: bigint) {
         const rows =
@@ -89,7 +86,6 @@ export class Signals extends Context.Service<
         Stream.suspend(() => {
           let cursor = rowId(after ?? "") ?? 0n
           let told: { readonly at_ms: number } | undefined
-          let told_version: number | undefined
           const rows = Stream.paginate(undefined, () =>
             Effect.map(page(session_id, cursor), (found) => {
               cursor = BigInt(found.at(-1)?.id ?? cursor)
@@ -103,14 +99,7 @@ export class Signals extends Context.Service<
             const deadline_ms = Math.max(0, asked.at_ms - (yield* Clock.currentTimeMillis))
             return [{ id: undefined, signal: { type: "Stop" as const, deadline_ms } }]
           })
-          const config = Effect.sync(() => {
-            const config_version = versions.get(session_id)
-            if (config_version === undefined || config_version === told_version) return []
-            told_version = config_version
-            return [{ id: undefined, signal: { type: "ConfigChanged" as const, config_version } }]
-          })
-          const computed = Stream.concat(Stream.fromIterableEffect(stop), Stream.fromIterableEffect(config))
-          return Stream.flatMap(wakes(session_id), () => Stream.concat(computed, rows))
+          return Stream.flatMap(wakes(session_id), () => Stream.concat(Stream.fromIterableEffect(stop), rows))
         })
 
       return Signals.of({
@@ -132,15 +121,7 @@ export class Signals extends Context.Service<
           stops.set(session_id, { at_ms: (yield* Clock.currentTimeMillis) + deadline_ms })
           yield* wake(session_id)
         }),
-        configChanged: Effect.fn("Signals.configChanged")(function* (session_id, config_version) {
-          versions.set(session_id, config_version)
-          yield* wake(session_id)
-        }),
-        forget: (session_id) =>
-          Effect.sync(() => {
-            stops.delete(session_id)
-            versions.delete(session_id)
-          })
+        forget: (session_id) => Effect.sync(() => void stops.delete(session_id))
       })
     })
   )

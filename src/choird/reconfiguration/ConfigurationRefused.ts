@@ -1,4 +1,4 @@
-/** Why a configuration is not loaded, applied or gone back to; what ran goes on to run. */
+/** The refusal to load, apply or roll back a configuration; the running one stays. */
 import { Schema } from "effect"
 import { type ConfigRefused } from "#src/shared/config/configFiles.ts"
 import { problemsOf, problemText, type Problem } from "#src/shared/config/configProblems.ts"
@@ -18,7 +18,7 @@ export class ConfigurationRefused extends Schema.TaggedError<ConfigurationRefuse
   }
 }
 
-/** A key that one of several forms must have is told by each of them. */
+/** A key that several forms require is reported by each of them. */
 const once = (problems: ReadonlyArray<Problem>) => [
   ...new Map(problems.map((problem) => [problemText(problem), problem])).values()
 ]

@@ -15,7 +15,7 @@ export const keepLastGood = Effect.fn("LastGood.keep")(function* (home: string, 
   )
 })
 
-/** A refused config.json with the way to go on without it, where there is one. */
+/** Adds to a refused config.json how to start without it, if that is possible. */
 export const orLastGood = (home: string) => (error: ConfigRefused) =>
   error.file === join(home, CONFIG_FILE) && existsSync(join(home, LAST_GOOD_FILE))
     ? new ConfigRefused({

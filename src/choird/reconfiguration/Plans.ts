@@ -13,7 +13,7 @@ import { at, type ClassifiedChange, sinceStart } from "./reloadClasses.ts"
 import { changedSecrets } from "./secretChanges.ts"
 import type { Staged } from "./stagedChanges.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
-import { appliedConfig } from "./appliedConfig.ts"
+import { appliedConfig } from "./nextConfig.ts"
 
 /** A longer value is cut: the operator has the file, and the line is to be read at a glance. */
 const VALUE_CHARS_MAX = 60
@@ -121,9 +121,9 @@ export const makePlans = Effect.fnUntraced(function* (
   return {
     /** Names what is staged, so that it can be applied as it is shown. */
     make,
-    /** What the plan of this name applies; refused when anything is no longer as it was shown. */
+    /** The target of the plan of this name; refused if anything is no longer as it was shown. */
     check,
-    /** What runs is as the plan wants it, so that the same plan can go on after restarts. */
+    /** Notes that the plan was applied, so that the same plan can be applied again after restarts. */
     applied: Effect.flatMap(running, (shown) => Ref.update(last, (plan) => plan && { ...plan, shown })),
     /** Something else is staged. */
     forget: Ref.set(last, undefined)

@@ -1,6 +1,6 @@
 /**
- * Changes what choird runs with, in two phases: load reads and checks everything and stages it, apply takes over what needs no
- * restart. What is staged lives in memory and stays until nothing of it is left to be done.
+ * Changes of the running configuration, in two phases: load reads, checks and stages everything; apply takes over what needs no restart.
+ * The staged configuration is held in memory until nothing of it is left to be done.
  */
 import { Context, Effect, Layer, Option, Ref, Result, Schema, Semaphore } from "effect"
 import { Config } from "#schema/Config.ts"
@@ -17,7 +17,6 @@ import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
 import { Repos } from "#src/choird/repos/Repos.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import { Signals } from "#src/choird/queues/Signals.ts"
 import { loadSecrets } from "#src/shared/config/configFiles.ts"
 import { problemsOf } from "#src/shared/config/configProblems.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -26,7 +25,6 @@ import { ConfigVersions, type VersionEntry } from "#src/choird/config/ConfigVers
 import { keepLastGood } from "./LastGood.ts"
 import { loadHome } from "./loadHome.ts"
 import { makeNextConfig } from "./nextConfig.ts"
-import { isUp } from "./resourcesInUse.ts"
 import { changedSecrets, secretRows } from "./secretChanges.ts"
 import { makePlans } from "./Plans.ts"
 import { makeStagedChanges, type Staged } from "./stagedChanges.ts"
@@ -37,25 +35,25 @@ type Doing<A> = Effect.Effect<A, ConfigurationRefused>
 export class Reconfiguration extends Context.Service<
   Reconfiguration,
   {
-    /** Reads the home and stages it. When anything is wrong nothing is staged, and what was staged before stays. */
+    /** Reads the home and stages it. If anything is wrong nothing is staged, and an earlier staged configuration stays. */
     load(who: string, progress: (step: string) => Effect.Effect<void>): Doing<LoadReport>
-    /** What is staged and does not run yet, and what running agents have not taken over since their start. */
+    /** The changes that are staged and do not run yet, and those that running agents have not taken over since their start. */
     readonly diff: Effect.Effect<ReadonlyArray<ConfigChange>>
-    /** Takes over what needs no restart: one row, one swap, then the agents are told. The rest stays staged. */
+    /** Takes over what needs no restart: one row, one swap. The rest stays staged. */
     apply(who: string): Doing<ApplyReport>
-    /** What is staged, for an operator to see before it is applied. A later load or rollback makes this plan worthless. */
+    /** The staged changes, for an operator to read before they are applied. A later load or rollback makes this plan invalid. */
     readonly plan: Doing<ConfigPlan>
     /**
-     * Applies what a plan showed, secrets included; the rest stays staged, and the same plan can be applied again for it. Refused when
-     * the files or what runs are no longer as they were shown.
+     * Applies the changes of a plan, secrets included; the rest stays staged, and the same plan can be applied again for it. Refused if
+     * the files or the running configuration changed since.
      */
     applyPlan(who: string, plan: string): Doing<ApplyReport>
-    /** Applies what an earlier version held, under a new number; config.json stays as it is. */
+    /** Applies the content of an earlier version under a new number; config.json stays as it is. */
     rollback(who: string, version: number): Doing<ApplyReport>
     /** Reads secrets.json again, with the checks of choird's start, and makes the agents fetch (R34, R35). */
     applySecrets(who: string): Doing<SecretReport>
     readonly history: Effect.Effect<ReadonlyArray<VersionSummary>>
-    /** What a version held. */
+    /** The content of a version. */
     version(version: number): Doing<Config>
   }
 >()("choir/choird/Reconfiguration") {
@@ -67,55 +65,63 @@ export class Reconfiguration extends Context.Service<
 
 const decode = Schema.decodeUnknownResult(Config, { errors: "all", onExcessProperty: "error" })
 
-const make = Effect.fnUntraced(function* () {
-  const audit = yield* Audit
-  const lifecycle = yield* Lifecycle
-  const repos = yield* Repos
-  const runtime = yield* ContainerRuntime
-  const signals = yield* Signals
+/** One at a time, so that nothing is applied while it is being loaded; a second one is refused at once. */
+const makeAlone = Effect.map(
+  Semaphore.make(1),
+  (one) =>
+    <A>(doing: Doing<A>): Doing<A> =>
+      Effect.flatMap(one.withPermitsIfAvailable(1)(doing), (done) =>
+        Effect.mapError(Effect.fromOption(done), () =>
+          refuse("BUSY", "another load, apply or rollback is under way", "try again when it has ended")
+        )
+      )
+)
+
+const makeAudited = Effect.map(
+  Audit,
+  (audit) =>
+    <A>(who: string, action: string, doing: Doing<A>, detail: (done: A) => AuditEntry["detail"]): Doing<A> =>
+      doing.pipe(
+        Effect.tap((done) => audit.record({ who, action, detail: detail(done) })),
+        Effect.tapError(({ kind, problems }) =>
+          audit.record({ who, action, detail: { refused: kind, paths: problems.map(({ path }) => path) } })
+        )
+      )
+)
+
+/** The content of a stored version, if this Choir can still use it. */
+const makeContent = Effect.map(ConfigVersions, (versions) =>
+  Effect.fnUntraced(function* (version: number) {
+    const stored = yield* versions.content(version)
+    if (Option.isNone(stored))
+      return yield* refuse("NO_SUCH_VERSION", `there is no version ${version}`, "choirctl config history")
+    const decoded = decode(stored.value)
+    if (Result.isSuccess(decoded)) return decoded.success
+    return yield* refuse(
+      "CONFIG",
+      `version ${version} is not valid in this Choir`,
+      "choose another one: choirctl config history",
+      problemsOf([decoded.failure.message])
+    )
+  })
+)
+
+/** The configuration that was loaded and does not run yet: in memory, until nothing of it is left to be done. */
+const makeStaging = Effect.gen(function* () {
   const store = yield* ConfigStore
   const versions = yield* ConfigVersions
   const changesOf = yield* makeStagedChanges
   const nextConfig = yield* makeNextConfig
-  const one = yield* Semaphore.make(1)
   const staged = yield* Ref.make<Staged | undefined>(undefined)
-  const plans = yield* makePlans(changesOf)
 
-  /** One at a time, so that nothing is applied while it is being loaded; whoever comes second is told so at once. */
-  const alone = <A>(doing: Doing<A>): Doing<A> =>
-    Effect.flatMap(one.withPermitsIfAvailable(1)(doing), (done) =>
-      Effect.mapError(Effect.fromOption(done), () =>
-        refuse("BUSY", "another load, apply or rollback is under way", "try again when it has ended")
-      )
-    )
-
-  const audited = <A>(
-    who: string,
-    action: string,
-    doing: Doing<A>,
-    detail: (done: A) => AuditEntry["detail"]
-  ): Doing<A> =>
-    doing.pipe(
-      Effect.tap((done) => audit.record({ who, action, detail: detail(done) })),
-      Effect.tapError(({ kind, problems }) =>
-        audit.record({ who, action, detail: { refused: kind, paths: problems.map(({ path }) => path) } })
-      )
-    )
-
-  /** Heartbeats would tell the agents as well; this tells them now. */
-  const tellAgents = Effect.fnUntraced(function* (version: number) {
-    for (const view of yield* lifecycle.list) {
-      if (view.session_id !== null && isUp(view)) yield* signals.configChanged(view.session_id, version)
-    }
-  })
-
-  /** What is left of a staged configuration; it is forgotten when nothing is. */
-  const left = Effect.fnUntraced(function* (target: Staged) {
+  /** The rest of a staged configuration; it is forgotten if there is none. */
+  const rest = Effect.fnUntraced(function* (target: Staged) {
     const rows = yield* changesOf(target)
     yield* Ref.set(staged, rows.length === 0 ? undefined : target)
     return rows
   })
 
+  /** Lets run what needs no restart, under the next version. Agents learn of it by `ConfigStore.changes`. */
   const takeOver = Effect.fnUntraced(function* (
     entry: VersionEntry,
     target: Staged,
@@ -123,12 +129,10 @@ const make = Effect.fnUntraced(function* () {
   ) {
     const before = yield* changesOf(target)
     const { version: previous } = yield* store.current
-    const version = yield* versions.commit(entry, (running) => nextConfig(target.config, always, running, secrets))
-    if (version !== previous) {
-      yield* keepLastGood(store.home, (yield* store.current).config)
-      yield* tellAgents(version)
-    }
-    const after = yield* left(target)
+    yield* versions.commit(entry, (running) => nextConfig(target.config, always, running, secrets))
+    const { config, version } = yield* store.current
+    if (version !== previous) yield* keepLastGood(store.home, config)
+    const after = yield* rest(target)
     const waiting = new Set(after.map(({ path }) => path))
     const gone = before.filter(({ path }) => !waiting.has(path))
     // choird takes over where repositories are, which does nothing before a build.
@@ -137,20 +141,33 @@ const make = Effect.fnUntraced(function* () {
     return { version, previous, applied, pending } satisfies ApplyReport
   })
 
-  const contentOf = Effect.fnUntraced(function* (version: number) {
-    const stored = yield* versions.content(version)
-    if (Option.isNone(stored))
-      return yield* refuse("NO_SUCH_VERSION", `there is no version ${version}`, "choirctl config history")
-    const decoded = decode(stored.value)
-    if (Result.isSuccess(decoded)) return decoded.success
-    const hint = "choose another one: choirctl config history"
-    return yield* refuse(
-      "CONFIG",
-      `version ${version} is not valid in this Choir`,
-      hint,
-      problemsOf([decoded.failure.message])
-    )
-  })
+  /** Fails if nothing is staged. */
+  const target = Effect.flatMap(Ref.get(staged), (target) =>
+    target === undefined
+      ? refuse("NOTHING_STAGED", "nothing is staged", "choirctl config load")
+      : Effect.succeed(target)
+  )
+  return { staged, changesOf, takeOver, target }
+})
+
+const numbers = ({ applied, pending, previous, version }: ApplyReport) => ({
+  version,
+  previous,
+  applied: applied.map(({ path }) => path),
+  pending: pending.map(({ path }) => path)
+})
+
+const make = Effect.fnUntraced(function* () {
+  const lifecycle = yield* Lifecycle
+  const repos = yield* Repos
+  const runtime = yield* ContainerRuntime
+  const store = yield* ConfigStore
+  const versions = yield* ConfigVersions
+  const alone = yield* makeAlone
+  const audited = yield* makeAudited
+  const contentOf = yield* makeContent
+  const { changesOf, staged, takeOver, target } = yield* makeStaging
+  const plans = yield* makePlans(changesOf)
 
   const load = Effect.fnUntraced(function* (progress: (step: string) => Effect.Effect<void>) {
     const views = yield* lifecycle.list
@@ -160,12 +177,6 @@ const make = Effect.fnUntraced(function* () {
     yield* Ref.set(staged, target)
     yield* plans.forget
     return { changes: yield* changesOf(target), repos: loaded, warnings } satisfies LoadReport
-  })
-
-  const apply = Effect.fnUntraced(function* (who: string) {
-    const target = yield* Ref.get(staged)
-    if (target === undefined) return yield* refuse("NOTHING_STAGED", "nothing is staged", "choirctl config load")
-    return yield* takeOver({ action: "apply", who }, target)
   })
 
   const applyPlan = Effect.fnUntraced(function* (who: string, plan: string) {
@@ -178,36 +189,24 @@ const make = Effect.fnUntraced(function* () {
   const applySecrets = Effect.fnUntraced(function* (who: string) {
     const secrets = yield* Effect.mapError(loadSecrets(store.home), fromConfigRefused)
     const changed = changedSecrets(yield* store.secrets, secrets)
-    const version = yield* versions.commit({ action: "secret apply", who }, () => Effect.succeed({ secrets }))
+    yield* versions.commit({ action: "secret apply", who }, () => Effect.succeed({ secrets }))
     yield* Ref.update(staged, (target) => (target?.secrets === undefined ? target : { ...target, secrets }))
-    yield* tellAgents(version)
-    const { config } = yield* store.current
+    const { config, version } = yield* store.current
     const pending = secretRows(config, changed).filter((row) => row.class === "restart-required")
     return { version, changed, pending } satisfies SecretReport
   })
 
-  const numbers = ({ applied, pending, previous, version }: ApplyReport) => ({
-    version,
-    previous,
-    applied: applied.map(({ path }) => path),
-    pending: pending.map(({ path }) => path)
-  })
   return Reconfiguration.of({
     load: Effect.fn("Reconfiguration.load")((who, progress) =>
       audited(who, "config.load", alone(load(progress)), ({ changes, repos }) => ({ changes: changes.length, repos }))
     ),
     diff: Effect.flatMap(Ref.get(staged), (target) => changesOf(target)),
-    // What has a row is finished: told to the agents, kept as the last good one and audited, whether or not somebody still waits.
-    apply: Effect.fn("Reconfiguration.apply")((who) =>
-      Effect.uninterruptible(audited(who, "config.apply", alone(apply(who)), numbers))
-    ),
-    plan: alone(
-      Effect.flatMap(Ref.get(staged), (target) =>
-        target === undefined
-          ? refuse("NOTHING_STAGED", "nothing is staged", "choirctl config load")
-          : plans.make(target)
-      )
-    ),
+    // What has a row is finished: kept as the last good one and audited, even if nobody waits for it any more.
+    apply: Effect.fn("Reconfiguration.apply")((who) => {
+      const doing = Effect.flatMap(target, (target) => takeOver({ action: "apply", who }, target))
+      return Effect.uninterruptible(audited(who, "config.apply", alone(doing), numbers))
+    }),
+    plan: alone(Effect.flatMap(target, plans.make)),
     applyPlan: Effect.fn("Reconfiguration.applyPlan")((who, plan) =>
       Effect.uninterruptible(audited(who, "config.apply", alone(applyPlan(who, plan)), numbers))
     ),

@@ -14,13 +14,13 @@ import { capabilities, type RuntimeStatus } from "#src/choird/runtime/ContainerR
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import type { Problem } from "#src/shared/config/configProblems.ts"
 import { fromConfigRefused, refuse } from "./ConfigurationRefused.ts"
-import { notYet } from "#src/choird/config/notYet.ts"
+import { unsupportedConfig } from "#src/choird/config/unsupportedConfig.ts"
 import type { StagedRepos } from "./repoChanges.ts"
 
 /** Repositories that `config load` fetches at once; each holds its files in memory meanwhile. */
 export const REPO_LOADS_IN_FLIGHT_MAX = 4
 
-/** What is staged. Nothing of it is read again: what was checked is what is applied. */
+/** The staged home. Nothing of it is read again, so that exactly the checked state is applied. */
 export interface LoadedHome {
   readonly config: Config
   readonly secrets: SecretsFile
@@ -60,7 +60,7 @@ const fetch = Effect.fnUntraced(function* (
     : { name, snapshot: undefined, problems: problemsOfRepo(name, key, failure), warnings: [] }
 })
 
-/** What an image of the two would be refused for. */
+/** The problems of an image of the two repositories. */
 const merged = (
   global: Fetched,
   own: Fetched,
@@ -146,7 +146,7 @@ export const loadHome = Effect.fn("Reconfiguration.read")(function* (
     )
   const said = [
     ...warnings.map(({ message, path }) => `${path}: ${message}`),
-    ...notYet(config),
+    ...unsupportedConfig(config),
     ...global.warnings,
     ...agents.flatMap((agent) => agent.warnings)
   ]

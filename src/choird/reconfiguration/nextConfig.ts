@@ -1,6 +1,6 @@
-/** What of a configuration can run beside the agents that run, and whether everything that it needs is there. */
-import { Effect, Result } from "effect"
-import type { Config } from "#schema/Config.ts"
+/** The configuration that runs after an apply: the staged one, less what only a restart can change, if everything that it needs is there. */
+import { Effect, Result, Schema } from "effect"
+import { Config } from "#schema/Config.ts"
 import { AgentId } from "#schema/Ids.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
@@ -8,11 +8,54 @@ import { AgentSchemas } from "#src/choird/database/AgentSchemas.ts"
 import { hasValue } from "#src/shared/config/configFiles.ts"
 import { problemsOf } from "#src/shared/config/configProblems.ts"
 import { boundSecrets } from "#src/choird/config/agentShare.ts"
-import { appliedConfig } from "./appliedConfig.ts"
 import { ConfigStore, type RunningConfig, SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import { refuse } from "./ConfigurationRefused.ts"
-import { type AgentUse, differences, usesOf } from "./resourcesInUse.ts"
+import { STARTED_WITH } from "./reloadClasses.ts"
+import { type AgentUse, differences, resourcesOf, SECTIONS, usesOf } from "./resourcesInUse.ts"
 import { changedSecrets } from "./secretChanges.ts"
+
+type Table = Readonly<Record<string, unknown>>
+
+/** The entries of `running` that are wanted and that `target` lacks, then all of `target`. */
+const keeping = (running: Table, target: Table, wanted: (name: string) => boolean): Table => ({
+  ...Object.fromEntries(Object.entries(running).filter(([name]) => wanted(name) && !Object.hasOwn(target, name))),
+  ...target
+})
+
+const decode = Schema.decodeUnknownResult(Config, { errors: "all", onExcessProperty: "error" })
+
+/**
+ * The configuration that can run beside the agents that run: what choird reads at its start stays, as do the agents that run and
+ * the resources that they are bound to, where `target` no longer has them. Fails with the problems of a mixture that is not a valid
+ * configuration, such as a folder that would have two names.
+ */
+export const appliedConfig = (
+  running: Config,
+  target: Config,
+  uses: ReadonlyArray<AgentUse>
+): Result.Result<Config, string> => {
+  const users = new Set<string>(uses.map(({ agent_id }) => agent_id))
+  const orphans = uses.flatMap(({ agent_id }) =>
+    Object.hasOwn(target.agents, agent_id) ? [] : [running.agents[agent_id]?.defaults ?? {}]
+  )
+  const held = new Set([
+    ...uses.flatMap(({ bindings }) => [...resourcesOf(running, bindings)]),
+    ...orphans.flatMap((defaults) => [...resourcesOf(running, defaults)])
+  ])
+  const tables = SECTIONS.map((section) => [
+    section,
+    keeping(running[section], target[section], (name) => held.has(`${section}.${name}`))
+  ])
+  const fixed = STARTED_WITH.flatMap((key) => (running[key] === undefined ? [] : [[key, running[key]]]))
+  const { embedding: _, ...rest } = target
+  const mixed = {
+    ...rest,
+    ...Object.fromEntries(tables),
+    ...Object.fromEntries(fixed),
+    agents: keeping(running.agents, target.agents, (id) => users.has(id))
+  }
+  return Result.mapError(decode(mixed), ({ message }) => message)
+}
 
 export const makeNextConfig = Effect.gen(function* () {
   const lifecycle = yield* Lifecycle

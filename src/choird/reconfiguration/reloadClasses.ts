@@ -50,12 +50,12 @@ export const STARTED_WITH = Object.keys(REACH)
 export const APPLY = "choirctl config apply"
 export const RESTART_CHOIRD = "choirctl daemon stop && choirctl daemon start"
 
-/** Commands for each of the agents, or for one that stands for all when they are many. */
+/** The commands for each of the agents, or for one as an example if there are many. */
 export const forAgents = (agents: ReadonlyArray<AgentId>, command: (id: string) => string): string =>
   (agents.length > 3 ? ["<agent-id>"] : agents).map(command).join(" && ")
 
 const restart = (id: string) => `choirctl agent restart ${id}`
-/** What is held on to goes when its holder has stopped and the same configuration is applied again. */
+/** A resource in use is removed when its agent has stopped and the same configuration is applied again. */
 const letGo = (id: string) => `choirctl agent stop ${id} && ${APPLY} && choirctl agent start ${id}`
 const letAgentGo = (id: string) => `choirctl agent stop ${id} && ${APPLY}`
 const build = (uses: ReadonlyArray<AgentUse>) => (id: string) =>
@@ -78,7 +78,7 @@ const HOT = verdict("hot-reload", APPLY)
 const restarting = (agents: ReadonlyArray<AgentId>, command: (id: string) => string): Verdict =>
   agents.length === 0 ? HOT : verdict("restart-required", forAgents(agents, command), agents)
 
-/** What a JSON value holds at a path. */
+/** The value at a path of a JSON value. */
 export const at = (value: unknown, path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>(
     (inner, key) =>

@@ -1,4 +1,4 @@
-/** What the staged commits would change of the agents' images. Pure. */
+/** The changes of the agents' images by the staged commits. Pure. */
 import type { AgentId } from "#schema/Ids.ts"
 import type { CommitId } from "#schema/Image.ts"
 import type { Origin, SourceState } from "#src/choird/images/ImageOrigin.ts"

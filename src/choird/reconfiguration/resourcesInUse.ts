@@ -1,4 +1,4 @@
-/** What of config.json the running agents hold on to, as `section.name`. */
+/** The resources of config.json that running agents use, as `section.name`. */
 import type { Config } from "#schema/Config.ts"
 import { dmList, type DmNames, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId } from "#schema/Ids.ts"
@@ -41,7 +41,7 @@ export interface AgentUse {
 
 export const isUp = ({ status }: AgentView): boolean => status !== "stopped" && status !== "crashed"
 
-/** What the agents that are up hold on to. */
+/** The use that each running agent makes of resources. */
 export const usesOf = (running: Config, views: ReadonlyArray<AgentView>): ReadonlyArray<AgentUse> =>
   views.flatMap((view) =>
     isUp(view) && view.bindings !== null
@@ -68,7 +68,7 @@ const entryOf = <S extends Section>(config: Config, section: S, name: string) =>
   return Object.hasOwn(table, name) ? table[name] : undefined
 }
 
-/** What an entry leads to in turn. */
+/** The resources that an entry names in turn. */
 const onwards = (config: Config, section: Section, name: string): ReadonlyArray<readonly [Section, string]> => {
   switch (section) {
     case "models":

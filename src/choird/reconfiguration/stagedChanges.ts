@@ -1,4 +1,4 @@
-/** What a configuration that is to run would change: of the one that runs, of what running agents started with, of secrets and images. */
+/** The changes that a staged configuration makes: to the running one, to those that agents started with, to secrets and images. */
 import { Effect, Option } from "effect"
 import { AgentId } from "#schema/Ids.ts"
 import { Images } from "#src/choird/images/Images.ts"
@@ -10,7 +10,7 @@ import { repoChanges } from "./repoChanges.ts"
 import { isUp, usesOf } from "./resourcesInUse.ts"
 import { changedSecrets, secretRows } from "./secretChanges.ts"
 
-/** What is to run. After a rollback there are no repositories and secrets to compare with. */
+/** The configuration that is to run. After a rollback there are no repositories and secrets to compare with. */
 export type Staged = Pick<LoadedHome, "config"> & Partial<Pick<LoadedHome, "repos" | "secrets">>
 
 /** Everything that `staged` changes; without it, what the agents' starts left behind. */

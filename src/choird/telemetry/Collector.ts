@@ -1,4 +1,4 @@
-/** An OTLP collector as choird lets it be: slow, away or hostile, it costs a few requests and no more. */
+/** The client of an OTLP collector, which costs a few requests and no more even if it is slow, away or hostile. */
 import { NodeHttpClient } from "@effect/platform-node"
 import { ConfigProvider, Effect, Layer, Logger, Redacted, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
@@ -13,7 +13,7 @@ const OTLP_MS_MAX = 5000
 const OTLP_BATCH_MAX = 1000
 /** Pieces of a collector's answer that are read before it is thrown away. */
 const OTLP_ANSWER_CHUNKS_MAX = 16
-/** What choird's stop waits for the last records of each kind to be sent. */
+/** The longest wait of choird's stop for the last records of each kind to be sent. */
 const OTLP_STOP_MS_MAX = 1000
 
 class CollectorAway extends Schema.TaggedError<CollectorAway>()("CollectorAway", { problem: Schema.String }) {

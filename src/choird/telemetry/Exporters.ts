@@ -33,22 +33,23 @@ const ownToken = (file: string) =>
     catch: (error) => new TokenMissing({ problem: `${file} cannot be written: ${String(error)}` })
   })
 
-const metricsToken = (store: ConfigStore["Service"], { token }: MetricsPage) =>
-  "file" in token
-    ? ownToken(token.file)
-    : Effect.mapError(
-        store.secret(SecretName.make(token.secret)),
-        ({ hint, message }) => new TokenMissing({ problem: `${message}: ${hint}` })
-      )
+const metricsToken = Effect.fnUntraced(function* ({ token }: MetricsPage) {
+  if ("file" in token) return yield* ownToken(token.file)
+  const store = yield* ConfigStore
+  return yield* Effect.mapError(
+    store.secret(SecretName.make(token.secret)),
+    ({ hint, message }) => new TokenMissing({ problem: `${message}: ${hint}` })
+  )
+})
 
-const layerPage = (store: ConfigStore["Service"]) =>
-  Effect.gen(function* () {
-    const { config } = yield* store.current
-    const page = metricsPage(store.home, config)
-    const listen = config.telemetry.prometheus?.listen
-    if (page === undefined || listen === undefined) return Layer.empty
-    return layerPrometheus(listen, yield* metricsToken(store, page))
-  }).pipe(Effect.catch(({ message }) => Effect.as(Effect.logWarning(message), Layer.empty)))
+const page = Effect.gen(function* () {
+  const store = yield* ConfigStore
+  const { config } = yield* store.current
+  const page = metricsPage(store.home, config)
+  const listen = config.telemetry.prometheus?.listen
+  if (page === undefined || listen === undefined) return Layer.empty
+  return layerPrometheus(listen, yield* metricsToken(page))
+}).pipe(Effect.catch(({ message }) => Effect.as(Effect.logWarning(message), Layer.empty)))
 
 /** @param version of choird, as its package says. */
 export const layerExporters = (version: string) =>
@@ -56,15 +57,15 @@ export const layerExporters = (version: string) =>
     Effect.gen(function* () {
       const store = yield* ConfigStore
       const { otlp } = (yield* store.current).config.telemetry
-      const page = yield* layerPage(store)
-      if (otlp === undefined) return page
+      const metrics = yield* page
+      if (otlp === undefined) return metrics
       const secret =
         otlp.secret === undefined ? Result.succeed(undefined) : yield* Effect.result(store.secret(otlp.secret))
       if (Result.isFailure(secret)) {
         yield* Effect.logWarning(`no telemetry is sent: ${secret.failure.message}: ${secret.failure.hint}`)
-        return page
+        return metrics
       }
       const { endpoint, interval_ms } = otlp
-      return Layer.merge(page, layerCollector({ endpoint, interval_ms, secret: secret.success, version }))
+      return Layer.merge(metrics, layerCollector({ endpoint, interval_ms, secret: secret.success, version }))
     })
   )

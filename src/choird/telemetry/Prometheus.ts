@@ -26,7 +26,7 @@ const answer = (response: ServerResponse, status: number, text: string) =>
 
 const digest = (text: string) => createHash("sha256").update(text).digest()
 
-/** Whether a header brings the token, in a time that says nothing of how much of it is right. */
+/** True if a header brings the token, compared in constant time. */
 const brings = (header: string | undefined, expected: Buffer): boolean =>
   timingSafeEqual(digest(header ?? ""), expected)
 
@@ -47,7 +47,7 @@ const makeServer = (page: () => string, token: Redacted.Redacted): Server => {
     }
   )
   const connections = new Set<Socket>()
-  // The oldest makes room: whoever keeps slow connections open would otherwise keep the scraper out.
+  // The oldest makes room: otherwise slow connections could keep the scraper out.
   server.on("connection", (connection) => {
     connections.add(connection)
     connection.once("close", () => connections.delete(connection))

@@ -1,4 +1,4 @@
-/** What acknowledged events tell of a session's lanes, model calls and tool calls, without a word of their texts. */
+/** The telemetry of acknowledged events: a session's lanes, model calls and tool calls, without a word of their texts. */
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { LaneState } from "#schema/Lane.ts"
@@ -21,7 +21,7 @@ export interface Interval {
   readonly fields: Fields
 }
 
-/** What one event, or the state after it, adds to the telemetry of its session. */
+/** The telemetry that one event, or the state after it, adds to its session. */
 export interface Fact {
   readonly kind: "lane" | "model" | "tool" | "job" | "turn" | "memory" | "skill" | "inject" | "cancel"
   readonly lane: LaneId
@@ -37,7 +37,7 @@ interface Call {
   readonly locks: number
 }
 
-/** What has to be remembered of a session between its events. */
+/** The memory of a session between its events. */
 export interface Watch {
   rev: number
   readonly states: Map<LaneId, LaneState>
@@ -191,7 +191,7 @@ const cancelFact = ({ lane, payload, rev }: EventOf<"Cancelled">): Fact => {
   return { kind: "cancel", lane, message: `cancelled by ${by}: ${what}`, fields: { rev, by, target, what } }
 }
 
-/** What an event tells. Its texts stay where they are. */
+/** The telemetry of one event, without its texts. */
 export const factsOf = (watch: Watch, event: ChoirEvent): ReadonlyArray<Fact> => {
   switch (event.event_type) {
     case "UserMsg":

@@ -7,7 +7,6 @@ import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { isControl } from "#src/agent/tools/Tool.ts"
-import { Denied } from "#src/agent/control/verbAnswer.ts"
 import { IMAGE_TOOLS_MAX } from "#src/shared/limits.ts"
 import { temporaryWorkspace } from "../../support/workspace.ts"
 import { layerRegistry } from "../../support/toolRegistry.ts"
@@ -29,11 +28,13 @@ const planeWith = (secrets: Readonly<Record<string, string>>) => {
     secrets: (names) => {
       for (const name of names) if (asked.has(name)) return Effect.die(`${name} was asked for twice`)
       for (const name of names) asked.add(name)
-      const missing = names.find((name) => !Object.hasOwn(secrets, name))
-      const denied = (type: string, reason: string) => Effect.fail(new Denied({ verb: "GET_SECRETS", type, reason }))
-      if (missing === "empty") return denied("SECRET_MISSING", `the secret "empty" has no value`)
-      if (missing !== undefined) return denied("UNBOUND", "it belongs to no bound resource")
-      return Effect.succeed(new Map(names.map((name) => [name, Redacted.make(secrets[name] ?? "")])))
+      const held = names.filter((name) => Object.hasOwn(secrets, name))
+      const missing = names.filter((name) => !held.includes(name))
+      return Effect.succeed({
+        secrets: new Map(held.map((name) => [name, Redacted.make(secrets[name] ?? "")])),
+        unbound: new Set(missing.filter((name) => name !== "empty")),
+        unset: new Set(missing.filter((name) => name === "empty"))
+      })
     }
   })
 }
@@ -189,7 +190,7 @@ const BROKEN: ReadonlyArray<readonly [string, Readonly<Record<string, string>>, 
     "names a secret of nothing bound to the agent",
     { ...RUN, "agent/a.json": manifest("a", { secret_resources: ["github"] }) },
     "agent/a.json",
-    /names "github": it belongs to no bound resource\. .*agents\.<id>\.defaults/u
+    /names "github", which belongs to no bound resource\. .*agents\.<id>\.defaults/u
   ],
   [
     "names a secret that has no value",

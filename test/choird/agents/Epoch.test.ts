@@ -5,7 +5,7 @@ import { Config } from "#schema/Config.ts"
 import { AgentId, SessionId } from "#schema/Ids.ts"
 import { ImageVersion } from "#schema/Image.ts"
 import { type EpochPlan, type EpochServices, runEpoch } from "#src/choird/agents/Epoch.ts"
-import type { Hearing } from "#src/choird/agents/Liveness.ts"
+import type { Liveness } from "#src/choird/agents/Liveness.ts"
 import { AgentSockets } from "#src/choird/listeners/AgentSockets.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import {
@@ -78,10 +78,10 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
         })
     })
   )
-  const hearings = new Map<typeof SESSION, Hearing>()
+  const livenessBySession = new Map<typeof SESSION, Liveness>()
   const services: EpochServices = yield* Effect.gen(function* () {
     return {
-      hearings,
+      livenessBySession,
       logs: yield* LogFiles,
       runtime: yield* ContainerRuntime,
       sessions: yield* SessionStore,
@@ -111,8 +111,8 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
     Effect.provide(Effect.result(Effect.scoped(runEpoch(services, plan))), Logger.layer([warnings])),
     { startImmediately: true }
   )
-  const hearing = hearings.get(SESSION)
-  assert.isDefined(hearing)
+  const liveness = livenessBySession.get(SESSION)
+  assert.isDefined(liveness)
   const end = Effect.map(Fiber.join(epoch), (result) => (result._tag === "Success" ? result.success : result.failure))
   return {
     did,
@@ -120,33 +120,35 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
     epoch,
     exit,
     frozen,
-    hearing,
-    hello: Deferred.succeed(hearing.hello, undefined),
-    hearings,
+    liveness,
+    hello: Deferred.succeed(liveness.hello, undefined),
+    livenessBySession,
     stop,
     warned,
     world
   }
 })
 
-const isHeard = (hearing: Hearing) =>
-  TestClock.testClockWith((clock) => Effect.sync(() => void (hearing.heard_ms = clock.currentTimeMillisUnsafe())))
+const isHeard = (liveness: Liveness) =>
+  TestClock.testClockWith((clock) =>
+    Effect.sync(() => void (liveness.last_heartbeat_ms = clock.currentTimeMillisUnsafe()))
+  )
 
 /** An agent that is heard every second is not silent. */
-const seconds = (hearing: Hearing, count: number) =>
-  Effect.repeat(Effect.andThen(TestClock.adjust("1 second"), isHeard(hearing)), { times: count - 1 })
+const seconds = (liveness: Liveness, count: number) =>
+  Effect.repeat(Effect.andThen(TestClock.adjust("1 second"), isHeard(liveness)), { times: count - 1 })
 
 describe("Epoch", () => {
   it.effect("gives an agent 30 s to say hello, then fences, kills and closes, in this order (D8)", () =>
     Effect.gen(function* () {
-      const { did, end, epoch, hearings } = yield* setUp()
+      const { did, end, epoch, livenessBySession } = yield* setUp()
       yield* TestClock.adjust("29999 millis")
       assert.isUndefined(epoch.pollUnsafe())
       yield* TestClock.adjust("1 millis")
       const reason = "it did not say hello within 30 s; its container runs, so it hangs"
       assert.deepInclude(yield* end, { type: "crashed", ready: false, reason })
       assert.deepStrictEqual(did, ["recorded", "fenced by 2", "killed", "socket closed"])
-      assert.strictEqual(hearings.size, 0)
+      assert.strictEqual(livenessBySession.size, 0)
     })
   )
 
@@ -158,7 +160,7 @@ describe("Epoch", () => {
       assert.deepInclude(yield* one.end, { type: "crashed", ready: true, reason: "it ran out of memory" })
       const other = yield* setUp()
       yield* other.hello
-      yield* seconds(other.hearing, 60)
+      yield* seconds(other.liveness, 60)
       assert.isUndefined(other.epoch.pollUnsafe())
       yield* TestClock.adjust("11 seconds")
       assert.match(JSON.stringify(yield* other.end), /it was silent for 11000 ms/u)
@@ -171,9 +173,9 @@ describe("Epoch", () => {
     () =>
       Effect.gen(function* () {
         for (const told of [true, false]) {
-          const { did, end, exit, hearing, hello, world } = yield* setUp()
+          const { did, end, exit, liveness, hello, world } = yield* setUp()
           yield* hello
-          yield* seconds(hearing, 3)
+          yield* seconds(liveness, 3)
           assert.strictEqual(world.inspected, 0)
           world.condition = "gone"
           if (told)
@@ -210,20 +212,20 @@ describe("Epoch", () => {
   it.effect("lets an agent live that is heard while its container is looked at, unless that is gone (E8)", () =>
     Effect.gen(function* () {
       for (const condition of ["running", "unknown", "gone"] as const) {
-        const { end, epoch, hearing, hello, world } = yield* setUp()
+        const { end, epoch, liveness, hello, world } = yield* setUp()
         yield* hello
         world.look_ms = 800
         yield* TestClock.adjust("11 seconds")
         world.condition = condition
         yield* TestClock.adjust("400 millis")
-        yield* isHeard(hearing)
+        yield* isHeard(liveness)
         yield* TestClock.adjust("500 millis")
         if (condition === "gone") {
           yield* TestClock.adjust("1 second")
           assert.deepInclude(yield* end, { type: "crashed", reason: "its container is gone" })
           continue
         }
-        yield* seconds(hearing, 5)
+        yield* seconds(liveness, 5)
         assert.isUndefined(epoch.pollUnsafe())
         yield* TestClock.adjust("13 seconds")
         assert.match(JSON.stringify(yield* end), /it was silent for/u)
@@ -233,14 +235,14 @@ describe("Epoch", () => {
 
   it.effect("takes nobody for silent who waits for choird's own answer, however late that is (D8)", () =>
     Effect.gen(function* () {
-      const { end, epoch, hearing, hello } = yield* setUp()
+      const { end, epoch, liveness, hello } = yield* setUp()
       yield* hello
-      hearing.unanswered = 2
+      liveness.unanswered = 2
       yield* TestClock.adjust("10 minutes")
-      hearing.unanswered = 1
+      liveness.unanswered = 1
       yield* TestClock.adjust("10 minutes")
       assert.isUndefined(epoch.pollUnsafe())
-      hearing.unanswered = 0
+      liveness.unanswered = 0
       yield* TestClock.adjust("11 seconds")
       assert.match(JSON.stringify(yield* end), /it was silent for/u)
     })
@@ -251,14 +253,14 @@ describe("Epoch", () => {
       const polite = yield* setUp()
       yield* polite.hello
       yield* Deferred.succeed(polite.stop, undefined)
-      yield* seconds(polite.hearing, 20)
-      yield* Deferred.succeed(polite.hearing.goodbye, "stopped")
+      yield* seconds(polite.liveness, 20)
+      yield* Deferred.succeed(polite.liveness.goodbye, "stopped")
       yield* Deferred.succeed(polite.exit, { code: 0, signal: null, reason: "exited" })
       assert.deepStrictEqual(yield* polite.end, { type: "goodbye", reason: "stopped" })
       const rude = yield* setUp()
       yield* rude.hello
       yield* Deferred.succeed(rude.stop, undefined)
-      yield* seconds(rude.hearing, 59)
+      yield* seconds(rude.liveness, 59)
       assert.isUndefined(rude.epoch.pollUnsafe())
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* rude.end, { type: "stopped" })
@@ -277,11 +279,11 @@ describe("Epoch", () => {
 
   it.effect("asks an agent to stop and ends it in time while the database is away", () =>
     Effect.gen(function* () {
-      const { did, end, hearing, hello, stop, world } = yield* setUp()
+      const { did, end, liveness, hello, stop, world } = yield* setUp()
       yield* hello
       world.away = true
       yield* Deferred.succeed(stop, undefined)
-      yield* seconds(hearing, 325)
+      yield* seconds(liveness, 325)
       assert.include(did, "stop 60000")
       assert.deepStrictEqual(yield* end, { type: "stopped" })
       assert.include(did, "killed")
@@ -292,16 +294,16 @@ describe("Epoch", () => {
     Effect.gen(function* () {
       const stays = yield* setUp()
       yield* stays.hello
-      yield* Deferred.succeed(stays.hearing.goodbye, "budget")
+      yield* Deferred.succeed(stays.liveness.goodbye, "budget")
       yield* TestClock.adjust("4999 millis")
       assert.isUndefined(stays.epoch.pollUnsafe())
       yield* TestClock.adjust("1 millis")
       assert.deepStrictEqual(yield* stays.end, { type: "goodbye", reason: "budget" })
       const frozen = yield* setUp()
       yield* frozen.hello
-      yield* seconds(frozen.hearing, 10)
+      yield* seconds(frozen.liveness, 10)
       frozen.frozen.reason = "conflict"
-      yield* seconds(frozen.hearing, 5)
+      yield* seconds(frozen.liveness, 5)
       assert.deepStrictEqual(yield* frozen.end, { type: "frozen", reason: "conflict" })
     })
   )

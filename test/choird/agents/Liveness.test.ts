@@ -56,19 +56,19 @@ describe("Liveness", () => {
   )
 
   it("starts the clock anew after a pause of choird itself, since it heard nobody meanwhile (D8)", () => {
-    const before = { heard_ms: 1000, looked_ms: 9000, silent: 0 }
+    const before = { last_heartbeat_ms: 1000, looked_ms: 9000, silent: 0 }
     const at = (now_ms: number) => look(before, 0, now_ms, 20_000)
-    assert.deepStrictEqual(at(9500), { heard_ms: 1000, looked_ms: 9500, silent: 0 })
-    assert.deepStrictEqual(at(11_500), { heard_ms: 1000, looked_ms: 11_500, silent: 0 })
-    assert.deepStrictEqual(at(11_501), { heard_ms: 11_501, looked_ms: 11_501, silent: 0 })
-    assert.deepStrictEqual(at(3_600_000), { heard_ms: 3_600_000, looked_ms: 3_600_000, silent: 0 })
+    assert.deepStrictEqual(at(9500), { last_heartbeat_ms: 1000, looked_ms: 9500, silent: 0 })
+    assert.deepStrictEqual(at(11_500), { last_heartbeat_ms: 1000, looked_ms: 11_500, silent: 0 })
+    assert.deepStrictEqual(at(11_501), { last_heartbeat_ms: 11_501, looked_ms: 11_501, silent: 0 })
+    assert.deepStrictEqual(at(3_600_000), { last_heartbeat_ms: 3_600_000, looked_ms: 3_600_000, silent: 0 })
   })
 
   it("raises no false alarm in 24 hours in which agent and choird stall for up to 3 seconds at any time (R7)", () => {
     const stall = (random: () => number) => (random() < 0.2 ? Math.floor(random() * 3000) : 0)
     for (let seed = 1; seed <= 10; seed++) {
       const random = makeRandom(seed)
-      let last: Look = { heard_ms: 0, looked_ms: 0, silent: 0 }
+      let last: Look = { last_heartbeat_ms: 0, looked_ms: 0, silent: 0 }
       let [beat_ms, arrived_ms, now_ms] = [INTERVAL_MS, 0, 0]
       while (now_ms < DAY_MS) {
         now_ms += LIVENESS_LOOK_MS + stall(random)

@@ -71,6 +71,19 @@ describeTransports("GET /events", ({ openSession }) => {
     })
   )
 
+  it.effect("tells each newer configuration while the stream is open", () =>
+    Effect.gen(function* () {
+      const { path, world } = yield* openSession
+      const reply = yield* stream(path)
+      yield* until(reply, ": choir")
+      for (const version of [2, 3]) {
+        yield* PubSub.publish(world.versions, version)
+        const text = yield* until(reply, `"config_version":${version}`)
+        assert.notInclude(text, '"config_version":1')
+      }
+    })
+  )
+
   it.effect("needs the lease token and the session's own name", () =>
     Effect.gen(function* () {
       const { path, world } = yield* openSession

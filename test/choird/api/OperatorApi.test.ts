@@ -68,7 +68,7 @@ describe("the operator's socket", () => {
         agents.map(({ agent_id, health, session_id, status }) => [agent_id, status, session_id, health]),
         [[AGENT, "running", SESSION, undefined]]
       )
-      assert.match(warnings.join(), /the database does not answer: agents go on/u)
+      assert.match(warnings.join(), /the database does not answer: agents continue/u)
       const answer = yield* ask(path, { method: "GET", path: "/sessions" })
       const { message, type } = refusalOf(answer)
       assert.deepStrictEqual([answer.status, type, answer.headers["retry-after"]], [500, "DATABASE_AWAY", "5"])

@@ -33,8 +33,8 @@ const lifecycle = (view: AgentView, told: Array<string>) => {
     list: Effect.succeed([view]),
     view: () => Effect.succeed(view),
     hello: () => tell("hello"),
-    heard: () => tell("heard"),
-    answering: (_, answer) => answer,
+    heartbeat: () => tell("heard"),
+    whileAnswering: (_, answer) => answer,
     terminating: (_, reason) => tell(reason),
     changes: Stream.never
   })

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { Approved } from "#src/choird/approvals/executionSteps.ts"
+import { Approved } from "#src/choird/approvals/Approved.ts"
 import { advance, begin, nextExecutions } from "#src/choird/approvals/executionRows.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"

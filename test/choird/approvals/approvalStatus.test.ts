@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { ApprovalStatus } from "#schema/Approval.ts"
 import { type ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
 import { type ApprovalStep, mayFollow, resolutionOf, verdict } from "#src/choird/approvals/approvalStatus.ts"
-import { Approved, type beginExecution } from "#src/choird/approvals/executionSteps.ts"
+import { Approved, type beginExecution } from "#src/choird/approvals/Approved.ts"
 import type { AgentSteps } from "#src/choird/approvals/AgentSteps.ts"
-import type { ConfigSteps } from "#src/choird/approvals/ConfigSteps.ts"
+import type { Proposals } from "#src/choird/approvals/Proposals.ts"
 import type { advance, begin } from "#src/choird/approvals/executionRows.ts"
 import type { RepoSteps } from "#src/choird/approvals/RepoSteps.ts"
 
@@ -70,16 +70,15 @@ describe("the proof of an approval (R55)", () => {
     type IsProof<A> = [A] extends [Approved] ? ([Approved] extends [A] ? true : false) : false
     // Each of these stops compiling when a step takes anything else.
     const asked: {
-      readonly commit: IsProof<First<RepoSteps["Service"]["commit"]>>
-      readonly push: IsProof<First<RepoSteps["Service"]["push"]>>
-      readonly write: IsProof<First<ConfigSteps["Service"]["write"]>>
-      readonly apply: IsProof<First<ConfigSteps["Service"]["apply"]>>
+      readonly execute: IsProof<First<Proposals["Service"]["execute"]>["approved"]>
+      readonly take: IsProof<First<RepoSteps["Service"]["take"]>["approved"]>
       readonly build: IsProof<First<AgentSteps["Service"]["build"]>>
+      readonly afterChange: IsProof<First<AgentSteps["Service"]["afterChange"]>>
       readonly update: IsProof<First<AgentSteps["Service"]["update"]>>
       readonly begin: IsProof<Parameters<typeof begin>[1]>
       readonly advance: IsProof<Parameters<typeof advance>[1]>
-    } = { commit: true, push: true, write: true, apply: true, build: true, update: true, begin: true, advance: true }
-    assert.lengthOf(Object.keys(asked), 8)
+    } = { execute: true, take: true, build: true, afterChange: true, update: true, begin: true, advance: true }
+    assert.lengthOf(Object.keys(asked), 7)
   })
 
   it("cannot be made up", () => {

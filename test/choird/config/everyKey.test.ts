@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { Config } from "#schema/Config.ts"
-import { notYet } from "#src/choird/config/notYet.ts"
+import { unsupportedConfig } from "#src/choird/config/unsupportedConfig.ts"
 import { configSchema } from "#src/choirctl/home/initHome.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { CONFIG } from "../../support/stores.ts"
@@ -72,7 +72,7 @@ const FOR_PEOPLE = new Set(["$schema"])
 
 const sources = (folder: string): string =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".ts") && !name.endsWith("notYet.ts"))
+    .filter((name) => name.endsWith(".ts") && !name.endsWith("unsupportedConfig.ts"))
     .map((name) => readFileSync(join(folder, name), "utf8"))
     .join("\n")
 
@@ -90,8 +90,8 @@ describe("every key of config.json", () => {
   for (const [path, more] of Object.entries(IDLE)) {
     it(`is warned of where it is ${path} and does nothing`, () => {
       const decode = Schema.decodeUnknownSync(Config)
-      const before = new Set(notYet(decode(CONFIG)))
-      const told = notYet(decode({ ...CONFIG, ...more })).filter((line) => !before.has(line))
+      const before = new Set(unsupportedConfig(decode(CONFIG)))
+      const told = unsupportedConfig(decode({ ...CONFIG, ...more })).filter((line) => !before.has(line))
       const name = path.replaceAll("*", agent_id).replace(/\.$/u, "")
       assert.isTrue(
         told.some((line) => line.includes(name)),

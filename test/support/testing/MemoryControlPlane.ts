@@ -225,7 +225,7 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
         ControlPlane,
         ControlPlane.of({
           hello: () => Effect.die("whoever starts the agent takes over its `recovery`"),
-          secrets: () => Effect.succeed(new Map()),
+          secrets: () => Effect.succeed({ secrets: new Map(), unbound: new Set(), unset: new Set() }),
           config: (config_version) => Effect.succeed({ config_version }),
           approval: (wish) =>
             Effect.suspend((): Effect.Effect<AskedApproval, Denied | Unreachable> => {

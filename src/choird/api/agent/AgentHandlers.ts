@@ -18,11 +18,9 @@ import {
   fromApprovalRefused,
   fromEventTooLarge,
   fromHostToolRefused,
-  fromSecretMissing,
   fromSessionUnknown,
   fromSessionUnreadable,
-  notFlushed,
-  notFound
+  notFlushed
 } from "#src/choird/api/refusals.ts"
 import { sseResponse } from "#src/choird/listeners/sse.ts"
 
@@ -38,6 +36,10 @@ const resumeAfter = (header: string | undefined) => {
   })
 }
 
+/** Names of unbound secrets that an audit row keeps. */
+const UNBOUND_AUDITED_MAX = 20
+
+/** The values of bound secrets; the others are named and not given. */
 const secrets = Effect.fn("AgentApi.GET_SECRETS")(function* (
   services: Services,
   caller: Caller,
@@ -45,16 +47,24 @@ const secrets = Effect.fn("AgentApi.GET_SECRETS")(function* (
 ) {
   const { bindings } = yield* runOf(services, caller, "GET_SECRETS")
   const bound = yield* services.config.secretsOf(bindings)
-  const unbound = resources.filter((name) => !bound.has(name))
-  if (unbound.length > 0) {
-    yield* audited(services, caller, "GET_SECRETS", { refused: "UNBOUND", names: unbound.slice(0, 20) })
-    return yield* notFound("UNBOUND", "a secret that was asked for belongs to no resource bound to this session")
+  const wanted = [...new Set(resources)]
+  const unbound = wanted.filter((name) => !bound.has(name))
+  if (unbound.length > 0)
+    yield* audited(services, caller, "GET_SECRETS", {
+      refused: "UNBOUND",
+      names: unbound.slice(0, UNBOUND_AUDITED_MAX)
+    })
+  const asked = wanted.filter((name) => bound.has(name))
+  const values = yield* services.config.secretValues(asked)
+  const unset = asked.filter((name) => !values.has(name))
+  return {
+    secrets: Object.fromEntries([...values].map(([name, value]) => [name, Redacted.value(value)])),
+    ...(unbound.length === 0 ? {} : { unbound }),
+    ...(unset.length === 0 ? {} : { unset })
   }
-  const values = yield* Effect.mapError(services.config.secretValues(new Set(resources)), fromSecretMissing)
-  return { secrets: Object.fromEntries(values.map(([name, value]) => [name, Redacted.value(value)])) }
 })
 
-/** Whether the log says that a call is of another lane than the one that asks (D35). Of what is not acknowledged it says nothing. */
+/** True if the acknowledged log says that a call belongs to another lane than the one that asks (D35). */
 const isOfAnother = ({ cores, edge }: SessionState, call_id: CallId, job_id: CallId | undefined): boolean => {
   const isHere = (calls: ReadonlyArray<OpenCall>) => calls.some((call) => call.call_id === call_id)
   if (isHere(edge.calls) || isHere(edge.parked?.calls ?? [])) return job_id !== undefined
@@ -83,7 +93,7 @@ const executeHostTool = Effect.fn("AgentApi.EXECUTE_HOST_TOOL")(function* (
   return { call_id, ...outcome }
 })
 
-/** Signals as they come, after the computed ConfigChanged when the run still has an older configuration. */
+/** The signals of the session, and a ConfigChanged for each version that the run does not use yet. */
 const push = Effect.fn("AgentApi.events")(function* (
   services: Services,
   caller: Caller,
@@ -97,14 +107,15 @@ const push = Effect.fn("AgentApi.events")(function* (
   const after = yield* resumeAfter(lastEventId)
   const { view } = yield* runOf(services, caller, "events")
   const replaced = yield* session.newestStream
-  const { version } = yield* config.current
-  const computed: ReadonlyArray<Pushed> =
-    view.config_version === version
-      ? []
-      : [{ id: undefined, signal: { type: "ConfigChanged", config_version: version } }]
+  const versions = Stream.map(config.changes, ({ version }) => version)
+  const newer = Stream.succeed(view.config_version).pipe(
+    Stream.concat(versions),
+    Stream.changes,
+    Stream.drop(1),
+    Stream.map((config_version): Pushed => ({ id: undefined, signal: { type: "ConfigChanged", config_version } }))
+  )
   return yield* sseResponse(
-    Stream.fromIterable(computed).pipe(
-      Stream.concat(Stream.orDie(signals.stream(caller.session_id, after))),
+    Stream.merge(newer, Stream.orDie(signals.stream(caller.session_id, after))).pipe(
       Stream.map(({ id, signal }) => ({ id, data: signal })),
       Stream.interruptWhen(Deferred.await(replaced))
     )
@@ -130,8 +141,8 @@ export const layerAgentHandlers = HttpApiBuilder.group(
           return { ack_rev: rev, action: "FENCED" as const, config_version_latest: version }
         }
         // Liveness is that it arrived, so that a slow database never looks like a dead agent (D8).
-        yield* lifecycle.heard(caller.session_id, payload.config_version, payload.new_rev)
-        const appended = lifecycle.answering(caller.session_id, events.append(caller, payload))
+        yield* lifecycle.heartbeat(caller.session_id, payload.config_version, payload.new_rev)
+        const appended = lifecycle.whileAnswering(caller.session_id, events.append(caller, payload))
         const [took, reply] = yield* Effect.timed(Effect.mapError(appended, fromEventTooLarge))
         yield* count("heartbeats", { agent: caller.agent_id, action: reply.action })
         yield* count("heartbeat_ms", { agent: caller.agent_id }, Duration.toMillis(took))

@@ -21,7 +21,7 @@ interface Claim {
   readonly socket: SessionId | undefined
 }
 
-/** Why a caller may not, for the audit alone; `undefined` when it may. */
+/** The reason to refuse a caller, for the audit alone; `undefined` if it may proceed. */
 const refusal = (caller: Caller | undefined, { endpoint, named, socket }: Claim): string | undefined => {
   if (caller === undefined) return "unknown token"
   if (caller.session_id !== socket) return "token of another session"

@@ -5,7 +5,7 @@ import { logDefect } from "#src/shared/defects.ts"
 import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
 import { badRequest, internal } from "#src/choird/api/refusals.ts"
 
-/** What does not decode is 400 and told by path, never by value; a reply that does not encode is our defect. */
+/** A request that does not decode is 400, with the path and never the value; a reply that does not encode is a defect. */
 export const layerSchemaErrors: Layer.Layer<SchemaErrors> = HttpApiMiddleware.layerSchemaErrorTransform(
   SchemaErrors,
   ({ cause, kind }, { endpoint }) =>

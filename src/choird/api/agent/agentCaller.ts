@@ -1,4 +1,4 @@
-/** What every verb of an agent begins with: the stores it asks, the run that its caller belongs to, and refusals on record. */
+/** The caller of a verb: the services that verbs ask, the run that the caller belongs to, and audited refusals. */
 import { Effect } from "effect"
 import type { Caller } from "#schema/AgentApi.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"

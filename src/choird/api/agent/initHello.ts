@@ -1,4 +1,4 @@
-/** INIT_HELLO: an agent says who it is, gets its lease token, and what it goes on from (D12). */
+/** INIT_HELLO: an agent names itself, and gets its lease token and the state to continue from (D12). */
 import { Effect, Redacted } from "effect"
 import type { Caller, InitHello } from "#schema/AgentApi.ts"
 import { EDGE } from "#schema/Ids.ts"
@@ -9,7 +9,7 @@ import { AGENT_LINE } from "#src/choird/logs/metrics.ts"
 import { audited, denied, runOf, type Services, words } from "./agentCaller.ts"
 import { conflict, fromSessionUnknown, fromSessionUnreadable } from "#src/choird/api/refusals.ts"
 
-/** How what an agent says of its image differs from what choird started. */
+/** The difference between the image that an agent names and the one that choird started. */
 const imageDrift = ({ image_version, manifests }: AgentView, payload: InitHello) => {
   if (payload.image_version !== image_version)
     return { said: payload.image_version, reason: `this run was started from the image ${image_version ?? "none"}` }
@@ -38,7 +38,7 @@ export const initHello = Effect.fn("AgentApi.INIT_HELLO")(function* (
   if (page !== undefined && caller.standing !== "current")
     return yield* denied(services, caller, "INIT_HELLO", "asks for the tail with the bootstrap token")
   // A long history takes the agent longer to read than it may be silent; so does a database that keeps choird from answering (D8).
-  yield* lifecycle.heard(caller.session_id, view.config_version)
+  yield* lifecycle.heartbeat(caller.session_id, view.config_version)
   const { session_id } = caller
   const tail = yield* Effect.mapError(
     databaseDefect(page === undefined ? events.recovery(session_id) : events.tail(session_id, page)),

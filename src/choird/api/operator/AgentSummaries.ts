@@ -11,7 +11,7 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { unpricedModels } from "#src/shared/config/unpricedModels.ts"
 import { BREAKER_CRASHES_MAX } from "#src/choird/agents/Breaker.ts"
 
-/** Whether a running agent has not taken over what choird runs with: it asks with each heartbeat (R58). */
+/** True if a running agent does not use choird's configuration yet: it asks with each heartbeat (R58). */
 export const isBehind = ({ config_version, session_id, status }: AgentView, version: number): boolean =>
   status === "running" && session_id !== null && config_version !== version
 
@@ -26,7 +26,7 @@ export class AgentSummaries extends Context.Service<
   {
     /** An agent that does not run keeps its last session and image. */
     of(view: AgentView): Effect.Effect<AgentSummary>
-    /** What is known without the database. */
+    /** The summary without the database. */
     known(view: AgentView): Effect.Effect<AgentSummary>
   }
 >()("choir/choird/AgentSummaries") {
@@ -38,13 +38,13 @@ export class AgentSummaries extends Context.Service<
       const events = yield* EventStore
       const lifecycle = yield* Lifecycle
 
-      /** What of an agent may need somebody's look, while it runs. */
+      /** The parts of a running agent that may need attention. */
       const healthOf = Effect.fnUntraced(function* (view: AgentView) {
         const { agent_id, epoch, session_id } = view
         const running = (yield* config.current).config
         const { budgets } = running
         const unpriced = unpricedOf(running, view)
-        const { age_ms, crashes, head_rev } = yield* lifecycle.pulse(agent_id)
+        const { age_ms, crashes, head_rev } = yield* lifecycle.lastHeartbeat(agent_id)
         const state =
           session_id === null
             ? undefined

@@ -1,4 +1,4 @@
-/** What a console client sees: messages until they are acknowledged, and what goes on while it waits (docs/protocol.md, Console). */
+/** The stream of a console client: messages until they are acknowledged, and the agent's activity (docs/protocol.md, Console). */
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
@@ -10,12 +10,12 @@ import { type Appended, EventStore } from "#src/choird/sessions/EventStore.ts"
 import { waitsForPerson } from "#src/shared/session/parked.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 
-/** Messages that a console client may be shown before it acknowledges one. */
+/** Messages that a console client is shown before it acknowledges one. */
 export const CHAT_UNACKED_MAX = 1000
 /** Messages whose end a console stream waits for; the oldest are forgotten. */
 const CHAT_WATCHED_MAX = 1000
 
-/** Why to look again. */
+/** A reason to look again. */
 type Tick =
   | { readonly type: "outbox" }
   | { readonly type: "appended"; readonly appended: Appended }
@@ -41,26 +41,10 @@ const committed = (news: ReadonlyArray<ChoirEvent>): ReadonlyArray<InboxId> =>
 const speaks = (news: ReadonlyArray<ChoirEvent>): boolean =>
   news.some(({ event_type }) => event_type === "AgentMessage")
 
-const services = Effect.gen(function* () {
-  return { events: yield* EventStore, lifecycle: yield* Lifecycle, outbox: yield* Outbox }
-})
-
-/** One client's view. Ticks are worked off one after the other, so the cells below have one owner. */
-const follow = (
-  { events, lifecycle, outbox }: Effect.Success<typeof services>,
-  agent_id: AgentId,
-  dm: ResourceName
-) => {
-  let session_id: SessionId | null = null
-  // The newest revision of the session that was looked at.
-  let rev = 0
+/** The undelivered messages of a DM that one client has not seen; those beyond CHAT_UNACKED_MAX wait until some are acknowledged. */
+const makeUnread = Effect.map(Outbox, (outbox) => (dm: ResourceName) => {
   let shown: ReadonlySet<string> = new Set()
-  let watched: ReadonlySet<InboxId> = new Set()
-  let activity = ""
-  let status = ""
-
-  /** Undelivered rows that this client has not seen; rows beyond CHAT_UNACKED_MAX wait until some are acknowledged. */
-  const unread = Effect.gen(function* () {
+  return Effect.gen(function* () {
     const rows: Array<Outgoing> = []
     let page: ReadonlyArray<Outgoing> = yield* outbox.undelivered(dm, undefined)
     while (page.length > 0 && rows.length < CHAT_UNACKED_MAX) {
@@ -71,21 +55,15 @@ const follow = (
     shown = new Set(rows.map(({ outbox_id }) => outbox_id))
     return { messages: news.map(message), all: page.length === 0 }
   })
+})
 
-  const standing = (view: AgentView): ReadonlyArray<ChatEvent> => {
-    const next = `${view.status} ${view.reason ?? ""}`
-    if (next === status) return []
-    status = next
-    return [{ type: "agent", status: view.status, reason: view.reason }]
-  }
-
-  /** What was appended since the last look. A slow reader loses the oldest ticks, so that the log has the last word. */
-  const newsOf = Effect.fnUntraced(function* (session_id: SessionId, { rev: head }: SessionState, tick: Tick) {
-    const after = rev
-    const told = tick.type === "appended" && tick.appended.session_id === session_id ? tick.appended.events : []
+/** The events of a session after a revision that open or answer a message. */
+const makeNews = Effect.map(EventStore, (events) =>
+  Effect.fnUntraced(function* (session_id: SessionId, after: number, { rev: head }: SessionState, tick: Tick) {
     if (head <= after) return []
-    rev = head
-    if (told[0]?.rev === after + 1 && told.at(-1)?.rev === head) return told
+    // A slow reader loses the oldest ticks, so that the log has the last word.
+    const pushed = tick.type === "appended" && tick.appended.session_id === session_id ? tick.appended.events : []
+    if (pushed[0]?.rev === after + 1 && pushed.at(-1)?.rev === head) return pushed
     return yield* events.events(session_id, { from: after + 1, follow: false }).pipe(
       Stream.filter(isPrintedEvent),
       Stream.map(({ event }) => event),
@@ -94,69 +72,118 @@ const follow = (
       Effect.orDie
     )
   })
+)
 
-  const look = Effect.fnUntraced(function* (tick: Tick) {
-    const view = tick.type === "agent" ? tick.view : yield* lifecycle.view(agent_id)
-    const state =
-      view.session_id === null
-        ? undefined
-        : Option.getOrUndefined(yield* Effect.option(databaseDefect(events.state(view.session_id))))
-    const arrived = session_id !== view.session_id
-    session_id = view.session_id
-    if (arrived) rev = state?.rev ?? 0
-    const news = state === undefined || session_id === null || arrived ? [] : yield* newsOf(session_id, state, tick)
-    if (state !== undefined) {
-      const ids = [...watched, ...(arrived ? watchedAtFirst(state) : []), ...committed(news)]
-      watched = new Set(ids.slice(-CHAT_WATCHED_MAX))
-    }
-    const settled = state === undefined ? [] : settledIn(state, watched)
-    // The rows of an event are there when the event is, so what is read now comes before what it settles.
-    const wanted = tick.type === "outbox" || settled.length > 0 || arrived || speaks(news)
-    const { all, messages } = wanted ? yield* unread : { all: true, messages: [] }
-    const out: Array<ChatEvent> = [...messages, ...standing(view)]
-    if (state !== undefined) {
-      const cores = [...state.cores.keys()]
-      const said = [...state.cores.values()].map(({ report_rev }) => report_rev)
-      const waits = waitsForPerson(state.edge)
-      const next = [state.edge.state, waits, ...cores, ...said].join(" ")
-      if (next !== activity && session_id !== null) {
-        const reports = [...(yield* events.reports(session_id, state))]
-        const shown = reports.map(([job_name, report]) => ({ job_name, report }))
-        out.push({
-          type: "activity",
-          edge: state.edge.state,
-          ...(waits ? { waits } : {}),
-          cores,
-          ...(shown.length === 0 ? {} : { reports: shown })
-        })
+/** The state of the lanes, when it changed since the client was last told. */
+const makeActivity = Effect.map(EventStore, (events) => () => {
+  let told = ""
+  return Effect.fnUntraced(function* (session_id: SessionId, state: SessionState) {
+    const cores = [...state.cores.keys()]
+    const reported = [...state.cores.values()].map(({ report_rev }) => report_rev)
+    const waits = waitsForPerson(state.edge)
+    const next = [state.edge.state, waits, ...cores, ...reported].join(" ")
+    if (next === told) return []
+    told = next
+    const reports = [...(yield* events.reports(session_id, state))]
+    const shown = reports.map(([job_name, report]) => ({ job_name, report }))
+    return [
+      {
+        type: "activity",
+        edge: state.edge.state,
+        ...(waits ? { waits } : {}),
+        cores,
+        ...(shown.length === 0 ? {} : { reports: shown })
       }
-      activity = next
-    }
-    if (all && settled.length > 0) {
-      out.push(...settled.map((inbox_id): ChatEvent => ({ type: "settled", inbox_id })))
-      watched = new Set([...watched].filter((id) => !settled.includes(id)))
-    }
-    return out
+    ] satisfies ReadonlyArray<ChatEvent>
   })
+})
 
-  const ticks: ReadonlyArray<Stream.Stream<Tick>> = [
-    Stream.map(outbox.wakes(dm), (): Tick => ({ type: "outbox" })),
-    events.appended.pipe(
-      Stream.filter((appended) => appended.agent_id === agent_id),
-      Stream.map((appended): Tick => ({ type: "appended", appended }))
-    ),
-    lifecycle.changes.pipe(
-      Stream.filter((view) => view.agent_id === agent_id),
-      Stream.map((view): Tick => ({ type: "agent", view }))
-    )
-  ]
-  return Stream.mergeAll(ticks, { concurrency: "unbounded" }).pipe(
-    Stream.mapEffect(look),
-    Stream.flattenIterable,
-    // The agent was there when the stream was asked for, and choird never forgets one while it runs.
-    Stream.orDie
-  )
+/** The status of the agent, when it changed since the client was last told. */
+const makeStanding = () => {
+  let told = ""
+  return (view: AgentView): ReadonlyArray<ChatEvent> => {
+    const next = `${view.status} ${view.reason ?? ""}`
+    if (next === told) return []
+    told = next
+    return [{ type: "agent", status: view.status, reason: view.reason }]
+  }
 }
+
+const makeTicks = Effect.gen(function* () {
+  const events = yield* EventStore
+  const lifecycle = yield* Lifecycle
+  const outbox = yield* Outbox
+  return (agent_id: AgentId, dm: ResourceName) => {
+    const ticks: ReadonlyArray<Stream.Stream<Tick>> = [
+      Stream.map(outbox.wakes(dm), (): Tick => ({ type: "outbox" })),
+      events.appended.pipe(
+        Stream.filter((appended) => appended.agent_id === agent_id),
+        Stream.map((appended): Tick => ({ type: "appended", appended }))
+      ),
+      lifecycle.changes.pipe(
+        Stream.filter((view) => view.agent_id === agent_id),
+        Stream.map((view): Tick => ({ type: "agent", view }))
+      )
+    ]
+    return Stream.mergeAll(ticks, { concurrency: "unbounded" })
+  }
+})
+
+/** One client's view. Ticks are handled one after the other, so that the cells of a client have one owner. */
+const makeFollow = Effect.gen(function* () {
+  const events = yield* EventStore
+  const lifecycle = yield* Lifecycle
+  const activityFor = yield* makeActivity
+  const newsOf = yield* makeNews
+  const ticksOf = yield* makeTicks
+  const unreadOf = yield* makeUnread
+
+  return (agent_id: AgentId, dm: ResourceName) => {
+    const activity = activityFor()
+    const standing = makeStanding()
+    const unread = unreadOf(dm)
+    let session_id: SessionId | null = null
+    // The newest revision of the session that was read.
+    let rev = 0
+    let watched: ReadonlySet<InboxId> = new Set()
+
+    const look = Effect.fnUntraced(function* (tick: Tick) {
+      const view = tick.type === "agent" ? tick.view : yield* lifecycle.view(agent_id)
+      const current = view.session_id
+      const state =
+        current === null
+          ? undefined
+          : Option.getOrUndefined(yield* Effect.option(databaseDefect(events.state(current))))
+      const arrived = session_id !== current
+      session_id = current
+      if (arrived) rev = state?.rev ?? 0
+      const news = state === undefined || current === null || arrived ? [] : yield* newsOf(current, rev, state, tick)
+      if (state !== undefined) {
+        rev = Math.max(rev, state.rev)
+        const ids = [...watched, ...(arrived ? watchedAtFirst(state) : []), ...committed(news)]
+        watched = new Set(ids.slice(-CHAT_WATCHED_MAX))
+      }
+      const settled = state === undefined ? [] : settledIn(state, watched)
+      // The rows of an event are there when the event is, so what is read now comes before what it settles.
+      const wanted = tick.type === "outbox" || settled.length > 0 || arrived || speaks(news)
+      const { all, messages } = wanted ? yield* unread : { all: true, messages: [] }
+      const out: Array<ChatEvent> = [...messages, ...standing(view)]
+      if (state !== undefined && current !== null) out.push(...(yield* activity(current, state)))
+      if (all && settled.length > 0) {
+        out.push(...settled.map((inbox_id): ChatEvent => ({ type: "settled", inbox_id })))
+        watched = new Set([...watched].filter((id) => !settled.includes(id)))
+      }
+      return out
+    })
+
+    return ticksOf(agent_id, dm).pipe(
+      Stream.mapEffect(look),
+      Stream.flattenIterable,
+      // The agent was there when the stream was asked for, and choird never forgets one while it runs.
+      Stream.orDie
+    )
+  }
+})
 
 export class ChatStream extends Context.Service<
   ChatStream,
@@ -167,8 +194,8 @@ export class ChatStream extends Context.Service<
 >()("choir/choird/ChatStream") {
   static readonly layer = Layer.effect(
     ChatStream,
-    Effect.map(services, (all) =>
-      ChatStream.of({ follow: (agent_id, dm) => Stream.suspend(() => follow(all, agent_id, dm)) })
+    Effect.map(makeFollow, (follow) =>
+      ChatStream.of({ follow: (agent_id, dm) => Stream.suspend(() => follow(agent_id, dm)) })
     )
   )
 }

@@ -1,4 +1,4 @@
-/** What an operator asks of one agent. */
+/** The operator's endpoints about one agent. */
 import { Effect, Option, Queue, Result, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Budgets } from "#schema/Config.ts"
@@ -30,7 +30,7 @@ const outcomeOf = ({ error, ...updated }: Updated): UpdateOutcome => {
   return { ...updated, error: { type: error.kind, message: error.reason, hint: error.hint } }
 }
 
-/** An update of which nobody wants to hear any more is stopped between two agents, or within a build. */
+/** An update whose client has left is stopped between two agents, or within a build. */
 const steps = <E>(
   work: (progress: (line: string) => Effect.Effect<void>) => Effect.Effect<ReadonlyArray<Updated>, E>,
   refusal: (error: E) => Extract<UpdateProgress, { type: "failed" }>["error"]
@@ -88,7 +88,7 @@ const laneRows = ({ cores, edge }: SessionState): Lanes =>
     step
   }))
 
-/** What the session has used up of what it may. */
+/** The session's use of its budgets. */
 const budgetRows = (
   state: SessionState | undefined,
   limits: Budgets,
@@ -144,7 +144,7 @@ const detail = Effect.fn("OperatorApi.agent")(function* (services: Services, age
   }
 })
 
-/** The steps of a build as they happen. A build of which nobody wants to hear any more is stopped. */
+/** The steps of a build as they happen. A build whose client has left is stopped. */
 const build = Effect.fn("OperatorApi.build")(function* (services: Services, agent_id: AgentId, force: boolean) {
   const { config, images, lifecycle } = services
   const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)

@@ -1,4 +1,4 @@
-/** What an operator asks of approvals. */
+/** The operator's endpoints about approvals. */
 import { Effect, Result, type Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"

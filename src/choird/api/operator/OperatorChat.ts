@@ -17,7 +17,7 @@ import { CHAT_UNACKED_MAX, ChatStream } from "./ChatStream.ts"
 import { badRequest, conflict, fromAgentRefused, queueFull, tooLarge } from "#src/choird/api/refusals.ts"
 import { sseResponse } from "#src/choird/listeners/sse.ts"
 
-/** What a sender is told to wait when an agent's inbox is full (R45). */
+/** The wait of a sender while an agent's inbox is full (R45). */
 const QUEUE_FULL_RETRY_MS = 10_000
 
 const OUTBOX_ID = /^[1-9][0-9]{0,17}$/u

@@ -1,4 +1,4 @@
-/** What an operator asks of the configuration: load, diff, apply, rollback, history, and new secrets. */
+/** The operator's endpoints about the configuration: load, diff, apply, rollback, history, and new secrets. */
 import { Effect, Queue, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { LoadProgress } from "#schema/ConfigApi.ts"
@@ -17,8 +17,8 @@ const numbered = (version: number) =>
     ? Effect.succeed(version)
     : Effect.fail(badRequest("version is a whole number from 1"))
 
-/** The steps of a load as they happen. A load of which nobody wants to hear any more is stopped, and stages nothing. */
-const load = (configuration: Reconfiguration["Service"]) =>
+/** The steps of a load as they happen. A load whose client has left is stopped, and stages nothing. */
+const makeLoad = Effect.map(Reconfiguration, (configuration) =>
   Stream.callback<LoadProgress>(
     Effect.fnUntraced(function* (queue) {
       const progress = (text: string) => Effect.asVoid(Queue.offer(queue, { type: "step", text }))
@@ -35,14 +35,16 @@ const load = (configuration: Reconfiguration["Service"]) =>
     }),
     { bufferSize: LOAD_STEPS_MAX, strategy: "suspend" }
   )
+)
 
 export const layerOperatorConfig = HttpApiBuilder.group(
   OperatorApi,
   "configuration",
   Effect.fnUntraced(function* (handlers) {
     const configuration = yield* Reconfiguration
+    const load = yield* makeLoad
     return handlers.handleAll({
-      load: () => Effect.succeed(load(configuration)),
+      load: () => Effect.succeed(load),
       diff: () => configuration.diff,
       apply: () => Effect.mapError(configuration.apply(OPERATOR), fromConfigurationRefused),
       plan: () => Effect.mapError(configuration.plan, fromConfigurationRefused),

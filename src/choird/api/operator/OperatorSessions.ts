@@ -1,4 +1,4 @@
-/** What an operator asks of a session: its events, its jobs, its proof, and what its agent is to do. */
+/** The operator's endpoints about sessions: events, jobs, verification, and orders to the agent. */
 import { randomUUID } from "node:crypto"
 import { Effect, Option, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
@@ -26,7 +26,7 @@ import { explicitOf, type StartOptions } from "#src/choird/agents/bindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 
-/** Why it does not go on; what else hinders a start, the start itself says. */
+/** The reason why a session cannot be resumed; the start itself reports everything else that hinders it. */
 const refusal = ({ agent_id, session_id, status }: SessionRow, latest: SessionRow) => {
   if (latest.session_id !== session_id)
     return conflict(

@@ -1,4 +1,4 @@
-/** What an agent's newest image offers it, beside what every agent has. */
+/** The operator's endpoints about the skills and tools of an agent's newest image. */
 import { Effect, FileSystem } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AgentId } from "#schema/Ids.ts"

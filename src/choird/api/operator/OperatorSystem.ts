@@ -1,4 +1,4 @@
-/** What an operator asks of choird itself. */
+/** The operator's endpoints about choird itself: status, workspaces, models, audit, backup, shutdown. */
 import { Clock, Effect, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Config } from "#schema/Config.ts"
@@ -9,8 +9,8 @@ import { Leases } from "#src/choird/agents/Leases.ts"
 import { type AgentView, Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { Outbox } from "#src/choird/queues/Outbox.ts"
-import { notYet } from "#src/choird/config/notYet.ts"
+import { Outbox, type Undeliverable } from "#src/choird/queues/Outbox.ts"
+import { unsupportedConfig } from "#src/choird/config/unsupportedConfig.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -31,7 +31,7 @@ import { Workspaces } from "#src/choird/agents/Workspaces.ts"
 import { allowedPlace } from "#schema/AllowedHost.ts"
 import { formatPlace, hostOf, portOf } from "#src/shared/wire/hostPort.ts"
 
-/** One sentence for each, with the entry that is missing. */
+/** A warning for each model that agents cannot reach, with the entry that is missing. */
 export const unlistedModels = ({ models, runtime }: Config): ReadonlyArray<string> => {
   if (runtime.network !== "allowlist") return []
   const listed = new Set(
@@ -47,7 +47,7 @@ export const unlistedModels = ({ models, runtime }: Config): ReadonlyArray<strin
   })
 }
 
-/** Resetting the folders that agents work in. */
+/** The reset of a workspace. */
 export const layerOperatorWorkspaces = HttpApiBuilder.group(
   OperatorApi,
   "workspaces",
@@ -59,7 +59,7 @@ export const layerOperatorWorkspaces = HttpApiBuilder.group(
   })
 )
 
-/** Rows of a listing that does not say how many. */
+/** Rows of a listing whose caller names no number. */
 const LISTED = 100
 
 export const layerOperatorAudit = HttpApiBuilder.group(
@@ -126,7 +126,7 @@ const runtimeRow = ({ isolation, limits, type, warnings }: RuntimeStatus): Syste
   warnings
 })
 
-/** What somebody should know of an agent. One that awaits a message needs nothing. */
+/** The warning about one agent; one that awaits a message needs none. */
 const agentNotes = ({ agent_id, reason, session_id, status }: AgentView): ReadonlyArray<string> => {
   if (status === "crashed") return [`the agent ${agent_id} crashed: ${reason ?? "no reason is known"}`]
   return reason === null || session_id === null ? [] : [`the agent ${agent_id} is ${status}: ${reason}`]
@@ -142,7 +142,99 @@ const diskNote = (home: string, disk: DiskStatus) =>
 const total = (counts: ReadonlyMap<string, number>) => [...counts.values()].reduce((sum, count) => sum + count, 0)
 
 const NO_ANSWER =
-  "the database does not answer: agents go on and keep what they do until it is back, and nothing new can be asked of them"
+  "the database does not answer: agents continue and keep their events until it is back, and take no new requests"
+
+/** Warnings about the configuration itself. */
+const configWarnings = (config: Config, runtime: RuntimeStatus["type"]): ReadonlyArray<string> => [
+  ...unsupportedConfig(config),
+  ...(runtime === "docker" ? [...unlistedModels(config), ...loopbackModels(config)] : [])
+]
+
+const gatewayWarnings = (gateways: SystemStatus["gateways"]): ReadonlyArray<string> =>
+  gateways.flatMap(({ detail, name, ok }) => (ok ? [] : [`the gateway ${name} does not work: ${detail}`]))
+
+const undeliverableText = ({ count, dm, reason }: Undeliverable) =>
+  `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm} could not be delivered: ${reason}`
+
+/** Warnings about agents: an older configuration, a crash, and any other reason that a view gives. */
+const agentWarnings = (views: ReadonlyArray<AgentView>, version: number): ReadonlyArray<string> => [
+  ...views.flatMap((view) =>
+    isBehind(view, version)
+      ? [`${view.agent_id} runs with configuration ${view.config_version}, the newest is ${version}`]
+      : []
+  ),
+  ...views.flatMap(agentNotes)
+]
+
+/** The workspaces with their sizes and the agents that lease them. */
+const makeWorkspaceRows = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const leases = yield* Leases
+  const usage = yield* WorkspaceUsage
+  return Effect.gen(function* () {
+    const { config: running } = yield* config.current
+    const held = (yield* databaseDefect(leases.all)).filter(({ kind }) => kind === "workspace")
+    const used = yield* usage.all
+    const { workspace_mb } = running.retention
+    const quota_bytes = workspace_mb === null ? null : workspace_mb * 1024 ** 2
+    return Object.entries(running.workspaces).map(([key, { path }]) => {
+      const name = ResourceName.make(key)
+      const leased_by = held.find((lease) => lease.name === name)?.agent_id ?? null
+      const counted = used.get(name)
+      return { name, path, leased_by, quota_bytes, ...(counted === undefined ? {} : { used_bytes: counted.bytes }) }
+    })
+  })
+})
+
+/** The status of choird, also while the database does not answer. */
+const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
+  const approvals = yield* Approvals
+  const config = yield* ConfigStore
+  const database = yield* Database
+  const guard = yield* DiskGuard
+  const health = yield* GatewayHealth
+  const lifecycle = yield* Lifecycle
+  const offline = yield* OfflineModels
+  const outbox = yield* Outbox
+  const runtime = yield* ContainerRuntime
+  const summaries = yield* AgentSummaries
+  const usage = yield* WorkspaceUsage
+  const started_ms = yield* Clock.currentTimeMillis
+  return Effect.gen(function* () {
+    const { config: running, version } = yield* config.current
+    const views = yield* lifecycle.list
+    const gateways = gatewayRows(running, yield* health.all)
+    const { kind, pgvector, version: postgres } = database
+    const ok = yield* database.answers
+    const disk = yield* guard.status
+    const { workspace_mb } = running.retention
+    const overQuota = [...(yield* usage.all)].flatMap(([name, { bytes, over }]) =>
+      over && workspace_mb !== null ? [overQuotaText(name, bytes, workspace_mb)] : []
+    )
+    const metrics = metricsPage(config.home, running)
+    const uptime_ms = (yield* Clock.currentTimeMillis) - started_ms
+    return {
+      choird: { version: choirdVersion, uptime_ms, config_version: version, pid: process.pid },
+      postgres: { kind, version: postgres, pgvector, ok },
+      runtime: runtimeRow(yield* runtime.status),
+      gateways,
+      ...(metrics === undefined ? {} : { metrics }),
+      ...(disk === undefined ? {} : { disk }),
+      agents: yield* Effect.forEach(views, ok ? summaries.of : summaries.known),
+      approvals: { pending: ok ? total(yield* approvals.pending) : null },
+      warnings: [
+        ...(ok ? [] : [NO_ANSWER]),
+        ...(disk?.low === true ? [diskNote(config.home, disk)] : []),
+        ...overQuota,
+        ...configWarnings(running, runtime.type),
+        ...(yield* offline.problems),
+        ...gatewayWarnings(gateways),
+        ...(ok ? yield* databaseDefect(outbox.undeliverable) : []).map(undeliverableText),
+        ...agentWarnings(views, version)
+      ]
+    }
+  })
+})
 
 /** @param version of choird, as its package says. */
 export const layerOperatorSystem = (version: string) =>
@@ -150,99 +242,15 @@ export const layerOperatorSystem = (version: string) =>
     OperatorApi,
     "system",
     Effect.fnUntraced(function* (handlers) {
-      const approvals = yield* Approvals
       const audit = yield* Audit
       const config = yield* ConfigStore
-      const database = yield* Database
-      const guard = yield* DiskGuard
-      const health = yield* GatewayHealth
-      const leases = yield* Leases
-      const lifecycle = yield* Lifecycle
-      const offline = yield* OfflineModels
-      const outbox = yield* Outbox
-      const runtime = yield* ContainerRuntime
       const shutdown = yield* Shutdown
-      const summaries = yield* AgentSummaries
-      const usage = yield* WorkspaceUsage
-      const started_ms = yield* Clock.currentTimeMillis
+      const status = yield* makeStatus(version)
+      const workspaceRows = yield* makeWorkspaceRows
       return handlers.handleAll({
-        status: Effect.fn("OperatorApi.status")(function* () {
-          const running = yield* config.current
-          const views = yield* lifecycle.list
-          const gateways = gatewayRows(running.config, yield* health.all)
-          const ok = yield* database.answers
-          const disk = yield* guard.status
-          const used = yield* usage.all
-          const { workspace_mb } = running.config.retention
-          const metrics = metricsPage(config.home, running.config)
-          return {
-            choird: {
-              version,
-              uptime_ms: (yield* Clock.currentTimeMillis) - started_ms,
-              config_version: running.version,
-              pid: process.pid
-            },
-            postgres: {
-              kind: database.kind,
-              version: database.version,
-              pgvector: database.pgvector,
-              ok
-            },
-            runtime: runtimeRow(yield* runtime.status),
-            gateways,
-            ...(metrics === undefined ? {} : { metrics }),
-            ...(disk === undefined ? {} : { disk }),
-            agents: yield* Effect.forEach(views, ok ? summaries.of : summaries.known),
-            approvals: { pending: ok ? total(yield* approvals.pending) : null },
-            warnings: [
-              ...(ok ? [] : [NO_ANSWER]),
-              ...(disk?.low === true ? [diskNote(config.home, disk)] : []),
-              ...[...used].flatMap(([name, { bytes, over }]) =>
-                over && workspace_mb !== null ? [overQuotaText(name, bytes, workspace_mb)] : []
-              ),
-              ...notYet(running.config),
-              ...(runtime.type === "docker"
-                ? [...unlistedModels(running.config), ...loopbackModels(running.config)]
-                : []),
-              ...(yield* offline.problems),
-              ...gateways.flatMap(({ detail, name, ok }) =>
-                ok ? [] : [`the gateway ${name} does not work: ${detail}`]
-              ),
-              ...(ok ? yield* databaseDefect(outbox.undeliverable) : []).map(
-                ({ count, dm, reason }) =>
-                  `${count} ${count === 1 ? "message" : "messages"} to the DM ${dm} could not be delivered: ${reason}`
-              ),
-              ...views.flatMap((view) =>
-                isBehind(view, running.version)
-                  ? [
-                      `${view.agent_id} runs with configuration ${view.config_version}, the newest is ${running.version}`
-                    ]
-                  : []
-              ),
-              ...views.flatMap(agentNotes)
-            ]
-          }
-        }),
+        status: Effect.fn("OperatorApi.status")(() => status),
         config: () => Effect.map(config.current, ({ config }) => config),
-        workspaces: Effect.fn("OperatorApi.workspaces")(function* () {
-          const { config: running } = yield* config.current
-          const held = (yield* databaseDefect(leases.all)).filter(({ kind }) => kind === "workspace")
-          const used = yield* usage.all
-          const { workspace_mb } = running.retention
-          const quota_bytes = workspace_mb === null ? null : workspace_mb * 1024 ** 2
-          return Object.entries(running.workspaces).map(([key, { path }]) => {
-            const name = ResourceName.make(key)
-            const leased_by = held.find((lease) => lease.name === name)?.agent_id ?? null
-            const counted = used.get(name)
-            return {
-              name,
-              path,
-              leased_by,
-              quota_bytes,
-              ...(counted === undefined ? {} : { used_bytes: counted.bytes })
-            }
-          })
-        }),
+        workspaces: Effect.fn("OperatorApi.workspaces")(() => workspaceRows),
         models: () => Effect.map(config.current, ({ config }) => modelRows(config)),
         shutdown: Effect.fn("OperatorApi.shutdown")(function* () {
           yield* audit.record({ who: "operator", action: "shutdown", detail: {} })

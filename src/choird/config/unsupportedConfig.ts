@@ -1,4 +1,4 @@
-/** What config.json may say and this version does not do: an operator is told, and never left to find out. */
+/** Settings of config.json that this version does not support, as warnings for the operator. */
 import { Schema } from "effect"
 import { type Config, MemoryConfig } from "#schema/Config.ts"
 
@@ -8,7 +8,7 @@ const MEMORY = Schema.decodeSync(MemoryConfig)({})
 const filled = (table: Readonly<Record<string, unknown>>) => Object.keys(table).length > 0
 
 /** One sentence for each, with what happens instead. */
-export const notYet = (config: Config): ReadonlyArray<string> => {
+export const unsupportedConfig = (config: Config): ReadonlyArray<string> => {
   const features: ReadonlyArray<readonly [boolean, string]> = [
     [config.embedding !== undefined, "embedding: there is no memory search"],
     [filled(config.search), "search: there is no web search"],

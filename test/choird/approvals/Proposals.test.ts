@@ -6,7 +6,7 @@ import { CommitId } from "#schema/Image.ts"
 import type { ProposalKind } from "#schema/ProposedChange.ts"
 import type { Entry } from "../../support/gitRepo.ts"
 import { skillDraft } from "../../support/skills.ts"
-import { examiner, makeProposalHome, TOOL } from "../../support/proposals.ts"
+import { previewer, makeProposalHome, TOOL } from "../../support/proposals.ts"
 import { PROPOSAL_COMMITS_MAX } from "#src/choird/repos/GitWork.ts"
 import { PROPOSAL_SHOWN_CHARS_MAX } from "#src/choird/approvals/differenceText.ts"
 import { APPROVAL_SHOWN_CHARS_MAX } from "#src/choird/approvals/approvalText.ts"
@@ -15,9 +15,9 @@ const SESSION = SessionId.make("0123456789abcdef")
 
 const open = Effect.gen(function* () {
   const home = yield* makeProposalHome
-  const facts = yield* examiner(home)
+  const preview = yield* previewer(home)
   const examine = (kind: ProposalKind, payload: Schema.Json) =>
-    Effect.result(facts.examine({ agent_id: home.agent_id, session_id: SESSION, kind, payload }))
+    Effect.result(preview({ agent_id: home.agent_id, session_id: SESSION, kind, payload }))
   return { ...home, examine }
 })
 
@@ -102,7 +102,7 @@ const BRANCHES: ReadonlyArray<readonly [string, ReadonlyArray<Entry>, RegExp]> =
   [".gitmodules", [{ path: ".gitmodules", content: "[submodule]" }], /git's own files/u],
   ["a Dockerfile that adds from afar", [{ path: "Dockerfile", content: DOCKERFILE }], /Dockerfile/u],
   ["a broken manifest", [{ path: "tools/x.json", content: "{" }], /tools\/x\.json/u],
-  ["a program that nobody can read", [{ path: "tools/x", content: new Uint8Array([255, 254, 0]) }], /is no text/u],
+  ["a program that nobody can read", [{ path: "tools/x", content: new Uint8Array([255, 254, 0]) }], /is not text/u],
   [
     "what nobody reads",
     [{ path: "a.txt", content: "x\n".repeat(50_000) }],
@@ -111,7 +111,7 @@ const BRANCHES: ReadonlyArray<readonly [string, ReadonlyArray<Entry>, RegExp]> =
   ["nothing", [], /change nothing/u]
 ]
 
-describe("ProposalFacts", { timeout: 60_000 }, () => {
+describe("a preview of a proposal", { timeout: 60_000 }, () => {
   it.effect(`refuses ${REFUSED.length} hostile or broken proposals, and names what is wrong`, () =>
     Effect.gen(function* () {
       const { agent_id, examine } = yield* open
@@ -192,10 +192,10 @@ describe("ProposalFacts", { timeout: 60_000 }, () => {
     Effect.gen(function* () {
       const home = yield* makeProposalHome
       const state = { commit: CommitId.make(home.base), contents: {} }
-      const facts = yield* examiner(home, { global: state, agent: state })
+      const preview = yield* previewer(home, { global: state, agent: state })
       const shown = Effect.map(
-        facts.examine({ agent_id: home.agent_id, session_id: SESSION, kind: "tool", payload: TOOL }),
-        (examined) => examined.shown
+        preview({ agent_id: home.agent_id, session_id: SESSION, kind: "tool", payload: TOOL }),
+        (preview) => preview.shown
       )
       const words = /the agent's image/u
       assert.notMatch(yield* shown, words)

@@ -1,0 +1,97 @@
+/** A tool or a skill that an agent proposes for its own repository; choird makes the commit from the payload. */
+import { Context, Effect, Layer, Result } from "effect"
+import { Images } from "#src/choird/images/Images.ts"
+import { Git } from "#src/choird/repos/Git.ts"
+import { GitWork, type Identity } from "#src/choird/repos/GitWork.ts"
+import { toolNames } from "#src/choird/repos/Merge.ts"
+import { repoLabel, Repos } from "#src/choird/repos/Repos.ts"
+import { capabilities } from "#src/choird/runtime/ContainerRuntime.ts"
+import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { readSkill } from "#src/shared/image/skillProblems.ts"
+import { draftFiles, draftPaths, withFiles } from "./draftFiles.ts"
+import type { Execution } from "./Execution.ts"
+import { changed } from "./ExecutionFailed.ts"
+import { type Proposal, proposalTitle } from "./Proposal.ts"
+import { pendingBuildText } from "./proposalNotes.ts"
+import { repoText, toolFacts } from "./proposalText.ts"
+import { badProposal, type Preview, type ProposalType, type Proposer, unreachable } from "./ProposalType.ts"
+import { compare, makeTarget } from "./repoPreview.ts"
+import { type Opened, repository, RepoSteps, retryFetch } from "./RepoSteps.ts"
+
+type Drafted = Extract<Proposal, { kind: "tool" | "skill" }>
+
+export class AgentChange extends Context.Service<AgentChange, ProposalType<Drafted>>()("choir/choird/AgentChange") {
+  static readonly layer = Layer.effect(
+    AgentChange,
+    Effect.suspend(() => make())
+  )
+}
+
+/** Makes the same commit whenever it is called. */
+const makeDraftCommit = Effect.gen(function* () {
+  const git = yield* Git
+  const work = yield* GitWork
+  return Effect.fnUntraced(function* (
+    { approved: { row }, proposal }: Execution<Drafted>,
+    { base, place, source }: Opened,
+    identity: Identity
+  ) {
+    yield* retryFetch(git.fetch(place, source, { name: `refs/heads/${source.ref}`, commit: base }))
+    const existing = yield* Effect.mapError(git.tree(place, base, repoLabel(row)), repository)
+    const draft = draftFiles(proposal, existing)
+    if (Result.isFailure(draft)) return yield* changed(draft.failure)
+    const message = `${proposalTitle(proposal)}\n\nProposed in session ${row.session_id}; approval ${row.approval_id}, by ${row.resolved_by ?? "nobody"}.\n`
+    const { files } = draft.success
+    const date = row.resolved_at ?? row.created_at
+    return yield* Effect.mapError(work.commit(place, { parent: base, files, message, identity, date }), repository)
+  })
+})
+
+const make = Effect.fnUntraced(function* () {
+  const images = yield* Images
+  const repos = yield* Repos
+  const { type: runtime } = yield* ContainerRuntime
+  const steps = yield* RepoSteps
+  const targetOf = yield* makeTarget
+  const draftCommit = yield* makeDraftCommit
+
+  const preview = Effect.fn("AgentChange.preview")(function* (proposer: Proposer, proposal: Drafted) {
+    const { agent_id } = proposer
+    const { git_identity, global, network, own } = yield* targetOf(proposer)
+    const replaced = draftPaths(proposal)
+    const held = (path: string) => replaced.has(path)
+    const current = yield* Effect.mapError(repos.snapshot({ agent_id, git_identity }, own, { held }), unreachable)
+    const shared = yield* Effect.mapError(repos.snapshot({ global: true }, global), unreachable)
+    const drafted = draftFiles(proposal, current.files)
+    if (Result.isFailure(drafted)) return yield* badProposal(drafted.failure)
+    const { files, isDraft } = drafted.success
+    if (proposal.kind === "skill") {
+      const { name, skill } = proposal
+      const tools = toolNames(
+        { label: repoLabel({ global: true }), files: shared.files },
+        { label: repoLabel({ agent_id }), files: current.files },
+        capabilities(runtime)
+      )
+      const read = readSkill(name, JSON.stringify(skill.spec), tools)
+      if (Result.isFailure(read)) return yield* badProposal(`the skill ${name} cannot run. ${read.failure.join("; ")}`)
+    }
+    const difference = yield* compare(runtime, agent_id, shared, current.files, withFiles(current.files, files))
+    const isGlobal = shared.files.some(({ path }) => path === files.at(-1)?.path)
+    const facts = [
+      ...(isDraft ? [] : pendingBuildText(yield* images.origin(agent_id), current)),
+      ...(proposal.kind === "tool" ? toolFacts(proposal, isDraft, { runtime, network }) : []),
+      ...(isGlobal ? [`It replaces the global ${proposal.kind} of the same name.`] : [])
+    ]
+    return {
+      facts: { repo: { ...own, base: current.commit }, ...(isDraft ? { is_draft: true } : {}) },
+      shown: repoText(proposal, { ...own, base: current.commit, difference }, facts)
+    } satisfies Preview
+  })
+
+  return AgentChange.of({
+    preview,
+    execute: Effect.fn("AgentChange.execute")((execution, standing) =>
+      steps.take(execution, standing, (opened, identity) => draftCommit(execution, opened, identity))
+    )
+  })
+})
