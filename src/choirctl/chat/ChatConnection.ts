@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto"
 import { Clock, Effect, Schedule, Stream } from "effect"
 import type { AgentId, InboxId } from "#schema/Ids.ts"
-import type { ChatAnswer, ChatEvent } from "#schema/OperatorApi.ts"
+import type { ChatAnswer, ChatEvent } from "#schema/ChatApi.ts"
 import { type CommandFailed, EXIT } from "#src/choirctl/terminal/failure.ts"
 import { connect, requestFailure } from "#src/choirctl/client/OperatorClient.ts"
 

@@ -1,7 +1,7 @@
 /** `choirctl chat` without a person: sends texts one after the other, each when the one before is done with. */
 import { Deferred, Effect, Option, Stream, SubscriptionRef } from "effect"
 import type { InboxId } from "#schema/Ids.ts"
-import type { AgentStatus } from "#schema/OperatorApi.ts"
+import type { AgentStatus } from "#schema/AgentsApi.ts"
 import type { ChatConnection, ChatNews } from "./ChatConnection.ts"
 import { endsTurn } from "#src/choirctl/render/chat.ts"
 import { CommandFailed, EXIT, failed, Unsuccessful } from "#src/choirctl/terminal/failure.ts"

@@ -1,6 +1,6 @@
 /** A line of `session events --json` and of an exported session. */
 import type { ChoirEvent, OpaqueEvent } from "#schema/Event.ts"
-import { isPrintedEvent, type LogLine } from "#schema/OperatorApi.ts"
+import { isPrintedEvent, type LogLine } from "#schema/SessionsApi.ts"
 
 /** The pinned line of `session events`: the fields of the event, verbatim, and the digest. */
 export type PrintedLine = (ChoirEvent | OpaqueEvent) & { readonly hash: string }

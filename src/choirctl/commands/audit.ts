@@ -5,7 +5,7 @@ import { AgentId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
 import { AUDIT_LISTED_MAX } from "#src/shared/limits.ts"
-import type { AuditRow } from "#schema/AuditApi.ts"
+import type { AuditRow } from "#schema/SystemApi.ts"
 import { jsonText } from "#src/choirctl/terminal/jsonText.ts"
 import { type Cell, table } from "#src/choirctl/terminal/table.ts"
 

@@ -1,6 +1,12 @@
 /** Agents for people. */
-import type { AgentDetail, AgentStatus, AgentSummary, BuildProgress, RestartedAgent } from "#schema/OperatorApi.ts"
-import type { UpdateOutcome } from "#schema/UpdateApi.ts"
+import type {
+  AgentDetail,
+  AgentStatus,
+  AgentSummary,
+  BuildProgress,
+  RestartedAgent,
+  UpdateOutcome
+} from "#schema/AgentsApi.ts"
 import { approvalsWaiting } from "./approvals.ts"
 import { bindingEntries } from "./bindings.ts"
 import { paint, type Paint } from "#src/choirctl/terminal/paint.ts"

@@ -1,6 +1,6 @@
 /** Approvals for people. */
 import type { ApprovalStatus } from "#schema/Approval.ts"
-import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalApi.ts"
+import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalsApi.ts"
 import { DEFAULT_HOME, onHome } from "#src/shared/files/homeFolder.ts"
 import { paint, type Paint } from "#src/choirctl/terminal/paint.ts"
 import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"

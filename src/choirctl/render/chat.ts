@@ -1,6 +1,6 @@
 /** A conversation for people. */
 import type { CoreReport } from "#schema/Core.ts"
-import type { ChatEvent } from "#schema/OperatorApi.ts"
+import type { ChatEvent } from "#schema/ChatApi.ts"
 import { paint } from "#src/choirctl/terminal/paint.ts"
 import { safeLine, safeText } from "#src/choirctl/terminal/safeText.ts"
 

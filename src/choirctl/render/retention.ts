@@ -1,5 +1,5 @@
 /** What went, and what is left of sessions, for people. */
-import type { ArchivedSession, DeletedSession, DiskStatus, PruneReport } from "#schema/RetentionApi.ts"
+import type { ArchivedSession, DeletedSession, DiskStatus, PruneReport } from "#schema/SystemApi.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { paint } from "#src/choirctl/terminal/paint.ts"
 import { safeLine } from "#src/choirctl/terminal/safeText.ts"

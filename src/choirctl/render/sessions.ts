@@ -1,7 +1,6 @@
 /** Sessions, their events and their proof for people. */
 import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
-import { type CoreSummary, type SessionSummary, type SignalSummary, type Verification } from "#schema/OperatorApi.ts"
-import type { SessionDetail } from "#schema/SessionDetailApi.ts"
+import type { CoreSummary, SessionDetail, SessionSummary, SignalSummary, Verification } from "#schema/SessionsApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { reportLine } from "#src/shared/session/reported.ts"
 import { bindingEntries } from "./bindings.ts"

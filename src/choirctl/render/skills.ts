@@ -1,5 +1,5 @@
 /** Skills and tools for people. */
-import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/SkillApi.ts"
+import type { SkillDetail, SkillSummary, ToolSummary } from "#schema/AgentsApi.ts"
 import { safeLine } from "#src/choirctl/terminal/safeText.ts"
 import { fields, table } from "#src/choirctl/terminal/table.ts"
 

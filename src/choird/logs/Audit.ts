@@ -1,7 +1,7 @@
 /** A row for each action that was refused, and for each that changed who may do what (R77). */
 import { type Cause, Clock, Context, Effect, Layer, Result, Schedule, type Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import type { AuditRow } from "#schema/AuditApi.ts"
+import type { AuditRow } from "#schema/SystemApi.ts"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { isConnectionLost, sqlProblem } from "#src/choird/database/sqlState.ts"

@@ -2,7 +2,7 @@
 import { Effect, Option, Result, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { JobName, SessionId } from "#schema/Ids.ts"
-import type { LogLine, Verification } from "#schema/OperatorApi.ts"
+import type { LogLine, Verification } from "#schema/SessionsApi.ts"
 import {
   eventOf,
   type EventRow,
