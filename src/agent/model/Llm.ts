@@ -7,8 +7,7 @@ import { HttpClient } from "effect/http"
 import type { AgentConfig, Model } from "#schema/Config.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { withoutRefused } from "#src/shared/model/refusedParameter.ts"
-import { type ParameterChanges, requestParameters } from "#src/shared/model/requestParameters.ts"
+import { type ParameterChanges, requestParameters, withoutRefused } from "#src/shared/model/requestParameters.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"
 import {
   CHARS_A_TOKEN,

@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Clock, DateTime, Effect, Schedule } from "effect"
-import { earlierChoirdRuns, homeHolder, homeLockPath } from "#src/shared/files/homeHolder.ts"
+import { earlierChoirdRuns, homeHolder, homeLockPath } from "#src/shared/files/homeLocks.ts"
 import { asideOf, finishRestore, restoredBeside, restoreTimeIn } from "#src/shared/files/interruptedRestore.ts"
 import { holdLockFile } from "#src/shared/files/lockFile.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"

@@ -2,8 +2,7 @@
 import { Clock, Effect, Redacted, Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import { apiAddress, hasRequestPath } from "#src/shared/wire/apiAddress.ts"
-import { withoutRefused } from "#src/shared/model/refusedParameter.ts"
-import { type ParameterChanges, requestParameters } from "#src/shared/model/requestParameters.ts"
+import { type ParameterChanges, requestParameters, withoutRefused } from "#src/shared/model/requestParameters.ts"
 import { safeLine } from "#src/choirctl/terminal/safeText.ts"
 import { ask, isWebPage, quoted, type TrialAnswer, TrialFailed } from "./trialHttp.ts"
 

@@ -5,7 +5,7 @@ import type { SkillSpec } from "#schema/Skill.ts"
 import { effectOf, ToolManifest } from "#schema/Tool.ts"
 import type { ToolSummary } from "#schema/AgentsApi.ts"
 import { readSkill } from "#src/shared/image/skillProblems.ts"
-import type { ToolScope } from "#src/shared/image/toolExecutable.ts"
+import type { ToolScope } from "#src/shared/image/toolManifest.ts"
 import { ImageDrift } from "./ImageFolder.ts"
 
 const decodeManifest = Schema.decodeUnknownResult(Schema.fromJsonString(ToolManifest))

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { rowId } from "#src/shared/rowId.ts"
-import { makeWakes } from "#src/shared/wakes.ts"
+import { makeNotifier } from "#src/shared/Notifier.ts"
 import type { Config } from "#schema/Config.ts"
 
 /** Outbox rows of one read. */
@@ -74,7 +74,7 @@ export class Outbox extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const store = yield* ConfigStore
-      const { wake, wakes } = yield* makeWakes
+      const { wake, wakes } = yield* makeNotifier
 
       return Outbox.of({
         wake,

@@ -6,7 +6,7 @@ import type { SessionStatus } from "#schema/SessionStatus.ts"
 import { Signal, type SignalOf } from "#schema/Signal.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { rowId } from "#src/shared/rowId.ts"
-import { makeWakes } from "#src/shared/wakes.ts"
+import { makeNotifier } from "#src/shared/Notifier.ts"
 
 /** What people asked of one session and no event carries yet; the next is refused politely. */
 export const SIGNALS_PENDING_MAX = 100
@@ -68,7 +68,7 @@ export class Signals extends Context.Service<
     Signals,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { wake, wakes } = yield* makeWakes
+      const { wake, wakes } = yield* makeNotifier
       const stops = new Map<SessionId, { readonly at_ms: number }>()
       const versions = new Map<SessionId, number>()
 

@@ -12,7 +12,7 @@ import { headHash } from "#src/choird/sessions/readLog.ts"
 import { lockSession, readPage } from "#src/choird/sessions/storedEvents.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
-import { homeBackupRuns } from "#src/shared/files/homeBackupLock.ts"
+import { homeBackupRuns } from "#src/shared/files/homeLocks.ts"
 import { removeArchive, removeEvents, writeArchive } from "./archiveFile.ts"
 import { EVENTS_REMOVED_MAX, PRUNE_PAUSE_MS, PRUNE_ROWS_MAX } from "./limits.ts"
 

@@ -12,7 +12,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { makeWakes } from "#src/shared/wakes.ts"
+import { makeNotifier } from "#src/shared/Notifier.ts"
 import { makeAppendPatches, type Settled } from "./appendPatches.ts"
 import { archivedLog, archiveOf, archivePath, type ArchiveUnreadable } from "./archivedLog.ts"
 import { type ForgetRefused, forgetPayloads, type Reduction } from "./forgetPayloads.ts"
@@ -117,7 +117,7 @@ export class EventStore extends Context.Service<
       const outbox = yield* Outbox
       const states = makeSessionStates(sql)
       const snapshots = yield* makeSnapshots(sql)
-      const readers = yield* makeWakes
+      const readers = yield* makeNotifier
       const appends = yield* PubSub.sliding<Appended>({ capacity: APPENDS_BUFFERED_MAX })
       const find = Effect.fnUntraced(function* (session_id: SessionId) {
         const head = yield* readHead(sql, session_id)
