@@ -81,8 +81,12 @@ export class Llm extends Context.Service<
   static readonly layer = Layer.effect(
     Llm,
     Effect.gen(function* () {
-      const context = yield* Effect.context<HttpClient.HttpClient | SecretStore>()
-      const known = Context.add(context, RefusedParameters, new Map())
+      // Only these: a caller's loggers and spans stay as they are.
+      const services = Context.pick(
+        HttpClient.HttpClient,
+        SecretStore
+      )(yield* Effect.context<HttpClient.HttpClient | SecretStore>())
+      const known = Context.add(services, RefusedParameters, new Map())
       return Llm.of({ complete: (...asked) => Effect.provide(complete(...asked), known) })
     })
   )
